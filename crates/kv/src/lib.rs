@@ -1,0 +1,19 @@
+//! The engine: partitions, coordination of gets and puts, bucket types and properties, listing.
+//!
+//! What it is: the one place that knows what a quorum, a sibling and a tombstone mean for a request. The coordinators
+//! ([`get`], [`put`]) are state machines without I/O; [`Kv`] runs them over the partitions of this node.
+//!
+//! What it is not: no wire format, no command line, no configuration file.
+//!
+//! Invariants:
+//! * a write is counted when its write call has returned (and its sync, where asked for), never before;
+//! * read, merge and write of one key exclude each other;
+//! * only a coordinator drops siblings, and only together with a new event;
+//! * an event id is never issued twice for a key.
+
+pub mod request;
+pub mod stats;
+
+pub use request::{
+    DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest,
+};

@@ -1,0 +1,54 @@
+//! What can go wrong in a store.
+
+use std::path::PathBuf;
+
+/// A failed storage call.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// The answer is on the disk and the caller asked not to wait ([`crate::ReadMode::Cached`]).
+    #[error("not in the page cache")]
+    WouldBlock,
+    /// A version is there but does not match its checksum or does not decode.
+    #[error("damaged record in {file} at byte {offset}: {what}")]
+    Damaged {
+        /// The data file.
+        file: PathBuf,
+        /// Where the record starts.
+        offset: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The operating system refused.
+    #[error("{op} {path}: {source}")]
+    Io {
+        /// What was tried: `read`, `write`, `fsync`, `open`, `rename`…
+        op: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// An earlier write or sync failed: the store takes no writes until it is opened again.
+    #[error("the store takes no writes since an earlier failure: {0}")]
+    Poisoned(String),
+    /// The disk is full: writes are refused until there is room, reads go on.
+    #[error("no space left for {path}")]
+    DiskFull {
+        /// The file that could not grow.
+        path: PathBuf,
+    },
+    /// The memory backend, or a key or value, is beyond its limit.
+    #[error("{0}")]
+    TooLarge(String),
+    /// The store was closed or dropped.
+    #[error("the store is closed")]
+    Closed,
+    /// Files of another format version, or a directory that is no store.
+    #[error("{path}: {what}")]
+    Unusable {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What is wrong and what would be right.
+        what: String,
+    },
+}

@@ -1,0 +1,18 @@
+//! Where objects lie: one store per partition, behind the [`Backend`] trait.
+//!
+//! What it is: bitcask (append-only files and an in-memory index) and memory, the file system behind a trait with a
+//! twin that tests can break, and a reader of Riak's bitcask directories.
+//!
+//! What it is not: it knows nothing of clocks, siblings, buckets' properties or quorums. Keys, heads, bodies and digests
+//! are bytes and numbers that come from above.
+//!
+//! Invariants:
+//! * a version that was acknowledged is found again, or its loss is reported as an error: never a silent "not found";
+//! * of two versions of a key the one appended last (`seq`) wins, whatever file it lies in;
+//! * a failed write or sync poisons the store: it stops acknowledging and goes on reading.
+
+pub mod backend;
+pub mod error;
+
+pub use backend::{Appended, Backend, BackendFactory, FoldEntry, ReadMode, Snapshot, Status, Stored, Write};
+pub use error::StorageError;

@@ -1,0 +1,168 @@
+//! What can go wrong with a request, in the words that Riak's clients match on.
+
+use crate::names::Bucket;
+
+/// What the caller can do about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// The same request may succeed later.
+    Retry,
+    /// The request itself has to change.
+    FixRequest,
+    /// An operator must look.
+    CallHuman,
+}
+
+/// A failed request. `Display` is the text of Riak's Protocol Buffers errors (spec/pb-api.md §1.1); the HTTP layer has
+/// words of its own and matches on the variants.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The time limit of the request passed.
+    #[error("timeout")]
+    Timeout,
+    /// A queue or limit is full.
+    #[error("overload")]
+    Overload,
+    /// No node of the preference list is up.
+    #[error("all_nodes_down")]
+    AllNodesDown,
+    /// Fewer positions can answer than the request needs.
+    #[error("{{insufficient_vnodes,{have},need,{need}}}")]
+    InsufficientVnodes {
+        /// Positions that can answer.
+        have: u32,
+        /// Positions asked for.
+        need: u32,
+    },
+    /// A get's `node_confirms` is beyond the distinct nodes that there are.
+    #[error("{{insufficient_nodes,{have},need,{need}}}")]
+    InsufficientNodes {
+        /// Distinct nodes that can answer.
+        have: u32,
+        /// Distinct nodes asked for.
+        need: u32,
+    },
+    /// A put's `node_confirms` was not met.
+    #[error("{{node_confirms_val_unsatisfied,{need},{got}}}")]
+    NodeConfirmsUnsatisfied {
+        /// Distinct nodes asked for.
+        need: u32,
+        /// Distinct nodes that confirmed.
+        got: u32,
+    },
+    /// A quorum option or n_val is beyond the bucket's n_val. Holds the number that Riak names.
+    #[error("{{n_val_violation,{0}}}")]
+    NValViolation(u32),
+    /// A quorum option has a value that is no quorum.
+    #[error("{{{option}_val_violation,{value}}}")]
+    QuorumViolation {
+        /// `r`, `pr`, `w`, `dw`, `pw`, `rw` or `node_confirms`.
+        option: &'static str,
+        /// The value as it was given.
+        value: String,
+    },
+    /// Too few positions answered in favour.
+    #[error("{{{option}_val_unsatisfied,{need},{got}}}")]
+    QuorumUnsatisfied {
+        /// `r`, `pr`, `w`, `dw` or `pw`.
+        option: &'static str,
+        /// Positions asked for.
+        need: u32,
+        /// Positions that answered in favour.
+        got: u32,
+    },
+    /// `if_not_modified` on a key that is not there.
+    #[error("notfound")]
+    NotFound,
+    /// `if_none_match` on a key that is there.
+    #[error("match_found")]
+    MatchFound,
+    /// `if_not_modified` with another clock than the stored one.
+    #[error("modified")]
+    Modified,
+    /// A pre-commit hook refused; holds the Erlang term of the reason, if there is one.
+    #[error("{}", precommit_text(.0))]
+    PrecommitFail(Option<PrecommitReason>),
+    /// The bucket type is not known or not active.
+    #[error("no_type")]
+    NoType(Bucket),
+    /// Type, bucket or key is empty. Holds `Type`, `Bucket` or `Key`.
+    #[error("{0} cannot be zero-length")]
+    ZeroLength(&'static str),
+    /// The key is longer than [`crate::names::KEY_BYTES_MAX`].
+    #[error("key_too_large")]
+    KeyTooLarge,
+    /// The object would be larger than `object.size.maximum`, in bytes.
+    #[error("{{too_large,{0}}}")]
+    TooLarge(u64),
+    /// The object would have more siblings than `object.siblings.maximum`.
+    #[error("{{too_many_siblings,{0}}}")]
+    TooManySiblings(u32),
+    /// Bytes handed in as a clock are none that a node could have issued.
+    #[error("vclock does not decode: {0}")]
+    BadClock(String),
+    /// The operation needs a feature that this server does not have (yet). Holds the whole text.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The operation is switched off by a `cluster.job.*` setting. Holds the class, `{riak_kv,list_keys}` for instance.
+    #[error("Operation '{0}' is not enabled")]
+    JobDisabled(&'static str),
+    /// The store could not read or write. Holds the cause in words; the same text was logged.
+    #[error("{{storage_error,\"{0}\"}}")]
+    Storage(String),
+    /// The node is stopping.
+    #[error("node_stopping")]
+    Stopping,
+}
+
+/// Why a pre-commit hook refused a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PrecommitReason {
+    /// An `_int` index entry whose value is no integer.
+    FieldParsingFailed {
+        /// The field's name, lower-cased.
+        field: String,
+        /// The value that did not parse.
+        value: String,
+    },
+    /// An index entry whose field name has no known suffix.
+    UnknownFieldType {
+        /// The field's name, lower-cased.
+        field: String,
+    },
+    /// The hook could not be run: Erlang and JavaScript hooks do not exist here. Holds module and function, or the name.
+    HookMissing(String),
+}
+
+fn precommit_text(reason: &Option<PrecommitReason>) -> String {
+    match reason {
+        None => "precommit_fail".into(),
+        Some(PrecommitReason::FieldParsingFailed { field, value }) => {
+            format!("{{precommit_fail,[{{field_parsing_failed,{{<<\"{field}\">>,<<\"{value}\">>}}}}]}}")
+        }
+        Some(PrecommitReason::UnknownFieldType { field }) => {
+            format!("{{precommit_fail,[{{unknown_field_type,<<\"{field}\">>}}]}}")
+        }
+        Some(PrecommitReason::HookMissing(hook)) => {
+            format!("{{precommit_fail,{{hook_crashed,{{{hook},error,undef}}}}}}")
+        }
+    }
+}
+
+impl Error {
+    /// What the caller can do about it.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Timeout
+            | Self::Overload
+            | Self::AllNodesDown
+            | Self::InsufficientVnodes { .. }
+            | Self::InsufficientNodes { .. }
+            | Self::NodeConfirmsUnsatisfied { .. }
+            | Self::QuorumUnsatisfied { .. }
+            | Self::Stopping => ErrorClass::Retry,
+            Self::Storage(_) => ErrorClass::CallHuman,
+            _ => ErrorClass::FixRequest,
+        }
+    }
+}

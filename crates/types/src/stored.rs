@@ -1,0 +1,353 @@
+//! How an object lies on disk and how a clock travels to clients: Ombak's own layouts, versioned.
+//!
+//! An object is stored in two parts. The *head* holds the clock and the metadata of every sibling, the *body* the
+//! values one after the other; so a reader of heads never touches values, and a value is sliced out of what was read
+//! without a copy. Riak's own bytes are in [`crate::riak_object`].
+//!
+//! Head, version 1 (`varint` = LEB128, `bytes` = varint length + bytes):
+//!
+//! ```text
+//! 4F 01  clock  varint siblings  sibling*
+//! clock   = varint entries, entry*            entry = dot
+//! dot     = u8 actor_len, actor, varint counter, varint stamp (Gregorian seconds)
+//! sibling = varint value_len, u8 flags, part*
+//! flags   = 1 deleted, 2 has dot, 4 has vtag, 8 has last-modified, 16 has content type, 32 has rare parts
+//! part    = in the order of the flags: dot, bytes vtag, varint last-modified (µs), bytes content type,
+//!           rare: (u8 kind, bytes+)*, 0       kinds: see `rare`
+//! ```
+//!
+//! A clock for clients is `4F 01 clock`: a first byte that neither the external term format (131) nor a raw DEFLATE
+//! stream can start with, so that clocks which Riak issued (spec/pb-api.md §17) are told apart and accepted as well.
+
+use crate::clock::{Actor, Dot, VectorClock};
+use crate::error::Error;
+use crate::object::{IndexEntry, IndexTerm, Link, Metadata, Object, Sibling};
+use crate::riak_object;
+use crate::time::UnixMicros;
+use bytes::Bytes;
+use num_bigint::BigInt;
+
+/// First byte of everything in this file.
+pub const MAGIC: u8 = 0x4F;
+/// The version that is written.
+pub const VERSION: u8 = 1;
+
+/// Why bytes are no stored object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a stored object: {0}")]
+pub struct Corrupt(pub &'static str);
+
+mod flag {
+    pub const DELETED: u8 = 1;
+    pub const DOT: u8 = 2;
+    pub const VTAG: u8 = 4;
+    pub const LAST_MODIFIED: u8 = 8;
+    pub const CONTENT_TYPE: u8 = 16;
+    pub const RARE: u8 = 32;
+}
+
+/// Kinds of parts that few objects have. A reader that does not know a kind refuses the object.
+mod rare {
+    pub const END: u8 = 0;
+    pub const CHARSET: u8 = 1;
+    pub const CONTENT_ENCODING: u8 = 2;
+    /// bucket, key, tag
+    pub const LINK: u8 = 3;
+    /// name, value
+    pub const USER_META: u8 = 4;
+    /// field, term
+    pub const INDEX_BIN: u8 = 5;
+    /// field, term as signed big-endian bytes
+    pub const INDEX_INT: u8 = 6;
+    /// one byte
+    pub const VAL_ENCODING: u8 = 7;
+    /// name, value
+    pub const EXTRA: u8 = 8;
+}
+
+/// Writes the head of `object` to `out`. The body is the values in the order of the siblings.
+pub fn encode_head(object: &Object, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[MAGIC, VERSION]);
+    put_clock(&object.clock, out);
+    put_varint(object.siblings.len() as u64, out);
+    for sibling in &object.siblings {
+        put_varint(sibling.value.len() as u64, out);
+        put_metadata(&sibling.meta, out);
+    }
+}
+
+/// Reads an object back. `body` is `None` when only the head was read: values are then empty.
+pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
+    let mut r = Reader { whole: head, at: 0 };
+    r.magic()?;
+    let clock = r.clock()?;
+    let count = r.varint()?;
+    if count > head.len() as u64 {
+        return Err(Corrupt("more siblings than bytes"));
+    }
+    let mut siblings = Vec::with_capacity(count as usize);
+    let mut body_at = 0usize;
+    for _ in 0..count {
+        let len = usize::try_from(r.varint()?).map_err(|_| Corrupt("value length"))?;
+        let meta = r.metadata()?;
+        let value = match body {
+            None => Bytes::new(),
+            Some(body) => {
+                let end = body_at.checked_add(len).filter(|&end| end <= body.len());
+                let end = end.ok_or(Corrupt("a value runs past the body"))?;
+                let value = body.slice(body_at..end);
+                body_at = end;
+                value
+            }
+        };
+        siblings.push(Sibling { value, meta });
+    }
+    if r.at != head.len() || body.is_some_and(|b| b.len() != body_at) {
+        return Err(Corrupt("bytes after the end"));
+    }
+    Ok(Object { clock, siblings })
+}
+
+/// The clock as clients carry it; opaque to them.
+pub fn encode_clock(clock: &VectorClock) -> Vec<u8> {
+    let mut out = Vec::with_capacity(4 + 24 * clock.entries().len());
+    out.extend_from_slice(&[MAGIC, VERSION]);
+    put_clock(clock, &mut out);
+    out
+}
+
+/// Reads a clock that a client handed back: ours, or one that a Riak node issued. Empty bytes are the empty clock.
+pub fn decode_clock(bytes: &[u8]) -> Result<VectorClock, Error> {
+    match bytes.first() {
+        None => Ok(VectorClock::new()),
+        Some(&MAGIC) => {
+            let whole = Bytes::copy_from_slice(bytes);
+            let mut r = Reader { whole: &whole, at: 0 };
+            let clock = r.magic().and_then(|()| r.clock()).map_err(|e| Error::BadClock(e.0.into()))?;
+            if r.at == whole.len() { Ok(clock) } else { Err(Error::BadClock("bytes after the end".into())) }
+        }
+        Some(_) => riak_object::decode_client_clock(bytes),
+    }
+}
+
+fn put_varint(mut n: u64, out: &mut Vec<u8>) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+    put_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+fn put_clock(clock: &VectorClock, out: &mut Vec<u8>) {
+    put_varint(clock.entries().len() as u64, out);
+    for entry in clock.entries() {
+        put_dot(entry, out);
+    }
+}
+
+fn put_dot(dot: &Dot, out: &mut Vec<u8>) {
+    // Actors longer than 255 bytes cannot enter: `Reader::dot` and the clock decoders refuse them.
+    let actor = &dot.actor.as_bytes()[..dot.actor.as_bytes().len().min(255)];
+    out.push(actor.len() as u8);
+    out.extend_from_slice(actor);
+    put_varint(dot.counter, out);
+    put_varint(dot.stamp_secs, out);
+}
+
+fn put_metadata(m: &Metadata, out: &mut Vec<u8>) {
+    let has_rare = m.charset.is_some()
+        || m.content_encoding.is_some()
+        || !m.links.is_empty()
+        || !m.user_meta.is_empty()
+        || !m.indexes.is_empty()
+        || m.val_encoding != 0
+        || !m.extra.is_empty();
+    let flags = [
+        (m.deleted, flag::DELETED),
+        (m.dot.is_some(), flag::DOT),
+        (m.vtag.is_some(), flag::VTAG),
+        (m.last_modified.is_some(), flag::LAST_MODIFIED),
+        (m.content_type.is_some(), flag::CONTENT_TYPE),
+        (has_rare, flag::RARE),
+    ];
+    out.push(flags.iter().fold(0, |acc, (set, bit)| if *set { acc | bit } else { acc }));
+    if let Some(dot) = &m.dot {
+        put_dot(dot, out);
+    }
+    if let Some(vtag) = &m.vtag {
+        put_bytes(vtag, out);
+    }
+    if let Some(at) = m.last_modified {
+        put_varint(at.0, out);
+    }
+    if let Some(content_type) = &m.content_type {
+        put_bytes(content_type, out);
+    }
+    if has_rare {
+        put_rare(m, out);
+    }
+}
+
+fn put_rare(m: &Metadata, out: &mut Vec<u8>) {
+    let mut part = |kind: u8, fields: &[&[u8]]| {
+        out.push(kind);
+        for field in fields {
+            put_bytes(field, out);
+        }
+    };
+    if let Some(charset) = &m.charset {
+        part(rare::CHARSET, &[charset]);
+    }
+    if let Some(encoding) = &m.content_encoding {
+        part(rare::CONTENT_ENCODING, &[encoding]);
+    }
+    for link in &m.links {
+        part(rare::LINK, &[&link.bucket, &link.key, &link.tag]);
+    }
+    for (name, value) in &m.user_meta {
+        part(rare::USER_META, &[name, value]);
+    }
+    for entry in &m.indexes {
+        match &entry.term {
+            IndexTerm::Bin(term) => part(rare::INDEX_BIN, &[&entry.field, term]),
+            IndexTerm::Int(term) => part(rare::INDEX_INT, &[&entry.field, &term.to_signed_bytes_be()]),
+        }
+    }
+    if m.val_encoding != 0 {
+        part(rare::VAL_ENCODING, &[&[m.val_encoding]]);
+    }
+    for (name, value) in &m.extra {
+        part(rare::EXTRA, &[name, value]);
+    }
+    out.push(rare::END);
+}
+
+struct Reader<'a> {
+    whole: &'a Bytes,
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn magic(&mut self) -> Result<(), Corrupt> {
+        if self.u8()? != MAGIC {
+            return Err(Corrupt("wrong first byte"));
+        }
+        if self.u8()? != VERSION {
+            return Err(Corrupt("written by a newer version"));
+        }
+        Ok(())
+    }
+
+    fn u8(&mut self) -> Result<u8, Corrupt> {
+        let b = *self.whole.get(self.at).ok_or(Corrupt("cut short"))?;
+        self.at += 1;
+        Ok(b)
+    }
+
+    fn varint(&mut self) -> Result<u64, Corrupt> {
+        let mut n = 0u64;
+        for shift in (0..64).step_by(7) {
+            let b = self.u8()?;
+            if shift == 63 && b > 1 {
+                break;
+            }
+            n |= u64::from(b & 0x7f) << shift;
+            if b < 0x80 {
+                return Ok(n);
+            }
+        }
+        Err(Corrupt("number too long"))
+    }
+
+    fn take(&mut self, len: usize) -> Result<Bytes, Corrupt> {
+        let end = self.at.checked_add(len).filter(|&end| end <= self.whole.len());
+        let end = end.ok_or(Corrupt("cut short"))?;
+        let out = self.whole.slice(self.at..end);
+        self.at = end;
+        Ok(out)
+    }
+
+    fn bytes(&mut self) -> Result<Bytes, Corrupt> {
+        let len = usize::try_from(self.varint()?).map_err(|_| Corrupt("length"))?;
+        self.take(len)
+    }
+
+    fn dot(&mut self) -> Result<Dot, Corrupt> {
+        let len = usize::from(self.u8()?);
+        let end = self.at + len;
+        let actor = Actor::new(self.whole.get(self.at..end).ok_or(Corrupt("cut short"))?);
+        self.at = end;
+        Ok(Dot { actor, counter: self.varint()?, stamp_secs: self.varint()? })
+    }
+
+    fn clock(&mut self) -> Result<VectorClock, Corrupt> {
+        let count = self.varint()?;
+        if count > (self.whole.len() - self.at) as u64 {
+            return Err(Corrupt("more clock entries than bytes"));
+        }
+        let mut entries = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            entries.push(self.dot()?);
+        }
+        Ok(VectorClock::from_distinct(entries))
+    }
+
+    fn metadata(&mut self) -> Result<Metadata, Corrupt> {
+        let flags = self.u8()?;
+        if flags >= flag::RARE << 1 {
+            return Err(Corrupt("unknown flag"));
+        }
+        let has = |bit: u8| flags & bit != 0;
+        let mut m = Metadata { deleted: has(flag::DELETED), ..Metadata::default() };
+        if has(flag::DOT) {
+            m.dot = Some(self.dot()?);
+        }
+        if has(flag::VTAG) {
+            m.vtag = Some(self.bytes()?);
+        }
+        if has(flag::LAST_MODIFIED) {
+            m.last_modified = Some(UnixMicros(self.varint()?));
+        }
+        if has(flag::CONTENT_TYPE) {
+            m.content_type = Some(self.bytes()?);
+        }
+        if has(flag::RARE) {
+            self.rare(&mut m)?;
+        }
+        Ok(m)
+    }
+
+    fn rare(&mut self, m: &mut Metadata) -> Result<(), Corrupt> {
+        loop {
+            match self.u8()? {
+                rare::END => return Ok(()),
+                rare::CHARSET => m.charset = Some(self.bytes()?),
+                rare::CONTENT_ENCODING => m.content_encoding = Some(self.bytes()?),
+                rare::LINK => {
+                    m.links.push(Link { bucket: self.bytes()?, key: self.bytes()?, tag: self.bytes()? });
+                }
+                rare::USER_META => m.user_meta.push((self.bytes()?, self.bytes()?)),
+                rare::INDEX_BIN => {
+                    let (field, term) = (self.bytes()?, IndexTerm::Bin(self.bytes()?));
+                    m.indexes.push(IndexEntry { field, term });
+                }
+                rare::INDEX_INT => {
+                    let field = self.bytes()?;
+                    let term = IndexTerm::Int(BigInt::from_signed_bytes_be(&self.bytes()?));
+                    m.indexes.push(IndexEntry { field, term });
+                }
+                rare::VAL_ENCODING => {
+                    let bytes = self.bytes()?;
+                    m.val_encoding = *bytes.first().ok_or(Corrupt("empty value encoding"))?;
+                }
+                rare::EXTRA => m.extra.push((self.bytes()?, self.bytes()?)),
+                _ => return Err(Corrupt("unknown part")),
+            }
+        }
+    }
+}
