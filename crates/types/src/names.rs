@@ -90,11 +90,8 @@ pub fn split_storage_key(bytes: &[u8]) -> Result<(&[u8], &[u8], &[u8]), BadStora
 /// The owned form of [`split_storage_key`].
 pub fn decode_storage_key(bytes: &Bytes) -> Result<(Bucket, Bytes), BadStorageKey> {
     let (bucket_type, name, key) = split_storage_key(bytes)?;
-    let bucket_type = if bucket_type == DEFAULT_TYPE {
-        Bytes::from_static(DEFAULT_TYPE)
-    } else {
-        bytes.slice_ref(bucket_type)
-    };
+    let bucket_type =
+        if bucket_type == DEFAULT_TYPE { Bytes::from_static(DEFAULT_TYPE) } else { bytes.slice_ref(bucket_type) };
     Ok((Bucket { bucket_type, name: bytes.slice_ref(name) }, bytes.slice_ref(key)))
 }
 

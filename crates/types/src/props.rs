@@ -4,6 +4,15 @@
 //! of a type or a bucket. [`BucketProps`] is what the engine runs on: the effective values of one bucket, typed.
 //! Facts: spec/semantics.md §2.3, spec/http-api.md §4.
 
+mod check;
+mod defaults;
+mod errors;
+
+pub use check::{PropScope, check};
+pub use defaults::{created_type_defaults, default_type_defaults};
+pub use errors::{PropError, PropErrors, Reason};
+
+use crate::clock::Pruning;
 use crate::quorum::Quorum;
 use bytes::Bytes;
 use serde_json::Value;
@@ -26,6 +35,27 @@ pub enum DataType {
     Gset,
 }
 
+impl DataType {
+    /// All of them, in the order in which messages name them.
+    pub const ALL: [Self; 5] = [Self::Counter, Self::Set, Self::Map, Self::Hll, Self::Gset];
+
+    /// From the property's value; `None` for any other text.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|t| t.name() == name)
+    }
+
+    /// The property's value.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Set => "set",
+            Self::Map => "map",
+            Self::Hll => "hll",
+            Self::Gset => "gset",
+        }
+    }
+}
+
 /// Who flushes a client's put to the disk before it counts (property `sync_on_write`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncOnWrite {
@@ -36,6 +66,22 @@ pub enum SyncOnWrite {
     One,
     /// Every replica flushes.
     All,
+}
+
+impl SyncOnWrite {
+    /// From the property's value; `None` for any other text.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Backend, Self::One, Self::All].into_iter().find(|s| s.name() == name)
+    }
+
+    /// The property's value.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Backend => "backend",
+            Self::One => "one",
+            Self::All => "all",
+        }
+    }
 }
 
 /// A commit hook as the property names it. None of them can run here: they are Erlang or JavaScript.
@@ -84,4 +130,119 @@ pub struct BucketProps {
     /// `chash_bucketonly_keyfun`: the hash covers the bucket alone.
     pub hash_bucket_only: bool,
     pub aae_tree_exclude: bool,
+}
+
+impl Default for BucketProps {
+    /// The properties of a bucket of the default type that nobody configured.
+    fn default() -> Self {
+        Self {
+            n_val: 3,
+            allow_mult: false,
+            last_write_wins: false,
+            dvv_enabled: false,
+            r: Quorum::Majority,
+            pr: Quorum::Count(0),
+            w: Quorum::Majority,
+            dw: Quorum::Majority,
+            pw: Quorum::Count(0),
+            rw: Quorum::Majority,
+            node_confirms: Quorum::Count(0),
+            notfound_ok: true,
+            basic_quorum: false,
+            sync_on_write: SyncOnWrite::Backend,
+            precommit: Vec::new(),
+            postcommit: Vec::new(),
+            old_vclock: 86_400,
+            young_vclock: 20,
+            big_vclock: 50,
+            small_vclock: 50,
+            backend: None,
+            datatype: None,
+            hll_precision: None,
+            consistent: false,
+            write_once: false,
+            hash_bucket_only: false,
+            aae_tree_exclude: false,
+        }
+    }
+}
+
+impl BucketProps {
+    /// The effective properties as a map states them. A name that is missing, or whose value [`check`] would not have
+    /// let through, counts as Riak's default; names without a meaning here are passed over.
+    pub fn from_map(map: &PropMap) -> Self {
+        let d = Self::default();
+        let int = |name: &str, default: u32| {
+            map.get(name).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(default)
+        };
+        let flag = |name: &str, default: bool| map.get(name).and_then(Value::as_bool).unwrap_or(default);
+        let text = |name: &str| map.get(name).and_then(Value::as_str);
+        let quorum = |name: &str, default: Quorum| map.get(name).and_then(quorum_value).unwrap_or(default).or(default);
+        Self {
+            n_val: int("n_val", d.n_val).max(1),
+            allow_mult: flag("allow_mult", d.allow_mult),
+            last_write_wins: flag("last_write_wins", d.last_write_wins),
+            dvv_enabled: flag("dvv_enabled", d.dvv_enabled),
+            r: quorum("r", d.r),
+            pr: quorum("pr", d.pr),
+            w: quorum("w", d.w),
+            dw: quorum("dw", d.dw),
+            pw: quorum("pw", d.pw),
+            rw: quorum("rw", d.rw),
+            node_confirms: quorum("node_confirms", d.node_confirms),
+            notfound_ok: flag("notfound_ok", d.notfound_ok),
+            basic_quorum: flag("basic_quorum", d.basic_quorum),
+            sync_on_write: text("sync_on_write").and_then(SyncOnWrite::from_name).unwrap_or_default(),
+            precommit: hooks(map.get("precommit")),
+            postcommit: hooks(map.get("postcommit")),
+            old_vclock: int("old_vclock", d.old_vclock),
+            young_vclock: int("young_vclock", d.young_vclock),
+            big_vclock: int("big_vclock", d.big_vclock),
+            small_vclock: int("small_vclock", d.small_vclock),
+            backend: text("backend").map(|name| Bytes::copy_from_slice(name.as_bytes())),
+            datatype: text("datatype").and_then(DataType::from_name),
+            hll_precision: map.get("hll_precision").and_then(Value::as_u64).and_then(|n| u8::try_from(n).ok()),
+            consistent: flag("consistent", d.consistent),
+            write_once: flag("write_once", d.write_once),
+            hash_bucket_only: map
+                .get("chash_keyfun")
+                .is_some_and(|f| function_name(f) == Some("chash_bucketonly_keyfun")),
+            aae_tree_exclude: flag("aae_tree_exclude", d.aae_tree_exclude),
+        }
+    }
+
+    /// When this bucket's clocks give up entries.
+    pub const fn pruning(&self) -> Pruning {
+        Pruning {
+            small: self.small_vclock as usize,
+            big: self.big_vclock as usize,
+            young_secs: self.young_vclock as u64,
+            old_secs: self.old_vclock as u64,
+        }
+    }
+}
+
+/// A quorum as a property states it: a count or a word.
+fn quorum_value(value: &Value) -> Option<Quorum> {
+    match value {
+        Value::String(word) => Quorum::from_word(word),
+        other => other.as_u64().and_then(|n| u32::try_from(n).ok()).map(Quorum::Count),
+    }
+}
+
+fn hooks(value: Option<&Value>) -> Vec<Hook> {
+    value.and_then(Value::as_array).into_iter().flatten().filter_map(hook).collect()
+}
+
+fn hook(value: &Value) -> Option<Hook> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+    match (text("mod"), text("fun"), text("name")) {
+        (Some(module), Some(function), _) => Some(Hook::ModFun { module, function }),
+        (_, _, Some(name)) => Some(Hook::Named(name)),
+        _ => None,
+    }
+}
+
+fn function_name(value: &Value) -> Option<&str> {
+    value.get("fun").and_then(Value::as_str)
 }

@@ -1,0 +1,94 @@
+//! Refused properties and the three forms in which clients read about them.
+
+use serde_json::Value;
+use std::fmt;
+
+/// Why a property was refused. The kinds differ in how Riak spells them on the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// An Erlang atom: `not_integer`. JSON shows a string.
+    Atom(&'static str),
+    /// An Erlang string. JSON shows a list of character codes, as Riak's does.
+    Charlist(String),
+    /// A text of our own. JSON shows a string, Protocol Buffers a binary.
+    Text(String),
+}
+
+/// One refused property.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PropError {
+    /// The property as it was named.
+    pub property: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// All that is wrong with a set of changes; none of them is applied. `Display` is the Erlang form of Riak's Protocol
+/// Buffers errors, `[{n_val,not_integer}]` (spec/pb-api.md §18).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PropErrors(Vec<PropError>);
+
+impl PropErrors {
+    /// The errors, in the order in which they were found.
+    pub fn iter(&self) -> impl Iterator<Item = &PropError> {
+        self.0.iter()
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn push(&mut self, property: &str, reason: Reason) {
+        self.0.push(PropError { property: property.to_owned(), reason });
+    }
+
+    /// The body of Riak's HTTP answer: `{"n_val":"not_integer"}`.
+    pub fn to_json(&self) -> Value {
+        Value::Object(self.0.iter().map(|e| (e.property.clone(), e.reason.to_json())).collect())
+    }
+
+    /// Lines for a person: `n_val: not_integer`.
+    pub fn to_lines(&self) -> String {
+        self.0.iter().map(|e| format!("{}: {}", e.property, e.reason.as_str())).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Reason {
+    /// The words alone.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Atom(word) => word,
+            Self::Charlist(text) | Self::Text(text) => text,
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Self::Atom(word) => Value::from(*word),
+            Self::Charlist(text) => text.chars().map(u32::from).collect(),
+            Self::Text(text) => Value::from(text.as_str()),
+        }
+    }
+}
+
+impl fmt::Display for PropErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (i, error) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "{{{},", error.property)?;
+            match &error.reason {
+                Reason::Atom(word) => f.write_str(word)?,
+                Reason::Charlist(text) => write!(f, "\"{text}\"")?,
+                Reason::Text(text) => write!(f, "<<\"{text}\">>")?,
+            }
+            f.write_str("}")?;
+        }
+        f.write_str("]")
+    }
+}
+
+impl std::error::Error for PropErrors {}
