@@ -11,9 +11,18 @@
 //! * only a coordinator drops siblings, and only together with a new event;
 //! * an event id is never issued twice for a key.
 
+pub mod config;
+mod kv;
+mod listing;
+mod open_error;
 pub mod request;
 pub mod stats;
 
+pub use config::{DeleteMode, KvConfig, ObjectLimits};
+pub use kv::{Health, Kv};
+pub use listing::Listing;
+pub use open_error::OpenError;
 pub use request::{
-    DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest,
+    DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
+    PutRequest,
 };

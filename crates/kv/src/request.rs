@@ -153,6 +153,13 @@ pub struct DeleteRequest {
     pub rw: Option<Quorum>,
 }
 
+/// What a delete did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeleteReply {
+    /// Whether there was something to delete; true when the request brought a clock, as nothing is read then.
+    pub found: bool,
+}
+
 /// One position of a key's preference list, as the API shows it (spec/pb-api.md §6.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreflistItem {

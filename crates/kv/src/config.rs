@@ -1,0 +1,83 @@
+//! How an engine is set up.
+
+use ombak_storage::BackendFactory;
+use ombak_types::PropMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// When tombstones are removed for good (spec/semantics.md §2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeleteMode {
+    /// Never.
+    Keep,
+    /// With the delete itself.
+    Immediate,
+    /// This long after it.
+    After(Duration),
+}
+
+/// How large objects may become. A write beyond a maximum is refused, beyond a warning threshold it is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectLimits {
+    /// Bytes of one stored object, all siblings and metadata.
+    pub bytes_max: u64,
+    /// Bytes from which a write is logged.
+    pub bytes_warn: u64,
+    /// Siblings of one object.
+    pub siblings_max: usize,
+    /// Siblings from which a write is logged.
+    pub siblings_warn: usize,
+}
+
+impl Default for ObjectLimits {
+    fn default() -> Self {
+        Self { bytes_max: 50 << 20, bytes_warn: 5 << 20, siblings_max: 100, siblings_warn: 25 }
+    }
+}
+
+/// How an engine is set up. Make one with [`KvConfig::new`] and change what differs.
+#[derive(Clone)]
+pub struct KvConfig {
+    /// Name of this node, `ombak@127.0.0.1` for instance.
+    pub node_name: String,
+    /// Directory of the node's identity and of its bucket types and properties. The backend has its own.
+    pub data_dir: PathBuf,
+    /// Number of partitions: a power of two from 8 to 1024. Fixed with the first start of a data directory.
+    pub ring_size: u32,
+    /// Opens the stores.
+    pub backend: Arc<dyn BackendFactory>,
+    /// Properties of untyped buckets that differ from the built-in ones (`buckets.default.*`).
+    pub default_props: PropMap,
+    /// When tombstones go.
+    pub delete_mode: DeleteMode,
+    /// How large objects may become.
+    pub limits: ObjectLimits,
+    /// Requests under way at once; more are refused with `Error::Overload`.
+    pub requests_max: usize,
+    /// Time limit of gets, puts and deletes that name none.
+    pub timeout: Duration,
+    /// Threads that wait for disks.
+    pub io_threads: usize,
+    /// How often background work of the stores is looked after.
+    pub maintain_interval: Duration,
+}
+
+impl KvConfig {
+    /// Riak's defaults: 64 partitions, tombstones go after 3 s, requests are given 60 s.
+    pub fn new(node_name: impl Into<String>, data_dir: impl Into<PathBuf>, backend: Arc<dyn BackendFactory>) -> Self {
+        Self {
+            node_name: node_name.into(),
+            data_dir: data_dir.into(),
+            ring_size: 64,
+            backend,
+            default_props: PropMap::new(),
+            delete_mode: DeleteMode::After(Duration::from_secs(3)),
+            limits: ObjectLimits::default(),
+            requests_max: 50_000,
+            timeout: Duration::from_secs(60),
+            io_threads: 8,
+            maintain_interval: Duration::from_millis(200),
+        }
+    }
+}
