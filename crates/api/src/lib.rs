@@ -1,1 +1,11 @@
-//! placeholder
+//! The interfaces of a node: Protocol Buffers, HTTP and administration.
+//!
+//! What it is: decode, authorise, call the engine, encode. The only place that knows both a wire format and the engine.
+//!
+//! What it is not: it decides nothing about quorums, siblings or storage.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+pub mod jobs;
+
+pub use jobs::{JobClass, JobSwitches};

@@ -1,0 +1,93 @@
+//! The administration interface: JSON under `/admin/v1` on the HTTP listener, for the command line.
+//!
+//! What it is: a small, versioned resource tree. [`handle`] decides whether the caller may ask at all ([`guard`]), then
+//! answers.
+//!
+//! What it is not: part of Riak's HTTP interface, or something for browsers: a request that a browser could have been
+//! talked into making is refused.
+//!
+//! Every error has the shape `{"error":{"kind":"…","message":"…"}}`; the kinds are those of [`AdminError`].
+
+mod error;
+mod guard;
+mod node;
+mod types;
+
+pub use error::AdminError;
+pub use guard::{ADMIN_HEADER, AdminToken};
+pub use node::{ConfigEntry, NodeInfo};
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::http::request::Parts;
+use hyper::{Method, Response, StatusCode, header};
+use ombak_kv::Kv;
+use percent_encoding::percent_decode_str;
+use std::net::IpAddr;
+use tokio::sync::watch;
+
+/// The path below which everything of this module lives.
+pub const PREFIX: &str = "/admin";
+
+/// The largest request body that is looked at, in bytes.
+pub const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// What the administration interface works on.
+pub struct AdminContext {
+    /// The engine.
+    pub kv: Kv,
+    /// Who and where this node is.
+    pub node: NodeInfo,
+    /// The configuration that the node runs with, in the order of its documentation.
+    pub config: Vec<ConfigEntry>,
+    /// Sending `true` stops the node.
+    pub stop: watch::Sender<bool>,
+    /// What a caller from elsewhere than this machine has to know.
+    pub token: AdminToken,
+}
+
+/// An answer of this module.
+pub type AdminResponse = Response<Full<Bytes>>;
+
+/// Answers a request whose path is [`PREFIX`] or below it. `peer` is the other end of the connection; `body` has
+/// been read completely.
+pub async fn handle(ctx: &AdminContext, peer: IpAddr, parts: &Parts, body: Bytes) -> AdminResponse {
+    match answer(ctx, peer, parts, body).await {
+        Ok(value) => respond(StatusCode::OK, &value),
+        Err(error) => respond(error.status(), &error.to_json()),
+    }
+}
+
+async fn answer(ctx: &AdminContext, peer: IpAddr, parts: &Parts, body: Bytes) -> Result<serde_json::Value, AdminError> {
+    guard::check(&ctx.token, peer, &parts.headers)?;
+    if body.len() > BODY_BYTES_MAX {
+        return Err(AdminError::TooLarge(BODY_BYTES_MAX));
+    }
+    let path = segments(parts.uri.path());
+    let path: Vec<&[u8]> = path.iter().map(Vec::as_slice).collect();
+    match (&parts.method, path.as_slice()) {
+        (&Method::GET, [b"admin", b"v1", b"node"]) => Ok(node::describe(ctx)),
+        (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(node::config(ctx)),
+        (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,
+        (&Method::POST, [b"admin", b"v1", b"stop"]) => Ok(node::stop(ctx)),
+        (&Method::GET, [b"admin", b"v1", b"bucket-types"]) => types::list(ctx),
+        (&Method::GET, [b"admin", b"v1", b"bucket-types", name]) => types::describe(ctx, name),
+        (&Method::POST, [b"admin", b"v1", b"bucket-types", name, action]) => {
+            types::change(ctx, name, action, &body).await
+        }
+        _ => Err(AdminError::NoSuchResource(format!("{} {}", parts.method, parts.uri.path()))),
+    }
+}
+
+fn segments(path: &str) -> Vec<Vec<u8>> {
+    path.trim_matches('/').split('/').map(|s| percent_decode_str(s).collect()).collect()
+}
+
+fn respond(status: StatusCode, value: &serde_json::Value) -> AdminResponse {
+    let mut response = Response::new(Full::new(Bytes::from(value.to_string())));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,118 @@
+//! Resources about the node as a whole.
+
+use super::{AdminContext, AdminError};
+use ombak_storage::Status;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::time::Instant;
+
+/// Who and where a node is; fixed once it runs.
+#[derive(Clone, Debug)]
+pub struct NodeInfo {
+    /// `nodename`.
+    pub name: String,
+    /// Ombak's version.
+    pub version: &'static str,
+    /// Process id.
+    pub pid: u32,
+    /// Where HTTP is served.
+    pub http: Vec<SocketAddr>,
+    /// Where Protocol Buffers are served.
+    pub pb: Vec<SocketAddr>,
+    /// The data directory, absolute.
+    pub data_dir: String,
+    /// `bitcask` or `memory`.
+    pub backend: &'static str,
+    /// When it started.
+    pub started: Instant,
+}
+
+/// One configuration key with the value that the node runs with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConfigEntry {
+    /// The key.
+    pub key: String,
+    /// Its value in the form of the file.
+    pub value: String,
+    /// `default`, `file`, `environment` or `command line`.
+    pub origin: String,
+}
+
+pub(super) fn describe(ctx: &AdminContext) -> Value {
+    let node = &ctx.node;
+    let health = ctx.kv.health();
+    json!({
+        "name": node.name,
+        "version": node.version,
+        "pid": node.pid,
+        "uptime_secs": node.started.elapsed().as_secs(),
+        "data_dir": node.data_dir,
+        "http": node.http,
+        "pb": node.pb,
+        "backend": node.backend,
+        "ring_size": ctx.kv.ring().size(),
+        "ready": health.ready,
+        "problems": health.problems(),
+    })
+}
+
+pub(super) fn config(ctx: &AdminContext) -> Value {
+    json!({ "config": ctx.config })
+}
+
+pub(super) fn stop(ctx: &AdminContext) -> Value {
+    tracing::info!("stop asked for over the administration interface");
+    ctx.stop.send_replace(true);
+    json!({ "stopping": true })
+}
+
+/// One entry per partition. Collecting locks every store's index for a moment, so it stays off the network threads.
+pub(super) async fn vnodes(ctx: &AdminContext) -> Result<Value, AdminError> {
+    let kv = ctx.kv.clone();
+    let statuses = tokio::task::spawn_blocking(move || kv.vnode_status())
+        .await
+        .map_err(|e| AdminError::Failed(format!("vnode status: {e}")))?;
+    let vnodes: Vec<Value> = statuses.iter().map(|(partition, status)| vnode(*partition, status)).collect();
+    Ok(json!({ "node": ctx.node.name, "vnodes": vnodes }))
+}
+
+fn vnode(partition: u32, s: &Status) -> Value {
+    json!({
+        "partition": partition,
+        "backend": s.backend,
+        "status": {
+            "key_count": s.keys,
+            "live_bytes": s.live_bytes,
+            "dead_bytes": s.dead_bytes,
+            "files": s.files,
+            "index_bytes": s.index_bytes,
+            "key_bytes": s.key_bytes,
+            "index_bytes_per_key": index_bytes_per_key(s),
+            "bytes_written": s.bytes_written,
+            "merges": s.merges,
+            "read_errors": s.read_errors,
+            "poisoned": s.poisoned,
+        },
+    })
+}
+
+/// What the index costs for each key beyond the key's own bytes; `None` without keys.
+fn index_bytes_per_key(s: &Status) -> Option<f64> {
+    if s.keys == 0 {
+        return None;
+    }
+    Some(s.index_bytes.saturating_sub(s.key_bytes) as f64 / s.keys as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_a_key_leaves_out_the_key_itself() {
+        let status = Status { keys: 10, index_bytes: 600, key_bytes: 200, ..Status::default() };
+        assert_eq!(index_bytes_per_key(&status), Some(40.0));
+        assert_eq!(index_bytes_per_key(&Status::default()), None);
+    }
+}
