@@ -1,6 +1,7 @@
 //! Resources about the node as a whole.
 
 use super::{AdminContext, AdminError};
+use ombak_kv::Health;
 use ombak_storage::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -24,6 +25,8 @@ pub struct NodeInfo {
     pub data_dir: String,
     /// `bitcask` or `memory`.
     pub backend: &'static str,
+    /// Number of partitions.
+    pub ring_size: u32,
     /// When it started.
     pub started: Instant,
 }
@@ -51,10 +54,18 @@ pub(super) fn describe(ctx: &AdminContext) -> Value {
         "http": node.http,
         "pb": node.pb,
         "backend": node.backend,
-        "ring_size": ctx.kv.ring().size(),
+        "ring_size": node.ring_size,
         "ready": health.ready,
-        "problems": health.problems(),
+        "problems": problems(&health),
     })
+}
+
+/// What an operator has to look at, one sentence each.
+fn problems(health: &Health) -> Vec<String> {
+    let poisoned =
+        health.poisoned.iter().map(|(partition, why)| format!("partition {partition} takes no writes: {why}"));
+    let full = health.disk_full.then(|| "the disk of the data directory is full: writes are refused".to_owned());
+    poisoned.chain(full).collect()
 }
 
 pub(super) fn config(ctx: &AdminContext) -> Value {
