@@ -1,0 +1,186 @@
+//! The ring: which node owns which partition.
+
+use crate::key_hash::KeyHash;
+use crate::partition::{BadRingSize, RingSize};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Which ring this is. A change of the ring makes the next number; an operator who breaks a tie by force starts a new
+/// lineage (design: replication rules §9). Rings of different lineages have no order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RingVersion {
+    /// Random, drawn when a cluster is founded or forced.
+    pub lineage: u64,
+    /// Counts the rings of the lineage, from 1.
+    pub number: u64,
+}
+
+impl RingVersion {
+    /// The first ring of a lineage.
+    pub const fn first(lineage: u64) -> Self {
+        Self { lineage, number: 1 }
+    }
+
+    /// The ring after this one.
+    pub const fn next(self) -> Self {
+        Self { lineage: self.lineage, number: self.number + 1 }
+    }
+}
+
+impl PartialOrd for RingVersion {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        (self.lineage == other.lineage).then(|| self.number.cmp(&other.number))
+    }
+}
+
+impl fmt::Display for RingVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}.{}", self.lineage, self.number)
+    }
+}
+
+/// A node as one ring numbers it. Means nothing to another ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeIndex(pub(crate) u16);
+
+/// Every partition and its owner. Never changes; a new ring replaces it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Saved", into = "Saved")]
+pub struct Ring {
+    size: RingSize,
+    version: RingVersion,
+    nodes: Vec<String>,
+    owners: Vec<NodeIndex>,
+}
+
+/// Why something is no ring.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadRing {
+    /// The number of owners is no ring size.
+    #[error(transparent)]
+    Size(#[from] BadRingSize),
+    /// A node without a name owns a partition.
+    #[error("partition {0} belongs to a node without a name")]
+    NamelessOwner(u32),
+    /// A saved ring names an owner that it does not list.
+    #[error("partition {0} belongs to a node that the ring does not list")]
+    UnknownOwner(u32),
+    /// A saved ring lists a node twice.
+    #[error("node {0} is listed twice")]
+    RepeatedNode(String),
+    /// Saved by a later version of the program.
+    #[error("the ring was saved in format {0}; this version reads format {FORMAT}")]
+    Format(u32),
+}
+
+impl Ring {
+    /// A ring of one node.
+    pub fn of_one_node(node: &str, size: RingSize, version: RingVersion) -> Self {
+        Self { size, version, nodes: vec![node.to_owned()], owners: vec![NodeIndex(0); size.get() as usize] }
+    }
+
+    /// A ring from the owner of each partition, in the order of the partitions.
+    pub fn from_owners<N: AsRef<str>>(owners: &[N], version: RingVersion) -> Result<Self, BadRing> {
+        let size = RingSize::new(u32::try_from(owners.len()).unwrap_or(u32::MAX))?;
+        let mut ring = Self { size, version, nodes: Vec::new(), owners: Vec::with_capacity(owners.len()) };
+        for (partition, name) in (0u32..).zip(owners.iter().map(AsRef::as_ref)) {
+            if name.is_empty() {
+                return Err(BadRing::NamelessOwner(partition));
+            }
+            let node = ring.node(name).unwrap_or_else(|| {
+                ring.nodes.push(name.to_owned());
+                // At most as many nodes as partitions, so at most RingSize::MAX.
+                NodeIndex((ring.nodes.len() - 1) as u16)
+            });
+            ring.owners.push(node);
+        }
+        Ok(ring)
+    }
+
+    /// How many partitions it has.
+    pub const fn size(&self) -> RingSize {
+        self.size
+    }
+
+    /// Which ring it is.
+    pub const fn version(&self) -> RingVersion {
+        self.version
+    }
+
+    /// The nodes that own partitions, in the order of their first partition.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeIndex, &str)> {
+        (0u16..).zip(&self.nodes).map(|(i, name)| (NodeIndex(i), name.as_str()))
+    }
+
+    /// How many nodes own partitions.
+    pub fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// The number of a node, if it owns a partition.
+    pub fn node(&self, name: &str) -> Option<NodeIndex> {
+        (0u16..).zip(&self.nodes).find(|(_, known)| **known == *name).map(|(i, _)| NodeIndex(i))
+    }
+
+    /// The name of a node of this ring.
+    ///
+    /// # Panics
+    /// When `node` is of another ring.
+    pub fn name(&self, node: NodeIndex) -> &str {
+        &self.nodes[usize::from(node.0)]
+    }
+
+    /// Who owns a partition; numbers beyond the ring go round.
+    pub fn owner(&self, partition: u32) -> NodeIndex {
+        self.owners[(partition % self.size.get()) as usize]
+    }
+
+    /// How many partitions a node owns.
+    pub fn partitions_owned(&self, node: NodeIndex) -> usize {
+        self.owners.iter().filter(|&&owner| owner == node).count()
+    }
+
+    /// The home partition of a hash.
+    pub fn home_of(&self, hash: &KeyHash) -> u32 {
+        self.size.home_of(hash)
+    }
+}
+
+/// The version of [`Saved`] that is written.
+const FORMAT: u32 = 1;
+
+/// A ring as it is stored and sent.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    format: u32,
+    version: RingVersion,
+    nodes: Vec<String>,
+    /// Positions in `nodes`, one for each partition.
+    owners: Vec<u16>,
+}
+
+impl From<Ring> for Saved {
+    fn from(ring: Ring) -> Self {
+        let owners = ring.owners.iter().map(|n| n.0).collect();
+        Self { format: FORMAT, version: ring.version, nodes: ring.nodes, owners }
+    }
+}
+
+impl TryFrom<Saved> for Ring {
+    type Error = BadRing;
+
+    fn try_from(saved: Saved) -> Result<Self, BadRing> {
+        if saved.format != FORMAT {
+            return Err(BadRing::Format(saved.format));
+        }
+        if let Some((_, twin)) = saved.nodes.iter().enumerate().find(|(i, n)| saved.nodes[..*i].contains(n)) {
+            return Err(BadRing::RepeatedNode(twin.clone()));
+        }
+        let mut owners = Vec::with_capacity(saved.owners.len());
+        for (partition, &owner) in (0u32..).zip(&saved.owners) {
+            let name = saved.nodes.get(usize::from(owner)).ok_or(BadRing::UnknownOwner(partition))?;
+            owners.push(name.as_str());
+        }
+        Self::from_owners(&owners, saved.version)
+    }
+}
