@@ -1,0 +1,93 @@
+//! Dependencies between the crates point one way: this test reads the manifests (through `cargo metadata`) and fails on an
+//! edge that is not listed in [`CRATES`]. Normal, build and development dependencies all count.
+//!
+//! It says nothing about modules inside a crate. ARCHITECTURE.md gives the reasons for the list.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Every crate of the workspace, and the crates of the workspace that it may use.
+const CRATES: &[(&str, &[&str])] = &[
+    ("ombak-types", &[]),
+    ("ombak-proto", &["ombak-types"]),
+    ("ombak-ring", &["ombak-types"]),
+    ("ombak-storage", &["ombak-types"]),
+    ("ombak-kv", &["ombak-types", "ombak-ring", "ombak-storage"]),
+    ("ombak-api", &["ombak-types", "ombak-proto", "ombak-ring", "ombak-storage", "ombak-kv"]),
+    ("ombak-client", &["ombak-types", "ombak-proto"]),
+    (
+        "ombak-server",
+        &["ombak-types", "ombak-proto", "ombak-ring", "ombak-storage", "ombak-kv", "ombak-api", "ombak-client"],
+    ),
+    ("ombak-floor", &["ombak-proto", "ombak-client"]),
+    ("ombak-structure", &[]),
+];
+
+/// Crates without I/O, clock or randomness, and the dependencies that would give them one.
+const PURE: &[&str] = &["ombak-types", "ombak-proto", "ombak-ring"];
+const IMPURE: &[&str] = &["getrandom", "hyper", "rand", "rustix", "socket2", "tokio", "tracing"];
+
+/// Package name → names of the dependencies that its manifest declares, as `cargo metadata` reports them.
+fn declared() -> BTreeMap<String, BTreeSet<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo metadata starts");
+    assert!(output.status.success(), "cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON");
+    let names = |list: &Value| -> BTreeSet<String> {
+        list.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+    };
+    metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|package| (package["name"].as_str().unwrap().to_owned(), names(&package["dependencies"])))
+        .collect()
+}
+
+#[test]
+fn every_crate_is_listed() {
+    let listed: BTreeSet<&str> = CRATES.iter().map(|(name, _)| *name).collect();
+    let declared = declared();
+    let present: BTreeSet<&str> = declared.keys().map(String::as_str).collect();
+    assert_eq!(present, listed, "the workspace's members (left) and the list in this file (right) differ");
+}
+
+#[test]
+fn crates_use_only_what_the_list_allows() {
+    let declared = declared();
+    let forbidden: Vec<String> = CRATES
+        .iter()
+        .flat_map(|(name, allowed)| {
+            let uses = declared.get(*name).into_iter().flatten();
+            uses.filter(|used| used.starts_with("ombak-") && !allowed.contains(&used.as_str()))
+                .map(move |used| format!("{name} -> {used}"))
+        })
+        .collect();
+    assert!(forbidden.is_empty(), "dependencies that the architecture does not allow: {}", forbidden.join(", "));
+}
+
+#[test]
+fn pure_crates_have_no_means_of_input_or_output() {
+    let declared = declared();
+    for name in PURE {
+        let impure: Vec<&str> = IMPURE.iter().copied().filter(|used| declared[*name].contains(*used)).collect();
+        assert!(impure.is_empty(), "{name} is pure and must not depend on {}", impure.join(", "));
+    }
+}
+
+#[test]
+fn allowed_edges_have_no_cycle() {
+    // The list is written in an order in which every crate comes after all that it may use.
+    for (index, (name, allowed)) in CRATES.iter().enumerate() {
+        let before: BTreeSet<&str> = CRATES[..index].iter().map(|(earlier, _)| *earlier).collect();
+        let later: Vec<&str> = allowed.iter().copied().filter(|used| !before.contains(used)).collect();
+        assert!(later.is_empty(), "{name} may use {}, which the list names only later", later.join(", "));
+    }
+}
