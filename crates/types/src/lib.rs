@@ -21,6 +21,7 @@ pub mod props;
 pub mod quorum;
 pub mod riak_object;
 pub mod stored;
+pub mod suggest;
 pub mod time;
 
 pub use clock::{Actor, ClockEntry, Dot, VectorClock};

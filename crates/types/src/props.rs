@@ -8,7 +8,7 @@ mod check;
 mod defaults;
 mod errors;
 
-pub use check::{PropScope, check};
+pub use check::{N_VAL_MAX, PropScope, check};
 pub use defaults::{created_type_defaults, default_type_defaults};
 pub use errors::{PropError, PropErrors, Reason};
 

@@ -39,6 +39,10 @@ impl PropErrors {
         self.0.is_empty()
     }
 
+    pub(super) fn names(&self, property: &str) -> bool {
+        self.0.iter().any(|e| e.property == property)
+    }
+
     pub(super) fn push(&mut self, property: &str, reason: Reason) {
         self.0.push(PropError { property: property.to_owned(), reason });
     }

@@ -1,0 +1,68 @@
+//! Which known name somebody who mistyped one probably meant.
+
+/// The name in `known` closest to `word`, if it is close enough to be worth naming: at most a third of the longer one's
+/// characters have to change. Case and the difference between `-` and `_` cost nothing. Of equals the first wins.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = folded(word)?;
+    let mut best: Option<(usize, &str)> = None;
+    for name in known {
+        let Some(candidate) = folded(name) else { continue };
+        let edits_max = word.len().max(candidate.len()).div_ceil(3);
+        let edits = edit_distance(&word, &candidate);
+        if edits <= edits_max && best.is_none_or(|(fewest, _)| edits < fewest) {
+            best = Some((edits, name));
+        }
+    }
+    best.map(|(_, name)| name)
+}
+
+/// Longer words are no mistyped names, and the distance is quadratic in their lengths.
+const WORD_BYTES_MAX: usize = 128;
+
+fn folded(word: &str) -> Option<Vec<u8>> {
+    let fold = |b: u8| if b == b'-' { b'_' } else { b.to_ascii_lowercase() };
+    (word.len() <= WORD_BYTES_MAX).then(|| word.bytes().map(fold).collect())
+}
+
+/// How many insertions, removals and replacements turn `a` into `b`.
+fn edit_distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = i;
+        let mut left = i + 1;
+        for (cell, y) in row.iter_mut().skip(1).zip(b) {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = *cell;
+            left = replaced.min(diagonal + 1).min(left + 1);
+            *cell = left;
+        }
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_errors_find_their_name() {
+        let known = ["n_val", "allow_mult", "last_write_wins", "r"];
+        assert_eq!(nearest("nval", known), Some("n_val"));
+        assert_eq!(nearest("allow-mult", known), Some("allow_mult"));
+        assert_eq!(nearest("LastWriteWins", known), Some("last_write_wins"));
+        assert_eq!(nearest("something_else", known), None);
+        assert_eq!(nearest(&"n".repeat(10_000), known), None);
+    }
+
+    #[test]
+    fn distances_count_single_edits() {
+        for (a, b, edits) in [("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3), ("abc", "acb", 2), ("ab", "b", 1)]
+        {
+            assert_eq!(edit_distance(a.as_bytes(), b.as_bytes()), edits, "{a} {b}");
+            assert_eq!(edit_distance(b.as_bytes(), a.as_bytes()), edits, "{b} {a}");
+        }
+    }
+}
