@@ -11,6 +11,7 @@
 //! * only a coordinator drops siblings, and only together with a new event;
 //! * an event id is never issued twice for a key.
 
+pub mod buckets;
 pub mod config;
 mod kv;
 mod listing;
@@ -18,6 +19,7 @@ mod open_error;
 pub mod request;
 pub mod stats;
 
+pub use buckets::{BucketRegistry, PropsError, TypeStatus, TypeSummary};
 pub use config::{DeleteMode, KvConfig, ObjectLimits};
 pub use kv::{Health, Kv};
 pub use listing::Listing;

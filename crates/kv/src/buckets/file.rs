@@ -1,0 +1,190 @@
+//! The file of the registry: JSON, replaced as a whole.
+//!
+//! `buckets.json` is always one complete generation; the one before it stays beside it as `buckets.json.previous`, so
+//! that an operator who finds the file damaged has something to go back to. Names are arbitrary bytes: in the file a
+//! byte that is not printable ASCII, and `%` itself, is written as `%` and two hexadecimal digits.
+
+use super::state::{Records, TypeRecord};
+use crate::open_error::OpenError;
+use bytes::Bytes;
+use ombak_types::{Bucket, PropMap};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+const FILE_NAME: &str = "buckets.json";
+/// The version that is written.
+const FORMAT: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    format: u32,
+    types: Vec<SavedType>,
+    buckets: Vec<SavedBucket>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedType {
+    name: String,
+    active: bool,
+    props: PropMap,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedBucket {
+    r#type: String,
+    name: String,
+    props: PropMap,
+}
+
+/// Read first, so that a file of a later version is called that and not damaged.
+#[derive(Deserialize)]
+struct FormatOnly {
+    format: u32,
+}
+
+/// Where the records are kept.
+#[derive(Debug)]
+pub(super) struct RegistryFile {
+    dir: PathBuf,
+}
+
+impl RegistryFile {
+    /// Reads what was saved last; nothing yet is the empty state.
+    pub fn open(dir: &Path) -> Result<(Self, Records), OpenError> {
+        let file = Self { dir: dir.to_owned() };
+        let path = file.path("");
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == ErrorKind::NotFound => return file.open_without(&path),
+            Err(source) => return Err(OpenError::Io { op: "read", path, source }),
+        };
+        let records = parse(&text).map_err(|why| OpenError::Unusable {
+            what: format!(
+                "{why}; the bucket types and properties as they were before the last change are in {}: compare, and \
+                 copy it over this file",
+                file.path(".previous").display()
+            ),
+            path,
+        })?;
+        Ok((file, records))
+    }
+
+    /// Without a file but with an earlier generation something removed it: starting empty would hide every typed bucket.
+    fn open_without(self, path: &Path) -> Result<(Self, Records), OpenError> {
+        let previous = self.path(".previous");
+        if previous.exists() {
+            return Err(OpenError::Unusable {
+                path: path.to_owned(),
+                what: format!(
+                    "is missing although this node had bucket types or properties; copy {} over it, or remove that \
+                     too to start without",
+                    previous.display()
+                ),
+            });
+        }
+        Ok((self, Records::default()))
+    }
+
+    /// Replaces what is saved. When it returns without error the records survive a loss of power; with one, either the
+    /// old or the new ones do.
+    pub fn save(&mut self, records: &Records) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(&to_saved(records))?;
+        let (current, new) = (self.path(""), self.path(".new"));
+        let mut file = File::create(&new)?;
+        file.write_all(&text)?;
+        file.sync_all()?;
+        if current.exists() {
+            self.keep_previous(&current)?;
+        }
+        fs::rename(&new, &current)?;
+        File::open(&self.dir)?.sync_all()
+    }
+
+    /// A second name for the current generation, so that at every moment `buckets.json` itself is there.
+    fn keep_previous(&self, current: &Path) -> io::Result<()> {
+        let link = self.path(".link");
+        match fs::remove_file(&link) {
+            Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        if fs::hard_link(current, &link).is_err() {
+            // Some file systems have no hard links.
+            fs::copy(current, &link)?;
+        }
+        fs::rename(&link, self.path(".previous"))
+    }
+
+    fn path(&self, suffix: &str) -> PathBuf {
+        self.dir.join(format!("{FILE_NAME}{suffix}"))
+    }
+}
+
+fn parse(text: &[u8]) -> Result<Records, String> {
+    let damaged = |e: serde_json::Error| format!("is damaged ({e})");
+    let FormatOnly { format } = serde_json::from_slice(text).map_err(damaged)?;
+    if format != FORMAT {
+        return Err(format!("has format {format}, and this version of ombak reads format {FORMAT}"));
+    }
+    let saved: Saved = serde_json::from_slice(text).map_err(damaged)?;
+    let name = |text: &str| decode_name(text).ok_or_else(|| format!("is damaged (the name {text:?} does not decode)"));
+    let mut records = Records::default();
+    for SavedType { name: text, active, props } in saved.types {
+        records.types.insert(name(&text)?, TypeRecord { active, overrides: props });
+    }
+    for saved in saved.buckets {
+        let bucket = Bucket { bucket_type: name(&saved.r#type)?, name: name(&saved.name)? };
+        if !bucket.is_default_type() && !records.types.get(&bucket.bucket_type).is_some_and(|t| t.active) {
+            return Err(format!(
+                "is damaged (bucket {:?} is of the type {:?}, which is not active)",
+                saved.name, saved.r#type
+            ));
+        }
+        records.buckets.insert(bucket, saved.props);
+    }
+    Ok(records)
+}
+
+fn to_saved(records: &Records) -> Saved {
+    let types = records.types.iter().map(|(name, record)| SavedType {
+        name: encode_name(name),
+        active: record.active,
+        props: record.overrides.clone(),
+    });
+    let buckets = records.buckets.iter().map(|(bucket, props)| SavedBucket {
+        r#type: encode_name(&bucket.bucket_type),
+        name: encode_name(&bucket.name),
+        props: props.clone(),
+    });
+    Saved { format: FORMAT, types: types.collect(), buckets: buckets.collect() }
+}
+
+fn encode_name(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for &b in bytes {
+        if (b == b' ' || b.is_ascii_graphic()) && b != b'%' {
+            out.push(char::from(b));
+        } else {
+            out.push_str(&format!("%{b:02x}"));
+        }
+    }
+    out
+}
+
+fn decode_name(text: &str) -> Option<Bytes> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.bytes();
+    while let Some(b) = bytes.next() {
+        if b == b'%' {
+            let digit = |b: Option<u8>| b.and_then(|b| char::from(b).to_digit(16));
+            out.push((digit(bytes.next())? << 4 | digit(bytes.next())?) as u8);
+        } else {
+            out.push(b);
+        }
+    }
+    Some(Bytes::from(out))
+}

@@ -1,0 +1,176 @@
+//! What the registry knows, and how effective properties follow from it.
+
+use bytes::Bytes;
+use ombak_types::props::{BucketProps, PropMap, created_type_defaults, default_type_defaults};
+use ombak_types::{Bucket, names::DEFAULT_TYPE};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+/// How far a bucket type has come (spec/semantics.md §2.3). `Display` is what `bucket-type status` says after the name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeStatus {
+    /// Known to this node; some other node may not know it yet.
+    Created,
+    /// Known everywhere: it can be activated.
+    Ready,
+    /// In use, for ever.
+    Active,
+}
+
+impl fmt::Display for TypeStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Created => "has been created but cannot be activated yet",
+            Self::Ready => "has been created and may be activated",
+            Self::Active => "is active",
+        })
+    }
+}
+
+/// A line of `bucket-type list`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeSummary {
+    /// The type's name.
+    pub name: Bytes,
+    /// How far it has come.
+    pub status: TypeStatus,
+}
+
+impl fmt::Display for TypeSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let active = if self.status == TypeStatus::Active { "active" } else { "not active" };
+        write!(f, "{} ({active})", self.name.escape_ascii())
+    }
+}
+
+/// A created type: what it says differently from the defaults.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TypeRecord {
+    pub active: bool,
+    pub overrides: PropMap,
+}
+
+/// Everything that is kept on disk, ordered so that equal states make equal files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Records {
+    pub types: BTreeMap<Bytes, TypeRecord>,
+    pub buckets: BTreeMap<Bucket, PropMap>,
+}
+
+/// What holds on this node whatever the records say.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    /// Shown as the claimant of types.
+    pub node_name: String,
+    /// `buckets.default.*` of the configuration: properties of untyped buckets that differ from Riak's.
+    pub default_overrides: PropMap,
+}
+
+/// Effective properties in both forms.
+#[derive(Clone, Debug)]
+struct Effective {
+    map: PropMap,
+    props: Arc<BucketProps>,
+}
+
+impl Effective {
+    fn new(map: PropMap) -> Self {
+        let props = Arc::new(BucketProps::from_map(&map));
+        Self { map, props }
+    }
+}
+
+/// One consistent state with every effective property computed: what requests read.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub records: Records,
+    default_type: Effective,
+    types: HashMap<Bytes, Effective>,
+    buckets: HashMap<Bucket, Effective>,
+}
+
+impl Snapshot {
+    pub fn new(settings: &Settings, records: Records) -> Self {
+        let mut defaults = default_type_defaults();
+        defaults.extend(settings.default_overrides.clone());
+        defaults.sort_keys();
+        let mut snapshot = Self {
+            records: Records::default(),
+            default_type: Effective::new(defaults),
+            types: HashMap::new(),
+            buckets: HashMap::new(),
+        };
+        for (name, record) in &records.types {
+            let map = type_map(record, &settings.node_name);
+            snapshot.types.insert(name.clone(), Effective::new(map));
+        }
+        for (bucket, overrides) in &records.buckets {
+            if let Some(base) = snapshot.of_type(&bucket.bucket_type) {
+                let map = bucket_map(bucket, &base.map, overrides);
+                snapshot.buckets.insert(bucket.clone(), Effective::new(map));
+            }
+        }
+        snapshot.records = records;
+        snapshot
+    }
+
+    /// How far a type has come; `None` when it is undefined. On one node what is created is known everywhere.
+    pub fn status(&self, bucket_type: &[u8]) -> Option<TypeStatus> {
+        if bucket_type == DEFAULT_TYPE {
+            return Some(TypeStatus::Active);
+        }
+        let record = self.records.types.get(bucket_type)?;
+        Some(if record.active { TypeStatus::Active } else { TypeStatus::Ready })
+    }
+
+    /// The effective properties of a type, active or not.
+    pub fn type_map(&self, bucket_type: &[u8]) -> Option<&PropMap> {
+        self.of_type(bucket_type).map(|e| &e.map)
+    }
+
+    /// The effective properties of a bucket; `None` when its type is not active.
+    pub fn bucket_map(&self, bucket: &Bucket) -> Option<&PropMap> {
+        self.of_bucket(bucket).map(|e| &e.map)
+    }
+
+    /// The effective properties of a bucket; `None` when its type is not active. On the path of every request.
+    pub fn props(&self, bucket: &Bucket) -> Option<&Arc<BucketProps>> {
+        self.of_bucket(bucket).map(|e| &e.props)
+    }
+
+    fn of_bucket(&self, bucket: &Bucket) -> Option<&Effective> {
+        if !self.buckets.is_empty()
+            && let Some(own) = self.buckets.get(bucket)
+        {
+            return Some(own);
+        }
+        if bucket.is_default_type() {
+            return Some(&self.default_type);
+        }
+        self.types.get(&bucket.bucket_type).filter(|_| self.status(&bucket.bucket_type) == Some(TypeStatus::Active))
+    }
+
+    fn of_type(&self, bucket_type: &[u8]) -> Option<&Effective> {
+        if bucket_type == DEFAULT_TYPE { Some(&self.default_type) } else { self.types.get(bucket_type) }
+    }
+}
+
+/// A type's properties in the order of Riak's answers: defaults, what it adds, whether it is active, who answers for it.
+fn type_map(record: &TypeRecord, claimant: &str) -> PropMap {
+    let mut map = created_type_defaults();
+    map.extend(record.overrides.clone());
+    map.insert("active".into(), Value::Bool(record.active));
+    map.insert("claimant".into(), Value::from(claimant));
+    map
+}
+
+fn bucket_map(bucket: &Bucket, base: &PropMap, overrides: &PropMap) -> PropMap {
+    let mut map = base.clone();
+    map.extend(overrides.clone());
+    if bucket.is_default_type() {
+        map.sort_keys();
+    }
+    map
+}
