@@ -80,6 +80,12 @@ pub struct Status {
     pub merges: u64,
     /// Reads that found a version which does not match its checksum.
     pub read_errors: u64,
+    /// Places on disk that were synced once and cannot be read any more: what lay there is unknown.
+    pub lost_ranges: u64,
+    /// Bytes that a loss of power or a kill left half written, found at the last start and ignored.
+    pub torn_bytes: u64,
+    /// Whether the disk was full at the last write: writes are refused until there is room.
+    pub disk_full: bool,
     /// Why the store takes no writes any more, if so.
     pub poisoned: Option<String>,
 }
@@ -123,6 +129,12 @@ pub trait Backend: Send + Sync {
 
     /// Sizes and states.
     fn status(&self) -> Status;
+
+    /// Whether nothing that was once synced is known to be missing. Not so: an absent key proves nothing until this
+    /// store has been compared with another replica.
+    fn complete(&self) -> bool {
+        self.status().lost_ranges == 0
+    }
 
     /// Removes everything, files included. The store takes no calls afterwards.
     fn drop_partition(&self) -> Result<(), StorageError>;

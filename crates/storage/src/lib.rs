@@ -11,8 +11,16 @@
 //! * of two versions of a key the one appended last (`seq`) wins, whatever file it lies in;
 //! * a failed write or sync poisons the store: it stops acknowledging and goes on reading.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
 pub mod backend;
+pub mod bitcask;
 pub mod error;
+pub mod fs;
+pub mod limits;
+pub mod memory;
 
 pub use backend::{Appended, Backend, BackendFactory, FoldEntry, ReadMode, Snapshot, Status, Stored, Write};
+pub use bitcask::{BitcaskConfig, BitcaskFactory, MergeConfig, MergePolicy, SyncStrategy};
 pub use error::StorageError;
+pub use memory::{MemoryConfig, MemoryFactory};

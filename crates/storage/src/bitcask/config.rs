@@ -1,0 +1,108 @@
+//! How bitcask stores behave: Riak's names and defaults (spec/backends.md §2.8).
+
+use std::time::Duration;
+
+/// When appended versions reach the disk (`bitcask.sync.strategy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncStrategy {
+    /// When the operating system likes; at roll-over and at close.
+    None,
+    /// At this interval.
+    Interval(Duration),
+    /// Before each acknowledgement; one sync serves all who wait.
+    OSync,
+}
+
+/// When merging may start (`bitcask.merge.policy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergePolicy {
+    /// At any hour.
+    Always,
+    /// Never.
+    Never,
+    /// From the first hour through the last one, 0 … 23; the window may span midnight.
+    Window {
+        /// First hour in which merging may start.
+        start_hour: u8,
+        /// Last hour in which merging may start.
+        end_hour: u8,
+    },
+}
+
+/// When and what to merge.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeConfig {
+    /// `bitcask.merge.policy` and `bitcask.merge.window.*`.
+    pub policy: MergePolicy,
+    /// What to add to UTC for the hours of the window.
+    pub utc_offset_secs: i32,
+    /// `bitcask.merge.triggers.fragmentation`: per cent of a file's versions that are dead, for a merge to start.
+    pub trigger_fragmentation_percent: u8,
+    /// `bitcask.merge.triggers.dead_bytes`: dead bytes in one file for a merge to start.
+    pub trigger_dead_bytes: u64,
+    /// `bitcask.merge.thresholds.fragmentation`: per cent dead for a file to take part.
+    pub threshold_fragmentation_percent: u8,
+    /// `bitcask.merge.thresholds.dead_bytes`: dead bytes for a file to take part.
+    pub threshold_dead_bytes: u64,
+    /// `bitcask.merge.thresholds.small_file`: a smaller file always takes part.
+    pub threshold_small_file_bytes: u64,
+    /// `bitcask.max_merge_size`: bytes of the files of one merge.
+    pub bytes_max: u64,
+    /// `bitcask.merge_check_interval`.
+    pub check_interval_secs: u32,
+    /// `bitcask.merge_check_jitter`: the interval varies by up to this share either way.
+    pub check_jitter_percent: u8,
+    /// Bytes read and written a second by merges, for all partitions together: merging must not be felt.
+    pub io_bytes_per_sec: u64,
+}
+
+impl Default for MergeConfig {
+    fn default() -> Self {
+        Self {
+            policy: MergePolicy::Always,
+            utc_offset_secs: 0,
+            trigger_fragmentation_percent: 60,
+            trigger_dead_bytes: 512 << 20,
+            threshold_fragmentation_percent: 40,
+            threshold_dead_bytes: 128 << 20,
+            threshold_small_file_bytes: 10 << 20,
+            bytes_max: 100 << 30,
+            check_interval_secs: 180,
+            check_jitter_percent: 30,
+            io_bytes_per_sec: 20_000_000,
+        }
+    }
+}
+
+/// How the stores of a node behave.
+#[derive(Clone, Copy, Debug)]
+pub struct BitcaskConfig {
+    /// `bitcask.sync.strategy` and `bitcask.sync.interval`.
+    pub sync: SyncStrategy,
+    /// `bitcask.max_file_size`: a file that would grow beyond it is closed and a new one begun. At most 4 GiB − 1.
+    pub file_bytes_max: u64,
+    /// `bitcask.expiry`: older versions are absent.
+    pub expiry_secs: Option<u32>,
+    /// `bitcask.expiry.grace_time`: how long after expiry a file may wait for its merge.
+    pub expiry_grace_secs: u32,
+    /// Merging.
+    pub merge: MergeConfig,
+    /// Data files that are held open, over all partitions.
+    pub open_files_max: usize,
+    /// Unix time at the start: expiry is judged by it until the first `maintain`.
+    pub opened_at_secs: u64,
+}
+
+impl Default for BitcaskConfig {
+    fn default() -> Self {
+        Self {
+            sync: SyncStrategy::None,
+            file_bytes_max: 2 << 30,
+            expiry_secs: None,
+            expiry_grace_secs: 0,
+            merge: MergeConfig::default(),
+            open_files_max: 512,
+            opened_at_secs: 0,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The file system behind a trait: what the stores ask of the operating system, and nothing more.
+//!
+//! What it is: positioned reads and writes, the syncs that a loss of power makes necessary, names, locks. Two
+//! implementations: [`RealFs`], and [`sim::FaultyFs`], the tests' twin that loses power, runs full and lies.
+//!
+//! What it is not: it keeps no state for the stores and retries nothing.
+//!
+//! Invariants:
+//! * a write survives a loss of power only after `sync_data` returned, a name only after `sync_dir` of its directory did;
+//! * a call that failed may have done a part of its work.
+
+mod real;
+pub mod sim;
+
+pub use real::RealFs;
+
+use crate::backend::ReadMode;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// Must exist; read only.
+    Read,
+    /// Must exist; read and write.
+    Write,
+    /// Must not exist yet; read and write.
+    CreateNew,
+}
+
+/// An open file. All offsets are absolute: there is no cursor.
+pub trait File: Send + Sync {
+    /// Fills `buffer` from `offset`; fewer bytes only at the end of the file. With [`ReadMode::Cached`] the error kind
+    /// is `WouldBlock` when any of the bytes is not in the page cache.
+    fn read_at(&self, buffer: &mut [u8], offset: u64, mode: ReadMode) -> io::Result<usize>;
+
+    /// Writes all of `bytes` at `offset`, extending the file where needed. After an error a prefix may be there.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Waits until the content and the length survive a loss of power (fdatasync).
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// Length in bytes.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Cuts the file to `length` bytes.
+    fn truncate(&self, length: u64) -> io::Result<()>;
+}
+
+/// A lock on a path, released when dropped or when the process ends.
+pub trait FileLock: Send + Sync {}
+
+/// What the stores ask of the operating system.
+pub trait FileSystem: Send + Sync {
+    /// Opens a file.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
+
+    /// Gives a file or directory another name, replacing a file of that name at once.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file's name; open handles go on working.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Names in a directory, in no order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Creates a directory and its missing parents; fine when it is there.
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+
+    /// Waits until the names in a directory survive a loss of power.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Bytes that may still be written on the file system of `dir`.
+    fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
+
+    /// Takes the lock file `path`, creating it; the error kind is `WouldBlock` when another holder has it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>>;
+}

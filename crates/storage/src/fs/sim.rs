@@ -1,0 +1,1 @@
+//! The tests' twin of the file system.
