@@ -1,0 +1,270 @@
+//! Writing frames: any message, and `RpbGetResp` and `RpbPutResp` straight from an object, without a message between.
+//!
+//! Lengths are computed first, so that a frame is written front to back and a value is copied exactly once.
+
+use crate::code;
+use crate::messages::RpbErrorResp;
+use crate::wire::{put_varint, varint_len};
+use bytes::Bytes;
+use ombak_types::{Metadata, Object, Sibling};
+use prost::Message;
+
+/// Appends a frame without a body.
+pub fn write_empty(code: u8, out: &mut Vec<u8>) {
+    write_header(code, 0, out);
+}
+
+/// Appends a frame with an encoded message.
+pub fn write_message<M: Message>(code: u8, message: &M, out: &mut Vec<u8>) {
+    write_header(code, message.encoded_len(), out);
+    message.encode_raw(out);
+}
+
+/// Appends an `RpbErrorResp`; its `errcode` is always 0 (spec/pb-api.md §1.1).
+pub fn write_error(text: impl Into<Bytes>, out: &mut Vec<u8>) {
+    write_message(code::ERROR_RESP, &RpbErrorResp { errmsg: text.into(), errcode: 0 }, out);
+}
+
+/// Appends the `RpbGetResp` of an object. `vclock` is its clock as clients carry it.
+pub fn write_get_reply(object: &Object, vclock: &[u8], out: &mut Vec<u8>) {
+    write_header(code::GET_RESP, contents_len(object) + bytes_len(vclock), out);
+    put_contents(object, out);
+    put_bytes(2, vclock, out);
+}
+
+/// Appends the `RpbPutResp` with the stored object and its clock, and with the key if the server made it.
+pub fn write_put_reply(stored: Option<(&Object, &[u8])>, key: Option<&[u8]>, out: &mut Vec<u8>) {
+    let stored_len = stored.map_or(0, |(object, vclock)| contents_len(object) + bytes_len(vclock));
+    write_header(code::PUT_RESP, stored_len + key.map_or(0, bytes_len), out);
+    if let Some((object, vclock)) = stored {
+        put_contents(object, out);
+        put_bytes(2, vclock, out);
+    }
+    if let Some(key) = key {
+        put_bytes(3, key, out);
+    }
+}
+
+fn write_header(code: u8, body_len: usize, out: &mut Vec<u8>) {
+    // A reply beyond 4 GiB cannot be framed. Objects are bounded far below, by `object.size.maximum` and the siblings.
+    let length = u32::try_from(body_len + 1).unwrap_or(u32::MAX);
+    out.reserve(4 + 1 + body_len);
+    out.extend_from_slice(&length.to_be_bytes());
+    out.push(code);
+}
+
+/// Bytes of a length-delimited field whose number is below 16.
+#[inline]
+fn delimited_len(len: usize) -> usize {
+    1 + varint_len(len as u64) + len
+}
+
+#[inline]
+fn bytes_len(bytes: &[u8]) -> usize {
+    delimited_len(bytes.len())
+}
+
+#[inline]
+fn put_delimited(number: u8, len: usize, out: &mut Vec<u8>) {
+    out.push(number << 3 | 2);
+    put_varint(len as u64, out);
+}
+
+#[inline]
+fn put_bytes(number: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    put_delimited(number, bytes.len(), out);
+    out.extend_from_slice(bytes);
+}
+
+#[inline]
+fn put_number(number: u8, n: u64, out: &mut Vec<u8>) {
+    out.push(number << 3);
+    put_varint(n, out);
+}
+
+fn contents_len(object: &Object) -> usize {
+    object.siblings.iter().map(|sibling| delimited_len(content_len(sibling))).sum()
+}
+
+fn put_contents(object: &Object, out: &mut Vec<u8>) {
+    for sibling in &object.siblings {
+        put_delimited(1, content_len(sibling), out);
+        put_content(sibling, out);
+    }
+}
+
+/// Unix seconds and microseconds of the last write, as fields 7 and 8 hold them.
+fn last_mod(meta: &Metadata) -> Option<(u64, u64)> {
+    meta.last_modified.map(|at| (u64::from(at.secs() as u32), u64::from(at.subsec_us())))
+}
+
+fn texts(meta: &Metadata) -> [(u8, &Option<Bytes>); 4] {
+    [(2, &meta.content_type), (3, &meta.charset), (4, &meta.content_encoding), (5, &meta.vtag)]
+}
+
+fn pair_len(name: &[u8], value: &[u8]) -> usize {
+    bytes_len(name) + bytes_len(value)
+}
+
+fn content_len(sibling: &Sibling) -> usize {
+    let meta = &sibling.meta;
+    let mut len = bytes_len(&sibling.value);
+    len += texts(meta).iter().filter_map(|(_, text)| text.as_ref()).map(|text| bytes_len(text)).sum::<usize>();
+    for link in &meta.links {
+        len += delimited_len(bytes_len(&link.bucket) + bytes_len(&link.key) + bytes_len(&link.tag));
+    }
+    if let Some((secs, subsec_us)) = last_mod(meta) {
+        len += 2 + varint_len(secs) + varint_len(subsec_us);
+    }
+    for (name, value) in &meta.user_meta {
+        len += delimited_len(pair_len(name, value));
+    }
+    for entry in &meta.indexes {
+        len += delimited_len(pair_len(&entry.field, &entry.term.to_text()));
+    }
+    len + if meta.deleted { 2 } else { 0 }
+}
+
+fn put_content(sibling: &Sibling, out: &mut Vec<u8>) {
+    let meta = &sibling.meta;
+    put_bytes(1, &sibling.value, out);
+    for (number, text) in texts(meta) {
+        if let Some(text) = text {
+            put_bytes(number, text, out);
+        }
+    }
+    for link in &meta.links {
+        put_delimited(6, bytes_len(&link.bucket) + bytes_len(&link.key) + bytes_len(&link.tag), out);
+        put_bytes(1, &link.bucket, out);
+        put_bytes(2, &link.key, out);
+        put_bytes(3, &link.tag, out);
+    }
+    if let Some((secs, subsec_us)) = last_mod(meta) {
+        put_number(7, secs, out);
+        put_number(8, subsec_us, out);
+    }
+    for (name, value) in &meta.user_meta {
+        put_pair(9, name, value, out);
+    }
+    for entry in &meta.indexes {
+        put_pair(10, &entry.field, &entry.term.to_text(), out);
+    }
+    if meta.deleted {
+        put_number(11, 1, out);
+    }
+}
+
+fn put_pair(number: u8, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    put_delimited(number, pair_len(name, value), out);
+    put_bytes(1, name, out);
+    put_bytes(2, value, out);
+}
+
+/// The generated message of one sibling, for replies that are not on the hot path.
+pub fn content_message(sibling: &Sibling) -> crate::messages::RpbContent {
+    use crate::messages::{RpbContent, RpbLink, RpbPair};
+    let meta = &sibling.meta;
+    let pair = |key: &Bytes, value: Bytes| RpbPair { key: key.clone(), value: Some(value) };
+    RpbContent {
+        value: sibling.value.clone(),
+        content_type: meta.content_type.clone(),
+        charset: meta.charset.clone(),
+        content_encoding: meta.content_encoding.clone(),
+        vtag: meta.vtag.clone(),
+        links: (meta.links.iter())
+            .map(|l| RpbLink { bucket: Some(l.bucket.clone()), key: Some(l.key.clone()), tag: Some(l.tag.clone()) })
+            .collect(),
+        last_mod: meta.last_modified.map(|at| at.secs() as u32),
+        last_mod_usecs: meta.last_modified.map(|at| at.subsec_us()),
+        usermeta: meta.user_meta.iter().map(|(name, value)| pair(name, value.clone())).collect(),
+        indexes: meta.indexes.iter().map(|entry| pair(&entry.field, entry.term.to_text())).collect(),
+        deleted: meta.deleted.then_some(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{Frame, next_frame};
+    use crate::messages::{RpbGetResp, RpbPutResp};
+    use bytes::BytesMut;
+    use ombak_types::time::UnixMicros;
+    use ombak_types::{IndexEntry, Link};
+    use proptest::prelude::*;
+
+    fn bytes() -> impl Strategy<Value = Bytes> {
+        prop::collection::vec(any::<u8>(), 0..300).prop_map(Bytes::from)
+    }
+
+    fn text() -> impl Strategy<Value = Option<Bytes>> {
+        prop::option::of(bytes())
+    }
+
+    fn index_entry() -> impl Strategy<Value = IndexEntry> {
+        prop_oneof![
+            any::<i128>().prop_map(|n| IndexEntry::parse(b"N_int", n.to_string().as_bytes()).unwrap()),
+            bytes().prop_map(|term| IndexEntry::parse(b"a_bin", &term).unwrap()),
+        ]
+    }
+
+    prop_compose! {
+        fn sibling()(
+            value in bytes(),
+            (content_type, charset, content_encoding, vtag) in (text(), text(), text(), text()),
+            last_modified in prop::option::of(0u64..u64::from(u32::MAX) * 1_000_000),
+            links in prop::collection::vec((bytes(), bytes(), bytes()), 0..3),
+            user_meta in prop::collection::vec((bytes(), bytes()), 0..3),
+            indexes in prop::collection::vec(index_entry(), 0..3),
+            deleted in any::<bool>(),
+        ) -> Sibling {
+            let links = links.into_iter().map(|(bucket, key, tag)| Link { bucket, key, tag }).collect();
+            let last_modified = last_modified.map(UnixMicros);
+            let meta = Metadata {
+                content_type, charset, content_encoding, vtag, last_modified, links, user_meta, indexes, deleted,
+                ..Metadata::default()
+            };
+            Sibling { value, meta }
+        }
+    }
+
+    fn the_frame(out: &[u8]) -> Frame {
+        let mut buffer = BytesMut::from(out);
+        let frame = next_frame(&mut buffer, usize::MAX).unwrap().unwrap();
+        assert!(buffer.is_empty());
+        frame
+    }
+
+    proptest! {
+        #[test]
+        fn replies_are_byte_for_byte_those_of_the_generated_messages(
+            siblings in prop::collection::vec(sibling(), 0..4), vclock in bytes(), key in text(),
+        ) {
+            let object = Object { siblings, ..Object::default() };
+            let content: Vec<_> = object.siblings.iter().map(content_message).collect();
+
+            let mut out = Vec::new();
+            write_get_reply(&object, &vclock, &mut out);
+            let get = RpbGetResp { content: content.clone(), vclock: Some(vclock.clone()), unchanged: None };
+            prop_assert_eq!(the_frame(&out), Frame { code: code::GET_RESP, body: get.encode_to_vec().into() });
+
+            out.clear();
+            write_put_reply(Some((&object, &vclock)), key.as_deref(), &mut out);
+            let put = RpbPutResp { content, vclock: Some(vclock), key };
+            prop_assert_eq!(the_frame(&out), Frame { code: code::PUT_RESP, body: put.encode_to_vec().into() });
+        }
+    }
+
+    #[test]
+    fn an_error_is_riaks() {
+        let mut out = Vec::new();
+        write_error("modified", &mut out);
+        assert_eq!(out, b"\x00\x00\x00\x0d\x00\x0a\x08modified\x10\x00");
+    }
+
+    #[test]
+    fn a_put_without_anything_to_say_has_no_body() {
+        let mut out = Vec::new();
+        write_put_reply(None, None, &mut out);
+        assert_eq!(out, [0, 0, 0, 1, 12]);
+    }
+}
