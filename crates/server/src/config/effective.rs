@@ -1,0 +1,364 @@
+//! The values in force: defaults, then the file, then the environment, then the command line; the last one counts.
+
+use super::file::{self, Assignment};
+use super::key_spec::KeySpec;
+use super::keys;
+use super::nearest::nearest;
+use super::problem::{Place, Problem};
+use super::value::Value;
+use std::collections::HashMap;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Environment variables that start like an override and are something else: options of the command line.
+const NOT_OVERRIDES: [&str; 4] = ["OMBAK_CONFIG", "OMBAK_DATA", "OMBAK_NODE", "OMBAK_ADMIN_TOKEN"];
+const ENVIRONMENT_PREFIX: &str = "OMBAK_";
+
+/// `$(key)` inside values may lead this many keys far.
+const REFERENCES_MAX: usize = 8;
+
+/// Where the value in force came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody set the key.
+    Default,
+    /// The configuration file.
+    File,
+    /// An environment variable.
+    Environment,
+    /// The command line.
+    CommandLine,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Default => "default",
+            Self::File => "file",
+            Self::Environment => "environment",
+            Self::CommandLine => "command line",
+        })
+    }
+}
+
+/// One key with its value in force.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    /// The key, patterns filled in.
+    pub key: String,
+    /// What is known about it.
+    pub spec: &'static KeySpec,
+    /// Its value; `None` when it has none.
+    pub value: Option<Value>,
+    /// Where the value came from.
+    pub origin: Origin,
+    /// Where exactly.
+    pub place: Place,
+}
+
+/// What the command line and the environment add to a file.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Environment variables, all of them: those that do not start with `OMBAK_` are passed over.
+    pub environment: Vec<(String, String)>,
+    /// Assignments of the command line: (option, key, value).
+    pub command_line: Vec<(&'static str, String, String)>,
+}
+
+/// All keys with their values, in the registry's order.
+#[derive(Clone, Debug)]
+pub struct Effective {
+    settings: Vec<Setting>,
+    /// What was accepted and deserves a word.
+    pub warnings: Vec<Problem>,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+}
+
+struct Given {
+    text: String,
+    origin: Origin,
+    place: Place,
+}
+
+impl Effective {
+    /// Reads `path` (if there is one) and merges everything. All errors are collected.
+    pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Self, Vec<Problem>> {
+        let text = match path {
+            None => None,
+            Some(path) => Some((path, read(path).map_err(|p| vec![p])?)),
+        };
+        Self::merge(text.as_ref().map(|(path, text)| (*path, text.as_str())), overrides)
+    }
+
+    /// The same for a text that has been read.
+    pub fn merge(file: Option<(&Path, &str)>, overrides: &Overrides) -> Result<Self, Vec<Problem>> {
+        let mut collected = Collected::default();
+        if let Some((path, text)) = file {
+            collected.take_file(path, text);
+        }
+        collected.take_environment(&overrides.environment);
+        for (option, key, value) in &overrides.command_line {
+            collected.take(key, value, Origin::CommandLine, Place::CommandLine(option));
+        }
+        let settings = collected.settings();
+        if collected.errors.is_empty() {
+            let file = file.map(|(path, _)| path.to_owned());
+            Ok(Self { settings, warnings: collected.warnings, file })
+        } else {
+            Err(collected.errors)
+        }
+    }
+
+    /// All keys.
+    pub fn settings(&self) -> &[Setting] {
+        &self.settings
+    }
+
+    /// The value in force of a key, unless it has none.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.setting(key)?.value.as_ref()
+    }
+
+    /// A key with its value.
+    pub fn setting(&self, key: &str) -> Option<&Setting> {
+        self.settings.iter().find(|s| s.key == key)
+    }
+
+    /// The keys that `pattern` stands for.
+    pub fn instances<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = &'a Setting> {
+        self.settings.iter().filter(move |s| s.spec.name == pattern)
+    }
+
+    /// What is shown to people: every key that works and has a value, and every key that somebody set.
+    pub fn shown(&self) -> impl Iterator<Item = &Setting> {
+        self.settings
+            .iter()
+            .filter(|s| s.value.is_some() && (s.origin != Origin::Default || s.spec.warning().is_none()))
+    }
+}
+
+fn read(path: &Path) -> Result<String, Problem> {
+    let trouble = |what: String| Problem::whole(format!("cannot read the configuration {}: {what}", path.display()));
+    let file = std::fs::File::open(path).map_err(|e| trouble(e.to_string()))?;
+    let mut bytes = Vec::new();
+    file.take(file::FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| trouble(e.to_string()))?;
+    if bytes.len() as u64 > file::FILE_BYTES_MAX {
+        return Err(trouble(format!("it is larger than {} bytes; is it a configuration?", file::FILE_BYTES_MAX)));
+    }
+    String::from_utf8(bytes).map_err(|_| trouble("it is not UTF-8 text".into()))
+}
+
+#[derive(Default)]
+struct Collected {
+    given: HashMap<String, Given>,
+    /// Keys of patterns in the order in which they came.
+    order: Vec<String>,
+    warnings: Vec<Problem>,
+    errors: Vec<Problem>,
+}
+
+impl Collected {
+    fn take_file(&mut self, path: &Path, text: &str) {
+        let (assignments, problems) = file::parse(path, text);
+        self.errors.extend(problems);
+        for Assignment { key, value, line } in assignments {
+            let place = Place::File(path.to_owned(), line);
+            if let Some(Given { place: Place::File(_, earlier), .. }) = self.given.get(&key) {
+                let what = format!("{key} was set on line {earlier} already; this line counts");
+                self.warnings.push(Problem::at(place.clone(), what));
+            }
+            self.take(&key, &value, Origin::File, place);
+        }
+    }
+
+    /// A misspelt variable is a warning only: container platforms make variables of such names by themselves.
+    fn take_environment(&mut self, environment: &[(String, String)]) {
+        let mut ours: Vec<_> = environment
+            .iter()
+            .filter(|(name, _)| name.starts_with(ENVIRONMENT_PREFIX) && !NOT_OVERRIDES.contains(&name.as_str()))
+            .collect();
+        ours.sort();
+        for (name, value) in ours {
+            let key = name[ENVIRONMENT_PREFIX.len()..].to_ascii_lowercase().replace("__", ".");
+            let place = Place::Environment(name.clone());
+            if keys::find(&key).is_some() {
+                self.take(&key, value, Origin::Environment, place);
+            } else {
+                self.warnings.push(Problem::at(place, format!("ignored: {}", unknown(&key))));
+            }
+        }
+    }
+
+    fn take(&mut self, key: &str, text: &str, origin: Origin, place: Place) {
+        let Some(spec) = keys::find(key) else {
+            self.errors.push(Problem::at(place, unknown(key)));
+            return;
+        };
+        if let Some(warning) = spec.warning() {
+            self.warnings.push(Problem::at(place.clone(), format!("{key} {warning}")));
+        }
+        if spec.is_pattern() && !self.given.contains_key(key) {
+            self.order.push(key.to_owned());
+        }
+        self.given.insert(key.to_owned(), Given { text: text.to_owned(), origin, place });
+    }
+
+    fn settings(&mut self) -> Vec<Setting> {
+        let mut settings = Vec::new();
+        for spec in keys::all() {
+            if spec.is_pattern() {
+                self.push_instances(spec, &mut settings);
+            } else {
+                self.push(spec.name, spec, &mut settings);
+            }
+        }
+        settings
+    }
+
+    fn push_instances(&mut self, spec: &'static KeySpec, settings: &mut Vec<Setting>) {
+        let names: Vec<String> =
+            self.order.iter().filter(|key| keys::find(key).is_some_and(|s| s.name == spec.name)).cloned().collect();
+        for name in &names {
+            self.push(name, spec, settings);
+        }
+        if names.is_empty() && spec.default.is_some() {
+            self.push(&spec.name.replace("$name", "internal"), spec, settings);
+        }
+    }
+
+    fn push(&mut self, key: &str, spec: &'static KeySpec, settings: &mut Vec<Setting>) {
+        let (text, origin, place) = match self.given.get(key) {
+            Some(given) => (Some(given.text.clone()), given.origin, given.place.clone()),
+            None => (spec.default.map(str::to_owned), Origin::Default, Place::Whole),
+        };
+        let parsed = text.map(|text| {
+            let text = self.resolve(&text, REFERENCES_MAX)?;
+            spec.kind.parse(&text).map_err(|what| format!("{key} = {}: {what}", shorten(&text)))
+        });
+        match parsed.transpose() {
+            Ok(value) => settings.push(Setting { key: key.to_owned(), spec, value, origin, place }),
+            Err(what) => self.errors.push(Problem::at(place, what)),
+        }
+    }
+
+    /// Puts the values of other keys in the place of `$(key)`.
+    fn resolve(&self, text: &str, depth: usize) -> Result<String, String> {
+        let Some((before, rest)) = text.split_once("$(") else { return Ok(text.to_owned()) };
+        let Some((key, after)) = rest.split_once(')') else { return Err(format!("{}: ')' is missing", shorten(text))) };
+        if depth == 0 {
+            return Err(format!("$({key}) leads round in a circle, or too far"));
+        }
+        let spec = keys::find(key).ok_or_else(|| unknown(key))?;
+        let value = match (self.given.get(key), spec.default) {
+            (Some(given), _) => given.text.as_str(),
+            (None, Some(default)) => default,
+            (None, None) => return Err(format!("$({key}) has no value")),
+        };
+        Ok(format!("{before}{}{}", self.resolve(value, depth - 1)?, self.resolve(after, depth - 1)?))
+    }
+}
+
+fn unknown(key: &str) -> String {
+    let candidates: Vec<String> = keys::all().filter(|s| !s.name.contains('*')).map(|s| s.filled_from(key)).collect();
+    let hint = match nearest(key, candidates.iter().map(String::as_str)) {
+        Some(known) => format!("did you mean '{known}'?"),
+        None => "'ombak config example' shows all keys".to_owned(),
+    };
+    format!("unknown key '{}'; {hint}", shorten(key))
+}
+
+fn shorten(text: &str) -> String {
+    const SHOWN_CHARS: usize = 60;
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((at, _)) => format!("{}…", text[..at].escape_debug()),
+        None => text.escape_debug().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merge(text: &str, environment: &[(&str, &str)]) -> Result<Effective, Vec<String>> {
+        let overrides = Overrides {
+            environment: environment.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect(),
+            command_line: Vec::new(),
+        };
+        Effective::merge(Some((Path::new("x.conf"), text)), &overrides)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+    }
+
+    fn value(effective: &Effective, key: &str) -> String {
+        effective.get(key).map(ToString::to_string).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_environment_goes_before_the_file_and_the_file_before_the_default() {
+        let env = [("OMBAK_LISTENER__HTTP__INTERNAL", "127.0.0.1:1"), ("OMBAK_RING_SIZE", "16"), ("PATH", "/bin")];
+        let e = merge("ring_size = 8\nlogger.level = debug\n", &env).expect("valid");
+        assert_eq!(value(&e, "ring_size"), "16");
+        assert_eq!(value(&e, "logger.level"), "debug");
+        assert_eq!(value(&e, "listener.http.internal"), "127.0.0.1:1");
+        assert_eq!(value(&e, "listener.protobuf.internal"), "127.0.0.1:8087");
+        assert_eq!(e.setting("ring_size").map(|s| s.origin), Some(Origin::Environment));
+    }
+
+    #[test]
+    fn unknown_keys_name_their_line_and_the_nearest_key() {
+        let errors = merge("\nring_sise = 64\nlistener.htp.mine = 1.2.3.4:5\n", &[]).expect_err("refused");
+        assert_eq!(errors[0], "x.conf:2: unknown key 'ring_sise'; did you mean 'ring_size'?");
+        assert_eq!(errors[1], "x.conf:3: unknown key 'listener.htp.mine'; did you mean 'listener.http.mine'?");
+    }
+
+    #[test]
+    fn an_unknown_variable_is_a_warning() {
+        let e = merge("", &[("OMBAK_RING_SISE", "1"), ("OMBAK_NODE", "h:1")]).expect("valid");
+        assert_eq!(e.warnings.len(), 1, "{:?}", e.warnings);
+        assert!(e.warnings[0].to_string().contains("did you mean 'ring_size'?"), "{:?}", e.warnings);
+    }
+
+    #[test]
+    fn bad_values_say_what_would_be_right() {
+        let errors =
+            merge("ring_size = 100\nobject.size.maximum = much\nstorage_backend = leveled", &[]).expect_err("bad");
+        assert_eq!(errors.len(), 3, "{errors:?}");
+        assert!(errors.iter().any(|e| e == "x.conf:1: ring_size = 100: must be a power of two from 8 to 1024"));
+        assert!(errors.iter().any(|e| e.starts_with("x.conf:3:") && e.contains("use bitcask (durable) or memory")));
+    }
+
+    #[test]
+    fn keys_without_effect_are_accepted_with_the_reason() {
+        let e = merge("distributed_cookie = x\nanti_entropy = active\nleveldb.threads = 71", &[]).expect("valid");
+        let texts: Vec<String> = e.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(texts[0], "x.conf:1: distributed_cookie has no effect: there is no Erlang virtual machine here");
+        assert!(texts[1].contains("anti_entropy has no effect: this version does not have"), "{texts:?}");
+        assert_eq!(texts.len(), 3);
+    }
+
+    #[test]
+    fn the_last_line_counts_with_a_warning() {
+        let e = merge("ring_size = 8\nring_size = 16", &[]).expect("valid");
+        assert_eq!(value(&e, "ring_size"), "16");
+        assert!(e.warnings[0].to_string().contains("line 1 already"));
+    }
+
+    #[test]
+    fn values_refer_to_other_keys() {
+        let e = merge("platform_data_dir = /d\nplatform_log_dir = $(platform_data_dir)/l", &[]).expect("valid");
+        assert_eq!(value(&e, "logger.file"), "/d/l/console.log");
+        assert_eq!(value(&e, "bitcask.data_root"), "/d/bitcask");
+        let circle = merge("platform_data_dir = $(platform_log_dir)", &[]).expect_err("circle");
+        assert!(circle[0].contains("circle"), "{circle:?}");
+        assert!(merge("platform_data_dir = $(nonsense)", &[]).is_err());
+        assert!(merge("platform_data_dir = $(", &[]).is_err());
+    }
+
+    #[test]
+    fn named_listeners_replace_the_default_one() {
+        let e = merge("listener.http.a = 127.0.0.1:1\nlistener.http.b = 127.0.0.1:2", &[]).expect("valid");
+        let names: Vec<&str> = e.instances("listener.http.$name").map(|s| s.key.as_str()).collect();
+        assert_eq!(names, ["listener.http.a", "listener.http.b"]);
+    }
+}

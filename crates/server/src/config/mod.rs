@@ -1,0 +1,26 @@
+//! The configuration: Riak's keys, Ombak's own, and where their values come from.
+//!
+//! What it is: a registry of every key with its value syntax, default and meaning ([`keys`]); a parser of files in
+//! riak.conf's form ([`file`]); the merge of defaults, file, environment and command line ([`Effective`]); and what the
+//! node is built from ([`Settings`]).
+//!
+//! What it is not: nothing here opens a socket or a store, and there are no includes and no advanced.config.
+//!
+//! Invariants: a key that is not in the registry is an error in a file and on the command line; a key that has no
+//! effect never passes in silence; every default parses as a value of its key.
+
+mod effective;
+mod file;
+mod key_spec;
+mod keys;
+mod nearest;
+mod problem;
+mod settings;
+mod value;
+
+pub use effective::{Effective, Origin, Overrides};
+pub use key_spec::{KeySpec, Meaning};
+pub use keys::{all as all_keys, find as find_key};
+pub use nearest::nearest;
+pub use problem::{Place, Problem};
+pub use settings::{BackendSettings, LogSettings, Settings};

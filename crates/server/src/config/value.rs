@@ -1,0 +1,329 @@
+//! What a key may hold: the value syntax of riak.conf.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// The syntax of a key's value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// `name@host`.
+    NodeName,
+    /// A path of the file system.
+    Path,
+    /// `on`/`off`, `enabled`/`disabled` or `true`/`false`.
+    Flag,
+    /// A whole number within bounds.
+    Int(i64, i64),
+    /// A power of two within bounds.
+    PowerOfTwo(i64, i64),
+    /// A share in percent, with or without the sign.
+    Percent,
+    /// A count of bytes, with `KB`, `MB` or `GB` (of 1024).
+    ByteSize,
+    /// A time such as `10s`, `1h30m`, `500ms`.
+    Duration,
+    /// A time, or this word for "never" or "no limit".
+    DurationOr(&'static str),
+    /// `IP:PORT`.
+    Address,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// One of the first words; the second ones belong to Riak and are refused with an explanation.
+    ChoiceOf(&'static [&'static str], &'static [(&'static str, &'static str)]),
+    /// A count, `one`, `quorum` or `all`.
+    Quorum,
+    /// `keep`, `immediate` or a time; a bare number is milliseconds, as in Riak's advanced.config.
+    DeleteMode,
+    /// `module:function`, separated by blanks.
+    Hooks,
+}
+
+/// A value that has been understood.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Text, paths, names, words and hooks.
+    Text(String),
+    /// An on/off switch.
+    Flag(bool),
+    /// A number, a percentage or a power of two.
+    Int(i64),
+    /// Bytes.
+    Bytes(u64),
+    /// A time; `None` for the word that stands for none.
+    Duration(Option<Duration>),
+    /// An address to listen on or connect to.
+    Address(SocketAddr),
+}
+
+impl Kind {
+    /// Understands a value, or says what would be right.
+    pub fn parse(self, text: &str) -> Result<Value, String> {
+        match self {
+            Self::Text => Ok(Value::Text(text.to_owned())),
+            Self::Path if text.is_empty() => Err("must be a path".into()),
+            Self::Path => Ok(Value::Text(text.to_owned())),
+            Self::NodeName => node_name(text),
+            Self::Flag => flag(text),
+            Self::Int(min, max) => int(text, min, max).map(Value::Int),
+            Self::PowerOfTwo(min, max) => match int(text, min, max) {
+                Ok(n) if n.count_ones() == 1 => Ok(Value::Int(n)),
+                _ => Err(format!("must be a power of two from {min} to {max}")),
+            },
+            Self::Percent => int(text.trim_end_matches('%').trim_end(), 0, 100).map(Value::Int),
+            Self::ByteSize => byte_size(text).map(Value::Bytes),
+            Self::Duration => duration(text).map(|d| Value::Duration(Some(d))),
+            Self::DurationOr(none) if text == none => Ok(Value::Duration(None)),
+            Self::DurationOr(none) => {
+                duration(text).map(|d| Value::Duration(Some(d))).map_err(|e| format!("{e}, or {none}"))
+            }
+            Self::Address => text
+                .parse()
+                .map(Value::Address)
+                .map_err(|_| "must be IP:PORT, such as 127.0.0.1:8098 or [::1]:8098".to_owned()),
+            Self::Choice(words) => choice(text, words),
+            Self::ChoiceOf(words, refused) => match refused.iter().find(|(word, _)| *word == text) {
+                Some((_, why)) => Err((*why).to_owned()),
+                None => choice(text, words),
+            },
+            Self::Quorum => match text {
+                "one" | "quorum" | "all" => Ok(Value::Text(text.to_owned())),
+                n => int(n, 0, i64::from(u16::MAX))
+                    .map(Value::Int)
+                    .map_err(|_| "must be a whole number, one, quorum or all".to_owned()),
+            },
+            Self::DeleteMode => delete_mode(text),
+            Self::Hooks => hooks(text),
+        }
+    }
+
+    /// The syntax in words, for `config describe`.
+    pub fn describe(self) -> String {
+        match self {
+            Self::Text => "text".into(),
+            Self::NodeName => "NAME@HOST".into(),
+            Self::Path => "a path".into(),
+            Self::Flag => "on or off (also enabled/disabled, true/false)".into(),
+            Self::Int(min, i64::MAX) => format!("a whole number from {min}"),
+            Self::Int(min, max) => format!("a whole number from {min} to {max}"),
+            Self::PowerOfTwo(min, max) => format!("a power of two from {min} to {max}"),
+            Self::Percent => "a percentage from 0 to 100".into(),
+            Self::ByteSize => "bytes, such as 512KB, 50MB or 2GB".into(),
+            Self::Duration => "a time, such as 500ms, 10s, 3m, 1h, 1d or 1w".into(),
+            Self::DurationOr(none) => format!("a time, such as 500ms, 10s, 3m, 1h, 1d or 1w; or {none}"),
+            Self::Address => "IP:PORT".into(),
+            Self::Choice(words) | Self::ChoiceOf(words, _) => format!("one of {}", words.join(", ")),
+            Self::Quorum => "a whole number, one, quorum or all".into(),
+            Self::DeleteMode => "keep, immediate or a time (a bare number is milliseconds)".into(),
+            Self::Hooks => "module:function, several separated by blanks".into(),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    /// The form of the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Flag(on) => f.write_str(if *on { "on" } else { "off" }),
+            Self::Int(n) => write!(f, "{n}"),
+            Self::Bytes(bytes) => write_bytes(*bytes, f),
+            Self::Duration(None) => f.write_str("off"),
+            Self::Duration(Some(d)) => write_duration(*d, f),
+            Self::Address(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+fn node_name(text: &str) -> Result<Value, String> {
+    let plain =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:[]".contains(c));
+    match text.split_once('@') {
+        Some((name, host)) if plain(name) && plain(host) => Ok(Value::Text(text.to_owned())),
+        _ => Err("must be NAME@HOST, such as riak@127.0.0.1".into()),
+    }
+}
+
+fn flag(text: &str) -> Result<Value, String> {
+    match text {
+        "on" | "enabled" | "true" => Ok(Value::Flag(true)),
+        "off" | "disabled" | "false" => Ok(Value::Flag(false)),
+        _ => Err("must be on or off".into()),
+    }
+}
+
+fn int(text: &str, min: i64, max: i64) -> Result<i64, String> {
+    match text.parse::<i64>() {
+        Ok(n) if (min..=max).contains(&n) => Ok(n),
+        _ if max == i64::MAX => Err(format!("must be a whole number from {min}")),
+        _ => Err(format!("must be a whole number from {min} to {max}")),
+    }
+}
+
+fn choice(text: &str, words: &[&str]) -> Result<Value, String> {
+    if words.contains(&text) {
+        Ok(Value::Text(text.to_owned()))
+    } else {
+        Err(format!("must be {}", words.join(" or ")))
+    }
+}
+
+const BYTE_UNITS: [(&str, u64); 3] = [("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)];
+
+fn byte_size(text: &str) -> Result<u64, String> {
+    let upper = text.to_ascii_uppercase();
+    let (digits, unit) = BYTE_UNITS
+        .iter()
+        .find_map(|(name, unit)| upper.strip_suffix(name).map(|rest| (rest, *unit)))
+        .unwrap_or_else(|| (upper.strip_suffix('B').unwrap_or(&upper), 1));
+    digits
+        .trim()
+        .parse::<u64>()
+        .ok()
+        .and_then(|n| n.checked_mul(unit))
+        .ok_or_else(|| "must be a number of bytes, such as 1048576, 512KB, 50MB or 2GB".into())
+}
+
+fn write_bytes(bytes: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match BYTE_UNITS.iter().find(|(_, unit)| bytes >= *unit && bytes.is_multiple_of(*unit)) {
+        Some((name, unit)) => write!(f, "{}{name}", bytes / unit),
+        None => write!(f, "{bytes}"),
+    }
+}
+
+/// Units in milliseconds. `f` is a fortnight; `ms` comes before `m` and `s` so that it is not taken for either.
+const TIME_UNITS: [(&str, f64); 7] = [
+    ("ms", 1.0),
+    ("f", 14.0 * 86_400_000.0),
+    ("w", 7.0 * 86_400_000.0),
+    ("d", 86_400_000.0),
+    ("h", 3_600_000.0),
+    ("m", 60_000.0),
+    ("s", 1_000.0),
+];
+
+/// The longest time that a value may name: a hundred years. Keeps every sum of two times in range.
+const TIME_MS_MAX: f64 = 100.0 * 366.0 * 86_400_000.0;
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let bad = || "must be a time with its unit, such as 500ms, 10s, 3m, 1h30m, 1d or 1w".to_owned();
+    let mut rest = text.trim();
+    let mut total_ms = 0.0;
+    if rest.is_empty() {
+        return Err(bad());
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(bad)?;
+        let (number, tail) = rest.split_at(digits);
+        let (name, unit_ms) = TIME_UNITS.iter().find(|(name, _)| tail.starts_with(name)).ok_or_else(bad)?;
+        total_ms += number.parse::<f64>().map_err(|_| bad())? * unit_ms;
+        rest = &tail[name.len()..];
+    }
+    if total_ms > TIME_MS_MAX { Err("must be less than a hundred years".into()) } else { Ok(millis(total_ms)) }
+}
+
+fn millis(ms: f64) -> Duration {
+    Duration::from_millis(ms.ceil() as u64)
+}
+
+fn write_duration(d: Duration, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let ms = d.as_millis();
+    let whole = [("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)]
+        .into_iter()
+        .find(|(_, unit)| ms >= *unit && ms % unit == 0);
+    match whole {
+        Some((name, unit)) => write!(f, "{}{name}", ms / unit),
+        None => write!(f, "{ms}ms"),
+    }
+}
+
+fn delete_mode(text: &str) -> Result<Value, String> {
+    if text == "keep" || text == "immediate" {
+        return Ok(Value::Text(text.to_owned()));
+    }
+    match text.parse::<u32>() {
+        Ok(ms) => Ok(Value::Duration(Some(Duration::from_millis(ms.into())))),
+        Err(_) => duration(text)
+            .map(|d| Value::Duration(Some(d)))
+            .map_err(|_| "must be keep, immediate or a time such as 3s".to_owned()),
+    }
+}
+
+fn hooks(text: &str) -> Result<Value, String> {
+    let well_formed = |hook: &str| hook.split_once(':').is_some_and(|(m, f)| !m.is_empty() && !f.is_empty());
+    if text.split_whitespace().all(well_formed) {
+        Ok(Value::Text(text.to_owned()))
+    } else {
+        Err("must be module:function, several separated by blanks".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(kind: Kind, text: &str) -> Result<String, String> {
+        kind.parse(text).map(|v| v.to_string())
+    }
+
+    #[test]
+    fn byte_sizes_count_in_1024() {
+        assert_eq!(Kind::ByteSize.parse("50MB"), Ok(Value::Bytes(50 << 20)));
+        assert_eq!(Kind::ByteSize.parse("2gb"), Ok(Value::Bytes(2 << 30)));
+        assert_eq!(shown(Kind::ByteSize, "1048576"), Ok("1MB".into()));
+        assert_eq!(shown(Kind::ByteSize, "1000"), Ok("1000".into()));
+        for bad in ["", "MB", "5 apples", "-1KB", "99999999999999999999GB", "20000000000GB"] {
+            assert!(Kind::ByteSize.parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn times_add_up() {
+        let ms = |text| match Kind::Duration.parse(text) {
+            Ok(Value::Duration(Some(d))) => d.as_millis(),
+            other => panic!("{text}: {other:?}"),
+        };
+        assert_eq!(ms("12ms"), 12);
+        assert_eq!(ms("1.5s"), 1500);
+        assert_eq!(ms("1w1d1h1m1s1ms"), 694_861_001);
+        assert_eq!(ms("1f"), 14 * 86_400_000);
+        for bad in ["", "10", "s", "1x", "1s2", "..s", "99999999w"] {
+            assert!(Kind::Duration.parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(Kind::DurationOr("off").parse("off"), Ok(Value::Duration(None)));
+    }
+
+    #[test]
+    fn a_value_that_was_shown_parses_to_the_same() {
+        for (kind, text) in [
+            (Kind::Duration, "336h"),
+            (Kind::Duration, "90s"),
+            (Kind::DurationOr("off"), "off"),
+            (Kind::ByteSize, "10MB"),
+            (Kind::Flag, "enabled"),
+            (Kind::Address, "[::1]:8098"),
+            (Kind::Quorum, "quorum"),
+            (Kind::DeleteMode, "3000"),
+        ] {
+            let value = kind.parse(text).expect("parses");
+            assert_eq!(kind.parse(&value.to_string()), Ok(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refused_word_says_why() {
+        let kind = Kind::ChoiceOf(&["bitcask"], &[("leveled", "not here")]);
+        assert_eq!(kind.parse("leveled"), Err("not here".into()));
+        assert_eq!(kind.parse("x"), Err("must be bitcask".into()));
+    }
+
+    #[test]
+    fn ring_sizes_are_powers_of_two() {
+        assert_eq!(Kind::PowerOfTwo(8, 1024).parse("64"), Ok(Value::Int(64)));
+        for bad in ["0", "4", "100", "2048", "64.0", "-64"] {
+            assert!(Kind::PowerOfTwo(8, 1024).parse(bad).is_err(), "{bad}");
+        }
+    }
+}
