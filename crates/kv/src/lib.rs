@@ -28,3 +28,4 @@ pub use request::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
     PutRequest,
 };
+pub use stats::{NodeFacts, Stats};

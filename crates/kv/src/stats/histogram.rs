@@ -1,0 +1,257 @@
+//! The distribution of a number over the last minute.
+
+use super::shard::{SHARDS, Sum, shard};
+use super::spiral::WINDOWS;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Values up to this power of two fall in buckets that are at most 1/32 of their value wide; larger ones count as it.
+const MAGNITUDES: u32 = 42;
+const SUB_BITS: u32 = 5;
+const SUB: usize = 1 << SUB_BITS;
+const BUCKETS: usize = (MAGNITUDES - SUB_BITS + 1) as usize * SUB;
+
+/// Counts values in buckets whose width grows with the value. Recording adds to one bucket and one sum, each in the
+/// calling thread's shard.
+#[derive(Debug)]
+pub(super) struct Histogram {
+    shards: [Box<[AtomicU32]>; SHARDS],
+    sum: Sum,
+    count: Sum,
+    /// The largest value of the window under way.
+    max: AtomicU64,
+    history: Mutex<History>,
+}
+
+#[derive(Debug)]
+struct History {
+    /// What every bucket held when the window under way began. Buckets wrap around; only differences count.
+    base: Vec<u32>,
+    base_sum: u64,
+    /// Finished windows, oldest first.
+    windows: VecDeque<Window>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Window {
+    /// (bucket, values), those with any.
+    counts: Vec<(u16, u32)>,
+    sum: u64,
+    max: u64,
+}
+
+/// What a histogram says about the last minute. All 0 when nothing was recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Summary {
+    pub count: u64,
+    pub mean: u64,
+    pub median: u64,
+    pub p95: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self {
+            shards: std::array::from_fn(|_| (0..BUCKETS).map(|_| AtomicU32::new(0)).collect()),
+            sum: Sum::default(),
+            count: Sum::default(),
+            max: AtomicU64::new(0),
+            history: Mutex::new(History { base: vec![0; BUCKETS], base_sum: 0, windows: VecDeque::new() }),
+        }
+    }
+}
+
+impl Histogram {
+    pub fn record(&self, value: u64) {
+        if let Some(cell) = self.shards[shard() % SHARDS].get(bucket_of(value)) {
+            cell.fetch_add(1, Relaxed);
+        }
+        self.count.add(1);
+        self.sum.add(value);
+        if value > self.max.load(Relaxed) {
+            self.max.fetch_max(value, Relaxed);
+        }
+    }
+
+    /// How many values were recorded since the start.
+    pub fn count(&self) -> u64 {
+        self.count.get()
+    }
+
+    /// The sum of all values since the start.
+    pub fn sum(&self) -> u64 {
+        self.sum.get()
+    }
+
+    /// Ends the window under way and begins the next; `windows` more than one when nobody called for a while.
+    pub fn rotate(&self, windows: usize) {
+        let mut history = self.history.lock();
+        let finished = self.under_way(&history);
+        self.max.fetch_and(0, Relaxed);
+        for &(bucket, count) in &finished.counts {
+            if let Some(base) = history.base.get_mut(usize::from(bucket)) {
+                *base = base.wrapping_add(count);
+            }
+        }
+        history.base_sum = history.base_sum.wrapping_add(finished.sum);
+        history.windows.push_back(finished);
+        for _ in 1..windows.min(WINDOWS + 1) {
+            history.windows.push_back(Window::default());
+        }
+        let too_many = history.windows.len().saturating_sub(WINDOWS);
+        history.windows.drain(..too_many);
+    }
+
+    pub fn last_minute(&self) -> Summary {
+        let history = self.history.lock();
+        let now = self.under_way(&history);
+        let mut counts = vec![0u64; BUCKETS];
+        let (mut sum, mut max) = (0u64, 0u64);
+        for window in history.windows.iter().chain([&now]) {
+            for &(bucket, count) in &window.counts {
+                counts[usize::from(bucket) % BUCKETS] += u64::from(count);
+            }
+            sum = sum.wrapping_add(window.sum);
+            max = max.max(window.max);
+        }
+        summarise(&counts, sum, max)
+    }
+
+    fn under_way(&self, history: &History) -> Window {
+        let mut window = Window {
+            counts: Vec::new(),
+            sum: self.sum.get().wrapping_sub(history.base_sum),
+            max: self.max.load(Relaxed),
+        };
+        for (bucket, base) in (0u16..).zip(&history.base) {
+            let cells = self.shards.iter().filter_map(|s| s.get(usize::from(bucket)));
+            let count = cells.fold(0u32, |sum, c| sum.wrapping_add(c.load(Relaxed))).wrapping_sub(*base);
+            if count > 0 {
+                window.counts.push((bucket, count));
+            }
+        }
+        window
+    }
+}
+
+fn summarise(counts: &[u64], sum: u64, max: u64) -> Summary {
+    let count: u64 = counts.iter().sum();
+    if count == 0 {
+        return Summary::default();
+    }
+    let at = |percent: u64| {
+        let rank = (count * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        let bucket = counts.iter().position(|c| {
+            seen += c;
+            seen >= rank
+        });
+        middle_of(bucket.unwrap_or(BUCKETS - 1)).min(max)
+    };
+    Summary { count, mean: (sum + count / 2) / count, median: at(50), p95: at(95), p99: at(99), max }
+}
+
+fn bucket_of(value: u64) -> usize {
+    let value = value.min((1 << MAGNITUDES) - 1);
+    if value < 2 * SUB as u64 {
+        return value as usize;
+    }
+    let shift = 63 - value.leading_zeros() - SUB_BITS;
+    (shift as usize + 1) * SUB + ((value >> shift) as usize - SUB)
+}
+
+/// The value in the middle of a bucket: what its values are taken for.
+fn middle_of(bucket: usize) -> u64 {
+    if bucket < 2 * SUB {
+        return bucket as u64;
+    }
+    let shift = bucket / SUB - 1;
+    let low = ((bucket % SUB + SUB) as u64) << shift;
+    low + (1u64 << shift) / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn percentiles_of_a_known_distribution() {
+        let h = Histogram::default();
+        (1..=1000).for_each(|v| h.record(v));
+        let s = h.last_minute();
+        assert_eq!((s.count, s.max, s.mean), (1000, 1000, 501));
+        for (got, want) in [(s.median, 500), (s.p95, 950), (s.p99, 990)] {
+            assert!(got.abs_diff(want) * 32 <= want, "{got} for {want}");
+        }
+    }
+
+    #[test]
+    fn one_value_is_told_exactly_while_small() {
+        let h = Histogram::default();
+        h.record(1);
+        let s = h.last_minute();
+        assert_eq!(s, Summary { count: 1, mean: 1, median: 1, p95: 1, p99: 1, max: 1 });
+        assert_eq!(Histogram::default().last_minute(), Summary::default());
+    }
+
+    #[test]
+    fn old_values_are_forgotten_and_the_totals_are_not() {
+        let h = Histogram::default();
+        h.record(1_000_000);
+        h.rotate(1);
+        h.record(10);
+        assert_eq!(h.last_minute().max, 1_000_000);
+        h.rotate(WINDOWS - 1);
+        assert_eq!(h.last_minute().max, 1_000_000);
+        h.rotate(1);
+        assert_eq!(h.last_minute(), Summary { count: 1, mean: 10, median: 10, p95: 10, p99: 10, max: 10 });
+        h.rotate(usize::MAX);
+        assert_eq!(h.last_minute(), Summary::default());
+        assert_eq!((h.count(), h.sum()), (2, 1_000_010));
+    }
+
+    #[test]
+    fn threads_lose_nothing() {
+        let h = Histogram::default();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..10_000).for_each(|v| h.record(v)));
+            }
+            scope.spawn(|| (0..5).for_each(|_| h.rotate(1)));
+        });
+        assert_eq!((h.count(), h.last_minute().count), (80_000, 80_000));
+    }
+
+    /// The promise is below 50 ns; the bound leaves room for a build without optimisation and a loaded machine.
+    #[test]
+    fn recording_is_cheap() {
+        let h = Histogram::default();
+        let best = (0..5).map(|_| {
+            let start = Instant::now();
+            (0..100_000u64).for_each(|v| h.record(v));
+            start.elapsed()
+        });
+        let best = best.min().unwrap_or_default();
+        assert!(best < Duration::from_nanos(100_000 * 500), "{:?} for one record", best / 100_000);
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_stands_for_its_values(value in 0u64..1 << MAGNITUDES) {
+            let bucket = bucket_of(value);
+            prop_assert!(bucket < BUCKETS);
+            prop_assert!(middle_of(bucket).abs_diff(value) * 32 <= value);
+            prop_assert_eq!(bucket_of(middle_of(bucket)), bucket);
+        }
+
+        #[test]
+        fn larger_values_never_fall_in_lower_buckets(a in any::<u64>(), b in any::<u64>()) {
+            prop_assert!(bucket_of(a.min(b)) <= bucket_of(a.max(b)));
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Everything that a node counts.
+
+use super::histogram::Histogram;
+use super::shard::Sum;
+use super::spiral::{Spiral, WINDOW_SECS, WINDOWS};
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
+
+/// Why a copy was repaired after a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadRepair {
+    /// A primary did not have the key.
+    PrimaryNotFound,
+    /// A primary had an older version.
+    PrimaryOutOfDate,
+    /// A fallback did not have the key.
+    FallbackNotFound,
+    /// A fallback had an older version.
+    FallbackOutOfDate,
+}
+
+/// The counters and histograms of a node, under Riak's names (spec/semantics.md §14). Times are in microseconds, sizes
+/// in bytes. Recording is for any thread and costs nanoseconds.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "private fields carry Riak's names")]
+pub struct Stats {
+    last_rotation: Mutex<Instant>,
+    node_gets: Spiral,
+    node_get_fsm_errors: Spiral,
+    node_get_fsm_rejected: Spiral,
+    node_get_fsm_time: Histogram,
+    node_get_fsm_siblings: Histogram,
+    node_get_fsm_objsize: Histogram,
+    node_get_fsm_active: Sum,
+    node_puts: Spiral,
+    node_put_fsm_rejected: Spiral,
+    node_put_fsm_time: Histogram,
+    node_put_fsm_active: Sum,
+    vnode_gets: Spiral,
+    vnode_get_fsm_time: Histogram,
+    vnode_heads: Spiral,
+    vnode_head_fsm_time: Histogram,
+    vnode_puts: Spiral,
+    vnode_put_fsm_time: Histogram,
+    write_once_puts: Spiral,
+    write_once_put_time: Histogram,
+    write_once_put_objsize: Histogram,
+    write_once_merge: Sum,
+    object_merge: Spiral,
+    object_merge_time: Histogram,
+    read_repairs: Spiral,
+    skipped_read_repairs: Spiral,
+    read_repair_kinds: [Spiral; 4],
+    list_fsm_create: Spiral,
+    list_fsm_create_error: Spiral,
+    list_fsm_active: Sum,
+    pbc_connects: Spiral,
+    pbc_active: Sum,
+    precommit_fail: Sum,
+    postcommit_fail: Sum,
+}
+
+/// Counts something as under way until it is dropped.
+#[derive(Debug)]
+#[must_use = "what it stands for counts as under way until it is dropped"]
+pub struct ActiveGuard<'a>(&'a Sum);
+
+impl<'a> ActiveGuard<'a> {
+    fn new(active: &'a Sum) -> Self {
+        active.add(1);
+        Self(active)
+    }
+}
+
+impl Drop for ActiveGuard<'_> {
+    fn drop(&mut self) {
+        self.0.subtract(1);
+    }
+}
+
+impl Stats {
+    /// Everything at zero. `now` begins the first window.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            last_rotation: Mutex::new(now),
+            node_gets: Spiral::default(),
+            node_get_fsm_errors: Spiral::default(),
+            node_get_fsm_rejected: Spiral::default(),
+            node_get_fsm_time: Histogram::default(),
+            node_get_fsm_siblings: Histogram::default(),
+            node_get_fsm_objsize: Histogram::default(),
+            node_get_fsm_active: Sum::default(),
+            node_puts: Spiral::default(),
+            node_put_fsm_rejected: Spiral::default(),
+            node_put_fsm_time: Histogram::default(),
+            node_put_fsm_active: Sum::default(),
+            vnode_gets: Spiral::default(),
+            vnode_get_fsm_time: Histogram::default(),
+            vnode_heads: Spiral::default(),
+            vnode_head_fsm_time: Histogram::default(),
+            vnode_puts: Spiral::default(),
+            vnode_put_fsm_time: Histogram::default(),
+            write_once_puts: Spiral::default(),
+            write_once_put_time: Histogram::default(),
+            write_once_put_objsize: Histogram::default(),
+            write_once_merge: Sum::default(),
+            object_merge: Spiral::default(),
+            object_merge_time: Histogram::default(),
+            read_repairs: Spiral::default(),
+            skipped_read_repairs: Spiral::default(),
+            read_repair_kinds: Default::default(),
+            list_fsm_create: Spiral::default(),
+            list_fsm_create_error: Spiral::default(),
+            list_fsm_active: Sum::default(),
+            pbc_connects: Spiral::default(),
+            pbc_active: Sum::default(),
+            precommit_fail: Sum::default(),
+            postcommit_fail: Sum::default(),
+        }
+    }
+
+    /// Moves the minute on. Call it every second or so; a late call makes up for what was missed.
+    pub fn tick(&self, now: Instant) {
+        let mut last = self.last_rotation.lock();
+        let windows = now.saturating_duration_since(*last).as_secs() / WINDOW_SECS;
+        if windows == 0 {
+            return;
+        }
+        *last += Duration::from_secs(windows * WINDOW_SECS);
+        let windows = usize::try_from(windows).unwrap_or(usize::MAX).min(WINDOWS + 1);
+        self.spirals().iter().for_each(|(_, s)| s.rotate(windows));
+        self.read_repair_kinds.iter().for_each(|s| s.rotate(windows));
+        self.histograms().iter().for_each(|(_, h)| h.rotate(windows));
+    }
+
+    /// A get that was answered, with the siblings and the size of what it found; 0 and 0 when nothing.
+    pub fn node_get(&self, duration_us: u64, siblings: u64, objsize_bytes: u64) {
+        self.node_gets.add(1);
+        self.node_get_fsm_time.record(duration_us);
+        if siblings > 0 {
+            self.node_get_fsm_siblings.record(siblings);
+            self.node_get_fsm_objsize.record(objsize_bytes);
+        }
+    }
+
+    /// A get that failed.
+    pub fn node_get_error(&self) {
+        self.node_get_fsm_errors.add(1);
+    }
+
+    /// A get that was refused because too many are under way.
+    pub fn node_get_rejected(&self) {
+        self.node_get_fsm_rejected.add(1);
+    }
+
+    /// A get is under way as long as the guard lives.
+    pub fn node_get_active(&self) -> ActiveGuard<'_> {
+        ActiveGuard::new(&self.node_get_fsm_active)
+    }
+
+    /// A put that was answered.
+    pub fn node_put(&self, duration_us: u64) {
+        self.node_puts.add(1);
+        self.node_put_fsm_time.record(duration_us);
+    }
+
+    /// A put that was refused because too many are under way.
+    pub fn node_put_rejected(&self) {
+        self.node_put_fsm_rejected.add(1);
+    }
+
+    /// A put is under way as long as the guard lives.
+    pub fn node_put_active(&self) -> ActiveGuard<'_> {
+        ActiveGuard::new(&self.node_put_fsm_active)
+    }
+
+    /// A partition read a key.
+    pub fn vnode_get(&self, duration_us: u64) {
+        self.vnode_gets.add(1);
+        self.vnode_get_fsm_time.record(duration_us);
+    }
+
+    /// A partition read a key's clock and metadata.
+    pub fn vnode_head(&self, duration_us: u64) {
+        self.vnode_heads.add(1);
+        self.vnode_head_fsm_time.record(duration_us);
+    }
+
+    /// A partition wrote a key.
+    pub fn vnode_put(&self, duration_us: u64) {
+        self.vnode_puts.add(1);
+        self.vnode_put_fsm_time.record(duration_us);
+    }
+
+    /// A put to a `write_once` bucket that was answered.
+    pub fn write_once_put(&self, duration_us: u64, objsize_bytes: u64) {
+        self.write_once_puts.add(1);
+        self.write_once_put_time.record(duration_us);
+        self.write_once_put_objsize.record(objsize_bytes);
+    }
+
+    /// A `write_once` key was there already and two values had to be merged.
+    pub fn write_once_merged(&self) {
+        self.write_once_merge.add(1);
+    }
+
+    /// Two copies of an object were merged.
+    pub fn object_merged(&self, duration_us: u64) {
+        self.object_merge.add(1);
+        self.object_merge_time.record(duration_us);
+    }
+
+    /// A copy was repaired after a read.
+    pub fn read_repair(&self, kind: ReadRepair) {
+        self.read_repairs.add(1);
+        self.read_repair_kinds[kind as usize].add(1);
+    }
+
+    /// A copy that needed repair was left alone because too many repairs are under way.
+    pub fn read_repair_skipped(&self) {
+        self.skipped_read_repairs.add(1);
+    }
+
+    /// A listing of keys or buckets began; it is under way as long as the guard lives.
+    pub fn list_started(&self) -> ActiveGuard<'_> {
+        self.list_fsm_create.add(1);
+        ActiveGuard::new(&self.list_fsm_active)
+    }
+
+    /// A listing could not begin.
+    pub fn list_failed(&self) {
+        self.list_fsm_create_error.add(1);
+    }
+
+    /// A Protocol Buffers client connected; it is connected as long as the guard lives.
+    pub fn pbc_connected(&self) -> ActiveGuard<'_> {
+        self.pbc_connects.add(1);
+        ActiveGuard::new(&self.pbc_active)
+    }
+
+    /// A pre-commit hook refused a write.
+    pub fn precommit_failed(&self) {
+        self.precommit_fail.add(1);
+    }
+
+    /// A post-commit hook could not be run.
+    pub fn postcommit_failed(&self) {
+        self.postcommit_fail.add(1);
+    }
+
+    pub(super) fn spirals(&self) -> [(&'static str, &Spiral); 15] {
+        [
+            ("node_gets", &self.node_gets),
+            ("node_get_fsm_errors", &self.node_get_fsm_errors),
+            ("node_get_fsm_rejected", &self.node_get_fsm_rejected),
+            ("node_puts", &self.node_puts),
+            ("node_put_fsm_rejected", &self.node_put_fsm_rejected),
+            ("vnode_gets", &self.vnode_gets),
+            ("vnode_heads", &self.vnode_heads),
+            ("vnode_puts", &self.vnode_puts),
+            ("write_once_puts", &self.write_once_puts),
+            ("object_merge", &self.object_merge),
+            ("read_repairs", &self.read_repairs),
+            ("skipped_read_repairs", &self.skipped_read_repairs),
+            ("list_fsm_create", &self.list_fsm_create),
+            ("list_fsm_create_error", &self.list_fsm_create_error),
+            ("pbc_connects", &self.pbc_connects),
+        ]
+    }
+
+    pub(super) fn histograms(&self) -> [(&'static str, &Histogram); 10] {
+        [
+            ("node_get_fsm_time", &self.node_get_fsm_time),
+            ("node_get_fsm_siblings", &self.node_get_fsm_siblings),
+            ("node_get_fsm_objsize", &self.node_get_fsm_objsize),
+            ("node_put_fsm_time", &self.node_put_fsm_time),
+            ("vnode_get_fsm_time", &self.vnode_get_fsm_time),
+            ("vnode_head_fsm_time", &self.vnode_head_fsm_time),
+            ("vnode_put_fsm_time", &self.vnode_put_fsm_time),
+            ("write_once_put_time", &self.write_once_put_time),
+            ("write_once_put_objsize", &self.write_once_put_objsize),
+            ("object_merge_time", &self.object_merge_time),
+        ]
+    }
+
+    /// Numbers that go up and down, and counts without a last minute.
+    pub(super) fn singles(&self) -> [(&'static str, u64); 7] {
+        [
+            ("node_get_fsm_active", self.node_get_fsm_active.get()),
+            ("node_put_fsm_active", self.node_put_fsm_active.get()),
+            ("list_fsm_active", self.list_fsm_active.get()),
+            ("pbc_active", self.pbc_active.get()),
+            ("precommit_fail", self.precommit_fail.get()),
+            ("postcommit_fail", self.postcommit_fail.get()),
+            ("write_once_merge", self.write_once_merge.get()),
+        ]
+    }
+
+    pub(super) fn read_repair_kinds(&self) -> impl Iterator<Item = (&'static str, &Spiral)> {
+        // In the order of `ReadRepair`.
+        ["primary_notfound", "primary_outofdate", "fallback_notfound", "fallback_outofdate"]
+            .into_iter()
+            .zip(&self.read_repair_kinds)
+    }
+}

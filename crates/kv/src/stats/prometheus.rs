@@ -1,0 +1,180 @@
+//! `/metrics`: the text format that Prometheus reads, version 0.0.4.
+//!
+//! Names are `ombak_…` with base units (seconds, bytes), as its conventions ask; a histogram becomes a summary whose
+//! quantiles cover the last minute and whose sum and count cover everything since the start.
+
+use super::histogram::Histogram;
+use super::node_stats::Stats;
+use super::system::NodeFacts;
+use ombak_storage::Status;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write};
+
+/// The `Content-Type` of the answer.
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// What a histogram's values are.
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    /// Recorded in microseconds, told in seconds.
+    Seconds,
+    Bytes,
+    Count,
+}
+
+/// Riak's name, ours, the unit of the values, and what it is.
+const SUMMARIES: [(&str, &str, Unit, &str); 10] = [
+    ("node_get_fsm_time", "get_duration_seconds", Unit::Seconds, "Time to answer a get."),
+    ("node_get_fsm_siblings", "get_siblings", Unit::Count, "Siblings of the objects that gets found."),
+    ("node_get_fsm_objsize", "get_object_size_bytes", Unit::Bytes, "Size of the objects that gets found."),
+    ("node_put_fsm_time", "put_duration_seconds", Unit::Seconds, "Time to answer a put."),
+    ("vnode_get_fsm_time", "partition_get_duration_seconds", Unit::Seconds, "Time of one partition to read a key."),
+    ("vnode_head_fsm_time", "partition_head_duration_seconds", Unit::Seconds, "Time of one partition to read a head."),
+    ("vnode_put_fsm_time", "partition_put_duration_seconds", Unit::Seconds, "Time of one partition to write a key."),
+    ("write_once_put_time", "write_once_put_duration_seconds", Unit::Seconds, "Time to answer a write_once put."),
+    ("write_once_put_objsize", "write_once_put_object_size_bytes", Unit::Bytes, "Size of write_once objects put."),
+    ("object_merge_time", "object_merge_duration_seconds", Unit::Seconds, "Time to merge two copies of an object."),
+];
+
+/// Riak's name, ours, and what it is.
+const COUNTERS: [(&str, &str, &str); 15] = [
+    ("node_gets", "gets_total", "Gets answered."),
+    ("node_get_fsm_errors", "get_errors_total", "Gets failed."),
+    ("node_get_fsm_rejected", "gets_rejected_total", "Gets refused because too many were under way."),
+    ("node_puts", "puts_total", "Puts answered."),
+    ("node_put_fsm_rejected", "puts_rejected_total", "Puts refused because too many were under way."),
+    ("vnode_gets", "partition_gets_total", "Reads by partitions."),
+    ("vnode_heads", "partition_heads_total", "Reads of heads by partitions."),
+    ("vnode_puts", "partition_puts_total", "Writes by partitions."),
+    ("write_once_puts", "write_once_puts_total", "Puts to write_once buckets answered."),
+    ("object_merge", "object_merges_total", "Copies of objects merged."),
+    ("read_repairs", "read_repairs_total", "Copies repaired after reads."),
+    ("skipped_read_repairs", "read_repairs_skipped_total", "Repairs left out because too many were under way."),
+    ("list_fsm_create", "listings_total", "Listings of keys or buckets begun."),
+    ("list_fsm_create_error", "listing_errors_total", "Listings that could not begin."),
+    ("pbc_connects", "pb_connections_total", "Protocol Buffers connections accepted."),
+];
+
+/// Riak's name, ours, type, and what it is.
+const SINGLES: [(&str, &str, &str, &str); 7] = [
+    ("node_get_fsm_active", "gets_active", "gauge", "Gets under way."),
+    ("node_put_fsm_active", "puts_active", "gauge", "Puts under way."),
+    ("list_fsm_active", "listings_active", "gauge", "Listings under way."),
+    ("pbc_active", "pb_connections_active", "gauge", "Protocol Buffers connections open."),
+    ("precommit_fail", "precommit_failures_total", "counter", "Writes refused by pre-commit hooks."),
+    ("postcommit_fail", "postcommit_failures_total", "counter", "Post-commit hooks that could not be run."),
+    ("write_once_merge", "write_once_merges_total", "counter", "write_once keys written more than once."),
+];
+
+impl Stats {
+    /// The body of `GET /metrics`. `stores` is what the store of each partition says of itself.
+    pub fn to_prometheus(&self, facts: &NodeFacts, stores: &[(u32, Status)]) -> String {
+        let mut out = Exposition(String::with_capacity(16 * 1024));
+        out.family("build_info", "gauge", "Always 1; the labels say what runs.");
+        out.sample("build_info", &[("version", env!("CARGO_PKG_VERSION")), ("node", &facts.node_name)], 1);
+        for (name, spiral) in self.spirals() {
+            if let Some((_, ours, help)) = COUNTERS.iter().find(|(riak, ..)| *riak == name) {
+                out.single(ours, "counter", help, spiral.total());
+            }
+        }
+        for (name, value) in self.singles() {
+            if let Some((_, ours, kind, help)) = SINGLES.iter().find(|(riak, ..)| *riak == name) {
+                out.single(ours, kind, help, value);
+            }
+        }
+        for (name, histogram) in self.histograms() {
+            if let Some((_, ours, unit, help)) = SUMMARIES.iter().find(|(riak, ..)| *riak == name) {
+                out.summary(ours, *unit, help, histogram);
+            }
+        }
+        out.family("read_repairs_by_kind_total", "counter", "Copies repaired after reads, by what was wrong.");
+        for (kind, spiral) in self.read_repair_kinds() {
+            out.sample("read_repairs_by_kind_total", &[("kind", kind)], spiral.total());
+        }
+        out.stores(stores);
+        out.system(facts);
+        out.0
+    }
+}
+
+struct Exposition(String);
+
+impl Exposition {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "# HELP ombak_{name} {help}\n# TYPE ombak_{name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.0.push_str("ombak_");
+        self.0.push_str(name);
+        for (i, (label, text)) in labels.iter().enumerate() {
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _ = write!(self.0, "{}{label}=\"{text}\"", if i == 0 { '{' } else { ',' });
+        }
+        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.family(name, kind, help);
+        self.sample(name, &[], value);
+    }
+
+    fn summary(&mut self, name: &str, unit: Unit, help: &str, histogram: &Histogram) {
+        self.family(name, "summary", help);
+        let scale = |value: u64| if unit == Unit::Seconds { value as f64 / 1e6 } else { value as f64 };
+        let s = histogram.last_minute();
+        for (quantile, value) in [("0.5", s.median), ("0.95", s.p95), ("0.99", s.p99), ("1", s.max)] {
+            // Without a value in the last minute there is no quantile; 0 would pull down every dashboard.
+            let value = if s.count == 0 { "NaN".to_owned() } else { scale(value).to_string() };
+            self.sample(name, &[("quantile", quantile)], value);
+        }
+        self.sample(&format!("{name}_sum"), &[], scale(histogram.sum()));
+        self.sample(&format!("{name}_count"), &[], histogram.count());
+    }
+
+    /// The stores of all partitions, summed by backend.
+    fn stores(&mut self, stores: &[(u32, Status)]) {
+        type Number = fn(&Status) -> u64;
+        const NUMBERS: [(&str, &str, &str, Number); 10] = [
+            ("store_keys", "gauge", "Keys with a value or a tombstone.", |s| s.keys),
+            ("store_live_bytes", "gauge", "Bytes of current versions.", |s| s.live_bytes),
+            ("store_dead_bytes", "gauge", "Bytes of superseded versions still kept.", |s| s.dead_bytes),
+            ("store_files", "gauge", "Data files.", |s| s.files),
+            ("store_index_bytes", "gauge", "Memory of the key index, keys included.", |s| s.index_bytes),
+            ("store_key_bytes", "gauge", "Memory of the keys alone.", |s| s.key_bytes),
+            ("store_written_bytes_total", "counter", "Bytes written.", |s| s.bytes_written),
+            ("store_merges_total", "counter", "Merges finished.", |s| s.merges),
+            ("store_read_errors_total", "counter", "Reads of damaged versions.", |s| s.read_errors),
+            ("store_poisoned", "gauge", "Partitions that take no writes.", |s| u64::from(s.poisoned.is_some())),
+        ];
+        let mut by_backend: BTreeMap<&str, Vec<&Status>> = BTreeMap::new();
+        for (_, status) in stores {
+            by_backend.entry(status.backend).or_default().push(status);
+        }
+        for (name, kind, help, number) in NUMBERS {
+            self.family(name, kind, help);
+            for (backend, statuses) in &by_backend {
+                let sum: u64 = statuses.iter().map(|s| number(s)).fold(0, u64::saturating_add);
+                self.sample(name, &[("backend", backend)], sum);
+            }
+        }
+    }
+
+    fn system(&mut self, facts: &NodeFacts) {
+        let s = &facts.system;
+        self.single("ring_partitions", "gauge", "Partitions of the ring.", facts.ring.size().get());
+        self.single("ring_members", "gauge", "Nodes that own partitions.", facts.ring.node_count());
+        self.single("process_resident_memory_bytes", "gauge", "Memory of this process.", s.resident_bytes);
+        self.single("process_threads", "gauge", "Threads of this process.", s.threads);
+        self.single("process_open_fds", "gauge", "Files and sockets open.", s.open_files);
+        self.family("disk_size_bytes", "gauge", "Size of the disks that the node writes to.");
+        for disk in &s.disks {
+            self.sample("disk_size_bytes", &[("mount", &disk.mount_point)], disk.size_kib.saturating_mul(1024));
+        }
+        self.family("disk_used_ratio", "gauge", "How full these disks are, 0 to 1.");
+        for disk in &s.disks {
+            self.sample("disk_used_ratio", &[("mount", &disk.mount_point)], disk.used_percent as f64 / 100.0);
+        }
+    }
+}

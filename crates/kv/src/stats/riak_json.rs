@@ -1,0 +1,143 @@
+//! Riak's `/stats`: one flat JSON object.
+
+use super::names;
+use super::node_stats::Stats;
+use super::spiral::{WINDOW_SECS, WINDOWS};
+use super::system::NodeFacts;
+use serde_json::{Map, Value, json};
+
+impl Stats {
+    /// The members of `GET /stats`, in Riak's order: names alphabetically, then disks and versions.
+    pub fn to_json(&self, facts: &NodeFacts) -> Map<String, Value> {
+        let mut out = Map::new();
+        zeros(&mut out);
+        self.measured(&mut out);
+        about_node(facts, &mut out);
+        about_system(facts, &mut out);
+        out.sort_keys();
+        let disks = facts.system.disks.iter();
+        let disks = disks.map(|d| json!({"id": d.mount_point, "size": d.size_kib, "used": d.used_percent}));
+        out.insert("disk".into(), disks.collect());
+        for application in names::APPLICATIONS {
+            out.insert(format!("{application}_version"), Value::from(names::RIAK_VERSION));
+        }
+        out.insert("ombak_version".into(), Value::from(env!("CARGO_PKG_VERSION")));
+        out
+    }
+
+    fn measured(&self, out: &mut Map<String, Value>) {
+        for (name, spiral) in self.spirals() {
+            out.insert(name.into(), Value::from(spiral.last_minute()));
+            out.insert(format!("{name}_total"), Value::from(spiral.total()));
+        }
+        for (name, histogram) in self.histograms() {
+            let s = histogram.last_minute();
+            for (suffix, value) in
+                [("mean", s.mean), ("median", s.median), ("95", s.p95), ("99", s.p99), ("100", s.max)]
+            {
+                out.insert(format!("{name}_{suffix}"), Value::from(value));
+            }
+        }
+        for (name, value) in self.singles() {
+            out.insert(name.into(), Value::from(value));
+        }
+        for (kind, spiral) in self.read_repair_kinds() {
+            let total = spiral.total();
+            let told = |n: u64| if total == 0 { Value::from("undefined") } else { Value::from(n) };
+            out.insert(format!("read_repairs_{kind}_one"), told(spiral.last_minute()));
+            out.insert(format!("read_repairs_{kind}_count"), told(total));
+        }
+        self.request_rates(out);
+    }
+
+    /// Riak throttles gets and puts by rates per second and shows those; the last minute tells them here.
+    fn request_rates(&self, out: &mut Map<String, Value>) {
+        let minute_secs = WINDOW_SECS * (WINDOWS as u64 + 1);
+        let spirals = self.spirals();
+        let last_minute = |wanted: &str| {
+            spirals.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, spiral)| spiral.last_minute())
+        };
+        for (fsm, requests) in [("get", "node_gets"), ("put", "node_puts")] {
+            let answered = last_minute(requests);
+            let rejected = last_minute(&format!("node_{fsm}_fsm_rejected"));
+            out.insert(format!("node_{fsm}_fsm_in_rate"), Value::from((answered + rejected) / minute_secs));
+            out.insert(format!("node_{fsm}_fsm_out_rate"), Value::from(answered / minute_secs));
+            out.insert(format!("node_{fsm}_fsm_active_60s"), Value::from(answered + rejected));
+            out.insert(format!("node_{fsm}_fsm_rejected_60s"), Value::from(rejected));
+        }
+    }
+}
+
+fn zeros(out: &mut Map<String, Value>) {
+    let mut zero = |name: String| drop(out.insert(name, Value::from(0)));
+    for name in names::SINGLES {
+        zero((*name).into());
+    }
+    for name in names::SPIRALS {
+        zero((*name).into());
+        zero(format!("{name}_total"));
+    }
+    for name in names::HISTOGRAMS {
+        for suffix in ["mean", "median", "95", "99", "100"] {
+            zero(format!("{name}_{suffix}"));
+        }
+    }
+    for pool in names::WORKER_POOLS {
+        for suffix in ["total", "queuetime_mean", "queuetime_100", "worktime_mean", "worktime_100"] {
+            zero(format!("worker_{pool}_{suffix}"));
+        }
+    }
+    for name in names::UNDEFINED {
+        out.insert((*name).into(), Value::from("undefined"));
+    }
+}
+
+fn about_node(facts: &NodeFacts, out: &mut Map<String, Value>) {
+    let members: Vec<&str> = facts.ring.nodes().map(|(_, name)| name).collect();
+    let others: Vec<&str> = members.iter().copied().filter(|name| *name != facts.node_name).collect();
+    let ownership: Vec<String> =
+        facts.ring.nodes().map(|(node, name)| format!("{{'{name}',{}}}", facts.ring.partitions_owned(node))).collect();
+    let mine = facts.ring.node(&facts.node_name).map_or(0, |node| facts.ring.partitions_owned(node));
+    let partitions = facts.ring.size().get();
+    let members_of_stats = [
+        ("nodename", Value::from(facts.node_name.as_str())),
+        ("connected_nodes", Value::from(others)),
+        ("ring_members", Value::from(members)),
+        ("ring_ownership", Value::from(format!("[{}]", ownership.join(",")))),
+        ("ring_num_partitions", Value::from(partitions)),
+        ("ring_creation_size", Value::from(partitions)),
+        ("riak_kv_vnodes_running", Value::from(mine)),
+        ("storage_backend", Value::from(format!("riak_kv_{}_backend", facts.backend))),
+    ];
+    out.extend(members_of_stats.map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// What Riak asks of Erlang's run-time system is answered for this process where it has an equivalent.
+fn about_system(facts: &NodeFacts, out: &mut Map<String, Value>) {
+    let s = &facts.system;
+    let [avg1, avg5, avg15] = s.load_average_256;
+    let members_of_stats = [
+        ("cpu_nprocs", Value::from(s.processes)),
+        ("cpu_avg1", Value::from(avg1)),
+        ("cpu_avg5", Value::from(avg5)),
+        ("cpu_avg15", Value::from(avg15)),
+        ("mem_total", Value::from(s.memory_total_bytes)),
+        ("mem_allocated", Value::from(s.memory_used_bytes)),
+        ("memory_total", Value::from(s.resident_bytes)),
+        ("memory_system", Value::from(s.resident_bytes)),
+        ("sys_driver_version", Value::from("")),
+        ("sys_global_heaps_size", Value::from("deprecated")),
+        ("sys_heap_type", Value::from("shared")),
+        ("sys_logical_processors", Value::from(s.processors)),
+        ("sys_otp_release", Value::from("")),
+        ("sys_port_count", Value::from(s.open_files)),
+        ("sys_process_count", Value::from(s.threads)),
+        ("sys_smp_support", Value::from(true)),
+        ("sys_system_architecture", Value::from(format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS))),
+        ("sys_system_version", Value::from(concat!("Ombak ", env!("CARGO_PKG_VERSION")))),
+        ("sys_thread_pool_size", Value::from(s.threads)),
+        ("sys_threads_enabled", Value::from(true)),
+        ("sys_wordsize", Value::from(size_of::<usize>())),
+    ];
+    out.extend(members_of_stats.map(|(name, value)| (name.to_owned(), value)));
+}

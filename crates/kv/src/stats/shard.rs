@@ -1,0 +1,45 @@
+//! Counters that threads do not fight over.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Copies of each counter. Threads are spread over them; more would cost memory in every histogram.
+pub(super) const SHARDS: usize = 4;
+
+/// Which copy the calling thread uses.
+pub(super) fn shard() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    MINE.with(|mine| {
+        if mine.get() == usize::MAX {
+            mine.set(THREADS.fetch_add(1, Relaxed) % SHARDS);
+        }
+        mine.get()
+    })
+}
+
+/// A cache line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Padded(AtomicU64);
+
+/// A sum that many threads add to. Subtracting is adding the complement: the sum of all shards is right even when one
+/// thread takes away what another added.
+#[derive(Debug, Default)]
+pub(super) struct Sum([Padded; SHARDS]);
+
+impl Sum {
+    pub fn add(&self, n: u64) {
+        self.0[shard() % SHARDS].0.fetch_add(n, Relaxed);
+    }
+
+    pub fn subtract(&self, n: u64) {
+        self.add(n.wrapping_neg());
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.iter().fold(0, |sum, s| sum.wrapping_add(s.0.load(Relaxed)))
+    }
+}

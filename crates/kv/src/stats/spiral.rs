@@ -1,0 +1,69 @@
+//! A count since the start and over the last minute.
+
+use super::shard::Sum;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+
+/// How long one window is, in seconds.
+pub(super) const WINDOW_SECS: u64 = 5;
+/// Finished windows that are kept. With the one under way they cover 55 to 60 seconds.
+pub(super) const WINDOWS: usize = 11;
+
+/// Riak's spiral: `NAME` is the last minute, `NAME_total` everything since the start.
+#[derive(Debug, Default)]
+pub(super) struct Spiral {
+    total: Sum,
+    /// The total at the start of each window that is kept, oldest first.
+    starts: Mutex<VecDeque<u64>>,
+}
+
+impl Spiral {
+    pub fn add(&self, n: u64) {
+        self.total.add(n);
+    }
+
+    pub fn total(&self) -> u64 {
+        self.total.get()
+    }
+
+    pub fn last_minute(&self) -> u64 {
+        let before = self.starts.lock().front().copied().unwrap_or(0);
+        self.total().saturating_sub(before)
+    }
+
+    /// Ends the window under way and begins the next; `windows` more than one when nobody called for a while.
+    pub fn rotate(&self, windows: usize) {
+        let total = self.total();
+        let mut starts = self.starts.lock();
+        if starts.is_empty() {
+            starts.push_back(0);
+        }
+        for _ in 0..windows.min(WINDOWS + 1) {
+            starts.push_back(total);
+            if starts.len() > WINDOWS + 1 {
+                starts.pop_front();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_minute_passes() {
+        let spiral = Spiral::default();
+        spiral.add(2);
+        assert_eq!((spiral.last_minute(), spiral.total()), (2, 2), "the window under way counts");
+        for _ in 0..WINDOWS {
+            spiral.rotate(1);
+            spiral.add(1);
+        }
+        assert_eq!((spiral.last_minute(), spiral.total()), (13, 13));
+        spiral.rotate(1);
+        assert_eq!((spiral.last_minute(), spiral.total()), (11, 13), "the first window went");
+        spiral.rotate(usize::MAX);
+        assert_eq!((spiral.last_minute(), spiral.total()), (0, 13));
+    }
+}
