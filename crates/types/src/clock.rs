@@ -1,11 +1,26 @@
 //! Vector clocks and dots.
 //!
 //! Facts: spec/semantics.md §2.1. A clock is a set of entries, one per actor; the stamps serve pruning and nothing else.
+//!
+//! Hot path: every get decodes clocks, every put compares and extends them. Up to two entries live in the clock itself.
+//!
+//! Invariants: entries are ordered by actor and name distinct actors, so that equal clocks are equal as values, and
+//! comparing and merging take time linear in their lengths. An actor is at most 255 bytes long.
 
 use crate::time::UnixMicros;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::fmt;
+
+/// The longest actor, in bytes: its length is stored in one.
+pub const ACTOR_BYTES_MAX: usize = 255;
+
+/// The most entries that a client's clock may bring, and that pruning leaves whatever their age. Riak prunes at 50.
+pub const ENTRIES_MAX: usize = 4096;
+
+/// The largest counter that a clock from outside may carry: no actor gets there, and counting on from it cannot
+/// overflow.
+pub const COUNTER_MAX: u64 = 1 << 62;
 
 /// Who made an event. Ombak's own are 12 bytes (8 random ones per process start, 4 of key epoch); imported clocks
 /// bring others.
@@ -13,9 +28,18 @@ use std::fmt;
 pub struct Actor(SmallVec<[u8; 16]>);
 
 impl Actor {
-    /// From any bytes.
+    /// From bytes that are known to be few.
+    ///
+    /// # Panics
+    /// If there are more than [`ACTOR_BYTES_MAX`]; bytes from outside go through [`Actor::try_new`].
     pub fn new(bytes: &[u8]) -> Self {
+        assert!(bytes.len() <= ACTOR_BYTES_MAX, "an actor of {} bytes", bytes.len());
         Self(SmallVec::from_slice(bytes))
+    }
+
+    /// From any bytes; `None` if there are more than [`ACTOR_BYTES_MAX`].
+    pub fn try_new(bytes: &[u8]) -> Option<Self> {
+        (bytes.len() <= ACTOR_BYTES_MAX).then(|| Self(SmallVec::from_slice(bytes)))
     }
 
     /// The bytes.
@@ -51,10 +75,12 @@ impl Dot {
 /// The newest event of one actor that a clock has seen.
 pub type ClockEntry = Dot;
 
+type Entries = SmallVec<[ClockEntry; 2]>;
+
 /// What a copy of an object has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VectorClock {
-    entries: Vec<ClockEntry>,
+    entries: Entries,
 }
 
 /// When a clock gives up entries (bucket properties `small_vclock` and its kin).
@@ -72,26 +98,28 @@ pub struct Pruning {
 
 impl VectorClock {
     /// A clock that has seen nothing.
-    pub const fn new() -> Self {
-        Self { entries: Vec::new() }
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// From entries; of several for one actor the newest stays.
+    /// From entries in any order; of several for one actor the newest stays.
     pub fn from_entries(entries: impl IntoIterator<Item = ClockEntry>) -> Self {
-        let mut clock = Self::new();
-        for entry in entries {
-            clock.join_entry(&entry);
+        let mut entries: Entries = entries.into_iter().collect();
+        // Stored clocks come in order; sorting is for those of others.
+        if !entries.is_sorted_by(|a, b| a.actor < b.actor) {
+            entries.sort_by(|a, b| a.actor.cmp(&b.actor));
+            entries.dedup_by(|later, kept| {
+                let same_actor = later.actor == kept.actor;
+                if same_actor {
+                    join(kept, later);
+                }
+                same_actor
+            });
         }
-        clock
+        Self { entries }
     }
 
-    /// From entries that are known to name distinct actors, such as those of a stored clock; twins are joined.
-    pub(crate) fn from_distinct(entries: Vec<ClockEntry>) -> Self {
-        let distinct = entries.iter().enumerate().all(|(i, e)| entries[..i].iter().all(|o| o.actor != e.actor));
-        if distinct { Self { entries } } else { Self::from_entries(entries) }
-    }
-
-    /// The entries, in no particular order.
+    /// The entries, ordered by actor.
     pub fn entries(&self) -> &[ClockEntry] {
         &self.entries
     }
@@ -101,9 +129,13 @@ impl VectorClock {
         self.entries.is_empty()
     }
 
+    fn position(&self, actor: &Actor) -> Result<usize, usize> {
+        self.entries.binary_search_by(|e| e.actor.cmp(actor))
+    }
+
     /// How many events of `actor` it has seen.
     pub fn counter(&self, actor: &Actor) -> u64 {
-        self.entries.iter().find(|e| e.actor == *actor).map_or(0, |e| e.counter)
+        self.position(actor).ok().and_then(|i| self.entries.get(i)).map_or(0, |e| e.counter)
     }
 
     /// Whether it has seen this event.
@@ -113,7 +145,12 @@ impl VectorClock {
 
     /// Whether it has seen everything that `other` has.
     pub fn descends(&self, other: &Self) -> bool {
-        other.entries.iter().all(|e| self.contains(e))
+        let mut mine = self.entries.iter().peekable();
+        other.entries.iter().all(|theirs| {
+            while mine.next_if(|e| e.actor < theirs.actor).is_some() {}
+            let seen = mine.peek().filter(|e| e.actor == theirs.actor).map_or(0, |e| e.counter);
+            seen >= theirs.counter
+        })
     }
 
     /// Whether it has seen everything that `other` has, and more.
@@ -123,52 +160,83 @@ impl VectorClock {
 
     /// Whether both have seen the same events (stamps do not count).
     pub fn same_events(&self, other: &Self) -> bool {
-        self.entries.len() == other.entries.len() && self.descends(other) && other.descends(self)
+        self.descends(other) && other.descends(self)
     }
 
     /// Takes in everything that `other` has seen.
     pub fn merge(&mut self, other: &Self) {
-        for entry in &other.entries {
-            self.join_entry(entry);
+        if self.entries.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        let mut mine = std::mem::take(&mut self.entries).into_iter().peekable();
+        let mut theirs = other.entries.iter().peekable();
+        loop {
+            let order = match (mine.peek(), theirs.peek()) {
+                (Some(a), Some(b)) => a.actor.cmp(&b.actor),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (None, None) => return,
+            };
+            match order {
+                Ordering::Less => self.entries.extend(mine.next()),
+                Ordering::Greater => self.entries.extend(theirs.next().cloned()),
+                Ordering::Equal => {
+                    self.entries.extend(mine.next().zip(theirs.next()).map(|(mut entry, other)| {
+                        join(&mut entry, other);
+                        entry
+                    }));
+                }
+            }
         }
     }
 
-    fn join_entry(&mut self, entry: &ClockEntry) {
-        match self.entries.iter_mut().find(|e| e.actor == entry.actor) {
-            None => self.entries.push(entry.clone()),
-            Some(mine) => match mine.counter.cmp(&entry.counter) {
-                Ordering::Less => *mine = entry.clone(),
-                Ordering::Equal => mine.stamp_secs = mine.stamp_secs.max(entry.stamp_secs),
-                Ordering::Greater => {}
-            },
-        }
-    }
-
-    /// Records the next event of `actor` and returns its dot. The entry moves to the front, as Riak's does.
+    /// Records the next event of `actor` and returns its dot.
     pub fn increment(&mut self, actor: &Actor, now: UnixMicros) -> Dot {
-        let counter = match self.entries.iter().position(|e| e.actor == *actor) {
-            Some(i) => self.entries.remove(i).counter + 1,
-            None => 1,
-        };
-        let dot = Dot { actor: actor.clone(), counter, stamp_secs: now.gregorian_secs() };
-        self.entries.insert(0, dot.clone());
+        let place = self.position(actor);
+        let seen = place.ok().and_then(|i| self.entries.get(i)).map_or(0, |e| e.counter);
+        assert!(seen < u64::MAX, "decoders refuse counters above {COUNTER_MAX}");
+        let dot = Dot { actor: actor.clone(), counter: seen + 1, stamp_secs: now.gregorian_secs() };
+        match place {
+            Ok(i) => self.entries[i] = dot.clone(),
+            Err(i) => self.entries.insert(i, dot.clone()),
+        }
         dot
     }
 
     /// Drops old entries of a long clock (spec/semantics.md §2.1). Only a coordinator may do this.
+    ///
+    /// Past [`ENTRIES_MAX`] even young entries go: stamps from the future, which a client can forge, never age.
     pub fn prune(&mut self, limits: &Pruning, now: UnixMicros) {
         if self.entries.len() <= limits.small {
             return;
         }
         let now_secs = now.gregorian_secs();
-        self.entries.sort_by(|a, b| b.stamp_secs.cmp(&a.stamp_secs).then_with(|| b.actor.cmp(&a.actor)));
-        while self.entries.len() > limits.small {
-            let Some(oldest) = self.entries.last() else { break };
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.sort_by(|a, b| b.stamp_secs.cmp(&a.stamp_secs).then_with(|| b.actor.cmp(&a.actor)));
+        while entries.len() > limits.small {
+            let Some(oldest) = entries.last() else { break };
             let age_secs = now_secs.saturating_sub(oldest.stamp_secs);
-            if age_secs < limits.young_secs || (self.entries.len() <= limits.big && age_secs <= limits.old_secs) {
+            let too_young = age_secs < limits.young_secs;
+            let short_enough = entries.len() <= limits.big && age_secs <= limits.old_secs;
+            if (too_young || short_enough) && entries.len() <= ENTRIES_MAX {
                 break;
             }
-            self.entries.pop();
+            entries.pop();
         }
+        entries.sort_by(|a, b| a.actor.cmp(&b.actor));
+        self.entries = entries;
     }
 }
+
+/// The newer of two entries of one actor; of equals the later stamp.
+fn join(entry: &mut ClockEntry, other: &ClockEntry) {
+    match entry.counter.cmp(&other.counter) {
+        Ordering::Less => entry.clone_from(other),
+        Ordering::Equal => entry.stamp_secs = entry.stamp_secs.max(other.stamp_secs),
+        Ordering::Greater => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

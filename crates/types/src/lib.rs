@@ -11,6 +11,8 @@
 //! * no two siblings of one object carry the same dot with different content;
 //! * decoders never trust a length: every one is checked against the bytes that are there, and nesting is bounded.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
 pub mod clock;
 pub mod error;
 pub mod etf;

@@ -2,11 +2,15 @@
 //!
 //! Facts: spec/semantics.md §2. Rules: a copy that descends another replaces it; concurrent copies are merged dot by
 //! dot. Only a coordinator drops a sibling for any other reason (see [`Object::keep_newest`]).
+//!
+//! Hot path: every put runs [`Object::coordinate`] and [`Object::digest`], every replica [`Object::merge`]. Copies that
+//! descend one another are moved, not compared; contents are looked at only when clocks leave it open.
 
 use crate::clock::{Actor, Dot, VectorClock};
 use crate::time::UnixMicros;
 use bytes::Bytes;
 use num_bigint::BigInt;
+use smallvec::SmallVec;
 use std::cmp::Ordering;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -51,11 +55,15 @@ pub struct Metadata {
     pub deleted: bool,
     /// The event that made this sibling. Imported and very old values have none.
     pub dot: Option<Dot>,
-    /// Riak's tag in front of the value when it is not 1 (a plain binary); see spec/backends.md §7.1.
+    /// What the value is (spec/backends.md §7.1): 0 plain bytes, [`VAL_ENCODING_TERM`], or from 2 on the tag that Riak
+    /// keeps as `X-Riak-Val-Encoding`.
     pub val_encoding: u8,
     /// Pairs of Riak's metadata that have no meaning here: (name, value), each with Riak's tag byte in front.
     pub extra: Vec<(Bytes, Bytes)>,
 }
+
+/// The value is an Erlang term in its external form, which an Erlang program stored without making it a binary.
+pub const VAL_ENCODING_TERM: u8 = 1;
 
 /// A link to another object; links carry no bucket type (spec/http-api.md §5.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,12 +103,16 @@ pub enum BadIndexEntry {
     NotAnInteger,
 }
 
+/// The longest integer that an `_int` field takes, in characters: reading one takes time that grows with the square of
+/// its length.
+pub const INT_TERM_CHARS_MAX: usize = 4096;
+
 impl IndexEntry {
     /// From a field name in any case and the term as text.
     pub fn parse(field: &[u8], text: &[u8]) -> Result<Self, BadIndexEntry> {
         let field = Bytes::from(field.to_ascii_lowercase());
         let term = if field.ends_with(b"_int") {
-            IndexTerm::Int(BigInt::parse_bytes(text, 10).ok_or(BadIndexEntry::NotAnInteger)?)
+            IndexTerm::Int(parse_int(text).ok_or(BadIndexEntry::NotAnInteger)?)
         } else if field.ends_with(b"_bin") {
             IndexTerm::Bin(Bytes::copy_from_slice(text))
         } else {
@@ -108,6 +120,13 @@ impl IndexEntry {
         };
         Ok(Self { field, term })
     }
+}
+
+/// A decimal integer as Erlang reads one: digits behind at most one sign.
+fn parse_int(text: &[u8]) -> Option<BigInt> {
+    let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);
+    let valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) && text.len() <= INT_TERM_CHARS_MAX;
+    if valid { BigInt::parse_bytes(text, 10) } else { None }
 }
 
 impl IndexTerm {
@@ -132,7 +151,7 @@ impl Sibling {
     }
 
     fn same_content(&self, other: &Self) -> bool {
-        self.value == other.value && self.meta.without_dot() == other.meta.without_dot()
+        self.value == other.value && self.meta.same_but_dot(&other.meta)
     }
 
     fn same_event(&self, other: &Self) -> bool {
@@ -144,8 +163,33 @@ impl Sibling {
 }
 
 impl Metadata {
-    fn without_dot(&self) -> Self {
-        Self { dot: None, ..self.clone() }
+    fn same_but_dot(&self, other: &Self) -> bool {
+        // Taken apart in full, so that a new field cannot be forgotten.
+        let Self {
+            content_type,
+            charset,
+            content_encoding,
+            vtag,
+            last_modified,
+            links,
+            user_meta,
+            indexes,
+            deleted,
+            dot: _,
+            val_encoding,
+            extra,
+        } = self;
+        *vtag == other.vtag
+            && *last_modified == other.last_modified
+            && *deleted == other.deleted
+            && *val_encoding == other.val_encoding
+            && *content_type == other.content_type
+            && *charset == other.charset
+            && *content_encoding == other.content_encoding
+            && *links == other.links
+            && *user_meta == other.user_meta
+            && *indexes == other.indexes
+            && *extra == other.extra
     }
 }
 
@@ -198,20 +242,21 @@ impl Object {
             );
             self.siblings = kept(mine, &mine_kept).collect();
             for sibling in kept(incoming.siblings, &theirs_kept) {
-                self.push_unless_same(sibling);
+                self.push_unless_same(sibling, dvv);
             }
         } else {
             self.siblings = mine;
             for sibling in incoming.siblings {
-                self.push_unless_same(sibling);
+                self.push_unless_same(sibling, dvv);
             }
         }
         self.clock.merge(&incoming.clock);
     }
 
-    fn push_unless_same(&mut self, sibling: Sibling) {
+    /// Values of different events are different values, even if they are equal, as long as dots are looked at.
+    fn push_unless_same(&mut self, sibling: Sibling, dvv: bool) {
         let twin = self.siblings.iter().any(|s| match (&s.meta.dot, &sibling.meta.dot) {
-            (Some(a), Some(b)) if !a.same_event(b) => false,
+            (Some(a), Some(b)) if dvv && !a.same_event(b) => false,
             _ => s.same_content(&sibling),
         });
         if !twin {
@@ -242,7 +287,7 @@ impl Object {
         let dot = out.clock.increment(actor, now);
         incoming.set_dot(dot);
         for sibling in incoming.siblings {
-            out.push_unless_same(sibling);
+            out.push_unless_same(sibling, dvv);
         }
         out
     }
@@ -278,55 +323,88 @@ impl Object {
     /// bits over everything that can differ, so that copies can be compared without being sent
     /// (design: replication rules §4 and §13).
     pub fn digest(&self) -> u64 {
-        let clock = self.clock.entries().iter().fold(0u64, |sum, e| sum.wrapping_add(dot_hash(e)));
-        let siblings = self.siblings.iter().fold(0u64, |sum, s| sum.wrapping_add(s.hash()));
-        let mut h = Xxh3::new();
-        h.update(&clock.to_le_bytes());
-        h.update(&siblings.to_le_bytes());
-        h.digest()
+        let mut siblings: SmallVec<[u64; 4]> = self.siblings.iter().map(Sibling::hash).collect();
+        siblings.sort_unstable();
+        let mut h = Hasher::default();
+        h.count(self.clock.entries().len());
+        self.clock.entries().iter().for_each(|entry| h.dot(entry));
+        siblings.iter().for_each(|hash| h.number(*hash));
+        h.0.digest()
     }
 }
 
-fn dot_hash(dot: &Dot) -> u64 {
-    let mut h = Xxh3::new();
-    h.update(dot.actor.as_bytes());
-    h.update(&dot.counter.to_le_bytes());
-    h.digest()
+/// Takes in fields so that no two objects that differ feed it the same bytes: everything has its length or count in
+/// front, everything optional a mark of whether it is there.
+#[derive(Default)]
+struct Hasher(Xxh3);
+
+impl Hasher {
+    fn number(&mut self, n: u64) {
+        self.0.update(&n.to_le_bytes());
+    }
+
+    fn count(&mut self, n: usize) {
+        self.number(n as u64);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.count(bytes.len());
+        self.0.update(bytes);
+    }
+
+    fn optional<T>(&mut self, value: Option<&T>, update: impl FnOnce(&mut Self, &T)) {
+        self.0.update(&[u8::from(value.is_some())]);
+        if let Some(value) = value {
+            update(self, value);
+        }
+    }
+
+    /// Stamps do not count: they are no part of what a copy has seen.
+    fn dot(&mut self, dot: &Dot) {
+        self.bytes(dot.actor.as_bytes());
+        self.number(dot.counter);
+    }
 }
 
 impl Sibling {
     fn hash(&self) -> u64 {
         let m = &self.meta;
-        let mut h = Xxh3::new();
-        h.update(&xxh3_64(&self.value).to_le_bytes());
-        h.update(&[u8::from(m.deleted), m.val_encoding]);
-        if let Some(dot) = &m.dot {
-            h.update(&dot_hash(dot).to_le_bytes());
-        }
-        h.update(&m.last_modified.unwrap_or_default().0.to_le_bytes());
+        let mut h = Hasher::default();
+        h.number(xxh3_64(&self.value));
+        h.count(self.value.len());
+        h.0.update(&[u8::from(m.deleted), m.val_encoding]);
+        h.optional(m.dot.as_ref(), Hasher::dot);
+        h.optional(m.last_modified.as_ref(), |h, at| h.number(at.0));
         for part in [&m.content_type, &m.charset, &m.content_encoding, &m.vtag] {
-            update_framed(&mut h, part.as_deref().unwrap_or_default());
+            h.optional(part.as_ref(), |h, bytes| h.bytes(bytes));
         }
-        for link in &m.links {
-            for part in [&link.bucket, &link.key, &link.tag] {
-                update_framed(&mut h, part);
+        h.count(m.links.len());
+        for Link { bucket, key, tag } in &m.links {
+            [bucket, key, tag].into_iter().for_each(|part| h.bytes(part));
+        }
+        for pairs in [&m.user_meta, &m.extra] {
+            h.count(pairs.len());
+            for (name, value) in pairs {
+                h.bytes(name);
+                h.bytes(value);
             }
         }
-        for (name, value) in m.user_meta.iter().chain(&m.extra) {
-            update_framed(&mut h, name);
-            update_framed(&mut h, value);
+        h.count(m.indexes.len());
+        for IndexEntry { field, term } in &m.indexes {
+            h.bytes(field);
+            match term {
+                IndexTerm::Bin(term) => {
+                    h.0.update(b"b");
+                    h.bytes(term);
+                }
+                IndexTerm::Int(term) => {
+                    h.0.update(b"i");
+                    h.bytes(&term.to_signed_bytes_be());
+                }
+            }
         }
-        for entry in &m.indexes {
-            update_framed(&mut h, &entry.field);
-            update_framed(&mut h, &entry.term.to_text());
-        }
-        h.digest()
+        h.0.digest()
     }
-}
-
-fn update_framed(h: &mut Xxh3, bytes: &[u8]) {
-    h.update(&(bytes.len() as u64).to_le_bytes());
-    h.update(bytes);
 }
 
 fn survives(sibling: &Sibling, other: &Object) -> bool {
@@ -352,7 +430,7 @@ fn newer(a: &Sibling, b: &Sibling) -> Ordering {
         .then_with(|| b.meta.deleted.cmp(&a.meta.deleted))
         .then_with(|| dot_key(a).cmp(&dot_key(b)))
         .then_with(|| a.value.cmp(&b.value))
-        .then_with(|| a.meta.vtag.cmp(&b.meta.vtag))
+        .then_with(|| a.hash().cmp(&b.hash()))
 }
 
 fn dot_key(s: &Sibling) -> Option<(u64, &[u8])> {
@@ -361,3 +439,6 @@ fn dot_key(s: &Sibling) -> Option<(u64, &[u8])> {
 
 /// A content type for values that came with none.
 pub const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
+
+#[cfg(test)]
+mod tests;

@@ -16,10 +16,13 @@
 //!           rare: (u8 kind, bytes+)*, 0       kinds: see `rare`
 //! ```
 //!
+//! Hot path: [`decode`] runs for every get and every put, [`encode_head`] for every put. Both allocate for the vectors of
+//! an object only; every text and value is a slice of what was read.
+//!
 //! A clock for clients is `4F 01 clock`: a first byte that neither the external term format (131) nor a raw DEFLATE
 //! stream can start with, so that clocks which Riak issued (spec/pb-api.md §17) are told apart and accepted as well.
 
-use crate::clock::{Actor, Dot, VectorClock};
+use crate::clock::{Actor, COUNTER_MAX, Dot, ENTRIES_MAX, VectorClock};
 use crate::error::Error;
 use crate::object::{IndexEntry, IndexTerm, Link, Metadata, Object, Sibling};
 use crate::riak_object;
@@ -78,14 +81,11 @@ pub fn encode_head(object: &Object, out: &mut Vec<u8>) {
 
 /// Reads an object back. `body` is `None` when only the head was read: values are then empty.
 pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
-    let mut r = Reader { whole: head, at: 0 };
+    let mut r = Reader { whole: head, owner: Some(head), at: 0 };
     r.magic()?;
     let clock = r.clock()?;
-    let count = r.varint()?;
-    if count > head.len() as u64 {
-        return Err(Corrupt("more siblings than bytes"));
-    }
-    let mut siblings = Vec::with_capacity(count as usize);
+    let count = r.count(SIBLING_BYTES_MIN, "more siblings than bytes")?;
+    let mut siblings = Vec::with_capacity(count);
     let mut body_at = 0usize;
     for _ in 0..count {
         let len = usize::try_from(r.varint()?).map_err(|_| Corrupt("value length"))?;
@@ -121,12 +121,24 @@ pub fn decode_clock(bytes: &[u8]) -> Result<VectorClock, Error> {
     match bytes.first() {
         None => Ok(VectorClock::new()),
         Some(&MAGIC) => {
-            let whole = Bytes::copy_from_slice(bytes);
-            let mut r = Reader { whole: &whole, at: 0 };
+            let mut r = Reader { whole: bytes, owner: None, at: 0 };
             let clock = r.magic().and_then(|()| r.clock()).map_err(|e| Error::BadClock(e.0.into()))?;
-            if r.at == whole.len() { Ok(clock) } else { Err(Error::BadClock("bytes after the end".into())) }
+            if r.at != bytes.len() {
+                return Err(Error::BadClock("bytes after the end".into()));
+            }
+            check_clock_len(&clock)?;
+            Ok(clock)
         }
         Some(_) => riak_object::decode_client_clock(bytes),
+    }
+}
+
+/// A client's clock is compared and merged in memory and stored with every copy: it must not be larger than a node
+/// could have made it.
+pub(crate) fn check_clock_len(clock: &VectorClock) -> Result<(), Error> {
+    match clock.entries().len() {
+        0..=ENTRIES_MAX => Ok(()),
+        len => Err(Error::BadClock(format!("{len} entries, at most {ENTRIES_MAX} are taken"))),
     }
 }
 
@@ -151,9 +163,8 @@ fn put_clock(clock: &VectorClock, out: &mut Vec<u8>) {
 }
 
 fn put_dot(dot: &Dot, out: &mut Vec<u8>) {
-    // Actors longer than 255 bytes cannot enter: `Reader::dot` and the clock decoders refuse them.
-    let actor = &dot.actor.as_bytes()[..dot.actor.as_bytes().len().min(255)];
-    out.push(actor.len() as u8);
+    let actor = dot.actor.as_bytes();
+    out.push(actor.len() as u8); // An actor has at most 255 bytes.
     out.extend_from_slice(actor);
     put_varint(dot.counter, out);
     put_varint(dot.stamp_secs, out);
@@ -227,8 +238,14 @@ fn put_rare(m: &Metadata, out: &mut Vec<u8>) {
     out.push(rare::END);
 }
 
+/// The least that a dot and a sibling take, in bytes: what keeps a count from allocating more than its bytes deserve.
+const DOT_BYTES_MIN: usize = 3;
+const SIBLING_BYTES_MIN: usize = 2;
+
 struct Reader<'a> {
-    whole: &'a Bytes,
+    whole: &'a [u8],
+    /// Where `whole` lives, so that fields can be slices of it; without it they are copied.
+    owner: Option<&'a Bytes>,
     at: usize,
 }
 
@@ -264,10 +281,20 @@ impl Reader<'_> {
         Err(Corrupt("number too long"))
     }
 
+    /// How many parts of at least `bytes_min` bytes follow.
+    fn count(&mut self, bytes_min: usize, too_many: &'static str) -> Result<usize, Corrupt> {
+        let count = usize::try_from(self.varint()?).map_err(|_| Corrupt(too_many))?;
+        let room = self.whole.len().saturating_sub(self.at);
+        if count > room / bytes_min { Err(Corrupt(too_many)) } else { Ok(count) }
+    }
+
     fn take(&mut self, len: usize) -> Result<Bytes, Corrupt> {
         let end = self.at.checked_add(len).filter(|&end| end <= self.whole.len());
         let end = end.ok_or(Corrupt("cut short"))?;
-        let out = self.whole.slice(self.at..end);
+        let out = match self.owner {
+            Some(owner) => owner.slice(self.at..end),
+            None => Bytes::copy_from_slice(self.whole.get(self.at..end).ok_or(Corrupt("cut short"))?),
+        };
         self.at = end;
         Ok(out)
     }
@@ -282,19 +309,21 @@ impl Reader<'_> {
         let end = self.at + len;
         let actor = Actor::new(self.whole.get(self.at..end).ok_or(Corrupt("cut short"))?);
         self.at = end;
-        Ok(Dot { actor, counter: self.varint()?, stamp_secs: self.varint()? })
+        let counter = self.varint()?;
+        if counter == 0 || counter > COUNTER_MAX {
+            return Err(Corrupt("a counter that no actor reaches"));
+        }
+        Ok(Dot { actor, counter, stamp_secs: self.varint()? })
     }
 
     fn clock(&mut self) -> Result<VectorClock, Corrupt> {
-        let count = self.varint()?;
-        if count > (self.whole.len() - self.at) as u64 {
-            return Err(Corrupt("more clock entries than bytes"));
-        }
-        let mut entries = Vec::with_capacity(count as usize);
-        for _ in 0..count {
-            entries.push(self.dot()?);
-        }
-        Ok(VectorClock::from_distinct(entries))
+        let mut entries = self.count(DOT_BYTES_MIN, "more clock entries than bytes")?;
+        let mut failed = None;
+        let clock = VectorClock::from_entries(std::iter::from_fn(|| {
+            entries = entries.checked_sub(1)?;
+            self.dot().map_err(|e| failed = Some(e)).ok()
+        }));
+        failed.map_or(Ok(clock), Err)
     }
 
     fn metadata(&mut self) -> Result<Metadata, Corrupt> {
@@ -351,3 +380,6 @@ impl Reader<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
