@@ -133,8 +133,7 @@ mod tests {
         );
     }
 
-    /// A live record: key and data directory of spec/backends.md §2.9. The directory names the last partition of the
-    /// key's three, or its first or second: any of the preference list.
+    /// Key and data directory of a live node with one replica a key (spec/backends.md §2.9).
     #[test]
     fn a_recorded_key_lies_in_a_recorded_directory() {
         let size = RingSize::new(64).unwrap();

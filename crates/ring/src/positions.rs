@@ -141,3 +141,193 @@ impl Iterator for Walk<'_> {
         self.next_node()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RingSize, RingVersion};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn ring(owners: &[u8]) -> Ring {
+        let names: Vec<String> = owners.iter().map(|o| format!("n{o}")).collect();
+        Ring::from_owners(&names, RingVersion::first(1)).unwrap()
+    }
+
+    fn striped(nodes: u8, size: u32) -> Ring {
+        ring(&(0..size).map(|p| (p % u32::from(nodes)) as u8).collect::<Vec<_>>())
+    }
+
+    /// (partition, name of who answers, whether it is the primary)
+    fn shown(ring: &Ring, positions: &[Position]) -> Vec<(u32, String, bool)> {
+        positions.iter().map(|p| (p.partition, ring.name(p.node).to_owned(), p.is_primary())).collect()
+    }
+
+    fn row(partition: u32, node: &str, primary: bool) -> (u32, String, bool) {
+        (partition, node.to_owned(), primary)
+    }
+
+    #[test]
+    fn one_node_stands_in_all_positions() {
+        let ring = Ring::of_one_node("n0", RingSize::DEFAULT, RingVersion::first(1));
+        let rows = shown(&ring, &ring.positions(63, 3, |_| true));
+        assert_eq!(rows, [row(63, "n0", true), row(0, "n0", true), row(1, "n0", true)]);
+        assert!(ring.positions(63, 3, |_| false).is_empty());
+        assert!(!ring.positions(0, 8, |_| true).spilled(), "no allocation");
+    }
+
+    #[test]
+    fn two_nodes_share_three_positions_by_the_ring() {
+        let ring = striped(2, 8);
+        let b = ring.node("n1").unwrap();
+        assert_eq!(
+            shown(&ring, &ring.positions(1, 3, |_| true)),
+            [row(1, "n1", true), row(2, "n0", true), row(3, "n1", true)]
+        );
+        assert_eq!(
+            shown(&ring, &ring.positions(1, 3, |n| n != b)),
+            [row(1, "n0", false), row(2, "n0", true), row(3, "n0", false)]
+        );
+    }
+
+    #[test]
+    fn nodes_that_own_neighbouring_partitions_are_met_once() {
+        let ring = ring(&[0, 0, 0, 1, 1, 2, 0, 0]);
+        assert_eq!(
+            shown(&ring, &ring.positions(0, 4, |_| true)),
+            [row(0, "n0", true), row(3, "n1", true), row(5, "n2", true), row(3, "n0", true)]
+        );
+    }
+
+    /// design: replication rules §14: three nodes, n = 3, two down.
+    #[test]
+    fn the_last_node_up_answers_for_all() {
+        let ring = striped(3, 8);
+        let a = ring.node("n0").unwrap();
+        let rows = shown(&ring, &ring.positions(0, 3, |n| n == a));
+        assert_eq!(rows, [row(0, "n0", true), row(1, "n0", false), row(2, "n0", false)]);
+        assert_eq!(ring.primaries(0, 3, |n| n == a).len(), 1);
+    }
+
+    #[test]
+    fn stand_ins_that_run_out_leave_the_rest_to_the_list() {
+        let ring = striped(5, 8);
+        let down: Vec<_> = ["n0", "n1", "n2", "n3"].iter().map(|n| ring.node(n).unwrap()).collect();
+        let two_down = ring.positions(0, 4, |n| !down[..2].contains(&n));
+        assert_eq!(
+            shown(&ring, &two_down),
+            [row(0, "n4", false), row(1, "n2", false), row(2, "n2", true), row(3, "n3", true)]
+        );
+        let all_of_the_list_down = ring.positions(0, 4, |n| !down.contains(&n));
+        assert!(all_of_the_list_down.iter().all(|p| ring.name(p.node) == "n4" && !p.is_primary()));
+    }
+
+    #[test]
+    fn the_preference_list_shows_primaries_first() {
+        let ring = striped(4, 8);
+        let a = ring.node("n0").unwrap();
+        assert_eq!(
+            shown(&ring, &ring.preflist(0, 3, |n| n != a)),
+            [row(1, "n1", true), row(2, "n2", true), row(0, "n3", false)]
+        );
+    }
+
+    fn any_ring() -> impl Strategy<Value = Ring> {
+        (3u32..=6, 1u8..=9)
+            .prop_flat_map(|(bits, nodes)| prop::collection::vec(0..nodes, 1 << bits))
+            .prop_map(|owners| ring(&owners))
+    }
+
+    /// Riak's own list: the next n partitions; each down one goes to the next up node further on, every partition of the
+    /// walk used at most once (spec/semantics.md §1).
+    fn riaks(ring: &Ring, home: u32, n: u32, up: &BTreeSet<NodeIndex>) -> Vec<(u32, NodeIndex)> {
+        let mut rest = n..ring.size().get();
+        let mut primaries = Vec::new();
+        let mut fallbacks = Vec::new();
+        for j in 0..n {
+            let (partition, owner) = (ring.size().after(home, j), ring.owner(home + j));
+            if up.contains(&owner) {
+                primaries.push((partition, owner));
+            } else if let Some(k) = rest.find(|k| up.contains(&ring.owner(home + k))) {
+                // It runs under the failed partition's index.
+                fallbacks.push((partition, ring.owner(home + k)));
+            }
+        }
+        primaries.extend(fallbacks);
+        primaries
+    }
+
+    proptest! {
+        #[test]
+        fn a_striped_ring_of_enough_nodes_gives_riaks_list(
+            bits in 3u32..=6,
+            nodes in 1u8..=8,
+            n in any::<u32>(),
+            home in any::<u32>(),
+            up in prop::collection::vec(any::<bool>(), 8),
+        ) {
+            let size = 1u32 << bits;
+            let n = 1 + n % u32::from(nodes);
+            // Where the ring's end breaks the pattern Riak may use a node twice.
+            let home = home % (size - u32::from(nodes) + 1);
+            let ring = striped(nodes, size);
+            let list = |rows: &[Position]| rows.iter().map(|p| (p.partition, p.node)).collect::<Vec<_>>();
+            let owners = ring.owners_of(home, n);
+            let everyone = ring.nodes().map(|(node, _)| node).collect();
+            prop_assert_eq!(list(&owners), riaks(&ring, home, n, &everyone));
+            // Riak lets a node stand in twice; here that comes only after every other that is up.
+            let up: BTreeSet<_> = ring.nodes().map(|(node, _)| node).filter(|node| up[usize::from(node.0)]).collect();
+            let down = owners.iter().filter(|p| !up.contains(&p.owner)).count();
+            let spare = up.iter().filter(|node| owners.iter().all(|p| p.owner != **node)).count();
+            if spare >= down {
+                let rows = ring.preflist(home, n, |node| up.contains(&node));
+                prop_assert_eq!(list(&rows), riaks(&ring, home, n, &up));
+            }
+        }
+
+        #[test]
+        fn there_are_always_n_positions(ring in any_ring(), home in any::<u16>(), n in 1u32..=12, up in any::<u16>()) {
+            let home = u32::from(home);
+            let is_up = |node: NodeIndex| up & 1 << node.0 != 0;
+            let positions = ring.positions(home, n, is_up);
+            let anybody = ring.nodes().any(|(node, _)| is_up(node));
+            prop_assert_eq!(positions.len() as u32, if anybody { n.min(ring.size().get()) } else { 0 });
+            for position in &positions {
+                prop_assert!(is_up(position.node));
+                prop_assert!(position.partition < ring.size().get());
+                prop_assert!(position.is_primary() || !is_up(position.owner), "an up owner answers itself");
+            }
+        }
+
+        #[test]
+        fn owners_do_not_depend_on_who_is_up(ring in any_ring(), home in 0u32..8, n in 1u32..=12, up in any::<u16>()) {
+            let owners = |positions: &[Position]| positions.iter().map(|p| (p.partition, p.owner)).collect::<Vec<_>>();
+            let with_some = ring.positions(home, n, |node| up & 1 << node.0 != 0);
+            prop_assume!(!with_some.is_empty());
+            prop_assert_eq!(owners(&with_some), owners(&ring.owners_of(home, n)));
+        }
+
+        #[test]
+        fn no_node_answers_twice_while_another_that_is_up_does_not_answer(
+            ring in any_ring(), home in 0u32..8, n in 1u32..=8, up in any::<u16>()
+        ) {
+            let is_up = |node: NodeIndex| up & 1 << node.0 != 0;
+            let positions = ring.positions(home, n, is_up);
+            prop_assume!(!positions.is_empty());
+            let used: BTreeSet<_> = positions.iter().map(|p| p.node).collect();
+            let unused = ring.nodes().any(|(node, _)| is_up(node) && !used.contains(&node));
+            prop_assert!(!unused || used.len() == positions.len());
+        }
+
+        #[test]
+        fn positions_of_one_owner_go_round_evenly(ring in any_ring(), home in 0u32..8, n in 1u32..=12) {
+            let positions = ring.owners_of(home, n);
+            let distinct = ring.node_count().min(n as usize);
+            for (j, position) in positions.iter().enumerate() {
+                prop_assert_eq!(position.owner, positions[j % distinct].owner);
+            }
+            let first: BTreeSet<_> = positions.iter().take(distinct).map(|p| p.owner).collect();
+            prop_assert_eq!(first.len(), distinct);
+        }
+    }
+}

@@ -184,3 +184,60 @@ impl TryFrom<Saved> for Ring {
         Self::from_owners(&owners, saved.version)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const V1: RingVersion = RingVersion::first(0xabc);
+
+    #[test]
+    fn owners_are_numbered_in_the_order_of_their_first_partition() {
+        let ring = Ring::from_owners(&["b", "a", "b", "c", "b", "a", "b", "c"], V1).unwrap();
+        assert_eq!(ring.nodes().map(|(_, name)| name).collect::<Vec<_>>(), ["b", "a", "c"]);
+        assert_eq!(ring.name(ring.owner(5)), "a");
+        assert_eq!(ring.owner(8), ring.owner(0), "numbers go round");
+        let b = ring.node("b").unwrap();
+        assert_eq!((ring.partitions_owned(b), ring.node_count(), ring.node("d")), (4, 3, None));
+    }
+
+    #[test]
+    fn what_is_no_ring_is_refused() {
+        assert!(matches!(Ring::from_owners(&["a"; 12], V1), Err(BadRing::Size(_))));
+        assert!(matches!(Ring::from_owners::<&str>(&[], V1), Err(BadRing::Size(_))));
+        let nameless = ["a", "a", "", "a", "a", "a", "a", "a"];
+        assert_eq!(Ring::from_owners(&nameless, V1), Err(BadRing::NamelessOwner(2)));
+    }
+
+    #[test]
+    fn a_ring_survives_being_saved() {
+        let one = Ring::of_one_node("ombak@127.0.0.1", RingSize::DEFAULT, V1);
+        let three = Ring::from_owners(&["a", "b", "c", "a", "b", "c", "a", "b"], V1.next()).unwrap();
+        for ring in [one, three] {
+            let text = serde_json::to_string(&ring).unwrap();
+            assert_eq!(serde_json::from_str::<Ring>(&text).unwrap(), ring);
+        }
+    }
+
+    #[test]
+    fn a_damaged_or_newer_saved_ring_is_named() {
+        let good = r#"{"format":1,"version":{"lineage":1,"number":1},"nodes":["a","b"],"owners":[0,1,0,1,0,1,0,1]}"#;
+        assert!(serde_json::from_str::<Ring>(good).is_ok());
+        for (from, to, why) in [
+            ("\"format\":1", "\"format\":2", "saved in format 2"),
+            ("\"b\"", "\"a\"", "node a is listed twice"),
+            ("[0,1,0,1,0,1,0,1]", "[0,1,0,7,0,1,0,1]", "partition 3 belongs to a node that the ring does not list"),
+            ("[0,1,0,1,0,1,0,1]", "[0,1]", "power of two"),
+        ] {
+            let error = serde_json::from_str::<Ring>(&good.replace(from, to)).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_versions_of_one_lineage_have_an_order() {
+        assert!(V1 < V1.next());
+        assert_eq!(V1.partial_cmp(&RingVersion::first(1)), None);
+        assert_eq!(V1.next().to_string(), "0000000000000abc.2");
+    }
+}
