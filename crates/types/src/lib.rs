@@ -24,6 +24,8 @@ pub mod quorum;
 pub mod riak_object;
 pub mod stored;
 pub mod suggest;
+#[cfg(test)]
+mod testing;
 pub mod time;
 
 pub use clock::{Actor, ClockEntry, Dot, VectorClock};

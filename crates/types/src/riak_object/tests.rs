@@ -1,6 +1,7 @@
 use super::*;
 use crate::object::{Sibling, VAL_ENCODING_TERM};
 use crate::phash2::clock_phash2_u32;
+use crate::testing::{any_dot, any_object};
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, ZlibEncoder};
 use proptest::prelude::*;
@@ -53,59 +54,6 @@ fn values_are_slices_of_what_was_read() {
     let bytes = Bytes::from(worked_example());
     let value = decode(&bytes).unwrap().siblings.remove(0).value;
     assert!(bytes.as_ptr_range().contains(&value.as_ptr()));
-}
-
-fn text() -> impl Strategy<Value = Bytes> {
-    prop::collection::vec(any::<u8>(), 0..12).prop_map(Bytes::from)
-}
-
-fn any_dot() -> impl Strategy<Value = Dot> {
-    (prop::collection::vec(any::<u8>(), 0..24), 1..COUNTER_MAX, any::<u64>())
-        .prop_map(|(actor, counter, stamp_secs)| Dot { actor: Actor::new(&actor), counter, stamp_secs })
-}
-
-fn any_meta() -> impl Strategy<Value = Metadata> {
-    let index = prop_oneof![
-        text().prop_map(|term| IndexEntry { field: Bytes::from_static(b"f_bin"), term: IndexTerm::Bin(term) }),
-        any::<i128>()
-            .prop_map(|term| IndexEntry { field: Bytes::from_static(b"f_int"), term: IndexTerm::Int(term.into()) }),
-    ];
-    let link = (text(), text(), text()).prop_map(|(bucket, key, tag)| Link { bucket, key, tag });
-    let extra = (text(), text()).prop_map(|(name, value)| {
-        (Bytes::from([b"\x01x", &name[..]].concat()), Bytes::from([b"\x01", &value[..]].concat()))
-    });
-    (
-        (prop::option::of(text()), prop::option::of(text()), prop::option::of(text())),
-        prop::option::of("[A-Za-z0-9]{2,22}".prop_map(Bytes::from)),
-        prop::option::of(1..4_000_000_000_000_000u64),
-        prop::collection::vec(link, 0..3),
-        prop::collection::vec((text(), text()), 0..3),
-        prop::collection::vec(index, 0..3),
-        any::<bool>(),
-        prop::option::of(any_dot()),
-        any::<u8>(),
-        prop::collection::vec(extra, 0..2),
-    )
-        .prop_map(|(texts, vtag, at, links, user_meta, indexes, deleted, dot, val_encoding, extra)| Metadata {
-            content_type: texts.0,
-            charset: texts.1,
-            content_encoding: texts.2,
-            vtag,
-            last_modified: at.map(UnixMicros),
-            links,
-            user_meta,
-            indexes,
-            deleted,
-            dot,
-            val_encoding,
-            extra,
-        })
-}
-
-fn any_object() -> impl Strategy<Value = Object> {
-    let sibling = (text(), any_meta()).prop_map(|(value, meta)| Sibling { value, meta });
-    (prop::collection::vec(any_dot(), 0..4), prop::collection::vec(sibling, 0..3))
-        .prop_map(|(dots, siblings)| Object { clock: VectorClock::from_entries(dots), siblings })
 }
 
 /// Riak's version 0 record of an object, its metadata spread over a `dict` of two segments.
