@@ -1,0 +1,42 @@
+"""A pytest plugin: marks the tests that `expected_failures.txt` names as expected to fail, strictly.
+
+Strictly means that such a test which passes fails the run, so that no entry outlives its reason. A name that no collected
+test has ends the run before it starts."""
+from pathlib import Path
+
+import pytest
+
+LIST = Path(__file__).with_suffix(".txt")
+
+
+def read_list():
+    entries = {}
+    for number, line in enumerate(LIST.read_text().splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        name, _, reason = line.partition(" ")
+        if not reason.strip():
+            raise pytest.UsageError(f"{LIST.name}:{number}: no reason for {name}")
+        entries[name] = reason.strip()
+    return entries
+
+
+def pytest_collection_modifyitems(items):
+    entries = read_list()
+    for item in items:
+        name = item.nodeid.rpartition("/")[2]
+        if name in entries:
+            item.add_marker(pytest.mark.xfail(reason=entries.pop(name), strict=True))
+    if entries:
+        raise pytest.UsageError(f"{LIST.name} names tests that the suite does not have: {', '.join(sorted(entries))}")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Names what the switches leave out, grouped by reason."""
+    groups = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        file, _, test = report.nodeid.rpartition("/")[2].partition("::")
+        groups.setdefault((reason, file), []).append(test.rpartition("::")[2])
+    for (reason, file), tests in sorted(groups.items()):
+        terminalreporter.write_line(f"left out, {reason}: {file}: {' '.join(sorted(tests))}")

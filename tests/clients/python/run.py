@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Runs the official Python client's own integration suite against a node, over `pbc` and over `http`.
+
+Usage: run.py [pbc|http]... [-- PYTEST-OPTION...]"""
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "support"))
+
+import packages  # noqa: E402
+from node import Node  # noqa: E402
+
+TEST_SECONDS_MAX = 60
+SUITE_SECONDS_MAX = 600
+
+# What the suite asks of a server before it starts.
+SETTINGS = {"nodename": "riak@127.0.0.1", "ring_size": "64", "delete_mode": "immediate"}
+BUCKET_TYPES = {
+    "plain": {},
+    "mr": {},
+    "search_type": {},
+    "yokozuna": {},
+    "no_siblings": {"allow_mult": "false"},
+    "maps": {"datatype": "map"},
+    "sets": {"datatype": "set"},
+    "gsets": {"datatype": "gset"},
+    "counters": {"datatype": "counter"},
+    "hlls": {"datatype": "hll"},
+    "other_counters": {"datatype": "counter", "allow_mult": True},
+    "write_once": {"write_once": True},
+    "consistent": {"consistent": True, "n_val": 5},
+    "gset_bucket": {"datatype": "gset"},
+}
+SWITCHES_ON = ("RUN_BTYPES", "RUN_CLIENT", "RUN_KV", "RUN_RESOLVE")
+SWITCHES_OFF = ("RUN_DATATYPES", "RUN_INDEXES", "RUN_MAPREDUCE", "RUN_POOL", "RUN_SEARCH", "RUN_SECURITY", "RUN_TIMESERIES",
+                "RUN_YZ")
+
+
+def install(directory):
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    packages.run([*pip, "install", "--no-deps", "--target", str(directory / "packages"), "-r",
+                  str(HERE / "requirements.txt")])
+    packages.run([*pip, "download", "--no-deps", "--no-binary", "riak", "--dest", str(directory), "-r",
+                  str(HERE / "client.txt")])
+    archive = next(directory.glob("riak-*.tar.gz"))
+    with tarfile.open(archive) as tar:
+        tar.extractall(directory)
+    (directory / archive.name.removesuffix(".tar.gz")).rename(directory / "client")
+
+
+def environment(node, protocol, installed):
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(("RIAK_", "RUN_"))}
+    variables.update(
+        PYTHONPATH=os.pathsep.join(map(str, (HERE, installed / "packages", installed / "client"))),
+        PYTHONDONTWRITEBYTECODE="1",
+        PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION="python",
+        RIAK_TEST_HOST="127.0.0.1",
+        RIAK_TEST_PB_PORT=str(node.pb_port),
+        RIAK_TEST_HTTP_PORT=str(node.http_port),
+        RIAK_TEST_PROTOCOL=protocol,
+        **dict.fromkeys(SWITCHES_ON, "1"),
+        **dict.fromkeys(SWITCHES_OFF, "0"),
+    )
+    return variables
+
+
+def run_suite(protocol, installed, options):
+    """Returns (passed, failed, skipped)."""
+    print(f"--- the Python client's suite over {protocol}", flush=True)
+    with Node(SETTINGS) as node:
+        for name, properties in BUCKET_TYPES.items():
+            node.create_type(name, properties)
+        node.set_bucket_properties("test_multi_bucket", {"allow_mult": True, "last_write_wins": False})
+        command = [sys.executable, "-m", "pytest", "riak/tests", "-p", "expected_failures", "-p", "no:cacheprovider", "-q",
+                   "--timeout", str(TEST_SECONDS_MAX), "--tb=short", "-rxfE", "-W", "ignore", *options]
+        suite = subprocess.run(command, cwd=installed / "client", env=environment(node, protocol, installed),
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SUITE_SECONDS_MAX)
+        print(suite.stdout, flush=True)
+        if suite.returncode != 0:
+            node.print_log_tail()
+    return totals(suite)
+
+
+def totals(suite):
+    last = suite.stdout.strip().rpartition("\n")[2]
+    count = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped|xfailed)", last)}
+    failed = count.get("failed", 0) + count.get("error", 0) + count.get("errors", 0)
+    if suite.returncode != 0 and failed == 0:
+        failed = 1
+    return count.get("passed", 0), failed, count.get("skipped", 0) + count.get("xfailed", 0)
+
+
+def main():
+    words, _, options = " ".join(sys.argv[1:]).partition("--")
+    protocols = words.split() or ["pbc", "http"]
+    installed = packages.installed("python", [HERE / "requirements.txt", HERE / "client.txt"], install)
+    results = [run_suite(protocol, installed, options.split()) for protocol in protocols]
+    passed, failed, skipped = (sum(column) for column in zip(*results))
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Replays recorded exchanges of a real Riak 3.2.3 node against a fresh node and compares the answers.
+
+The recordings and the tool that replays them live in the folder `shared` beside the clone; without it, this step says so and
+is left out. One replay is judged twice. The share of agreeing exchanges is taken without any allowance and has to reach
+`floor`, a percentage that only rises. And every exchange that differs has to be explained in `allow.txt` (one
+`exchange reason` a line; `docs/compatibility.md` repeats the reasons), where an entry that is no longer needed counts as a
+failure.
+
+Usage: run.py [GOLDEN-OPTION...]; options such as `--show` or `--only http/017` go to the tool, and with them nothing is
+judged."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent / "support"))
+
+from node import Node, program  # noqa: E402
+
+RECORDINGS = ROOT.parent / "shared"
+TOOL = RECORDINGS / "tools" / "golden"
+REPLAY_SECONDS_MAX = 300
+
+GROUPS = ("root ping stats routing types props object links linkwalk quorum conditional vclock negotiation delete siblings list "
+          "malformed security coverage").split()
+
+# As the recorded node was set up.
+SETTINGS = {"ring_size": "64", "delete_mode": "3s"}
+
+
+def replay(node, results, options):
+    environment = {**os.environ, "OMBAK_PROGRAM": str(program()), "OMBAK_NODE": node.http}
+    command = [sys.executable, str(TOOL), "--http", node.http, "--pb", node.pb, "--setup",
+               f"{HERE / 'bucket-type.sh'} {{name}} {{props}}", "--json", str(results), "--show", *options]
+    if "--group" not in options and "--only" not in options:
+        command += ["--group", ",".join(GROUPS)]
+    return subprocess.run(command, env=environment, timeout=REPLAY_SECONDS_MAX).returncode
+
+
+def read_allow():
+    entries = {}
+    for line in (HERE / "allow.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            exchange, _, reason = line.partition(" ")
+            entries[exchange] = reason.strip()
+    return entries
+
+
+def judge(results):
+    """Prints the verdict and returns (passed, failed, skipped)."""
+    allow = read_allow()
+    floor = float((HERE / "floor").read_text())
+    differing = {x["id"] for x in results["exchanges"] if x["result"] == "fail"}
+    agreed, compared = results["passed"], results["passed"] + results["failed"]
+    share = 100 * agreed / compared
+    problems = []
+    if share < floor:
+        problems.append(f"{share:.2f} % agree, below the floor of {floor} %")
+    problems += [f"{x} differs and allow.txt does not say why" for x in sorted(differing - allow.keys())]
+    problems += [f"allow.txt: no reason for {x}" for x in sorted(allow) if not allow[x]]
+    problems += [f"allow.txt: {x} agrees now, remove the entry" for x in sorted(allow.keys() - differing)]
+    for x in sorted(differing & allow.keys()):
+        print(f"explained: {x}: {allow[x]}")
+    for problem in problems:
+        print(f"problem: {problem}")
+    print(f"{agreed} of {compared} compared exchanges agree without allowances: {share:.2f} % (floor {floor} %)")
+    return agreed + len(differing & allow.keys()), len(problems), results["skipped"]
+
+
+def main():
+    if not TOOL.exists():
+        print(f"no recordings: {TOOL} does not exist, the replay is left out")
+        print("0 passed, 0 failed, 1 skipped")
+        return 0
+    options = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as directory, Node(SETTINGS) as node:
+        file = Path(directory) / "results.json"
+        status = replay(node, file, options)
+        if options:
+            return status
+        if not file.exists():
+            raise SystemExit(f"the replay ended with status {status} and left no results")
+        passed, failed, skipped = judge(json.loads(file.read_text()))
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

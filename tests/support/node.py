@@ -1,0 +1,170 @@
+"""One `ombak` node for a test: fresh data, free ports, the configuration that the test wants, stopped at the end.
+
+Used by the replay of the recordings and by the suites of the official clients, which all talk to the real program.
+Ports are taken from the kernel and given back before the node binds them, so a start is tried again when another
+process was faster."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+START_SECONDS_MAX = 30
+STOP_SECONDS_MAX = 30
+START_TRIES_MAX = 3
+LOG_TAIL_BYTES = 8_000
+
+
+class NodeError(Exception):
+    """The node did not start, did not stop, or refused an administration command."""
+
+
+def program():
+    """The binary under test: OMBAK_PROGRAM, else what `cargo build` made."""
+    given = os.environ.get("OMBAK_PROGRAM")
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+    path = Path(given) if given else target / "debug" / "ombak"
+    if not path.is_file():
+        raise NodeError(f"no program at {path}: build it (cargo build) or name it in OMBAK_PROGRAM")
+    return path
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for s in sockets:
+            s.bind(("127.0.0.1", 0))
+        return [s.getsockname()[1] for s in sockets]
+    finally:
+        for s in sockets:
+            s.close()
+
+
+class Node:
+    """A running node; a context manager. `settings` are lines of its configuration file beside the ports and paths."""
+
+    def __init__(self, settings=None):
+        self.settings = settings or {}
+        self.directory = Path(tempfile.mkdtemp(prefix="ombak-test-"))
+        self.output = self.directory / "output.log"
+        self.process = None
+        self.http_port = self.pb_port = 0
+
+    def __enter__(self):
+        try:
+            for attempt in range(START_TRIES_MAX):
+                if self._start(last_try=attempt == START_TRIES_MAX - 1):
+                    return self
+        except BaseException:
+            self._discard()
+            raise
+        raise AssertionError("the last try returns or raises")
+
+    def __exit__(self, kind, *_):
+        if kind is not None:
+            self.print_log_tail()
+        try:
+            self.stop()
+        finally:
+            self._discard()
+
+    @property
+    def http(self):
+        return f"127.0.0.1:{self.http_port}"
+
+    @property
+    def pb(self):
+        return f"127.0.0.1:{self.pb_port}"
+
+    def admin(self, *words):
+        """Runs `ombak admin WORDS…` against this node and returns what it printed."""
+        command = [str(program()), "admin", "--node", self.http, *words]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        if done.returncode != 0:
+            raise NodeError(f"`ombak admin {' '.join(words)}` exited with {done.returncode}: {done.stdout.strip()}")
+        return done.stdout
+
+    def create_type(self, name, properties):
+        """Creates and activates a bucket type."""
+        self.admin("bucket-type", "create", name, json.dumps({"props": properties}))
+        self.admin("bucket-type", "activate", name)
+
+    def set_bucket_properties(self, bucket, properties):
+        request = urllib.request.Request(
+            f"http://{self.http}/buckets/{bucket}/props", method="PUT",
+            data=json.dumps({"props": properties}).encode(), headers={"Content-Type": "application/json"})
+        urllib.request.urlopen(request, timeout=10).close()
+
+    def stop(self):
+        """SIGTERM, which has to end the node by itself with status 0."""
+        if self.process is None:
+            return
+        if self.process.poll() is not None:
+            raise NodeError(f"the node ended by itself during the test, with status {self.process.returncode}")
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise NodeError(f"the node did not stop within {STOP_SECONDS_MAX} s of SIGTERM") from None
+        if status != 0:
+            raise NodeError(f"the node stopped with status {status}")
+
+    def print_log_tail(self):
+        if self.output.exists():
+            tail = self.output.read_bytes()[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
+            print(f"--- the node's last output\n{tail}---", file=sys.stderr)
+
+    def _configuration(self):
+        lines = {
+            "listener.http.internal": self.http,
+            "listener.protobuf.internal": self.pb,
+            "platform_data_dir": str(self.directory / "data"),
+            "platform_log_dir": str(self.directory / "log"),
+            **self.settings,
+        }
+        return "".join(f"{key} = {value}\n" for key, value in lines.items())
+
+    def _start(self, last_try):
+        """True when the node is ready, False when it has to be tried again with other ports."""
+        self.http_port, self.pb_port = free_ports(2)
+        file = self.directory / "ombak.conf"
+        file.write_text(self._configuration())
+        with open(self.output, "wb") as output:
+            self.process = subprocess.Popen([str(program()), "start", "--config", str(file)], stdin=subprocess.DEVNULL,
+                                            stdout=output, stderr=subprocess.STDOUT, cwd=self.directory)
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                if not last_try and "in use" in self.output.read_text(errors="replace"):
+                    return False
+                self.print_log_tail()
+                raise NodeError(f"the node did not start: it exited with {self.process.returncode}")
+            if self._is_ready():
+                return True
+            time.sleep(0.02)
+        self.print_log_tail()
+        raise NodeError(f"the node was not ready after {START_SECONDS_MAX} s")
+
+    def _is_ready(self):
+        try:
+            with urllib.request.urlopen(f"http://{self.http}/health/ready", timeout=5) as reply:
+                return reply.status == 200
+        except (OSError, urllib.error.URLError):
+            return False
+
+    def _discard(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.directory, ignore_errors=True)
