@@ -1,6 +1,7 @@
 //! How an engine is set up.
 
 use ombak_storage::BackendFactory;
+use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_types::PropMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub struct KvConfig {
     pub node_name: String,
     /// Directory of the node's identity and of its bucket types and properties. The backend has its own.
     pub data_dir: PathBuf,
+    /// The file system of the node's identity; tests put one here that they can break.
+    pub fs: Arc<dyn FileSystem>,
     /// Number of partitions: a power of two from 8 to 1024. Fixed with the first start of a data directory.
     pub ring_size: u32,
     /// Opens the stores.
@@ -69,6 +72,7 @@ impl KvConfig {
         Self {
             node_name: node_name.into(),
             data_dir: data_dir.into(),
+            fs: Arc::new(RealFs),
             ring_size: 64,
             backend,
             default_props: PropMap::new(),

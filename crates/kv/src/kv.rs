@@ -1,25 +1,37 @@
 //! The engine's face.
 
+use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
+use crate::engine::{Engine, PutProgress, Walk, check_bucket, check_key};
+use crate::ids::key_text;
 use crate::listing::Listing;
 use crate::open_error::OpenError;
+use crate::partition::{Access, Failure};
+use crate::random::random_160;
 use crate::request::{DeleteReply, DeleteRequest, GetReply, GetRequest, PreflistItem, PutReply, PutRequest};
+use crate::stats::Stats;
 use bytes::Bytes;
+use ombak_ring::{Position, Ring};
 use ombak_storage::Status;
-use ombak_types::{Bucket, Error};
+use ombak_types::{Bucket, Error, Object, Sibling};
+use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The engine of one node. Cheap to clone: clones share everything.
+///
+/// `get`, `put` and `delete` complete without suspending when what they need is in memory or in the page cache, so
+/// network threads may call them directly. Otherwise they wait for an I/O thread; that needs a tokio runtime with time
+/// enabled.
 #[derive(Clone)]
 pub struct Kv {
-    config: Arc<KvConfig>,
+    engine: Arc<Engine>,
 }
 
 /// Whether a node can serve.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Requests are taken.
+    /// Requests are taken, and every store takes writes.
     pub ready: bool,
     /// Stores that take no writes any more, with the reason: (partition, why).
     pub poisoned: Vec<(u32, String)>,
@@ -30,54 +42,221 @@ pub struct Health {
 impl Kv {
     /// Opens the node's files and stores. Blocks: not for network threads.
     pub fn open(config: KvConfig) -> Result<Self, OpenError> {
-        Ok(Self { config: Arc::new(config) })
+        Ok(Self { engine: Arc::new(Engine::open(config)?) })
     }
 
     /// Reads one key.
-    pub async fn get(&self, _request: GetRequest) -> Result<GetReply, Error> {
-        Err(Error::Stopping)
+    pub async fn get(&self, request: GetRequest) -> Result<GetReply, Error> {
+        let (stats, began) = (&self.engine.stats, Instant::now());
+        let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
+        let _active = stats.node_get_active();
+        let reply = match self.engine.get_now(&request, Access::Inline) {
+            Ok(reply) => Ok(reply),
+            Err(Failure::Refused(error)) => Err(error),
+            Err(Failure::WouldBlock) => self.get_blocking(request).await,
+        };
+        match &reply {
+            Ok(GetReply::Found(o)) => stats.node_get(micros(began), o.siblings.len() as u64, o.value_bytes()),
+            Ok(GetReply::NotFound { .. }) => stats.node_get(micros(began), 0, 0),
+            Err(_) => stats.node_get_error(),
+        }
+        reply
+    }
+
+    #[cold]
+    async fn get_blocking(&self, request: GetRequest) -> Result<GetReply, Error> {
+        let limit = request.options.timeout;
+        let engine = self.engine.clone();
+        let work = self.engine.io.run(move || engine.get_now(&request, Access::Blocking));
+        self.within(limit, work).await?.map_err(unblocked)
     }
 
     /// Writes one key.
-    pub async fn put(&self, _request: PutRequest) -> Result<PutReply, Error> {
-        Err(Error::Stopping)
+    pub async fn put(&self, mut request: PutRequest) -> Result<PutReply, Error> {
+        let (stats, began) = (&self.engine.stats, Instant::now());
+        let _pass = self.engine.enter().inspect_err(|_| stats.node_put_rejected())?;
+        let _active = stats.node_put_active();
+        let mut made_key = None;
+        if request.key.is_none() {
+            made_key = Some(Bytes::copy_from_slice(&key_text(random_160()?)));
+            request.key.clone_from(&made_key);
+        }
+        let progress = self.write(request).await.inspect_err(|e| self.count_refusal(e))?;
+        let object_bytes = progress.value_bytes();
+        if progress.is_write_once() {
+            stats.write_once_put(micros(began), object_bytes);
+        }
+        let mut reply = progress.finish()?;
+        reply.key = made_key;
+        stats.node_put(micros(began));
+        Ok(reply)
     }
 
-    /// Deletes one key.
-    pub async fn delete(&self, _request: DeleteRequest) -> Result<DeleteReply, Error> {
-        Err(Error::Stopping)
+    fn count_refusal(&self, error: &Error) {
+        if matches!(error, Error::PrecommitFail(_)) {
+            self.engine.stats.precommit_failed();
+        }
     }
 
-    /// The keys of a bucket, in no particular order, without deleted ones. `timeout` covers the whole listing.
-    pub fn list_keys(&self, _bucket: &Bucket, _timeout: Option<Duration>) -> Result<Listing, Error> {
-        Err(Error::Stopping)
+    /// A write, up to where it counts or does not.
+    async fn write(&self, mut request: PutRequest) -> Result<PutProgress, Error> {
+        let limit = request.options.timeout;
+        let mut progress = match self.engine.put_now(&mut request, Access::Inline) {
+            Ok(progress) => progress,
+            Err(Failure::Refused(error)) => return Err(error),
+            Err(Failure::WouldBlock) => self.write_blocking(request).await?,
+        };
+        if let Some(seq) = progress.sync_to {
+            progress.synced = self.within(limit, self.engine.synced(&progress.partition, seq)).await;
+        }
+        Ok(progress)
+    }
+
+    #[cold]
+    async fn write_blocking(&self, mut request: PutRequest) -> Result<PutProgress, Error> {
+        let limit = request.options.timeout;
+        let engine = self.engine.clone();
+        let work = self.engine.io.run(move || engine.put_now(&mut request, Access::Blocking));
+        self.within(limit, work).await?.map_err(unblocked)
+    }
+
+    /// Deletes one key: writes a tombstone that has seen what the client, or else this node, has seen.
+    pub async fn delete(&self, request: DeleteRequest) -> Result<DeleteReply, Error> {
+        let DeleteRequest { bucket, key, clock, mut get, mut put, rw } = request;
+        // `rw` and its property stand in for both only when neither r nor w was given (spec/pb-api.md §6.3).
+        if get.r.is_none() && put.w.is_none() {
+            let rw = match rw {
+                Some(rw) => rw,
+                None => self.engine.buckets.props(&bucket)?.rw,
+            };
+            (get.r, put.w) = (Some(rw), Some(rw));
+        }
+        let clock = match clock {
+            Some(clock) => clock,
+            None => {
+                get.head = true;
+                let read = GetRequest { bucket: bucket.clone(), key: key.clone(), options: get };
+                match self.get(read).await? {
+                    GetReply::Found(object) => object.clock,
+                    GetReply::NotFound { .. } => return Ok(DeleteReply { found: false }),
+                }
+            }
+        };
+        let _pass = self.engine.enter()?;
+        put.asis = false;
+        let object = Object { clock, siblings: vec![Sibling::tombstone()] };
+        let progress = self.write(PutRequest { bucket, key: Some(key), object, options: put }).await?;
+        let written = progress.tombstone();
+        let partition = progress.partition.clone();
+        progress.finish()?;
+        if let Some((key, digest)) = written {
+            self.engine.reaper.note(&partition, &key, digest);
+        }
+        Ok(DeleteReply { found: true })
+    }
+
+    /// Waits for `work` no longer than `limit`, or the configured time; a limit of zero is none.
+    async fn within<T>(
+        &self,
+        limit: Option<Duration>,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let limit = limit.unwrap_or(self.engine.config.timeout);
+        if limit.is_zero() {
+            return work.await;
+        }
+        tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::Timeout))
+    }
+
+    /// The keys of a bucket, in no particular order, without deleted ones. `timeout` covers the whole listing; none
+    /// means that it may take as long as it takes.
+    pub fn list_keys(&self, bucket: &Bucket, timeout: Option<Duration>) -> Result<Listing, Error> {
+        check_bucket(bucket)?;
+        self.engine.buckets.props(bucket)?;
+        self.list(Walk::over_keys(self.engine.partitions().clone(), bucket), timeout)
     }
 
     /// The buckets of a type that hold at least one key, in no particular order.
-    pub fn list_buckets(&self, _bucket_type: &Bytes, _timeout: Option<Duration>) -> Result<Listing, Error> {
-        Err(Error::Stopping)
+    pub fn list_buckets(&self, bucket_type: &Bytes, timeout: Option<Duration>) -> Result<Listing, Error> {
+        if bucket_type.is_empty() {
+            return Err(Error::ZeroLength("Type"));
+        }
+        self.engine.buckets.type_map(bucket_type)?;
+        self.list(Walk::over_buckets(self.engine.partitions().clone(), bucket_type), timeout)
     }
 
-    /// The positions of a key, all members counted as up.
-    pub fn preflist(&self, _bucket: &Bucket, _key: &[u8]) -> Result<Vec<PreflistItem>, Error> {
-        Err(Error::Stopping)
+    fn list(&self, walk: Walk, timeout: Option<Duration>) -> Result<Listing, Error> {
+        if !self.engine.is_open() {
+            self.engine.stats.list_failed();
+            return Err(Error::Stopping);
+        }
+        drop(self.engine.stats.list_started());
+        Ok(Listing::new(self.engine.clone(), walk, timeout))
+    }
+
+    /// The positions of a key in order of preference, all members counted as up.
+    pub fn preflist(&self, bucket: &Bucket, key: &[u8]) -> Result<Vec<PreflistItem>, Error> {
+        check_bucket(bucket)?;
+        check_key(key)?;
+        let props = self.engine.buckets.props(bucket)?;
+        let ring = &self.engine.ring;
+        let home = self.engine.home_of(bucket, key, &props);
+        let item = |p: &Position| PreflistItem {
+            partition: p.partition,
+            node: ring.name(p.node).to_owned(),
+            primary: p.is_primary(),
+        };
+        Ok(ring.preflist(home, props.n_val, |_| true).iter().map(item).collect())
+    }
+
+    /// Bucket types and bucket properties.
+    pub fn buckets(&self) -> &BucketRegistry {
+        &self.engine.buckets
+    }
+
+    /// What this node counts.
+    pub fn stats(&self) -> &Stats {
+        &self.engine.stats
+    }
+
+    /// The ring.
+    pub fn ring(&self) -> &Ring {
+        &self.engine.ring
     }
 
     /// The name of this node.
     pub fn node_name(&self) -> &str {
-        &self.config.node_name
+        &self.engine.config.node_name
     }
 
     /// What the store of each partition says of itself.
     pub fn vnode_status(&self) -> Vec<(u32, Status)> {
-        Vec::new()
+        self.engine.partitions().iter().map(|p| (p.number(), p.store().status())).collect()
     }
 
     /// Whether this node can serve.
     pub fn health(&self) -> Health {
-        Health::default()
+        let partitions = self.engine.partitions();
+        let poisoned: Vec<_> =
+            partitions.iter().filter_map(|p| Some((p.number(), p.store().status().poisoned?))).collect();
+        let disk_full = partitions.iter().any(|p| p.disk_full());
+        Health { ready: self.engine.is_open() && poisoned.is_empty() && !disk_full, poisoned, disk_full }
     }
 
     /// Refuses new requests, waits for those under way, closes the stores. Blocks: not for network threads.
-    pub fn close(&self) {}
+    pub fn close(&self) {
+        self.engine.close();
+    }
+}
+
+fn micros(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
+/// What is left of a failure when the caller was ready to wait.
+fn unblocked(failure: Failure) -> Error {
+    match failure {
+        Failure::Refused(error) => error,
+        Failure::WouldBlock => Error::Storage("a blocking call would block".into()),
+    }
 }

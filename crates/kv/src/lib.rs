@@ -11,11 +11,22 @@
 //! * only a coordinator drops siblings, and only together with a new event;
 //! * an event id is never issued twice for a key.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
 pub mod buckets;
 pub mod config;
+mod engine;
+pub mod get;
+mod ids;
 mod kv;
 mod listing;
+mod node;
 mod open_error;
+pub mod partition;
+pub mod put;
+mod quorums;
+mod random;
+mod replica;
 pub mod request;
 pub mod stats;
 
@@ -24,6 +35,7 @@ pub use config::{DeleteMode, KvConfig, ObjectLimits};
 pub use kv::{Health, Kv};
 pub use listing::Listing;
 pub use open_error::OpenError;
+pub use replica::Replica;
 pub use request::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
     PutRequest,

@@ -1,14 +1,56 @@
 //! A listing of keys or buckets, in batches.
 
+use crate::engine::{Engine, Walk};
 use bytes::Bytes;
 use ombak_types::Error;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// Names in bounded batches. Dropping it ends the work behind it.
-pub struct Listing {}
+/// Names in bounded batches. The work for a batch is done when it is asked for, so a slow reader holds no thread;
+/// dropping the listing ends it.
+pub struct Listing {
+    engine: Arc<Engine>,
+    /// `None` once the listing has ended, and while a batch is being made.
+    walk: Option<Walk>,
+    deadline: Option<Instant>,
+}
 
 impl Listing {
+    pub(crate) fn new(engine: Arc<Engine>, walk: Walk, timeout: Option<Duration>) -> Self {
+        let deadline = timeout.and_then(|limit| Instant::now().checked_add(limit));
+        Self { engine, walk: Some(walk), deadline }
+    }
+
     /// The next batch, never empty; `None` at the end. An error is the last thing it gives.
     pub async fn next(&mut self) -> Option<Result<Vec<Bytes>, Error>> {
-        None
+        loop {
+            let walk = self.walk.take()?;
+            match self.step(walk).await {
+                Ok((walk, Some(batch))) => {
+                    self.walk = Some(walk);
+                    if !batch.is_empty() {
+                        return Some(Ok(batch));
+                    }
+                }
+                Ok((_, None)) => return None,
+                Err(e) => return Some(Err(e)),
+            }
+        }
+    }
+
+    async fn step(&self, mut walk: Walk) -> Result<(Walk, Option<Vec<Bytes>>), Error> {
+        let work = self.engine.folds.run(move || {
+            let batch = walk.next_batch();
+            (walk, batch)
+        });
+        let (walk, batch) = match self.deadline {
+            None => work.await?,
+            Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Error::Timeout)??,
+        };
+        if walk.is_full() {
+            return Err(Error::Overload);
+        }
+        let batch = batch.map_err(|e| Error::Storage(e.to_string()))?;
+        Ok((walk, batch))
     }
 }

@@ -192,3 +192,215 @@ impl BucketRegistry {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::fs;
+
+    fn map(value: serde_json::Value) -> PropMap {
+        value.as_object().cloned().unwrap()
+    }
+
+    fn open(dir: &Path) -> BucketRegistry {
+        BucketRegistry::open(dir, "n@h", &PropMap::new()).unwrap()
+    }
+
+    fn with_active_type(dir: &Path, name: &[u8], props: serde_json::Value) -> BucketRegistry {
+        let registry = open(dir);
+        registry.create_type(name, &map(props)).unwrap();
+        registry.activate_type(name).unwrap();
+        registry
+    }
+
+    #[test]
+    fn an_untyped_bucket_has_riaks_defaults_and_shares_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = open(dir.path());
+        let (a, b) = (registry.props(&Bucket::untyped("a")).unwrap(), registry.props(&Bucket::untyped("b")).unwrap());
+        assert!(Arc::ptr_eq(&a, &b));
+        assert_eq!(*a, BucketProps::default());
+        assert_eq!(registry.bucket_map(&Bucket::untyped("a")).unwrap(), default_type_defaults());
+        assert_eq!(registry.props(&Bucket::typed("t", "a")), Err(Error::NoType(Bucket::typed("t", "a"))));
+    }
+
+    #[test]
+    fn configured_defaults_hold_for_untyped_buckets_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let defaults = map(json!({"allow_mult": true, "n_val": 5}));
+        let registry = BucketRegistry::open(dir.path(), "n@h", &defaults).unwrap();
+        registry.create_type(b"t", &PropMap::new()).unwrap();
+        registry.activate_type(b"t").unwrap();
+        let untyped = registry.props(&Bucket::untyped("a")).unwrap();
+        assert_eq!((untyped.allow_mult, untyped.n_val), (true, 5));
+        assert_eq!(registry.props(&Bucket::typed("t", "a")).unwrap().n_val, 3);
+        let wrong = BucketRegistry::open(dir.path(), "n@h", &map(json!({"n_val": 0}))).unwrap_err();
+        assert_eq!(wrong.to_string(), "buckets.default: n_val: not_integer");
+    }
+
+    #[test]
+    fn a_type_comes_to_life_step_by_step() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = open(dir.path());
+        let bucket = Bucket::typed("t", "b");
+        assert_eq!(registry.type_status(b"t"), None);
+        assert_eq!(registry.activate_type(b"t"), Err(PropsError::NoType));
+        assert_eq!(registry.update_type(b"t", &PropMap::new()), Err(PropsError::NoType));
+
+        registry.create_type(b"t", &map(json!({"n_val": 5}))).unwrap();
+        registry.create_type(b"t", &map(json!({"r": 1}))).unwrap();
+        let (status, shown) = registry.type_status(b"t").unwrap();
+        assert_eq!(status, TypeStatus::Ready);
+        assert_eq!((&shown["n_val"], &shown["r"], &shown["active"]), (&json!(3), &json!(1), &json!(false)));
+        assert!(registry.props(&bucket).is_err() && registry.type_map(b"t").is_err(), "not active yet");
+        assert_eq!(registry.set_bucket(&bucket, &PropMap::new()), Err(PropsError::NoType));
+        assert_eq!(registry.update_type(b"t", &PropMap::new()), Err(PropsError::NotActive));
+
+        registry.activate_type(b"t").unwrap();
+        registry.activate_type(b"t").unwrap();
+        assert_eq!(registry.create_type(b"t", &PropMap::new()), Err(PropsError::AlreadyActive));
+        assert_eq!(registry.type_status(b"t").unwrap().0, TypeStatus::Active);
+        registry.update_type(b"t", &map(json!({"n_val": 2}))).unwrap();
+        let props = registry.props(&bucket).unwrap();
+        assert_eq!((props.n_val, props.r, props.allow_mult), (2, ombak_types::Quorum::Count(1), true));
+        registry.reset_type(b"t").unwrap();
+        assert_eq!(registry.props(&bucket).unwrap().n_val, 3);
+    }
+
+    #[test]
+    fn what_a_type_is_stays_when_it_is_reset() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = with_active_type(dir.path(), b"c", json!({"datatype": "counter", "n_val": 5}));
+        registry.reset_type(b"c").unwrap();
+        let shown = registry.type_map(b"c").unwrap();
+        assert_eq!((&shown["datatype"], &shown["n_val"]), (&json!("counter"), &json!(3)));
+    }
+
+    #[test]
+    fn the_default_type_is_not_for_changing() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = open(dir.path());
+        assert_eq!(registry.create_type(b"default", &PropMap::new()), Err(PropsError::AlreadyActive));
+        assert_eq!(registry.update_type(b"default", &PropMap::new()), Err(PropsError::DefaultType));
+        assert_eq!(registry.reset_type(b"default"), Err(PropsError::DefaultType));
+        assert_eq!(registry.activate_type(b"default"), Ok(()));
+        assert!(matches!(registry.create_type(b"", &PropMap::new()), Err(PropsError::BadName(_))));
+    }
+
+    #[test]
+    fn a_bucket_overrides_its_type_until_it_is_reset() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = with_active_type(dir.path(), b"t", json!({}));
+        let (bucket, other) = (Bucket::typed("t", "b"), Bucket::typed("t", "c"));
+        registry.set_bucket(&bucket, &map(json!({"n_val": 1}))).unwrap();
+        registry.set_bucket(&bucket, &map(json!({"r": "all"}))).unwrap();
+        registry.update_type(b"t", &map(json!({"n_val": 5, "w": 1}))).unwrap();
+        let props = registry.props(&bucket).unwrap();
+        assert_eq!((props.n_val, props.r, props.w), (1, ombak_types::Quorum::All, ombak_types::Quorum::Count(1)));
+        assert_eq!(registry.props(&other).unwrap().n_val, 5);
+        registry.reset_bucket(&bucket).unwrap();
+        assert_eq!(registry.props(&bucket).unwrap(), registry.props(&other).unwrap());
+    }
+
+    #[test]
+    fn one_wrong_property_refuses_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = open(dir.path());
+        let bucket = Bucket::untyped("b");
+        let refused = registry.set_bucket(&bucket, &map(json!({"allow_mult": true, "n_val": "x"}))).unwrap_err();
+        assert_eq!(refused.to_string(), "[{n_val,not_integer}]");
+        assert!(!registry.props(&bucket).unwrap().allow_mult);
+        assert!(!dir.path().join("buckets.json").exists(), "nothing to keep");
+    }
+
+    #[test]
+    fn answers_have_riaks_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = with_active_type(dir.path(), b"t", json!({"datatype": "counter"}));
+        registry.set_bucket(&Bucket::untyped("b"), &map(json!({"backend": "other", "r": 1}))).unwrap();
+        let untyped = registry.bucket_map(&Bucket::untyped("b")).unwrap();
+        assert!(untyped.keys().is_sorted() && untyped.contains_key("backend"));
+        let typed: Vec<String> = registry.bucket_map(&Bucket::typed("t", "b")).unwrap().keys().cloned().collect();
+        assert_eq!(typed[..2], ["young_vclock", "w"]);
+        assert_eq!(typed[typed.len() - 4..], ["allow_mult", "datatype", "active", "claimant"]);
+    }
+
+    #[test]
+    fn everything_is_there_after_a_restart_whatever_the_names_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let odd = Bucket::typed(&b"100%\xff \n"[..], &b"\x00\"b\\"[..]);
+        let registry = with_active_type(dir.path(), &odd.bucket_type, json!({"n_val": 2}));
+        registry.create_type(b"waiting", &PropMap::new()).unwrap();
+        registry.set_bucket(&odd, &map(json!({"r": 1}))).unwrap();
+        registry.set_bucket(&Bucket::untyped("b"), &map(json!({"allow_mult": true}))).unwrap();
+        let before = (registry.list_types(), registry.bucket_map(&odd).unwrap());
+        drop(registry);
+        let registry = open(dir.path());
+        assert_eq!((registry.list_types(), registry.bucket_map(&odd).unwrap()), before);
+        assert!(registry.props(&Bucket::untyped("b")).unwrap().allow_mult);
+        let lines: Vec<String> = registry.list_types().iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["default (active)", "100%\\xff \\n (active)", "waiting (not active)"]);
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_together_with_what_helps() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = with_active_type(dir.path(), b"t", json!({}));
+        registry.set_bucket(&Bucket::typed("t", "b"), &map(json!({"n_val": 2}))).unwrap();
+        drop(registry);
+        let path = dir.path().join("buckets.json");
+        let good = fs::read_to_string(&path).unwrap();
+        for (bad, why) in [
+            (good[..good.len() / 2].to_owned(), "is damaged"),
+            (good.replace("\"format\": 1", "\"format\": 9"), "has format 9"),
+            (good.replace("\"active\": true", "\"active\": false"), "which is not active"),
+            (good.replace("\"b\"", "\"%g\""), "does not decode"),
+            (String::new(), "is damaged"),
+        ] {
+            fs::write(&path, &bad).unwrap();
+            let error = BucketRegistry::open(dir.path(), "n@h", &PropMap::new()).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains("buckets.json.previous"), "{error}");
+        }
+        fs::remove_file(&path).unwrap();
+        let error = BucketRegistry::open(dir.path(), "n@h", &PropMap::new()).unwrap_err().to_string();
+        assert!(error.contains("is missing"), "{error}");
+        fs::copy(dir.path().join("buckets.json.previous"), &path).unwrap();
+        let registry = open(dir.path());
+        assert_eq!(registry.props(&Bucket::typed("t", "b")).unwrap().n_val, 3, "one generation back");
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_kept_has_no_effect() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = open(dir.path());
+        fs::create_dir(dir.path().join("buckets.json.new")).unwrap();
+        let refused = registry.set_bucket(&Bucket::untyped("b"), &map(json!({"n_val": 2})));
+        assert!(matches!(refused, Err(PropsError::Storage(_))), "{refused:?}");
+        assert_eq!(registry.props(&Bucket::untyped("b")).unwrap().n_val, 3);
+    }
+
+    #[test]
+    fn concurrent_changes_are_all_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let registry = open(dir.path());
+        std::thread::scope(|scope| {
+            for n in 0..4u8 {
+                let registry = &registry;
+                scope.spawn(move || {
+                    for i in 0..5 {
+                        let bucket = Bucket::untyped(format!("b{n}-{i}"));
+                        registry.set_bucket(&bucket, &map(json!({"n_val": 2}))).unwrap();
+                    }
+                });
+            }
+        });
+        drop(registry);
+        let registry = open(dir.path());
+        for n in 0..4u8 {
+            for i in 0..5 {
+                assert_eq!(registry.props(&Bucket::untyped(format!("b{n}-{i}"))).unwrap().n_val, 2);
+            }
+        }
+    }
+}

@@ -178,3 +178,75 @@ impl Exposition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::SystemFacts;
+    use ombak_ring::{Ring, RingSize, RingVersion};
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    fn exposition(stats: &Stats, stores: &[(u32, Status)]) -> String {
+        let ring = Ring::of_one_node("n\"@h", RingSize::DEFAULT, RingVersion::first(1));
+        let facts = NodeFacts {
+            node_name: "n\"@h".into(),
+            ring: Arc::new(ring),
+            backend: "memory",
+            system: SystemFacts::default(),
+        };
+        stats.to_prometheus(&facts, stores)
+    }
+
+    #[test]
+    fn every_number_that_is_counted_is_exported() {
+        let stats = Stats::new(Instant::now());
+        for (name, _) in stats.spirals() {
+            assert!(COUNTERS.iter().any(|(riak, ..)| *riak == name), "{name}");
+        }
+        for (name, _) in stats.singles() {
+            assert!(SINGLES.iter().any(|(riak, ..)| *riak == name), "{name}");
+        }
+        for (name, _) in stats.histograms() {
+            assert!(SUMMARIES.iter().any(|(riak, ..)| *riak == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_text_is_what_prometheus_reads() {
+        let stats = Stats::new(Instant::now());
+        stats.node_get(1500, 1, 10);
+        let store = |keys| Status { backend: "memory", keys, ..Status::default() };
+        let text = exposition(&stats, &[(0, store(2)), (1, store(3))]);
+        for line in [
+            "# TYPE ombak_gets_total counter",
+            "ombak_gets_total 1",
+            "# TYPE ombak_get_duration_seconds summary",
+            "ombak_get_duration_seconds{quantile=\"1\"} 0.0015",
+            "ombak_get_duration_seconds_sum 0.0015",
+            "ombak_get_duration_seconds_count 1",
+            "ombak_put_duration_seconds{quantile=\"0.5\"} NaN",
+            "ombak_store_keys{backend=\"memory\"} 5",
+            "ombak_ring_partitions 64",
+        ] {
+            assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");
+        }
+        assert!(text.contains(r#"node="n\"@h""#));
+    }
+
+    #[test]
+    fn each_family_is_declared_once_before_its_samples() {
+        let text = exposition(&Stats::new(Instant::now()), &[]);
+        let mut declared = BTreeSet::new();
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# TYPE ") {
+                assert!(declared.insert(rest.split(' ').next().unwrap().to_owned()), "{line}");
+            } else if !line.starts_with('#') {
+                let name = line.split(['{', ' ']).next().unwrap();
+                let family = name.strip_suffix("_sum").or(name.strip_suffix("_count")).unwrap_or(name);
+                assert!(declared.contains(family) || declared.contains(name), "{line}");
+            }
+        }
+    }
+}

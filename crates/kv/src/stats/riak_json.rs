@@ -141,3 +141,92 @@ fn about_system(facts: &NodeFacts, out: &mut Map<String, Value>) {
     ];
     out.extend(members_of_stats.map(|(name, value)| (name.to_owned(), value)));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{ReadRepair, SystemFacts};
+    use ombak_ring::{Ring, RingSize, RingVersion};
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+
+    fn facts() -> NodeFacts {
+        let ring = Ring::of_one_node("n@h", RingSize::DEFAULT, RingVersion::first(1));
+        NodeFacts { node_name: "n@h".into(), ring: Arc::new(ring), backend: "bitcask", system: SystemFacts::default() }
+    }
+
+    #[test]
+    fn what_happened_is_told_under_riaks_names() {
+        let start = Instant::now();
+        let stats = Stats::new(start);
+        stats.node_get(100, 2, 1000);
+        stats.node_get(300, 0, 0);
+        stats.node_put(50);
+        stats.read_repair(ReadRepair::PrimaryOutOfDate);
+        let connection = stats.pbc_connected();
+        let json = stats.to_json(&facts());
+        for (name, value) in [
+            ("node_gets", json!(2)),
+            ("node_gets_total", json!(2)),
+            ("node_get_fsm_time_100", json!(300)),
+            ("node_get_fsm_time_mean", json!(200)),
+            ("node_get_fsm_siblings_100", json!(2)),
+            ("node_get_fsm_objsize_mean", json!(1000)),
+            ("node_puts", json!(1)),
+            ("read_repairs", json!(1)),
+            ("read_repairs_primary_outofdate_one", json!(1)),
+            ("read_repairs_primary_notfound_one", json!("undefined")),
+            ("pbc_active", json!(1)),
+            ("pbc_connects_total", json!(1)),
+            ("riak_kv_version", json!("3.2.3")),
+            ("storage_backend", json!("riak_kv_bitcask_backend")),
+            ("ring_ownership", json!("[{'n@h',64}]")),
+            ("ring_members", json!(["n@h"])),
+            ("connected_nodes", json!([])),
+            ("riak_kv_vnodes_running", json!(64)),
+        ] {
+            assert_eq!(json.get(name), Some(&value), "{name}");
+        }
+        drop(connection);
+        stats.tick(start + Duration::from_secs(120));
+        let json = stats.to_json(&facts());
+        assert_eq!(
+            (&json["pbc_active"], &json["pbc_connects"], &json["pbc_connects_total"]),
+            (&json!(0), &json!(0), &json!(1))
+        );
+        assert_eq!((&json["node_get_fsm_time_100"], &json["node_gets_total"]), (&json!(0), &json!(2)));
+    }
+
+    #[test]
+    fn the_minute_moves_on_however_unevenly_it_is_told() {
+        let start = Instant::now();
+        let stats = Stats::new(start);
+        stats.node_put(1);
+        for at_ms in (0..54_000).step_by(900) {
+            stats.tick(start + Duration::from_millis(at_ms));
+        }
+        assert_eq!(stats.to_json(&facts())["node_puts"], json!(1));
+        stats.tick(start + Duration::from_secs(60));
+        assert_eq!(stats.to_json(&facts())["node_puts"], json!(0));
+    }
+
+    /// The recorded answer of a real node lies beside the checkout; without it there is nothing to compare with.
+    #[test]
+    fn every_name_of_a_real_node_is_answered() {
+        let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/golden/http/007_stats.http");
+        let Ok(recorded) = std::fs::read_to_string(recorded) else {
+            eprintln!("skipped: {recorded} is not there");
+            return;
+        };
+        let body = recorded.rsplit_once("\n{").map(|(_, body)| format!("{{{body}")).unwrap();
+        let theirs: Map<String, Value> = serde_json::from_str(body.trim()).unwrap();
+        let mine = Stats::new(Instant::now()).to_json(&facts());
+        let missing: BTreeSet<&String> =
+            theirs.keys().filter(|name| !name.ends_with("_version") && !mine.contains_key(*name)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+        let invented: BTreeSet<&String> =
+            mine.keys().filter(|name| *name != "ombak_version" && !theirs.contains_key(*name)).collect();
+        assert!(invented.is_empty(), "{invented:?}");
+    }
+}

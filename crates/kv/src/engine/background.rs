@@ -1,0 +1,93 @@
+//! The threads of background work.
+
+use super::reaper::Reaper;
+use crate::open_error::OpenError;
+use crate::partition::Partition;
+use crate::stats::Stats;
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tracing::error;
+
+/// How often the reaper looks.
+const REAP_INTERVAL: Duration = Duration::from_millis(100);
+
+#[derive(Default)]
+struct Stop {
+    stopped: Mutex<bool>,
+    changed: Condvar,
+}
+
+/// Threads that look after the stores and the tombstones until they are stopped.
+pub(super) struct Background {
+    stop: Arc<Stop>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Background {
+    pub(super) fn start(
+        partitions: &Arc<[Arc<Partition>]>,
+        reaper: &Arc<Reaper>,
+        stats: &Arc<Stats>,
+        maintain_interval: Duration,
+    ) -> Result<Self, OpenError> {
+        let background = Self { stop: Arc::default(), threads: Mutex::default() };
+        let (partitions, reaper, stats) = (partitions.clone(), reaper.clone(), stats.clone());
+        background.spawn("ombak-maintain", maintain_interval, move || maintain(&partitions))?;
+        background.spawn("ombak-reaper", REAP_INTERVAL, move || {
+            reaper.round();
+            stats.tick(Instant::now());
+        })?;
+        Ok(background)
+    }
+
+    fn spawn(&self, name: &str, interval: Duration, work: impl Fn() + Send + 'static) -> Result<(), OpenError> {
+        let stop = self.stop.clone();
+        let thread = thread::Builder::new().name(name.into()).spawn(move || {
+            while !stop.sleep(interval) {
+                work();
+            }
+        });
+        let thread = thread.map_err(|source| OpenError::System { what: "another thread", source })?;
+        self.threads.lock().push(thread);
+        Ok(())
+    }
+
+    /// Ends the threads and waits for them.
+    pub(super) fn stop(&self) {
+        *self.stop.stopped.lock() = true;
+        self.stop.changed.notify_all();
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            if thread.join().is_err() {
+                error!("a thread of background work panicked");
+            }
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Stop {
+    /// Sleeps for `interval`, or until stopped: then true.
+    fn sleep(&self, interval: Duration) -> bool {
+        let mut stopped = self.stopped.lock();
+        if !*stopped {
+            self.changed.wait_for(&mut stopped, interval);
+        }
+        *stopped
+    }
+}
+
+fn maintain(partitions: &[Arc<Partition>]) {
+    let now_secs = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    for partition in partitions {
+        if let Err(e) = partition.store().maintain(now_secs) {
+            error!(partition = partition.number(), error = %e, "background work failed");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Everything that the requests of a node share.
+
+use super::background::Background;
+use super::gate::{Gate, Pass};
+use super::io_pool::IoPool;
+use super::reaper::Reaper;
+use super::syncs::Syncs;
+use crate::buckets::BucketRegistry;
+use crate::config::KvConfig;
+use crate::ids::Vtags;
+use crate::node::{Identity, NodeFiles};
+use crate::open_error::OpenError;
+use crate::partition::{ActorSource, Partition};
+use crate::random::random_u64;
+use crate::replica::Replica;
+use crate::stats::Stats;
+use ombak_ring::{KeyHash, Ring, RingSize, RingVersion};
+use ombak_types::names::{KEY_BYTES_MAX, encode_storage_key};
+use ombak_types::time::UnixMicros;
+use ombak_types::{Bucket, BucketProps, Error};
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tracing::{info, warn};
+
+/// How long [`Engine::close`] waits for requests under way.
+const DRAIN_LIMIT: Duration = Duration::from_secs(30);
+/// Threads for listings: a long one must not keep reads from the disk.
+const FOLD_THREADS: usize = 2;
+/// The longest type or bucket name in bytes (storage keys have 16-bit lengths).
+const NAME_BYTES_MAX: usize = 65_535;
+
+/// The shared state of a node's requests.
+pub(crate) struct Engine {
+    pub(crate) config: KvConfig,
+    pub(crate) ring: Ring,
+    pub(crate) buckets: BucketRegistry,
+    pub(crate) stats: Arc<Stats>,
+    pub(super) partitions: Arc<[Arc<Partition>]>,
+    pub(super) vtags: Vtags,
+    pub(crate) io: IoPool,
+    pub(crate) folds: IoPool,
+    pub(super) syncs: Syncs,
+    pub(crate) reaper: Arc<Reaper>,
+    gate: Gate,
+    background: Background,
+    actors: Arc<ActorSource>,
+    identity: Identity,
+    files: NodeFiles,
+}
+
+impl Engine {
+    /// Opens everything, in the order in which it depends on one another.
+    pub(crate) fn open(config: KvConfig) -> Result<Self, OpenError> {
+        let ring_size = RingSize::new(config.ring_size).map_err(|e| OpenError::Config(format!("ring_size: {e}")))?;
+        let files = NodeFiles::open(config.fs.clone(), &config.data_dir)?;
+        let (identity, mark) = files.start(config.ring_size)?;
+        let (actors, floor) = match &mark {
+            Some(mark) => (ActorSource::resume(mark.actor, mark.next_ticket), mark.floor),
+            None => (ActorSource::new(random_u64()?), 0),
+        };
+        let actors = Arc::new(actors);
+        let buckets = BucketRegistry::open(&config.data_dir, &config.node_name, &config.default_props)?;
+        let version = RingVersion::first(identity.ring_lineage);
+        let ring = Ring::of_one_node(&config.node_name, ring_size, version);
+        let partitions = open_partitions(&config, &actors, floor)?;
+        let reaper = Arc::new(Reaper::new(config.delete_mode, partitions.clone()));
+        let stats = Arc::new(Stats::new(Instant::now()));
+        let io = IoPool::start("ombak-io", config.io_threads, config.requests_max + partitions.len())?;
+        let folds = IoPool::start("ombak-fold", FOLD_THREADS, config.requests_max)?;
+        let background = Background::start(&partitions, &reaper, &stats, config.maintain_interval)?;
+        info!(node = config.node_name, boot = identity.boot, clean = mark.is_some(), "node opened");
+        Ok(Self {
+            vtags: Vtags::new(random_u64()?),
+            syncs: Syncs::new(partitions.len()),
+            gate: Gate::new(config.requests_max),
+            config,
+            ring,
+            buckets,
+            stats,
+            partitions,
+            io,
+            folds,
+            reaper,
+            background,
+            actors,
+            identity,
+            files,
+        })
+    }
+
+    pub(crate) fn enter(&self) -> Result<Pass<'_>, Error> {
+        self.gate.enter()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.gate.is_open()
+    }
+
+    pub(crate) fn partitions(&self) -> &Arc<[Arc<Partition>]> {
+        &self.partitions
+    }
+
+    /// Where a key lives and under which storage key.
+    pub(super) fn locate(&self, bucket: &Bucket, key: &[u8], props: &BucketProps) -> (&Arc<Partition>, Vec<u8>) {
+        let mut storage_key = Vec::with_capacity(5 + bucket.bucket_type.len() + bucket.name.len() + key.len());
+        encode_storage_key(bucket, key, &mut storage_key);
+        let home = self.home_of(bucket, key, props);
+        // A ring has a partition for every home: `open_partitions` made them all.
+        (&self.partitions[home as usize % self.partitions.len()], storage_key)
+    }
+
+    pub(crate) fn home_of(&self, bucket: &Bucket, key: &[u8], props: &BucketProps) -> u32 {
+        let hash = if props.hash_bucket_only { KeyHash::of_bucket(bucket) } else { KeyHash::of_key(bucket, key) };
+        self.ring.home_of(&hash)
+    }
+
+    /// The nodes that stand for the `n` positions of a key: this one owns the whole ring, so it stands in all of them.
+    pub(super) fn replicas(&self, n: u32) -> SmallVec<[Replica; 3]> {
+        smallvec![Replica::primary(n)]
+    }
+
+    /// Waits until a write survives a loss of power.
+    pub(crate) async fn synced(&self, partition: &Arc<Partition>, seq: u64) -> Result<(), Error> {
+        self.syncs.wait(&self.io, partition, seq).await
+    }
+
+    /// Refuses new requests, waits for those under way, closes the stores and, if all of that went well, leaves the
+    /// mark of a clean end.
+    pub(crate) fn close(&self) {
+        if !self.gate.close() {
+            return;
+        }
+        let drained = self.gate.wait_empty(DRAIN_LIMIT);
+        if !drained {
+            warn!("requests were still under way after {} s", DRAIN_LIMIT.as_secs());
+        }
+        self.background.stop();
+        self.folds.stop();
+        self.io.stop();
+        let failed = self.partitions.iter().filter(|p| p.close().is_err()).count();
+        if !drained || failed > 0 {
+            warn!(failed, "not a clean end: the next start takes a new actor");
+            return;
+        }
+        let floor = self.partitions.iter().map(|p| p.floor()).max().unwrap_or(0);
+        let marked = self.files.mark_clean(self.identity.boot, self.actors.id(), self.actors.next_ticket(), floor);
+        match marked {
+            Ok(()) => info!("node closed"),
+            Err(why) => warn!(%why, "not a clean end: the next start takes a new actor"),
+        }
+    }
+}
+
+fn open_partitions(
+    config: &KvConfig,
+    actors: &Arc<ActorSource>,
+    floor: u64,
+) -> Result<Arc<[Arc<Partition>]>, OpenError> {
+    (0..config.ring_size)
+        .map(|partition| {
+            let store = config.backend.open(partition).map_err(|source| OpenError::Store { partition, source })?;
+            Ok(Arc::new(Partition::new(partition, store, actors.clone(), floor)))
+        })
+        .collect()
+}
+
+/// What the wall clock says.
+pub(super) fn now() -> UnixMicros {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UnixMicros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// Checks the lengths of names (spec/pb-api.md §1.1).
+pub(crate) fn check_bucket(bucket: &Bucket) -> Result<(), Error> {
+    if bucket.bucket_type.is_empty() {
+        return Err(Error::ZeroLength("Type"));
+    }
+    if bucket.name.is_empty() {
+        return Err(Error::ZeroLength("Bucket"));
+    }
+    if bucket.bucket_type.len() > NAME_BYTES_MAX || bucket.name.len() > NAME_BYTES_MAX {
+        return Err(Error::Unsupported(format!("bucket types and buckets are at most {NAME_BYTES_MAX} bytes long")));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_key(key: &[u8]) -> Result<(), Error> {
+    match key.len() {
+        0 => Err(Error::ZeroLength("Key")),
+        1..=KEY_BYTES_MAX => Ok(()),
+        _ => Err(Error::KeyTooLarge),
+    }
+}
+
+/// The error of an operation on a strongly consistent bucket: there are no such operations yet.
+pub(super) fn refuse_consistent(props: &BucketProps) -> Result<(), Error> {
+    if props.consistent {
+        return Err(Error::Unsupported("strong consistency is not enabled: {error,ensembles_not_enabled}".into()));
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! How many requests are under way, and whether more may come.
+
+use ombak_types::Error;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Lets requests in up to a number, and none any more once it is closed.
+pub(crate) struct Gate {
+    max: usize,
+    under_way: AtomicUsize,
+    closed: AtomicBool,
+    drained: Mutex<()>,
+    left: Condvar,
+}
+
+/// A request that was let in. Leaves when dropped.
+pub(crate) struct Pass<'a>(&'a Gate);
+
+impl Gate {
+    pub(super) fn new(max: usize) -> Self {
+        Self {
+            max,
+            under_way: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            drained: Mutex::new(()),
+            left: Condvar::new(),
+        }
+    }
+
+    pub(super) fn enter(&self) -> Result<Pass<'_>, Error> {
+        // Counted first: `close` then either sees this request or this request sees that the gate is closed.
+        let before = self.under_way.fetch_add(1, Ordering::SeqCst);
+        let pass = Pass(self);
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(Error::Stopping);
+        }
+        if before >= self.max { Err(Error::Overload) } else { Ok(pass) }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Lets nobody in any more; true when this call did it.
+    pub(super) fn close(&self) -> bool {
+        !self.closed.swap(true, Ordering::SeqCst)
+    }
+
+    /// Waits until all have left; false when some have not after `limit`.
+    pub(super) fn wait_empty(&self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        let mut guard = self.drained.lock();
+        while self.under_way.load(Ordering::SeqCst) > 0 {
+            if self.left.wait_until(&mut guard, deadline).timed_out() {
+                return self.under_way.load(Ordering::SeqCst) == 0;
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let gate = self.0;
+        if gate.under_way.fetch_sub(1, Ordering::SeqCst) == 1 && gate.closed.load(Ordering::SeqCst) {
+            // Taking the lock makes sure that a waiter is either before its check or asleep.
+            drop(gate.drained.lock());
+            gate.left.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lets_in_up_to_its_number_and_none_after_closing() {
+        let gate = Gate::new(1);
+        let pass = gate.enter().ok();
+        assert!(pass.is_some());
+        assert_eq!(gate.enter().err(), Some(Error::Overload));
+        drop(pass);
+        assert!(gate.enter().is_ok());
+        assert!(gate.close());
+        assert!(!gate.close());
+        assert_eq!(gate.enter().err(), Some(Error::Stopping));
+        assert!(gate.wait_empty(Duration::ZERO));
+    }
+
+    #[test]
+    fn closing_waits_for_those_inside() {
+        let gate = Gate::new(8);
+        let pass = gate.enter().unwrap();
+        gate.close();
+        assert!(!gate.wait_empty(Duration::from_millis(1)));
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| gate.wait_empty(Duration::from_secs(10)));
+            drop(pass);
+            assert!(waiter.join().unwrap());
+        });
+    }
+}

@@ -1,0 +1,88 @@
+//! Walks over the keys of all partitions, a batch at a time.
+
+use crate::partition::{Partition, is_tombstone};
+use bytes::Bytes;
+use ombak_storage::{Snapshot, StorageError};
+use ombak_types::Bucket;
+use ombak_types::names::{DEFAULT_TYPE, encode_bucket_prefix, split_storage_key};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Index entries looked at for one batch.
+const ENTRIES_MAX: usize = 1_000;
+/// Distinct buckets that a listing of buckets remembers.
+pub(crate) const BUCKETS_MAX: usize = 1_000_000;
+
+/// What is being listed.
+enum Wanted {
+    Keys,
+    Buckets { seen: HashSet<Bytes> },
+}
+
+/// A walk under way. It holds a view of one partition at a time, and is moved to an I/O thread for each batch.
+pub(crate) struct Walk {
+    partitions: Arc<[Arc<Partition>]>,
+    at: usize,
+    snapshot: Option<Box<dyn Snapshot>>,
+    prefix: Vec<u8>,
+    wanted: Wanted,
+}
+
+impl Walk {
+    /// Over the keys of a bucket.
+    pub(crate) fn over_keys(partitions: Arc<[Arc<Partition>]>, bucket: &Bucket) -> Self {
+        let mut prefix = Vec::new();
+        encode_bucket_prefix(bucket, &mut prefix);
+        Self { partitions, at: 0, snapshot: None, prefix, wanted: Wanted::Keys }
+    }
+
+    /// Over the buckets of a type.
+    pub(crate) fn over_buckets(partitions: Arc<[Arc<Partition>]>, bucket_type: &Bytes) -> Self {
+        // What all storage keys of the type start with: those of any of its buckets, without the bucket's name.
+        let nameless = Bucket { bucket_type: bucket_type.clone(), name: Bytes::new() };
+        let mut prefix = Vec::new();
+        encode_bucket_prefix(&nameless, &mut prefix);
+        prefix.truncate(prefix.len() - 2);
+        debug_assert!(*bucket_type != DEFAULT_TYPE || prefix.len() == 1);
+        Self { partitions, at: 0, snapshot: None, prefix, wanted: Wanted::Buckets { seen: HashSet::new() } }
+    }
+
+    /// The next names; `None` at the end. May be empty in between. Reads the index only: deleted keys show by their
+    /// digests.
+    pub(crate) fn next_batch(&mut self) -> Result<Option<Vec<Bytes>>, StorageError> {
+        let Some(partition) = self.partitions.get(self.at) else { return Ok(None) };
+        let snapshot = match &mut self.snapshot {
+            Some(snapshot) => snapshot,
+            None => self.snapshot.insert(partition.store().snapshot()?),
+        };
+        let entries = snapshot.next_keys(&self.prefix, ENTRIES_MAX)?;
+        if entries.is_empty() {
+            self.at += 1;
+            self.snapshot = None;
+            return Ok(Some(Vec::new()));
+        }
+        let alive = entries.iter().filter(|e| !is_tombstone(e.digest));
+        let names = match &mut self.wanted {
+            Wanted::Keys => alive.map(|e| e.key.slice(self.prefix.len()..)).collect(),
+            Wanted::Buckets { seen } => alive.filter_map(|e| new_bucket(&e.key, seen)).collect(),
+        };
+        Ok(Some(names))
+    }
+
+    /// Whether a listing of buckets has met more of them than it can remember.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(&self.wanted, Wanted::Buckets { seen } if seen.len() > BUCKETS_MAX)
+    }
+}
+
+/// The bucket of a storage key, the first time it is met.
+fn new_bucket(storage_key: &Bytes, seen: &mut HashSet<Bytes>) -> Option<Bytes> {
+    let (_, bucket, _) = split_storage_key(storage_key).ok()?;
+    if seen.contains(bucket) {
+        return None;
+    }
+    // Copied: a slice would keep the whole key in memory.
+    let bucket = Bytes::copy_from_slice(bucket);
+    seen.insert(bucket.clone());
+    Some(bucket)
+}

@@ -1,0 +1,184 @@
+//! Runs a write over the partitions of this node.
+
+use super::engine::{Engine, check_bucket, check_key, now, refuse_consistent};
+use crate::partition::{Access, Failure, Partition, WriteRules, Written, is_tombstone};
+use crate::put::{PutAction, PutActions, PutCore, PutEvent, PutPlan};
+use crate::quorums::effective_n;
+use crate::request::{PutOptions, PutReply, PutRequest};
+use bytes::Bytes;
+use ombak_types::error::PrecommitReason;
+use ombak_types::props::{Hook, SyncOnWrite};
+use ombak_types::{BucketProps, Error, Object, VectorClock};
+use std::sync::Arc;
+
+/// A write of which the write call has returned.
+pub(crate) struct PutProgress {
+    core: PutCore,
+    how: How,
+    pub(crate) partition: Arc<Partition>,
+    /// The storage key.
+    key: Vec<u8>,
+    written: Written,
+    /// What must be durable before the write counts.
+    pub(crate) sync_to: Option<u64>,
+    /// How the wait for that ended.
+    pub(crate) synced: Result<(), Error>,
+    reply: Option<Object>,
+}
+
+impl PutProgress {
+    /// The reply, now that this node's copy counts, or does not.
+    pub(crate) fn finish(mut self) -> Result<PutReply, Error> {
+        let event = match self.synced {
+            Ok(()) => PutEvent::Stored { replica: 0 },
+            Err(Error::Timeout) => PutEvent::Timeout,
+            Err(error) => PutEvent::Failed { replica: 0, error },
+        };
+        let said = self.core.on(event).into_iter().find_map(|action| match action {
+            PutAction::Reply(said) => Some(said),
+            _ => None,
+        });
+        said.unwrap_or(Err(Error::Timeout))?;
+        Ok(PutReply { key: None, object: self.reply })
+    }
+
+    /// Storage key and digest, when the key holds nothing but a tombstone now.
+    pub(crate) fn tombstone(&self) -> Option<(Vec<u8>, u64)> {
+        is_tombstone(self.written.digest).then(|| (self.key.clone(), self.written.digest))
+    }
+
+    pub(crate) fn is_write_once(&self) -> bool {
+        self.how == How::WriteOnce
+    }
+
+    pub(crate) fn value_bytes(&self) -> u64 {
+        self.written.object.value_bytes()
+    }
+}
+
+impl Engine {
+    /// One write, up to the write call. The object is taken out of the request only once nothing can block any more, so
+    /// that a request that would have blocked can be done again.
+    pub(crate) fn put_now(&self, request: &mut PutRequest, access: Access) -> Result<PutProgress, Failure> {
+        let key = request.key.clone().unwrap_or_default();
+        check_bucket(&request.bucket)?;
+        check_key(&key)?;
+        let props = self.buckets.props(&request.bucket)?;
+        refuse_consistent(&props)?;
+        let n = effective_n(request.options.n_val, &props)?;
+        let replicas = self.replicas(n);
+        let plan = PutPlan::new(&request.options, &props, n, &replicas)?;
+        run_precommit(&props)?;
+        let how = How::of(request, &props)?;
+        let plan = PutPlan { coordinator: (how == How::Coordinated).then_some(0), ..plan };
+        let (partition, storage_key) = self.locate(&request.bucket, &key, &props);
+        let (core, first) = PutCore::start(plan, &replicas);
+        require_local(&first)?;
+        let written = self.write(partition, &storage_key, request, how, &props, access)?;
+        let sync_to = written.seq.filter(|_| wants_sync(&request.options, &props, partition));
+        let reply = reply(&request.options, how, &written);
+        let partition = partition.clone();
+        Ok(PutProgress { core, how, partition, key: storage_key, written, sync_to, synced: Ok(()), reply })
+    }
+
+    fn write(
+        &self,
+        partition: &Partition,
+        key: &[u8],
+        request: &mut PutRequest,
+        how: How,
+        props: &BucketProps,
+        access: Access,
+    ) -> Result<Written, Failure> {
+        let rules = WriteRules { props, limits: &self.config.limits, now: now() };
+        let mut locked = partition.lock(key, access)?;
+        locked.check(&request.options.condition)?;
+        let newest_only = how == How::Coordinated && rules.newest_only();
+        locked.load_for(&request.object.clock, newest_only)?;
+        match how {
+            How::Coordinated => locked.coordinate(std::mem::take(&mut request.object), &self.vtags.next(), &rules),
+            // Deleted, or written before under other rules: the value needs a clock to win over what is there.
+            How::WriteOnce if locked.local().is_some_and(|l| !l.clock.is_empty()) => {
+                let mut object = std::mem::take(&mut request.object);
+                if let Some(tombstone) = locked.local().filter(|l| l.is_deleted()) {
+                    object.clock.merge(&tombstone.clock);
+                }
+                locked.coordinate(object, &self.vtags.next(), &rules)
+            }
+            How::WriteOnce | How::AsIs => {
+                let mut object = request.object.clone();
+                if how == How::WriteOnce {
+                    object.clock = VectorClock::new();
+                }
+                for meta in object.siblings.iter_mut().map(|s| &mut s.meta) {
+                    meta.vtag.get_or_insert_with(|| Bytes::copy_from_slice(&self.vtags.next()));
+                    meta.last_modified.get_or_insert(rules.now);
+                }
+                locked.merge(object, &rules)
+            }
+        }
+    }
+}
+
+/// How a write treats the clock it comes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// A new event.
+    Coordinated,
+    /// No clock at all (spec/semantics.md §3.3).
+    WriteOnce,
+    /// The clock as it comes, merged.
+    AsIs,
+}
+
+impl How {
+    fn of(request: &PutRequest, props: &BucketProps) -> Result<Self, Error> {
+        if request.object.siblings.is_empty() {
+            return Err(Error::Unsupported("a write needs a value; use delete to remove a key".into()));
+        }
+        Ok(match () {
+            () if request.options.asis => Self::AsIs,
+            // A tombstone has to win over the value, so it needs a clock.
+            () if props.write_once && !request.object.is_deleted() => Self::WriteOnce,
+            () => Self::Coordinated,
+        })
+    }
+}
+
+/// On one node the first action is always this node's; there is nobody else.
+fn require_local(first: &PutActions) -> Result<(), Error> {
+    match first.as_slice() {
+        [PutAction::Coordinate { replica: 0 } | PutAction::Store { replica: 0 }] => Ok(()),
+        _ => Err(Error::AllNodesDown),
+    }
+}
+
+/// Hooks are Erlang or JavaScript functions and cannot run here. A write past a hook that somebody relies on would be
+/// wrong, so it is refused as Riak refuses one whose hook crashes.
+fn run_precommit(props: &BucketProps) -> Result<(), Error> {
+    let hook = match props.precommit.first() {
+        None => return Ok(()),
+        Some(Hook::ModFun { module, function }) => format!("{module},{function}"),
+        Some(Hook::Named(name)) => name.clone(),
+    };
+    Err(Error::PrecommitFail(Some(PrecommitReason::HookMissing(hook))))
+}
+
+fn wants_sync(options: &PutOptions, props: &BucketProps, partition: &Partition) -> bool {
+    match options.sync_on_write.unwrap_or(props.sync_on_write) {
+        SyncOnWrite::Backend => partition.store().sync_each_write(),
+        SyncOnWrite::One | SyncOnWrite::All => true,
+    }
+}
+
+/// What the client is shown of the stored object, if anything.
+fn reply(options: &PutOptions, how: How, written: &Written) -> Option<Object> {
+    if how == How::WriteOnce || !(options.return_body || options.return_head) {
+        return None;
+    }
+    let mut object = written.object.clone();
+    if !options.return_body {
+        object.siblings.iter_mut().for_each(|s| s.value.clear());
+    }
+    Some(object)
+}

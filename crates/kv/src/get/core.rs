@@ -1,0 +1,409 @@
+//! The read coordinator: a state machine without I/O, clock or randomness.
+//!
+//! It asks every replica for its head, except that its own node is asked for the whole object at once. When enough
+//! answers are in, it reads the values it lacks, once each, and replies. The remaining answers arrive later and decide
+//! who is repaired.
+//!
+//! Invariants: exactly one reply, at the latest with [`GetEvent::Timeout`]; a value that is answered belongs to a copy
+//! that has seen everything its head promised (design: replication rules §13); nothing follows [`GetAction::Done`].
+
+use super::plan::GetPlan;
+use crate::replica::{Replica, Tally};
+use crate::request::GetReply;
+use ombak_types::{Error, Object};
+use smallvec::{SmallVec, smallvec};
+
+/// What a replica is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Clock and metadata.
+    Head,
+    /// These and the values.
+    Object,
+}
+
+/// What a replica answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// All of it.
+    Object(Object),
+    /// Without the values.
+    Head(Object),
+    /// It has no such key.
+    NotFound {
+        /// Whether this replica is known to hold everything of its class: only then does its "not found" prove absence.
+        full: bool,
+    },
+    /// It could not say.
+    Failed,
+}
+
+/// What happens to a read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GetEvent {
+    /// A replica answered what it was asked last.
+    Answer {
+        /// Its place in the request's list.
+        replica: usize,
+        /// What it said.
+        answer: Answer,
+    },
+    /// The time limit passed.
+    Timeout,
+}
+
+/// What the runtime is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum GetAction {
+    /// Ask a replica.
+    Ask {
+        /// Its place in the request's list.
+        replica: usize,
+        /// For what.
+        ask: Ask,
+    },
+    /// Answer the client.
+    Reply(Result<GetReply, Error>),
+    /// Send a replica what it lacks, to be merged by clock.
+    Repair {
+        /// Its place in the request's list.
+        replica: usize,
+        /// What it lacks.
+        object: Object,
+    },
+    /// Nothing follows.
+    Done,
+}
+
+/// Actions of one step.
+pub type GetActions = SmallVec<[GetAction; 3]>;
+
+#[derive(Debug)]
+enum Held {
+    Waiting,
+    NotFound,
+    Failed,
+    Found { object: Object, body: Body },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Body {
+    Here,
+    NotAsked,
+    Asked,
+    Unreadable,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The client waits.
+    Replying,
+    /// The client was answered; others may need repair.
+    Repairing,
+    Done,
+}
+
+/// The newest version, merged from all copies that no other one has overtaken.
+enum Newest {
+    Ready(Object),
+    /// Values of these replicas have to be asked for; none while they are on their way.
+    Lacks(SmallVec<[usize; 4]>),
+    /// A version is known of, and nobody can read its values.
+    Unreadable,
+    Absent,
+}
+
+/// One read under way.
+#[derive(Debug)]
+pub struct GetCore {
+    plan: GetPlan,
+    replicas: SmallVec<[Replica; 3]>,
+    copies: SmallVec<[Held; 3]>,
+    ok: Tally,
+    missing: Tally,
+    failed: Tally,
+    phase: Phase,
+}
+
+impl GetCore {
+    /// A read of `replicas`, and what to do first.
+    pub fn start(plan: GetPlan, replicas: &[Replica]) -> (Self, GetActions) {
+        let core = Self {
+            plan,
+            replicas: SmallVec::from_slice(replicas),
+            copies: replicas.iter().map(|_| Held::Waiting).collect(),
+            ok: Tally::default(),
+            missing: Tally::default(),
+            failed: Tally::default(),
+            phase: Phase::Replying,
+        };
+        let whole = |i: usize| plan.local == Some(i) && !plan.head;
+        let ask = |i: usize| if whole(i) { Ask::Object } else { Ask::Head };
+        let actions = (0..replicas.len()).map(|replica| GetAction::Ask { replica, ask: ask(replica) }).collect();
+        (core, actions)
+    }
+
+    /// Takes an event and says what to do. Answers that nobody waits for are passed over.
+    pub fn on(&mut self, event: GetEvent) -> GetActions {
+        match event {
+            _ if self.phase == Phase::Done => SmallVec::new(),
+            GetEvent::Answer { replica, answer } => {
+                if self.record(replica, answer) {
+                    self.advance()
+                } else {
+                    SmallVec::new()
+                }
+            }
+            GetEvent::Timeout => self.time_out(),
+        }
+    }
+
+    fn time_out(&mut self) -> GetActions {
+        let mut actions = match (self.phase, self.newest()) {
+            (Phase::Replying, _) => smallvec![GetAction::Reply(Err(Error::Timeout))],
+            (_, Newest::Ready(object)) => self.repairs(&object),
+            _ => SmallVec::new(),
+        };
+        self.finish(&mut actions);
+        actions
+    }
+
+    fn finish(&mut self, actions: &mut GetActions) {
+        self.phase = Phase::Done;
+        actions.push(GetAction::Done);
+    }
+
+    /// Notes an answer; false when none was expected from there.
+    fn record(&mut self, replica: usize, answer: Answer) -> bool {
+        let (Some(copy), Some(&weight)) = (self.copies.get_mut(replica), self.replicas.get(replica)) else {
+            return false;
+        };
+        match copy {
+            Held::Waiting => {
+                *copy = match answer {
+                    Answer::Object(object) => Held::Found { object, body: Body::Here },
+                    Answer::Head(object) => Held::Found { object, body: Body::NotAsked },
+                    Answer::NotFound { full } => {
+                        let counts = full && self.plan.notfound_ok;
+                        if counts {
+                            self.ok.add(weight)
+                        } else {
+                            self.missing.add(weight)
+                        }
+                        *copy = Held::NotFound;
+                        return true;
+                    }
+                    Answer::Failed => {
+                        self.failed.add(weight);
+                        *copy = Held::Failed;
+                        return true;
+                    }
+                };
+                self.ok.add(weight);
+                true
+            }
+            Held::Found { object, body } if *body == Body::Asked => {
+                match answer {
+                    Answer::Object(whole) if whole.clock.descends(&object.clock) => {
+                        *object = whole;
+                        *body = Body::Here;
+                    }
+                    // Rotten, gone, or older than its own head said.
+                    _ => *body = Body::Unreadable,
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn advance(&mut self) -> GetActions {
+        let mut actions = SmallVec::new();
+        if self.phase == Phase::Replying {
+            let Some(reply) = self.reply(&mut actions) else { return actions };
+            actions.push(GetAction::Reply(reply));
+            self.phase = Phase::Repairing;
+        }
+        if self.all_answered() {
+            self.repair(&mut actions);
+        }
+        actions
+    }
+
+    /// The answer to the client, if there is one yet. What it still lacks is asked for.
+    fn reply(&mut self, actions: &mut GetActions) -> Option<Result<GetReply, Error>> {
+        let plan = &self.plan;
+        let ok = &self.ok;
+        let met = ok.positions >= plan.r && ok.primaries >= plan.pr && ok.nodes >= plan.node_confirms;
+        if !met {
+            let against = self.missing.positions + self.failed.positions;
+            let given_up = against >= plan.fail_threshold || self.all_answered();
+            return given_up.then(|| self.refusal());
+        }
+        match self.newest() {
+            Newest::Ready(object) => Some(Ok(self.found(object))),
+            Newest::Absent => Some(Ok(GetReply::NotFound { tombstone: None })),
+            Newest::Lacks(replicas) => {
+                self.ask_bodies(&replicas, actions);
+                None
+            }
+            // Another replica may still have it.
+            Newest::Unreadable if !self.all_answered() => None,
+            Newest::Unreadable => Some(Err(Error::Storage("the newest version cannot be read".into()))),
+        }
+    }
+
+    fn refusal(&mut self) -> Result<GetReply, Error> {
+        let (plan, ok) = (self.plan, self.ok);
+        if ok.positions >= plan.r && ok.primaries < plan.pr {
+            return Err(Error::QuorumUnsatisfied { option: "pr", need: plan.pr, got: ok.primaries });
+        }
+        if ok.positions >= plan.r {
+            return Err(Error::InsufficientNodes { have: ok.nodes, need: plan.node_confirms });
+        }
+        let alive = |c: &Held| matches!(c, Held::Found { object, .. } if !object.is_deleted());
+        if self.failed.positions == 0 && !self.copies.iter().any(alive) {
+            let tombstone = match self.newest() {
+                Newest::Ready(object) => Some(object.clock),
+                _ => None,
+            };
+            return Ok(GetReply::NotFound { tombstone });
+        }
+        Err(Error::QuorumUnsatisfied { option: "r", need: plan.r, got: ok.positions })
+    }
+
+    fn found(&self, mut object: Object) -> GetReply {
+        if self.plan.newest_only {
+            object.keep_newest();
+        }
+        if object.is_deleted() {
+            return GetReply::NotFound { tombstone: Some(object.clock) };
+        }
+        if self.plan.head {
+            object.siblings.iter_mut().for_each(|s| s.value.clear());
+        }
+        GetReply::Found(object)
+    }
+
+    fn ask_bodies(&mut self, replicas: &[usize], actions: &mut GetActions) {
+        for &replica in replicas {
+            if let Some(Held::Found { body, .. }) = self.copies.get_mut(replica) {
+                *body = Body::Asked;
+                actions.push(GetAction::Ask { replica, ask: Ask::Object });
+            }
+        }
+    }
+
+    fn all_answered(&self) -> bool {
+        !self.copies.iter().any(|c| matches!(c, Held::Waiting))
+    }
+
+    fn repair(&mut self, actions: &mut GetActions) {
+        if self.copies.len() > 1 {
+            match self.newest() {
+                Newest::Ready(object) => actions.extend(self.repairs(&object)),
+                Newest::Lacks(replicas) => {
+                    self.ask_bodies(&replicas, actions);
+                    return;
+                }
+                Newest::Unreadable | Newest::Absent => {}
+            }
+        }
+        self.finish(actions);
+    }
+
+    /// Sends `newest` to everybody who is behind: owners that lack the key too, stand-ins only when they hold an older
+    /// version (design: replication rules §18).
+    fn repairs(&self, newest: &Object) -> GetActions {
+        let behind = |i: &usize| match &self.copies[*i] {
+            Held::Found { object, .. } => newest.clock.dominates(&object.clock),
+            Held::NotFound => self.replicas[*i].primaries > 0,
+            Held::Waiting | Held::Failed => false,
+        };
+        let repair = |replica| GetAction::Repair { replica, object: newest.clone() };
+        (0..self.copies.len()).filter(behind).map(repair).collect()
+    }
+
+    fn head_of(&self, i: usize) -> Option<(&Object, Body)> {
+        match self.copies.get(i) {
+            Some(Held::Found { object, body }) => Some((object, *body)),
+            _ => None,
+        }
+    }
+
+    /// Merges what no other copy has overtaken.
+    fn newest(&mut self) -> Newest {
+        if let [Held::Found { object, body: Body::Here }] = self.copies.as_mut_slice() {
+            // The only replica: nobody needs its copy afterwards.
+            return Newest::Ready(std::mem::take(object));
+        }
+        let frontier = self.frontier();
+        if frontier.is_empty() {
+            return Newest::Absent;
+        }
+        let heads_do = self.heads_do(&frontier);
+        let mut chosen: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut lacks: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut on_the_way = false;
+        for &i in &frontier {
+            let Some(source) = (if heads_do { Some(i) } else { self.source_of(i) }) else {
+                return Newest::Unreadable;
+            };
+            match self.head_of(source) {
+                Some((_, Body::NotAsked)) if !heads_do => lacks.push(source),
+                Some((_, Body::Asked)) if !heads_do => on_the_way = true,
+                _ => chosen.push(source),
+            }
+        }
+        if on_the_way || !lacks.is_empty() {
+            return Newest::Lacks(lacks);
+        }
+        let mut merged = Object::default();
+        for i in chosen {
+            if let Some((object, _)) = self.head_of(i) {
+                merged.merge(object.clone(), self.plan.dvv);
+            }
+        }
+        Newest::Ready(merged)
+    }
+
+    /// Whether values are not needed: none were asked for and none will be sent to anybody, or there are only
+    /// tombstones.
+    fn heads_do(&self, frontier: &[usize]) -> bool {
+        let deleted = |&i: &usize| self.head_of(i).is_some_and(|(object, _)| object.is_deleted());
+        (self.plan.head && self.phase == Phase::Replying) || frontier.iter().all(deleted)
+    }
+
+    /// One copy of each version that no other copy has overtaken.
+    fn frontier(&self) -> SmallVec<[usize; 4]> {
+        let mut out: SmallVec<[usize; 4]> = SmallVec::new();
+        for i in 0..self.copies.len() {
+            let Some((object, _)) = self.head_of(i) else { continue };
+            let known = |&j: &usize| self.head_of(j).is_some_and(|(other, _)| other.clock.descends(&object.clock));
+            if out.iter().any(known) {
+                continue;
+            }
+            out.retain(|j| self.head_of(*j).is_none_or(|(other, _)| !object.clock.descends(&other.clock)));
+            out.push(i);
+        }
+        out
+    }
+
+    /// Whose values to take for the version that replica `i` holds: values that are here, then values on their way,
+    /// then this node's, then anybody's.
+    fn source_of(&self, i: usize) -> Option<usize> {
+        let wanted = self.head_of(i)?.0;
+        let rank = |j: usize| {
+            let (object, body) = self.head_of(j)?;
+            let usable = object.clock.descends(&wanted.clock) && body != Body::Unreadable;
+            let distance = match body {
+                Body::Here => 0,
+                Body::Asked => 1,
+                _ if self.plan.local == Some(j) => 2,
+                _ => 3,
+            };
+            usable.then_some((distance, j))
+        };
+        (0..self.copies.len()).filter_map(rank).min().map(|(_, j)| j)
+    }
+}

@@ -1,0 +1,7 @@
+//! Coordination of a read: what is asked of whom, when the client is answered, who is repaired.
+
+mod core;
+mod plan;
+
+pub use self::core::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent};
+pub use self::plan::GetPlan;

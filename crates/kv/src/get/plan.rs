@@ -1,0 +1,113 @@
+//! What a read needs, worked out before anybody is asked.
+
+use crate::quorums::{expand, quorum};
+use crate::replica::{Replica, Tally};
+use crate::request::GetOptions;
+use ombak_types::{BucketProps, Error};
+
+/// The thresholds of one read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GetPlan {
+    /// Positions that must answer in favour.
+    pub r: u32,
+    /// Positions whose owners must answer in favour.
+    pub pr: u32,
+    /// Distinct nodes that must answer in favour.
+    pub node_confirms: u32,
+    /// Positions that may answer "not found" or fail before the read is given up.
+    pub fail_threshold: u32,
+    /// Whether "not found" is an answer in favour.
+    pub notfound_ok: bool,
+    /// Values are not wanted.
+    pub head: bool,
+    /// Of siblings only the newest is wanted: the bucket takes no siblings.
+    pub newest_only: bool,
+    /// The bucket's `dvv_enabled`.
+    pub dvv: bool,
+    /// The replica that is this node, if it is one: it is asked for the whole object at once.
+    pub local: Option<usize>,
+}
+
+impl GetPlan {
+    /// Checks the options in Riak's order (spec/semantics.md §3.1). `n` comes from the bucket and the `n_val` option; `replicas` are the
+    /// nodes that can be asked, each once.
+    pub fn new(options: &GetOptions, props: &BucketProps, n: u32, replicas: &[Replica]) -> Result<Self, Error> {
+        let r = quorum(options.r, props.r, n)?;
+        let pr = quorum(options.pr, props.pr, n)?;
+        let node_confirms = expand(options.node_confirms, props.node_confirms, n);
+        let up = Tally::of(replicas);
+        if pr > up.primaries {
+            return Err(Error::QuorumUnsatisfied { option: "pr", need: pr, got: up.primaries });
+        }
+        // With nobody to ask there is no answer at all, however little was asked for.
+        if r.max(1) > up.positions {
+            return Err(Error::InsufficientVnodes { have: up.positions, need: r.max(1) });
+        }
+        if node_confirms > up.nodes {
+            return Err(Error::InsufficientNodes { have: up.nodes, need: node_confirms });
+        }
+        let unreachable = n - r.max(pr) + 1;
+        let basic_quorum = options.basic_quorum.unwrap_or(props.basic_quorum);
+        Ok(Self {
+            r,
+            pr,
+            node_confirms,
+            fail_threshold: if basic_quorum { unreachable.min(n / 2 + 1) } else { unreachable },
+            notfound_ok: options.notfound_ok.unwrap_or(props.notfound_ok),
+            head: options.head,
+            newest_only: props.last_write_wins || !props.allow_mult,
+            dvv: props.dvv_enabled,
+            local: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quorums::effective_n;
+    use ombak_types::Quorum;
+
+    fn check(options: GetOptions, replicas: &[Replica]) -> Result<GetPlan, Error> {
+        let props = BucketProps::default();
+        let n = effective_n(options.n_val, &props)?;
+        GetPlan::new(&options, &props, n, replicas)
+    }
+
+    #[test]
+    fn one_node_answers_riaks_errors() {
+        let one = [Replica::primary(3)];
+        let with = |f: fn(&mut GetOptions)| {
+            let mut o = GetOptions::default();
+            f(&mut o);
+            check(o, &one)
+        };
+        assert_eq!(with(|o| o.r = Some(Quorum::Count(9))), Err(Error::NValViolation(3)));
+        assert_eq!(with(|o| o.pr = Some(Quorum::Count(4))), Err(Error::NValViolation(3)));
+        assert_eq!(with(|o| o.n_val = Some(9)), Err(Error::NValViolation(9)));
+        assert_eq!(with(|o| o.n_val = Some(0)), Err(Error::NValViolation(0)));
+        let confirms = with(|o| o.node_confirms = Some(Quorum::Count(9)));
+        assert_eq!(confirms, Err(Error::InsufficientNodes { have: 1, need: 9 }));
+        assert_eq!(with(|o| o.r = Some(Quorum::All)).map(|p| p.r), Ok(3));
+        assert_eq!(with(|o| o.r = Some(Quorum::Count(0))).map(|p| p.r), Ok(0));
+    }
+
+    #[test]
+    fn too_few_nodes_up_is_said_before_anybody_is_asked() {
+        let fallbacks = [Replica::primary(1), Replica::fallback(2)];
+        let options = GetOptions { pr: Some(Quorum::Count(2)), ..GetOptions::default() };
+        assert_eq!(check(options, &fallbacks), Err(Error::QuorumUnsatisfied { option: "pr", need: 2, got: 1 }));
+        let strict = [Replica::primary(1)];
+        assert_eq!(check(GetOptions::default(), &strict), Err(Error::InsufficientVnodes { have: 1, need: 2 }));
+        assert_eq!(check(GetOptions::default(), &[]), Err(Error::InsufficientVnodes { have: 0, need: 2 }));
+    }
+
+    #[test]
+    fn basic_quorum_gives_up_at_a_majority() {
+        let replicas = [Replica::primary(1), Replica::primary(1), Replica::primary(1)];
+        let mut options = GetOptions { r: Some(Quorum::One), ..GetOptions::default() };
+        assert_eq!(check(options.clone(), &replicas).map(|p| p.fail_threshold), Ok(3));
+        options.basic_quorum = Some(true);
+        assert_eq!(check(options, &replicas).map(|p| p.fail_threshold), Ok(2));
+    }
+}

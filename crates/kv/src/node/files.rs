@@ -1,0 +1,194 @@
+//! The files of a node's directory.
+
+use super::clean_mark::CleanMark;
+use super::identity::Identity;
+use crate::open_error::OpenError;
+use crate::random::random_u64;
+use ombak_storage::ReadMode;
+use ombak_storage::fs::{FileLock, FileSystem, OpenMode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The version of both files that is written.
+const FORMAT: u32 = 1;
+const IDENTITY: &str = "node.json";
+const CLEAN_MARK: &str = "clean.json";
+const LOCK: &str = "node.lock";
+/// No file of a node is near this long.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// The directory of a node, locked for this process.
+pub struct NodeFiles {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    /// Released when dropped.
+    _lock: Box<dyn FileLock>,
+}
+
+impl NodeFiles {
+    /// Locks the directory, creating it if need be.
+    pub fn open(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Self, OpenError> {
+        fs.create_dir_all(dir).map_err(io_error("create", dir))?;
+        if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
+            fs.sync_dir(parent).map_err(io_error("sync", parent))?;
+        }
+        let path = dir.join(LOCK);
+        let lock = fs.lock(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::WouldBlock => OpenError::InUse(dir.to_owned()),
+            _ => OpenError::Io { op: "lock", path, source },
+        })?;
+        Ok(Self { fs, dir: dir.to_owned(), _lock: lock })
+    }
+
+    /// Starts the node: consumes the mark of a clean end, if there is a valid one, and counts the start.
+    pub fn start(&self, ring_size: u32) -> Result<(Identity, Option<CleanMark>), OpenError> {
+        let mark = self.take_clean_mark()?;
+        let identity = match self.read::<Identity>(IDENTITY)? {
+            Some(found) if found.ring_size != ring_size => {
+                return Err(OpenError::Config(format!(
+                    "the data in {} is laid out for ring_size {}, and the configuration says {ring_size}; set \
+                     ring_size = {} or use another data directory",
+                    self.dir.display(),
+                    found.ring_size,
+                    found.ring_size
+                )));
+            }
+            Some(found) => Identity { boot: found.boot + 1, ..found },
+            None => {
+                Identity { format: FORMAT, node_id: random_u64()?, ring_lineage: random_u64()?, ring_size, boot: 1 }
+            }
+        };
+        self.replace(IDENTITY, &identity)?;
+        let mark = mark.filter(|m| m.boot + 1 == identity.boot);
+        Ok((identity, mark))
+    }
+
+    fn take_clean_mark(&self) -> Result<Option<CleanMark>, OpenError> {
+        let path = self.dir.join(CLEAN_MARK);
+        // A mark that does not decode proves nothing; it goes all the same.
+        let mark = match self.read::<CleanMark>(CLEAN_MARK) {
+            Ok(None) => return Ok(None),
+            Ok(mark) => mark,
+            Err(OpenError::Unusable { .. }) => None,
+            Err(e) => return Err(e),
+        };
+        self.fs.remove_file(&path).map_err(io_error("remove", &path))?;
+        self.fs.sync_dir(&self.dir).map_err(io_error("sync", &self.dir))?;
+        Ok(mark)
+    }
+
+    /// Leaves the mark of a clean end. Everything else must have been closed.
+    pub fn mark_clean(&self, boot: u64, actor: u64, next_ticket: u64, floor: u64) -> Result<(), OpenError> {
+        self.replace(CLEAN_MARK, &CleanMark { format: FORMAT, boot, actor, next_ticket, floor })
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, OpenError> {
+        let path = self.dir.join(name);
+        let file = match self.fs.open(&path, OpenMode::Read) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(OpenError::Io { op: "open", path, source }),
+        };
+        let length = file.length().map_err(io_error("read", &path))?;
+        let mut text = vec![0; length.min(FILE_BYTES_MAX) as usize];
+        let count = file.read_at(&mut text, 0, ReadMode::Blocking).map_err(io_error("read", &path))?;
+        let unusable = |what| OpenError::Unusable { path: path.clone(), what };
+        let text = &text[..count.min(text.len())];
+        let value: serde_json::Value = serde_json::from_slice(text)
+            .map_err(|e| unusable(format!("is damaged ({e}); put back the copy of your last backup of this file")))?;
+        let format = value.get("format").and_then(serde_json::Value::as_u64);
+        if format != Some(u64::from(FORMAT)) {
+            let found = format.map_or("none".into(), |f| f.to_string());
+            return Err(unusable(format!("has format {found}, and this version of ombak reads format {FORMAT}")));
+        }
+        serde_json::from_value(value)
+            .map(Some)
+            .map_err(|e| unusable(format!("is damaged ({e}); put back the copy of your last backup of this file")))
+    }
+
+    fn replace<T: Serialize>(&self, name: &str, value: &T) -> Result<(), OpenError> {
+        let (path, new) = (self.dir.join(name), self.dir.join(format!("{name}.new")));
+        let mut text = serde_json::to_vec_pretty(value).map_err(|e| io_error("write", &path)(e.into()))?;
+        text.push(b'\n');
+        match self.fs.remove_file(&new) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", &new)(e)),
+            _ => {}
+        }
+        let file = self.fs.open(&new, OpenMode::CreateNew).map_err(io_error("create", &new))?;
+        file.write_at(&text, 0).map_err(io_error("write", &new))?;
+        file.sync_data().map_err(io_error("sync", &new))?;
+        self.fs.rename(&new, &path).map_err(io_error("rename", &new))?;
+        self.fs.sync_dir(&self.dir).map_err(io_error("sync", &self.dir))
+    }
+}
+
+fn io_error(op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
+    let path = path.to_owned();
+    move |source| OpenError::Io { op, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_storage::fs::RealFs;
+
+    fn open(dir: &Path) -> Result<NodeFiles, OpenError> {
+        NodeFiles::open(Arc::new(RealFs), dir)
+    }
+
+    #[test]
+    fn boots_are_counted_and_identity_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (first, mark) = open(dir.path()).unwrap().start(64).unwrap();
+        assert_eq!((first.boot, mark), (1, None));
+        let (second, mark) = open(dir.path()).unwrap().start(64).unwrap();
+        assert_eq!((second.boot, mark), (2, None));
+        assert_eq!(second, Identity { boot: 2, ..first });
+    }
+
+    #[test]
+    fn a_clean_mark_serves_one_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = open(dir.path()).unwrap();
+        let (identity, _) = files.start(64).unwrap();
+        files.mark_clean(identity.boot, u64::MAX - 1, 5, 3).unwrap();
+        drop(files);
+        let mark = open(dir.path()).unwrap().start(64).unwrap().1.unwrap();
+        assert_eq!((mark.actor, mark.next_ticket, mark.floor), (u64::MAX - 1, 5, 3));
+        assert_eq!(open(dir.path()).unwrap().start(64).unwrap().1, None);
+    }
+
+    #[test]
+    fn the_mark_of_an_earlier_boot_is_worthless() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = open(dir.path()).unwrap();
+        files.start(64).unwrap();
+        files.start(64).unwrap();
+        files.mark_clean(1, 7, 5, 3).unwrap();
+        assert_eq!(files.start(64).unwrap().1, None);
+    }
+
+    #[test]
+    fn a_second_process_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let _first = open(dir.path()).unwrap();
+        assert!(matches!(open(dir.path()), Err(OpenError::InUse(_))));
+    }
+
+    #[test]
+    fn another_ring_size_or_format_is_refused_with_what_would_be_right() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = open(dir.path()).unwrap();
+        files.start(64).unwrap();
+        let text = files.start(128).unwrap_err().to_string();
+        assert!(text.contains("set ring_size = 64"), "{text}");
+        std::fs::write(dir.path().join(IDENTITY), "{\"format\": 2}").unwrap();
+        let text = files.start(64).unwrap_err().to_string();
+        assert!(text.contains("format 2"), "{text}");
+        std::fs::write(dir.path().join(IDENTITY), "nonsense").unwrap();
+        assert!(matches!(files.start(64), Err(OpenError::Unusable { .. })));
+    }
+}

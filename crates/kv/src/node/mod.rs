@@ -1,0 +1,15 @@
+//! Who this node is, across restarts.
+//!
+//! What it is: the node's directory, locked for one process; its identity, whose boot number rises at each start; and
+//! the mark of a clean end, which lets the next start go on with the same actor.
+//!
+//! Invariants:
+//! * the mark is gone, durably, before anything else is done with the node: it serves one start;
+//! * a file is replaced as a whole, durably, or not at all.
+
+mod clean_mark;
+mod files;
+mod identity;
+
+pub use files::NodeFiles;
+pub use identity::Identity;

@@ -1,0 +1,152 @@
+//! Who makes events: the actor ids of this process and their epochs (design: replication rules §7).
+//!
+//! An actor is 8 random bytes of the process and 4 of an epoch. The rules, each of which loses writes when left out:
+//! 1. the 8 bytes are new at each start, unless the last one ended cleanly (the caller's part: [`ActorSource::resume`]);
+//! 2. the first event on a key, as far as the local copy shows, takes a new epoch;
+//! 3. a copy that arrives and knows a newer own event than the local copy raises the *floor*: epochs that were issued
+//!    before are never continued;
+//! 4. a copy that cannot be read is not an absent one (the caller's part, too: it raises the floor);
+//! 5. a client's clock with a newer own event than the local copy's forces a new epoch.
+
+use ombak_types::{Actor, VectorClock};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Epochs are drawn as 64-bit tickets: the low half is the epoch that the actor shows, the high half counts how often
+/// the 32 bits ran out. Each run goes under an id of its own.
+pub type Ticket = u64;
+
+/// Makes the actors of one process. Shared by all partitions, so that an epoch is never drawn twice.
+#[derive(Debug)]
+pub struct ActorSource {
+    id: u64,
+    next: AtomicU64,
+}
+
+/// An own event in a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct OwnEvent {
+    ticket: Ticket,
+    counter: u64,
+}
+
+/// Odd, so that every run of epochs gets another id.
+const RUN_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+impl ActorSource {
+    /// For a process that starts anew; `id` is random.
+    pub const fn new(id: u64) -> Self {
+        Self::resume(id, 1)
+    }
+
+    /// For a process whose predecessor ended cleanly with `next` as its [`Self::next_ticket`].
+    pub const fn resume(id: u64, next: Ticket) -> Self {
+        Self { id, next: AtomicU64::new(next) }
+    }
+
+    /// The random part.
+    pub const fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// All tickets drawn so far are smaller.
+    pub fn next_ticket(&self) -> Ticket {
+        self.next.load(Ordering::SeqCst)
+    }
+
+    /// An actor that nobody has had before.
+    pub fn new_epoch(&self) -> Actor {
+        self.actor(self.next.fetch_add(1, Ordering::SeqCst))
+    }
+
+    /// The actor of the next event on a key whose local copy has seen `local`, for a client that has seen `incoming`.
+    pub fn choose(&self, local: Option<&VectorClock>, incoming: &VectorClock, floor: Ticket) -> Actor {
+        let next = self.next_ticket();
+        let continued = local
+            .filter(|local| {
+                self.newest_own(incoming, next, 0..Ticket::MAX) <= self.newest_own(local, next, 0..Ticket::MAX)
+            })
+            // An epoch that was never drawn can only have been made up.
+            .and_then(|local| self.newest_own(local, next, floor..next));
+        match continued {
+            Some(own) => self.actor(own.ticket),
+            None => self.new_epoch(),
+        }
+    }
+
+    /// Whether a copy that arrives knows a newer own event than the local one: the floor must rise.
+    pub fn forgot(&self, local: Option<&VectorClock>, incoming: &VectorClock) -> bool {
+        let next = self.next_ticket();
+        let newest = |clock| self.newest_own(clock, next, 0..Ticket::MAX);
+        newest(incoming) > local.and_then(newest)
+    }
+
+    fn newest_own(&self, clock: &VectorClock, next: Ticket, tickets: Range<Ticket>) -> Option<OwnEvent> {
+        let run = (next >> 32) << 32;
+        let id = self.id_of(next).to_be_bytes();
+        let own = clock.entries().iter().filter_map(|e| {
+            let (head, epoch) = e.actor.as_bytes().split_first_chunk::<8>()?;
+            let epoch = u32::from_be_bytes(epoch.try_into().ok()?);
+            (*head == id).then(|| OwnEvent { ticket: run | Ticket::from(epoch), counter: e.counter })
+        });
+        own.filter(|e| tickets.contains(&e.ticket)).max()
+    }
+
+    fn id_of(&self, ticket: Ticket) -> u64 {
+        self.id.wrapping_add((ticket >> 32).wrapping_mul(RUN_STEP))
+    }
+
+    fn actor(&self, ticket: Ticket) -> Actor {
+        let mut bytes = [0; 12];
+        bytes[..8].copy_from_slice(&self.id_of(ticket).to_be_bytes());
+        bytes[8..].copy_from_slice(&(ticket as u32).to_be_bytes());
+        Actor::new(&bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_types::time::UnixMicros;
+
+    fn clock(actors: &[&Actor]) -> VectorClock {
+        let mut clock = VectorClock::new();
+        actors.iter().for_each(|a| drop(clock.increment(a, UnixMicros(0))));
+        clock
+    }
+
+    #[test]
+    fn epochs_outlive_their_32_bits() {
+        let source = ActorSource::resume(7, u64::from(u32::MAX));
+        let last = source.new_epoch();
+        let first = source.new_epoch();
+        let second = source.new_epoch();
+        assert_eq!(&last.as_bytes()[8..], [0xff; 4]);
+        assert_eq!(&first.as_bytes()[8..], [0; 4]);
+        assert_ne!(last.as_bytes()[..8], first.as_bytes()[..8], "a new run has another id");
+        let held = clock(&[&last]);
+        assert_eq!(source.choose(Some(&held), &held, 0).as_bytes()[..8], first.as_bytes()[..8]);
+        let held = clock(&[&second]);
+        assert_eq!(source.choose(Some(&held), &held, 0), second, "the present run is continued");
+    }
+
+    #[test]
+    fn an_own_event_is_continued_only_above_the_floor() {
+        let source = ActorSource::new(7);
+        let mine = source.new_epoch();
+        let held = clock(&[&mine]);
+        assert_eq!(source.choose(Some(&held), &VectorClock::new(), 0), mine);
+        assert_eq!(source.choose(Some(&held), &held, 0), mine);
+        assert_ne!(source.choose(Some(&held), &held, source.next_ticket()), mine, "below the floor");
+        assert_ne!(source.choose(None, &held, 0), mine, "no local copy");
+        assert_ne!(source.choose(Some(&clock(&[&Actor::new(b"other")])), &held, 0), mine, "the client knows more");
+    }
+
+    #[test]
+    fn an_epoch_that_was_never_drawn_is_not_continued() {
+        let source = ActorSource::new(7);
+        let forged = ActorSource::resume(7, 1000).new_epoch();
+        let held = clock(&[&forged]);
+        assert_ne!(source.choose(Some(&held), &held, 0), forged);
+    }
+}

@@ -1,0 +1,197 @@
+//! A key whose lock is held: the only way to write.
+
+use super::partition::Partition;
+use super::{Access, Failure, WriteRules, digest};
+use crate::request::PutCondition;
+use ombak_storage::{StorageError, Write};
+use ombak_types::time::UnixMicros;
+use ombak_types::{Error, Object, VectorClock, stored};
+use parking_lot::MutexGuard;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use tracing::{error, warn};
+
+/// Bytes of a head buffer that a thread keeps between writes.
+const HEAD_BUFFER_BYTES_KEPT: usize = 64 << 10;
+
+thread_local! {
+    static HEAD_BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A key whose lock is held, with the head of its current version.
+pub struct Locked<'a> {
+    partition: &'a Partition,
+    key: &'a [u8],
+    _guard: MutexGuard<'a, ()>,
+    local: Option<Object>,
+    access: Access,
+}
+
+/// A write whose call has returned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// What the key holds now.
+    pub object: Object,
+    /// Its place in the store's append order; `None` when nothing had to be written.
+    pub seq: Option<u64>,
+    /// The digest of `object`.
+    pub digest: u64,
+}
+
+impl<'a> Locked<'a> {
+    pub(super) fn new(
+        partition: &'a Partition,
+        key: &'a [u8],
+        guard: MutexGuard<'a, ()>,
+        local: Option<Object>,
+        access: Access,
+    ) -> Self {
+        Self { partition, key, _guard: guard, local, access }
+    }
+
+    /// The current version; its values are empty.
+    pub fn local(&self) -> Option<&Object> {
+        self.local.as_ref()
+    }
+
+    /// Whether a conditional write may go ahead. A tombstone counts as nothing.
+    pub fn check(&self, condition: &PutCondition) -> Result<(), Error> {
+        let alive = self.local.as_ref().filter(|o| !o.is_deleted());
+        match (condition, alive) {
+            (PutCondition::IfNoneMatch, Some(_)) => Err(Error::MatchFound),
+            (PutCondition::IfNotModified(_), None) => Err(Error::NotFound),
+            (PutCondition::IfNotModified(seen), Some(o)) if !o.clock.same_events(seen) => Err(Error::Modified),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes sure that the values of the siblings which a write will keep are at hand, so that [`Self::coordinate`] and
+    /// [`Self::merge`] need not read any more.
+    pub fn load_for(&mut self, seen: &VectorClock, newest_only: bool) -> Result<(), Failure> {
+        let kept = self.local.as_ref().is_some_and(|l| !newest_only && !seen.descends(&l.clock));
+        if kept {
+            let whole = self.partition.get(self.key, self.access);
+            self.local = whole.inspect_err(|e| self.partition.note_unreadable(e))?;
+        }
+        Ok(())
+    }
+
+    /// Stores a client's value under a new event, beside the siblings that the client has not seen or, where the bucket
+    /// takes none, instead of them. [`Self::load_for`] comes first.
+    pub fn coordinate(self, mut incoming: Object, vtag: &[u8], rules: &WriteRules<'_>) -> Result<Written, Failure> {
+        let newest_seen = self.local.as_ref().and_then(Object::last_modified);
+        let now = newest_seen.map_or(rules.now, |seen| rules.now.max(UnixMicros(seen.0.saturating_add(1))));
+        for sibling in &mut incoming.siblings {
+            sibling.meta.vtag = Some(bytes::Bytes::copy_from_slice(vtag));
+            sibling.meta.last_modified = Some(now);
+        }
+        let partition = self.partition;
+        let local_clock = self.local.as_ref().map(|l| &l.clock);
+        let actor = partition.actors.choose(local_clock, &incoming.clock, partition.floor());
+        let mut local = self.local;
+        if rules.newest_only() {
+            // The new value is the newest: its time was made so. Only what was seen is carried on.
+            if let Some(local) = &mut local {
+                local.siblings.clear();
+            }
+        }
+        let mut object = Object::coordinate(local, incoming, &actor, now, rules.props.dvv_enabled);
+        object.clock.prune(&rules.pruning(), now);
+        check_siblings(&object, self.key, rules)?;
+        append(partition, self.key, object, Some(rules), rules.now)
+    }
+
+    /// Merges a copy that comes from elsewhere, by clock alone, and stores the result if it is news. Copies without any
+    /// clock (`write_once`) converge on the smaller digest. [`Self::load_for`] comes first.
+    pub fn merge(self, incoming: Object, rules: &WriteRules<'_>) -> Result<Written, Failure> {
+        let (partition, now) = (self.partition, rules.now);
+        if partition.actors.forgot(self.local.as_ref().map(|l| &l.clock), &incoming.clock) {
+            partition.raise_floor();
+        }
+        let Some(mut local) = self.local else {
+            return append(partition, self.key, incoming, None, now);
+        };
+        let writes_once = local.clock.is_empty() && incoming.clock.is_empty();
+        if writes_once {
+            let whole = partition.get(self.key, self.access)?.unwrap_or(local);
+            if digest(&whole) <= digest(&incoming) {
+                return Ok(kept(whole));
+            }
+            return append(partition, self.key, incoming, None, now);
+        }
+        if local.clock.descends(&incoming.clock) {
+            return Ok(kept(local));
+        }
+        local.merge(incoming, rules.props.dvv_enabled);
+        append(partition, self.key, local, None, now)
+    }
+
+    /// Removes the key if it still holds exactly the version with this digest, and that is a tombstone.
+    pub fn reap(self, expected: u64) -> Result<bool, Failure> {
+        let Some(local) = self.local.filter(Object::is_deleted) else { return Ok(false) };
+        if digest(&local) != expected {
+            return Ok(false);
+        }
+        let removed = self.partition.store().delete(self.key)?;
+        Ok(removed.is_some())
+    }
+}
+
+fn kept(object: Object) -> Written {
+    let digest = digest(&object);
+    Written { object, seq: None, digest }
+}
+
+fn check_siblings(object: &Object, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Error> {
+    let count = object.siblings.len();
+    if count > rules.limits.siblings_max {
+        return Err(Error::TooManySiblings(u32::try_from(count).unwrap_or(u32::MAX)));
+    }
+    if count > rules.limits.siblings_warn && count > 1 {
+        warn!(key = %key.escape_ascii(), siblings = count, "many siblings");
+    }
+    Ok(())
+}
+
+fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Error> {
+    if bytes > rules.limits.bytes_max {
+        return Err(Error::TooLarge(bytes));
+    }
+    if bytes > rules.limits.bytes_warn {
+        warn!(key = %key.escape_ascii(), bytes, "large object");
+    }
+    Ok(())
+}
+
+/// One append. Limits hold for clients' writes (`rules`), not for what other nodes have already taken.
+fn append(
+    partition: &Partition,
+    key: &[u8],
+    object: Object,
+    rules: Option<&WriteRules<'_>>,
+    now: UnixMicros,
+) -> Result<Written, Failure> {
+    let digest = digest(&object);
+    let seq = HEAD_BUFFER.with_borrow_mut(|head| {
+        head.clear();
+        head.shrink_to(HEAD_BUFFER_BYTES_KEPT);
+        stored::encode_head(&object, head);
+        if let Some(rules) = rules {
+            check_size(head.len() as u64 + object.value_bytes(), key, rules)?;
+        }
+        let body: SmallVec<[&[u8]; 4]> = object.siblings.iter().map(|s| &s.value[..]).collect();
+        let tstamp_secs = u32::try_from(now.secs()).unwrap_or(u32::MAX);
+        let write = Write { key, head, body: &body, digest, tstamp_secs };
+        partition.store().put(&write).map_err(|e| refuse(partition, key, e))
+    })?;
+    partition.note_disk(false);
+    Ok(Written { object, seq: Some(seq.seq), digest })
+}
+
+fn refuse(partition: &Partition, key: &[u8], e: StorageError) -> Failure {
+    // Whether a part of it reached the disk is not known: its event must not be made again.
+    partition.raise_floor();
+    partition.note_disk(matches!(e, StorageError::DiskFull { .. }));
+    error!(partition = partition.number(), key = %key.escape_ascii(), error = %e, "write refused");
+    e.into()
+}

@@ -1,0 +1,114 @@
+//! The store of one home partition and its floor of epochs.
+
+use super::actors::{ActorSource, Ticket};
+use super::locked::Locked;
+use super::locks::KeyLocks;
+use super::{Access, Failure};
+use ombak_storage::{Backend, StorageError, Stored};
+use ombak_types::{Error, Object, stored};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tracing::error;
+
+/// One home partition on this node.
+pub struct Partition {
+    number: u32,
+    store: Arc<dyn Backend>,
+    locks: KeyLocks,
+    pub(super) actors: Arc<ActorSource>,
+    floor: AtomicU64,
+    disk_full: AtomicBool,
+}
+
+impl Partition {
+    /// Partition `number` over its store. Epochs drawn before `floor` are never continued.
+    pub fn new(number: u32, store: Arc<dyn Backend>, actors: Arc<ActorSource>, floor: Ticket) -> Self {
+        let (locks, floor) = (KeyLocks::new(), AtomicU64::new(floor));
+        Self { number, store, locks, actors, floor, disk_full: AtomicBool::new(false) }
+    }
+
+    /// Its number, 0 … ring_size−1.
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Its store.
+    pub fn store(&self) -> &Arc<dyn Backend> {
+        &self.store
+    }
+
+    /// The current version with its values.
+    pub fn get(&self, key: &[u8], access: Access) -> Result<Option<Object>, Failure> {
+        self.decoded(key, self.store.get(key, access.read_mode()))
+    }
+
+    /// The current version; its values are empty.
+    pub fn head(&self, key: &[u8], access: Access) -> Result<Option<Object>, Failure> {
+        self.decoded(key, self.store.head(key, access.read_mode()))
+    }
+
+    /// Takes the key's lock and reads the head of its current version. A version that cannot be read is an error, not
+    /// an absence: nothing may be written over it, and no epoch drawn so far is continued (design: replication rules
+    /// §13).
+    pub fn lock<'a>(&'a self, key: &'a [u8], access: Access) -> Result<Locked<'a>, Failure> {
+        let guard = self.locks.lock(key, access).ok_or(Failure::WouldBlock)?;
+        let local = self.head(key, access).inspect_err(|e| self.note_unreadable(e))?;
+        Ok(Locked::new(self, key, guard, local, access))
+    }
+
+    pub(super) fn note_unreadable(&self, failure: &Failure) {
+        if *failure != Failure::WouldBlock {
+            self.raise_floor();
+        }
+    }
+
+    fn decoded(&self, key: &[u8], read: Result<Option<Stored>, StorageError>) -> Result<Option<Object>, Failure> {
+        let found = match read {
+            Ok(None) => return Ok(None),
+            Ok(Some(found)) => found,
+            Err(e) => {
+                let failure = Failure::from(e);
+                if let Failure::Refused(why @ Error::Storage(_)) = &failure {
+                    error!(partition = self.number, key = %key.escape_ascii(), %why, "read failed");
+                }
+                return Err(failure);
+            }
+        };
+        stored::decode(&found.head, found.body.as_ref()).map(Some).map_err(|corrupt| {
+            error!(partition = self.number, key = %key.escape_ascii(), %corrupt, "read failed");
+            Failure::Refused(Error::Storage(corrupt.to_string()))
+        })
+    }
+
+    /// Epochs drawn before this ticket are never continued.
+    pub fn floor(&self) -> Ticket {
+        self.floor.load(Ordering::SeqCst)
+    }
+
+    /// No epoch that has been drawn so far is continued from now on.
+    pub fn raise_floor(&self) {
+        self.floor.fetch_max(self.actors.next_ticket(), Ordering::SeqCst);
+    }
+
+    /// Closes the store. A store that was closed or dropped before is fine.
+    pub fn close(&self) -> Result<(), StorageError> {
+        match self.store.close() {
+            Ok(()) | Err(StorageError::Closed) => Ok(()),
+            Err(e) => {
+                error!(partition = self.number, error = %e, "the store does not close");
+                Err(e)
+            }
+        }
+    }
+
+    /// Whether a write was refused because the disk is full, and none has succeeded since.
+    pub fn disk_full(&self) -> bool {
+        self.disk_full.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_disk(&self, full: bool) {
+        if self.disk_full() != full {
+            self.disk_full.store(full, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Coordination of a write: who stores first, who stores then, when the client is answered.
+
+mod core;
+mod plan;
+
+pub use self::core::{PutAction, PutActions, PutCore, PutEvent};
+pub use self::plan::PutPlan;

@@ -1,0 +1,89 @@
+//! What a write needs, worked out before anybody is asked.
+
+use crate::quorums::{expand, quorum};
+use crate::replica::{Replica, Tally};
+use crate::request::PutOptions;
+use ombak_types::{BucketProps, Error};
+
+/// The thresholds of one write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PutPlan {
+    /// Positions that must have stored it. Covers `w` and `dw`: a write counts for both once its write call returned.
+    pub w: u32,
+    /// Positions that must have stored it durably; at least one.
+    pub dw: u32,
+    /// Positions whose owners must have stored it.
+    pub pw: u32,
+    /// Distinct nodes that must have stored it.
+    pub node_confirms: u32,
+    /// The replica that stores first and makes the event; `None` sends the object as it is to all at once.
+    pub coordinator: Option<usize>,
+}
+
+impl PutPlan {
+    /// Checks the options in Riak's order (spec/semantics.md §3.2). `n` comes from the bucket and the `n_val` option;
+    /// `replicas` are the nodes that can be asked, each once.
+    pub fn new(options: &PutOptions, props: &BucketProps, n: u32, replicas: &[Replica]) -> Result<Self, Error> {
+        let up = Tally::of(replicas);
+        if up.nodes == 0 {
+            return Err(Error::AllNodesDown);
+        }
+        let pw = quorum(options.pw, props.pw, n)?;
+        let node_confirms = expand(options.node_confirms, props.node_confirms, n);
+        if node_confirms > n {
+            return Err(Error::NValViolation(n));
+        }
+        let w = quorum(options.w, props.w, n)?;
+        let dw = quorum(options.dw, props.dw, n)?.max(1);
+        if pw > up.primaries {
+            return Err(Error::QuorumUnsatisfied { option: "pw", need: pw, got: up.primaries });
+        }
+        let need = w.max(dw).max(pw);
+        if need > up.positions {
+            return Err(Error::InsufficientVnodes { have: up.positions, need });
+        }
+        if node_confirms > up.nodes {
+            return Err(Error::NodeConfirmsUnsatisfied { need: node_confirms, got: up.nodes });
+        }
+        Ok(Self { w, dw, pw, node_confirms, coordinator: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_types::Quorum;
+
+    fn check(f: fn(&mut PutOptions), replicas: &[Replica]) -> Result<PutPlan, Error> {
+        let mut options = PutOptions::default();
+        f(&mut options);
+        PutPlan::new(&options, &BucketProps::default(), 3, replicas)
+    }
+
+    #[test]
+    fn one_node_answers_riaks_errors() {
+        let one = [Replica::primary(3)];
+        for f in [
+            (|o| o.w = Some(Quorum::Count(9))) as fn(&mut PutOptions),
+            |o| o.dw = Some(Quorum::Count(9)),
+            |o| o.pw = Some(Quorum::Count(9)),
+            |o| o.node_confirms = Some(Quorum::Count(9)),
+        ] {
+            assert_eq!(check(f, &one), Err(Error::NValViolation(3)));
+        }
+        let two = check(|o| o.node_confirms = Some(Quorum::Count(2)), &one);
+        assert_eq!(two, Err(Error::NodeConfirmsUnsatisfied { need: 2, got: 1 }));
+        assert_eq!(check(|o| o.w = Some(Quorum::Count(0)), &one).map(|p| p.w), Ok(0));
+        assert_eq!(check(|o| o.dw = Some(Quorum::Count(0)), &one).map(|p| p.dw), Ok(1));
+    }
+
+    #[test]
+    fn fallbacks_store_but_own_nothing() {
+        let up = [Replica::primary(1), Replica::fallback(2)];
+        let pw = check(|o| o.pw = Some(Quorum::Count(2)), &up);
+        assert_eq!(pw, Err(Error::QuorumUnsatisfied { option: "pw", need: 2, got: 1 }));
+        assert!(check(|o| o.w = Some(Quorum::All), &up).is_ok());
+        assert_eq!(check(|_| (), &[]), Err(Error::AllNodesDown));
+        assert_eq!(check(|_| (), &up[..1]), Err(Error::InsufficientVnodes { have: 1, need: 2 }));
+    }
+}

@@ -1,0 +1,23 @@
+//! From quorum options and properties to counts.
+
+use ombak_types::{BucketProps, Error, Quorum};
+
+/// The n that a request works with: an `n_val` option may lower the bucket's.
+pub(crate) fn effective_n(option: Option<u32>, props: &BucketProps) -> Result<u32, Error> {
+    match option {
+        None => Ok(props.n_val),
+        Some(n) if (1..=props.n_val).contains(&n) => Ok(n),
+        Some(n) => Err(Error::NValViolation(n)),
+    }
+}
+
+/// The count that an option or else the bucket's property stands for; more than `n` is refused.
+pub(crate) fn quorum(option: Option<Quorum>, property: Quorum, n: u32) -> Result<u32, Error> {
+    let count = expand(option, property, n);
+    if count > n { Err(Error::NValViolation(n)) } else { Ok(count) }
+}
+
+pub(crate) fn expand(option: Option<Quorum>, property: Quorum, n: u32) -> u32 {
+    // A property that says `default` means Riak's built-in majority.
+    option.unwrap_or(Quorum::Default).or(property).or(Quorum::Majority).expand(n).unwrap_or(n)
+}
