@@ -38,7 +38,7 @@ impl Listing {
         }
     }
 
-    async fn step(&self, mut walk: Walk) -> Result<(Walk, Option<Vec<Bytes>>), Error> {
+    async fn step(&mut self, mut walk: Walk) -> Result<(Walk, Option<Vec<Bytes>>), Error> {
         let work = self.engine.folds.run(move || {
             let batch = walk.next_batch();
             (walk, batch)
