@@ -1,0 +1,44 @@
+//! Limits and switches of the interface.
+
+use crate::jobs::JobSwitches;
+use ombak_proto::frame::FRAME_BYTES_MAX_DEFAULT;
+use std::time::Duration;
+
+/// Limits and switches of the interface.
+#[derive(Clone, Debug)]
+pub struct PbConfig {
+    /// Connections that are served at once; more are refused with an error message.
+    pub connections_max: usize,
+    /// The largest frame that is taken, in bytes. Has to have room for the largest object.
+    pub frame_bytes_max: usize,
+    /// How long a frame may take from its first byte to its last. Connections may be idle between frames for ever.
+    pub frame_timeout: Duration,
+    /// How long a peer may take to accept what is written at once.
+    pub write_timeout: Duration,
+    /// Gets, puts and deletes of one connection that may be under way at once.
+    pub in_flight_max: usize,
+    /// How long connections may take to finish what they are at when the node stops.
+    pub drain_timeout: Duration,
+    /// Whether the kernel may hold back small writes (`protobuf.nagle`).
+    pub nagle: bool,
+    /// Whether the kernel probes idle peers (`protobuf.keepalive`).
+    pub keepalive: bool,
+    /// Which expensive requests are served.
+    pub jobs: JobSwitches,
+}
+
+impl Default for PbConfig {
+    fn default() -> Self {
+        Self {
+            connections_max: 16_384,
+            frame_bytes_max: FRAME_BYTES_MAX_DEFAULT,
+            frame_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
+            in_flight_max: 32,
+            drain_timeout: Duration::from_secs(5),
+            nagle: false,
+            keepalive: true,
+            jobs: JobSwitches::default(),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! One connection, from its first byte to its last.
+
+use super::context::PbContext;
+use super::dispatch::{self, Session};
+use super::object::Operation;
+use super::pipeline::Pipeline;
+use super::reader::Reader;
+use super::writer::Writer;
+use futures_util::future::poll_immediate;
+use ombak_proto::FrameError;
+use ombak_proto::reply::write_error;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// How long, and for how many bytes, a connection that was answered with a refusal is kept so that the answer arrives:
+/// closing while the peer still sends would make its kernel drop what it has not read.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES_MAX: usize = 1 << 20;
+
+/// Why a connection ends.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum End {
+    #[error("the peer closed it")]
+    Closed,
+    #[error("the node is stopping")]
+    Stopping,
+    #[error("a frame was begun and not finished in time")]
+    SlowFrame,
+    #[error("the peer did not take its answers in time")]
+    SlowPeer,
+    #[error("{0}")]
+    Frame(#[from] FrameError),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// Serves a connection until one side ends it. `stop` completes when the node stops.
+pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbContext, stop: impl Future<Output = ()>) {
+    let end = {
+        let (read, write) = stream.split();
+        let mut connection = Connection {
+            ctx,
+            reader: Reader::new(read, &ctx.config),
+            writer: Writer::new(write, &ctx.config),
+            session: Session::default(),
+        };
+        connection.run(pin!(stop)).await
+    };
+    match end {
+        End::Closed | End::Stopping => {}
+        End::Frame(FrameError::TooLarge { .. }) => {
+            tracing::info!(%peer, %end, "a Protocol Buffers connection was closed");
+            linger(&mut stream).await;
+        }
+        end => tracing::debug!(%peer, %end, "a Protocol Buffers connection ended"),
+    }
+}
+
+/// Tells a peer that there are too many connections.
+pub(super) async fn refuse(mut stream: TcpStream, connections_max: usize) {
+    use tokio::io::AsyncWriteExt;
+    let mut out = Vec::new();
+    write_error(format!("overload: this node serves {connections_max} connections and has no room for more"), &mut out);
+    let told = async {
+        stream.write_all(&out).await?;
+        stream.shutdown().await
+    };
+    if let Ok(Ok(())) = timeout(LINGER, told).await {
+        linger(&mut stream).await;
+    }
+}
+
+async fn linger(stream: &mut TcpStream) {
+    let drained = async {
+        let (mut left, mut scratch) = (LINGER_BYTES_MAX, [0; 4096]);
+        while let Ok(read @ 1..) = stream.read(&mut scratch).await {
+            left = left.saturating_sub(read);
+            if left == 0 {
+                break;
+            }
+        }
+    };
+    // Out of time or not, the connection is dropped now.
+    drop(timeout(LINGER, drained).await);
+}
+
+struct Connection<'c> {
+    ctx: &'c PbContext,
+    reader: Reader<'c>,
+    writer: Writer<'c>,
+    session: Session,
+}
+
+impl Connection<'_> {
+    async fn run(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> End {
+        loop {
+            let round = async {
+                self.answer_what_was_read().await?;
+                self.writer.flush().await?;
+                self.reader.fill(stop.as_mut()).await
+            };
+            match round.await {
+                Ok(()) => {}
+                Err(End::Frame(refused @ FrameError::TooLarge { .. })) => return self.give_up(refused).await,
+                Err(end) => return end,
+            }
+        }
+    }
+
+    /// Answers every complete frame that was read, in order.
+    async fn answer_what_was_read(&mut self) -> Result<(), End> {
+        let mut pipeline = Pipeline::new(&self.ctx.kv, self.ctx.config.in_flight_max);
+        loop {
+            let frame = match self.reader.next_frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return pipeline.finish(&mut self.writer).await,
+                Err(error) => {
+                    pipeline.finish(&mut self.writer).await?;
+                    return Err(error.into());
+                }
+            };
+            match Operation::parse(&frame) {
+                Some(Ok(operation)) if pipeline.is_empty() && !self.reader.has_frame() => {
+                    self.answer_alone(operation).await?;
+                }
+                Some(Ok(operation)) => pipeline.push(operation, &mut self.writer).await?,
+                Some(Err(refusal)) => {
+                    pipeline.finish(&mut self.writer).await?;
+                    write_error(refusal.into_text(), &mut self.writer.buffer);
+                }
+                None => {
+                    pipeline.finish(&mut self.writer).await?;
+                    dispatch::answer(&frame, &mut self.session, self.ctx, &mut self.reader, &mut self.writer).await?;
+                }
+            }
+            self.writer.relieve().await?;
+        }
+    }
+
+    /// The usual case, a request that nothing follows: it runs in place, without an allocation for its future.
+    async fn answer_alone(&mut self, operation: Operation) -> Result<(), End> {
+        let mut running = pin!(operation.run(&self.ctx.kv));
+        let answer = match poll_immediate(running.as_mut()).await {
+            Some(answer) => answer,
+            None => {
+                self.writer.flush().await?;
+                running.await
+            }
+        };
+        answer.write(&mut self.writer.buffer);
+        Ok(())
+    }
+
+    async fn give_up(&mut self, refused: FrameError) -> End {
+        write_error(format!("Error processing incoming message: {refused}"), &mut self.writer.buffer);
+        match self.writer.flush().await {
+            Ok(()) => self.writer.shutdown().await.map_or_else(End::Io, |()| End::Frame(refused)),
+            Err(end) => end,
+        }
+    }
+}

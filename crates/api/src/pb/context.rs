@@ -1,0 +1,12 @@
+//! What all connections share.
+
+use super::config::PbConfig;
+use ombak_kv::Kv;
+
+/// What all connections share.
+pub struct PbContext {
+    /// The engine.
+    pub kv: Kv,
+    /// Limits and switches.
+    pub config: PbConfig,
+}

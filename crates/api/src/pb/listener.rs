@@ -1,0 +1,80 @@
+//! Accepting connections.
+
+use super::connection;
+use super::context::PbContext;
+use socket2::SockRef;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+/// Connections that are told at once that there are too many; beyond, they are closed without a word.
+const REFUSALS_MAX: usize = 64;
+
+/// How long to wait when the system has no more connections to give (open files, memory).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves connections until `shutdown` turns true (or its sender is gone); then those that are open may finish what
+/// they are at, for at most `drain_timeout`.
+pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
+    let (mut connections, mut refusals) = (JoinSet::new(), JoinSet::new());
+    let stopped = shutdown.clone();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = connections.join_next() => continue,
+            Some(_) = refusals.join_next() => continue,
+            _ = shutdown.wait_for(|stop| *stop) => break,
+        };
+        match accepted {
+            Ok((stream, peer)) if connections.len() < ctx.config.connections_max => {
+                connections.spawn(run(stream, peer, Arc::clone(&ctx), stopped.clone()));
+            }
+            Ok((stream, peer)) => {
+                tracing::warn!(%peer, max = ctx.config.connections_max, "too many Protocol Buffers connections");
+                if refusals.len() < REFUSALS_MAX {
+                    refusals.spawn(connection::refuse(stream, ctx.config.connections_max));
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a Protocol Buffers connection");
+                if !is_about_one_connection(&error) {
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+    drop(listener);
+    let drained = timeout(ctx.config.drain_timeout, async { while connections.join_next().await.is_some() {} });
+    if drained.await.is_err() {
+        tracing::info!(left = connections.len(), "closing Protocol Buffers connections that are still busy");
+        connections.shutdown().await;
+    }
+}
+
+async fn run(stream: TcpStream, peer: SocketAddr, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
+    let _counted = ctx.kv.stats().pbc_connected();
+    if let Err(error) = set_options(&stream, &ctx) {
+        tracing::debug!(%peer, %error, "cannot set the options of a connection");
+    }
+    let stop = async {
+        // An error means that nobody can stop the node any more, which is as good as a stop.
+        drop(shutdown.wait_for(|stop| *stop).await);
+    };
+    connection::serve(stream, peer, &ctx, stop).await;
+}
+
+fn set_options(stream: &TcpStream, ctx: &PbContext) -> io::Result<()> {
+    stream.set_nodelay(!ctx.config.nagle)?;
+    SockRef::from(stream).set_keepalive(ctx.config.keepalive)
+}
+
+/// The peer was gone before it was accepted: the next one may be fine.
+fn is_about_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}

@@ -1,0 +1,96 @@
+//! Listing buckets and keys (spec/pb-api.md §7).
+//!
+//! A streamed answer never holds an empty batch before its end: several clients take one for the end.
+
+use super::context::PbContext;
+use super::dispatch::Failure;
+use super::object;
+use super::reader::Reader;
+use super::refusal::Refusal;
+use super::writer::Writer;
+use crate::jobs::JobClass;
+use bytes::Bytes;
+use ombak_kv::Listing;
+use ombak_proto::code;
+use ombak_proto::messages::{RpbListBucketsReq, RpbListBucketsResp, RpbListKeysReq, RpbListKeysResp};
+use ombak_proto::reply::write_message;
+use ombak_types::Error;
+use ombak_types::names::DEFAULT_TYPE;
+
+pub(super) async fn keys(
+    ctx: &PbContext,
+    req: RpbListKeysReq,
+    reader: &mut Reader<'_>,
+    writer: &mut Writer<'_>,
+) -> Result<(), Failure> {
+    ctx.config.jobs.check(JobClass::StreamListKeys)?;
+    let bucket = object::bucket(req.r#type, req.bucket)?;
+    let mut listing = ctx.kv.list_keys(&bucket, object::timeout(req.timeout)).map_err(named_type)?;
+    while let Some(keys) = next_batch(&mut listing, reader).await? {
+        write_message(code::LIST_KEYS_RESP, &RpbListKeysResp { keys, done: None }, &mut writer.buffer);
+        writer.relieve().await?;
+    }
+    let end = RpbListKeysResp { keys: Vec::new(), done: Some(true) };
+    write_message(code::LIST_KEYS_RESP, &end, &mut writer.buffer);
+    Ok(())
+}
+
+pub(super) async fn buckets(
+    ctx: &PbContext,
+    req: RpbListBucketsReq,
+    reader: &mut Reader<'_>,
+    writer: &mut Writer<'_>,
+) -> Result<(), Failure> {
+    let streamed = req.stream.unwrap_or(false);
+    ctx.config.jobs.check(if streamed { JobClass::StreamListBuckets } else { JobClass::ListBuckets })?;
+    let bucket_type = object::non_empty("Type", req.r#type.unwrap_or(Bytes::from_static(DEFAULT_TYPE)))?;
+    let mut listing = ctx.kv.list_buckets(&bucket_type, object::timeout(req.timeout)).map_err(named_type)?;
+    if !streamed {
+        let buckets = all_names(&mut listing, reader, ctx.config.frame_bytes_max).await?;
+        write_message(code::LIST_BUCKETS_RESP, &RpbListBucketsResp { buckets, done: None }, &mut writer.buffer);
+        return Ok(());
+    }
+    while let Some(buckets) = next_batch(&mut listing, reader).await? {
+        write_message(code::LIST_BUCKETS_RESP, &RpbListBucketsResp { buckets, done: None }, &mut writer.buffer);
+        writer.relieve().await?;
+    }
+    let end = RpbListBucketsResp { buckets: Vec::new(), done: Some(true) };
+    write_message(code::LIST_BUCKETS_RESP, &end, &mut writer.buffer);
+    Ok(())
+}
+
+fn named_type(error: Error) -> Refusal {
+    match error {
+        Error::NoType(bucket) => Refusal::no_such_type(&bucket.bucket_type),
+        other => other.into(),
+    }
+}
+
+/// The next names, or the end of the connection when the peer does not wait for them any more.
+pub(super) async fn next_batch(listing: &mut Listing, reader: &mut Reader<'_>) -> Result<Option<Vec<Bytes>>, Failure> {
+    loop {
+        let batch = tokio::select! {
+            biased;
+            batch = listing.next() => batch.transpose()?,
+            end = reader.gone() => return Err(Failure::Ended(end)),
+        };
+        match batch {
+            Some(names) if names.is_empty() => {}
+            batch => return Ok(batch),
+        }
+    }
+}
+
+/// Every name at once, as far as one frame can hold them.
+async fn all_names(listing: &mut Listing, reader: &mut Reader<'_>, bytes_max: usize) -> Result<Vec<Bytes>, Failure> {
+    let (mut names, mut bytes) = (Vec::new(), 0usize);
+    while let Some(batch) = next_batch(listing, reader).await? {
+        bytes += batch.iter().map(|name| name.len() + 6).sum::<usize>();
+        if bytes > bytes_max {
+            let text = format!("The list does not fit into one answer of {bytes_max} bytes; ask with stream=true");
+            return Err(Failure::Refused(Refusal::new(text)));
+        }
+        names.extend(batch);
+    }
+    Ok(names)
+}

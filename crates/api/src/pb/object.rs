@@ -1,0 +1,253 @@
+//! Get, put and delete (spec/pb-api.md §6.1 – §6.3).
+
+use super::refusal::Refusal;
+use bytes::Bytes;
+use ombak_kv::{DeleteRequest, GetOptions, GetReply, GetRequest, Kv, PutCondition, PutOptions, PutReply, PutRequest};
+use ombak_proto::get_req::GetReq;
+use ombak_proto::messages::{RpbDelReq, RpbGetResp};
+use ombak_proto::put_req::{Content, PutReq};
+use ombak_proto::reply::{write_empty, write_error, write_get_reply, write_message, write_put_reply};
+use ombak_proto::{Frame, code, lenient};
+use ombak_types::error::PrecommitReason;
+use ombak_types::names::DEFAULT_TYPE;
+use ombak_types::object::BadIndexEntry;
+use ombak_types::stored::{decode_clock, encode_clock};
+use ombak_types::time::UnixMicros;
+use ombak_types::{Bucket, Error, IndexEntry, Link, Metadata, Object, Quorum, Sibling, VectorClock};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+/// A request for one key.
+#[derive(Debug)]
+pub(super) enum Operation {
+    Get(GetRequest, GetView),
+    Put(PutRequest),
+    Delete(DeleteRequest),
+    /// Get of a key that was not even named. Riak finds nothing there (spec/pb-api.md §18).
+    GetNothing,
+    /// Delete of a key that was not even named.
+    DeleteNothing,
+}
+
+/// What of a get's outcome the client wants to see.
+#[derive(Debug, Default)]
+pub(super) struct GetView {
+    if_modified: Option<VectorClock>,
+    deletedvclock: bool,
+}
+
+/// What to tell the client.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Get(GetReply, GetView),
+    Put(PutReply),
+    Deleted,
+    Failed(Error),
+}
+
+impl Operation {
+    /// Reads a frame; `None` when it is about something else.
+    pub(super) fn parse(frame: &Frame) -> Option<Result<Self, Refusal>> {
+        match frame.code {
+            code::GET_REQ => Some(parse_get(&frame.body)),
+            code::PUT_REQ => Some(parse_put(&frame.body)),
+            code::DEL_REQ => Some(parse_delete(&frame.body)),
+            _ => None,
+        }
+    }
+
+    /// Equal for equal keys. A put whose key is yet to be made conflicts with others of its kind, which does no harm.
+    pub(super) fn key_fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match self {
+            Self::Get(request, _) => (&request.bucket, Some(&request.key)).hash(&mut hasher),
+            Self::Put(request) => (&request.bucket, request.key.as_ref()).hash(&mut hasher),
+            Self::Delete(request) => (&request.bucket, Some(&request.key)).hash(&mut hasher),
+            Self::GetNothing | Self::DeleteNothing => {}
+        }
+        hasher.finish()
+    }
+
+    pub(super) async fn run(self, kv: &Kv) -> Answer {
+        let answer = match self {
+            Self::Get(request, view) => kv.get(request).await.map(|reply| Answer::Get(reply, view)),
+            Self::Put(request) => kv.put(request).await.map(Answer::Put),
+            Self::Delete(request) => kv.delete(request).await.map(|_| Answer::Deleted),
+            Self::GetNothing => Ok(Answer::Get(GetReply::NotFound { tombstone: None }, GetView::default())),
+            Self::DeleteNothing => Ok(Answer::Deleted),
+        };
+        answer.unwrap_or_else(Answer::Failed)
+    }
+}
+
+impl Answer {
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Get(reply, view) => write_get(reply, view, out),
+            Self::Put(reply) => {
+                let stored = reply.object.as_ref().map(|object| (object, encode_clock(&object.clock)));
+                let stored = stored.as_ref().map(|(object, clock)| (*object, &clock[..]));
+                write_put_reply(stored, reply.key.as_deref(), out);
+            }
+            Self::Deleted => write_empty(code::DEL_RESP, out),
+            Self::Failed(error) => write_error(error.to_string(), out),
+        }
+    }
+}
+
+fn write_get(reply: &GetReply, view: &GetView, out: &mut Vec<u8>) {
+    match reply {
+        GetReply::Found(object) if view.if_modified.as_ref().is_some_and(|seen| seen.same_events(&object.clock)) => {
+            write_message(code::GET_RESP, &RpbGetResp { unchanged: Some(true), ..RpbGetResp::default() }, out);
+        }
+        GetReply::Found(object) => write_get_reply(object, &encode_clock(&object.clock), out),
+        GetReply::NotFound { tombstone: Some(clock) } if view.deletedvclock => {
+            let vclock = Some(encode_clock(clock).into());
+            write_message(code::GET_RESP, &RpbGetResp { vclock, ..RpbGetResp::default() }, out);
+        }
+        GetReply::NotFound { .. } => write_empty(code::GET_RESP, out),
+    }
+}
+
+fn parse_get(body: &Bytes) -> Result<Operation, Refusal> {
+    let req = GetReq::decode(body).map_err(|e| Refusal::undecodable("RpbGetReq", e))?;
+    let slice = |bytes| body.slice_ref(bytes);
+    let (Some(name), Some(key)) = (req.bucket, req.key) else { return Ok(Operation::GetNothing) };
+    let bucket = bucket(req.bucket_type.map(slice), slice(name))?;
+    let key = non_empty("Key", slice(key))?;
+    let options = GetOptions {
+        r: quorum(req.r),
+        pr: quorum(req.pr),
+        node_confirms: quorum(req.node_confirms),
+        basic_quorum: req.basic_quorum,
+        notfound_ok: req.notfound_ok,
+        n_val: req.n_val,
+        sloppy_quorum: req.sloppy_quorum.unwrap_or(true),
+        timeout: timeout(req.timeout),
+        head: req.head.unwrap_or(false),
+    };
+    let view = GetView {
+        if_modified: req.if_modified.map(decode_clock).transpose()?,
+        deletedvclock: req.deletedvclock.unwrap_or(false),
+    };
+    Ok(Operation::Get(GetRequest { bucket, key, options }, view))
+}
+
+fn parse_put(body: &Bytes) -> Result<Operation, Refusal> {
+    let req = PutReq::decode(body).map_err(|e| Refusal::undecodable("RpbPutReq", e))?;
+    let slice = |bytes| body.slice_ref(bytes);
+    let bucket = bucket(req.bucket_type.map(slice), slice(req.bucket.unwrap_or_default()))?;
+    let key = req.key.map(|key| non_empty("Key", slice(key))).transpose()?;
+    let clock = req.vclock.map(decode_clock).transpose()?.unwrap_or_default();
+    let asis = req.asis.unwrap_or(false);
+    let condition = if req.if_none_match == Some(true) {
+        PutCondition::IfNoneMatch
+    } else if req.if_not_modified == Some(true) {
+        PutCondition::IfNotModified(clock.clone())
+    } else {
+        PutCondition::None
+    };
+    let options = PutOptions {
+        w: quorum(req.w),
+        dw: quorum(req.dw),
+        pw: quorum(req.pw),
+        node_confirms: quorum(req.node_confirms),
+        n_val: req.n_val,
+        sloppy_quorum: req.sloppy_quorum.unwrap_or(true),
+        sync_on_write: None,
+        timeout: timeout(req.timeout),
+        asis,
+        condition,
+        return_body: req.return_body.unwrap_or(false),
+        return_head: req.return_head.unwrap_or(false),
+    };
+    let object = Object { clock, siblings: vec![sibling(body, &req.content.unwrap_or_default())?] };
+    Ok(Operation::Put(PutRequest { bucket, key, object, options }))
+}
+
+fn parse_delete(body: &Bytes) -> Result<Operation, Refusal> {
+    let req: RpbDelReq = lenient::decode(body).map_err(|e| Refusal::undecodable("RpbDelReq", e))?;
+    let (Some(name), Some(key)) = (req.bucket, req.key) else { return Ok(Operation::DeleteNothing) };
+    let bucket = bucket(req.r#type, name)?;
+    let key = non_empty("Key", key)?;
+    let sloppy_quorum = req.sloppy_quorum.unwrap_or(true);
+    let (n_val, timeout) = (req.n_val, timeout(req.timeout));
+    let (r, w) = (quorum(req.r), quorum(req.w));
+    Ok(Operation::Delete(DeleteRequest {
+        bucket,
+        key,
+        clock: req.vclock.as_deref().map(decode_clock).transpose()?,
+        get: GetOptions { r, pr: quorum(req.pr), n_val, sloppy_quorum, timeout, ..GetOptions::default() },
+        put: PutOptions {
+            w,
+            dw: quorum(req.dw),
+            pw: quorum(req.pw),
+            n_val,
+            sloppy_quorum,
+            timeout,
+            ..PutOptions::default()
+        },
+        // Giving r or w disables rw (spec/pb-api.md §6.3).
+        rw: quorum(req.rw).filter(|_| r.is_none() && w.is_none()),
+    }))
+}
+
+/// The bucket that a request names.
+pub(super) fn bucket(bucket_type: Option<Bytes>, name: Bytes) -> Result<Bucket, Error> {
+    let name = non_empty("Bucket", name)?;
+    Ok(match bucket_type.map(|t| non_empty("Type", t)).transpose()? {
+        Some(bucket_type) if bucket_type != DEFAULT_TYPE => Bucket::typed(bucket_type, name),
+        _ => Bucket::untyped(name),
+    })
+}
+
+pub(super) fn non_empty(what: &'static str, bytes: Bytes) -> Result<Bytes, Error> {
+    if bytes.is_empty() { Err(Error::ZeroLength(what)) } else { Ok(bytes) }
+}
+
+fn quorum(n: Option<u32>) -> Option<Quorum> {
+    n.map(Quorum::from_wire)
+}
+
+/// A limit in milliseconds; 0 is none (spec/pb-api.md §18).
+pub(super) fn timeout(timeout_ms: Option<u32>) -> Option<Duration> {
+    timeout_ms.filter(|&ms| ms > 0).map(|ms| Duration::from_millis(u64::from(ms)))
+}
+
+fn sibling(frame: &Bytes, content: &Content<'_>) -> Result<Sibling, Refusal> {
+    let slice = |bytes: &[u8]| frame.slice_ref(bytes);
+    let part = |bytes: Option<&[u8]>| bytes.map(slice).unwrap_or_default();
+    let indexes = content.indexes.iter().map(|pair| index_entry(pair.key, pair.value.unwrap_or_default()));
+    let last_modified = content.last_mod.map(|secs| {
+        UnixMicros(
+            UnixMicros::from_secs(u64::from(secs)).0 + u64::from(content.last_mod_usecs.unwrap_or(0) % 1_000_000),
+        )
+    });
+    let meta = Metadata {
+        content_type: content.content_type.map(slice),
+        charset: content.charset.map(slice),
+        content_encoding: content.content_encoding.map(slice),
+        vtag: content.vtag.map(slice),
+        last_modified,
+        links: (content.links.iter())
+            .map(|link| Link { bucket: part(link.bucket), key: part(link.key), tag: part(link.tag) })
+            .collect(),
+        user_meta: content.usermeta.iter().map(|pair| (slice(pair.key), part(pair.value))).collect(),
+        indexes: indexes.collect::<Result<_, _>>()?,
+        deleted: content.deleted.unwrap_or(false),
+        ..Metadata::default()
+    };
+    Ok(Sibling { value: slice(content.value), meta })
+}
+
+fn index_entry(field: &[u8], text: &[u8]) -> Result<IndexEntry, Error> {
+    IndexEntry::parse(field, text).map_err(|bad| {
+        let field = String::from_utf8_lossy(field).to_lowercase();
+        Error::PrecommitFail(Some(match bad {
+            BadIndexEntry::UnknownFieldType => PrecommitReason::UnknownFieldType { field },
+            BadIndexEntry::NotAnInteger => {
+                PrecommitReason::FieldParsingFailed { field, value: String::from_utf8_lossy(text).into_owned() }
+            }
+        }))
+    })
+}

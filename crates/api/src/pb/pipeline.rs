@@ -1,0 +1,80 @@
+//! Gets, puts and deletes of one connection that are under way at once.
+//!
+//! A client that sends many requests without waiting should not wait for the disk once for each. Answers leave in the
+//! order of the requests, and two requests for one key never overlap: the second sees what the first did.
+
+use super::connection::End;
+use super::object::{Answer, Operation};
+use super::writer::Writer;
+use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use ombak_kv::Kv;
+use std::collections::VecDeque;
+
+/// Operations under way, oldest first.
+pub(super) struct Pipeline<'k> {
+    kv: &'k Kv,
+    running: FuturesOrdered<BoxFuture<'k, Answer>>,
+    /// Fingerprints of the keys that `running` is about, in its order.
+    keys: VecDeque<u64>,
+    running_max: usize,
+}
+
+impl<'k> Pipeline<'k> {
+    pub(super) fn new(kv: &'k Kv, running_max: usize) -> Self {
+        Self { kv, running: FuturesOrdered::new(), keys: VecDeque::new(), running_max: running_max.max(1) }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Starts an operation, after those that it must not overtake. Writes the answers that are due.
+    pub(super) async fn push(&mut self, operation: Operation, writer: &mut Writer<'_>) -> Result<(), End> {
+        let key = operation.key_fingerprint();
+        while self.keys.len() >= self.running_max || self.keys.contains(&key) {
+            self.take_one(writer).await?;
+        }
+        let mut running = operation.run(self.kv).boxed();
+        match poll_immediate(&mut running).await {
+            Some(answer) if self.is_empty() => answer.write(&mut writer.buffer),
+            Some(answer) => self.enqueue(key, ready(answer).boxed()),
+            None => self.enqueue(key, running),
+        }
+        while let Some(Some(answer)) = poll_immediate(self.running.next()).await {
+            self.keys.pop_front();
+            answer.write(&mut writer.buffer);
+        }
+        Ok(())
+    }
+
+    fn enqueue(&mut self, key: u64, running: BoxFuture<'k, Answer>) {
+        self.keys.push_back(key);
+        self.running.push_back(running);
+    }
+
+    /// Waits for everything under way and writes the answers.
+    pub(super) async fn finish(&mut self, writer: &mut Writer<'_>) -> Result<(), End> {
+        while !self.is_empty() {
+            self.take_one(writer).await?;
+            writer.relieve().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest. What has been answered before it leaves first: the peer need not wait for it too.
+    async fn take_one(&mut self, writer: &mut Writer<'_>) -> Result<(), End> {
+        let answer = match poll_immediate(self.running.next()).await {
+            Some(answer) => answer,
+            None => {
+                writer.flush().await?;
+                self.running.next().await
+            }
+        };
+        self.keys.pop_front();
+        if let Some(answer) = answer {
+            answer.write(&mut writer.buffer);
+        }
+        Ok(())
+    }
+}
