@@ -1,5 +1,6 @@
 //! What can go wrong with a request, in the words that Riak's clients match on.
 
+use crate::etf::{BinaryText, StringText};
 use crate::names::Bucket;
 
 /// What the caller can do about an error.
@@ -108,7 +109,7 @@ pub enum Error {
     #[error("Operation '{0}' is not enabled")]
     JobDisabled(&'static str),
     /// The store could not read or write. Holds the cause in words; the same text was logged.
-    #[error("{{storage_error,\"{0}\"}}")]
+    #[error("{{storage_error,{}}}", StringText(.0))]
     Storage(String),
     /// The node is stopping.
     #[error("node_stopping")]
@@ -138,10 +139,11 @@ fn precommit_text(reason: &Option<PrecommitReason>) -> String {
     match reason {
         None => "precommit_fail".into(),
         Some(PrecommitReason::FieldParsingFailed { field, value }) => {
-            format!("{{precommit_fail,[{{field_parsing_failed,{{<<\"{field}\">>,<<\"{value}\">>}}}}]}}")
+            let (field, value) = (BinaryText(field.as_bytes()), BinaryText(value.as_bytes()));
+            format!("{{precommit_fail,[{{field_parsing_failed,{{{field},{value}}}}}]}}")
         }
         Some(PrecommitReason::UnknownFieldType { field }) => {
-            format!("{{precommit_fail,[{{unknown_field_type,<<\"{field}\">>}}]}}")
+            format!("{{precommit_fail,[{{unknown_field_type,{}}}]}}", BinaryText(field.as_bytes()))
         }
         Some(PrecommitReason::HookMissing(hook)) => {
             format!("{{precommit_fail,{{hook_crashed,{{{hook},error,undef}}}}}}")
@@ -164,5 +166,53 @@ impl Error {
             Self::Storage(_) => ErrorClass::CallHuman,
             _ => ErrorClass::FixRequest,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_riaks() {
+        let field = || "n_int".to_owned();
+        let cases = [
+            (Error::InsufficientNodes { have: 1, need: 9 }, "{insufficient_nodes,1,need,9}"),
+            (Error::InsufficientVnodes { have: 0, need: 2 }, "{insufficient_vnodes,0,need,2}"),
+            (Error::NodeConfirmsUnsatisfied { need: 3, got: 1 }, "{node_confirms_val_unsatisfied,3,1}"),
+            (Error::NValViolation(3), "{n_val_violation,3}"),
+            (Error::QuorumViolation { option: "r", value: "foo".into() }, "{r_val_violation,foo}"),
+            (Error::QuorumUnsatisfied { option: "pw", need: 3, got: 2 }, "{pw_val_unsatisfied,3,2}"),
+            (Error::PrecommitFail(None), "precommit_fail"),
+            (
+                Error::PrecommitFail(Some(PrecommitReason::FieldParsingFailed {
+                    field: field(),
+                    value: "zo\"rk".into(),
+                })),
+                r#"{precommit_fail,[{field_parsing_failed,{<<"n_int">>,<<"zo\"rk">>}}]}"#,
+            ),
+            (
+                Error::PrecommitFail(Some(PrecommitReason::UnknownFieldType { field: "zork".into() })),
+                r#"{precommit_fail,[{unknown_field_type,<<"zork">>}]}"#,
+            ),
+            (
+                Error::PrecommitFail(Some(PrecommitReason::HookMissing("nomod,nofun".into()))),
+                "{precommit_fail,{hook_crashed,{nomod,nofun,error,undef}}}",
+            ),
+            (Error::ZeroLength("Bucket"), "Bucket cannot be zero-length"),
+            (Error::JobDisabled("{riak_kv,list_keys}"), "Operation '{riak_kv,list_keys}' is not enabled"),
+            (Error::TooManySiblings(101), "{too_many_siblings,101}"),
+            (Error::Storage("no \"space\"".into()), r#"{storage_error,"no \"space\""}"#),
+        ];
+        for (error, text) in cases {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn callers_learn_what_they_can_do() {
+        assert_eq!(Error::Overload.class(), ErrorClass::Retry);
+        assert_eq!(Error::Storage(String::new()).class(), ErrorClass::CallHuman);
+        assert_eq!(Error::KeyTooLarge.class(), ErrorClass::FixRequest);
     }
 }

@@ -9,6 +9,9 @@ pub const DEFAULT_TYPE: &[u8] = b"default";
 /// The longest key that Riak takes, in bytes (spec/semantics.md §1).
 pub const KEY_BYTES_MAX: usize = 65_536;
 
+/// The longest bucket type or bucket, in bytes: storage keys hold their lengths in 16 bits.
+pub const NAME_BYTES_MAX: usize = 65_535;
+
 /// A bucket: its type and its name. `default` is a type like any other here; only hashes and stored keys spell it
 /// differently (spec/semantics.md §1).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -52,7 +55,9 @@ const TYPED: u8 = 0x03;
 
 /// Writes the storage key of an object: Riak's bitcask key encoding, version 1 (spec/backends.md §2.9).
 /// `02 bucket_len:16 bucket key` for the default type, `03 type_len:16 type bucket_len:16 bucket key` for others.
-/// The caller has checked that type and bucket are at most 65,535 bytes long.
+///
+/// # Panics
+/// If type or bucket is longer than [`NAME_BYTES_MAX`]; whoever takes a request has refused it by then.
 pub fn encode_storage_key(bucket: &Bucket, key: &[u8], out: &mut Vec<u8>) {
     encode_bucket_prefix(bucket, out);
     out.extend_from_slice(key);
@@ -70,13 +75,17 @@ pub fn encode_bucket_prefix(bucket: &Bucket, out: &mut Vec<u8>) {
 }
 
 fn push_len16(bytes: &[u8], out: &mut Vec<u8>) {
-    let len = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
-    out.extend_from_slice(&len.to_be_bytes());
-    out.extend_from_slice(&bytes[..usize::from(len)]);
+    // Cutting a name would put two buckets under one key.
+    assert!(bytes.len() <= NAME_BYTES_MAX, "a name of {} bytes", bytes.len());
+    out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
+    out.extend_from_slice(bytes);
 }
 
-/// Splits a storage key into (type, bucket, key), without copying.
-pub fn split_storage_key(bytes: &[u8]) -> Result<(&[u8], &[u8], &[u8]), BadStorageKey> {
+/// Bucket type, bucket and key inside a storage key.
+pub type SplitKey<'a> = (&'a [u8], &'a [u8], &'a [u8]);
+
+/// Splits a storage key into its parts, without copying.
+pub fn split_storage_key(bytes: &[u8]) -> Result<SplitKey<'_>, BadStorageKey> {
     let (&tag, rest) = bytes.split_first().ok_or(BadStorageKey("empty"))?;
     let (bucket_type, rest) = match tag {
         UNTYPED => (DEFAULT_TYPE, rest),

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use num_bigint::BigInt;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// What a key holds: everything its clock has seen that nothing else has replaced.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -329,18 +329,23 @@ impl Object {
         h.count(self.clock.entries().len());
         self.clock.entries().iter().for_each(|entry| h.dot(entry));
         siblings.iter().for_each(|hash| h.number(*hash));
-        h.0.digest()
+        h.finish()
     }
 }
 
 /// Takes in fields so that no two objects that differ feed it the same bytes: everything has its length or count in
-/// front, everything optional a mark of whether it is there.
+/// front, everything optional a mark of whether it is there. It gathers them first, because hashing many small pieces
+/// one by one costs more than copying them; values, which may be large, come in as their hashes.
 #[derive(Default)]
-struct Hasher(Xxh3);
+struct Hasher(SmallVec<[u8; 256]>);
 
 impl Hasher {
+    fn finish(&self) -> u64 {
+        xxh3_64(&self.0)
+    }
+
     fn number(&mut self, n: u64) {
-        self.0.update(&n.to_le_bytes());
+        self.0.extend_from_slice(&n.to_le_bytes());
     }
 
     fn count(&mut self, n: usize) {
@@ -349,11 +354,11 @@ impl Hasher {
 
     fn bytes(&mut self, bytes: &[u8]) {
         self.count(bytes.len());
-        self.0.update(bytes);
+        self.0.extend_from_slice(bytes);
     }
 
     fn optional<T>(&mut self, value: Option<&T>, update: impl FnOnce(&mut Self, &T)) {
-        self.0.update(&[u8::from(value.is_some())]);
+        self.0.push(u8::from(value.is_some()));
         if let Some(value) = value {
             update(self, value);
         }
@@ -372,7 +377,7 @@ impl Sibling {
         let mut h = Hasher::default();
         h.number(xxh3_64(&self.value));
         h.count(self.value.len());
-        h.0.update(&[u8::from(m.deleted), m.val_encoding]);
+        h.0.extend_from_slice(&[u8::from(m.deleted), m.val_encoding]);
         h.optional(m.dot.as_ref(), Hasher::dot);
         h.optional(m.last_modified.as_ref(), |h, at| h.number(at.0));
         for part in [&m.content_type, &m.charset, &m.content_encoding, &m.vtag] {
@@ -394,16 +399,16 @@ impl Sibling {
             h.bytes(field);
             match term {
                 IndexTerm::Bin(term) => {
-                    h.0.update(b"b");
+                    h.0.push(b'b');
                     h.bytes(term);
                 }
                 IndexTerm::Int(term) => {
-                    h.0.update(b"i");
+                    h.0.push(b'i');
                     h.bytes(&term.to_signed_bytes_be());
                 }
             }
         }
-        h.0.digest()
+        h.finish()
     }
 }
 

@@ -246,3 +246,6 @@ fn hook(value: &Value) -> Option<Hook> {
 fn function_name(value: &Value) -> Option<&str> {
     value.get("fun").and_then(Value::as_str)
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,8 +25,8 @@ fn values(object: &Object) -> BTreeSet<Bytes> {
 }
 
 /// Dots and values: what a copy is, whatever the order of its siblings.
-fn content(object: &Object) -> BTreeSet<(Option<(u64, Vec<u8>)>, Bytes)> {
-    let dot = |s: &Sibling| s.meta.dot.as_ref().map(|d| (d.counter, d.actor.as_bytes().to_vec()));
+fn content(object: &Object) -> BTreeSet<(String, Bytes)> {
+    let dot = |s: &Sibling| s.meta.dot.as_ref().map_or_else(String::new, |d| format!("{:?} {}", d.actor, d.counter));
     object.siblings.iter().map(|s| (dot(s), s.value.clone())).collect()
 }
 
@@ -275,7 +275,8 @@ fn a_copy_that_knows_no_more_changes_nothing() {
 fn digests_notice_every_field() {
     let text = Bytes::from_static;
     let some = |s: &'static [u8]| Some(Bytes::from_static(s));
-    let changes: Vec<Box<dyn Fn(&mut Object)>> = vec![
+    type Change = Box<dyn Fn(&mut Object)>;
+    let changes: Vec<Change> = vec![
         Box::new(|_| {}),
         Box::new(|o| drop(o.clock.increment(&actor(1), at(1)))),
         Box::new(|o| drop(o.clock.increment(&actor(2), at(1)))),

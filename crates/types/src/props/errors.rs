@@ -1,5 +1,6 @@
 //! Refused properties and the three forms in which clients read about them.
 
+use crate::etf::{AtomText, BinaryText, StringText};
 use serde_json::Value;
 use std::fmt;
 
@@ -83,11 +84,11 @@ impl fmt::Display for PropErrors {
             if i > 0 {
                 f.write_str(",")?;
             }
-            write!(f, "{{{},", error.property)?;
+            write!(f, "{{{},", AtomText(&error.property))?;
             match &error.reason {
                 Reason::Atom(word) => f.write_str(word)?,
-                Reason::Charlist(text) => write!(f, "\"{text}\"")?,
-                Reason::Text(text) => write!(f, "<<\"{text}\">>")?,
+                Reason::Charlist(text) => StringText(text).fmt(f)?,
+                Reason::Text(text) => BinaryText(text.as_bytes()).fmt(f)?,
             }
             f.write_str("}")?;
         }

@@ -100,7 +100,7 @@ fn dict(meta: &Metadata) -> Term {
         IndexTerm::Int(term) => Term::pair(string(&entry.field), Term::from(term.clone())),
     });
     let pairs = [
-        meta.content_type.as_ref().and_then(|t| Some(cons(Term::string(b"content-type"), string(t)))),
+        meta.content_type.as_ref().map(|t| cons(Term::string(b"content-type"), string(t))),
         meta.charset.as_ref().and_then(|t| named("charset", string(t))),
         meta.content_encoding.as_ref().and_then(|t| named("content-encoding", string(t))),
         meta.vtag.as_ref().and_then(|t| named("X-Riak-VTag", string(t))),
@@ -177,7 +177,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(start in 0..4usize, rest in prop::collection::vec(any::<u8>(), 0..120)) {
-        let bytes = [&[&b""[..], b"\x35\x01", b"\x83h\x07", b"\x35\x01\0\0\0\x02\x83j"][start], &rest[..]].concat();
+        let bytes = [[&b""[..], b"\x35\x01", b"\x83h\x07", b"\x35\x01\0\0\0\x02\x83j"][start], &rest[..]].concat();
         let _ = decode_client_clock(&bytes);
         let _ = decode(&Bytes::from(bytes));
     }

@@ -15,7 +15,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Object, BadRiakObject> {
     if tag.as_atom() != Some("r_object") {
         return Err(BadRiakObject::new("not an object record"));
     }
-    let clock = clock_from_term(clock).ok_or(BadRiakObject::new("its clock is none"))?;
+    let clock = clock_from_term(clock).ok_or(BadRiakObject::new("its clock is not one"))?;
     let contents = contents.as_list().ok_or(BadRiakObject::new("its contents are no list"))?;
     let siblings = contents.iter().map(sibling).collect::<Result<_, _>>()?;
     Ok(Object { clock, siblings })
@@ -81,7 +81,10 @@ fn take_dict_pair(meta: &mut Metadata, name_term: &Term, value: &Term) {
     let taken = match &name[..] {
         b"X-Riak-VTag" => value.as_text().map(|vtag| meta.vtag = Some(vtag)),
         b"X-Riak-Last-Modified" => now_tuple(value, meta),
-        b"X-Riak-Deleted" => Some(meta.deleted = is_true(value)),
+        b"X-Riak-Deleted" => {
+            meta.deleted = is_true(value);
+            Some(())
+        }
         _ => take_pair(meta, &name, value).then_some(()),
     };
     if taken.is_none() {

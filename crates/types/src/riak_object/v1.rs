@@ -25,7 +25,7 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Object, BadRiakObject> {
     if r.u8()? != MAGIC || r.u8()? != VERSION {
         return Err(BadRiakObject::new("unknown version"));
     }
-    let clock = clock_from_term(&etf::decode(&r.sized()?)?).ok_or(BadRiakObject::new("its clock is none"))?;
+    let clock = clock_from_term(&etf::decode(&r.sized()?)?).ok_or(BadRiakObject::new("its clock is not one"))?;
     let count = r.u32()? as usize;
     if count > r.rest.len() / SIBLING_BYTES_MIN {
         return Err(BadRiakObject::new("more siblings than bytes"));

@@ -52,7 +52,7 @@ proptest! {
 
     #[test]
     fn no_bytes_make_it_panic(start in 0..3usize, rest in prop::collection::vec(any::<u8>(), 0..120)) {
-        let bytes = Bytes::from([&[&b""[..], b"\x4f\x01", b"\x4f\x01\0\x02"][start], &rest[..]].concat());
+        let bytes = Bytes::from([[&b""[..], b"\x4f\x01", b"\x4f\x01\0\x02"][start], &rest[..]].concat());
         let _ = decode(&bytes, None);
         let _ = decode(&bytes, Some(&bytes));
         let _ = decode_clock(&bytes);
