@@ -1,0 +1,264 @@
+import com.basho.riak.client.api.RiakClient;
+import com.basho.riak.client.api.RiakCommand;
+import com.basho.riak.client.api.cap.ConflictResolver;
+import com.basho.riak.client.api.cap.ConflictResolverFactory;
+import com.basho.riak.client.api.commands.buckets.FetchBucketProperties;
+import com.basho.riak.client.api.commands.buckets.ListBuckets;
+import com.basho.riak.client.api.commands.buckets.ResetBucketProperties;
+import com.basho.riak.client.api.commands.buckets.StoreBucketProperties;
+import com.basho.riak.client.api.commands.kv.DeleteValue;
+import com.basho.riak.client.api.commands.kv.FetchValue;
+import com.basho.riak.client.api.commands.kv.ListKeys;
+import com.basho.riak.client.api.commands.kv.StoreValue;
+import com.basho.riak.client.api.commands.kv.UpdateValue;
+import com.basho.riak.client.core.operations.PingOperation;
+import com.basho.riak.client.core.query.BucketProperties;
+import com.basho.riak.client.core.query.Location;
+import com.basho.riak.client.core.query.Namespace;
+import com.basho.riak.client.core.query.RiakObject;
+import com.basho.riak.client.core.query.indexes.LongIntIndex;
+import com.basho.riak.client.core.query.indexes.StringBinIndex;
+import com.basho.riak.client.core.query.links.RiakLink;
+import com.basho.riak.client.core.util.BinaryValue;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/**
+ * Ombak seen through the official Java client (Protocol Buffers): each scenario is small, reads top to bottom and uses a
+ * bucket of its own. Usage: {@code java Smoke.java PORT}. Exit status 1 when a scenario fails.
+ */
+public final class Smoke {
+    /** Created by run.py, with a type's default of allow_mult = true. */
+    private static final String SIBLINGS_TYPE = "siblings";
+
+    private static final long REQUEST_SECONDS_MAX = 20;
+
+    @FunctionalInterface
+    private interface Scenario {
+        void run() throws Exception;
+    }
+
+    private final RiakClient riak;
+
+    private Smoke(RiakClient riak) {
+        this.riak = riak;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        RiakClient riak = RiakClient.newClient(Integer.parseInt(arguments[0]), "127.0.0.1");
+        int failed = 0;
+        Map<String, Scenario> scenarios = new Smoke(riak).scenarios();
+        for (Map.Entry<String, Scenario> scenario : scenarios.entrySet()) {
+            try {
+                scenario.getValue().run();
+                System.out.println("ok      " + scenario.getKey());
+            } catch (Exception | AssertionError problem) {
+                failed++;
+                System.out.println("FAILED  " + scenario.getKey());
+                problem.printStackTrace(System.out);
+            }
+        }
+        riak.shutdown().get(REQUEST_SECONDS_MAX, TimeUnit.SECONDS);
+        System.out.println(scenarios.size() - failed + " passed, " + failed + " failed");
+        System.exit(failed == 0 ? 0 : 1);
+    }
+
+    private Map<String, Scenario> scenarios() {
+        Map<String, Scenario> all = new LinkedHashMap<>();
+        all.put("ping", this::ping);
+        all.put("a value comes back with its metadata", this::metadata);
+        all.put("a key is made when none is given, and a body comes back when asked for", this::generatedKey);
+        all.put("an absent key is reported as not found", this::absentKey);
+        all.put("conditions refuse a put", this::conditions);
+        all.put("siblings are kept, resolved and written back", this::siblings);
+        all.put("an update reads, changes and writes", this::update);
+        all.put("keys and buckets are listed, streamed and at once", this::listings);
+        all.put("bucket properties are read, set and reset", this::properties);
+        all.put("an unknown bucket type is named in the error", this::unknownType);
+        all.put("a deleted key is gone", this::delete);
+        all.put("a value of a megabyte survives", this::largeValue);
+        return all;
+    }
+
+    private void ping() throws Exception {
+        PingOperation operation = new PingOperation();
+        riak.getRiakCluster().execute(operation);
+        operation.get(REQUEST_SECONDS_MAX, TimeUnit.SECONDS);
+        same(true, operation.isSuccess());
+    }
+
+    private void metadata() throws Exception {
+        Location place = new Location(new Namespace("java-metadata"), "clé/1");
+        RiakObject object = text("wave").setCharset("utf-8");
+        object.getUserMeta().put("colour", "blue");
+        object.getLinks().addLink(new RiakLink("java-metadata", "other", "next"));
+        object.getIndexes().getIndex(StringBinIndex.named("colour")).add("blue");
+        object.getIndexes().getIndex(LongIntIndex.named("size")).add(42L);
+        store(place, object);
+
+        FetchValue.Response reply = fetch(place);
+        same(false, reply.isNotFound());
+        RiakObject found = reply.getValue(RiakObject.class);
+        same("wave", found.getValue().toStringUtf8());
+        same("text/plain", found.getContentType());
+        same("utf-8", found.getCharset());
+        same("blue", found.getUserMeta().get("colour"));
+        same(true, found.getLinks().hasLink(new RiakLink("java-metadata", "other", "next")));
+        same(true, found.getIndexes().getIndex(StringBinIndex.named("colour")).hasValue("blue"));
+        same(true, found.getIndexes().getIndex(LongIntIndex.named("size")).hasValue(42L));
+        same(true, found.getLastModified() > 0 && !found.getVTag().isEmpty());
+    }
+
+    private void generatedKey() throws Exception {
+        StoreValue.Response made = execute(new StoreValue.Builder(text("made")).withNamespace(new Namespace("java-made"))
+                .withOption(StoreValue.Option.RETURN_BODY, true).build());
+        same(true, made.hasGeneratedKey());
+        same("made", made.getValue(RiakObject.class).getValue().toString());
+    }
+
+    private void absentKey() throws Exception {
+        FetchValue.Response reply = fetch(new Location(new Namespace("java-absent"), "none"));
+        same(true, reply.isNotFound());
+        same(false, reply.hasValues());
+    }
+
+    private void conditions() throws Exception {
+        Location place = new Location(new Namespace("java-conditions"), "k");
+        store(place, text("first"));
+        refused("match_found", () -> execute(new StoreValue.Builder(text("second")).withLocation(place)
+                .withOption(StoreValue.Option.IF_NONE_MATCH, true).build()));
+    }
+
+    private void siblings() throws Exception {
+        Location place = new Location(new Namespace(SIBLINGS_TYPE, "java"), "k");
+        store(place, text("one"));
+        store(place, text("two"));
+        FetchValue.Response both = fetch(place);
+        same(Set.of("one", "two"),
+                both.getValues(RiakObject.class).stream().map(o -> o.getValue().toString()).collect(Collectors.toSet()));
+
+        RiakObject resolved = text("three").setVClock(both.getVectorClock());
+        store(place, resolved);
+        same("three", fetch(place).getValue(RiakObject.class).getValue().toString());
+    }
+
+    private void update() throws Exception {
+        Location place = new Location(new Namespace(SIBLINGS_TYPE, "java"), "update");
+        store(place, text("a"));
+        store(place, text("b"));
+        ConflictResolverFactory.getInstance().registerConflictResolver(RiakObject.class,
+                (ConflictResolver<RiakObject>) all -> all.isEmpty() ? null : text(all.stream().map(o -> o.getValue().toString())
+                        .sorted().collect(Collectors.joining())));
+        UpdateValue change = new UpdateValue.Builder(place).withUpdate(new UpdateValue.Update<RiakObject>() {
+            @Override
+            public RiakObject apply(RiakObject old) {
+                return old.setValue(BinaryValue.create(old.getValue() + "c"));
+            }
+        }).build();
+        execute(change);
+        same("abc", fetch(place).getValue(RiakObject.class).getValue().toString());
+    }
+
+    private void listings() throws Exception {
+        Namespace bucket = new Namespace(SIBLINGS_TYPE, "java-list");
+        Set<String> keys = IntStream.range(0, 300).mapToObj(i -> "k" + i).collect(Collectors.toCollection(TreeSet::new));
+        for (String key : keys) {
+            store(new Location(bucket, key), text("x"));
+        }
+        same(keys, keysOf(execute(new ListKeys.Builder(bucket).build())));
+        same(keys, keysOf(riak.executeAsyncStreaming(new ListKeys.Builder(bucket).build(), 500).get()));
+        same(Set.of(), keysOf(execute(new ListKeys.Builder(new Namespace("java-empty")).build())));
+
+        Set<String> buckets = new TreeSet<>();
+        execute(new ListBuckets.Builder(SIBLINGS_TYPE).build()).forEach(b -> buckets.add(b.getBucketNameAsString()));
+        same(true, buckets.contains("java-list"));
+        buckets.clear();
+        riak.executeAsyncStreaming(new ListBuckets.Builder(SIBLINGS_TYPE).build(), 500).get()
+                .forEach(b -> buckets.add(b.getBucketNameAsString()));
+        same(true, buckets.contains("java-list"));
+    }
+
+    private void properties() throws Exception {
+        Namespace bucket = new Namespace("java-properties");
+        BucketProperties before = propertiesOf(bucket);
+        same(List.of(3, false), List.of(before.getNVal(), before.getAllowMulti()));
+        execute(new StoreBucketProperties.Builder(bucket).withNVal(5).withAllowMulti(true).withR(2).build());
+        BucketProperties after = propertiesOf(bucket);
+        same(List.of(5, true, 2), List.of(after.getNVal(), after.getAllowMulti(), after.getR().getIntValue()));
+        execute(new ResetBucketProperties.Builder(bucket).build());
+        BucketProperties reset = propertiesOf(bucket);
+        same(List.of(3, false), List.of(reset.getNVal(), reset.getAllowMulti()));
+        same(true, propertiesOf(new Namespace(SIBLINGS_TYPE, "java-properties")).getAllowMulti());
+    }
+
+    private void unknownType() throws Exception {
+        refused("no_type", () -> fetch(new Location(new Namespace("nonesuch", "b"), "k")));
+    }
+
+    private void delete() throws Exception {
+        Location place = new Location(new Namespace("java-delete"), "k");
+        store(place, text("x"));
+        execute(new DeleteValue.Builder(place).withVClock(fetch(place).getVectorClock()).build());
+        same(true, fetch(place).isNotFound());
+    }
+
+    private void largeValue() throws Exception {
+        byte[] value = new byte[1 << 20];
+        new Random(1).nextBytes(value);
+        Location place = new Location(new Namespace("java-bytes"), "k");
+        store(place, new RiakObject().setContentType("application/octet-stream").setValue(BinaryValue.create(value)));
+        same(true, Arrays.equals(value, fetch(place).getValue(RiakObject.class).getValue().getValue()));
+    }
+
+    private static RiakObject text(String value) {
+        return new RiakObject().setContentType("text/plain").setValue(BinaryValue.create(value));
+    }
+
+    private void store(Location place, RiakObject object) throws Exception {
+        execute(new StoreValue.Builder(object).withLocation(place).build());
+    }
+
+    private FetchValue.Response fetch(Location place) throws Exception {
+        return execute(new FetchValue.Builder(place).build());
+    }
+
+    private BucketProperties propertiesOf(Namespace bucket) throws Exception {
+        return execute(new FetchBucketProperties.Builder(bucket).build()).getBucketProperties();
+    }
+
+    private <T, S> T execute(RiakCommand<T, S> command) throws Exception {
+        return riak.execute(command, REQUEST_SECONDS_MAX, TimeUnit.SECONDS);
+    }
+
+    private static Set<String> keysOf(Iterable<Location> listing) {
+        Set<String> keys = new TreeSet<>();
+        listing.forEach(place -> keys.add(place.getKeyAsString()));
+        return keys;
+    }
+
+    private static void same(Object expected, Object actual) {
+        if (!Objects.equals(expected, actual)) {
+            throw new AssertionError("expected " + expected + ", got " + actual);
+        }
+    }
+
+    private static void refused(String text, Scenario request) throws Exception {
+        try {
+            request.run();
+        } catch (ExecutionException refusal) {
+            same(true, refusal.getMessage().contains(text));
+            return;
+        }
+        throw new AssertionError("expected an error with " + text);
+    }
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Runs the smoke program with the official Java client against a fresh node."""
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "support"))
+
+import packages  # noqa: E402
+from node import Node  # noqa: E402
+
+POM = HERE / "pom.xml"
+PROGRAM_SECONDS_MAX = 300
+
+
+def install(directory):
+    packages.run(["mvn", "--batch-mode", "--quiet", "--file", str(POM), f"-Dmaven.repo.local={packages.cache() / 'maven'}",
+                  f"-DoutputDirectory={directory / 'jars'}", "dependency:copy-dependencies"])
+
+
+def main():
+    installed = packages.installed("java", [POM], install)
+    with Node() as node:
+        node.create_type("siblings", {})
+        command = ["java", "--add-opens", "java.base/java.lang=ALL-UNNAMED", "--class-path", f"{installed / 'jars'}/*",
+                   str(HERE / "Smoke.java"), str(node.pb_port)]
+        return subprocess.run(command, timeout=PROGRAM_SECONDS_MAX).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+'use strict';
+
+// Ombak seen through the official Node.js client (Protocol Buffers): each scenario is small, reads top to bottom and uses
+// a bucket of its own. Usage: node smoke.js HOST:PORT. Exit status 1 when a scenario fails.
+
+const assert = require('node:assert');
+const { promisify } = require('node:util');
+
+const Riak = require('basho-riak-client');
+require('winston').remove(require('winston').transports.Console);
+
+const SCENARIO_MS_MAX = 20_000;
+const SIBLINGS_TYPE = 'siblings'; // created by run.py, with a type's default of allow_mult = true
+
+/** Wraps the client's callback methods of the given names as promises. */
+function promised(client) {
+  const names = ['ping', 'fetchServerInfo', 'storeValue', 'fetchValue', 'deleteValue', 'fetchBucketProps', 'storeBucketProps',
+    'resetBucketProps', 'fetchBucketTypeProps', 'fetchPreflist', 'listKeys', 'listBuckets'];
+  return Object.fromEntries(names.map((name) => [name, promisify(client[name].bind(client))]));
+}
+
+/** Collects a streamed listing: the client calls back once a message, and with `done` at the end. */
+function streamed(client, method, options, member) {
+  return new Promise((resolve, reject) => {
+    const found = [];
+    client[method]({ ...options, stream: true }, (error, reply) => {
+      if (error) return reject(error);
+      found.push(...reply[member]);
+      if (reply.done) resolve(found.sort());
+    });
+  });
+}
+
+const scenarios = {
+  async 'ping and server information'({ riak }) {
+    assert.strictEqual(await riak.ping(), true);
+    const info = await riak.fetchServerInfo();
+    assert.match(info.serverVersion, /^\d+\.\d+\.\d+/);
+    assert.ok(info.node.length > 0);
+  },
+
+  async 'a value comes back with its metadata'({ riak }) {
+    const object = new Riak.Commands.KV.RiakObject();
+    object.setBucket('node-metadata').setKey('clé/1').setContentType('text/plain; charset=utf-8').setValue('wave');
+    object.setContentEncoding('identity');
+    object.setUserMeta([{ key: 'X-Riak-Meta-Colour', value: 'blue' }]);
+    object.setLinks([{ bucket: 'node-metadata', key: 'other', tag: 'next' }]);
+    object.addToIndex('colour_bin', 'blue');
+    object.addToIndex('size_int', 42);
+    await riak.storeValue({ value: object });
+
+    const reply = await riak.fetchValue({ bucket: 'node-metadata', key: 'clé/1' });
+    assert.strictEqual(reply.isNotFound, false);
+    assert.ok(reply.vclock.length > 0);
+    const [value] = reply.values;
+    assert.strictEqual(value.value.toString(), 'wave');
+    assert.strictEqual(value.contentEncoding, 'identity');
+    assert.deepStrictEqual(value.getUserMeta(), [{ key: 'X-Riak-Meta-Colour', value: 'blue' }]);
+    assert.deepStrictEqual(value.getLinks(), [{ bucket: 'node-metadata', key: 'other', tag: 'next' }]);
+    assert.deepStrictEqual(value.getIndex('colour_bin'), ['blue']);
+    assert.deepStrictEqual(value.getIndex('size_int').map(Number), [42]);
+  },
+
+  async 'a key is made when none is given, and a body comes back when asked for'({ riak }) {
+    const made = await riak.storeValue({ bucket: 'node-made', value: { swell: 3 }, returnBody: true, convertToJs: true });
+    assert.ok(made.generatedKey.length > 10);
+    assert.deepStrictEqual(made.values[0].value, { swell: 3 });
+    const head = await riak.fetchValue({ bucket: 'node-made', key: made.generatedKey, headOnly: true });
+    assert.strictEqual(head.values.length, 1);
+    assert.strictEqual(head.values[0].value?.length ?? 0, 0);
+  },
+
+  async 'an absent key is reported as not found'({ riak }) {
+    const reply = await riak.fetchValue({ bucket: 'node-absent', key: 'none' });
+    assert.strictEqual(reply.isNotFound, true);
+    assert.strictEqual(reply.values.length, 0);
+  },
+
+  async 'conditions refuse a put'({ riak }) {
+    const place = { bucket: 'node-conditions', key: 'k' };
+    await riak.storeValue({ ...place, value: 'first', ifNoneMatch: true });
+    await assert.rejects(riak.storeValue({ ...place, value: 'second', ifNoneMatch: true }), /match_found/);
+  },
+
+  async 'siblings are kept, resolved and written back'({ riak }) {
+    const place = { bucketType: SIBLINGS_TYPE, bucket: 'node', key: 'k' };
+    await riak.storeValue({ ...place, value: 'one' });
+    await riak.storeValue({ ...place, value: 'two' });
+    const both = await riak.fetchValue(place);
+    assert.deepStrictEqual(both.values.map((o) => o.value.toString()).sort(), ['one', 'two']);
+
+    const conflictResolver = (objects) => objects.reduce((a, b) => (a.value.toString() > b.value.toString() ? a : b));
+    const resolved = await riak.fetchValue({ ...place, conflictResolver });
+    assert.strictEqual(resolved.values.length, 1);
+    await riak.storeValue({ ...place, value: resolved.values[0], vclock: resolved.vclock });
+
+    const one = await riak.fetchValue(place);
+    assert.deepStrictEqual(one.values.map((o) => o.value.toString()), ['two']);
+  },
+
+  async 'keys and buckets are listed, streamed and at once'({ riak, client }) {
+    const keys = Array.from({ length: 300 }, (_, i) => `k${i}`).sort();
+    await Promise.all(keys.map((key) => riak.storeValue({ bucketType: SIBLINGS_TYPE, bucket: 'node-list', key, value: 'x' })));
+    const place = { bucketType: SIBLINGS_TYPE, bucket: 'node-list' };
+    assert.deepStrictEqual(await streamed(client, 'listKeys', place, 'keys'), keys);
+    assert.deepStrictEqual((await riak.listKeys({ ...place, stream: false })).keys.sort(), keys);
+    assert.deepStrictEqual(await streamed(client, 'listKeys', { bucket: 'node-empty' }, 'keys'), []);
+
+    const type = { bucketType: SIBLINGS_TYPE };
+    assert.ok((await streamed(client, 'listBuckets', type, 'buckets')).includes('node-list'));
+    assert.ok((await riak.listBuckets({ ...type, stream: false })).buckets.includes('node-list'));
+  },
+
+  async 'bucket properties are read, set and reset'({ riak }) {
+    const bucket = 'node-properties';
+    const before = await riak.fetchBucketProps({ bucket });
+    assert.strictEqual(before.nVal, 3);
+    assert.strictEqual(before.allowMult, false);
+    await riak.storeBucketProps({ bucket, nVal: 5, allowMult: true, r: 2 });
+    const after = await riak.fetchBucketProps({ bucket });
+    assert.deepStrictEqual([after.nVal, after.allowMult, after.r], [5, true, 2]);
+    await riak.resetBucketProps({ bucket });
+    const reset = await riak.fetchBucketProps({ bucket });
+    assert.deepStrictEqual([reset.nVal, reset.allowMult], [3, false]);
+  },
+
+  async 'bucket types have properties, and an unknown one is named in the error'({ riak }) {
+    assert.strictEqual((await riak.fetchBucketTypeProps({ bucketType: SIBLINGS_TYPE })).allowMult, true);
+    await assert.rejects(riak.fetchValue({ bucketType: 'nonesuch', bucket: 'b', key: 'k' }), /no_type/);
+  },
+
+  async 'the preference list names n primaries'({ riak }) {
+    const { preflist } = await riak.fetchPreflist({ bucket: 'node-preflist', key: 'k' });
+    assert.strictEqual(preflist.length, 3);
+    assert.ok(preflist.every((item) => item.primary));
+  },
+
+  async 'a deleted key is gone, and its clock can be asked for'({ riak }) {
+    const place = { bucket: 'node-delete', key: 'k' };
+    await riak.storeValue({ ...place, value: 'x' });
+    const { vclock } = await riak.fetchValue(place);
+    await riak.deleteValue({ ...place, vclock });
+    assert.strictEqual((await riak.fetchValue(place)).isNotFound, true);
+  },
+
+  async 'values with every byte and of a megabyte survive'({ riak }) {
+    const values = [Buffer.from(Array.from({ length: 256 }, (_, i) => i)), Buffer.alloc(1 << 20, 'ombak')];
+    for (const [i, value] of values.entries()) {
+      await riak.storeValue({ bucket: 'node-bytes', key: `k${i}`, value });
+      const reply = await riak.fetchValue({ bucket: 'node-bytes', key: `k${i}` });
+      assert.ok(reply.values[0].value.equals(value));
+    }
+  },
+};
+
+function withDeadline(promise) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no end after ${SCENARIO_MS_MAX} ms`)), SCENARIO_MS_MAX);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+async function main() {
+  const client = await promisify((address, callback) => new Riak.Client([address], callback))(process.argv[2]);
+  const riak = promised(client);
+  let failed = 0;
+  for (const [name, scenario] of Object.entries(scenarios)) {
+    try {
+      await withDeadline(scenario({ riak, client }));
+      console.log(`ok      ${name}`);
+    } catch (error) {
+      failed += 1;
+      console.log(`FAILED  ${name}\n${error.stack ?? error}`);
+    }
+  }
+  await promisify(client.stop.bind(client))();
+  console.log(`${Object.keys(scenarios).length - failed} passed, ${failed} failed`);
+  process.exit(failed ? 1 : 0);
+}
+
+main().catch((error) => {
+  console.error(error);
+  process.exit(1);
+});
