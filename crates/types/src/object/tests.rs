@@ -282,7 +282,7 @@ fn digests_notice_every_field() {
         Box::new(|o| drop(o.clock.increment(&actor(2), at(1)))),
         Box::new(|o| o.siblings.push(Sibling::default())),
         Box::new(|o| o.siblings.clear()),
-        Box::new(|o| o.siblings[0].value = text(b"other")),
+        Box::new(move |o| o.siblings[0].value = text(b"other")),
         Box::new(move |o| o.siblings[0].meta.content_type = some(b"")),
         Box::new(move |o| o.siblings[0].meta.content_type = some(b"a")),
         Box::new(move |o| o.siblings[0].meta.charset = some(b"a")),
