@@ -7,6 +7,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod admin;
+pub mod http;
 pub mod jobs;
+pub mod pb;
 
 pub use jobs::{JobClass, JobSwitches};

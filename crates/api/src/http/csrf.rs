@@ -1,0 +1,61 @@
+//! Protection against web pages that make a browser send requests here (spec/http-api.md §0).
+
+use super::request::Request;
+use hyper::Uri;
+use hyper::header::{HOST, ORIGIN, REFERER};
+
+/// Whether a request says that it comes from a page of another site: `Origin: null`, or a `Referer` whose scheme, host
+/// or port are not the request's own. A request that says nothing is taken, and so is another `Origin` than null.
+pub fn is_foreign(request: &Request) -> bool {
+    if request.headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().eq_ignore_ascii_case(b"null")) {
+        return true;
+    }
+    let Some(referer) = request.headers.get(REFERER) else { return false };
+    let own = request.headers.get(HOST).and_then(|h| h.to_str().ok()).map(|host| authority("http", host));
+    let theirs = referer.to_str().ok().and_then(|r| r.parse::<Uri>().ok()).and_then(|uri| {
+        let scheme = uri.scheme_str()?;
+        Some(authority(scheme, uri.authority()?.as_str()))
+    });
+    theirs.is_none() || own != theirs
+}
+
+/// Scheme, host and port, comparable.
+fn authority(scheme: &str, host: &str) -> (String, String, u16) {
+    let scheme = scheme.to_ascii_lowercase();
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host).to_ascii_lowercase();
+    let standard = if scheme == "https" { 443 } else { 80 };
+    match host.rsplit_once(':').and_then(|(name, port)| Some((name.to_owned(), port.parse().ok()?))) {
+        Some((name, port)) => (scheme, name, port),
+        None => (scheme, host, standard),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::Method;
+
+    fn foreign(headers: &[(&str, &str)]) -> bool {
+        let mut all = vec![("host", "127.0.0.1:8098")];
+        all.extend_from_slice(headers);
+        is_foreign(&Request::sample(Method::PUT, "/buckets/b/keys/k", &all))
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_foreign() {
+        assert!(foreign(&[("referer", "http://evil.example/")]));
+        assert!(foreign(&[("referer", "http://127.0.0.1:8099/")]));
+        assert!(foreign(&[("referer", "https://127.0.0.1:8098/")]));
+        assert!(foreign(&[("referer", "zork")]));
+        assert!(foreign(&[("origin", "null")]));
+    }
+
+    #[test]
+    fn own_pages_and_programs_are_not() {
+        assert!(!foreign(&[]));
+        assert!(!foreign(&[("referer", "http://127.0.0.1:8098/buckets?buckets=true")]));
+        assert!(!foreign(&[("origin", "http://evil.example")]));
+        let request = Request::sample(Method::GET, "/", &[("host", "Node"), ("referer", "http://node:80/x")]);
+        assert!(!is_foreign(&request));
+    }
+}

@@ -1,0 +1,136 @@
+//! What the engine's errors are over HTTP (spec/http-api.md §5, §17).
+
+use super::params::quorum_text;
+use super::reply::{self, Reply};
+use hyper::StatusCode;
+use hyper::header::CONTENT_TYPE;
+use ombak_types::Error;
+use ombak_types::error::PrecommitReason;
+
+/// What was asked of the engine; some errors read differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// To read an object.
+    Get,
+    /// To write one.
+    Put,
+    /// To delete one.
+    Delete,
+    /// To list, or anything else.
+    Other,
+}
+
+/// The answer to a failed request.
+pub fn reply_for(error: &Error, asked: Asked) -> Reply {
+    use StatusCode as S;
+    match error {
+        Error::Timeout => reply::text(S::SERVICE_UNAVAILABLE, "request timed out\n"),
+        Error::NotFound => match asked {
+            Asked::Put => reply::page(S::CONFLICT),
+            _ => reply::text(S::NOT_FOUND, "not found\n"),
+        },
+        Error::Modified => reply::page(S::CONFLICT),
+        Error::MatchFound => reply::page(S::PRECONDITION_FAILED),
+        Error::NValViolation(n) => n_val_violation(*n, asked),
+        Error::QuorumViolation { option, .. } => reply::text(S::BAD_REQUEST, quorum_text(option)),
+        Error::QuorumUnsatisfied { option, need, got } => {
+            let option = option.to_ascii_uppercase();
+            reply::text(S::SERVICE_UNAVAILABLE, format!("{option}-value unsatisfied: {got}/{need}\n"))
+        }
+        Error::NodeConfirmsUnsatisfied { need, got } => {
+            reply::text(S::SERVICE_UNAVAILABLE, format!("node_confirms-value unsatisfied: {got}/{need}\n"))
+        }
+        Error::PrecommitFail(reason) => precommit(reason.as_ref()),
+        Error::NoType(bucket) => {
+            let name = String::from_utf8_lossy(&bucket.bucket_type);
+            reply::text(S::NOT_FOUND, format!("Unknown bucket type: {name}"))
+        }
+        Error::ZeroLength(_) | Error::KeyTooLarge => reply::text(S::BAD_REQUEST, format!("{error}\n")),
+        Error::TooLarge(bytes_max) => reply::text(
+            S::PAYLOAD_TOO_LARGE,
+            format!("The object would be larger than the {bytes_max} bytes that this node takes\n"),
+        ),
+        Error::BadClock(_) => reply::text(S::BAD_REQUEST, "Error decoding vector clock in x-riak-vclock header\n"),
+        Error::Unsupported(why) => reply::text(S::NOT_IMPLEMENTED, format!("{why}\n")),
+        Error::JobDisabled(_) => reply::text(S::FORBIDDEN, error.to_string()),
+        Error::Stopping => reply::text(S::SERVICE_UNAVAILABLE, "The node is stopping\n"),
+        Error::Overload
+        | Error::AllNodesDown
+        | Error::InsufficientVnodes { .. }
+        | Error::InsufficientNodes { .. }
+        | Error::TooManySiblings(_)
+        | Error::Storage(_) => reply::text(S::INTERNAL_SERVER_ERROR, format!("Error:\n{error}\n")),
+    }
+}
+
+/// Riak sends this text without a content type on a read, as HTML on a delete (spec/http-api.md §17).
+fn n_val_violation(n: u32, asked: Asked) -> Reply {
+    let text = format!("Specified w/dw/pw/node_confirms values invalid for bucket n value of {n}\n");
+    let mut reply = match asked {
+        Asked::Delete => reply::html(StatusCode::BAD_REQUEST, text),
+        _ => reply::text(StatusCode::BAD_REQUEST, text),
+    };
+    if asked == Asked::Get {
+        reply.headers_mut().remove(CONTENT_TYPE);
+    }
+    reply
+}
+
+fn precommit(reason: Option<&PrecommitReason>) -> Reply {
+    match reason {
+        None => reply::text(StatusCode::FORBIDDEN, "PUT aborted by pre-commit hook.\n"),
+        Some(PrecommitReason::FieldParsingFailed { field, value }) => {
+            reply::text(StatusCode::BAD_REQUEST, format!("Could not parse field '{field}', value '{value}'.\n"))
+        }
+        Some(PrecommitReason::UnknownFieldType { field }) => {
+            reply::text(StatusCode::BAD_REQUEST, format!("Unknown field type for field: '{field}'.\n"))
+        }
+        Some(PrecommitReason::HookMissing(hook)) => reply::text(
+            StatusCode::FORBIDDEN,
+            format!(
+                "PUT aborted: the pre-commit hook {hook} cannot run here; remove it from the bucket's properties\n"
+            ),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+    use ombak_types::Bucket;
+
+    async fn said(error: Error, asked: Asked) -> (u16, String) {
+        let reply = reply_for(&error, asked);
+        let status = reply.status().as_u16();
+        let body = reply.into_body().collect().await.expect("a whole body").to_bytes();
+        (status, String::from_utf8_lossy(&body).into_owned())
+    }
+
+    #[tokio::test]
+    async fn quorum_errors_have_riaks_words() {
+        let get = |error| said(error, Asked::Get);
+        let short = Error::QuorumUnsatisfied { option: "r", need: 2, got: 1 };
+        assert_eq!(get(short).await, (503, "R-value unsatisfied: 1/2\n".into()));
+        let confirms = Error::NodeConfirmsUnsatisfied { need: 3, got: 2 };
+        assert_eq!(said(confirms, Asked::Put).await, (503, "node_confirms-value unsatisfied: 2/3\n".into()));
+        let nodes = Error::InsufficientNodes { have: 1, need: 9 };
+        assert_eq!(get(nodes).await, (500, "Error:\n{insufficient_nodes,1,need,9}\n".into()));
+        let text = "Specified w/dw/pw/node_confirms values invalid for bucket n value of 3\n";
+        assert_eq!(get(Error::NValViolation(3)).await, (400, text.into()));
+        assert_eq!(get(Error::Timeout).await, (503, "request timed out\n".into()));
+        let no_type = Error::NoType(Bucket::typed("nonesuch", "b"));
+        assert_eq!(get(no_type).await, (404, "Unknown bucket type: nonesuch".into()));
+    }
+
+    #[test]
+    fn the_content_type_of_a_violation_depends_on_the_request() {
+        let content_type = |asked| {
+            let reply = reply_for(&Error::NValViolation(3), asked);
+            reply.headers().get(CONTENT_TYPE).map(|v| v.to_str().expect("text").to_owned())
+        };
+        assert_eq!(content_type(Asked::Get), None);
+        assert_eq!(content_type(Asked::Put).as_deref(), Some("text/plain"));
+        assert_eq!(content_type(Asked::Delete).as_deref(), Some("text/html"));
+    }
+}

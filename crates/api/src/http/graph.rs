@@ -1,0 +1,177 @@
+//! The decisions of HTTP, taken in the order in which Riak's web server takes them.
+//!
+//! A [`Resource`] states facts: which methods it has, whether the request makes sense, which media types it offers,
+//! what is there. The statuses 304, 405, 406, 412, 501 and most 404s follow from them here, and so does `Vary`: an
+//! answer that comes before the media type was settled has none (spec/http-api.md §17).
+
+use super::conditional::{self, Validators, Verdict};
+use super::reply::{Reply, ReplyBody};
+use super::request::Request;
+use super::{accept, csrf, gzip, reply};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hyper::body::Body;
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, ETAG, HeaderName, HeaderValue, VARY};
+use hyper::{Method, StatusCode};
+use md5::{Digest, Md5};
+use std::future::Future;
+
+/// The media types that a resource can answer with.
+#[derive(Clone, Debug, Default)]
+pub struct Offers {
+    /// Best first. Empty: answers have no body worth negotiating about.
+    pub types: Vec<Bytes>,
+    /// Answers may be compressed.
+    pub gzip: bool,
+}
+
+/// What is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Existence {
+    /// Nothing.
+    Missing,
+    /// Something, recognised by this.
+    Present(Validators),
+}
+
+/// The facts of one request to one resource.
+pub trait Resource: Send {
+    /// What `Allow` says; a method that is not in it is refused.
+    fn allow(&self) -> &'static str;
+
+    /// Checks the request and reads what is needed to describe the answer. The error is the answer.
+    fn prepare(&mut self) -> impl Future<Output = Result<(), Reply>> + Send {
+        async { Ok(()) }
+    }
+
+    /// What it offers, known after [`Self::prepare`].
+    fn offers(&self) -> Offers;
+
+    /// What is there. A missing thing can be written, and answers every other method with 404.
+    fn existence(&mut self) -> impl Future<Output = Result<Existence, Reply>> + Send {
+        async { Ok(Existence::Present(Validators::default())) }
+    }
+
+    /// The answer; `offer` is the index of the media type that was agreed on.
+    fn answer(self, offer: usize) -> impl Future<Output = Reply> + Send;
+}
+
+/// `Allow` of a resource that can only be read.
+pub const READ_ONLY: &str = "GET, HEAD";
+
+/// Takes a request through all decisions.
+pub async fn run<R: Resource>(mut resource: R, request: &Request) -> Reply {
+    if let Err(refusal) = admit(request, resource.allow()) {
+        return refusal;
+    }
+    if let Err(refusal) = resource.prepare().await {
+        return refusal;
+    }
+    let offers = resource.offers();
+    let types: Vec<&[u8]> = offers.types.iter().map(|t| &t[..]).collect();
+    let offer = match accept::choose(request.header(ACCEPT).as_deref(), &types) {
+        Some(offer) => offer,
+        None if types.is_empty() => 0,
+        None => return reply::page(StatusCode::NOT_ACCEPTABLE),
+    };
+    let mut answer = decide(resource, request, offer).await;
+    if let Some(vary) = vary(&offers) {
+        reply::set(&mut answer, VARY, vary);
+    }
+    if offers.gzip && accept::wants_gzip(request.header(ACCEPT_ENCODING).as_deref()) {
+        compress(answer)
+    } else {
+        answer
+    }
+}
+
+/// The decisions that need no resource: method, checksum, origin.
+pub fn admit(request: &Request, allow: &'static str) -> Result<(), Reply> {
+    const KNOWN: [Method; 8] = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::TRACE,
+        Method::CONNECT,
+        Method::OPTIONS,
+    ];
+    if !KNOWN.contains(&request.method) {
+        return Err(reply::page(StatusCode::NOT_IMPLEMENTED));
+    }
+    if !allow.split(", ").any(|method| method == request.method.as_str()) {
+        let mut refusal = reply::page(StatusCode::METHOD_NOT_ALLOWED);
+        reply::set(&mut refusal, ALLOW, HeaderValue::from_static(allow));
+        return Err(refusal);
+    }
+    if request.headers.get("content-md5").is_some_and(|md5| !is_md5_of(md5.as_bytes(), &request.body)) {
+        return Err(reply::page(StatusCode::BAD_REQUEST));
+    }
+    if csrf::is_foreign(request) {
+        return Err(reply::page(StatusCode::FORBIDDEN));
+    }
+    Ok(())
+}
+
+fn is_md5_of(text: &[u8], body: &[u8]) -> bool {
+    STANDARD.decode(text.trim_ascii()).is_ok_and(|given| given == Md5::digest(body)[..])
+}
+
+async fn decide<R: Resource>(mut resource: R, request: &Request, offer: usize) -> Reply {
+    let current = match resource.existence().await {
+        Err(refusal) => return refusal,
+        Ok(Existence::Present(current)) => current,
+        Ok(Existence::Missing) if conditional::fails_when_missing(request) => {
+            return reply::page(StatusCode::PRECONDITION_FAILED);
+        }
+        Ok(Existence::Missing) if matches!(request.method, Method::PUT | Method::POST) => {
+            return resource.answer(offer).await;
+        }
+        Ok(Existence::Missing) => return reply::page(StatusCode::NOT_FOUND),
+    };
+    match conditional::check(request, &current) {
+        Verdict::Proceed => resource.answer(offer).await,
+        Verdict::Failed => reply::page(StatusCode::PRECONDITION_FAILED),
+        Verdict::NotModified => {
+            let mut answer = reply::bare(StatusCode::NOT_MODIFIED, Bytes::new());
+            if let Some(etag) = current.etag {
+                reply::set(&mut answer, ETAG, format!("\"{etag}\""));
+            }
+            answer
+        }
+    }
+}
+
+fn vary(offers: &Offers) -> Option<HeaderValue> {
+    Some(HeaderValue::from_static(match (offers.types.len() > 1, offers.gzip) {
+        (true, true) => "Accept, Accept-Encoding",
+        (true, false) => "Accept",
+        (false, true) => "Accept-Encoding",
+        (false, false) => return None,
+    }))
+}
+
+/// Compresses a body of a size at which it pays and does not hold up the thread for long.
+fn compress(answer: Reply) -> Reply {
+    const WORTHWHILE: std::ops::RangeInclusive<u64> = 256..=1024 * 1024;
+    let fits = answer.body().size_hint().exact().is_some_and(|len| WORTHWHILE.contains(&len));
+    if !fits || answer.status() == StatusCode::PARTIAL_CONTENT || answer.headers().contains_key(CONTENT_ENCODING) {
+        return answer;
+    }
+    let (mut parts, body) = answer.into_parts();
+    let body = match body {
+        ReplyBody::Left(full) => ReplyBody::Left(gzip::compress(full)),
+        stream => stream,
+    };
+    parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    // The tag names the plain bytes: of these it is only a weak one.
+    if let Some(etag) = parts.headers.remove(ETAG) {
+        let weak = [b"W/", etag.as_bytes()].concat();
+        if let Ok(weak) = HeaderValue::from_bytes(&weak) {
+            parts.headers.insert::<HeaderName>(ETAG, weak);
+        }
+    }
+    Reply::from_parts(parts, body)
+}

@@ -1,0 +1,284 @@
+//! Object metadata as headers, both ways (spec/http-api.md §5).
+//!
+//! User metadata is kept under its whole header name, written as Riak's header parser writes it (`X-Riak-Meta-Foo`).
+//! Names and values that came in over another interface and cannot be headers, or that would change how an answer is
+//! read, are left out of HTTP answers; they are not lost.
+
+use super::links;
+use super::reply::{self, Reply};
+use super::request::Request;
+use super::route::Generation;
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LINK};
+use ombak_types::object::{BadIndexEntry, DEFAULT_CONTENT_TYPE};
+use ombak_types::{Bucket, IndexEntry, Metadata};
+
+const META_PREFIX: &str = "x-riak-meta-";
+const INDEX_PREFIX: &str = "x-riak-index-";
+
+/// Reads the metadata that comes with a written object. The error is the answer.
+pub fn parse(request: &Request, bucket: &Bucket, generation: Generation) -> Result<Metadata, Reply> {
+    let (content_type, charset) = content_type(request)?;
+    Ok(Metadata {
+        content_type: Some(content_type),
+        charset,
+        content_encoding: request.header(CONTENT_ENCODING).map(|v| Bytes::copy_from_slice(&v)),
+        links: match request.header(LINK) {
+            None => Vec::new(),
+            Some(header) => links::parse(&header, &bucket.name, generation)
+                .map_err(|_| reply::text(StatusCode::BAD_REQUEST, links::bad_link_text(generation)))?,
+        },
+        user_meta: user_meta(request),
+        indexes: indexes(request)?,
+        ..Metadata::default()
+    })
+}
+
+/// The media type and the character set of the body. Other parameters stay with the type.
+fn content_type(request: &Request) -> Result<(Bytes, Option<Bytes>), Reply> {
+    let Some(header) = request.header(CONTENT_TYPE).filter(|v| !v.trim_ascii().is_empty()) else {
+        return Err(reply::text(StatusCode::BAD_REQUEST, "Missing Content-Type request header"));
+    };
+    let mut parts = header.split(|&b| b == b';').map(<[u8]>::trim_ascii);
+    let media_type = parts.next().unwrap_or_default();
+    let halves: Vec<&[u8]> = media_type.split(|&b| b == b'/').collect();
+    if !matches!(halves.as_slice(), [family, name] if !family.is_empty() && !name.is_empty()) {
+        let text = String::from_utf8_lossy(&header).into_owned();
+        let text = format!("\"{text}\" is not a valid media type for the Content-type header.\n");
+        return Err(reply::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+    }
+    let (mut kept, mut charset) = (media_type.to_vec(), None);
+    for parameter in parts.filter(|p| !p.is_empty()) {
+        match parameter.split_at_checked(8) {
+            Some((name, value)) if name.eq_ignore_ascii_case(b"charset=") => {
+                charset = Some(Bytes::copy_from_slice(unquoted(value)));
+            }
+            _ => {
+                kept.extend_from_slice(b"; ");
+                kept.extend_from_slice(parameter);
+            }
+        }
+    }
+    Ok((Bytes::from(kept), charset))
+}
+
+fn unquoted(value: &[u8]) -> &[u8] {
+    value.strip_prefix(b"\"").and_then(|v| v.strip_suffix(b"\"")).unwrap_or(value)
+}
+
+fn user_meta(request: &Request) -> Vec<(Bytes, Bytes)> {
+    let names = request.headers.keys().filter(|name| name.as_str().starts_with(META_PREFIX));
+    names
+        .filter_map(|name| {
+            let value = Bytes::copy_from_slice(&request.header(name)?);
+            Some((Bytes::from(title_case(name.as_str())), value))
+        })
+        .collect()
+}
+
+/// `x-riak-meta-two-words` → `X-Riak-Meta-Two-Words`.
+fn title_case(name: &str) -> String {
+    let mut upper = true;
+    name.chars()
+        .map(|c| {
+            let out = if upper { c.to_ascii_uppercase() } else { c };
+            upper = c == '-';
+            out
+        })
+        .collect()
+}
+
+fn indexes(request: &Request) -> Result<Vec<IndexEntry>, Reply> {
+    let mut entries = Vec::new();
+    for name in request.headers.keys() {
+        let Some(field) = name.as_str().strip_prefix(INDEX_PREFIX) else { continue };
+        let Some(values) = request.header(name) else { continue };
+        for value in index_values(&values) {
+            let entry = IndexEntry::parse(field.as_bytes(), value).map_err(|bad| bad_index(bad, field, value))?;
+            entries.push(entry);
+        }
+    }
+    Ok(entries)
+}
+
+/// The values of an index header: a comma followed by white space separates two.
+fn index_values(header: &[u8]) -> Vec<&[u8]> {
+    let (mut values, mut start) = (Vec::new(), 0);
+    for (at, pair) in header.windows(2).enumerate() {
+        if at >= start && pair[0] == b',' && pair[1].is_ascii_whitespace() {
+            values.push(&header[start..at]);
+            let white = header[at + 1..].iter().take_while(|b| b.is_ascii_whitespace()).count();
+            start = at + 1 + white;
+        }
+    }
+    values.push(&header[start..]);
+    values
+}
+
+fn bad_index(bad: BadIndexEntry, field: &str, value: &[u8]) -> Reply {
+    let text = match bad {
+        BadIndexEntry::UnknownFieldType => format!("Unknown field type for field: '{field}'.\n"),
+        BadIndexEntry::NotAnInteger => {
+            format!("Could not parse field '{field}', value '{}'.\n", String::from_utf8_lossy(value))
+        }
+    };
+    reply::text(StatusCode::BAD_REQUEST, text)
+}
+
+/// The content type of a stored value, with its character set.
+pub fn content_type_of(meta: &Metadata) -> Bytes {
+    let media_type = meta.content_type.clone().unwrap_or(Bytes::from_static(DEFAULT_CONTENT_TYPE.as_bytes()));
+    match &meta.charset {
+        None => media_type,
+        Some(charset) => Bytes::from([&media_type[..], b"; charset=", charset].concat()),
+    }
+}
+
+/// The headers of the user's metadata and index entries, one of each name, as far as they can be headers.
+pub fn user_headers(meta: &Metadata) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &meta.user_meta {
+        if header_name(name).is_some()
+            && let Ok(name) = HeaderName::from_bytes(name)
+        {
+            add(&mut headers, name, value);
+        }
+    }
+    for entry in &meta.indexes {
+        if let Ok(name) = HeaderName::from_bytes(&[INDEX_PREFIX.as_bytes(), &entry.field].concat()) {
+            add(&mut headers, name, &entry.term.to_text());
+        }
+    }
+    headers
+}
+
+/// The name of a piece of user metadata as it was stored, if it can be the name of a header.
+pub fn header_name(name: &[u8]) -> Option<&str> {
+    let parsed = HeaderName::from_bytes(name).ok().filter(|n| !is_reserved(n))?;
+    std::str::from_utf8(name).ok().filter(|n| n.eq_ignore_ascii_case(parsed.as_str()))
+}
+
+/// Adds a value; to one that is there already it is appended after `, `.
+fn add(headers: &mut HeaderMap, name: HeaderName, value: &[u8]) {
+    let joined = match headers.get(&name) {
+        None => HeaderValue::from_bytes(value),
+        Some(before) => HeaderValue::from_bytes(&[before.as_bytes(), b", ", value].concat()),
+    };
+    if let Ok(value) = joined {
+        headers.insert(name, value);
+    }
+}
+
+/// Headers that say how an answer is framed or what the object is: user metadata must not pass itself off as one.
+fn is_reserved(name: &HeaderName) -> bool {
+    const RESERVED: [&str; 27] = [
+        "accept-ranges",
+        "allow",
+        "cache-control",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-range",
+        "content-type",
+        "date",
+        "etag",
+        "expires",
+        "keep-alive",
+        "last-modified",
+        "link",
+        "location",
+        "proxy-authenticate",
+        "proxy-connection",
+        "server",
+        "set-cookie",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "vary",
+        "www-authenticate",
+        "x-riak-deleted",
+        "x-riak-vclock",
+    ];
+    RESERVED.binary_search(&name.as_str()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::Method;
+    use ombak_types::IndexTerm;
+
+    fn parsed(headers: &[(&str, &str)]) -> Result<Metadata, u16> {
+        let request = Request::sample(Method::PUT, "/buckets/b/keys/k", headers);
+        parse(&request, &Bucket::untyped("b"), Generation::Buckets).map_err(|r| r.status().as_u16())
+    }
+
+    #[test]
+    fn the_character_set_is_kept_apart() {
+        let meta = parsed(&[("content-type", "application/json; Charset=\"utf-8\"; v=1")]).expect("readable");
+        assert_eq!(meta.content_type.as_deref(), Some(&b"application/json; v=1"[..]));
+        assert_eq!(meta.charset.as_deref(), Some(&b"utf-8"[..]));
+        assert_eq!(&content_type_of(&meta)[..], b"application/json; v=1; charset=utf-8");
+    }
+
+    #[test]
+    fn a_content_type_is_needed() {
+        assert_eq!(parsed(&[]), Err(400));
+        assert_eq!(parsed(&[("content-type", "text")]), Err(415));
+        assert_eq!(parsed(&[("content-type", "/plain")]), Err(415));
+    }
+
+    #[test]
+    fn user_metadata_keeps_its_whole_name() {
+        let meta = parsed(&[
+            ("content-type", "text/plain"),
+            ("x-riak-meta-two-words", "b c"),
+            ("X-Riak-Meta-Foo", "Bar"),
+            ("X-Riak-Meta-Foo", "Dup"),
+        ]);
+        let mut pairs = meta.expect("readable").user_meta;
+        pairs.sort();
+        assert_eq!(
+            pairs,
+            [("X-Riak-Meta-Foo", "Bar, Dup"), ("X-Riak-Meta-Two-Words", "b c")]
+                .map(|(n, v)| (Bytes::from(n), Bytes::from(v)))
+        );
+    }
+
+    #[test]
+    fn index_values_are_separated_by_comma_and_space() {
+        let meta = parsed(&[
+            ("content-type", "text/plain"),
+            ("X-Riak-Index-Num_int", "100,  -101"),
+            ("x-riak-index-name_bin", "a,b, c"),
+        ]);
+        let mut entries = meta.expect("readable").indexes;
+        entries.sort();
+        let bin = |t| IndexEntry { field: "name_bin".into(), term: IndexTerm::Bin(t) };
+        let int = |text: &str| IndexEntry::parse(b"num_int", text.as_bytes()).expect("an integer");
+        assert_eq!(entries, [bin("a,b".into()), bin("c".into()), int("-101"), int("100")]);
+        assert_eq!(parsed(&[("content-type", "text/plain"), ("x-riak-index-num_int", "zork")]), Err(400));
+        assert_eq!(parsed(&[("content-type", "text/plain"), ("x-riak-index-zork", "1")]), Err(400));
+    }
+
+    #[test]
+    fn metadata_of_other_interfaces_cannot_forge_headers() {
+        let pair = |n: &'static str, v: &'static str| (Bytes::from(n), Bytes::from(v));
+        let meta = Metadata {
+            user_meta: vec![
+                pair("foo", "bar"),
+                pair("Content-Length", "0"),
+                pair("no header", "x"),
+                pair("x", "a\r\nX-Evil: 1"),
+                pair("transfer-encoding", "chunked"),
+                pair("X-Riak-Vclock", "forged"),
+            ],
+            ..Metadata::default()
+        };
+        let headers = user_headers(&meta);
+        assert_eq!(headers.len(), 1);
+        assert_eq!(headers.get("foo").map(|v| v.as_bytes()), Some(&b"bar"[..]));
+    }
+}

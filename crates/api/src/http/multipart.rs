@@ -1,0 +1,141 @@
+//! `multipart/mixed` bodies: siblings of an object, results of a link walk (spec/http-api.md §5.1, §5.4).
+
+use super::route::Generation;
+use super::{base62, links, metadata};
+use bytes::Bytes;
+use ombak_types::time::UnixMicros;
+use ombak_types::{Bucket, Sibling};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A body under construction.
+pub struct Multipart {
+    boundary: String,
+    body: Vec<u8>,
+}
+
+impl Multipart {
+    /// An empty body; `salt` is anything that tells its contents from others, a clock for instance.
+    pub fn new(salt: &[u8]) -> Self {
+        Self { boundary: base62::boundary(salt), body: Vec::new() }
+    }
+
+    /// The content type that names its boundary.
+    pub fn content_type(&self) -> String {
+        format!("multipart/mixed; boundary={}", self.boundary)
+    }
+
+    /// Adds a part: its header lines, each with its line end, and its content.
+    pub fn push(&mut self, headers: &[u8], content: &[u8]) {
+        self.body.extend_from_slice(format!("\r\n--{}\r\n", self.boundary).as_bytes());
+        self.body.extend_from_slice(headers);
+        self.body.extend_from_slice(b"\r\n");
+        self.body.extend_from_slice(content);
+    }
+
+    /// The finished body.
+    pub fn finish(mut self) -> Bytes {
+        self.body.extend_from_slice(format!("\r\n--{}--\r\n", self.boundary).as_bytes());
+        Bytes::from(self.body)
+    }
+}
+
+/// The header lines of a part that is a sibling.
+pub fn sibling_headers(sibling: &Sibling, bucket: &Bucket, generation: Generation) -> Vec<u8> {
+    let meta = &sibling.meta;
+    let mut out = Vec::new();
+    let mut line = |name: &str, value: &[u8]| {
+        // A value that would end its line can only have come in over another interface.
+        if !name.bytes().chain(value.iter().copied()).any(|b| matches!(b, b'\r' | b'\n' | 0)) {
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value);
+            out.extend_from_slice(b"\r\n");
+        }
+    };
+    line("Content-Type", &metadata::content_type_of(meta));
+    if let Some(encoding) = &meta.content_encoding {
+        line("Content-Encoding", encoding);
+    }
+    line("Link", links::format(&meta.links, &bucket.name, generation).as_bytes());
+    if let Some(vtag) = &meta.vtag {
+        line("Etag", vtag);
+    }
+    if let Some(at) = meta.last_modified {
+        line("Last-Modified", http_date(at).as_bytes());
+    }
+    if meta.deleted {
+        line("X-Riak-Deleted", b"true");
+    }
+    for (name, value) in &meta.user_meta {
+        if let Some(name) = metadata::header_name(name) {
+            line(name, value);
+        }
+    }
+    for entry in &meta.indexes {
+        if let Ok(field) = std::str::from_utf8(&entry.field) {
+            line(&format!("x-riak-index-{field}"), &entry.term.to_text());
+        }
+    }
+    out
+}
+
+/// An instant as a date header says it, in whole seconds.
+pub fn http_date(at: UnixMicros) -> String {
+    // Years beyond 9999 have no such form.
+    const LATEST: Duration = Duration::from_secs(253_402_300_799);
+    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(at.secs()).min(LATEST))
+}
+
+/// A date some time from now.
+pub fn http_date_in(ahead: Duration) -> String {
+    httpdate::fmt_http_date(SystemTime::now() + ahead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_types::{Link, Metadata};
+
+    #[test]
+    fn parts_are_laid_out_as_riaks() {
+        let mut body = Multipart::new(b"salt");
+        let boundary = body.boundary.clone();
+        assert_eq!(body.content_type(), format!("multipart/mixed; boundary={boundary}"));
+        body.push(b"Content-Type: text/plain\r\n", b"v1");
+        body.push(b"", b"");
+        let expected = format!(
+            "\r\n--{boundary}\r\nContent-Type: text/plain\r\n\r\nv1\r\n--{boundary}\r\n\r\n\r\n--{boundary}--\r\n"
+        );
+        assert_eq!(body.finish(), expected.as_bytes());
+    }
+
+    #[test]
+    fn a_sibling_carries_all_its_metadata() {
+        let link = Link { bucket: "b".into(), key: "k".into(), tag: "t".into() };
+        let sibling = Sibling {
+            value: Bytes::new(),
+            meta: Metadata {
+                vtag: Some("tag".into()),
+                last_modified: Some(UnixMicros::from_secs(1_795_209_089)),
+                links: vec![link],
+                user_meta: vec![("X-Riak-Meta-W".into(), "one".into())],
+                indexes: vec![ombak_types::IndexEntry::parse(b"a_bin", b"1").expect("an entry")],
+                deleted: true,
+                ..Metadata::default()
+            },
+        };
+        let headers = sibling_headers(&sibling, &Bucket::typed("t", "s"), Generation::Types);
+        assert_eq!(
+            String::from_utf8_lossy(&headers),
+            "Content-Type: application/octet-stream\r\n\
+             Link: </buckets/b/keys/k>; riaktag=\"t\", </buckets/s>; rel=\"up\"\r\n\
+             Etag: tag\r\nLast-Modified: Fri, 20 Nov 2026 21:11:29 GMT\r\nX-Riak-Deleted: true\r\n\
+             X-Riak-Meta-W: one\r\nx-riak-index-a_bin: 1\r\n"
+        );
+    }
+
+    #[test]
+    fn any_instant_has_a_date() {
+        assert!(http_date(UnixMicros(u64::MAX)).ends_with("GMT"));
+    }
+}

@@ -1,0 +1,73 @@
+//! Parts of Riak's interface that this server does not have: a clear answer instead of a bare 404.
+
+use crate::JobClass;
+use crate::http::context::HttpContext;
+use crate::http::failure::{self, Asked};
+use crate::http::graph::{self, READ_ONLY};
+use crate::http::reply::{self, Reply};
+use crate::http::request::Request;
+use crate::http::route::Absent;
+use hyper::StatusCode;
+use ombak_types::{Bucket, Error};
+
+/// Says that it is not there.
+pub fn answer(ctx: &HttpContext, request: &Request, what: &Absent) -> Reply {
+    if let Err(refusal) = graph::admit(request, allow(what)) {
+        return refusal;
+    }
+    match what {
+        Absent::Index(bucket) => index(ctx, bucket),
+        Absent::MapReduce => match ctx.jobs.check(JobClass::MapReduce) {
+            Err(error) => failure::reply_for(&error, Asked::Other),
+            Ok(()) => missing("MapReduce"),
+        },
+        Absent::Counter(_) => missing("counters"),
+        Absent::DataType(bucket) => data_type(ctx, bucket),
+        Absent::Queue => missing("replication"),
+        Absent::AaeFold => missing("anti-entropy folds"),
+        Absent::Search => missing("full-text search"),
+    }
+}
+
+fn allow(what: &Absent) -> &'static str {
+    match what {
+        Absent::Index(_) | Absent::AaeFold => READ_ONLY,
+        Absent::MapReduce | Absent::DataType(_) => "GET, HEAD, POST",
+        Absent::Counter(_) | Absent::Queue => "GET, POST",
+        Absent::Search => "GET, HEAD, POST, PUT, DELETE",
+    }
+}
+
+fn missing(what: &str) -> Reply {
+    reply::text(StatusCode::NOT_IMPLEMENTED, format!("Not in this version: {what}\n"))
+}
+
+fn index(ctx: &HttpContext, bucket: &Bucket) -> Reply {
+    if let Err(error) = ctx.jobs.check(JobClass::SecondaryIndex) {
+        return failure::reply_for(&error, Asked::Other);
+    }
+    if ctx.kv.buckets().props(bucket).is_err() {
+        return reply::page(StatusCode::NOT_FOUND);
+    }
+    let text = "Error:\n{indexes_not_supported,\"secondary index queries do not exist in this version\"}\n";
+    reply::text(StatusCode::INTERNAL_SERVER_ERROR, text)
+}
+
+fn data_type(ctx: &HttpContext, bucket: &Bucket) -> Reply {
+    if bucket.is_default_type() {
+        let text = "Counters in the default bucket-type should use the legacy URL\n";
+        return reply::text(StatusCode::MOVED_PERMANENTLY, text);
+    }
+    match ctx.kv.buckets().props(bucket) {
+        Err(Error::NoType(_)) => {
+            let name = String::from_utf8_lossy(&bucket.bucket_type);
+            reply::text(StatusCode::NOT_FOUND, format!("Unknown bucket type: {name}\n"))
+        }
+        Err(error) => failure::reply_for(&error, Asked::Other),
+        Ok(props) if props.datatype.is_none() => {
+            let text = "Bucket datatype 'undefined' is not a supported type.\n";
+            reply::text(StatusCode::FORBIDDEN, text)
+        }
+        Ok(_) => missing("data types"),
+    }
+}

@@ -1,0 +1,74 @@
+//! The buckets of a type: `/buckets`, `/types/TYPE/buckets`, `/riak` (spec/http-api.md §2).
+
+use super::listing;
+use crate::JobClass;
+use crate::http::conditional::Validators;
+use crate::http::context::HttpContext;
+use crate::http::failure::{self, Asked};
+use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::params;
+use crate::http::reply::{self, Reply};
+use crate::http::request::Request;
+use bytes::Bytes;
+use hyper::StatusCode;
+use std::time::Duration;
+
+/// How long a listing may take if the client does not say, as in Riak.
+pub const LISTING_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// `GET …/buckets?buckets=true|stream`
+pub struct Buckets<'a> {
+    ctx: &'a HttpContext,
+    request: &'a Request,
+    bucket_type: Bytes,
+    timeout: Duration,
+}
+
+impl<'a> Buckets<'a> {
+    /// For one request.
+    pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket_type: Bytes) -> Self {
+        Self { ctx, request, bucket_type, timeout: LISTING_TIMEOUT }
+    }
+
+    fn class(&self) -> Option<JobClass> {
+        match self.request.parameter("buckets") {
+            Some(b"true") => Some(JobClass::ListBuckets),
+            Some(b"stream") => Some(JobClass::StreamListBuckets),
+            _ => None,
+        }
+    }
+}
+
+impl Resource for Buckets<'_> {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    async fn prepare(&mut self) -> Result<(), Reply> {
+        if let Some(class) = self.class() {
+            self.ctx.jobs.check(class).map_err(|e| failure::reply_for(&e, Asked::Other))?;
+        }
+        self.timeout = params::listing_timeout(self.request, LISTING_TIMEOUT)?;
+        Ok(())
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { types: vec![Bytes::from_static(b"application/json")], gzip: true }
+    }
+
+    async fn existence(&mut self) -> Result<Existence, Reply> {
+        Ok(match self.ctx.kv.buckets().type_map(&self.bucket_type) {
+            Ok(_) => Existence::Present(Validators::default()),
+            Err(_) => Existence::Missing,
+        })
+    }
+
+    async fn answer(self, _offer: usize) -> Reply {
+        let Some(class) = self.class() else { return reply::json(StatusCode::OK, "{}") };
+        match self.ctx.kv.list_buckets(&self.bucket_type, Some(self.timeout)) {
+            Err(error) => failure::reply_for(&error, Asked::Other),
+            Ok(list) if class == JobClass::ListBuckets => listing::document(list, "buckets", "").await,
+            Ok(list) => listing::documents(list, "buckets", None),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `/health/live` and `/health/ready`, for those who supervise the process.
+
+use crate::http::context::HttpContext;
+use crate::http::graph::{Offers, READ_ONLY, Resource};
+use crate::http::reply::{self, Reply};
+use hyper::StatusCode;
+use serde_json::json;
+
+/// `GET /health/live`: the process answers; restarting it would not help.
+pub struct Live;
+
+impl Resource for Live {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    fn offers(&self) -> Offers {
+        Offers::default()
+    }
+
+    async fn answer(self, _offer: usize) -> Reply {
+        reply::json(StatusCode::OK, "{\"live\":true}")
+    }
+}
+
+/// `GET /health/ready`: whether requests should be sent here. 503 with the reasons if not.
+pub struct Ready<'a> {
+    ctx: &'a HttpContext,
+}
+
+impl<'a> Ready<'a> {
+    /// For one request.
+    pub fn new(ctx: &'a HttpContext) -> Self {
+        Self { ctx }
+    }
+}
+
+impl Resource for Ready<'_> {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    fn offers(&self) -> Offers {
+        Offers::default()
+    }
+
+    async fn answer(self, _offer: usize) -> Reply {
+        let health = self.ctx.kv.health();
+        let poisoned: Vec<_> =
+            health.poisoned.iter().map(|(partition, why)| json!({"partition": partition, "reason": why})).collect();
+        let ready = health.ready && poisoned.is_empty() && !health.disk_full;
+        let body = json!({"ready": ready, "poisoned": poisoned, "disk_full": health.disk_full});
+        reply::json(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body.to_string())
+    }
+}

@@ -1,0 +1,88 @@
+//! The keys of a bucket: `/buckets/B/keys`, `/types/T/buckets/B/keys`, and `/riak/B`, which puts the bucket's properties
+//! in front unless told otherwise (spec/http-api.md §3).
+
+use super::buckets::LISTING_TIMEOUT;
+use super::{listing, props_body};
+use crate::JobClass;
+use crate::http::conditional::Validators;
+use crate::http::context::HttpContext;
+use crate::http::failure::{self, Asked};
+use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::params;
+use crate::http::reply::{self, Reply};
+use crate::http::request::Request;
+use crate::http::route::Generation;
+use bytes::Bytes;
+use hyper::StatusCode;
+use ombak_types::{Bucket, PropMap};
+use std::time::Duration;
+
+/// `GET …/keys?keys=true|stream`
+pub struct Keys<'a> {
+    ctx: &'a HttpContext,
+    request: &'a Request,
+    bucket: Bucket,
+    generation: Generation,
+    timeout: Duration,
+    props: PropMap,
+}
+
+impl<'a> Keys<'a> {
+    /// For one request.
+    pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, generation: Generation) -> Self {
+        Self { ctx, request, bucket, generation, timeout: LISTING_TIMEOUT, props: PropMap::new() }
+    }
+
+    fn class(&self) -> Option<JobClass> {
+        match self.request.parameter("keys") {
+            Some(b"true") => Some(JobClass::ListKeys),
+            Some(b"stream") => Some(JobClass::StreamListKeys),
+            _ => None,
+        }
+    }
+
+    /// `"props":{…}` where the older interface puts it.
+    fn props_member(&self) -> Option<String> {
+        let wanted = self.generation == Generation::Riak && !self.request.parameter_is("props", "false");
+        wanted.then(|| props_body::member(&self.props, Some(&self.bucket)))
+    }
+}
+
+impl Resource for Keys<'_> {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    async fn prepare(&mut self) -> Result<(), Reply> {
+        if let Some(class) = self.class() {
+            self.ctx.jobs.check(class).map_err(|e| failure::reply_for(&e, Asked::Other))?;
+        }
+        self.timeout = params::listing_timeout(self.request, LISTING_TIMEOUT)?;
+        Ok(())
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { types: vec![Bytes::from_static(b"application/json")], gzip: true }
+    }
+
+    async fn existence(&mut self) -> Result<Existence, Reply> {
+        let Ok(props) = self.ctx.kv.buckets().bucket_map(&self.bucket) else { return Ok(Existence::Missing) };
+        self.props = props;
+        Ok(Existence::Present(Validators::default()))
+    }
+
+    async fn answer(self, _offer: usize) -> Reply {
+        let Some(class) = self.class() else { return reply::json(StatusCode::OK, "{}") };
+        let list = match self.ctx.kv.list_keys(&self.bucket, Some(self.timeout)) {
+            Ok(list) => list,
+            Err(error) => return failure::reply_for(&error, Asked::Other),
+        };
+        let props = self.props_member();
+        if class == JobClass::ListKeys {
+            let before = props.map(|member| member + ",").unwrap_or_default();
+            listing::document(list, "keys", &before).await
+        } else {
+            listing::documents(list, "keys", props.map(|member| format!("{{{member}}}")))
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Walking along links: `/buckets/B/keys/K/BUCKET,TAG,KEEP/…` and the same below `/riak` (spec/http-api.md §5.4).
+//!
+//! Every step follows the links of what the step before found. An object that several links lead to counts once in a
+//! step. Work is bounded: by the number of steps, by the objects that one walk may read, and by the bytes that its
+//! answer may hold.
+
+use super::object::render;
+use crate::JobClass;
+use crate::http::context::HttpContext;
+use crate::http::failure::{self, Asked};
+use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::multipart::{self, Multipart};
+use crate::http::reply::{self, Reply};
+use crate::http::route::Generation;
+use crate::http::url;
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, EXPIRES};
+use ombak_kv::{GetOptions, GetReply, GetRequest};
+use ombak_types::{Bucket, Link, Object};
+use std::collections::HashSet;
+use std::time::Duration;
+
+const STEPS_MAX: usize = 64;
+const OBJECTS_MAX: usize = 10_000;
+const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How long an answer may be reused, as in Riak.
+const FRESH_FOR: Duration = Duration::from_secs(600);
+
+/// One step of a walk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Step {
+    /// Only links to this bucket; `None` is any.
+    bucket: Option<Bytes>,
+    /// Only links of this tag; `None` is any.
+    tag: Option<Bytes>,
+    /// Whether the answer shows what the step found.
+    keep: bool,
+}
+
+/// An object that a walk came to.
+struct Found {
+    bucket: Bytes,
+    key: Bytes,
+    object: Object,
+}
+
+/// A walk that starts at one object.
+pub struct LinkWalk<'a> {
+    ctx: &'a HttpContext,
+    bucket: Bucket,
+    key: Bytes,
+    raw_steps: Vec<Bytes>,
+    generation: Generation,
+    steps: Vec<Step>,
+    start: Option<Object>,
+    objects_left: usize,
+    bytes_left: usize,
+}
+
+impl<'a> LinkWalk<'a> {
+    /// For one request.
+    pub fn new(
+        ctx: &'a HttpContext,
+        bucket: Bucket,
+        key: Bytes,
+        raw_steps: Vec<Bytes>,
+        generation: Generation,
+    ) -> Self {
+        Self {
+            ctx,
+            bucket,
+            key,
+            raw_steps,
+            generation,
+            steps: Vec::new(),
+            start: None,
+            objects_left: OBJECTS_MAX,
+            bytes_left: BYTES_MAX,
+        }
+    }
+
+    async fn read(&mut self, bucket: &Bucket, key: &Bytes) -> Result<Option<Object>, Reply> {
+        let left = self.objects_left.checked_sub(1);
+        self.objects_left = left.ok_or_else(|| too_much(format!("more than {OBJECTS_MAX} objects")))?;
+        let request = GetRequest { bucket: bucket.clone(), key: key.clone(), options: GetOptions::default() };
+        let object = match self.ctx.kv.get(request).await {
+            Ok(GetReply::Found(object)) => object,
+            Ok(GetReply::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(failure::reply_for(&error, Asked::Get)),
+        };
+        let left = usize::try_from(object.value_bytes()).ok().and_then(|bytes| self.bytes_left.checked_sub(bytes));
+        self.bytes_left = left.ok_or_else(|| too_much(format!("more than {BYTES_MAX} bytes")))?;
+        Ok(Some(object))
+    }
+
+    /// What one step finds, starting from all of `from`.
+    async fn follow(&mut self, step: &Step, from: &[Found]) -> Result<Vec<Found>, Reply> {
+        let mut seen = HashSet::new();
+        let mut found = Vec::new();
+        for link in from.iter().flat_map(|f| links_of(&f.object)).filter(|link| step.takes(link)) {
+            if !seen.insert((&link.bucket, &link.key)) {
+                continue;
+            }
+            if let Some(object) = self.read(&Bucket::untyped(link.bucket.clone()), &link.key).await? {
+                found.push(Found { bucket: link.bucket.clone(), key: link.key.clone(), object });
+            }
+        }
+        Ok(found)
+    }
+
+    async fn walk(&mut self) -> Result<Multipart, Reply> {
+        let mut whole = Multipart::new(&self.key);
+        let start = self.start.take().into_iter();
+        let mut at: Vec<Found> =
+            start.map(|object| Found { bucket: self.bucket.name.clone(), key: self.key.clone(), object }).collect();
+        for step in std::mem::take(&mut self.steps) {
+            at = self.follow(&step, &at).await?;
+            if step.keep {
+                let mut phase = Multipart::new(&self.key);
+                for found in &at {
+                    self.push(found, &mut phase);
+                }
+                let content_type = format!("Content-Type: {}\r\n", phase.content_type());
+                whole.push(content_type.as_bytes(), &phase.finish());
+            }
+        }
+        Ok(whole)
+    }
+
+    /// An object as a part; of siblings the first is shown and the others are named.
+    fn push(&self, found: &Found, phase: &mut Multipart) {
+        let Some(sibling) = found.object.siblings.first() else { return };
+        let bucket = Bucket::untyped(found.bucket.clone());
+        let mut location = match self.generation {
+            Generation::Riak => format!("/riak/{}/{}", url::quote(&found.bucket), url::quote(&found.key)),
+            _ => format!("/buckets/{}/keys/{}", url::quote(&found.bucket), url::quote(&found.key)),
+        };
+        let tags: Vec<_> = found
+            .object
+            .siblings
+            .iter()
+            .map(|s| String::from_utf8_lossy(s.meta.vtag.as_deref().unwrap_or_default()).into_owned())
+            .collect();
+        let mut headers = format!("X-Riak-Vclock: {}\r\n", render::clock_text(&found.object.clock));
+        if let [first, _, ..] = tags.as_slice() {
+            location = format!("{location}?vtag={first}");
+            headers += &format!("X-Riak-Sibling-VTags: {}\r\n", tags.join(","));
+        }
+        headers += &format!("Location: {location}\r\n");
+        let mut headers = headers.into_bytes();
+        headers.extend_from_slice(&multipart::sibling_headers(sibling, &bucket, self.generation));
+        phase.push(&headers, &sibling.value);
+    }
+}
+
+impl Resource for LinkWalk<'_> {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    async fn prepare(&mut self) -> Result<(), Reply> {
+        self.ctx.jobs.check(JobClass::MapReduce).map_err(|e| failure::reply_for(&e, Asked::Other))?;
+        if !self.bucket.is_default_type() {
+            let text = "Link-walking is not allowed on keys stored in bucket-types.";
+            return Err(reply::text(StatusCode::FORBIDDEN, text));
+        }
+        self.steps = parse_steps(&self.raw_steps).ok_or_else(bad_walk)?;
+        Ok(())
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { types: vec![Bytes::from_static(b"multipart/mixed")], gzip: false }
+    }
+
+    async fn existence(&mut self) -> Result<Existence, Reply> {
+        let (bucket, key) = (self.bucket.clone(), self.key.clone());
+        self.start = self.read(&bucket, &key).await?;
+        Ok(if self.start.is_some() { Existence::Present(Default::default()) } else { Existence::Missing })
+    }
+
+    async fn answer(mut self, _offer: usize) -> Reply {
+        let whole = match self.walk().await {
+            Ok(whole) => whole,
+            Err(refusal) => return refusal,
+        };
+        let content_type = whole.content_type();
+        let mut answer = reply::bare(StatusCode::OK, whole.finish());
+        reply::set(&mut answer, CONTENT_TYPE, content_type);
+        reply::set(&mut answer, EXPIRES, multipart::http_date_in(FRESH_FOR));
+        answer
+    }
+}
+
+impl Step {
+    fn takes(&self, link: &Link) -> bool {
+        self.bucket.as_ref().is_none_or(|b| *b == link.bucket) && self.tag.as_ref().is_none_or(|t| *t == link.tag)
+    }
+}
+
+/// The links of all siblings.
+fn links_of(object: &Object) -> impl Iterator<Item = &Link> {
+    object.siblings.iter().flat_map(|sibling| &sibling.meta.links)
+}
+
+/// `BUCKET,TAG,KEEP` each; `None` if one is not, or there are too many.
+fn parse_steps(raw: &[Bytes]) -> Option<Vec<Step>> {
+    if raw.is_empty() || raw.len() > STEPS_MAX {
+        return None;
+    }
+    let last = raw.len() - 1;
+    raw.iter()
+        .enumerate()
+        .map(|(i, text)| {
+            let fields: Vec<&[u8]> = text.split(|&b| b == b',').collect();
+            let [bucket, tag, keep] = fields.as_slice() else { return None };
+            let name = |field: &[u8]| (field != b"_").then(|| url::unquote(field));
+            let keep = match *keep {
+                b"1" => true,
+                b"_" => i == last,
+                // What a single step finds is the answer.
+                b"0" => last == 0,
+                _ => return None,
+            };
+            let named = !bucket.is_empty() && !tag.is_empty();
+            named.then(|| Step { bucket: name(bucket), tag: name(tag), keep })
+        })
+        .collect()
+}
+
+fn bad_walk() -> Reply {
+    reply::text(
+        StatusCode::BAD_REQUEST,
+        "Invalid link walk query submitted. Valid link walk query format is: \
+         /riak/some_bucket/some_key/<bucket>,<riaktag>,0|1/...",
+    )
+}
+
+fn too_much(what: String) -> Reply {
+    let text = format!("The walk leads to {what}; take fewer or narrower steps\n");
+    reply::text(StatusCode::BAD_REQUEST, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(texts: &[&str]) -> Option<Vec<Step>> {
+        parse_steps(&texts.iter().map(|t| Bytes::copy_from_slice(t.as_bytes())).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_last_step_is_kept_by_default() {
+        let step = |keep| Step { bucket: None, tag: Some("a,b".into()), keep };
+        assert_eq!(steps(&["_,a%2Cb,_", "_,a%2Cb,_"]), Some(vec![step(false), step(true)]));
+        assert_eq!(steps(&["_,a%2Cb,1", "_,a%2Cb,0"]), Some(vec![step(true), step(false)]));
+        assert_eq!(steps(&["_,a%2Cb,0"]), Some(vec![step(true)]));
+    }
+
+    #[test]
+    fn everything_else_is_no_step() {
+        for bad in ["x", "_,_", "_,_,2", "_,_,1,1", ",_,1", ""] {
+            assert_eq!(steps(&[bad]), None, "{bad}");
+        }
+        assert_eq!(steps(&["_,_,1"; STEPS_MAX + 1]), None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Listings of names as JSON, in one document or as a stream of documents (spec/http-api.md §2, §3).
+//!
+//! Names are sent as they are found and as fast as the client takes them; what is held back is bounded. When the client
+//! goes, so does the listing.
+
+use crate::http::names::json_elements;
+use crate::http::reply::{self, Reply, StreamAborted};
+use bytes::Bytes;
+use futures_util::stream;
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use ombak_kv::Listing;
+use ombak_types::Error;
+use serde_json::json;
+
+/// A listing that fits into this many bytes is sent in one piece.
+const WHOLE_BYTES_MAX: usize = 64 * 1024;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// One document: `{"keys":[…]}`, with `before` in front of the list's member (`"props":{…},` for instance).
+///
+/// An error that is met before much was sent is told as Riak tells it, with 200 and `{"error":…}`; a later one cuts the
+/// answer off.
+pub async fn document(mut listing: Listing, member: &str, before: &str) -> Reply {
+    let mut head = format!("{{{before}\"{member}\":[");
+    let start = head.len();
+    while head.len() < WHOLE_BYTES_MAX {
+        match listing.next().await {
+            Some(Ok(batch)) => push_batch(&mut head, start, &batch),
+            Some(Err(error)) => return reply::json(StatusCode::OK, error_document(&error)),
+            None => return reply::json(StatusCode::OK, head + "]}"),
+        }
+    }
+    let rest = stream::unfold(Some((listing, head)), |state| async move {
+        let (mut listing, held) = state?;
+        if !held.is_empty() {
+            return Some((Ok(Bytes::from(held)), Some((listing, String::new()))));
+        }
+        Some(match listing.next().await {
+            Some(Ok(batch)) => (Ok(Bytes::from(format!(",{}", json_elements(&batch)))), Some((listing, held))),
+            Some(Err(error)) => (Err(StreamAborted(error.to_string())), None),
+            None => (Ok(Bytes::from_static(b"]}")), None),
+        })
+    });
+    reply::stream(JSON, rest)
+}
+
+fn push_batch(head: &mut String, start: usize, batch: &[Bytes]) {
+    if head.len() > start {
+        head.push(',');
+    }
+    *head += &json_elements(batch);
+}
+
+/// A stream of documents: `first` if given, `{"keys":[…]}` for every batch, and an empty one as the end, or
+/// `{"error":…}`.
+pub fn documents(listing: Listing, member: &'static str, first: Option<String>) -> Reply {
+    let batches = stream::unfold(Some((listing, first)), move |state| async move {
+        let (mut listing, first) = state?;
+        if let Some(first) = first {
+            return Some((Ok(Bytes::from(first)), Some((listing, None))));
+        }
+        let document = |names: &[Bytes]| Bytes::from(format!("{{\"{member}\":[{}]}}", json_elements(names)));
+        Some(match listing.next().await {
+            Some(Ok(batch)) => (Ok(document(&batch)), Some((listing, None))),
+            Some(Err(error)) => (Ok(Bytes::from(error_document(&error))), None),
+            None => (Ok(document(&[])), None),
+        })
+    });
+    reply::stream(JSON, batches)
+}
+
+fn error_document(error: &Error) -> String {
+    json!({"error": error.to_string()}).to_string()
+}

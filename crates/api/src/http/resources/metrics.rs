@@ -1,0 +1,45 @@
+//! `/metrics`: statistics for Prometheus.
+
+use super::stats;
+use crate::http::context::HttpContext;
+use crate::http::graph::{Offers, READ_ONLY, Resource};
+use crate::http::reply::{self, Reply};
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use ombak_kv::stats::PROMETHEUS_CONTENT_TYPE;
+use std::sync::Arc;
+
+/// `GET /metrics`
+pub struct Metrics {
+    ctx: Arc<HttpContext>,
+}
+
+impl Metrics {
+    /// For one request.
+    pub fn new(ctx: &Arc<HttpContext>) -> Self {
+        Self { ctx: Arc::clone(ctx) }
+    }
+}
+
+impl Resource for Metrics {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    /// Scrapers ask for one of several formats and take what they get: nothing to negotiate.
+    fn offers(&self) -> Offers {
+        Offers::default()
+    }
+
+    async fn answer(self, _offer: usize) -> Reply {
+        let ctx = self.ctx;
+        let body = tokio::task::spawn_blocking(move || {
+            let facts = stats::facts(&ctx.kv, &ctx.stats_source);
+            ctx.kv.stats().to_prometheus(&facts, &ctx.kv.vnode_status())
+        });
+        match body.await {
+            Ok(body) => reply::typed(StatusCode::OK, HeaderValue::from_static(PROMETHEUS_CONTENT_TYPE), body),
+            Err(_) => reply::page(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    }
+}

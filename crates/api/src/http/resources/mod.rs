@@ -1,0 +1,16 @@
+//! One file per resource: each states its facts and words its own answers; the decisions are in [`super::graph`].
+
+pub mod absent;
+pub mod buckets;
+pub mod health;
+pub mod keys;
+pub mod link_walk;
+mod listing;
+pub mod metrics;
+pub mod object;
+pub mod ping;
+pub mod props;
+mod props_body;
+pub mod root;
+pub mod stats;
+pub mod type_props;

@@ -1,0 +1,81 @@
+//! DELETE of an object.
+
+use super::render::{self, Choice};
+use super::{ALLOW, check_type, seen_clock};
+use crate::http::context::HttpContext;
+use crate::http::failure::{self, Asked};
+use crate::http::graph::{Existence, Offers, Resource};
+use crate::http::params::ObjectParams;
+use crate::http::reply::{self, Reply};
+use crate::http::request::Request;
+use bytes::Bytes;
+use hyper::StatusCode;
+use ombak_kv::{DeleteRequest, GetReply, GetRequest};
+use ombak_types::{Bucket, VectorClock};
+
+/// A delete of one object.
+pub struct Delete<'a> {
+    ctx: &'a HttpContext,
+    request: &'a Request,
+    bucket: Bucket,
+    key: Bytes,
+    params: ObjectParams,
+    seen: Option<VectorClock>,
+}
+
+impl<'a> Delete<'a> {
+    /// For one request.
+    pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, key: Bytes) -> Self {
+        Self { ctx, request, bucket, key, params: ObjectParams::default(), seen: None }
+    }
+}
+
+impl Resource for Delete<'_> {
+    fn allow(&self) -> &'static str {
+        ALLOW
+    }
+
+    async fn prepare(&mut self) -> Result<(), Reply> {
+        check_type(self.ctx, &self.bucket, Asked::Delete)?;
+        self.params = ObjectParams::parse(self.request)?;
+        self.seen = seen_clock(self.request, Asked::Delete)?;
+        Ok(())
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { types: Vec::new(), gzip: true }
+    }
+
+    async fn existence(&mut self) -> Result<Existence, Reply> {
+        if !self.request.is_conditional() {
+            return Ok(Existence::Present(Default::default()));
+        }
+        let mut options = self.params.get_options()?;
+        options.head = true;
+        let request = GetRequest { bucket: self.bucket.clone(), key: self.key.clone(), options };
+        match self.ctx.kv.get(request).await {
+            Ok(GetReply::Found(object)) => {
+                let current = render::validators(&object, Choice::of(&object, None));
+                // What the condition was held against is what goes; a write that came in between stays as a sibling.
+                self.seen.get_or_insert(object.clock);
+                Ok(Existence::Present(current))
+            }
+            Ok(GetReply::NotFound { .. }) => Ok(Existence::Missing),
+            Err(error) => Err(failure::reply_for(&error, Asked::Delete)),
+        }
+    }
+
+    async fn answer(mut self, _offer: usize) -> Reply {
+        let (get, put) = match (self.params.get_options(), self.params.put_options()) {
+            (Ok(get), Ok(put)) => (get, put),
+            (Err(refusal), _) | (_, Err(refusal)) => return refusal,
+        };
+        let request =
+            DeleteRequest { bucket: self.bucket, key: self.key, clock: self.seen.take(), get, put, rw: self.params.rw };
+        match self.ctx.kv.delete(request).await {
+            Ok(reply) if reply.found => reply::bare(StatusCode::NO_CONTENT, Bytes::new()),
+            Ok(_) => reply::text(StatusCode::NOT_FOUND, "not found\n"),
+            Err(error) => failure::reply_for(&error, Asked::Delete),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! How objects look in answers: headers, the list of siblings, multipart bodies.
+
+use crate::http::conditional::Validators;
+use crate::http::multipart::{self, Multipart};
+use crate::http::reply::{self, Reply};
+use crate::http::route::Generation;
+use crate::http::{base62, links, metadata};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED, LINK};
+use ombak_types::{Bucket, Object, Sibling, VectorClock, stored};
+
+/// `X-Riak-Vclock`
+pub const VCLOCK: HeaderName = HeaderName::from_static("x-riak-vclock");
+/// `X-Riak-Deleted`
+pub const DELETED: HeaderName = HeaderName::from_static("x-riak-deleted");
+
+/// Which of an object's siblings an answer shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// The one at this place.
+    One(usize),
+    /// There are several and the client has to choose.
+    Several,
+}
+
+impl Choice {
+    /// The only sibling, or the one that `vtag` names.
+    pub fn of(object: &Object, vtag: Option<&[u8]>) -> Self {
+        if let [_] = object.siblings.as_slice() {
+            return Self::One(0);
+        }
+        let named = vtag.and_then(|tag| object.siblings.iter().position(|s| s.meta.vtag.as_deref() == Some(tag)));
+        named.map_or(Self::Several, Self::One)
+    }
+
+    /// The sibling that is shown alone.
+    pub fn sibling(self, object: &Object) -> Option<&Sibling> {
+        match self {
+            Self::One(at) => object.siblings.get(at),
+            Self::Several => None,
+        }
+    }
+}
+
+/// A clock as clients carry it in headers.
+pub fn clock_text(clock: &VectorClock) -> String {
+    STANDARD.encode(stored::encode_clock(clock))
+}
+
+/// What the shown sibling, or the object as a whole, is recognised by.
+pub fn validators(object: &Object, choice: Choice) -> Validators {
+    match choice.sibling(object) {
+        Some(sibling) => {
+            let vtag = sibling.meta.vtag.as_deref().map(|tag| String::from_utf8_lossy(tag).into_owned());
+            let etag = vtag.unwrap_or_else(|| clock_tag(&object.clock));
+            Validators { etag: Some(etag), last_modified: sibling.meta.last_modified }
+        }
+        None => Validators { etag: Some(clock_tag(&object.clock)), last_modified: object.last_modified() },
+    }
+}
+
+/// A tag for all siblings together: the same for copies that have seen the same.
+fn clock_tag(clock: &VectorClock) -> String {
+    let mut events: Vec<_> = clock.entries().iter().map(|e| (e.actor.as_bytes(), e.counter)).collect();
+    events.sort_unstable();
+    let mut bytes = Vec::new();
+    for (actor, counter) in events {
+        bytes.extend_from_slice(&(actor.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(actor);
+        bytes.extend_from_slice(&counter.to_be_bytes());
+    }
+    base62::md5_text(&bytes)
+}
+
+/// Sets the headers that every answer with an object has.
+fn set_common(answer: &mut Reply, object: &Object, choice: Choice) {
+    let Validators { etag, last_modified } = validators(object, choice);
+    reply::set(answer, VCLOCK, clock_text(&object.clock));
+    if let Some(etag) = etag {
+        reply::set(answer, ETAG, format!("\"{etag}\""));
+    }
+    if let Some(at) = last_modified {
+        reply::set(answer, LAST_MODIFIED, multipart::http_date(at));
+    }
+}
+
+/// An answer with one sibling's value and all that belongs to it.
+pub fn one(object: &Object, sibling: &Sibling, choice: Choice, bucket: &Bucket, generation: Generation) -> Reply {
+    let meta = &sibling.meta;
+    let mut answer = reply::bare(StatusCode::OK, sibling.value.clone());
+    answer.headers_mut().extend(metadata::user_headers(meta));
+    set_common(&mut answer, object, choice);
+    reply::set(&mut answer, CONTENT_TYPE, header_value(&metadata::content_type_of(meta)));
+    if let Some(encoding) = &meta.content_encoding {
+        reply::set(&mut answer, CONTENT_ENCODING, header_value(encoding));
+    }
+    reply::set(&mut answer, LINK, links::format(&meta.links, &bucket.name, generation));
+    if meta.deleted {
+        reply::set(&mut answer, DELETED, HeaderValue::from_static("true"));
+    }
+    answer
+}
+
+/// What was stored over another interface need not be a header value; an answer says something all the same.
+fn header_value(bytes: &Bytes) -> HeaderValue {
+    HeaderValue::from_maybe_shared(bytes.clone()).unwrap_or(HeaderValue::from_static("application/octet-stream"))
+}
+
+/// 300: the tags of all siblings, one a line.
+pub fn sibling_list(object: &Object) -> Reply {
+    let mut body = String::from("Siblings:\n");
+    for sibling in &object.siblings {
+        body += &String::from_utf8_lossy(sibling.meta.vtag.as_deref().unwrap_or_default());
+        body.push('\n');
+    }
+    let mut answer = reply::text(StatusCode::MULTIPLE_CHOICES, body);
+    set_common(&mut answer, object, Choice::Several);
+    answer
+}
+
+/// 300: all siblings, one a part.
+pub fn sibling_parts(object: &Object, bucket: &Bucket, generation: Generation) -> Reply {
+    let mut parts = Multipart::new(&stored::encode_clock(&object.clock));
+    for sibling in &object.siblings {
+        parts.push(&multipart::sibling_headers(sibling, bucket, generation), &sibling.value);
+    }
+    let content_type = parts.content_type();
+    let mut answer = reply::bare(StatusCode::MULTIPLE_CHOICES, parts.finish());
+    reply::set(&mut answer, CONTENT_TYPE, content_type);
+    set_common(&mut answer, object, Choice::Several);
+    answer
+}

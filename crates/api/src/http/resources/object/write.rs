@@ -1,0 +1,178 @@
+//! PUT and POST of an object.
+//!
+//! A conditional write reads first, as HTTP's conditions are about what a client could have read; what was read then
+//! becomes the engine's condition of the write, so that nothing can come in between.
+
+use super::render::{self, Choice};
+use super::{ALLOW, check_type, clock_header, seen_clock};
+use crate::http::context::HttpContext;
+use crate::http::failure::{self, Asked};
+use crate::http::graph::{Existence, Offers, Resource};
+use crate::http::params::ObjectParams;
+use crate::http::reply::{self, Reply};
+use crate::http::request::Request;
+use crate::http::route::Generation;
+use crate::http::{accept, metadata, url};
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
+use ombak_kv::{GetReply, GetRequest, PutCondition, PutReply, PutRequest};
+use ombak_types::{Bucket, Error, Metadata, Object, Sibling, VectorClock};
+
+/// A write of one object; without a key the engine makes one.
+pub struct Write<'a> {
+    ctx: &'a HttpContext,
+    request: &'a Request,
+    bucket: Bucket,
+    key: Option<Bytes>,
+    generation: Generation,
+    params: ObjectParams,
+    meta: Metadata,
+    seen: Option<VectorClock>,
+    /// What a read for the sake of conditions says about the write.
+    condition: PutCondition,
+}
+
+impl<'a> Write<'a> {
+    /// For one request.
+    pub fn new(
+        ctx: &'a HttpContext,
+        request: &'a Request,
+        bucket: Bucket,
+        key: Option<Bytes>,
+        generation: Generation,
+    ) -> Self {
+        Self {
+            ctx,
+            request,
+            bucket,
+            key,
+            generation,
+            params: ObjectParams::default(),
+            meta: Metadata::default(),
+            seen: None,
+            condition: PutCondition::None,
+        }
+    }
+
+    /// The condition of the write: Riak's own header, else what the read found. A clock in that header that does not
+    /// decode sets no condition (spec/http-api.md §17).
+    fn take_condition(&mut self) -> PutCondition {
+        match clock_header(self.request, "x-riak-if-not-modified") {
+            Ok(Some(clock)) => PutCondition::IfNotModified(clock),
+            _ => std::mem::take(&mut self.condition),
+        }
+    }
+
+    fn location(&self, key: &[u8]) -> String {
+        let (bucket, key) = (url::quote(&self.bucket.name), url::quote(key));
+        match self.generation {
+            Generation::Riak => format!("/riak/{bucket}/{key}"),
+            Generation::Buckets => format!("/buckets/{bucket}/keys/{key}"),
+            Generation::Types => {
+                format!("/types/{}/buckets/{bucket}/keys/{key}", url::quote(&self.bucket.bucket_type))
+            }
+        }
+    }
+
+    fn reply(&self, stored: PutReply) -> Reply {
+        let created = stored.key.is_some() && self.key.is_none();
+        let mut answer = match stored.object.filter(|_| self.params.return_body) {
+            Some(object) => self.show(&object),
+            None if created => {
+                let content_type = HeaderValue::from_maybe_shared(metadata::content_type_of(&self.meta));
+                let mut answer = reply::bare(StatusCode::OK, Bytes::new());
+                if let Ok(content_type) = content_type {
+                    reply::set(&mut answer, CONTENT_TYPE, content_type);
+                }
+                answer
+            }
+            None => reply::bare(StatusCode::NO_CONTENT, Bytes::new()),
+        };
+        if let (true, Some(key)) = (created, &stored.key) {
+            if answer.status() == StatusCode::OK {
+                *answer.status_mut() = StatusCode::CREATED;
+            }
+            reply::set(&mut answer, LOCATION, self.location(key));
+        }
+        answer
+    }
+
+    fn show(&self, object: &Object) -> Reply {
+        let choice = Choice::of(object, None);
+        if let Some(sibling) = choice.sibling(object) {
+            return render::one(object, sibling, choice, &self.bucket, self.generation);
+        }
+        let accept = self.request.header(ACCEPT);
+        let parts_wanted =
+            accept.is_some() && accept::choose(accept.as_deref(), &[b"multipart/mixed", b"text/plain"]) == Some(0);
+        if parts_wanted {
+            render::sibling_parts(object, &self.bucket, self.generation)
+        } else {
+            render::sibling_list(object)
+        }
+    }
+}
+
+impl Resource for Write<'_> {
+    fn allow(&self) -> &'static str {
+        ALLOW
+    }
+
+    async fn prepare(&mut self) -> Result<(), Reply> {
+        check_type(self.ctx, &self.bucket, Asked::Put)?;
+        self.meta = metadata::parse(self.request, &self.bucket, self.generation)?;
+        self.params = ObjectParams::parse(self.request)?;
+        self.seen = seen_clock(self.request, Asked::Put)?;
+        Ok(())
+    }
+
+    /// A returned body has the type of the one that came.
+    fn offers(&self) -> Offers {
+        Offers { types: vec![metadata::content_type_of(&self.meta)], gzip: true }
+    }
+
+    async fn existence(&mut self) -> Result<Existence, Reply> {
+        let key = match &self.key {
+            Some(key) if self.request.is_conditional() => key.clone(),
+            Some(_) => return Ok(Existence::Present(Default::default())),
+            None => return Ok(Existence::Missing),
+        };
+        let mut options = self.params.get_options()?;
+        options.head = true;
+        match self.ctx.kv.get(GetRequest { bucket: self.bucket.clone(), key, options }).await {
+            Ok(GetReply::Found(object)) => {
+                let current = render::validators(&object, Choice::of(&object, None));
+                self.condition = PutCondition::IfNotModified(object.clock);
+                Ok(Existence::Present(current))
+            }
+            Ok(GetReply::NotFound { .. }) => {
+                self.condition = PutCondition::IfNoneMatch;
+                Ok(Existence::Missing)
+            }
+            Err(error) => Err(failure::reply_for(&error, Asked::Put)),
+        }
+    }
+
+    async fn answer(mut self, _offer: usize) -> Reply {
+        let mut options = match self.params.put_options() {
+            Ok(options) => options,
+            Err(refusal) => return refusal,
+        };
+        let read_first = self.condition != PutCondition::None;
+        options.condition = self.take_condition();
+        let sibling = Sibling { value: self.request.body.clone(), meta: self.meta.clone() };
+        let object = Object { clock: self.seen.take().unwrap_or_default(), siblings: vec![sibling] };
+        let request = PutRequest { bucket: self.bucket.clone(), key: self.key.clone(), object, options };
+        match self.ctx.kv.put(request).await {
+            Ok(stored) => self.reply(stored),
+            // Somebody wrote between the read and this write: the condition that held then does not hold now.
+            Err(Error::Modified | Error::NotFound)
+                if read_first && !self.request.headers.contains_key("x-riak-if-not-modified") =>
+            {
+                reply::page(StatusCode::PRECONDITION_FAILED)
+            }
+            Err(error) => failure::reply_for(&error, Asked::Put),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! `/ping`: the process answers.
+
+use crate::http::graph::{Offers, READ_ONLY, Resource};
+use crate::http::reply::{self, Reply};
+use bytes::Bytes;
+use hyper::StatusCode;
+
+/// `GET /ping`
+pub struct Ping;
+
+impl Resource for Ping {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    fn offers(&self) -> Offers {
+        Offers { types: vec![Bytes::from_static(b"text/html")], gzip: false }
+    }
+
+    async fn answer(self, _offer: usize) -> Reply {
+        reply::html(StatusCode::OK, "OK")
+    }
+}

@@ -1,0 +1,75 @@
+//! The properties of a bucket: `/buckets/B/props`, `/types/T/buckets/B/props`, `/riak/B` (spec/http-api.md §4).
+
+use super::props_body;
+use crate::http::conditional::Validators;
+use crate::http::context::HttpContext;
+use crate::http::graph::{Existence, Offers, Resource};
+use crate::http::reply::{self, Reply};
+use crate::http::request::Request;
+use crate::http::route::Generation;
+use bytes::Bytes;
+use hyper::{Method, StatusCode};
+use ombak_types::{Bucket, PropMap};
+
+/// GET, PUT and DELETE of a bucket's properties.
+pub struct Props<'a> {
+    ctx: &'a HttpContext,
+    request: &'a Request,
+    bucket: Bucket,
+    generation: Generation,
+    changes: PropMap,
+    current: PropMap,
+}
+
+impl<'a> Props<'a> {
+    /// For one request.
+    pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, generation: Generation) -> Self {
+        Self { ctx, request, bucket, generation, changes: PropMap::new(), current: PropMap::new() }
+    }
+}
+
+impl Resource for Props<'_> {
+    fn allow(&self) -> &'static str {
+        match self.generation {
+            Generation::Riak => "HEAD, GET, PUT",
+            Generation::Buckets | Generation::Types => "HEAD, GET, PUT, DELETE",
+        }
+    }
+
+    async fn prepare(&mut self) -> Result<(), Reply> {
+        if self.request.method == Method::PUT {
+            self.changes = props_body::parse(&self.request.body)?;
+        }
+        Ok(())
+    }
+
+    fn offers(&self) -> Offers {
+        let json = self.request.is_read().then_some(Bytes::from_static(b"application/json"));
+        Offers { types: json.into_iter().collect(), gzip: true }
+    }
+
+    async fn existence(&mut self) -> Result<Existence, Reply> {
+        let Ok(current) = self.ctx.kv.buckets().bucket_map(&self.bucket) else { return Ok(Existence::Missing) };
+        self.current = current;
+        Ok(Existence::Present(Validators::default()))
+    }
+
+    async fn answer(self, _offer: usize) -> Reply {
+        let (kv, bucket, changes) = (self.ctx.kv.clone(), self.bucket.clone(), self.changes);
+        let outcome = match self.request.method {
+            Method::PUT if !props_body::is_json(self.request) => {
+                return reply::page(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+            }
+            Method::PUT => props_body::change(move || kv.buckets().set_bucket(&bucket, &changes)).await,
+            Method::DELETE => props_body::change(move || kv.buckets().reset_bucket(&bucket)).await,
+            _ => {
+                let member = props_body::member(&self.current, Some(&self.bucket));
+                return reply::json(StatusCode::OK, format!("{{{member}}}"));
+            }
+        };
+        match outcome {
+            Ok(()) => reply::bare(StatusCode::NO_CONTENT, Bytes::new()),
+            Err(error) => props_body::refusal(&error),
+        }
+    }
+}

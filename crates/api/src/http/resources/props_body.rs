@@ -1,0 +1,57 @@
+//! Properties in JSON bodies, and how changes of them are refused (spec/http-api.md §4, §17).
+
+use crate::http::names::json_name;
+use crate::http::reply::{self, Reply};
+use crate::http::request::Request;
+use hyper::StatusCode;
+use hyper::header::CONTENT_TYPE;
+use ombak_kv::PropsError;
+use ombak_types::{Bucket, PropMap};
+use serde_json::Value;
+
+/// `"props":{…}`; a bucket's name comes first.
+pub fn member(props: &PropMap, bucket: Option<&Bucket>) -> String {
+    let name = bucket.map(|b| ("name".to_owned(), Value::String(json_name(&b.name))));
+    let all = name.into_iter().chain(props.iter().map(|(name, value)| (name.clone(), value.clone())));
+    format!("\"props\":{}", Value::Object(all.collect()))
+}
+
+/// The changes that a body asks for.
+pub fn parse(body: &[u8]) -> Result<PropMap, Reply> {
+    let props = match serde_json::from_slice::<Value>(body) {
+        Ok(Value::Object(mut members)) => members.remove("props"),
+        _ => None,
+    };
+    match props {
+        Some(Value::Object(props)) => Ok(props),
+        _ => Err(reply::text(
+            StatusCode::BAD_REQUEST,
+            "bucket PUT must be a JSON object of the form:\n{\"props\":{...bucket properties...}}",
+        )),
+    }
+}
+
+/// Whether the body says that it is JSON; nothing else is accepted.
+pub fn is_json(request: &Request) -> bool {
+    request.header(CONTENT_TYPE).is_some_and(|header| {
+        let media_type = header.split(|&b| b == b';').next().unwrap_or_default();
+        media_type.trim_ascii().eq_ignore_ascii_case(b"application/json")
+    })
+}
+
+/// The answer to a refused change.
+pub fn refusal(error: &PropsError) -> Reply {
+    match error {
+        PropsError::Invalid(errors) => reply::json(StatusCode::BAD_REQUEST, errors.to_json().to_string()),
+        PropsError::Storage(_) => reply::text(StatusCode::INTERNAL_SERVER_ERROR, format!("Error:\n{error}\n")),
+        _ => reply::json(StatusCode::BAD_REQUEST, Value::String(error.to_string()).to_string()),
+    }
+}
+
+/// Runs a change, which waits for the disk, beside the network threads.
+pub async fn change(change: impl FnOnce() -> Result<(), PropsError> + Send + 'static) -> Result<(), PropsError> {
+    match tokio::task::spawn_blocking(change).await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(PropsError::Storage(error.to_string())),
+    }
+}

@@ -1,0 +1,77 @@
+//! `/`: which resources there are. Old clients find their prefixes here.
+
+use crate::http::graph::{Offers, READ_ONLY, Resource};
+use crate::http::reply::{self, Reply};
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::LINK;
+
+/// Resource names of Riak and the first parts of their paths (spec/http-api.md §1), also of those that answer that they
+/// do not exist yet: clients look for names here, not for abilities.
+const RESOURCES: [(&str, &[&str]); 16] = [
+    (
+        "riak_kv_wm_aaefold",
+        &[
+            "aaebucketlist",
+            "cachedtrees",
+            "erase",
+            "objectsizes",
+            "objectstats",
+            "rangerepair",
+            "rangerepl",
+            "rangetrees",
+            "reap",
+            "siblings",
+            "tombs",
+        ],
+    ),
+    ("riak_kv_wm_bucket_type", &["types"]),
+    ("riak_kv_wm_buckets", &["buckets", "riak", "types"]),
+    ("riak_kv_wm_counter", &["buckets"]),
+    ("riak_kv_wm_crdt", &["types"]),
+    ("riak_kv_wm_index", &["buckets", "types"]),
+    ("riak_kv_wm_keylist", &["buckets", "types"]),
+    ("riak_kv_wm_link_walker", &["buckets", "riak", "types"]),
+    ("riak_kv_wm_mapred", &["mapred"]),
+    ("riak_kv_wm_object", &["buckets", "riak", "types"]),
+    ("riak_kv_wm_ping", &["ping"]),
+    ("riak_kv_wm_props", &["buckets", "types"]),
+    ("riak_kv_wm_queue", &["membership_request", "queuename"]),
+    ("riak_kv_wm_stats", &["stats"]),
+    ("riak_repl_wm_rtenqueue", &["rtq"]),
+    ("riak_repl_wm_stats", &["riak-repl"]),
+];
+
+/// `GET /`
+pub struct Root;
+
+impl Resource for Root {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    fn offers(&self) -> Offers {
+        let types = ["text/html", "application/json"].map(Bytes::from);
+        Offers { types: types.to_vec(), gzip: false }
+    }
+
+    async fn answer(self, offer: usize) -> Reply {
+        let mut answer = match offer {
+            0 => {
+                let items = each(|name, path| format!("<li><a href=\"/{path}\">{name}</a></li>")).concat();
+                reply::html(StatusCode::OK, format!("<html><body><ul>{items}</ul></body></html>"))
+            }
+            // Member names repeat: one per path, as clients of Riak know it.
+            _ => {
+                let members = each(|name, path| format!("\"{name}\":\"/{path}\"")).join(",");
+                reply::json(StatusCode::OK, format!("{{{members}}}"))
+            }
+        };
+        reply::set(&mut answer, LINK, each(|name, path| format!("</{path}>; rel=\"{name}\"")).join(","));
+        answer
+    }
+}
+
+fn each(line: impl Fn(&str, &str) -> String) -> Vec<String> {
+    RESOURCES.iter().flat_map(|(name, paths)| paths.iter().map(|path| line(name, path))).collect()
+}

@@ -1,0 +1,85 @@
+//! `/stats`: Riak's statistics, as JSON or, for a person, spread over lines (spec/http-api.md §1).
+
+use crate::http::context::{HttpContext, StatsSource};
+use crate::http::graph::{Offers, READ_ONLY, Resource};
+use crate::http::reply::{self, Reply};
+use bytes::Bytes;
+use hyper::StatusCode;
+use ombak_kv::Kv;
+use ombak_kv::stats::{NodeFacts, SystemFacts};
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long an answer is repeated before it is computed anew.
+const FRESH_FOR: Duration = Duration::from_secs(1);
+
+/// The last answer: many who ask at once do not make the node count for each of them.
+#[derive(Default)]
+pub struct StatsCache {
+    last: Mutex<Option<(Instant, Arc<Map<String, Value>>)>>,
+}
+
+impl StatsCache {
+    /// The last answer if it is fresh, else a new one. Reads small files of the operating system: not for network
+    /// threads.
+    fn get(&self, kv: &Kv, source: &StatsSource) -> Arc<Map<String, Value>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, stats)) = &*last
+            && at.elapsed() < FRESH_FOR
+        {
+            return Arc::clone(stats);
+        }
+        let stats = Arc::new(kv.stats().to_json(&facts(kv, source)));
+        *last = Some((Instant::now(), Arc::clone(&stats)));
+        stats
+    }
+}
+
+/// What the numbers are about. Reads small files of the operating system: not for network threads.
+pub fn facts(kv: &Kv, source: &StatsSource) -> NodeFacts {
+    let dirs: Vec<&Path> = source.dirs.iter().map(|dir| dir.as_path()).collect();
+    NodeFacts {
+        node_name: kv.node_name().to_owned(),
+        ring: Arc::new(kv.ring().clone()),
+        backend: source.backend,
+        system: SystemFacts::read(&dirs),
+    }
+}
+
+/// `GET /stats`
+pub struct Stats {
+    ctx: Arc<HttpContext>,
+}
+
+impl Stats {
+    /// For one request.
+    pub fn new(ctx: &Arc<HttpContext>) -> Self {
+        Self { ctx: Arc::clone(ctx) }
+    }
+}
+
+impl Resource for Stats {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    fn offers(&self) -> Offers {
+        let types = ["application/json", "text/plain"].map(Bytes::from);
+        Offers { types: types.to_vec(), gzip: true }
+    }
+
+    async fn answer(self, offer: usize) -> Reply {
+        let ctx = self.ctx;
+        let body = tokio::task::spawn_blocking(move || {
+            let stats = ctx.stats.get(&ctx.kv, &ctx.stats_source);
+            if offer == 0 { serde_json::to_vec(&*stats) } else { serde_json::to_vec_pretty(&*stats) }
+        });
+        match (body.await, offer) {
+            (Ok(Ok(body)), 0) => reply::json(StatusCode::OK, body),
+            (Ok(Ok(body)), _) => reply::text(StatusCode::OK, body),
+            _ => reply::page(StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The properties of a bucket type: `/types/T/props` (spec/http-api.md §4).
+
+use super::props_body;
+use crate::http::conditional::Validators;
+use crate::http::context::HttpContext;
+use crate::http::erlang;
+use crate::http::graph::{Existence, Offers, Resource};
+use crate::http::reply::{self, Reply};
+use crate::http::request::Request;
+use bytes::Bytes;
+use hyper::{Method, StatusCode};
+use ombak_kv::PropsError;
+use ombak_types::PropMap;
+
+/// GET and PUT of a type's properties.
+pub struct TypeProps<'a> {
+    ctx: &'a HttpContext,
+    request: &'a Request,
+    bucket_type: Bytes,
+    changes: PropMap,
+    current: PropMap,
+}
+
+impl<'a> TypeProps<'a> {
+    /// For one request.
+    pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket_type: Bytes) -> Self {
+        Self { ctx, request, bucket_type, changes: PropMap::new(), current: PropMap::new() }
+    }
+}
+
+impl Resource for TypeProps<'_> {
+    fn allow(&self) -> &'static str {
+        "HEAD, GET, PUT"
+    }
+
+    async fn prepare(&mut self) -> Result<(), Reply> {
+        if self.request.method == Method::PUT {
+            self.changes = props_body::parse(&self.request.body)?;
+        }
+        Ok(())
+    }
+
+    fn offers(&self) -> Offers {
+        let json = self.request.is_read().then_some(Bytes::from_static(b"application/json"));
+        Offers { types: json.into_iter().collect(), gzip: true }
+    }
+
+    async fn existence(&mut self) -> Result<Existence, Reply> {
+        let Ok(current) = self.ctx.kv.buckets().type_map(&self.bucket_type) else { return Ok(Existence::Missing) };
+        self.current = current;
+        Ok(Existence::Present(Validators::default()))
+    }
+
+    async fn answer(self, _offer: usize) -> Reply {
+        if self.request.is_read() {
+            return reply::json(StatusCode::OK, format!("{{{}}}", props_body::member(&self.current, None)));
+        }
+        if !props_body::is_json(self.request) {
+            return reply::page(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        }
+        let (kv, bucket_type, changes) = (self.ctx.kv.clone(), self.bucket_type.clone(), self.changes);
+        match props_body::change(move || kv.buckets().update_type(&bucket_type, &changes)).await {
+            Ok(()) => reply::bare(StatusCode::NO_CONTENT, Bytes::new()),
+            Err(PropsError::NoType) => {
+                let name = erlang::binary(&self.bucket_type);
+                reply::text(StatusCode::NOT_FOUND, format!("Cannot modify unknown bucket type: {name}"))
+            }
+            Err(error) => props_body::refusal(&error),
+        }
+    }
+}

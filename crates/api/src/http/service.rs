@@ -1,0 +1,86 @@
+//! One request: read it, find its resource, answer.
+
+use super::body;
+use super::context::HttpContext;
+use super::graph;
+use super::reply::{self, Reply, ReplyBody};
+use super::request::Request;
+use super::resources;
+use super::route::Route;
+use crate::admin;
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue, SERVER};
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+const SERVER_NAME: HeaderValue = HeaderValue::from_static(concat!("Ombak/", env!("CARGO_PKG_VERSION")));
+
+/// Answers one request.
+pub async fn respond(
+    ctx: &Arc<HttpContext>,
+    peer: IpAddr,
+    request: hyper::Request<Incoming>,
+) -> Result<Reply, Infallible> {
+    let (parts, incoming) = request.into_parts();
+    let mut answer = match body::read(incoming, &ctx.limits, &ctx.bodies).await {
+        Ok((body, _share)) => dispatch(ctx, peer, Request::new(parts, body)).await,
+        Err(status) => refuse_body(status, ctx.limits.body_bytes_max),
+    };
+    answer.headers_mut().insert(SERVER, SERVER_NAME);
+    Ok(answer)
+}
+
+/// What is left of such a body is not read: the connection ends.
+fn refuse_body(status: StatusCode, bytes_max: usize) -> Reply {
+    let text = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => format!("The body is larger than the {bytes_max} bytes that are taken\n"),
+        StatusCode::REQUEST_TIMEOUT => "The body came too slowly\n".to_owned(),
+        StatusCode::SERVICE_UNAVAILABLE => "Too many bodies are under way\n".to_owned(),
+        _ => "The body could not be read to its end\n".to_owned(),
+    };
+    let mut refusal = reply::text(status, text);
+    reply::set(&mut refusal, CONNECTION, HeaderValue::from_static("close"));
+    refusal
+}
+
+async fn dispatch(ctx: &Arc<HttpContext>, peer: IpAddr, request: Request) -> Reply {
+    use resources::*;
+    let request = &request;
+    match Route::of(request) {
+        Route::Root => graph::run(root::Root, request).await,
+        Route::Ping => graph::run(ping::Ping, request).await,
+        Route::Stats => graph::run(stats::Stats::new(ctx), request).await,
+        Route::Metrics => graph::run(metrics::Metrics::new(ctx), request).await,
+        Route::Live => graph::run(health::Live, request).await,
+        Route::Ready => graph::run(health::Ready::new(ctx), request).await,
+        Route::Admin => administer(ctx, peer, request).await,
+        Route::Buckets(bucket_type) => graph::run(buckets::Buckets::new(ctx, request, bucket_type), request).await,
+        Route::TypeProps(bucket_type) => {
+            graph::run(type_props::TypeProps::new(ctx, request, bucket_type), request).await
+        }
+        Route::Props(bucket, generation) => {
+            graph::run(props::Props::new(ctx, request, bucket, generation), request).await
+        }
+        Route::Keys(bucket, generation) => graph::run(keys::Keys::new(ctx, request, bucket, generation), request).await,
+        Route::NewObject(bucket, generation) => {
+            graph::run(object::write::Write::new(ctx, request, bucket, None, generation), request).await
+        }
+        Route::Object(bucket, key, generation) => object::run(ctx, request, bucket, key, generation).await,
+        Route::LinkWalk(bucket, key, steps, generation) => {
+            graph::run(link_walk::LinkWalk::new(ctx, bucket, key, steps, generation), request).await
+        }
+        Route::Absent(what) => absent::answer(ctx, request, &what),
+        Route::Nowhere => reply::page(StatusCode::NOT_FOUND),
+    }
+}
+
+async fn administer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request) -> Reply {
+    let Some(admin) = &ctx.admin else { return reply::page(StatusCode::NOT_FOUND) };
+    let mut parts = hyper::Request::new(()).into_parts().0;
+    parts.method = request.method.clone();
+    parts.uri = request.uri.clone();
+    parts.headers = request.headers.clone();
+    admin::handle(admin, peer, &parts, request.body.clone()).await.map(ReplyBody::Left)
+}

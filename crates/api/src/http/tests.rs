@@ -1,0 +1,1 @@
+//! The interface as clients see it.
