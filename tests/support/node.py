@@ -38,6 +38,11 @@ def program():
     return path
 
 
+def clean_environment():
+    """The environment without settings that the caller's shell may hold for another node."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("OMBAK_")}
+
+
 def free_ports(count):
     sockets = [socket.socket() for _ in range(count)]
     try:
@@ -88,7 +93,8 @@ class Node:
     def admin(self, *words):
         """Runs `ombak admin WORDS…` against this node and returns what it printed."""
         command = [str(program()), "admin", "--node", self.http, *words]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
+                              env=clean_environment())
         if done.returncode != 0:
             raise NodeError(f"`ombak admin {' '.join(words)}` exited with {done.returncode}: {done.stdout.strip()}")
         return done.stdout
@@ -142,7 +148,8 @@ class Node:
         file.write_text(self._configuration())
         with open(self.output, "wb") as output:
             self.process = subprocess.Popen([str(program()), "start", "--config", str(file)], stdin=subprocess.DEVNULL,
-                                            stdout=output, stderr=subprocess.STDOUT, cwd=self.directory)
+                                            stdout=output, stderr=subprocess.STDOUT, cwd=self.directory,
+                                            env=clean_environment())
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
