@@ -11,6 +11,7 @@
 mod error;
 mod guard;
 mod node;
+mod types;
 
 pub use error::AdminError;
 pub use guard::{ADMIN_HEADER, AdminToken};
@@ -69,6 +70,11 @@ async fn answer(ctx: &AdminContext, peer: IpAddr, parts: &Parts, body: Bytes) ->
         (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(node::config(ctx)),
         (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,
         (&Method::POST, [b"admin", b"v1", b"stop"]) => Ok(node::stop(ctx)),
+        (&Method::GET, [b"admin", b"v1", b"bucket-types"]) => Ok(types::list(ctx)),
+        (&Method::GET, [b"admin", b"v1", b"bucket-types", name]) => types::describe(ctx, name),
+        (&Method::POST, [b"admin", b"v1", b"bucket-types", name, action]) => {
+            types::change(ctx, name, action, &body).await
+        }
         _ => Err(AdminError::NoSuchResource(format!("{} {}", parts.method, parts.uri.path()))),
     }
 }

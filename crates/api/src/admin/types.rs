@@ -1,0 +1,113 @@
+//! Bucket types: create, update, activate, reset, look at.
+
+use super::{AdminContext, AdminError};
+use ombak_kv::{BucketRegistry, PropsError, TypeStatus};
+use ombak_types::PropMap;
+use serde_json::{Value, json};
+
+/// What can be done to a type, as the last segment of the path names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Create,
+    Update,
+    Activate,
+    Reset,
+}
+
+impl Action {
+    fn from_segment(segment: &[u8]) -> Option<Self> {
+        Some(match segment {
+            b"create" => Self::Create,
+            b"update" => Self::Update,
+            b"activate" => Self::Activate,
+            b"reset" => Self::Reset,
+            _ => return None,
+        })
+    }
+}
+
+/// Every type with how far it has come.
+pub(super) fn list(ctx: &AdminContext) -> Value {
+    let types = ctx.kv.buckets().list_types();
+    let entries: Vec<Value> =
+        types.iter().map(|t| json!({"name": text(&t.name), "status": status_word(t.status)})).collect();
+    json!({ "bucket_types": entries })
+}
+
+/// One type with its properties.
+pub(super) fn describe(ctx: &AdminContext, name: &[u8]) -> Result<Value, AdminError> {
+    let (status, props) =
+        ctx.kv.buckets().type_status(name).ok_or_else(|| AdminError::NoSuchType(text(name).into_owned()))?;
+    Ok(json!({"name": text(name), "status": status_word(status), "props": props}))
+}
+
+/// Changes a type. The change is on disk when this returns; that takes a blocking thread.
+pub(super) async fn change(ctx: &AdminContext, name: &[u8], action: &[u8], body: &[u8]) -> Result<Value, AdminError> {
+    let action = Action::from_segment(action)
+        .ok_or_else(|| AdminError::NoSuchResource(format!("bucket type action '{}'", text(action))))?;
+    let props = match action {
+        Action::Create | Action::Update => props_of(body)?,
+        Action::Activate | Action::Reset => PropMap::new(),
+    };
+    let (kv, owned_name) = (ctx.kv.clone(), name.to_vec());
+    let done = tokio::task::spawn_blocking(move || apply(kv.buckets(), &owned_name, action, &props)).await;
+    match done {
+        Ok(Ok(())) => describe(ctx, name),
+        Ok(Err(PropsError::NoType)) => Err(AdminError::NoSuchType(text(name).into_owned())),
+        Ok(Err(error @ PropsError::Storage(_))) => Err(AdminError::Failed(error.to_string())),
+        Ok(Err(PropsError::Invalid(errors))) => Err(AdminError::Refused(errors.to_lines())),
+        Ok(Err(error)) => Err(AdminError::Refused(error.to_string())),
+        Err(panic) => Err(AdminError::Failed(panic.to_string())),
+    }
+}
+
+fn apply(buckets: &BucketRegistry, name: &[u8], action: Action, props: &PropMap) -> Result<(), PropsError> {
+    match action {
+        Action::Create => buckets.create_type(name, props),
+        Action::Update => buckets.update_type(name, props),
+        Action::Activate => buckets.activate_type(name),
+        Action::Reset => buckets.reset_type(name),
+    }
+}
+
+/// The properties of `{"props":{…}}`; the refusals have Riak's words (spec/semantics.md §16).
+fn props_of(body: &[u8]) -> Result<PropMap, AdminError> {
+    let Ok(Value::Object(mut outer)) = serde_json::from_slice(body) else {
+        return Err(AdminError::BadRequest("invalid json".into()));
+    };
+    match outer.remove("props") {
+        Some(Value::Object(props)) => Ok(props),
+        _ => Err(AdminError::BadRequest("no props field found in json".into())),
+    }
+}
+
+const fn status_word(status: TypeStatus) -> &'static str {
+    match status {
+        TypeStatus::Active => "active",
+        TypeStatus::Ready => "ready",
+        TypeStatus::Created => "created",
+    }
+}
+
+fn text(name: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn properties_come_in_an_envelope() {
+        assert_eq!(props_of(br#"{"props":{"n_val":2}}"#).map(|p| p.len()), Ok(1));
+        for (body, words) in [
+            (&b"{"[..], "invalid json"),
+            (b"[]", "invalid json"),
+            (b"", "invalid json"),
+            (b"{}", "no props field found in json"),
+            (br#"{"props":7}"#, "no props field found in json"),
+        ] {
+            assert_eq!(props_of(body), Err(AdminError::BadRequest(words.into())), "{}", text(body));
+        }
+    }
+}
