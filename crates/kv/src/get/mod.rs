@@ -2,6 +2,8 @@
 
 mod core;
 mod plan;
+#[cfg(test)]
+mod properties;
 
 pub use self::core::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent};
 pub use self::plan::GetPlan;

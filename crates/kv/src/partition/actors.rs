@@ -1,6 +1,7 @@
 //! Who makes events: the actor ids of this process and their epochs (design: replication rules §7).
 //!
-//! An actor is 8 random bytes of the process and 4 of an epoch. The rules, each of which loses writes when left out:
+//! An actor is 8 random bytes of the process and 4 of an epoch. The rules (histories that lose writes without one of the
+//! first three are found by the tests next door):
 //! 1. the 8 bytes are new at each start, unless the last one ended cleanly (the caller's part: [`ActorSource::resume`]);
 //! 2. the first event on a key, as far as the local copy shows, takes a new epoch;
 //! 3. a copy that arrives and knows a newer own event than the local copy raises the *floor*: epochs that were issued

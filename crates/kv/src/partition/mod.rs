@@ -6,6 +6,8 @@
 
 mod actors;
 mod digest;
+#[cfg(test)]
+mod histories;
 mod locked;
 mod locks;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]

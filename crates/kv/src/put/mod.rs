@@ -2,6 +2,8 @@
 
 mod core;
 mod plan;
+#[cfg(test)]
+mod properties;
 
 pub use self::core::{PutAction, PutActions, PutCore, PutEvent};
 pub use self::plan::PutPlan;

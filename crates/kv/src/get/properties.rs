@@ -1,0 +1,352 @@
+//! The read coordinator against a simple model, over random replicas and orders of events.
+
+use super::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
+use crate::replica::Replica;
+use crate::request::{GetOptions, GetReply};
+use ombak_types::time::UnixMicros;
+use ombak_types::{Actor, BucketProps, Error, Object, Quorum, Sibling};
+use proptest::prelude::*;
+
+/// What a replica holds and how it behaves.
+#[derive(Clone, Debug)]
+struct Node {
+    replica: Replica,
+    /// Index into [`versions`], or beyond: nothing.
+    holds: usize,
+    full: bool,
+    silent: bool,
+    broken: bool,
+    /// Heads can be read, values cannot.
+    rotten: bool,
+}
+
+impl Node {
+    fn version(&self) -> Option<Object> {
+        versions().get(self.holds).cloned()
+    }
+
+    fn answer(&self, ask: Ask) -> Answer {
+        match (self.version(), ask) {
+            _ if self.broken => Answer::Failed,
+            (None, _) => Answer::NotFound { full: self.full },
+            (Some(_), Ask::Object) if self.rotten => Answer::Failed,
+            (Some(object), Ask::Object) => Answer::Object(object),
+            (Some(mut object), Ask::Head) => {
+                object.siblings.iter_mut().for_each(|s| s.value.clear());
+                Answer::Head(object)
+            }
+        }
+    }
+
+    fn unreadable_whole(&self) -> bool {
+        self.broken || self.rotten
+    }
+}
+
+/// first < second; other is concurrent to second; gone is a tombstone that has seen second; both is second and other.
+fn versions() -> Vec<Object> {
+    let at = UnixMicros(0);
+    let put = |local: Option<&Object>, seen: &Object, value: &'static str, actor: &[u8]| {
+        let sibling = if value.is_empty() { Sibling::tombstone() } else { Sibling::new(value) };
+        let incoming = Object { clock: seen.clock.clone(), siblings: vec![sibling] };
+        Object::coordinate(local.cloned(), incoming, &Actor::new(actor), at, true)
+    };
+    let first = put(None, &Object::default(), "first", b"a");
+    let second = put(Some(&first), &first, "second", b"a");
+    let other = put(Some(&first), &first, "other", b"b");
+    let gone = put(Some(&second), &second, "", b"c");
+    let mut both = second.clone();
+    both.merge(other.clone(), true);
+    vec![first, second, other, gone, both]
+}
+
+fn node() -> impl Strategy<Value = Node> {
+    (0usize..7, any::<bool>(), prop::bool::weighted(0.15), prop::bool::weighted(0.15), prop::bool::weighted(0.15)).prop_map(
+        |(holds, full, silent, broken, rotten)| Node {
+            replica: Replica::primary(0),
+            holds,
+            full,
+            silent,
+            broken,
+            rotten,
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    n: u32,
+    nodes: Vec<Node>,
+    options: GetOptions,
+    local: Option<usize>,
+    order: Vec<usize>,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let nodes = prop::collection::vec((node(), any::<bool>()), 1..=5);
+    let quorums = (0u32..=7, 0u32..=7, 0u32..=4);
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<Option<prop::sample::Index>>());
+    (1u32..=7, nodes, quorums, flags, prop::collection::vec(any::<usize>(), 24)).prop_map(
+        |(n, nodes, (r, pr, confirms), (notfound_ok, basic_quorum, head, local), order)| {
+            let mut nodes: Vec<Node> = deal(n, nodes);
+            nodes.retain(|node| node.replica.positions > 0);
+            let options = GetOptions {
+                r: Some(Quorum::Count(r % (n + 1))),
+                pr: Some(Quorum::Count(pr % (n + 1))),
+                node_confirms: Some(Quorum::Count(confirms)),
+                notfound_ok: Some(notfound_ok),
+                basic_quorum: Some(basic_quorum),
+                head,
+                ..GetOptions::default()
+            };
+            let local = local.map(|i| i.index(nodes.len()));
+            if let Some(own) = local.and_then(|i| nodes.get_mut(i)) {
+                // Its values are asked for at once, so values that cannot be read are no answer at all.
+                own.broken |= own.rotten && !head;
+            }
+            Case { n, nodes, options, local, order }
+        },
+    )
+}
+
+/// Position j belongs to node j mod D (design: replication rules §14); some nodes are stand-ins.
+fn deal(n: u32, nodes: Vec<(Node, bool)>) -> Vec<Node> {
+    let mut out: Vec<Node> = Vec::new();
+    let count = nodes.len() as u32;
+    for (i, (mut node, primary)) in (0..count).zip(nodes) {
+        let positions = (0..n).filter(|j| j % count == i).count() as u32;
+        node.replica = if primary { Replica::primary(positions) } else { Replica::fallback(positions) };
+        out.push(node);
+    }
+    out
+}
+
+/// What the counts say after some first answers, worked out the long way.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    Undecided,
+    Met,
+    Refused(Option<Error>),
+}
+
+fn verdict(plan: &GetPlan, case: &Case, answered: &[usize]) -> Verdict {
+    let (mut ok, mut ok_primaries, mut ok_nodes, mut against, mut failures) = (0, 0, 0, 0, 0);
+    for node in answered.iter().map(|&i| &case.nodes[i]) {
+        let missing_counts = node.full && plan.notfound_ok;
+        if node.broken || (node.version().is_none() && !missing_counts) {
+            against += node.replica.positions;
+            failures += u32::from(node.broken);
+        } else {
+            ok += node.replica.positions;
+            ok_primaries += node.replica.primaries;
+            ok_nodes += 1;
+        }
+    }
+    if ok >= plan.r && ok_primaries >= plan.pr && ok_nodes >= plan.node_confirms {
+        return Verdict::Met;
+    }
+    if against < plan.fail_threshold && answered.len() < case.nodes.len() {
+        return Verdict::Undecided;
+    }
+    let alive = |i: &usize| !case.nodes[*i].broken && case.nodes[*i].version().is_some_and(|v| !v.is_deleted());
+    Verdict::Refused(if ok >= plan.r && ok_primaries < plan.pr {
+        Some(Error::QuorumUnsatisfied { option: "pr", need: plan.pr, got: ok_primaries })
+    } else if ok >= plan.r {
+        Some(Error::InsufficientNodes { have: ok_nodes, need: plan.node_confirms })
+    } else if failures == 0 && !answered.iter().any(alive) {
+        None
+    } else {
+        Some(Error::QuorumUnsatisfied { option: "r", need: plan.r, got: ok })
+    })
+}
+
+/// Everything that was seen while a read ran.
+struct Run {
+    reply: Result<GetReply, Error>,
+    /// The verdict when the counts first decided.
+    verdict: Verdict,
+    /// Replicas that had answered when the reply was given.
+    answered_at_reply: Vec<usize>,
+    repairs: Vec<(usize, Object)>,
+    all_answered: bool,
+    timed_out: bool,
+}
+
+fn run(case: &Case, plan: GetPlan) -> Run {
+    let replicas: Vec<Replica> = case.nodes.iter().map(|n| n.replica).collect();
+    let (mut core, first) = GetCore::start(plan, &replicas);
+    let mut run = Run {
+        reply: Err(Error::Overload),
+        verdict: Verdict::Undecided,
+        answered_at_reply: Vec::new(),
+        repairs: Vec::new(),
+        all_answered: false,
+        timed_out: false,
+    };
+    let (mut pending, mut answered): (Vec<(usize, Ask)>, Vec<usize>) = (Vec::new(), Vec::new());
+    let (mut replies, mut done) = (0, false);
+    let mut order = case.order.iter().cycle();
+    let mut actions = first;
+    loop {
+        for action in actions {
+            assert!(!done, "something follows Done");
+            match action {
+                GetAction::Ask { replica, ask } => {
+                    assert!(!pending.iter().any(|(i, _)| *i == replica), "asked twice at once");
+                    pending.push((replica, ask));
+                }
+                GetAction::Reply(reply) => {
+                    replies += 1;
+                    run.reply = reply;
+                    run.answered_at_reply.clone_from(&answered);
+                }
+                GetAction::Repair { replica, object } => run.repairs.push((replica, object)),
+                GetAction::Done => done = true,
+            }
+        }
+        if done {
+            break;
+        }
+        let awake: Vec<usize> = (0..pending.len()).filter(|&i| !case.nodes[pending[i].0].silent).collect();
+        let event = if awake.is_empty() {
+            run.timed_out = true;
+            GetEvent::Timeout
+        } else {
+            let (replica, ask) = pending.remove(awake[order.next().unwrap() % awake.len()]);
+            if !answered.contains(&replica) {
+                answered.push(replica);
+            }
+            if run.verdict == Verdict::Undecided {
+                run.verdict = verdict(&plan, case, &answered);
+            }
+            GetEvent::Answer { replica, answer: case.nodes[replica].answer(ask) }
+        };
+        actions = core.on(event);
+    }
+    assert_eq!(replies, 1, "one reply");
+    assert!(core.on(GetEvent::Timeout).is_empty(), "nothing after Done");
+    run.all_answered = answered.len() == case.nodes.len();
+    run
+}
+
+fn check_reply(case: &Case, plan: &GetPlan, run: &Run) -> Result<(), TestCaseError> {
+    match (&run.verdict, &run.reply) {
+        (Verdict::Refused(Some(error)), reply) => prop_assert_eq!(reply, &Err(error.clone())),
+        (Verdict::Refused(None), reply) => {
+            prop_assert!(matches!(reply, Ok(GetReply::NotFound { .. })), "{:?}", reply);
+        }
+        (Verdict::Undecided, reply) => prop_assert_eq!(reply, &Err(Error::Timeout)),
+        (Verdict::Met, Err(Error::Timeout)) => {
+            prop_assert!(run.timed_out && case.nodes.iter().any(|n| n.silent));
+        }
+        (Verdict::Met, Err(error)) => {
+            prop_assert!(matches!(error, Error::Storage(_)), "{:?}", error);
+            prop_assert!(case.nodes.iter().any(Node::unreadable_whole), "nothing was rotten");
+        }
+        (Verdict::Met, Ok(reply)) => check_found(case, plan, run, reply)?,
+    }
+    Ok(())
+}
+
+/// A success has seen everything that anybody had answered, and holds the right values.
+fn check_found(case: &Case, plan: &GetPlan, run: &Run, reply: &GetReply) -> Result<(), TestCaseError> {
+    let readable = run.answered_at_reply.iter().map(|&i| &case.nodes[i]).filter(|n| !n.broken);
+    let mut seen = Object::default();
+    for version in readable.filter_map(Node::version) {
+        seen.merge(version, true);
+    }
+    match reply {
+        GetReply::Found(object) => {
+            prop_assert!(!object.is_deleted());
+            prop_assert!(object.clock.same_events(&seen.clock), "{:?} is not {:?}", object, seen);
+            let values = |o: &Object| {
+                let mut v: Vec<_> = o.siblings.iter().map(|s| s.value.clone()).collect();
+                v.sort();
+                v
+            };
+            if plan.head {
+                prop_assert!(object.siblings.iter().all(|s| s.value.is_empty()));
+            } else {
+                prop_assert_eq!(values(object), values(&seen));
+            }
+        }
+        GetReply::NotFound { tombstone: Some(clock) } => {
+            prop_assert!(seen.is_deleted() && !seen.siblings.is_empty());
+            prop_assert!(clock.same_events(&seen.clock));
+        }
+        GetReply::NotFound { tombstone: None } => prop_assert!(seen.siblings.is_empty()),
+    }
+    Ok(())
+}
+
+/// Exactly those who are behind are repaired, with everything there is.
+fn check_repairs(case: &Case, run: &Run) -> Result<(), TestCaseError> {
+    let mut newest = Object::default();
+    for version in case.nodes.iter().filter(|n| !n.broken).filter_map(Node::version) {
+        newest.merge(version, true);
+    }
+    let behind = |n: &Node| match n.version() {
+        _ if n.broken => false,
+        Some(version) => newest.clock.dominates(&version.clock),
+        None => n.replica.primaries > 0 && !newest.siblings.is_empty(),
+    };
+    let expected: Vec<usize> = (0..case.nodes.len()).filter(|&i| behind(&case.nodes[i])).collect();
+    let repaired: Vec<usize> = run.repairs.iter().map(|(i, _)| *i).collect();
+    prop_assert_eq!(repaired, expected);
+    for (_, object) in &run.repairs {
+        prop_assert!(object.clock.same_events(&newest.clock));
+        prop_assert!(object.siblings.iter().all(|s| s.meta.deleted || !s.value.is_empty()), "{:?}", object);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_read_follows_the_model(case in case()) {
+        let replicas: Vec<Replica> = case.nodes.iter().map(|n| n.replica).collect();
+        // A bucket that takes siblings, so that all that is known shows.
+        let props = BucketProps { n_val: case.n, allow_mult: true, dvv_enabled: true, ..BucketProps::default() };
+        let Ok(plan) = GetPlan::new(&case.options, &props, case.n, &replicas) else { return Ok(()) };
+        let plan = GetPlan { local: case.local, ..plan };
+        let run = run(&case, plan);
+        check_reply(&case, &plan, &run)?;
+        if run.all_answered && !run.timed_out && !case.nodes.iter().any(|n| n.rotten) {
+            check_repairs(&case, &run)?;
+        }
+    }
+}
+
+fn two_replicas() -> (GetCore, Object, Object) {
+    let props = BucketProps { n_val: 2, allow_mult: true, dvv_enabled: true, ..BucketProps::default() };
+    let replicas = [Replica::primary(1), Replica::primary(1)];
+    let plan = GetPlan::new(&GetOptions::default(), &props, 2, &replicas).unwrap();
+    let (core, _) = GetCore::start(plan, &replicas);
+    (core, versions()[0].clone(), versions()[1].clone())
+}
+
+fn answer(core: &mut GetCore, replica: usize, answer: Answer) -> Vec<GetAction> {
+    core.on(GetEvent::Answer { replica, answer }).to_vec()
+}
+
+/// design: replication rules §13 (b).
+#[test]
+fn a_body_older_than_its_head_is_asked_for_elsewhere() {
+    let (mut core, first, second) = two_replicas();
+    assert_eq!(answer(&mut core, 0, Answer::Head(second.clone())), []);
+    let ask = |replica| GetAction::Ask { replica, ask: Ask::Object };
+    assert_eq!(answer(&mut core, 1, Answer::Head(second.clone())), [ask(0)]);
+    assert_eq!(answer(&mut core, 0, Answer::Object(first)), [ask(1)]);
+    let reply = GetAction::Reply(Ok(GetReply::Found(second.clone())));
+    assert_eq!(answer(&mut core, 1, Answer::Object(second)), [reply, GetAction::Done]);
+}
+
+#[test]
+fn an_ancestor_is_never_answered_for_a_version_that_nobody_can_read() {
+    let (mut core, first, second) = two_replicas();
+    answer(&mut core, 0, Answer::Object(first));
+    answer(&mut core, 1, Answer::Head(second));
+    let actions = answer(&mut core, 1, Answer::Failed);
+    assert!(matches!(actions[..], [GetAction::Reply(Err(Error::Storage(_))), GetAction::Done]), "{actions:?}");
+}

@@ -1,0 +1,180 @@
+//! The write coordinator against a simple model, over random replicas and orders of events.
+
+use super::{PutAction, PutCore, PutEvent, PutPlan};
+use crate::replica::Replica;
+use crate::request::PutOptions;
+use ombak_types::{BucketProps, Error, Quorum};
+use proptest::prelude::*;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Behaviour {
+    Stores,
+    Fails,
+    Overloaded,
+    Silent,
+}
+
+#[derive(Clone, Debug)]
+struct Case {
+    n: u32,
+    nodes: Vec<(Replica, Behaviour)>,
+    options: PutOptions,
+    coordinator: Option<usize>,
+    order: Vec<usize>,
+}
+
+fn behaviour() -> impl Strategy<Value = Behaviour> {
+    prop_oneof![
+        6 => Just(Behaviour::Stores),
+        2 => Just(Behaviour::Fails),
+        1 => Just(Behaviour::Overloaded),
+        1 => Just(Behaviour::Silent),
+    ]
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let nodes = prop::collection::vec((behaviour(), any::<bool>()), 1..=5);
+    let quorums = (0u32..=7, 0u32..=7, 0u32..=7, 0u32..=4);
+    let coordinator = any::<Option<prop::sample::Index>>();
+    (1u32..=7, nodes, quorums, coordinator, prop::collection::vec(any::<usize>(), 8)).prop_map(
+        |(n, nodes, (w, dw, pw, confirms), coordinator, order)| {
+            let count = nodes.len() as u32;
+            let positions = |i: u32| (0..n).filter(|j| j % count == i).count() as u32;
+            let deal = |(i, (behaviour, primary)): (u32, (Behaviour, bool))| {
+                let replica = if primary { Replica::primary(positions(i)) } else { Replica::fallback(positions(i)) };
+                (replica, behaviour)
+            };
+            let nodes: Vec<_> = (0..count).zip(nodes).map(deal).filter(|(r, _)| r.positions > 0).collect();
+            let count = |c: u32| Some(Quorum::Count(c % (n + 1)));
+            let options = PutOptions {
+                w: count(w),
+                dw: count(dw),
+                pw: count(pw),
+                node_confirms: count(confirms),
+                ..PutOptions::default()
+            };
+            let coordinator = coordinator.map(|i| i.index(nodes.len()));
+            Case { n, nodes, options, coordinator, order }
+        },
+    )
+}
+
+#[derive(Default)]
+struct Counts {
+    positions: u32,
+    primaries: u32,
+    nodes: u32,
+}
+
+fn count<'a>(nodes: impl Iterator<Item = &'a (Replica, Behaviour)>) -> Counts {
+    nodes.fold(Counts::default(), |c, (r, _)| Counts {
+        positions: c.positions + r.positions,
+        primaries: c.primaries + r.primaries,
+        nodes: c.nodes + 1,
+    })
+}
+
+/// The reply that the answers so far ask for, worked out the long way.
+fn expected(plan: &PutPlan, case: &Case, answered: &[usize]) -> Option<Result<(), Error>> {
+    let stored = count(answered.iter().map(|&i| &case.nodes[i]).filter(|n| n.1 == Behaviour::Stores));
+    let failed: Vec<_> = answered.iter().filter(|&&i| case.nodes[i].1 != Behaviour::Stores).collect();
+    if let Some(first) = failed.iter().find(|&&&i| plan.coordinator == Some(i)) {
+        return Some(Err(error_of(case.nodes[**first].1)));
+    }
+    let rows = [
+        ("w", plan.w, stored.positions),
+        ("dw", plan.dw, stored.positions),
+        ("pw", plan.pw, stored.primaries),
+        ("node_confirms", plan.node_confirms, stored.nodes),
+    ];
+    if rows.iter().all(|(_, need, got)| got >= need) {
+        return Some(Ok(()));
+    }
+    let left = count((0..case.nodes.len()).filter(|i| !failed.contains(&i)).map(|i| &case.nodes[i]));
+    let possible = |option: &str| match option {
+        "w" | "dw" => left.positions,
+        "pw" => left.primaries,
+        _ => left.nodes,
+    };
+    let (option, need, got) = *rows.iter().find(|(option, need, _)| possible(option) < *need)?;
+    Some(Err(match option {
+        _ if failed.iter().all(|&&i| case.nodes[i].1 == Behaviour::Overloaded) => Error::Overload,
+        "node_confirms" => Error::NodeConfirmsUnsatisfied { need, got },
+        option => Error::QuorumUnsatisfied { option, need, got },
+    }))
+}
+
+fn error_of(behaviour: Behaviour) -> Error {
+    match behaviour {
+        Behaviour::Overloaded => Error::Overload,
+        _ => Error::Storage("broken".into()),
+    }
+}
+
+fn run(case: &Case, plan: PutPlan) -> Result<(), TestCaseError> {
+    let replicas: Vec<Replica> = case.nodes.iter().map(|n| n.0).collect();
+    let (mut core, mut actions) = PutCore::start(plan, &replicas);
+    let (mut pending, mut asked, mut answered) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut reply, mut done) = (None, false);
+    let mut model = None;
+    let mut order = case.order.iter().cycle();
+    loop {
+        for action in actions {
+            prop_assert!(!done, "something follows Done");
+            match action {
+                PutAction::Coordinate { replica } => {
+                    prop_assert_eq!(plan.coordinator, Some(replica));
+                    prop_assert!(asked.is_empty());
+                    (pending.push(replica), asked.push(replica));
+                }
+                PutAction::Store { replica } => {
+                    prop_assert!(plan.coordinator.is_none_or(|c| answered.contains(&c) && c != replica));
+                    prop_assert!(!asked.contains(&replica), "asked twice");
+                    (pending.push(replica), asked.push(replica));
+                }
+                PutAction::Reply(said) => {
+                    prop_assert!(reply.is_none(), "two replies");
+                    reply = Some(said);
+                }
+                PutAction::Done => done = true,
+            }
+        }
+        if model.is_some() || done {
+            prop_assert_eq!(&reply, &model);
+        } else {
+            prop_assert_eq!(&reply, &None, "a reply that the answers do not ask for");
+        }
+        if done {
+            break;
+        }
+        let awake: Vec<usize> = pending.iter().copied().filter(|&i| case.nodes[i].1 != Behaviour::Silent).collect();
+        let event = if awake.is_empty() {
+            model = model.or(Some(Err(Error::Timeout)));
+            PutEvent::Timeout
+        } else {
+            let replica = awake[order.next().unwrap() % awake.len()];
+            pending.retain(|&i| i != replica);
+            answered.push(replica);
+            model = model.or_else(|| expected(&plan, case, &answered));
+            match case.nodes[replica].1 {
+                Behaviour::Stores => PutEvent::Stored { replica },
+                other => PutEvent::Failed { replica, error: error_of(other) },
+            }
+        };
+        actions = core.on(event);
+    }
+    prop_assert!(core.on(PutEvent::Timeout).is_empty(), "nothing after Done");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_write_follows_the_model(case in case()) {
+        let replicas: Vec<Replica> = case.nodes.iter().map(|n| n.0).collect();
+        let props = BucketProps { n_val: case.n, ..BucketProps::default() };
+        let Ok(plan) = PutPlan::new(&case.options, &props, case.n, &replicas) else { return Ok(()) };
+        run(&case, PutPlan { coordinator: case.coordinator, ..plan })?;
+    }
+}
