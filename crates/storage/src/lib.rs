@@ -19,6 +19,7 @@ pub mod error;
 pub mod fs;
 pub mod limits;
 pub mod memory;
+pub mod riak_bitcask;
 
 pub use backend::{Appended, Backend, BackendFactory, FoldEntry, ReadMode, Snapshot, Status, Stored, Write};
 pub use bitcask::{BitcaskConfig, BitcaskFactory, MergeConfig, MergePolicy, SyncStrategy};

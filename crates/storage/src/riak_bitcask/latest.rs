@@ -1,0 +1,102 @@
+//! Which record of each key is the current one.
+
+use super::key::canonical;
+use super::record::Tombstone;
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Slot;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Marks an entry whose record is a tombstone. Files have numbers below it: they count the files of a directory.
+const TOMBSTONE_BIT: u32 = 1 << 31;
+
+/// The current record of each key of one directory: Riak's keydir, without the keys themselves. A key is known by 128
+/// bits of hash, so that millions of them fit; about 50 bytes each.
+#[derive(Default)]
+pub struct Latest {
+    entries: HashTable<Entry>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    key: (u64, u64),
+    tstamp_secs: u32,
+    /// Place of the file among the directory's, in order of their ids, and [`TOMBSTONE_BIT`].
+    file: u32,
+    offset: u64,
+}
+
+impl Entry {
+    fn is_tombstone(&self) -> bool {
+        self.file & TOMBSTONE_BIT != 0
+    }
+}
+
+fn fingerprint(key: &[u8]) -> (u64, u64) {
+    let hash = xxh3_128(&canonical(key));
+    ((hash >> 64) as u64, hash as u64)
+}
+
+impl Latest {
+    /// Takes in a value. Records come in the order of files and offsets.
+    pub(super) fn put(&mut self, key: &[u8], tstamp_secs: u32, file: u32, offset: u64) {
+        self.replace(Entry { key: fingerprint(key), tstamp_secs, file, offset }, |current, _| {
+            // What comes later in the files wins, unless the clock says that it is older (spec/backends.md §2.5).
+            tstamp_secs >= current.tstamp_secs
+        });
+    }
+
+    /// Takes in a tombstone. `shadows`, the number of files from the first that it covers, is asked for only where it
+    /// matters.
+    pub(super) fn remove(
+        &mut self,
+        key: &[u8],
+        tstamp_secs: u32,
+        file: u32,
+        offset: u64,
+        shadows: impl FnOnce() -> u32,
+    ) {
+        let new = Entry { key: fingerprint(key), tstamp_secs, file: file | TOMBSTONE_BIT, offset };
+        self.replace(new, |current, same_file| {
+            // A put that replaces a record of an earlier file writes a tombstone for it in the same second, and a merge
+            // may carry that tombstone behind the new value: the file that it names decides (spec/backends.md §2.4).
+            if current.is_tombstone() || same_file || tstamp_secs != current.tstamp_secs {
+                return tstamp_secs >= current.tstamp_secs;
+            }
+            current.file < shadows()
+        });
+    }
+
+    fn replace(&mut self, new: Entry, wins: impl FnOnce(&Entry, bool) -> bool) {
+        match self.entries.entry(new.key.0, |e| e.key == new.key, |e| e.key.0) {
+            Slot::Vacant(slot) => {
+                slot.insert(new);
+            }
+            Slot::Occupied(mut slot) => {
+                let current = slot.get_mut();
+                let same_file = (current.file | TOMBSTONE_BIT) == (new.file | TOMBSTONE_BIT);
+                if wins(current, same_file) {
+                    *current = new;
+                }
+            }
+        }
+    }
+
+    /// Whether the record of `key` at this place is its current value.
+    pub(super) fn is_current(&self, key: &[u8], file: u32, offset: u64) -> bool {
+        let key = fingerprint(key);
+        self.entries.find(key.0, |e| e.key == key).is_some_and(|e| e.file == file && e.offset == offset)
+    }
+
+    /// How many keys there are, removed ones included.
+    pub fn keys(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+/// How many files, from the first, a tombstone covers. `ids` are those of a directory's files, ascending.
+pub(super) fn shadowed_files(tombstone: Tombstone, ids: impl Iterator<Item = u32>) -> u32 {
+    match tombstone {
+        Tombstone::Older => u32::MAX,
+        Tombstone::UpToFile(last) => ids.take_while(|&id| id <= last).fold(0, |n, _| n + 1),
+    }
+}

@@ -1,0 +1,61 @@
+//! The data root of a node: one directory for each partition.
+
+use super::SourceError;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The partition directories below a data root, in the order of their indexes: those named by an index, or by an index and
+/// a time stamp (`<index>-<seconds>`). A directory that holds data files itself is taken for the only one.
+pub fn partition_dirs(root: &Path) -> Result<Vec<PathBuf>, SourceError> {
+    let mut dirs = Vec::new();
+    let mut is_partition = false;
+    for (name, path) in entries(root)? {
+        is_partition |= name.ends_with(".bitcask.data");
+        if let Some(order) = partition_name(&name).filter(|_| path.is_dir()) {
+            dirs.push((order, path));
+        }
+    }
+    if is_partition {
+        return Ok(vec![root.to_owned()]);
+    }
+    if dirs.is_empty() {
+        return Err(SourceError::NoBitcask { path: root.to_owned(), what: no_partitions(root)? });
+    }
+    dirs.sort();
+    Ok(dirs.into_iter().map(|(_, path)| path).collect())
+}
+
+fn entries(dir: &Path) -> Result<Vec<(String, PathBuf)>, SourceError> {
+    let io = |source| SourceError::Io { path: dir.to_owned(), source };
+    let mut out = Vec::new();
+    for entry in fs::read_dir(dir).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        if let Ok(name) = entry.file_name().into_string() {
+            out.push((name, entry.path()));
+        }
+    }
+    Ok(out)
+}
+
+/// Sorts as the numbers would: an index has up to 49 digits.
+fn partition_name(name: &str) -> Option<(usize, String, u64)> {
+    let (index, stamp) = match name.split_once('-') {
+        Some((index, stamp)) => (index, stamp.parse().ok()?),
+        None => (name, 0),
+    };
+    let is_index = !index.is_empty() && index.len() <= 49 && index.bytes().all(|b| b.is_ascii_digit());
+    is_index.then(|| (index.len(), index.to_owned(), stamp))
+}
+
+fn no_partitions(root: &Path) -> Result<String, SourceError> {
+    let nested = entries(root)?.into_iter().filter(|(_, path)| path.is_dir()).find(|(_, path)| {
+        entries(path)
+            .is_ok_and(|inner| inner.iter().any(|(name, path)| partition_name(name).is_some() && path.is_dir()))
+    });
+    Ok(match nested {
+        Some((_, path)) => format!("has no partition directories, but {} has: name that one", path.display()),
+        None => "has no partition directories (named by 48 or so digits) and no *.bitcask.data files: name bitcask's \
+                 data root, /var/lib/riak/bitcask for instance"
+            .into(),
+    })
+}
