@@ -1,0 +1,164 @@
+//! Over real sockets, against a real engine on the memory backend.
+
+mod limits;
+mod listings;
+mod messages;
+mod objects;
+
+use super::{PbConfig, PbContext, serve};
+use bytes::BytesMut;
+use ombak_kv::stats::{NodeFacts, SystemFacts};
+use ombak_kv::{Kv, KvConfig};
+use ombak_proto::frame::{Frame, next_frame};
+use ombak_proto::messages::RpbErrorResp;
+use ombak_proto::reply::{write_empty, write_message};
+use ombak_proto::{code, lenient};
+use ombak_storage::{MemoryConfig, MemoryFactory};
+use prost::{Message, Name};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A node that answers on a port of its own.
+struct Node {
+    address: SocketAddr,
+    kv: Kv,
+    stop: watch::Sender<bool>,
+    served: JoinHandle<()>,
+    _dir: TempDir,
+}
+
+impl Node {
+    async fn start() -> Self {
+        Self::with(PbConfig::default()).await
+    }
+
+    async fn with(config: PbConfig) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let backend = Arc::new(MemoryFactory::new(MemoryConfig::default()));
+        let mut kv_config = KvConfig::new("ombak@127.0.0.1", dir.path(), backend);
+        kv_config.ring_size = 8;
+        let kv = tokio::task::spawn_blocking(move || Kv::open(kv_config)).await.unwrap().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let ctx = Arc::new(PbContext { kv: kv.clone(), config });
+        let served = tokio::spawn(serve(listener, ctx, stopped));
+        Self { address, kv, stop, served, _dir: dir }
+    }
+
+    async fn connect(&self) -> Wire {
+        Wire { stream: TcpStream::connect(self.address).await.unwrap(), inbox: BytesMut::new() }
+    }
+
+    /// Connections that are open, as `/stats` tells it.
+    fn connections(&self) -> u64 {
+        let facts = NodeFacts {
+            node_name: self.kv.node_name().to_owned(),
+            ring: Arc::new(self.kv.ring().clone()),
+            backend: "memory",
+            system: SystemFacts::default(),
+        };
+        self.kv.stats().to_json(&facts)["pbc_active"].as_u64().unwrap()
+    }
+
+    /// Creates and activates a bucket type.
+    async fn bucket_type(&self, name: &'static str, props: serde_json::Value) {
+        let (kv, props) = (self.kv.clone(), props.as_object().unwrap().clone());
+        let made = tokio::task::spawn_blocking(move || {
+            kv.buckets().create_type(name.as_bytes(), &props)?;
+            kv.buckets().activate_type(name.as_bytes())
+        });
+        made.await.unwrap().unwrap();
+    }
+}
+
+/// The client's end of a connection, without any idea of what the server should answer.
+struct Wire {
+    stream: TcpStream,
+    inbox: BytesMut,
+}
+
+impl Wire {
+    async fn send<M: Message>(&mut self, code: u8, message: &M) {
+        let mut out = Vec::new();
+        write_message(code, message, &mut out);
+        self.send_bytes(&out).await;
+    }
+
+    async fn send_bytes(&mut self, bytes: &[u8]) {
+        timeout(PATIENCE, self.stream.write_all(bytes)).await.expect("the server reads").unwrap();
+    }
+
+    /// The next frame; `None` when the server has closed the connection.
+    async fn frame(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = next_frame(&mut self.inbox, usize::MAX).unwrap() {
+                return Some(frame);
+            }
+            match timeout(PATIENCE, self.stream.read_buf(&mut self.inbox)).await.expect("an answer in time") {
+                Ok(0) | Err(_) => return None,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// The next frame, which must have this code.
+    async fn expect<M: Message + Name + Default>(&mut self, code: u8) -> M {
+        let frame = self.frame().await.expect("the connection is open");
+        assert_eq!(frame.code, code, "{:?}", error_text(&frame));
+        lenient::decode(&frame.body).unwrap()
+    }
+
+    async fn expect_empty(&mut self, code: u8) {
+        let frame = self.frame().await.expect("the connection is open");
+        assert_eq!((frame.code, frame.body.len()), (code, 0), "{:?}", error_text(&frame));
+    }
+
+    async fn expect_error(&mut self) -> String {
+        let frame = self.frame().await.expect("the connection is open");
+        error_text(&frame).unwrap_or_else(|| panic!("code {} instead of an error", frame.code))
+    }
+
+    async fn ask<M: Message, A: Message + Name + Default>(&mut self, code: u8, message: &M, answer: u8) -> A {
+        self.send(code, message).await;
+        self.expect(answer).await
+    }
+
+    async fn ask_refused<M: Message>(&mut self, code: u8, message: &M) -> String {
+        self.send(code, message).await;
+        self.expect_error().await
+    }
+
+    async fn ping(&mut self) {
+        let mut out = Vec::new();
+        write_empty(code::PING_REQ, &mut out);
+        self.send_bytes(&out).await;
+        self.expect_empty(code::PING_RESP).await;
+    }
+}
+
+fn error_text(frame: &Frame) -> Option<String> {
+    let error: RpbErrorResp = lenient::decode(&frame.body).ok().filter(|_| frame.code == code::ERROR_RESP)?;
+    assert_eq!(error.errcode, 0);
+    Some(String::from_utf8_lossy(&error.errmsg).into_owned())
+}
+
+/// Waits until `reached` says so.
+async fn until(what: &str, mut reached: impl AsyncFnMut() -> bool) {
+    let waited = timeout(PATIENCE, async {
+        while !reached().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    waited.await.unwrap_or_else(|_| panic!("never reached: {what}"));
+}

@@ -1,0 +1,230 @@
+//! Get, put and delete.
+
+use super::*;
+use bytes::Bytes;
+use ombak_proto::messages::{
+    RpbContent, RpbDelReq, RpbGetReq, RpbGetResp, RpbLink, RpbPair, RpbPutReq, RpbPutResp,
+};
+use serde_json::json;
+
+fn get(bucket: &str, key: &str) -> RpbGetReq {
+    RpbGetReq {
+        bucket: Some(bucket.to_owned().into()),
+        key: Some(key.to_owned().into()),
+        ..RpbGetReq::default()
+    }
+}
+
+fn put(bucket: &str, key: &str, value: &str) -> RpbPutReq {
+    RpbPutReq {
+        bucket: Some(bucket.to_owned().into()),
+        key: Some(key.to_owned().into()),
+        content: Some(content(value)),
+        ..RpbPutReq::default()
+    }
+}
+
+fn delete(bucket: &str, key: &str) -> RpbDelReq {
+    RpbDelReq { bucket: Some(bucket.to_owned().into()), key: Some(key.to_owned().into()), ..RpbDelReq::default() }
+}
+
+fn content(value: &str) -> RpbContent {
+    RpbContent { value: value.to_owned().into(), content_type: Some("text/plain".into()), ..RpbContent::default() }
+}
+
+fn values(contents: &[RpbContent]) -> Vec<&[u8]> {
+    contents.iter().map(|c| &c.value[..]).collect()
+}
+
+impl Wire {
+    async fn get(&mut self, request: &RpbGetReq) -> RpbGetResp {
+        self.ask(code::GET_REQ, request, code::GET_RESP).await
+    }
+
+    async fn put(&mut self, request: &RpbPutReq) -> RpbPutResp {
+        self.ask(code::PUT_REQ, request, code::PUT_RESP).await
+    }
+
+    async fn delete(&mut self, request: &RpbDelReq) {
+        self.send(code::DEL_REQ, request).await;
+        self.expect_empty(code::DEL_RESP).await;
+    }
+}
+
+#[tokio::test]
+async fn everything_a_client_stores_comes_back() {
+    let node = Node::start().await;
+    let mut wire = node.connect().await;
+    let stored = RpbContent {
+        charset: Some("utf-8".into()),
+        content_encoding: Some("gzip".into()),
+        links: vec![RpbLink { bucket: Some("b".into()), key: Some("x".into()), tag: Some("t".into()) }],
+        usermeta: vec![RpbPair { key: "X-Riak-Meta-Foo".into(), value: Some("bar".into()) }],
+        indexes: vec![
+            RpbPair { key: "A_bin".into(), value: Some("x".into()) },
+            RpbPair { key: "n_int".into(), value: Some("-5".into()) },
+        ],
+        ..content("v")
+    };
+    let reply = wire.put(&RpbPutReq { content: Some(stored.clone()), ..put("b", "k", "") }).await;
+    assert_eq!(reply, RpbPutResp::default());
+    let found = wire.get(&get("b", "k")).await;
+    let [only] = &found.content[..] else { panic!("{} siblings", found.content.len()) };
+    assert!(only.vtag.is_some() && only.last_mod.is_some() && only.last_mod_usecs.is_some() && only.deleted.is_none());
+    let mut expected = stored;
+    expected.indexes[0].key = "a_bin".into();
+    let plain = RpbContent { vtag: None, last_mod: None, last_mod_usecs: None, ..only.clone() };
+    assert_eq!(plain, expected);
+
+    let head = wire.get(&RpbGetReq { head: Some(true), ..get("b", "k") }).await;
+    assert_eq!(head.content, [RpbContent { value: Bytes::new(), ..only.clone() }]);
+    assert_eq!(head.vclock, found.vclock);
+}
+
+#[tokio::test]
+async fn a_put_says_as_much_as_it_was_asked_for() {
+    let node = Node::start().await;
+    let mut wire = node.connect().await;
+    let body = wire.put(&RpbPutReq { return_body: Some(true), ..put("b", "k", "v") }).await;
+    assert_eq!((values(&body.content), body.key.is_none()), (vec![&b"v"[..]], true));
+    let head = wire.put(&RpbPutReq { return_head: Some(true), vclock: body.vclock, ..put("b", "k", "w") }).await;
+    assert_eq!(values(&head.content), [b""]);
+    let made = wire.put(&RpbPutReq { key: None, ..put("b", "", "m") }).await.key.expect("a key");
+    assert!(made.len() >= 20 && made.iter().all(u8::is_ascii_alphanumeric), "{made:?}");
+    let found = wire.get(&RpbGetReq { key: Some(made), ..get("b", "") }).await;
+    assert_eq!(values(&found.content), [b"m"]);
+}
+
+#[tokio::test]
+async fn siblings_tombstones_and_clocks() {
+    let node = Node::start().await;
+    node.bucket_type("sibs", json!({})).await;
+    let mut wire = node.connect().await;
+    let typed_get = RpbGetReq { r#type: Some("sibs".into()), ..get("b", "s") };
+    let typed_put = |value| RpbPutReq { r#type: Some("sibs".into()), ..put("b", "s", value) };
+    wire.put(&typed_put("a")).await;
+    let seen = wire.get(&typed_get).await.vclock;
+    wire.put(&typed_put("b")).await;
+    let both = wire.get(&typed_get).await;
+    assert_eq!(both.content.len(), 2);
+
+    wire.delete(&RpbDelReq { r#type: Some("sibs".into()), vclock: seen, ..delete("b", "s") }).await;
+    let found = wire.get(&typed_get).await;
+    let deleted = found.content.iter().filter(|c| c.deleted == Some(true) && c.value.is_empty()).count();
+    assert_eq!((found.content.len(), deleted), (2, 1));
+
+    wire.put(&RpbPutReq { vclock: found.vclock, ..typed_put("resolved") }).await;
+    let resolved = wire.get(&typed_get).await;
+    assert_eq!(values(&resolved.content), [b"resolved"]);
+
+    let same = wire.get(&RpbGetReq { if_modified: resolved.vclock, ..typed_get.clone() }).await;
+    assert_eq!(same, RpbGetResp { unchanged: Some(true), ..RpbGetResp::default() });
+    let changed = wire.get(&RpbGetReq { if_modified: both.vclock, ..typed_get.clone() }).await;
+    assert_eq!(values(&changed.content), [b"resolved"]);
+}
+
+#[tokio::test]
+async fn a_deleted_key_is_not_found_but_its_clock_can_be_asked_for() {
+    let node = Node::start().await;
+    let mut wire = node.connect().await;
+    wire.delete(&delete("b", "never")).await;
+    wire.put(&put("b", "k", "v")).await;
+    wire.delete(&delete("b", "k")).await;
+    assert_eq!(wire.get(&get("b", "k")).await, RpbGetResp::default());
+    let tombstone = wire.get(&RpbGetReq { deletedvclock: Some(true), ..get("b", "k") }).await;
+    assert!(tombstone.content.is_empty() && tombstone.vclock.is_some(), "{tombstone:?}");
+}
+
+#[tokio::test]
+async fn refusals_have_riaks_words_and_leave_the_connection_open() {
+    let node = Node::start().await;
+    let mut wire = node.connect().await;
+    let index = |name: &'static str, value: &'static str| {
+        let indexes = vec![RpbPair { key: name.into(), value: Some(value.into()) }];
+        RpbPutReq { content: Some(RpbContent { indexes, ..content("v") }), ..put("b", "k", "") }
+    };
+    wire.put(&put("b", "k", "v")).await;
+    let puts = [
+        (put("", "k", "v"), "Bucket cannot be zero-length"),
+        (put("b", "", "v"), "Key cannot be zero-length"),
+        (RpbPutReq { r#type: Some("".into()), ..put("b", "k", "v") }, "Type cannot be zero-length"),
+        (RpbPutReq { r#type: Some("nonesuch".into()), ..put("b", "k", "v") }, "no_type"),
+        (RpbPutReq { w: Some(9), ..put("b", "k", "v") }, "{n_val_violation,3}"),
+        (RpbPutReq { if_none_match: Some(true), ..put("b", "k", "v") }, "match_found"),
+        (RpbPutReq { if_not_modified: Some(true), ..put("b", "k", "v") }, "modified"),
+        (RpbPutReq { if_not_modified: Some(true), ..put("b", "absent", "v") }, "notfound"),
+        (index("n_int", "zork"), "{precommit_fail,[{field_parsing_failed,{<<\"n_int\">>,<<\"zork\">>}}]}"),
+        (index("zork", "1"), "{precommit_fail,[{unknown_field_type,<<\"zork\">>}]}"),
+    ];
+    for (request, text) in puts {
+        assert_eq!(wire.ask_refused(code::PUT_REQ, &request).await, text);
+    }
+    let gets = [
+        (get("", "k"), "Bucket cannot be zero-length"),
+        (get("b", ""), "Key cannot be zero-length"),
+        (RpbGetReq { r: Some(9), ..get("b", "k") }, "{n_val_violation,3}"),
+        (RpbGetReq { n_val: Some(9), ..get("b", "k") }, "{n_val_violation,9}"),
+        (RpbGetReq { node_confirms: Some(9), ..get("b", "k") }, "{insufficient_nodes,1,need,9}"),
+        (RpbGetReq { r#type: Some("nonesuch".into()), ..get("b", "k") }, "no_type"),
+    ];
+    for (request, text) in gets {
+        assert_eq!(wire.ask_refused(code::GET_REQ, &request).await, text);
+    }
+    let deletes = [
+        (RpbDelReq { rw: Some(9), ..delete("b", "k") }, "{n_val_violation,3}"),
+        (RpbDelReq { r#type: Some("nonesuch".into()), ..delete("b", "k") }, "no_type"),
+    ];
+    for (request, text) in deletes {
+        assert_eq!(wire.ask_refused(code::DEL_REQ, &request).await, text);
+    }
+    let bad_clock = RpbPutReq { vclock: Some("zork".into()), ..put("b", "k", "v") };
+    assert!(wire.ask_refused(code::PUT_REQ, &bad_clock).await.contains("vclock does not decode"));
+    wire.ping().await;
+}
+
+#[tokio::test]
+async fn a_request_that_names_no_key_finds_and_deletes_nothing() {
+    let node = Node::start().await;
+    let mut wire = node.connect().await;
+    assert_eq!(wire.get(&RpbGetReq { key: None, ..get("b", "") }).await, RpbGetResp::default());
+    wire.delete(&RpbDelReq { key: None, ..delete("b", "") }).await;
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order_and_see_what_came_before_them() {
+    const ROUNDS: usize = 300;
+    let node = Node::start().await;
+    let mut wire = node.connect().await;
+    let mut out = Vec::new();
+    for n in 0..ROUNDS {
+        let key = format!("k{}", n % 7);
+        write_message(code::PUT_REQ, &put("b", &key, &n.to_string()), &mut out);
+        write_message(code::GET_REQ, &get("b", &key), &mut out);
+        if n % 50 == 0 {
+            write_empty(code::PING_REQ, &mut out);
+            write_message(code::GET_REQ, &get("", "k"), &mut out);
+        }
+    }
+    wire.send_bytes(&out).await;
+    for n in 0..ROUNDS {
+        wire.expect_empty(code::PUT_RESP).await;
+        let found: RpbGetResp = wire.expect(code::GET_RESP).await;
+        assert_eq!(values(&found.content), [n.to_string().as_bytes()]);
+        if n % 50 == 0 {
+            wire.expect_empty(code::PING_RESP).await;
+            assert_eq!(wire.expect_error().await, "Bucket cannot be zero-length");
+        }
+    }
+}
+
+#[tokio::test]
+async fn values_larger_than_any_buffer_come_back_whole() {
+    let node = Node::start().await;
+    let mut wire = node.connect().await;
+    let value = "0123456789abcdef".repeat(200_000);
+    wire.put(&put("b", "big", &value)).await;
+    let found = wire.get(&get("b", "big")).await;
+    assert!(values(&found.content) == [value.as_bytes()]);
+    wire.put(&put("b", "small", "s")).await;
+    assert_eq!(values(&wire.get(&get("b", "small")).await.content), [b"s"]);
+}
