@@ -1,6 +1,20 @@
-//! The `ombak` program.
+//! The `ombak` program: a node, and the command line to run and administer it.
+//!
+//! What it is: configuration ([`config`]), wiring of a node ([`node`]), the command line ([`cli`]). The only crate that
+//! knows every other.
+//!
+//! What it is not: there is no knowledge of data here. What a value, a quorum or a file means is decided below.
+
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod cli;
 mod config;
-fn main() {
-    let _ = config::Effective::load(None, &config::Overrides::default());
+mod logging;
+mod node;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    cli::run(std::env::args_os().collect())
 }

@@ -3,13 +3,13 @@
 use super::file::{self, Assignment};
 use super::key_spec::KeySpec;
 use super::keys;
-use super::nearest::nearest;
 use super::problem::{Place, Problem};
 use super::value::Value;
+use ombak_types::suggest::nearest;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Environment variables that start like an override and are something else: options of the command line.
 const NOT_OVERRIDES: [&str; 4] = ["OMBAK_CONFIG", "OMBAK_DATA", "OMBAK_NODE", "OMBAK_ADMIN_TOKEN"];
@@ -53,8 +53,6 @@ pub struct Setting {
     pub value: Option<Value>,
     /// Where the value came from.
     pub origin: Origin,
-    /// Where exactly.
-    pub place: Place,
 }
 
 /// What the command line and the environment add to a file.
@@ -72,8 +70,6 @@ pub struct Effective {
     settings: Vec<Setting>,
     /// What was accepted and deserves a word.
     pub warnings: Vec<Problem>,
-    /// The file that was read.
-    pub file: Option<PathBuf>,
 }
 
 struct Given {
@@ -104,8 +100,7 @@ impl Effective {
         }
         let settings = collected.settings();
         if collected.errors.is_empty() {
-            let file = file.map(|(path, _)| path.to_owned());
-            Ok(Self { settings, warnings: collected.warnings, file })
+            Ok(Self { settings, warnings: collected.warnings })
         } else {
             Err(collected.errors)
         }
@@ -186,14 +181,14 @@ impl Collected {
             if keys::find(&key).is_some() {
                 self.take(&key, value, Origin::Environment, place);
             } else {
-                self.warnings.push(Problem::at(place, format!("ignored: {}", unknown(&key))));
+                self.warnings.push(Problem::at(place, format!("ignored: {}", unknown_key(&key))));
             }
         }
     }
 
     fn take(&mut self, key: &str, text: &str, origin: Origin, place: Place) {
         let Some(spec) = keys::find(key) else {
-            self.errors.push(Problem::at(place, unknown(key)));
+            self.errors.push(Problem::at(place, unknown_key(key)));
             return;
         };
         if let Some(warning) = spec.warning() {
@@ -238,7 +233,7 @@ impl Collected {
             spec.kind.parse(&text).map_err(|what| format!("{key} = {}: {what}", shorten(&text)))
         });
         match parsed.transpose() {
-            Ok(value) => settings.push(Setting { key: key.to_owned(), spec, value, origin, place }),
+            Ok(value) => settings.push(Setting { key: key.to_owned(), spec, value, origin }),
             Err(what) => self.errors.push(Problem::at(place, what)),
         }
     }
@@ -250,7 +245,7 @@ impl Collected {
         if depth == 0 {
             return Err(format!("$({key}) leads round in a circle, or too far"));
         }
-        let spec = keys::find(key).ok_or_else(|| unknown(key))?;
+        let spec = keys::find(key).ok_or_else(|| unknown_key(key))?;
         let value = match (self.given.get(key), spec.default) {
             (Some(given), _) => given.text.as_str(),
             (None, Some(default)) => default,
@@ -260,7 +255,8 @@ impl Collected {
     }
 }
 
-fn unknown(key: &str) -> String {
+/// What to say about a key that is not known.
+pub fn unknown_key(key: &str) -> String {
     let candidates: Vec<String> = keys::all().filter(|s| !s.name.contains('*')).map(|s| s.filled_from(key)).collect();
     let hint = match nearest(key, candidates.iter().map(String::as_str)) {
         Some(known) => format!("did you mean '{known}'?"),

@@ -13,14 +13,13 @@ mod effective;
 mod file;
 mod key_spec;
 mod keys;
-mod nearest;
 mod problem;
 mod settings;
 mod value;
 
-pub use effective::{Effective, Origin, Overrides};
+pub use effective::{Effective, Origin, Overrides, Setting, unknown_key};
 pub use key_spec::{KeySpec, Meaning};
 pub use keys::{all as all_keys, find as find_key};
-pub use nearest::nearest;
-pub use problem::{Place, Problem};
-pub use settings::{BackendSettings, LogSettings, Settings};
+pub use problem::Problem;
+pub use settings::{BackendSettings, Listen, LogSettings, Settings};
+pub use value::Value;

@@ -54,6 +54,16 @@ pub enum BackendSettings {
     },
 }
 
+impl BackendSettings {
+    /// The word of `storage_backend`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Bitcask { .. } => "bitcask",
+            Self::Memory { .. } => "memory",
+        }
+    }
+}
+
 /// What a node is built from.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "each field is the key of nearly the same name; the registry documents it")]
@@ -67,6 +77,8 @@ pub struct Settings {
     pub http_connections_max: usize,
     pub pb_connections_max: usize,
     pub http_header_timeout: Duration,
+    pub pb_nagle: bool,
+    pub pb_keepalive: bool,
     pub request_timeout: Duration,
     pub shutdown_timeout: Duration,
     pub requests_max: usize,
@@ -97,6 +109,8 @@ impl Settings {
             backlog: from.count("protobuf.backlog")?,
             http_connections_max: from.count("http.max_connections")?,
             pb_connections_max: from.count("protobuf.max_connections")?,
+            pb_nagle: from.flag("protobuf.nagle")?,
+            pb_keepalive: from.flag("protobuf.keepalive")?,
             http_header_timeout: from.duration("http.header_timeout")?,
             request_timeout: from.duration("request_timeout")?,
             shutdown_timeout: from.duration("shutdown_timeout")?,

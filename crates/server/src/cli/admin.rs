@@ -1,0 +1,107 @@
+//! `ombak admin status`, `vnode-status`.
+
+use super::admin_client::request;
+use super::args::Common;
+use super::failure::Failure;
+use super::output::Output;
+use super::target::Target;
+use hyper::Method;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+const RULE: &str = "-------------------------------------------";
+
+/// All statistics: those of `GET /stats`, so the two cannot differ.
+pub async fn status(common: &Common, out: Output) -> Result<(), Failure> {
+    let target = Target::find(common)?;
+    let stats = request(&target, Method::GET, "/stats", "").await.map_err(|e| e.into_failure(&target))?;
+    out.result(&stats, || {
+        let mut text = format!("1-minute stats for '{}'\n{RULE}", plain(&stats["nodename"]));
+        for (name, value) in stats.as_object().into_iter().flatten() {
+            let _ = write!(text, "\n{name} : {}", plain(value));
+        }
+        text
+    })
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// One line per partition, and what they come to together.
+pub async fn vnode_status(common: &Common, out: Output) -> Result<(), Failure> {
+    let target = Target::find(common)?;
+    let mut answer =
+        request(&target, Method::GET, "/admin/v1/vnodes", "").await.map_err(|e| e.into_failure(&target))?;
+    answer["total"] = total(&answer["vnodes"]);
+    out.result(&answer, || vnode_text(&answer))
+}
+
+const SUMMED: [&str; 7] = ["key_count", "live_bytes", "dead_bytes", "files", "index_bytes", "key_bytes", "read_errors"];
+
+fn total(vnodes: &Value) -> Value {
+    let sum = |name: &str| -> u64 {
+        vnodes.as_array().into_iter().flatten().filter_map(|v| v["status"][name].as_u64()).sum()
+    };
+    let mut total: serde_json::Map<String, Value> = SUMMED.iter().map(|n| ((*n).to_owned(), json!(sum(n)))).collect();
+    let (keys, cost) = (sum("key_count"), sum("index_bytes").saturating_sub(sum("key_bytes")));
+    let per_key = (keys > 0).then(|| cost as f64 / keys as f64);
+    total.insert("index_bytes_per_key".into(), json!(per_key));
+    Value::Object(total)
+}
+
+fn vnode_text(answer: &Value) -> String {
+    let mut text = format!(
+        "Vnode status of '{}'\n{:>9}  {:<8}{:>12}{:>16}{:>16}{:>7}{:>15}  {}",
+        plain(&answer["node"]),
+        "partition",
+        "backend",
+        "keys",
+        "live bytes",
+        "dead bytes",
+        "files",
+        "index B/key",
+        "state"
+    );
+    for vnode in answer["vnodes"].as_array().into_iter().flatten() {
+        row(&mut text, &plain(&vnode["partition"]), &plain(&vnode["backend"]), &vnode["status"]);
+    }
+    row(&mut text, "all", "", &answer["total"]);
+    let _ = write!(
+        text,
+        "\nindex B/key: memory that the index takes for each key, beyond the key's own bytes ({} keys, {} bytes of index, \
+         {} of them keys)",
+        answer["total"]["key_count"], answer["total"]["index_bytes"], answer["total"]["key_bytes"]
+    );
+    text
+}
+
+fn row(text: &mut String, partition: &str, backend: &str, s: &Value) {
+    let per_key = s["index_bytes_per_key"].as_f64().map_or_else(|| "-".to_owned(), |b| format!("{b:.1}"));
+    let state = match (s["poisoned"].as_str(), s["read_errors"].as_u64()) {
+        (Some(why), _) => format!("takes no writes: {why}"),
+        (None, Some(errors)) if errors > 0 => format!("{errors} read errors"),
+        _ => "ok".to_owned(),
+    };
+    let _ = write!(
+        text,
+        "\n{partition:>9}  {backend:<8}{:>12}{:>16}{:>16}{:>7}{per_key:>15}  {state}",
+        plain(&s["key_count"]),
+        plain(&s["live_bytes"]),
+        plain(&s["dead_bytes"]),
+        plain(&s["files"]),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_total_adds_up() {
+        let status = |keys, index, key| json!({"status": {"key_count": keys, "index_bytes": index, "key_bytes": key}});
+        let total = total(&json!([status(1, 100, 60), status(3, 200, 120)]));
+        assert_eq!((&total["key_count"], &total["index_bytes_per_key"]), (&json!(4), &json!(30.0)));
+        assert_eq!(super::total(&json!([]))["index_bytes_per_key"], Value::Null);
+    }
+}

@@ -1,0 +1,96 @@
+//! One request to a node's HTTP port.
+
+use super::failure::Failure;
+use super::target::Target;
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+/// The largest answer that is taken, in bytes.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why a request got no good answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestError {
+    /// Nobody listens there, or whoever does says nothing that is HTTP.
+    Silent(String),
+    /// The node refused; `kind` is that of `ombak_api::admin::AdminError`.
+    Refused {
+        /// Kind of the error.
+        kind: String,
+        /// For people.
+        message: String,
+    },
+}
+
+impl RequestError {
+    /// For commands that have no words of their own for a refusal.
+    pub fn into_failure(self, target: &Target) -> Failure {
+        match self {
+            Self::Silent(why) => target.silent(&why),
+            Self::Refused { message, .. } => Failure::new(message),
+        }
+    }
+}
+
+/// Asks the node; the answer is JSON.
+pub async fn request(target: &Target, method: Method, path: &str, body: &str) -> Result<Value, RequestError> {
+    let (status, body) = send(target, method, path, body).await?;
+    let json: Option<Value> = serde_json::from_slice(&body).ok();
+    match json {
+        Some(json) if status.is_success() => Ok(json),
+        Some(json) if json.get("error").is_some() => Err(refused(&json)),
+        _ if status.is_success() => Err(RequestError::Silent("what listens there is no Ombak node".into())),
+        _ => Err(RequestError::Refused {
+            kind: "http".into(),
+            message: format!("the node answers {status}: {}", String::from_utf8_lossy(&body).trim()),
+        }),
+    }
+}
+
+fn refused(json: &Value) -> RequestError {
+    let text = |name: &str| json["error"][name].as_str().unwrap_or_default().to_owned();
+    RequestError::Refused { kind: text("kind"), message: text("message") }
+}
+
+async fn send(target: &Target, method: Method, path: &str, body: &str) -> Result<(StatusCode, Bytes), RequestError> {
+    let silent = |e: &dyn std::fmt::Display| RequestError::Silent(e.to_string());
+    let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(target.http))
+        .await
+        .map_err(|_| RequestError::Silent("connecting takes too long".into()))?
+        .map_err(|e| silent(&e))?;
+    let exchange = async {
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        // The connection reports what goes wrong through the request as well.
+        let driver = tokio::spawn(async move { drop(connection.await) });
+        let response = sender.send_request(build(target, method, path, body)?).await?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await?.to_bytes();
+        driver.abort();
+        Ok::<_, Box<dyn std::error::Error + Send + Sync>>((status, body))
+    };
+    tokio::time::timeout(ANSWER_TIMEOUT, exchange)
+        .await
+        .map_err(|_| RequestError::Silent("the answer takes too long".into()))?
+        .map_err(|e| RequestError::Silent(format!("what listens there does not speak HTTP ({e})")))
+}
+
+fn build(target: &Target, method: Method, path: &str, body: &str) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(HOST, target.http.to_string())
+        .header(ombak_api::admin::ADMIN_HEADER, "1")
+        .header(CONTENT_TYPE, "application/json");
+    if let Some(token) = target.admin_token() {
+        request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+    }
+    request.body(Full::new(Bytes::copy_from_slice(body.as_bytes())))
+}

@@ -1,0 +1,195 @@
+//! The command line's grammar.
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Examples:
+  ombak start                                  run a node in the foreground, data in ./data
+  ombak kv put greetings en hello              store a value
+  ombak kv get greetings en                    read it
+  ombak admin bucket-type create carts '{\"props\":{\"allow_mult\":true}}'
+  ombak admin bucket-type activate carts
+  ombak config describe bitcask.sync.strategy  what a setting means
+
+Commands find the node that runs in ./data by themselves; --node HOST:PORT or OMBAK_NODE name another one.
+Exit codes: 0 done, 1 failed, 2 wrong usage.";
+
+/// A distributed key-value database that Riak's clients can use.
+#[derive(Debug, Parser)]
+#[command(name = "ombak", version = super::VERSION_TEXT, after_help = AFTER_HELP, propagate_version = false)]
+pub struct Cli {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Common {
+    /// The node to talk to [default: the one that runs in the data directory, then 127.0.0.1].
+    #[arg(long, global = true, value_name = "HOST:PORT", env = "OMBAK_NODE")]
+    pub node: Option<String>,
+    /// Data directory [default: platform_data_dir of the configuration, ./data].
+    #[arg(long, global = true, value_name = "DIR", env = "OMBAK_DATA")]
+    pub data: Option<PathBuf>,
+    /// Configuration file [default: ./ombak.conf, then /etc/ombak/ombak.conf, if there is one].
+    #[arg(long, global = true, value_name = "FILE", env = "OMBAK_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a node in the foreground, until Ctrl-C, SIGTERM or 'ombak stop'.
+    Start,
+    /// Stop the node.
+    Stop,
+    /// Ask whether the node answers.
+    Ping,
+    /// Say how the node is.
+    Status,
+    /// Print the version.
+    Version,
+    /// Print the node's process id.
+    #[command(hide = true)]
+    Getpid,
+    /// Check and explain the configuration.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Read and write values.
+    #[command(subcommand)]
+    Kv(KvCommand),
+    /// Administer the node.
+    #[command(subcommand)]
+    Admin(AdminCommand),
+    /// Bring data from elsewhere into a stopped node.
+    #[command(subcommand)]
+    Import(ImportCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Say 'config is OK', or everything that is wrong.
+    Check,
+    /// Explain a key.
+    Describe {
+        /// The key, listener.http.internal for instance.
+        key: String,
+    },
+    /// Print the values in force, in the form of the file.
+    #[command(alias = "generate")]
+    Effective,
+    /// Print a file with every key that works, commented.
+    Example,
+}
+
+/// Where a value lives.
+#[derive(Clone, Debug, Args)]
+pub struct KeyArgs {
+    /// The bucket.
+    pub bucket: OsString,
+    /// The key.
+    pub key: OsString,
+    /// The bucket type.
+    #[arg(short = 't', long = "type", value_name = "TYPE", default_value = "default")]
+    pub bucket_type: OsString,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum KvCommand {
+    /// Print a value, byte for byte.
+    Get {
+        #[command(flatten)]
+        at: KeyArgs,
+        /// Which of several siblings, counted from 1.
+        #[arg(long, value_name = "N")]
+        sibling: Option<usize>,
+    },
+    /// Store a value; it replaces whatever is there now.
+    Put {
+        #[command(flatten)]
+        at: KeyArgs,
+        /// The value; without it, or with -, it is read from standard input.
+        value: Option<OsString>,
+        /// MIME type [default: text/plain for UTF-8, else application/octet-stream].
+        #[arg(long, value_name = "TYPE")]
+        content_type: Option<String>,
+    },
+    /// Remove a value.
+    #[command(alias = "delete")]
+    Del {
+        #[command(flatten)]
+        at: KeyArgs,
+    },
+    /// Print the keys of a bucket, or the buckets of a type. Walks over every key of the node.
+    List {
+        /// The bucket; without it, buckets are listed.
+        bucket: Option<OsString>,
+        /// The bucket type.
+        #[arg(short = 't', long = "type", value_name = "TYPE", default_value = "default")]
+        bucket_type: OsString,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AdminCommand {
+    /// Create, change and look at bucket types.
+    #[command(subcommand, alias = "bucket_type")]
+    BucketType(BucketTypeCommand),
+    /// Print all statistics.
+    Status,
+    /// Write a value and read it back.
+    Test,
+    /// Print how the store of each partition is.
+    #[command(alias = "vnode_status")]
+    VnodeStatus,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BucketTypeCommand {
+    /// Create a type; it has to be activated before it can be used.
+    Create {
+        /// Its name.
+        name: String,
+        /// Its properties: '{"props":{"n_val":3}}'.
+        props: Option<String>,
+    },
+    /// Change properties of an active type.
+    Update {
+        /// Its name.
+        name: String,
+        /// The properties to change: '{"props":{"n_val":3}}'.
+        props: String,
+    },
+    /// Put a created type to use, for ever.
+    Activate {
+        /// Its name.
+        name: String,
+    },
+    /// Print how far a type has come, and its properties.
+    Status {
+        /// Its name.
+        name: String,
+    },
+    /// Print all types.
+    List,
+    /// Give an active type the default properties again.
+    Reset {
+        /// Its name.
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ImportCommand {
+    /// Take in the bitcask directory of a Riak node: one folder per partition.
+    Bitcask {
+        /// The directory.
+        dir: PathBuf,
+    },
+}

@@ -1,0 +1,29 @@
+//! The configuration as this process sees it: options, environment, file.
+
+use super::args::Common;
+use crate::config::{Effective, Overrides, Problem, Value};
+use std::path::{Path, PathBuf};
+
+/// Files that are read when none is named, the first that exists.
+const DEFAULT_FILES: [&str; 2] = ["ombak.conf", "/etc/ombak/ombak.conf"];
+
+/// Reads and merges everything.
+pub fn load(common: &Common) -> Result<Effective, Vec<Problem>> {
+    let default = || DEFAULT_FILES.iter().map(PathBuf::from).find(|path| path.exists());
+    let file = common.config.clone().or_else(default);
+    let environment = std::env::vars_os().filter_map(|(n, v)| Some((n.into_string().ok()?, v.into_string().ok()?)));
+    let data = common.data.iter().map(|dir| ("--data", "platform_data_dir".to_owned(), dir.display().to_string()));
+    let overrides = Overrides { environment: environment.collect(), command_line: data.collect() };
+    Effective::load(file.as_deref(), &overrides)
+}
+
+/// The data directory, as far as it can be told: a broken configuration does not keep a command from finding a node.
+pub fn data_dir(common: &Common) -> PathBuf {
+    if let Some(dir) = &common.data {
+        return dir.clone();
+    }
+    match load(common).as_ref().map(|effective| effective.get("platform_data_dir")) {
+        Ok(Some(Value::Text(dir))) => PathBuf::from(dir),
+        _ => Path::new("data").to_owned(),
+    }
+}

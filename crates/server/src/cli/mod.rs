@@ -1,0 +1,94 @@
+//! The command line.
+//!
+//! What it is: grammar ([`args`]), Riak's names for it ([`riak_names`]), and a file per group of commands. Commands that
+//! talk to a node use its administration interface, or Protocol Buffers for values.
+//!
+//! What it is not: nothing here opens a store or knows a quorum.
+//!
+//! Invariants: results go to standard output, everything else to standard error; exit codes are 0 (done), 1 (failed)
+//! and 2 (wrong usage); a failure is one line wherever one line can say it.
+
+mod admin;
+mod admin_client;
+mod args;
+mod bucket_type;
+mod config;
+mod failure;
+mod kv;
+mod local_config;
+mod node;
+mod output;
+mod pb_client;
+mod riak_names;
+mod target;
+mod value_json;
+
+use args::{AdminCommand, Cli, Command, ImportCommand};
+use clap::Parser;
+use failure::Failure;
+use output::Output;
+use serde_json::json;
+use std::ffi::OsString;
+use std::future::Future;
+use std::process::ExitCode;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The version of Riak KV whose behaviour this program has.
+const RIAK_VERSION: &str = "3.2.3";
+const VERSION_TEXT: &str = concat!(env!("CARGO_PKG_VERSION"), " (compatible with Riak KV 3.2.3)");
+
+/// Runs the program with these arguments, the program's name first.
+pub fn run(args: Vec<OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(riak_names::translate(args)) {
+        Ok(cli) => cli,
+        Err(usage) => {
+            // Help and version are no errors; clap knows which goes where. A closed output changes nothing.
+            drop(usage.print());
+            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2));
+        }
+    };
+    let out = Output { json: cli.common.json };
+    match dispatch(cli, out) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                eprintln!("{failure}");
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
+    let common = cli.common;
+    match cli.command {
+        Command::Start => node::start(&common),
+        Command::Version => {
+            out.result(&json!({"ombak": VERSION, "riak": RIAK_VERSION}), || format!("ombak {VERSION_TEXT}"))
+        }
+        Command::Config(command) => config::run(&command, &common, out),
+        Command::Import(ImportCommand::Bitcask { dir }) => import(&dir, &common, out),
+        Command::Stop => wait_for(node::stop(&common, out)),
+        Command::Ping => wait_for(node::ping(&common, out)),
+        Command::Status => wait_for(node::status(&common, out)),
+        Command::Getpid => wait_for(node::getpid(&common, out)),
+        Command::Kv(command) => wait_for(kv::run(command, &common, out)),
+        Command::Admin(AdminCommand::BucketType(command)) => wait_for(bucket_type::run(&command, &common, out)),
+        Command::Admin(AdminCommand::Status) => wait_for(admin::status(&common, out)),
+        Command::Admin(AdminCommand::Test) => wait_for(kv::self_test(&common, out)),
+        Command::Admin(AdminCommand::VnodeStatus) => wait_for(admin::vnode_status(&common, out)),
+    }
+}
+
+fn import(dir: &std::path::Path, common: &args::Common, out: Output) -> Result<(), Failure> {
+    let _ = (dir, common, out);
+    Err(Failure::new("import"))
+}
+
+fn wait_for(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(format!("the operating system refuses a runtime: {e}")))?
+        .block_on(command)
+}

@@ -1,0 +1,90 @@
+//! `ombak start`, `stop`, `ping`, `status`, `getpid`.
+
+use super::admin_client::{RequestError, request};
+use super::args::Common;
+use super::config;
+use super::failure::Failure;
+use super::output::Output;
+use super::target::Target;
+use hyper::Method;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tokio::net::TcpStream;
+
+/// How long a node may take to stop before 'ombak stop' gives up waiting; it may have large files to write.
+const STOP_TIMEOUT: Duration = Duration::from_secs(120);
+const STOP_POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+pub fn start(common: &Common) -> Result<(), Failure> {
+    crate::node::run(&config::load(common)?).map_err(Failure::new)
+}
+
+pub async fn stop(common: &Common, out: Output) -> Result<(), Failure> {
+    let target = Target::find(common)?;
+    request(&target, Method::POST, "/admin/v1/stop", "").await.map_err(|e| e.into_failure(&target))?;
+    let deadline = Instant::now() + STOP_TIMEOUT;
+    while TcpStream::connect(target.http).await.is_ok() || is_held(&target) {
+        if Instant::now() > deadline {
+            return Err(Failure::new(format!("the node at {} is still stopping", target.source)));
+        }
+        tokio::time::sleep(STOP_POLL_INTERVAL).await;
+    }
+    out.result(&json!({"stopped": true}), || "ok".into())
+}
+
+/// Whether a process still has the node's data directory.
+fn is_held(target: &Target) -> bool {
+    target.data_dir.as_deref().is_some_and(crate::node::lock::is_held)
+}
+
+pub async fn ping(common: &Common, out: Output) -> Result<(), Failure> {
+    let target = Target::find(common)?;
+    match request(&target, Method::GET, "/admin/v1/node", "").await {
+        // A node that refuses to tell about itself answers, too.
+        Ok(_) | Err(RequestError::Refused { .. }) => out.result(&json!({"ping": "pong"}), || "pong".into()),
+        Err(RequestError::Silent(why)) => {
+            Err(Failure::new(format!("Node at {} not responding to pings: {why}", target.source)))
+        }
+    }
+}
+
+pub async fn status(common: &Common, out: Output) -> Result<(), Failure> {
+    let node = describe(common).await?;
+    out.result(&node, || status_text(&node))
+}
+
+pub async fn getpid(common: &Common, out: Output) -> Result<(), Failure> {
+    let node = describe(common).await?;
+    out.result(&json!({"pid": node["pid"]}), || node["pid"].to_string())
+}
+
+async fn describe(common: &Common) -> Result<Value, Failure> {
+    let target = Target::find(common)?;
+    request(&target, Method::GET, "/admin/v1/node", "").await.map_err(|e| e.into_failure(&target))
+}
+
+fn status_text(node: &Value) -> String {
+    let text = |name: &str| node[name].as_str().map_or_else(|| node[name].to_string(), str::to_owned);
+    let list = |name: &str| {
+        let items: Vec<&str> = node[name].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        items.join(", ")
+    };
+    let ready = if node["ready"] == true { "up and ready" } else { "up, not ready" };
+    let mut out = format!(
+        "'{}' is {ready} (ombak {}, pid {}, up {} s)\nHTTP: {}\nProtocol Buffers: {}\ndata: {}\nbackend: {}, {} partitions",
+        text("name"),
+        text("version"),
+        text("pid"),
+        text("uptime_secs"),
+        list("http"),
+        list("pb"),
+        text("data_dir"),
+        text("backend"),
+        text("ring_size"),
+    );
+    for problem in node["problems"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        out.push_str("\nproblem: ");
+        out.push_str(problem);
+    }
+    out
+}

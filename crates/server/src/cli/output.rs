@@ -1,0 +1,49 @@
+//! What a command prints: text for people, or JSON.
+//!
+//! A reader that goes away (`ombak kv list b | head`) ends the program without a word.
+
+use super::failure::Failure;
+use serde_json::Value;
+use std::io::{self, Write};
+
+/// Where a command prints, and in which form.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// JSON instead of text.
+    pub json: bool,
+}
+
+impl Output {
+    /// Prints a result in whichever form was asked for.
+    pub fn result(self, json: &Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
+        if self.json { self.line(&json.to_string()) } else { self.line(&text()) }
+    }
+
+    /// Prints a line.
+    pub fn line(self, text: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        written(writeln!(out, "{text}").and_then(|()| out.flush()))
+    }
+
+    /// Prints bytes as they are.
+    pub fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        written(out.write_all(bytes).and_then(|()| out.flush()))
+    }
+}
+
+fn written(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(e) => Err(Failure::new(format!("cannot write to standard output: {e}"))),
+    }
+}
+
+/// A name as people see it: bytes that are no printable text are escaped.
+pub fn shown(name: &[u8]) -> String {
+    match std::str::from_utf8(name) {
+        Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),
+        _ => name.escape_ascii().to_string(),
+    }
+}

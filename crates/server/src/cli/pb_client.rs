@@ -1,0 +1,56 @@
+//! A Protocol Buffers connection to the node that a command talks to.
+
+use super::admin_client::request;
+use super::failure::Failure;
+use super::target::Target;
+use crate::node::record::reachable;
+use hyper::Method;
+use ombak_client::{Client, ClientError};
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const PING: [u8; 5] = [0, 0, 0, 1, 1];
+const PONG: [u8; 5] = [0, 0, 0, 1, 2];
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Connects. An address that was given by hand may be that of either port: the HTTP port is asked for the other.
+pub async fn connect(target: &Target) -> Result<Client, Failure> {
+    let address = match target.pb {
+        Some(address) => address,
+        None if speaks_protocol_buffers(target.http).await => target.http,
+        None => ask(target).await?,
+    };
+    Client::connect(address).await.map_err(|e| match e {
+        ClientError::Connect { source, .. } => target.silent(&format!("{address}: {source}")),
+        other => failure(&other),
+    })
+}
+
+/// What a failed exchange means for a command.
+pub fn failure(error: &ClientError) -> Failure {
+    Failure::new(error.to_string())
+}
+
+async fn speaks_protocol_buffers(address: SocketAddr) -> bool {
+    let probe = async {
+        let mut stream = TcpStream::connect(address).await?;
+        stream.write_all(&PING).await?;
+        let mut answer = [0; PONG.len()];
+        stream.read_exact(&mut answer).await?;
+        Ok::<_, std::io::Error>(answer == PONG)
+    };
+    matches!(tokio::time::timeout(PROBE_TIMEOUT, probe).await, Ok(Ok(true)))
+}
+
+async fn ask(target: &Target) -> Result<SocketAddr, Failure> {
+    let node = request(target, Method::GET, "/admin/v1/node", "").await.map_err(|e| e.into_failure(target))?;
+    let listens = node["pb"][0].as_str().and_then(|text| text.parse::<SocketAddr>().ok());
+    let listens = listens.ok_or_else(|| Failure::new("the node does not serve Protocol Buffers"))?;
+    // A node that listens on all its addresses is reached where it was just asked.
+    if listens.ip().is_unspecified() {
+        return Ok(SocketAddr::new(target.http.ip(), listens.port()));
+    }
+    Ok(reachable(listens))
+}

@@ -1,0 +1,95 @@
+//! Which node a command talks to.
+
+use super::args::Common;
+use super::failure::Failure;
+use super::local_config;
+use crate::node::record::{NodeRecord, reachable};
+use crate::node::token;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+const DEFAULT_HTTP: &str = "127.0.0.1:8098";
+const DEFAULT_PB: &str = "127.0.0.1:8087";
+
+/// A node that may be running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Where it is said to serve HTTP; `None`: only a single address of either kind was given.
+    pub http: SocketAddr,
+    /// Where it is said to serve Protocol Buffers; `None`: it has to be asked.
+    pub pb: Option<SocketAddr>,
+    /// How the address is called towards people.
+    pub source: String,
+    /// The data directory, when the node was found through it.
+    pub data_dir: Option<PathBuf>,
+}
+
+impl Target {
+    /// From `--node` or OMBAK_NODE, else from `node.json` in the data directory, else the default ports.
+    pub fn find(common: &Common) -> Result<Self, Failure> {
+        if let Some(node) = &common.node {
+            let http = resolve(node)?;
+            return Ok(Self { http, pb: None, source: node.clone(), data_dir: None });
+        }
+        let data_dir = local_config::data_dir(common);
+        if let Some(record) = NodeRecord::read(&data_dir)
+            && let (Some(http), Some(pb)) = (record.http.first(), record.pb.first())
+        {
+            let source = format!("{http} ({})", NodeRecord::path(&data_dir).display());
+            let (http, pb) = (reachable(*http), reachable(*pb));
+            return Ok(Self { http, pb: Some(pb), source, data_dir: Some(data_dir) });
+        }
+        let (http, pb) = (resolve(DEFAULT_HTTP)?, resolve(DEFAULT_PB)?);
+        Ok(Self { http, pb: Some(pb), source: DEFAULT_HTTP.into(), data_dir: None })
+    }
+
+    /// The admin token to show. The file's is only shown to other addresses than loopback, where it is needed: a
+    /// stale `node.json` must not hand it to whoever listens on that port now.
+    pub fn admin_token(&self) -> Option<String> {
+        let from_file = || {
+            let data_dir = self.data_dir.as_ref().filter(|_| !self.http.ip().is_loopback())?;
+            token::read(data_dir)
+        };
+        std::env::var(token::VARIABLE).ok().filter(|t| !t.is_empty()).or_else(from_file)
+    }
+
+    /// What to say when nobody answers.
+    pub fn silent(&self, why: &str) -> Failure {
+        Failure::new(format!(
+            "no node answers at {}: {why}; start one with 'ombak start', or name another with --node HOST:PORT",
+            self.source
+        ))
+    }
+}
+
+fn resolve(node: &str) -> Result<SocketAddr, Failure> {
+    let bad = |why: &str| Failure::usage(format!("--node {node}: {why}; it must be HOST:PORT, such as 127.0.0.1:8098"));
+    let mut addresses = node.to_socket_addrs().map_err(|e| bad(&e.to_string()))?;
+    addresses.next().ok_or_else(|| bad("the name has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_node_of_the_data_directory_goes_before_the_default() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let common = Common { data: Some(dir.path().to_owned()), ..Common::default() };
+        assert_eq!(Target::find(&common).map(|t| t.http.port()), Ok(8098));
+        let address = |text: &str| vec![text.parse().expect("address")];
+        NodeRecord::of_this_process("n@h", address("0.0.0.0:1111"), address("0.0.0.0:2222"))
+            .write(dir.path())
+            .expect("write");
+        let found = Target::find(&common).expect("found");
+        assert_eq!((found.http.to_string(), found.pb.map(|a| a.port())), ("127.0.0.1:1111".into(), Some(2222)));
+        let named = Common { node: Some("127.0.0.1:7".into()), ..common };
+        assert_eq!(Target::find(&named).map(|t| (t.http.port(), t.pb)), Ok((7, None)));
+    }
+
+    #[test]
+    fn a_node_without_a_port_is_wrong_usage() {
+        let common = Common { node: Some("localhost".into()), ..Common::default() };
+        assert_eq!(Target::find(&common).map_err(|f| f.code), Err(2));
+    }
+}

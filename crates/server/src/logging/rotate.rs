@@ -1,0 +1,118 @@
+//! A log file that begins anew when it is full and keeps a few of its predecessors.
+//!
+//! `console.log` is the current file, `console.log.0` the one before it, and so on.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The current file. Each `write` is one whole message, which never straddles two files.
+#[derive(Debug)]
+pub struct RotatingFile {
+    path: PathBuf,
+    file: File,
+    len_bytes: u64,
+    bytes_max: u64,
+    files_max: u32,
+}
+
+impl RotatingFile {
+    /// Goes on with the file at `path`, or creates it. `files_max` counts the current file too.
+    pub fn open(path: &Path, bytes_max: u64, files_max: u32) -> io::Result<Self> {
+        let file = OpenOptions::new().append(true).create(true).open(path)?;
+        let len_bytes = file.metadata()?.len();
+        Ok(Self { path: path.to_owned(), file, len_bytes, bytes_max, files_max })
+    }
+
+    fn predecessor(&self, number: u32) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(format!(".{number}"));
+        name.into()
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        let predecessors_max = self.files_max.saturating_sub(1);
+        for number in (1..predecessors_max).rev() {
+            rename_if_there(&self.predecessor(number - 1), &self.predecessor(number))?;
+        }
+        if predecessors_max > 0 {
+            rename_if_there(&self.path, &self.predecessor(0))?;
+        }
+        self.file = OpenOptions::new().write(true).create(true).truncate(true).open(&self.path)?;
+        self.len_bytes = 0;
+        Ok(())
+    }
+}
+
+fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
+    match std::fs::rename(from, to) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+impl Write for RotatingFile {
+    fn write(&mut self, message: &[u8]) -> io::Result<usize> {
+        if self.len_bytes > 0 && self.len_bytes.saturating_add(message.len() as u64) > self.bytes_max {
+            self.rotate()?;
+        }
+        self.file.write_all(message)?;
+        self.len_bytes += message.len() as u64;
+        Ok(message.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<(String, u64)> {
+        let mut names: Vec<_> = std::fs::read_dir(dir)
+            .expect("dir")
+            .map(|e| e.expect("entry"))
+            .map(|e| (e.file_name().to_string_lossy().into_owned(), e.metadata().expect("meta").len()))
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_full_file_makes_room_and_the_oldest_goes() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("console.log");
+        let mut log = RotatingFile::open(&path, 100, 3).expect("open");
+        for n in 0..10 {
+            log.write_all(format!("{n}{}\n", "x".repeat(48)).as_bytes()).expect("write");
+        }
+        let sizes: Vec<_> = names(dir.path());
+        assert_eq!(sizes, [("console.log".into(), 100), ("console.log.0".into(), 100), ("console.log.1".into(), 100)]);
+        assert!(std::fs::read_to_string(&path).expect("read").starts_with("8x"));
+        assert!(std::fs::read_to_string(dir.path().join("console.log.1")).expect("read").starts_with("4x"));
+    }
+
+    #[test]
+    fn a_restart_goes_on_with_the_file_and_one_file_is_enough() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("console.log");
+        for n in 0..5 {
+            let mut log = RotatingFile::open(&path, 100, 1).expect("open");
+            log.write_all(format!("{n}{}\n", "x".repeat(38)).as_bytes()).expect("write");
+        }
+        assert_eq!(names(dir.path()), [("console.log".into(), 40)]);
+    }
+
+    #[test]
+    fn a_message_beyond_the_size_has_a_file_of_its_own() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let path = dir.path().join("console.log");
+        let mut log = RotatingFile::open(&path, 10, 4).expect("open");
+        for _ in 0..2 {
+            log.write_all(&[b'y'; 50]).expect("write");
+        }
+        assert_eq!(names(dir.path()), [("console.log".into(), 50), ("console.log.0".into(), 50)]);
+    }
+}

@@ -1,0 +1,75 @@
+//! Opening the ports.
+
+use crate::config::Listen;
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+
+/// Listens on an address. An error is one line that names key, address and what to do. Needs a tokio runtime around it.
+pub fn listen(on: &Listen, backlog: i32) -> Result<TcpListener, String> {
+    open(on.address, backlog).map_err(|e| format!("{} = {}: {}", on.key, on.address, explain(&e)))
+}
+
+fn open(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(backlog)?;
+    socket.set_nonblocking(true)?;
+    TcpListener::from_std(socket.into())
+}
+
+fn explain(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::AddrInUse => {
+            "the port is in use by another program (another node?): stop that one, or set another port".into()
+        }
+        io::ErrorKind::AddrNotAvailable => "this machine does not have that address: set one that it has".into(),
+        io::ErrorKind::PermissionDenied => {
+            "this user may not listen there: set a port above 1023, or give the program the right to".into()
+        }
+        _ => e.to_string(),
+    }
+}
+
+/// What to tell the operator when others than this machine can connect; security does not exist yet.
+pub fn exposure(on: &Listen) -> Option<String> {
+    (!on.address.ip().to_canonical().is_loopback()).then(|| {
+        format!(
+            "{} = {} can be reached from other machines and security is off: everybody who can connect can read, write \
+             and delete everything; keep it behind a firewall, or listen on 127.0.0.1",
+            on.key, on.address
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(address: &str) -> Listen {
+        Listen { key: "listener.http.internal".into(), address: address.parse().expect("address") }
+    }
+
+    #[tokio::test]
+    async fn a_busy_port_is_named_with_its_key() {
+        let first = listen(&on("127.0.0.1:0"), 8).expect("free port");
+        let taken = on(&first.local_addr().expect("address").to_string());
+        let error = listen(&taken, 8).expect_err("taken");
+        assert!(
+            error.starts_with(&format!("listener.http.internal = {}: the port is in use", taken.address)),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn only_wider_listeners_are_warned_about() {
+        for narrow in ["127.0.0.1:1", "[::1]:1", "127.8.8.8:1"] {
+            assert_eq!(exposure(&on(narrow)), None, "{narrow}");
+        }
+        for wide in ["0.0.0.0:1", "10.0.0.1:1", "[::]:1"] {
+            assert!(exposure(&on(wide)).is_some_and(|w| w.contains(wide)), "{wide}");
+        }
+    }
+}

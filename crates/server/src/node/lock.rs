@@ -1,0 +1,110 @@
+//! One process per data directory.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// Holds a data directory. The operating system lets go of it when the process ends, however it ends.
+#[derive(Debug)]
+pub struct DataDirLock {
+    _file: File,
+}
+
+/// Why a data directory cannot be had. The text is one line that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another process has it.
+    #[error(
+        "Node is already running! Process {pid} has the data directory {dir}; stop it with 'ombak stop', or start this \
+         node with another directory (--data DIR)"
+    )]
+    Held {
+        /// Its process id, as far as it is known.
+        pid: String,
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// It cannot be created or written to.
+    #[error("cannot use the data directory {dir}: {why}")]
+    Unusable {
+        /// The directory.
+        dir: PathBuf,
+        /// Why not, and what to do.
+        why: String,
+    },
+}
+
+impl DataDirLock {
+    /// Creates the directory if need be, takes it, and leaves this process' id in it.
+    pub fn take(dir: &Path) -> Result<Self, LockError> {
+        let unusable = |e: &io::Error| LockError::Unusable { dir: dir.to_owned(), why: explain(e) };
+        std::fs::create_dir_all(dir).map_err(|e| unusable(&e))?;
+        let path = dir.join("ombak.lock");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(|e| unusable(&e))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(LockError::Held { pid: holder(&file), dir: dir.to_owned() }),
+            Err(TryLockError::Error(e)) => return Err(unusable(&e)),
+        }
+        file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(|e| unusable(&e))?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// Whether a running process has the directory.
+pub fn is_held(dir: &Path) -> bool {
+    File::open(dir.join("ombak.lock")).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+fn holder(mut file: &File) -> String {
+    let mut text = [0u8; 20];
+    let len = file.read(&mut text).unwrap_or(0);
+    let pid = String::from_utf8_lossy(&text[..len]).trim().to_owned();
+    if pid.is_empty() { "of unknown id".into() } else { pid }
+}
+
+/// What an operator can do about a failed file operation.
+pub fn explain(e: &io::Error) -> String {
+    let advice = match e.kind() {
+        io::ErrorKind::PermissionDenied => "give this user the right to write there, or choose another with --data",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room on that disk, or choose another with --data"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only: choose another with --data",
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => "something that is no directory is in the way",
+        _ => "check the path, or choose another with --data",
+    };
+    format!("{e}; {advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_one_is_told_who_was_first() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let first = DataDirLock::take(dir.path()).expect("free");
+        let second = DataDirLock::take(dir.path()).expect_err("held").to_string();
+        assert!(second.contains(&format!("Process {} has", std::process::id())), "{second}");
+        assert!(is_held(dir.path()));
+        drop(first);
+        assert!(!is_held(dir.path()));
+        DataDirLock::take(dir.path()).expect("free again");
+    }
+
+    #[test]
+    fn a_file_in_the_way_is_named() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let file = dir.path().join("x");
+        std::fs::write(&file, "").expect("write");
+        let error = DataDirLock::take(&file).expect_err("no directory").to_string();
+        assert!(error.contains("is no directory"), "{error}");
+    }
+}

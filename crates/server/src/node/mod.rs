@@ -1,0 +1,237 @@
+//! A running node: from settings to the end of the process.
+//!
+//! [`run`] reads top to bottom as the node's life does. Every reason not to start is one line that says what to do.
+
+mod listen;
+pub mod lock;
+mod open_files;
+pub mod record;
+pub mod token;
+
+use crate::config::{BackendSettings, Effective, Listen, Problem, Settings};
+use crate::logging;
+use listen::{exposure, listen};
+use lock::DataDirLock;
+use ombak_api::admin::{AdminContext, AdminToken, ConfigEntry, NodeInfo};
+use ombak_api::http::{self, HttpContext, HttpLimits, StatsSource};
+use ombak_api::pb::{self, PbConfig, PbContext};
+use ombak_kv::{Kv, KvConfig};
+use ombak_storage::fs::RealFs;
+use ombak_storage::{BackendFactory, BitcaskFactory, MemoryConfig, MemoryFactory};
+use record::NodeRecord;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// What a frame may hold beside the largest object, in bytes: names, options, metadata.
+const FRAME_OVERHEAD_BYTES: u64 = 1024 * 1024;
+
+/// Runs a node until it is told to stop. The error is one line for the operator.
+pub fn run(effective: &Effective) -> Result<(), String> {
+    let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
+    let data_dir = settings.data_dir.clone();
+    let _lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
+    logging::start(&settings.log)?;
+    for warning in &effective.warnings {
+        tracing::warn!("{warning}");
+    }
+    if let Some(shortage) = open_files::shortage(open_files::raise_limit(), &settings) {
+        tracing::warn!("{shortage}");
+    }
+    let token = token::of_node(&data_dir).map_err(|e| cannot_write(&token::path(&data_dir), &e))?;
+    let kv = open_engine(&settings)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| format!("the operating system gives no threads: {e}"))?;
+    let outcome = runtime.block_on(serve(&settings, effective, &kv, AdminToken::new(token)));
+    runtime.shutdown_timeout(settings.shutdown_timeout);
+    kv.close();
+    outcome?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Opens the ports, says that the node is ready, and serves until it is told to stop.
+async fn serve(settings: &Settings, effective: &Effective, kv: &Kv, token: AdminToken) -> Result<(), String> {
+    let http_listeners = open_ports(&settings.http, settings.backlog)?;
+    let pb_listeners = open_ports(&settings.pb, settings.backlog)?;
+    for warning in settings.http.iter().chain(&settings.pb).filter_map(exposure) {
+        tracing::warn!("{warning}");
+    }
+    let record = NodeRecord::of_this_process(&settings.node_name, addresses(&http_listeners), addresses(&pb_listeners));
+
+    let (stop, stopping) = watch::channel(false);
+    let admin = admin_context(settings, effective, kv, token, &record, stop.clone());
+    let http_context = Arc::new(HttpContext::new(
+        kv.clone(),
+        settings.jobs,
+        http_limits(settings),
+        stats_source(settings),
+        Some(admin),
+    ));
+    let pb_context = Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings) });
+    let mut servers = JoinSet::new();
+    for listener in http_listeners {
+        servers.spawn(http::serve(listener, Arc::clone(&http_context), stopping.clone()));
+    }
+    for listener in pb_listeners {
+        servers.spawn(pb::serve(listener, Arc::clone(&pb_context), stopping.clone()));
+    }
+
+    let data_dir = &settings.data_dir;
+    record.write(data_dir).map_err(|e| cannot_write(&NodeRecord::path(data_dir), &e))?;
+    announce(&record, data_dir);
+    let asked_to_stop = wait_for_stop(stopping).await;
+    stop.send_replace(true);
+    if let Err(error) = NodeRecord::remove(data_dir) {
+        tracing::warn!(%error, "cannot remove node.json");
+    }
+    while let Some(ended) = servers.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "a listener ended unexpectedly");
+        }
+    }
+    asked_to_stop
+}
+
+fn open_engine(settings: &Settings) -> Result<Kv, String> {
+    let config = KvConfig {
+        ring_size: settings.ring_size,
+        default_props: settings.default_props.clone(),
+        delete_mode: settings.delete_mode,
+        limits: settings.limits,
+        requests_max: settings.requests_max,
+        timeout: settings.request_timeout,
+        io_threads: settings.io_threads,
+        ..KvConfig::new(&settings.node_name, &settings.data_dir, open_backend(settings)?)
+    };
+    Kv::open(config).map_err(|e| e.to_string())
+}
+
+/// Opens the backend that the settings ask for; its stores open with the engine.
+pub fn open_backend(settings: &Settings) -> Result<Arc<dyn BackendFactory>, String> {
+    let opened_at_secs = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    Ok(match &settings.backend {
+        BackendSettings::Bitcask { data_root, config } => {
+            let config = ombak_storage::BitcaskConfig { opened_at_secs, ..*config };
+            Arc::new(BitcaskFactory::new(Arc::new(RealFs), data_root, config).map_err(|e| e.to_string())?)
+        }
+        BackendSettings::Memory { ttl, partition_bytes_max } => Arc::new(MemoryFactory::new(MemoryConfig {
+            ttl_secs: ttl.map(|t| u32::try_from(t.as_secs()).unwrap_or(u32::MAX)),
+            bytes_max: *partition_bytes_max,
+            opened_at_secs,
+        })),
+    })
+}
+
+fn open_ports(on: &[Listen], backlog: i32) -> Result<Vec<TcpListener>, String> {
+    on.iter().map(|on| listen(on, backlog)).collect()
+}
+
+fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
+    listeners.iter().filter_map(|l| l.local_addr().ok()).collect()
+}
+
+fn admin_context(
+    settings: &Settings,
+    effective: &Effective,
+    kv: &Kv,
+    token: AdminToken,
+    record: &NodeRecord,
+    stop: watch::Sender<bool>,
+) -> AdminContext {
+    let data_dir = std::fs::canonicalize(&settings.data_dir).unwrap_or_else(|_| settings.data_dir.clone());
+    let node = NodeInfo {
+        name: record.name.clone(),
+        version: env!("CARGO_PKG_VERSION"),
+        pid: record.pid,
+        http: record.http.clone(),
+        pb: record.pb.clone(),
+        data_dir: data_dir.display().to_string(),
+        backend: settings.backend.name(),
+        ring_size: settings.ring_size,
+        started: Instant::now(),
+    };
+    AdminContext { kv: kv.clone(), node, config: config_entries(effective), stop, token }
+}
+
+/// The values in force as data, for the administration interface and `config effective`.
+pub fn config_entries(effective: &Effective) -> Vec<ConfigEntry> {
+    let entry = |s: &crate::config::Setting| {
+        let value = s.value.as_ref().map(ToString::to_string).unwrap_or_default();
+        ConfigEntry { key: s.key.clone(), value, origin: s.origin.to_string() }
+    };
+    effective.shown().map(entry).collect()
+}
+
+fn http_limits(settings: &Settings) -> HttpLimits {
+    HttpLimits {
+        connections_max: settings.http_connections_max,
+        head_timeout: settings.http_header_timeout,
+        body_bytes_max: usize::try_from(settings.limits.bytes_max).unwrap_or(usize::MAX),
+        drain_timeout: settings.shutdown_timeout,
+        ..HttpLimits::default()
+    }
+}
+
+fn stats_source(settings: &Settings) -> StatsSource {
+    let mut dirs = vec![settings.data_dir.clone()];
+    if let BackendSettings::Bitcask { data_root, .. } = &settings.backend {
+        dirs.push(data_root.clone());
+    }
+    StatsSource { backend: settings.backend.name(), dirs }
+}
+
+fn pb_config(settings: &Settings) -> PbConfig {
+    let defaults = PbConfig::default();
+    let largest = usize::try_from(settings.limits.bytes_max.saturating_add(FRAME_OVERHEAD_BYTES)).unwrap_or(usize::MAX);
+    PbConfig {
+        connections_max: settings.pb_connections_max,
+        frame_bytes_max: defaults.frame_bytes_max.max(largest),
+        drain_timeout: settings.shutdown_timeout,
+        nagle: settings.pb_nagle,
+        keepalive: settings.pb_keepalive,
+        jobs: settings.jobs,
+        ..defaults
+    }
+}
+
+/// The one line on standard output: whoever started the node may wait for it.
+fn announce(record: &NodeRecord, data_dir: &Path) {
+    let list = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let (http, pb, dir) = (list(&record.http), list(&record.pb), data_dir.display());
+    tracing::info!(node = record.name, http, protobuf = pb, data = %dir, "ready");
+    let line =
+        format!("{} is ready: HTTP {http}, Protocol Buffers {pb}, data in {dir}, pid {}", record.name, record.pid);
+    // Nobody may be reading; the log has it too.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Waits for SIGTERM, SIGINT, or `stopping` to turn true.
+async fn wait_for_stop(mut stopping: watch::Receiver<bool>) -> Result<(), String> {
+    let refused = |e: std::io::Error| format!("the operating system refuses signal handlers: {e}");
+    let mut terminate = signal(SignalKind::terminate()).map_err(refused)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(refused)?;
+    let reason = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+        _ = stopping.wait_for(|stop| *stop) => "an administrator's request",
+    };
+    tracing::info!("stopping on {reason}");
+    Ok(())
+}
+
+fn cannot_write(path: &Path, e: &std::io::Error) -> String {
+    format!("cannot write {}: {}", path.display(), lock::explain(e))
+}
+
+fn join(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}

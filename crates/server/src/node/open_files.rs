@@ -1,0 +1,51 @@
+//! The limit on open files: raised as far as the operating system allows, judged against what the settings may need.
+
+use crate::config::{BackendSettings, Settings};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files that a node needs whatever its settings: logs, registries, locks, the runtime's own.
+const FIXED: u64 = 128;
+
+/// Raises the limit of this process to its hard limit and returns it; `None`: there is none.
+pub fn raise_limit() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    }
+}
+
+/// What to tell the operator, if the limit does not cover what the settings allow.
+pub fn shortage(limit: Option<u64>, settings: &Settings) -> Option<String> {
+    let limit = limit?;
+    let data_files = match &settings.backend {
+        BackendSettings::Bitcask { config, .. } => config.open_files_max as u64 + 2 * u64::from(settings.ring_size),
+        BackendSettings::Memory { .. } => 0,
+    };
+    let connections = (settings.pb_connections_max + settings.http_connections_max) as u64;
+    let needed = connections + data_files + FIXED;
+    (limit < needed).then(|| {
+        format!(
+            "the limit on open files is {limit}; {connections} connections and {data_files} data files may need {needed}: \
+             raise it (ulimit -n {needed}, or LimitNOFILE={needed} in a systemd unit) or lower \
+             protobuf.max_connections and http.max_connections"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Effective, Overrides};
+
+    #[test]
+    fn a_low_limit_is_put_into_numbers() {
+        let effective = Effective::merge(None, &Overrides::default()).expect("defaults");
+        let settings = Settings::new(&effective).expect("defaults");
+        let text = shortage(Some(1024), &settings).expect("too low");
+        assert!(text.contains("is 1024") && text.contains("ulimit -n 13056"), "{text}");
+        assert_eq!(shortage(Some(1 << 20), &settings), None);
+        assert_eq!(shortage(None, &settings), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! `node.json` in the data directory: how the command line finds a running node.
+
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// The version of the file that this program writes and reads.
+const VERSION: u32 = 1;
+
+/// Where a node can be reached. Written when it is ready, removed when it stops; a node that was killed leaves it behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// Version of the file's form.
+    pub version: u32,
+    /// `nodename`.
+    pub name: String,
+    /// Process id.
+    pub pid: u32,
+    /// Where HTTP is served.
+    pub http: Vec<SocketAddr>,
+    /// Where Protocol Buffers are served.
+    pub pb: Vec<SocketAddr>,
+}
+
+impl NodeRecord {
+    /// Of this process.
+    pub fn of_this_process(name: &str, http: Vec<SocketAddr>, pb: Vec<SocketAddr>) -> Self {
+        Self { version: VERSION, name: name.to_owned(), pid: std::process::id(), http, pb }
+    }
+
+    /// The file of a data directory.
+    pub fn path(data_dir: &Path) -> PathBuf {
+        data_dir.join("node.json")
+    }
+
+    /// Reads the file of a data directory; `None` when there is none or it is not of this form.
+    pub fn read(data_dir: &Path) -> Option<Self> {
+        let text = std::fs::read(Self::path(data_dir)).ok()?;
+        serde_json::from_slice::<Self>(&text).ok().filter(|record| record.version == VERSION)
+    }
+
+    /// Writes the file as a whole: a reader sees the old one or the new one.
+    pub fn write(&self, data_dir: &Path) -> io::Result<()> {
+        let fresh = data_dir.join("node.json.new");
+        std::fs::write(&fresh, serde_json::to_vec_pretty(self)?)?;
+        std::fs::rename(&fresh, Self::path(data_dir))
+    }
+
+    /// Removes the file.
+    pub fn remove(data_dir: &Path) -> io::Result<()> {
+        std::fs::remove_file(Self::path(data_dir))
+    }
+}
+
+/// The address to connect to for one that is listened on: a listener on all addresses is reached on loopback.
+pub fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_other_versions_are_not() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        assert_eq!(NodeRecord::read(dir.path()), None);
+        let mut record = NodeRecord::of_this_process("n@h", vec!["0.0.0.0:1".parse().expect("addr")], vec![]);
+        record.write(dir.path()).expect("write");
+        assert_eq!(NodeRecord::read(dir.path()), Some(record.clone()));
+        record.version = 2;
+        record.write(dir.path()).expect("write");
+        assert_eq!(NodeRecord::read(dir.path()), None);
+    }
+
+    #[test]
+    fn a_listener_on_all_addresses_is_reached_on_loopback() {
+        for (listens, reached) in [("0.0.0.0:5", "127.0.0.1:5"), ("[::]:5", "[::1]:5"), ("10.0.0.1:5", "10.0.0.1:5")] {
+            assert_eq!(reachable(listens.parse().expect("addr")), reached.parse().expect("addr"));
+        }
+    }
+}
