@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// enabled.
 #[derive(Clone)]
 pub struct Kv {
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
 }
 
 /// Whether a node can serve.
@@ -35,7 +35,7 @@ pub struct Health {
     pub ready: bool,
     /// Stores that take no writes any more, with the reason: (partition, why).
     pub poisoned: Vec<(u32, String)>,
-    /// A store refused a write because its disk is full, and none has succeeded since.
+    /// A store refused its last write because its disk is full.
     pub disk_full: bool,
 }
 
@@ -236,10 +236,9 @@ impl Kv {
 
     /// Whether this node can serve.
     pub fn health(&self) -> Health {
-        let partitions = self.engine.partitions();
-        let poisoned: Vec<_> =
-            partitions.iter().filter_map(|p| Some((p.number(), p.store().status().poisoned?))).collect();
-        let disk_full = partitions.iter().any(|p| p.disk_full());
+        let status = self.vnode_status();
+        let disk_full = status.iter().any(|(_, s)| s.disk_full);
+        let poisoned: Vec<_> = status.into_iter().filter_map(|(p, s)| Some((p, s.poisoned?))).collect();
         Health { ready: self.engine.is_open() && poisoned.is_empty() && !disk_full, poisoned, disk_full }
     }
 

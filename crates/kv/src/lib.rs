@@ -18,6 +18,7 @@ pub mod config;
 mod engine;
 pub mod get;
 mod ids;
+mod import;
 mod kv;
 mod listing;
 mod node;
@@ -32,6 +33,7 @@ pub mod stats;
 
 pub use buckets::{BucketRegistry, PropsError, TypeStatus, TypeSummary};
 pub use config::{DeleteMode, KvConfig, ObjectLimits};
+pub use import::{ImportOutcome, Importer};
 pub use kv::{Health, Kv};
 pub use listing::Listing;
 pub use open_error::OpenError;

@@ -52,7 +52,7 @@ fn answer(
         Ask::Head => partition.head(key, access).map(|o| o.map(Answer::Head)),
     };
     match read {
-        Ok(found) => Ok(found.unwrap_or(Answer::NotFound { full: true })),
+        Ok(found) => Ok(found.unwrap_or_else(|| Answer::NotFound { full: partition.store().complete() })),
         Err(Failure::WouldBlock) => Err(Failure::WouldBlock),
         Err(Failure::Refused(why)) => {
             *failure = Some(why);

@@ -61,16 +61,15 @@ fn versions() -> Vec<Object> {
 }
 
 fn node() -> impl Strategy<Value = Node> {
-    (0usize..7, any::<bool>(), prop::bool::weighted(0.15), prop::bool::weighted(0.15), prop::bool::weighted(0.15)).prop_map(
-        |(holds, full, silent, broken, rotten)| Node {
+    (0usize..7, any::<bool>(), prop::bool::weighted(0.15), prop::bool::weighted(0.15), prop::bool::weighted(0.15))
+        .prop_map(|(holds, full, silent, broken, rotten)| Node {
             replica: Replica::primary(0),
             holds,
             full,
             silent,
             broken,
             rotten,
-        },
-    )
+        })
 }
 
 #[derive(Clone, Debug)]

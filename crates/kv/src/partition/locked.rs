@@ -184,14 +184,12 @@ fn append(
         let write = Write { key, head, body: &body, digest, tstamp_secs };
         partition.store().put(&write).map_err(|e| refuse(partition, key, e))
     })?;
-    partition.note_disk(false);
     Ok(Written { object, seq: Some(seq.seq), digest })
 }
 
 fn refuse(partition: &Partition, key: &[u8], e: StorageError) -> Failure {
     // Whether a part of it reached the disk is not known: its event must not be made again.
     partition.raise_floor();
-    partition.note_disk(matches!(e, StorageError::DiskFull { .. }));
     error!(partition = partition.number(), key = %key.escape_ascii(), error = %e, "write refused");
     e.into()
 }

@@ -8,6 +8,8 @@ mod actors;
 mod digest;
 #[cfg(test)]
 mod histories;
+#[cfg(test)]
+mod kv679;
 mod locked;
 mod locks;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]

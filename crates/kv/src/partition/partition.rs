@@ -7,7 +7,7 @@ use super::{Access, Failure};
 use ombak_storage::{Backend, StorageError, Stored};
 use ombak_types::{Error, Object, stored};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::error;
 
 /// One home partition on this node.
@@ -17,14 +17,13 @@ pub struct Partition {
     locks: KeyLocks,
     pub(super) actors: Arc<ActorSource>,
     floor: AtomicU64,
-    disk_full: AtomicBool,
 }
 
 impl Partition {
     /// Partition `number` over its store. Epochs drawn before `floor` are never continued.
     pub fn new(number: u32, store: Arc<dyn Backend>, actors: Arc<ActorSource>, floor: Ticket) -> Self {
         let (locks, floor) = (KeyLocks::new(), AtomicU64::new(floor));
-        Self { number, store, locks, actors, floor, disk_full: AtomicBool::new(false) }
+        Self { number, store, locks, actors, floor }
     }
 
     /// Its number, 0 … ring_size−1.
@@ -98,17 +97,6 @@ impl Partition {
                 error!(partition = self.number, error = %e, "the store does not close");
                 Err(e)
             }
-        }
-    }
-
-    /// Whether a write was refused because the disk is full, and none has succeeded since.
-    pub fn disk_full(&self) -> bool {
-        self.disk_full.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn note_disk(&self, full: bool) {
-        if self.disk_full() != full {
-            self.disk_full.store(full, Ordering::Relaxed);
         }
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub mod faulty;
+
 use bytes::Bytes;
 use ombak_kv::{
     DeleteMode, DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Kv, KvConfig, Listing, PutOptions,

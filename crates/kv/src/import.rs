@@ -1,0 +1,84 @@
+//! Takes in objects that another store has acknowledged, a Riak node's for instance.
+
+use crate::engine::{check_bucket, check_key};
+use crate::kv::Kv;
+use crate::partition::{Access, Failure, WriteRules};
+use ombak_types::names::encode_storage_key;
+use ombak_types::time::UnixMicros;
+use ombak_types::{Bucket, Error, Object};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What became of an imported object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImportOutcome {
+    /// The key was not there.
+    New,
+    /// The key was there and has learned something: it holds both copies' values, or the newer one's.
+    Merged,
+    /// The key was there and had seen everything.
+    Known,
+}
+
+/// Takes in objects as a replica would: merged by clock alone, with the clocks, siblings and metadata they come with.
+/// Size limits do not hold. Blocks: not for network threads.
+///
+/// Tombstones are taken in like values. Until every copy of a key is in, one of them may be all that keeps a deleted key
+/// deleted: open the engine with [`crate::DeleteMode::Keep`].
+pub struct Importer<'a> {
+    kv: &'a Kv,
+    /// The last append to each partition that is not known to survive a loss of power.
+    unsynced: Vec<Option<u64>>,
+}
+
+impl Kv {
+    /// Begins an import.
+    pub fn importer(&self) -> Importer<'_> {
+        Importer { kv: self, unsynced: vec![None; self.engine.partitions().len()] }
+    }
+}
+
+impl Importer<'_> {
+    /// Takes in one object. Returned means: it outlives the process; see [`Self::sync`].
+    pub fn import(&mut self, bucket: &Bucket, key: &[u8], object: Object) -> Result<ImportOutcome, Error> {
+        check_bucket(bucket)?;
+        check_key(key)?;
+        let engine = &self.kv.engine;
+        let _pass = engine.enter()?;
+        let props = engine.buckets.props(bucket)?;
+        let home = engine.home_of(bucket, key, &props) as usize;
+        let (Some(partition), Some(unsynced)) = (engine.partitions().get(home), self.unsynced.get_mut(home)) else {
+            return Err(Error::Storage(format!("partition {home} is not here")));
+        };
+        let mut storage_key = Vec::new();
+        encode_storage_key(bucket, key, &mut storage_key);
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = UnixMicros(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX));
+        let rules = WriteRules { props: &props, limits: &engine.config.limits, now };
+        let mut locked = partition.lock(&storage_key, Access::Blocking).map_err(refused)?;
+        locked.load_for(&object.clock, false).map_err(refused)?;
+        let was_there = locked.local().is_some();
+        let written = locked.merge(object, &rules).map_err(refused)?;
+        let Some(seq) = written.seq else { return Ok(ImportOutcome::Known) };
+        *unsynced = Some(seq);
+        Ok(if was_there { ImportOutcome::Merged } else { ImportOutcome::New })
+    }
+
+    /// Waits until everything taken in so far survives a loss of power.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        for (partition, unsynced) in self.kv.engine.partitions().iter().zip(&mut self.unsynced) {
+            if let Some(seq) = *unsynced {
+                partition.store().sync(seq).map_err(|e| Error::Storage(e.to_string()))?;
+                *unsynced = None;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(failure: Failure) -> Error {
+    match failure {
+        Failure::Refused(error) => error,
+        // Nothing that may block says so.
+        Failure::WouldBlock => Error::Storage("a blocking call would have blocked".into()),
+    }
+}
