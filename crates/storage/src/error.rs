@@ -40,6 +40,9 @@ pub enum StorageError {
     /// The memory backend, or a key or value, is beyond its limit.
     #[error("{0}")]
     TooLarge(String),
+    /// Too much of this kind is under way: try again later.
+    #[error("{0}")]
+    Busy(String),
     /// The store was closed or dropped.
     #[error("the store is closed")]
     Closed,

@@ -17,6 +17,7 @@ pub mod backend;
 pub mod bitcask;
 pub mod error;
 pub mod fs;
+mod journal;
 pub mod limits;
 pub mod memory;
 pub mod riak_bitcask;

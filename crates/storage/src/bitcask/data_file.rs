@@ -1,0 +1,179 @@
+//! One data file of a store: its identity, its counters, and a handle that is opened when needed.
+
+use crate::backend::ReadMode;
+use crate::error::StorageError;
+use crate::fs::{File, FileSystem, OpenMode};
+use parking_lot::{Mutex, RwLock};
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Names of a file in its several states.
+pub(super) fn data_path(dir: &Path, id: u32) -> PathBuf {
+    dir.join(format!("{id:010}.data"))
+}
+
+pub(super) fn merging_path(dir: &Path, id: u32) -> PathBuf {
+    dir.join(format!("{id:010}.merging"))
+}
+
+pub(super) fn hint_path(dir: &Path, id: u32) -> PathBuf {
+    dir.join(format!("{id:010}.hint"))
+}
+
+pub(super) fn hint_temporary_path(dir: &Path, id: u32) -> PathBuf {
+    dir.join(format!("{id:010}.hint.tmp"))
+}
+
+/// What is in a file. Counts of records never fall; live ones do.
+#[derive(Default)]
+pub(super) struct FileCounters {
+    /// Bytes of the file.
+    pub(super) length: AtomicU64,
+    /// Bytes of it that are known to be on disk.
+    pub(super) synced_length: AtomicU64,
+    pub(super) records: AtomicU64,
+    pub(super) tombstones: AtomicU64,
+    pub(super) tombstone_bytes: AtomicU64,
+    /// Versions that the index points at.
+    pub(super) live_records: AtomicU64,
+    pub(super) live_bytes: AtomicU64,
+    pub(super) seq_max: AtomicU64,
+    pub(super) tstamp_max: AtomicU32,
+    /// Damaged ranges that had been synced once.
+    pub(super) lost_ranges: AtomicU32,
+    seq_min_inverted: AtomicU64,
+}
+
+impl FileCounters {
+    pub(super) fn count_record(&self, tombstone: bool, size: u64, seq: u64, tstamp_secs: u32) {
+        self.records.fetch_add(1, Ordering::Relaxed);
+        if tombstone {
+            self.tombstones.fetch_add(1, Ordering::Relaxed);
+            self.tombstone_bytes.fetch_add(size, Ordering::Relaxed);
+        }
+        self.seq_max.fetch_max(seq, Ordering::Relaxed);
+        self.seq_min_inverted.fetch_max(u64::MAX - seq, Ordering::Relaxed);
+        self.tstamp_max.fetch_max(tstamp_secs, Ordering::Relaxed);
+    }
+
+    /// Begins counting records anew; what is live stays.
+    pub(super) fn reset_records(&self) {
+        self.records.store(0, Ordering::Relaxed);
+        self.tombstones.store(0, Ordering::Relaxed);
+        self.tombstone_bytes.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn add_live(&self, size: u32) {
+        self.live_records.fetch_add(1, Ordering::AcqRel);
+        self.live_bytes.fetch_add(u64::from(size), Ordering::AcqRel);
+    }
+
+    pub(super) fn remove_live(&self, size: u32) {
+        self.live_records.fetch_sub(1, Ordering::AcqRel);
+        self.live_bytes.fetch_sub(u64::from(size), Ordering::AcqRel);
+    }
+
+    /// The oldest append order in the file; `u64::MAX` when it has no record.
+    pub(super) fn seq_min(&self) -> u64 {
+        u64::MAX - self.seq_min_inverted.load(Ordering::Relaxed)
+    }
+}
+
+/// A data file.
+pub(super) struct DataFile {
+    pub(super) id: u32,
+    pub(super) salt: u64,
+    pub(super) counters: FileCounters,
+    /// A merge could not read all of it: it stays until nothing in it is current.
+    pub(super) unmergeable: AtomicBool,
+    path: Mutex<PathBuf>,
+    handle: RwLock<Option<Arc<dyn File>>>,
+    used: AtomicBool,
+}
+
+impl DataFile {
+    pub(super) fn new(id: u32, salt: u64, path: PathBuf) -> Self {
+        Self {
+            id,
+            salt,
+            counters: FileCounters::default(),
+            unmergeable: AtomicBool::new(false),
+            path: Mutex::new(path),
+            handle: RwLock::new(None),
+            used: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.path.lock().clone()
+    }
+
+    /// The file has another name now.
+    pub(super) fn set_path(&self, path: PathBuf) {
+        *self.path.lock() = path;
+    }
+
+    pub(super) fn io_error(&self, op: &'static str, source: io::Error) -> StorageError {
+        StorageError::Io { op, path: self.path(), source }
+    }
+
+    pub(super) fn damaged(&self, offset: u64, what: &'static str) -> StorageError {
+        StorageError::Damaged { file: self.path(), offset, what }
+    }
+
+    fn close_handle(&self) {
+        *self.handle.write() = None;
+    }
+}
+
+/// Keeps the number of open handles bounded: the ones not used lately are closed first.
+pub(super) struct Handles {
+    fs: Arc<dyn FileSystem>,
+    open_max: usize,
+    open: Mutex<VecDeque<Weak<DataFile>>>,
+}
+
+impl Handles {
+    pub(super) fn new(fs: Arc<dyn FileSystem>, open_max: usize) -> Self {
+        Self { fs, open_max: open_max.max(1), open: Mutex::default() }
+    }
+
+    /// A handle for reads. Opening one is left to callers that may wait for the disk.
+    pub(super) fn get(&self, file: &Arc<DataFile>, mode: ReadMode) -> io::Result<Arc<dyn File>> {
+        if let Some(handle) = &*file.handle.read() {
+            if !file.used.load(Ordering::Relaxed) {
+                file.used.store(true, Ordering::Relaxed);
+            }
+            return Ok(handle.clone());
+        }
+        if mode == ReadMode::Cached {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let handle = self.fs.open(&file.path(), OpenMode::Read)?;
+        self.adopt(file, handle.clone());
+        Ok(handle)
+    }
+
+    /// Takes a handle that is open already.
+    pub(super) fn adopt(&self, file: &Arc<DataFile>, handle: Arc<dyn File>) {
+        *file.handle.write() = Some(handle);
+        file.used.store(true, Ordering::Relaxed);
+        let mut open = self.open.lock();
+        open.push_back(Arc::downgrade(file));
+        // Second chance: whoever was used since it was looked at last goes to the end once.
+        let mut looks = open.len() * 2;
+        while open.len() > self.open_max && looks > 0 {
+            looks -= 1;
+            let Some(oldest) = open.pop_front() else { break };
+            let Some(candidate) = oldest.upgrade() else { continue };
+            if candidate.used.swap(false, Ordering::Relaxed) && looks > 0 {
+                open.push_back(oldest);
+            } else {
+                candidate.close_handle();
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Versions that live snapshots still see although they were replaced or removed: one version a key and snapshot at
+//! most, gone with the last snapshot that needs it.
+
+use super::arena::Entry;
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// One bit a snapshot.
+pub(super) type SlotMask = u64;
+
+struct Version {
+    entry: Entry,
+    /// Snapshots that see this version.
+    needed_by: SlotMask,
+    /// Those of them whose walk had passed it already when it was replaced.
+    visited_by: SlotMask,
+}
+
+/// The replaced versions of one shard and how far each snapshot's walk over the shard has come.
+#[derive(Default)]
+pub(super) struct History {
+    versions: BTreeMap<Bytes, Vec<Version>>,
+    /// Slot and first handle that its walk has not passed.
+    walks: Vec<(u32, u32)>,
+}
+
+impl History {
+    /// Keeps a version that `needed_by` see and that lay at `handle`.
+    pub(super) fn keep(&mut self, key: &[u8], entry: Entry, handle: u32, needed_by: SlotMask) {
+        let visited_by =
+            self.walks.iter().filter(|(_, next)| handle < *next).fold(0, |mask, (slot, _)| mask | 1 << slot);
+        let version = Version { entry, needed_by, visited_by: visited_by & needed_by };
+        self.versions.entry(Bytes::copy_from_slice(key)).or_default().push(version);
+    }
+
+    pub(super) fn set_walk(&mut self, slot: u32, next: u32) {
+        match self.walks.iter_mut().find(|(other, _)| *other == slot) {
+            Some((_, position)) => *position = next,
+            None => self.walks.push((slot, next)),
+        }
+    }
+
+    pub(super) fn get(&self, key: &[u8], slot: u32) -> Option<Entry> {
+        let version = self.versions.get(key)?.iter().find(|version| version.needed_by & (1 << slot) != 0)?;
+        Some(version.entry)
+    }
+
+    /// The next version after `last` that a snapshot sees and its walk did not meet, with its key.
+    pub(super) fn next_unvisited(&self, last: Option<&Bytes>, slot: u32) -> Option<(&Bytes, Entry)> {
+        let from = last.map_or(Bound::Unbounded, Bound::Excluded);
+        self.versions.range::<Bytes, _>((from, Bound::Unbounded)).find_map(|(key, versions)| {
+            let seen = |version: &&Version| version.needed_by & !version.visited_by & (1 << slot) != 0;
+            versions.iter().find(seen).map(|version| (key, version.entry))
+        })
+    }
+
+    /// Forgets a snapshot; true when nothing is left.
+    pub(super) fn release(&mut self, slot: u32) -> bool {
+        self.walks.retain(|(other, _)| *other != slot);
+        self.versions.retain(|_, versions| {
+            versions.iter_mut().for_each(|version| {
+                version.needed_by &= !(1 << slot);
+                version.visited_by &= !(1 << slot);
+            });
+            versions.retain(|version| version.needed_by != 0);
+            !versions.is_empty()
+        });
+        self.walks.is_empty() && self.versions.is_empty()
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        // A tree node's share, the key and the list.
+        self.versions.iter().map(|(key, list)| key.len() + 64 + list.capacity() * size_of::<Version>()).sum()
+    }
+}

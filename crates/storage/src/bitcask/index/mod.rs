@@ -1,0 +1,206 @@
+//! The index of a store: for each key, where its current version lies.
+//!
+//! What it is: 32 tables under locks of their own over packed entries, at most 48 bytes a key beyond the key; and, for
+//! snapshots, the versions that were replaced since.
+//!
+//! Invariants: the newest `seq` of a key wins; a snapshot sees exactly the versions that were current when it began;
+//! no lock is held for longer than a bounded number of entries takes.
+
+mod arena;
+mod history;
+mod shard;
+
+pub(crate) use arena::{Entry, Position};
+
+use history::SlotMask;
+use parking_lot::{Mutex, RwLock};
+use shard::{Shard, ShardWalk};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use xxhash_rust::xxh3::xxh3_64;
+
+const SHARDS: usize = 32;
+/// Snapshots that may live at the same time: one bit each.
+pub(crate) const SNAPSHOTS_MAX: usize = 64;
+/// Entries that a walk visits under one lock.
+const VISITS_PER_LOCK: usize = 1024;
+
+/// A key with its hash, computed once a call.
+#[derive(Clone, Copy)]
+pub(crate) struct HashedKey<'a> {
+    pub(crate) key: &'a [u8],
+    hash: u64,
+}
+
+impl<'a> HashedKey<'a> {
+    pub(crate) fn new(key: &'a [u8]) -> Self {
+        Self { key, hash: xxh3_64(key) }
+    }
+
+    /// Tables use the lowest and the highest bits.
+    fn shard(self) -> usize {
+        (self.hash >> 40) as usize % SHARDS
+    }
+}
+
+/// What came of loading one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loaded {
+    /// It is the newest so far; the one it replaced.
+    Newest(Option<Entry>),
+    /// A newer one is known.
+    Superseded,
+}
+
+/// Sizes of an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IndexSizes {
+    pub(crate) keys: u64,
+    pub(crate) key_bytes: u64,
+    pub(crate) bytes: u64,
+}
+
+pub(crate) struct Index {
+    shards: Vec<RwLock<Shard>>,
+    /// Bits of the snapshots that live.
+    live: AtomicU64,
+    /// What each snapshot sees: everything up to this seq.
+    slots: Mutex<[Option<u64>; SNAPSHOTS_MAX]>,
+    compact_next: AtomicUsize,
+}
+
+/// A snapshot's place in the index, and how far its walk has come.
+pub(crate) struct SnapshotSlot {
+    slot: u32,
+    seq: u64,
+    shard: usize,
+    walk: ShardWalk,
+}
+
+impl Index {
+    pub(crate) fn new() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            live: AtomicU64::new(0),
+            slots: Mutex::new([None; SNAPSHOTS_MAX]),
+            compact_next: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn get(&self, key: HashedKey<'_>) -> Option<Entry> {
+        self.shards[key.shard()].read().get(key.hash, key.key)
+    }
+
+    /// Takes a version that is newer than any before; the one it replaces.
+    pub(crate) fn put(&self, key: HashedKey<'_>, entry: &Entry) -> Option<Entry> {
+        self.shards[key.shard()].write().put(key.hash, key.key, entry, |seq| self.needed_by(seq))
+    }
+
+    pub(crate) fn remove(&self, key: HashedKey<'_>) -> Option<Entry> {
+        self.remove_if(key, |_| true)
+    }
+
+    pub(crate) fn remove_if(&self, key: HashedKey<'_>, condition: impl Fn(&Entry) -> bool) -> Option<Entry> {
+        let mut shard = self.shards[key.shard()].write();
+        shard.remove_if(key.hash, key.key, condition, |seq| self.needed_by(seq))
+    }
+
+    /// Lets a version lie elsewhere; false when the key's version is not the one at `from` any more.
+    pub(crate) fn relocate(&self, key: HashedKey<'_>, from: Position, to: Position) -> bool {
+        self.shards[key.shard()].write().relocate(key.hash, key.key, from, to)
+    }
+
+    /// Takes a record found on disk, in any order. A tombstone has size 0 and stays until
+    /// [`finish_load`](Self::finish_load). Of two copies of a version the one in the later file is taken.
+    pub(crate) fn load(&self, key: HashedKey<'_>, entry: &Entry) -> Loaded {
+        let mut shard = self.shards[key.shard()].write();
+        let newer = |old: Entry| (old.seq, old.position.file_id) > (entry.seq, entry.position.file_id);
+        if shard.get(key.hash, key.key).is_some_and(newer) {
+            return Loaded::Superseded;
+        }
+        Loaded::Newest(shard.put(key.hash, key.key, entry, |_| 0))
+    }
+
+    /// Forgets the tombstones of a load.
+    pub(crate) fn finish_load(&self) {
+        for shard in &self.shards {
+            let mut shard = shard.write();
+            shard.remove_all(|entry| entry.position.size == 0);
+            shard.compact();
+        }
+    }
+
+    /// Copies one sparse shard together.
+    pub(crate) fn compact_some(&self) {
+        if self.live.load(Ordering::Acquire) == 0 {
+            let next = self.compact_next.fetch_add(1, Ordering::Relaxed) % SHARDS;
+            self.shards[next].write().compact();
+        }
+    }
+
+    pub(crate) fn sizes(&self) -> IndexSizes {
+        let mut sizes = IndexSizes { bytes: size_of::<Self>() as u64, ..IndexSizes::default() };
+        for shard in &self.shards {
+            let shard = shard.read();
+            sizes.keys += shard.len() as u64;
+            sizes.key_bytes += shard.key_bytes();
+            sizes.bytes += shard.capacity_bytes() as u64;
+        }
+        sizes
+    }
+
+    /// Begins a snapshot of everything up to `seq`; none when too many live. No put may run at the same time.
+    pub(crate) fn begin_snapshot(&self, seq: u64) -> Option<SnapshotSlot> {
+        let mut slots = self.slots.lock();
+        let slot = slots.iter().position(Option::is_none)?;
+        slots[slot] = Some(seq);
+        self.live.fetch_or(1 << slot, Ordering::AcqRel);
+        Some(SnapshotSlot { slot: slot as u32, seq, shard: 0, walk: ShardWalk::default() })
+    }
+
+    pub(crate) fn end_snapshot(&self, snapshot: &SnapshotSlot) {
+        self.live.fetch_and(!(1 << snapshot.slot), Ordering::AcqRel);
+        for shard in &self.shards {
+            shard.write().release(snapshot.slot);
+        }
+        // Only now may another snapshot have the bit.
+        self.slots.lock()[snapshot.slot as usize] = None;
+    }
+
+    pub(crate) fn get_at(&self, key: HashedKey<'_>, snapshot: &SnapshotSlot) -> Option<Entry> {
+        self.shards[key.shard()].read().get_at(key.hash, key.key, snapshot.slot, snapshot.seq)
+    }
+
+    /// Goes on with a snapshot's walk until `visit` says that it has enough or all is seen (false).
+    pub(crate) fn walk(&self, snapshot: &mut SnapshotSlot, mut visit: impl FnMut(&[u8], &Entry) -> bool) -> bool {
+        let mut enough = false;
+        while let Some(shard) = self.shards.get(snapshot.shard) {
+            let more =
+                shard.write().walk(&mut snapshot.walk, snapshot.slot, snapshot.seq, VISITS_PER_LOCK, |key, entry| {
+                    let more = visit(key, entry);
+                    enough = !more;
+                    more
+                });
+            if !more {
+                snapshot.shard += 1;
+                snapshot.walk = ShardWalk::default();
+            }
+            if enough {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn needed_by(&self, seq: u64) -> SlotMask {
+        let live = self.live.load(Ordering::Acquire);
+        if live == 0 {
+            return 0;
+        }
+        let slots = self.slots.lock();
+        let seeing = |(slot, seen): (usize, &Option<u64>)| seen.filter(|seen| *seen >= seq).map(|_| 1u64 << slot);
+        slots.iter().enumerate().filter_map(seeing).fold(0, |mask, bit| mask | bit) & live
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+//! One of an index's parts: a table of handles over an arena, under one lock.
+
+use super::arena::{Arena, Entry, Position};
+use super::history::{History, SlotMask};
+use bytes::Bytes;
+use hashbrown::HashTable;
+use xxhash_rust::xxh3::xxh3_64;
+
+#[derive(Default)]
+pub(super) struct Shard {
+    table: HashTable<u32>,
+    arena: Arena,
+    key_bytes: u64,
+    history: Option<Box<History>>,
+}
+
+/// How far a snapshot's walk over one shard has come.
+#[derive(Default)]
+pub(super) struct ShardWalk {
+    next: u32,
+    arena_done: bool,
+    last_key: Option<Bytes>,
+}
+
+impl Shard {
+    pub(super) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(super) fn key_bytes(&self) -> u64 {
+        self.key_bytes
+    }
+
+    pub(super) fn capacity_bytes(&self) -> usize {
+        let history = self.history.as_ref().map_or(0, |history| history.bytes());
+        size_of::<Self>() + self.table.allocation_size() + self.arena.capacity_bytes() + history
+    }
+
+    fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
+        self.table.find(hash, |handle| self.arena.key(*handle) == key).copied()
+    }
+
+    pub(super) fn get(&self, hash: u64, key: &[u8]) -> Option<Entry> {
+        self.find(hash, key).map(|handle| self.arena.entry(handle))
+    }
+
+    /// The version that a snapshot sees.
+    pub(super) fn get_at(&self, hash: u64, key: &[u8], slot: u32, seq: u64) -> Option<Entry> {
+        self.get(hash, key)
+            .filter(|entry| entry.seq <= seq)
+            .or_else(|| self.history.as_ref().and_then(|history| history.get(key, slot)))
+    }
+
+    /// Replaces or inserts; `needed_by` says which snapshots see a version of a given seq.
+    pub(super) fn put(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        entry: &Entry,
+        needed_by: impl Fn(u64) -> SlotMask,
+    ) -> Option<Entry> {
+        if let Some(handle) = self.find(hash, key) {
+            let old = self.arena.entry(handle);
+            self.keep(key, old, handle, needed_by(old.seq));
+            self.arena.set(handle, entry);
+            return Some(old);
+        }
+        let handle = self.arena.insert(key, entry);
+        let arena = &self.arena;
+        self.table.insert_unique(hash, handle, |handle| xxh3_64(arena.key(*handle)));
+        self.key_bytes += key.len() as u64;
+        None
+    }
+
+    /// Removes a key if its current version satisfies `condition`.
+    pub(super) fn remove_if(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        condition: impl Fn(&Entry) -> bool,
+        needed_by: impl Fn(u64) -> SlotMask,
+    ) -> Option<Entry> {
+        let handle = self.find(hash, key)?;
+        let old = self.arena.entry(handle);
+        if !condition(&old) {
+            return None;
+        }
+        self.keep(key, old, handle, needed_by(old.seq));
+        if let Ok(occupied) = self.table.find_entry(hash, |other| *other == handle) {
+            occupied.remove();
+        }
+        self.arena.remove(handle);
+        self.key_bytes -= key.len() as u64;
+        Some(old)
+    }
+
+    /// Lets a key's version lie elsewhere, if it lies where the caller thinks.
+    pub(super) fn relocate(&mut self, hash: u64, key: &[u8], from: Position, to: Position) -> bool {
+        let Some(handle) = self.find(hash, key) else { return false };
+        let mut entry = self.arena.entry(handle);
+        if (entry.position.file_id, entry.position.offset) != (from.file_id, from.offset) {
+            return false;
+        }
+        entry.position = to;
+        self.arena.set(handle, &entry);
+        true
+    }
+
+    fn keep(&mut self, key: &[u8], old: Entry, handle: u32, needed_by: SlotMask) {
+        if needed_by != 0 {
+            self.history.get_or_insert_default().keep(key, old, handle, needed_by);
+        }
+    }
+
+    /// Visits up to `visits_max` entries that the snapshot sees; false when the shard is done.
+    pub(super) fn walk(
+        &mut self,
+        walk: &mut ShardWalk,
+        slot: u32,
+        seq: u64,
+        visits_max: usize,
+        mut visit: impl FnMut(&[u8], &Entry) -> bool,
+    ) -> bool {
+        let mut more = true;
+        let mut visits = 0;
+        while more && !walk.arena_done {
+            if visits >= visits_max {
+                break;
+            }
+            visits += 1;
+            match self.arena.walk(walk.next) {
+                Some((handle, next)) => {
+                    let entry = self.arena.entry(handle);
+                    if entry.seq <= seq {
+                        more = visit(self.arena.key(handle), &entry);
+                    }
+                    walk.next = next;
+                }
+                None => {
+                    walk.next = u32::MAX;
+                    walk.arena_done = true;
+                }
+            }
+        }
+        let history = self.history.get_or_insert_default();
+        history.set_walk(slot, walk.next);
+        while more && walk.arena_done {
+            if visits >= visits_max {
+                return true;
+            }
+            visits += 1;
+            let Some((key, entry)) = history.next_unvisited(walk.last_key.as_ref(), slot) else { return false };
+            more = visit(key, &entry);
+            walk.last_key = Some(key.clone());
+        }
+        true
+    }
+
+    pub(super) fn release(&mut self, slot: u32) {
+        if self.history.as_mut().is_some_and(|history| history.release(slot)) {
+            self.history = None;
+        }
+    }
+
+    /// Removes every entry that satisfies `condition`; for the load, before anybody else sees the index.
+    pub(super) fn remove_all(&mut self, condition: impl Fn(&Entry) -> bool) {
+        let mut next = 0;
+        while let Some((handle, following)) = self.arena.walk(next) {
+            next = following;
+            if condition(&self.arena.entry(handle)) {
+                let key = self.arena.key(handle).to_vec();
+                self.remove_if(xxh3_64(&key), &key, |_| true, |_| 0);
+            }
+        }
+    }
+
+    /// Copies the live entries together when much of the arena is free. Not while a snapshot may walk it.
+    pub(super) fn compact(&mut self) {
+        if !self.arena.is_sparse() || self.history.is_some() {
+            return;
+        }
+        let mut fresh = Self::default();
+        let mut next = 0;
+        while let Some((handle, following)) = self.arena.walk(next) {
+            next = following;
+            let key = self.arena.key(handle);
+            fresh.put(xxh3_64(key), key, &self.arena.entry(handle), |_| 0);
+        }
+        *self = fresh;
+    }
+}

@@ -1,0 +1,109 @@
+use super::*;
+use std::collections::BTreeMap;
+
+fn entry(seq: u64) -> Entry {
+    let position = Position { file_id: (seq % 7) as u32, offset: seq as u32, size: 100, head_units: 1 };
+    Entry { position, tstamp_secs: seq as u32, seq, digest: seq * 3 }
+}
+
+/// A small generator: the tests need variety, not quality.
+fn next_random(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state
+}
+
+#[test]
+fn costs_at_most_48_bytes_beyond_the_key() {
+    // Just past a doubling is the worst moment for the tables; 1,000,000 is where they are in practice.
+    for keys in [940_000u64, 1_000_000] {
+        let index = Index::new();
+        for n in 0..keys {
+            index.put(HashedKey::new(format!("\x02\0\x06bucket{n:014}").as_bytes()), &entry(n + 1));
+        }
+        let sizes = index.sizes();
+        assert_eq!(sizes.keys, keys);
+        let per_key = (sizes.bytes - sizes.key_bytes) as f64 / keys as f64;
+        println!("{keys} keys: {per_key:.2} bytes a key beyond the key");
+        assert!(per_key <= 48.0, "{per_key} bytes a key");
+    }
+}
+
+#[test]
+fn agrees_with_a_map_and_snapshots_see_their_moment() {
+    let index = Index::new();
+    let mut model: BTreeMap<Vec<u8>, Entry> = BTreeMap::new();
+    let mut snapshots: Vec<(SnapshotSlot, BTreeMap<Vec<u8>, Entry>, Vec<Vec<u8>>)> = Vec::new();
+    let mut random = 0x9E37_79B9_7F4A_7C15;
+    for seq in 1..60_000u64 {
+        let number = next_random(&mut random) % 3000;
+        let key = format!("{number}{}", "x".repeat((number % 90) as usize)).into_bytes();
+        match next_random(&mut random) % 100 {
+            0..55 => {
+                assert_eq!(index.put(HashedKey::new(&key), &entry(seq)), model.insert(key, entry(seq)));
+            }
+            55..90 => assert_eq!(index.remove(HashedKey::new(&key)), model.remove(&key)),
+            90 if snapshots.len() < 5 => {
+                snapshots.push((index.begin_snapshot(seq).unwrap(), model.clone(), Vec::new()));
+            }
+            91..96 => {
+                if let Some((slot, seen, found)) = snapshots.first_mut() {
+                    assert_eq!(index.get_at(HashedKey::new(&key), slot), seen.get(&key).copied());
+                    let mut left = 150;
+                    let more = index.walk(slot, |key, entry| {
+                        assert_eq!(seen.get(key), Some(entry));
+                        found.push(key.to_vec());
+                        left -= 1;
+                        left > 0
+                    });
+                    if !more {
+                        found.sort();
+                        assert!(found.iter().eq(seen.keys()), "{} of {}", found.len(), seen.len());
+                        index.end_snapshot(&snapshots.remove(0).0);
+                    }
+                }
+            }
+            96 => index.compact_some(),
+            _ => assert_eq!(index.get(HashedKey::new(&key)), model.get(&key).copied()),
+        }
+        assert_eq!(index.get(HashedKey::new(b"never")), None);
+    }
+    snapshots.iter().for_each(|(slot, ..)| index.end_snapshot(slot));
+    assert_eq!(index.sizes().keys, model.len() as u64);
+    assert_eq!(index.sizes().key_bytes, model.keys().map(|key| key.len() as u64).sum::<u64>());
+    for (key, entry) in &model {
+        assert_eq!(index.remove(HashedKey::new(key)), Some(*entry));
+    }
+    for _ in 0..SHARDS {
+        index.compact_some();
+    }
+    assert_eq!(index.sizes().keys, 0);
+    assert!(index.sizes().bytes < 2_000_000, "nothing of ended snapshots stays: {:?}", index.sizes());
+}
+
+#[test]
+fn loading_in_any_order_ends_with_the_newest() {
+    let index = Index::new();
+    let tombstone = |seq| Entry { position: Position { size: 0, ..entry(seq).position }, ..entry(seq) };
+    let key = HashedKey::new(b"k");
+    assert_eq!(index.load(key, &entry(5)), Loaded::Newest(None));
+    assert_eq!(index.load(key, &entry(3)), Loaded::Superseded);
+    assert_eq!(index.load(key, &tombstone(9)), Loaded::Newest(Some(entry(5))));
+    assert_eq!(index.load(key, &entry(8)), Loaded::Superseded);
+    assert_eq!(index.load(HashedKey::new(b"l"), &entry(1)), Loaded::Newest(None));
+    index.finish_load();
+    assert_eq!(index.get(key), None);
+    assert_eq!(index.sizes().keys, 1);
+}
+
+#[test]
+fn long_keys_fit() {
+    let index = Index::new();
+    for length in [0usize, 1, 16_349, 16_350, 16_351, 70_000, 200_000] {
+        let key = vec![b'k'; length];
+        index.put(HashedKey::new(&key), &entry(length as u64 + 1));
+        assert_eq!(index.get(HashedKey::new(&key)), Some(entry(length as u64 + 1)));
+    }
+    assert_eq!(index.sizes().keys, 7);
+}

@@ -1,0 +1,379 @@
+//! One merge under way: reads its inputs from end to end and copies what is current.
+
+use super::commit::{INPUTS_MAX, write_commit};
+use crate::backend::ReadMode;
+use crate::bitcask::data_file::{DataFile, data_path, hint_path, merging_path};
+use crate::bitcask::factory::io_error;
+use crate::bitcask::index::{Entry, HashedKey, Position};
+use crate::bitcask::store::Core;
+use crate::bitcask::upkeep::Retired;
+use crate::bitcask::writer::{Appender, is_disk_full, position_of};
+use crate::error::StorageError;
+use crate::fs::File;
+use crate::journal::{
+    FILE_HEADER_BYTES, HintEntry, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader, Scanned, Scanner,
+    encode_record, reseal,
+};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Copies are written in pieces of about this size.
+const BUFFER_BYTES: usize = 256 << 10;
+/// Outputs are synced each time this much was written, so that no sync is long.
+const SYNC_BYTES: u64 = 8 << 20;
+
+/// How far a slice of work came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bitcask) enum Progress {
+    More,
+    /// All inputs are read: commit.
+    CopiedAll,
+}
+
+pub(in crate::bitcask) struct MergeJob {
+    inputs: Vec<Arc<DataFile>>,
+    /// The input being read and the offset in it.
+    input: usize,
+    offset: u64,
+    output: Option<Appender>,
+    outputs: Vec<Appender>,
+    copies: CopyBuffer,
+    /// The oldest append order in any file outside the merge.
+    outside_seq_min: u64,
+    unsynced_bytes: u64,
+    /// What the current output holds on disk is unknown: it must not get its final name.
+    is_broken: bool,
+    bytes_read: u64,
+    bytes_written: u64,
+}
+
+/// Records on their way to the output.
+#[derive(Default)]
+struct CopyBuffer {
+    bytes: Vec<u8>,
+    moves: Vec<Move>,
+}
+
+struct Move {
+    key: Vec<u8>,
+    header: RecordHeader,
+    /// None for tombstones, which no index entry follows.
+    from: Option<Position>,
+}
+
+impl MergeJob {
+    /// None when the inputs are gone, too many, or there is no room for what would be copied.
+    pub(in crate::bitcask) fn start(core: &Core, ids: &[u32], retired: &[Retired]) -> Option<Self> {
+        let files = core.files.read();
+        let inputs: Vec<Arc<DataFile>> = ids.iter().take(INPUTS_MAX).filter_map(|id| files.get(id).cloned()).collect();
+        let is_retired = |id: u32| retired.iter().flat_map(|retired| &retired.files).any(|file| file.id == id);
+        let outside =
+            files.values().filter(|file| !is_retired(file.id) && !inputs.iter().any(|input| input.id == file.id));
+        let outside_seq_min = outside.map(|file| file.counters.seq_min()).min().unwrap_or(u64::MAX);
+        drop(files);
+        let live: u64 = inputs.iter().map(|file| file.counters.live_bytes.load(Ordering::Acquire)).sum();
+        let free = core.shared.fs.free_bytes(&core.dir).unwrap_or(0);
+        if inputs.is_empty() || free < live {
+            return None;
+        }
+        Some(Self {
+            inputs,
+            input: 0,
+            offset: FILE_HEADER_BYTES as u64,
+            output: None,
+            outputs: Vec::new(),
+            copies: CopyBuffer::default(),
+            outside_seq_min,
+            unsynced_bytes: 0,
+            is_broken: false,
+            bytes_read: 0,
+            bytes_written: 0,
+        })
+    }
+
+    /// Reads and copies about `allowed_bytes`.
+    pub(in crate::bitcask) fn advance(&mut self, core: &Core, allowed_bytes: u64) -> Result<Progress, StorageError> {
+        let start = self.bytes_moved();
+        while let Some(input) = self.inputs.get(self.input).cloned() {
+            let used = self.bytes_moved() - start;
+            if used >= allowed_bytes {
+                core.shared.budget.spend(used);
+                return Ok(Progress::More);
+            }
+            let counters = &input.counters;
+            let nothing_to_keep =
+                counters.live_records.load(Ordering::Acquire) == 0 && counters.tombstones.load(Ordering::Relaxed) == 0;
+            if nothing_to_keep || self.read_some(core, &input, allowed_bytes - used)? {
+                self.input += 1;
+                self.offset = FILE_HEADER_BYTES as u64;
+            }
+        }
+        self.flush(core)?;
+        core.shared.budget.spend(self.bytes_moved() - start);
+        Ok(Progress::CopiedAll)
+    }
+
+    fn bytes_moved(&self) -> u64 {
+        self.bytes_read + self.bytes_written
+    }
+
+    /// Goes on with one input; true at its end.
+    fn read_some(&mut self, core: &Core, input: &Arc<DataFile>, allowed_bytes: u64) -> Result<bool, StorageError> {
+        let failed = |source: io::Error| input.io_error("read", source);
+        let handle = core.shared.handles.get(input, ReadMode::Blocking).map_err(failed)?;
+        let end = input.counters.length.load(Ordering::Acquire);
+        let mut scanner = Scanner::new(&*handle, input.salt, self.offset, end);
+        let stop = self.bytes_moved().saturating_add(allowed_bytes);
+        while self.bytes_moved() < stop {
+            match scanner.next().map_err(failed)? {
+                None => return Ok(true),
+                Some(Scanned::Damage { offset, length }) => {
+                    self.offset = offset + length;
+                    self.bytes_read += length;
+                }
+                Some(Scanned::Record { offset, header }) => {
+                    let key = scanner.key(offset, &header).map_err(failed)?;
+                    self.offset = offset + header.total_len();
+                    // What is not copied is skipped where it is longer than a window.
+                    self.bytes_read += header.meta_len();
+                    let key = key.to_vec();
+                    self.take(core, input, &*handle, offset, &header, key)?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Decides about one record.
+    fn take(
+        &mut self,
+        core: &Core,
+        input: &Arc<DataFile>,
+        handle: &dyn File,
+        offset: u64,
+        header: &RecordHeader,
+        key: Vec<u8>,
+    ) -> Result<(), StorageError> {
+        let hashed = HashedKey::new(&key);
+        let current = core.index.get(hashed);
+        let here = |entry: &Entry| entry.position.file_id == input.id && u64::from(entry.position.offset) == offset;
+        let hides_something = self.outside_seq_min < header.seq;
+        match header.kind {
+            Kind::Tombstone => {
+                let superseded = current.is_some_and(|entry| entry.seq > header.seq);
+                if hides_something && !superseded {
+                    self.copy_tombstone(core, key, header)?;
+                }
+            }
+            Kind::Put => match current.filter(here) {
+                None => {}
+                Some(entry) if core.is_expired(entry.tstamp_secs) => {
+                    // What it superseded must not come back in its place.
+                    if hides_something {
+                        self.copy_tombstone(core, key.clone(), header)?;
+                    }
+                    if core.index.remove_if(hashed, here).is_some() {
+                        input.counters.remove_live(entry.position.size);
+                    }
+                }
+                Some(entry) => self.copy_version(core, input, handle, &entry, header, key)?,
+            },
+        }
+        if self.copies.bytes.len() >= BUFFER_BYTES { self.flush(core) } else { Ok(()) }
+    }
+
+    fn copy_version(
+        &mut self,
+        core: &Core,
+        input: &DataFile,
+        handle: &dyn File,
+        entry: &Entry,
+        header: &RecordHeader,
+        key: Vec<u8>,
+    ) -> Result<(), StorageError> {
+        let size = header.total_len() as usize;
+        let (salt, at) = self.place(core, size as u64)?;
+        let start = self.copies.bytes.len();
+        self.copies.bytes.resize(start + size, 0);
+        let record = &mut self.copies.bytes[start..];
+        let read = handle.read_at(record, u64::from(entry.position.offset), ReadMode::Blocking);
+        match read {
+            Ok(count) if count == size => reseal(record, header.meta_len() as usize, salt, at),
+            result => {
+                self.copies.bytes.truncate(start);
+                let short = io::Error::from(io::ErrorKind::UnexpectedEof);
+                return Err(input.io_error("read", result.err().unwrap_or(short)));
+            }
+        }
+        self.bytes_read += u64::from(header.body_len);
+        self.copies.moves.push(Move { key, header: *header, from: Some(entry.position) });
+        Ok(())
+    }
+
+    fn copy_tombstone(&mut self, core: &Core, key: Vec<u8>, header: &RecordHeader) -> Result<(), StorageError> {
+        let (salt, at) = self.place(core, (RECORD_HEADER_BYTES + key.len()) as u64)?;
+        let fields = RecordFields {
+            kind: Kind::Tombstone,
+            tstamp_secs: header.tstamp_secs,
+            synced_to: 0,
+            seq: header.seq,
+            digest: 0,
+            crc_body: 0,
+        };
+        encode_record(&mut self.copies.bytes, &fields, &key, &[], &[], salt, at);
+        let header = RecordHeader { kind: Kind::Tombstone, head_len: 0, body_len: 0, digest: 0, ..*header };
+        self.copies.moves.push(Move { key, header, from: None });
+        Ok(())
+    }
+
+    /// Salt and offset for the next record of `size` bytes, in an output that has room for it.
+    fn place(&mut self, core: &Core, size: u64) -> Result<(u64, u64), StorageError> {
+        let next_offset = |output: &Appender, copies: &CopyBuffer| output.length + copies.bytes.len() as u64;
+        let full = |output: &Appender| {
+            let offset = next_offset(output, &self.copies);
+            offset > FILE_HEADER_BYTES as u64 && offset.saturating_add(size) > core.shared.config.file_bytes_max
+        };
+        if self.output.as_ref().is_some_and(full) {
+            self.flush(core)?;
+            self.outputs.extend(self.output.take());
+        }
+        let output = match &mut self.output {
+            Some(output) => output,
+            none => none.insert(create_output(core)?),
+        };
+        Ok((output.file.salt, next_offset(output, &self.copies)))
+    }
+
+    /// Writes what is gathered, and only then lets the index point at it.
+    fn flush(&mut self, core: &Core) -> Result<(), StorageError> {
+        let Some(output) = self.output.as_mut().filter(|_| !self.copies.bytes.is_empty()) else { return Ok(()) };
+        let written = self.copies.bytes.len() as u64;
+        if let Err(source) = output.handle.write_at(&self.copies.bytes, output.length) {
+            // What was copied before stays in use: nothing half written may follow it.
+            let cut = output.handle.truncate(output.length);
+            self.is_broken |= cut.is_err() || !is_disk_full(&source);
+            return Err(output.file.io_error("write", source));
+        }
+        self.bytes_written += written;
+        self.unsynced_bytes += written;
+        core.counters.merged_bytes.fetch_add(written, Ordering::Relaxed);
+        self.copies.bytes.clear();
+        self.copies.bytes.shrink_to(2 * BUFFER_BYTES);
+        for Move { key, header, from } in self.copies.moves.drain(..) {
+            let entry = HintEntry {
+                kind: header.kind,
+                seq: header.seq,
+                digest: header.digest,
+                offset: output.length as u32,
+                head_len: header.head_len,
+                body_len: header.body_len,
+                tstamp_secs: header.tstamp_secs,
+                key: &key,
+            };
+            output.count(&core.shared, &entry);
+            let Some(from) = from else { continue };
+            let to = position_of(output.file.id, &entry);
+            // Counted before anybody can supersede it there.
+            output.file.counters.add_live(to.size);
+            let moved = core.index.relocate(HashedKey::new(&key), from, to);
+            let left = if moved { from.file_id } else { to.file_id };
+            if let Some(file) = core.files.read().get(&left) {
+                file.counters.remove_live(to.size);
+            }
+        }
+        if self.unsynced_bytes >= SYNC_BYTES {
+            self.unsynced_bytes = 0;
+            sync_output(core, output).inspect_err(|_| self.is_broken = true)?;
+        }
+        Ok(())
+    }
+
+    /// Gives the outputs their names, on disk.
+    fn finish_outputs(&mut self, core: &Core) -> Result<(), StorageError> {
+        self.outputs.extend(self.output.take());
+        let lost: u32 = self.inputs.iter().map(|file| file.counters.lost_ranges.load(Ordering::Relaxed)).sum();
+        for (number, output) in self.outputs.drain(..).enumerate() {
+            let file = &output.file;
+            sync_output(core, &output)?;
+            file.counters.synced_length.store(output.length, Ordering::Release);
+            // The knowledge that something is missing outlives the file in which it was.
+            let lost = if number == 0 { lost } else { 0 };
+            if let Some(hint) = output.hint {
+                let path = hint_path(&core.dir, file.id);
+                hint.finish(&*core.shared.fs, &path, output.length, lost).map_err(|e| io_error("write", &path, e))?;
+            }
+            let path = data_path(&core.dir, file.id);
+            core.shared.fs.rename(&file.path(), &path).map_err(|source| io_error("rename", &path, source))?;
+            file.counters.lost_ranges.store(lost, Ordering::Relaxed);
+            file.set_path(path);
+        }
+        core.sync_dir()
+    }
+
+    /// Ends the merge: outputs to disk, then the inputs go. None when an input has to stay.
+    pub(in crate::bitcask) fn commit(mut self, core: &Core) -> Result<Option<Retired>, StorageError> {
+        self.finish_outputs(core)?;
+        // What superseded the versions that were not copied.
+        core.sync_appended()?;
+        let stuck = {
+            // No put is between its index entry and its accounting.
+            let _writer = core.writer.lock();
+            let has_live = |file: &&Arc<DataFile>| file.counters.live_records.load(Ordering::Acquire) > 0;
+            let stuck: Vec<_> = self.inputs.iter().filter(has_live).cloned().collect();
+            stuck.iter().for_each(|file| file.unmergeable.store(true, Ordering::Relaxed));
+            stuck
+        };
+        if let Some(file) = stuck.first() {
+            tracing::error!(
+                partition = core.partition,
+                file = %file.path().display(),
+                "current versions in it cannot be read: it is kept as it is"
+            );
+            return Ok(None);
+        }
+        let number = core.writer.lock().take_id();
+        let files: Vec<(u32, u64)> = self.inputs.iter().map(|file| (file.id, file.salt)).collect();
+        let commit_path = write_commit(&*core.shared.fs, &core.dir, number, &files)?;
+        let dead: u64 = self.inputs.iter().map(|file| file.counters.length.load(Ordering::Relaxed)).sum();
+        tracing::info!(
+            partition = core.partition,
+            files = files.len(),
+            bytes_before = dead,
+            bytes_after = self.bytes_written,
+            "merged"
+        );
+        core.counters.merges.fetch_add(1, Ordering::Relaxed);
+        let ticket = core.snapshot_tickets.lock().next;
+        Ok(Some(Retired { files: self.inputs, commit_path, ticket }))
+    }
+
+    /// Stops early: what was copied is kept under its final name, and so are all inputs.
+    pub(in crate::bitcask) fn abandon(mut self, core: &Core) -> Result<(), StorageError> {
+        if self.is_broken {
+            let path = self.output.as_ref().map_or_else(|| core.dir.clone(), |output| output.file.path());
+            return Err(io_error("write", &path, io::Error::other("an earlier write or sync failed")));
+        }
+        self.copies = CopyBuffer::default();
+        self.finish_outputs(core)
+    }
+}
+
+/// A failed sync says that the disk fails: its second answer would be a lie.
+fn sync_output(core: &Core, output: &Appender) -> Result<(), StorageError> {
+    output.handle.sync_data().map_err(|source| {
+        let error = output.file.io_error("fsync", source);
+        core.poison(&error);
+        error
+    })
+}
+
+fn create_output(core: &Core) -> Result<Appender, StorageError> {
+    let id = core.writer.lock().take_id();
+    let path = merging_path(&core.dir, id);
+    let now_secs = core.now_secs.load(Ordering::Relaxed);
+    let output = Appender::create(&core.shared, &core.dir, path.clone(), id, now_secs)
+        .map_err(|source| io_error("create", &path, source))?;
+    core.files.write().insert(id, output.file.clone());
+    Ok(output)
+}

@@ -1,0 +1,161 @@
+//! Whether to merge, and what (spec/backends.md §2.7).
+
+use crate::bitcask::config::MergeConfig;
+use crate::bitcask::data_file::DataFile;
+use std::sync::atomic::Ordering;
+
+/// What is in a file, as far as merging is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bitcask) struct FileSummary {
+    pub(in crate::bitcask) id: u32,
+    /// Closed, synced, and readable from end to end as far as is known.
+    pub(in crate::bitcask) mergeable: bool,
+    pub(in crate::bitcask) bytes: u64,
+    pub(in crate::bitcask) records: u64,
+    pub(in crate::bitcask) live_records: u64,
+    pub(in crate::bitcask) live_bytes: u64,
+    pub(in crate::bitcask) tombstones: u64,
+    pub(in crate::bitcask) tombstone_bytes: u64,
+    pub(in crate::bitcask) seq_min: u64,
+    pub(in crate::bitcask) seq_max: u64,
+    pub(in crate::bitcask) tstamp_max: u32,
+}
+
+pub(in crate::bitcask) fn summarize(file: &DataFile, sealed: bool) -> FileSummary {
+    let counters = &file.counters;
+    let live_records = counters.live_records.load(Ordering::Acquire);
+    FileSummary {
+        id: file.id,
+        mergeable: sealed && (live_records == 0 || !file.unmergeable.load(Ordering::Relaxed)),
+        bytes: counters.length.load(Ordering::Relaxed),
+        records: counters.records.load(Ordering::Relaxed),
+        live_records,
+        live_bytes: counters.live_bytes.load(Ordering::Acquire),
+        tombstones: counters.tombstones.load(Ordering::Relaxed),
+        tombstone_bytes: counters.tombstone_bytes.load(Ordering::Relaxed),
+        seq_min: counters.seq_min(),
+        seq_max: counters.seq_max.load(Ordering::Relaxed),
+        tstamp_max: counters.tstamp_max.load(Ordering::Relaxed),
+    }
+}
+
+/// What a merge would rid a file of.
+struct Waste {
+    percent: u64,
+    bytes: u64,
+}
+
+impl FileSummary {
+    /// Tombstones that must stay are no waste: a file of nothing else would be merged for ever.
+    fn waste(&self, tombstones_go: bool) -> Waste {
+        let (kept, kept_bytes) = if tombstones_go { (0, 0) } else { (self.tombstones, self.tombstone_bytes) };
+        let dead = self.records.saturating_sub(self.live_records + kept);
+        Waste {
+            percent: (dead * 100).checked_div(self.records).unwrap_or(100),
+            bytes: self.bytes.saturating_sub(self.live_bytes + kept_bytes),
+        }
+    }
+
+    fn is_expired(&self, expired_before: Option<u64>) -> bool {
+        expired_before.is_some_and(|before| u64::from(self.tstamp_max) < before)
+    }
+}
+
+/// The files of the next merge; none when no file asks for one. `expired_before`: versions written before that second
+/// are expired, grace included.
+pub(in crate::bitcask) fn select_inputs(
+    files: &[FileSummary],
+    config: &MergeConfig,
+    expired_before: Option<u64>,
+) -> Vec<u32> {
+    let takes_part = |file: &FileSummary, tombstones_go: bool| {
+        let waste = file.waste(tombstones_go);
+        file.mergeable
+            && (waste.percent >= u64::from(config.threshold_fragmentation_percent)
+                || waste.bytes >= config.threshold_dead_bytes
+                || file.bytes < config.threshold_small_file_bytes
+                || file.is_expired(expired_before))
+    };
+    let asks = |file: &FileSummary, tombstones_go: bool| {
+        let waste = file.waste(tombstones_go);
+        file.mergeable
+            && (waste.percent >= u64::from(config.trigger_fragmentation_percent)
+                || waste.bytes >= config.trigger_dead_bytes
+                || file.is_expired(expired_before))
+    };
+    let certain: Vec<u32> = files.iter().filter(|file| takes_part(file, false)).map(|file| file.id).collect();
+    // With those gone, whose tombstones would have nothing older left to hide?
+    let tombstones_go = |file: &FileSummary| {
+        files.iter().all(|other| other.id == file.id || other.seq_min > file.seq_max || certain.contains(&other.id))
+    };
+    if !files.iter().any(|file| asks(file, tombstones_go(file))) {
+        return Vec::new();
+    }
+    let mut chosen: Vec<&FileSummary> = files.iter().filter(|file| takes_part(file, tombstones_go(file))).collect();
+    chosen.sort_unstable_by_key(|file| file.id);
+    let mut bytes = 0u64;
+    chosen.retain(|file| {
+        bytes = bytes.saturating_add(file.bytes);
+        bytes <= config.bytes_max || bytes == file.bytes
+    });
+    chosen.iter().map(|file| file.id).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1 << 20;
+    const NOTHING: [u32; 0] = [];
+
+    fn file(id: u32, live_percent: u64) -> FileSummary {
+        let seq = u64::from(id) * 1000;
+        FileSummary {
+            id,
+            mergeable: true,
+            bytes: 100 * MB,
+            records: 1000,
+            live_records: live_percent * 10,
+            live_bytes: live_percent * MB,
+            tombstones: 0,
+            tombstone_bytes: 0,
+            seq_min: seq,
+            seq_max: seq + 999,
+            tstamp_max: 100,
+        }
+    }
+
+    #[test]
+    fn triggers_start_and_thresholds_choose() {
+        let config = MergeConfig::default();
+        assert_eq!(select_inputs(&[file(1, 41), file(2, 100)], &config, None), NOTHING);
+        assert_eq!(select_inputs(&[file(1, 40), file(2, 100), file(3, 60), file(4, 61)], &config, None), [1, 3]);
+        let small = FileSummary { bytes: 9 * MB, live_bytes: 9 * MB, ..file(5, 100) };
+        assert_eq!(select_inputs(&[small], &config, None), NOTHING);
+        assert_eq!(select_inputs(&[small, file(1, 10)], &config, None), [1, 5]);
+        assert_eq!(select_inputs(&[FileSummary { mergeable: false, ..file(1, 0) }], &config, None), NOTHING);
+        let expired = file(1, 100);
+        assert_eq!(select_inputs(&[expired], &config, Some(100)), NOTHING);
+        assert_eq!(select_inputs(&[expired], &config, Some(101)), [1]);
+        let big = FileSummary { bytes: 2000 * MB, live_bytes: 1400 * MB, ..file(1, 70) };
+        assert_eq!(select_inputs(&[big], &config, None), [1], "dead bytes alone");
+    }
+
+    #[test]
+    fn tombstones_that_must_stay_ask_for_nothing() {
+        let config = MergeConfig::default();
+        let tombstones =
+            FileSummary { live_records: 0, live_bytes: 0, tombstones: 1000, tombstone_bytes: 100 * MB, ..file(2, 0) };
+        assert_eq!(select_inputs(&[file(1, 100), tombstones], &config, None), NOTHING);
+        assert_eq!(select_inputs(&[file(1, 10), tombstones], &config, None), [1, 2], "what they hide goes too");
+        assert_eq!(select_inputs(&[tombstones, file(3, 100)], &config, None), [2], "nothing older is left");
+    }
+
+    #[test]
+    fn a_merge_is_bounded_but_takes_at_least_one_file() {
+        let config = MergeConfig { bytes_max: 250 * MB, ..MergeConfig::default() };
+        assert_eq!(select_inputs(&[file(1, 0), file(2, 0), file(3, 0)], &config, None), [1, 2]);
+        let config = MergeConfig { bytes_max: MB, ..config };
+        assert_eq!(select_inputs(&[file(1, 0), file(2, 0)], &config, None), [1]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Reading one record: one read of known length, verified, cut into slices.
+
+use super::data_file::{DataFile, Handles};
+use super::index::Entry;
+use crate::backend::{ReadMode, Stored};
+use crate::error::StorageError;
+use crate::journal::{Kind, RECORD_HEADER_BYTES, RecordHeader};
+use bytes::Bytes;
+use std::io;
+use std::sync::Arc;
+
+/// How much of a record is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Head,
+    Whole,
+}
+
+pub(super) fn read_record(
+    handles: &Handles,
+    file: &Arc<DataFile>,
+    entry: &Entry,
+    key: &[u8],
+    mode: ReadMode,
+    wanted: Wanted,
+) -> Result<Stored, StorageError> {
+    let size = entry.position.size as usize;
+    let length = match wanted {
+        Wanted::Whole => size,
+        Wanted::Head => size.min(RECORD_HEADER_BYTES + key.len() + usize::from(entry.position.head_units) * 32),
+    };
+    let mut bytes = read(handles, file, entry, length, mode)?;
+    let offset = u64::from(entry.position.offset);
+    let Some(header) = RecordHeader::parse(&bytes, file.salt) else {
+        return Err(file.damaged(offset, "no record"));
+    };
+    let meta_len = header.meta_len();
+    if header.total_len() != size as u64 {
+        return Err(file.damaged(offset, "another length than the index says"));
+    }
+    if (bytes.len() as u64) < meta_len {
+        // A head too long for its place in the index.
+        bytes = read(handles, file, entry, meta_len as usize, mode)?;
+    }
+    let meta_len = meta_len as usize;
+    let head_start = RECORD_HEADER_BYTES + key.len();
+    if bytes.len() < meta_len || !header.meta_matches(&bytes[..meta_len], file.salt, offset) {
+        return Err(file.damaged(offset, "the checksum of its key and head is wrong"));
+    }
+    if header.kind != Kind::Put
+        || header.key_len as usize != key.len()
+        || &bytes[RECORD_HEADER_BYTES..head_start] != key
+    {
+        return Err(file.damaged(offset, "another record than the index says"));
+    }
+    if wanted == Wanted::Whole && crc32fast::hash(&bytes[meta_len..]) != header.crc_body {
+        return Err(file.damaged(offset, "the checksum of its body is wrong"));
+    }
+    let bytes = Bytes::from(bytes);
+    let body = (wanted == Wanted::Whole).then(|| bytes.slice(meta_len..));
+    Ok(Stored { head: bytes.slice(head_start..meta_len), body, digest: header.digest })
+}
+
+fn read(
+    handles: &Handles,
+    file: &Arc<DataFile>,
+    entry: &Entry,
+    length: usize,
+    mode: ReadMode,
+) -> Result<Vec<u8>, StorageError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::WouldBlock => StorageError::WouldBlock,
+        _ => file.io_error("read", source),
+    };
+    let handle = handles.get(file, mode).map_err(failed)?;
+    let mut bytes = vec![0; length];
+    let offset = u64::from(entry.position.offset);
+    if handle.read_at(&mut bytes, offset, mode).map_err(failed)? != length {
+        return Err(file.damaged(offset, "the file ends before the record does"));
+    }
+    Ok(bytes)
+}

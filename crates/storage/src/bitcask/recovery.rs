@@ -1,0 +1,340 @@
+//! Opening a store: what is on disk becomes an index.
+//!
+//! A file with a hint was complete on disk. One without was written to when the process or the machine stopped: it is
+//! read from end to end. Damage behind the point up to which it is known to have been synced is what a crash leaves
+//! behind, and ignored (`torn_bytes`); damage before it is rot, and counted (`lost_ranges`).
+
+use super::data_file::{DataFile, data_path, hint_path, hint_temporary_path};
+use super::factory::io_error;
+use super::index::{Entry, HashedKey, Index, Loaded};
+use super::merge::{COMMIT_SUFFIX, finish_commit};
+use super::shared::Shared;
+use super::store::{Core, Files, Recovered, Store};
+use super::writer::{Writer, position_of, record_bytes};
+use crate::backend::ReadMode;
+use crate::error::StorageError;
+use crate::fs::{File, OpenMode};
+use crate::journal::{
+    FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
+};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(super) fn open_store(shared: &Arc<Shared>, partition: u32) -> Result<Store, StorageError> {
+    let dir = shared.root.join(partition.to_string());
+    let mut recovery = Recovery {
+        shared,
+        dir: &dir,
+        index: Index::new(),
+        files: Files::new(),
+        seq_max: 0,
+        lost_ranges: 0,
+        torn_bytes: 0,
+        unclean: false,
+    };
+    let (dir_exists, id_max) = recovery.load_all()?;
+    recovery.index.finish_load();
+    if recovery.unclean {
+        // What was read from the page cache must not be called durable before it is.
+        shared.fs.sync_dir(&dir).map_err(|source| io_error("fsync", &dir, source))?;
+        shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
+    }
+    let Recovery { index, files, seq_max, lost_ranges, torn_bytes, .. } = recovery;
+    let writer = Writer::new(seq_max + 1, id_max + 1, dir_exists);
+    let found = Recovered { index, files, writer, lost_ranges, torn_bytes };
+    Ok(Store { core: Arc::new(Core::new(shared.clone(), partition, dir, found)) })
+}
+
+/// The hint file of a data file.
+enum Hint {
+    Missing,
+    /// There, so the data file was complete once; of no use otherwise.
+    Damaged,
+    Whole(HintReader),
+}
+
+struct Recovery<'a> {
+    shared: &'a Shared,
+    dir: &'a Path,
+    index: Index,
+    files: Files,
+    seq_max: u64,
+    lost_ranges: u64,
+    torn_bytes: u64,
+    unclean: bool,
+}
+
+/// What a scan found beside good records.
+#[derive(Default)]
+struct ScanReport {
+    /// Start of what follows the last record.
+    end: u64,
+    /// Highest `synced_to` of any record.
+    synced_to: u64,
+    /// Offset and length of each damaged range.
+    damage: Vec<(u64, u64)>,
+    /// Records with a rotten body.
+    rotten: Vec<(u64, RecordHeader)>,
+}
+
+impl Recovery<'_> {
+    /// Whether the directory exists, and the highest file id in it.
+    fn load_all(&mut self) -> Result<(bool, u32), StorageError> {
+        let fs = &*self.shared.fs;
+        let names = match fs.list(self.dir) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((false, 0)),
+            Err(source) => return Err(io_error("list", self.dir, source)),
+        };
+        for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
+            self.lost_ranges += u64::from(!finish_commit(fs, self.dir, name)?);
+        }
+        for name in names.iter().filter(|name| name.ends_with(".merging") || name.ends_with(".tmp")) {
+            let path = self.dir.join(name);
+            fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
+        }
+        let names = fs.list(self.dir).map_err(|source| io_error("list", self.dir, source))?;
+        for name in names.iter().filter(|name| name.ends_with(".hint")) {
+            // The hint of a file that a merge removed must not speak for a later file of that id.
+            let data = name.replace(".hint", ".data");
+            if !names.contains(&data) {
+                let path = self.dir.join(name);
+                fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
+            }
+        }
+        let mut ids: Vec<u32> =
+            names.iter().filter_map(|name| name.strip_suffix(".data")).filter_map(|id| id.parse().ok()).collect();
+        ids.sort_unstable();
+        for id in &ids {
+            self.load_file(*id)?;
+        }
+        Ok((true, ids.last().copied().unwrap_or(0)))
+    }
+
+    fn load_file(&mut self, id: u32) -> Result<(), StorageError> {
+        let path = data_path(self.dir, id);
+        let handle = self.shared.fs.open(&path, OpenMode::Write).map_err(|source| io_error("open", &path, source))?;
+        let length = handle.length().map_err(|source| io_error("stat", &path, source))?;
+        let Some(header) = self.read_header(&path, &*handle, id, length)? else { return Ok(()) };
+        let file = Arc::new(DataFile::new(id, header.salt, path));
+        file.counters.length.store(length, Ordering::Relaxed);
+        self.files.insert(id, file.clone());
+        let hint = self.open_hint(id, header.salt)?;
+        let was_sealed = !matches!(hint, Hint::Missing);
+        if let Hint::Whole(reader) = hint
+            && self.load_hint(&file, reader, length)?
+        {
+            file.counters.synced_length.store(length, Ordering::Relaxed);
+            return Ok(());
+        }
+        self.load_scan(&file, handle, length, was_sealed)
+    }
+
+    /// None when there is nothing in the file that could be read.
+    fn read_header(
+        &mut self,
+        path: &Path,
+        handle: &dyn File,
+        id: u32,
+        length: u64,
+    ) -> Result<Option<FileHeader>, StorageError> {
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        let read = handle.read_at(&mut bytes, 0, ReadMode::Blocking).map_err(|e| io_error("read", path, e))?;
+        match FileHeader::decode(&bytes[..read]) {
+            Ok(header) if header.file_id == id => Ok(Some(header)),
+            Err(HeaderError::Version(version)) => Err(StorageError::Unusable {
+                path: path.to_owned(),
+                what: format!("written in format {version}, which this build does not read: use the newer one again"),
+            }),
+            // A file that was being created: no record can have been acknowledged from it.
+            _ if length <= FILE_HEADER_BYTES as u64 && bytes[..read] == [0; FILE_HEADER_BYTES][..read] => {
+                self.shared.fs.remove_file(path).map_err(|source| io_error("remove", path, source))?;
+                Ok(None)
+            }
+            _ => {
+                tracing::error!(file = %path.display(), "not a data file any more: its header is damaged; it is left alone");
+                self.lost_ranges += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    fn open_hint(&self, id: u32, salt: u64) -> Result<Hint, StorageError> {
+        let path = hint_path(self.dir, id);
+        let opened = match self.shared.fs.open(&path, OpenMode::Read) {
+            Ok(file) => HintReader::open(file, id, salt),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Hint::Missing),
+            Err(source) => return Err(io_error("open", &path, source)),
+        };
+        match opened {
+            Ok(Some(reader)) => Ok(Hint::Whole(reader)),
+            Ok(None) => Ok(Hint::Damaged),
+            Err(source) => Err(io_error("read", &path, source)),
+        }
+    }
+
+    /// False when the hint turned out not to fit its data: the data is to be read.
+    fn load_hint(&mut self, file: &Arc<DataFile>, reader: HintReader, length: u64) -> Result<bool, StorageError> {
+        let trailer = reader.trailer();
+        if trailer.data_length != length {
+            // All of it was on disk when the hint was written.
+            self.lost_ranges += u64::from(length < trailer.data_length);
+            return Ok(false);
+        }
+        let path = hint_path(self.dir, file.id);
+        let whole =
+            reader.for_each(|entry| self.load_entry(file, &entry)).map_err(|source| io_error("read", &path, source))?;
+        if whole {
+            file.counters.lost_ranges.store(trailer.lost_ranges, Ordering::Relaxed);
+        } else {
+            tracing::warn!(file = %path.display(), "damaged hint file: reading the data instead");
+        }
+        Ok(whole)
+    }
+
+    fn load_entry(&mut self, file: &Arc<DataFile>, hint: &HintEntry<'_>) {
+        let position = position_of(file.id, hint);
+        let entry = Entry { position, tstamp_secs: hint.tstamp_secs, seq: hint.seq, digest: hint.digest };
+        self.seq_max = self.seq_max.max(hint.seq);
+        file.counters.count_record(hint.kind == Kind::Tombstone, record_bytes(hint), hint.seq, hint.tstamp_secs);
+        let Loaded::Newest(old) = self.index.load(HashedKey::new(hint.key), &entry) else { return };
+        if let Some(old) = old.filter(|old| old.position.size != 0)
+            && let Some(old_file) = self.files.get(&old.position.file_id)
+        {
+            old_file.counters.remove_live(old.position.size);
+        }
+        if position.size != 0 {
+            file.counters.add_live(position.size);
+        }
+    }
+
+    fn load_scan(
+        &mut self,
+        file: &Arc<DataFile>,
+        handle: Arc<dyn File>,
+        length: u64,
+        was_sealed: bool,
+    ) -> Result<(), StorageError> {
+        self.unclean = true;
+        // A damaged hint may have told a part of this already.
+        file.counters.reset_records();
+        let temporary = hint_temporary_path(self.dir, file.id);
+        let mut hint = HintWriter::create(&*self.shared.fs, temporary, file.id, file.salt).ok();
+        let mut report = self.scan(file, &*handle, length, &mut hint).map_err(|e| file.io_error("read", e))?;
+        if was_sealed {
+            report.synced_to = length;
+        }
+        let kept = self.judge(file, &*handle, length, &report, &mut hint).map_err(|e| file.io_error("read", e))?;
+        if kept < length {
+            handle.truncate(kept).map_err(|source| file.io_error("truncate", source))?;
+        }
+        handle.sync_data().map_err(|source| file.io_error("fsync", source))?;
+        file.counters.length.store(kept, Ordering::Relaxed);
+        file.counters.synced_length.store(kept, Ordering::Relaxed);
+        if let Some(hint) = hint {
+            let lost = file.counters.lost_ranges.load(Ordering::Relaxed);
+            let written = hint.finish(&*self.shared.fs, &hint_path(self.dir, file.id), kept, lost);
+            if let Err(error) = written {
+                tracing::warn!(file = %file.path().display(), %error, "no hint file: the next start will read the data again");
+            }
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &mut self,
+        file: &Arc<DataFile>,
+        handle: &dyn File,
+        length: u64,
+        hint: &mut Option<HintWriter>,
+    ) -> io::Result<ScanReport> {
+        let start = FILE_HEADER_BYTES as u64;
+        let mut report = ScanReport { end: start, ..ScanReport::default() };
+        let mut scanner = Scanner::new(handle, file.salt, start, length);
+        while let Some(scanned) = scanner.next()? {
+            match scanned {
+                Scanned::Damage { offset, length } => report.damage.push((offset, length)),
+                Scanned::Record { offset, header } => {
+                    report.synced_to = report.synced_to.max(u64::from(header.synced_to));
+                    if scanner.body_matches(offset, &header)? {
+                        report.end = offset + header.total_len();
+                        let key = scanner.key(offset, &header)?.to_vec();
+                        self.load_scanned(file, offset, &header, &key, hint);
+                    } else {
+                        report.rotten.push((offset, header));
+                    }
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    /// Sorts damage into rot and what a crash explains; how much of the file stays.
+    fn judge(
+        &mut self,
+        file: &Arc<DataFile>,
+        handle: &dyn File,
+        length: u64,
+        report: &ScanReport,
+        hint: &mut Option<HintWriter>,
+    ) -> io::Result<u64> {
+        let mut kept = report.end;
+        let mut torn = 0;
+        for (offset, header) in &report.rotten {
+            let end = offset + header.total_len();
+            if *offset < report.synced_to {
+                // It stays in the index: reads must fail rather than find nothing.
+                let mut scanner = Scanner::new(handle, file.salt, *offset, length);
+                let key = scanner.key(*offset, header)?.to_vec();
+                self.load_scanned(file, *offset, header, &key, hint);
+                kept = kept.max(end);
+                tracing::error!(file = %file.path().display(), offset, "a stored version is damaged");
+            } else {
+                torn += header.total_len();
+            }
+        }
+        for (offset, length) in &report.damage {
+            if *offset < report.synced_to {
+                file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
+                kept = kept.max(offset + length);
+                tracing::error!(file = %file.path().display(), offset, length, "unreadable: what lay there is unknown");
+            } else {
+                torn += length;
+            }
+        }
+        if torn > 0 {
+            self.torn_bytes += torn;
+            tracing::warn!(file = %file.path().display(), bytes = torn, "half-written records of a crash are ignored");
+        }
+        Ok(kept)
+    }
+
+    fn load_scanned(
+        &mut self,
+        file: &Arc<DataFile>,
+        offset: u64,
+        header: &RecordHeader,
+        key: &[u8],
+        hint: &mut Option<HintWriter>,
+    ) {
+        let entry = HintEntry {
+            kind: header.kind,
+            seq: header.seq,
+            digest: header.digest,
+            offset: offset as u32,
+            head_len: header.head_len,
+            body_len: header.body_len,
+            tstamp_secs: header.tstamp_secs,
+            key,
+        };
+        self.load_entry(file, &entry);
+        if let Some(writer) = hint
+            && writer.add(&entry).is_err()
+            && let Some(writer) = hint.take()
+        {
+            writer.abandon(&*self.shared.fs);
+        }
+    }
+}

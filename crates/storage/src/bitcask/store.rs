@@ -1,0 +1,435 @@
+//! One partition's store: reads, writes, syncs.
+//!
+//! Locks, in the order in which they may be taken: `upkeep`, `writer`, an index shard, `files`. Reads take the last two
+//! and hold neither while they wait for the disk.
+
+use super::config::SyncStrategy;
+use super::data_file::DataFile;
+use super::factory::{DROPPED_SUFFIX, io_error, remove_store_dir};
+use super::index::{Entry, HashedKey, Index};
+use super::read::{Wanted, read_record};
+use super::shared::Shared;
+use super::snapshot::BitcaskSnapshot;
+use super::upkeep::Upkeep;
+use super::writer::{AppendError, NewRecord, Writer, Written};
+use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
+use crate::error::StorageError;
+use crate::journal::{Kind, body_crc};
+use crate::limits::check_sizes;
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// How often a read starts over because a merge moved the version under it.
+const READ_TRIES_MAX: usize = 64;
+
+/// Files of a store by id.
+pub(super) type Files = BTreeMap<u32, Arc<DataFile>>;
+
+pub(super) struct Store {
+    pub(super) core: Arc<Core>,
+}
+
+/// Everything of a store that its snapshots share with it.
+pub(super) struct Core {
+    pub(super) shared: Arc<Shared>,
+    pub(super) partition: u32,
+    pub(super) dir: PathBuf,
+    pub(super) index: Index,
+    pub(super) files: RwLock<Files>,
+    pub(super) writer: Mutex<Writer>,
+    pub(super) upkeep: Mutex<Upkeep>,
+    pub(super) counters: StoreCounters,
+    /// Ranges that were lost together with the name of their file, or are in files that cannot be read at all.
+    pub(super) lost_ranges: AtomicU64,
+    pub(super) torn_bytes: u64,
+    pub(super) now_secs: AtomicU64,
+    /// Tickets of live snapshots: files that were in use when the oldest began stay on disk.
+    pub(super) snapshot_tickets: Mutex<SnapshotTickets>,
+    closed: AtomicBool,
+    is_poisoned: AtomicBool,
+    poison: Mutex<Option<String>>,
+    synced_seq: AtomicU64,
+    sync_leader: Mutex<bool>,
+    sync_done: Condvar,
+}
+
+#[derive(Default)]
+pub(super) struct StoreCounters {
+    pub(super) merges: AtomicU64,
+    pub(super) merged_bytes: AtomicU64,
+    pub(super) read_errors: AtomicU64,
+}
+
+#[derive(Default)]
+pub(super) struct SnapshotTickets {
+    pub(super) next: u64,
+    pub(super) live: BTreeSet<u64>,
+}
+
+impl SnapshotTickets {
+    pub(super) fn begin(&mut self) -> u64 {
+        self.next += 1;
+        self.live.insert(self.next);
+        self.next
+    }
+}
+
+/// What a start found.
+pub(super) struct Recovered {
+    pub(super) index: Index,
+    pub(super) files: Files,
+    pub(super) writer: Writer,
+    pub(super) lost_ranges: u64,
+    pub(super) torn_bytes: u64,
+}
+
+impl Core {
+    pub(super) fn new(shared: Arc<Shared>, partition: u32, dir: PathBuf, found: Recovered) -> Self {
+        let upkeep = Upkeep::new(partition);
+        let now_secs = AtomicU64::new(shared.config.opened_at_secs);
+        let synced_seq = AtomicU64::new(found.writer.last_seq());
+        Self {
+            shared,
+            partition,
+            dir,
+            index: found.index,
+            files: RwLock::new(found.files),
+            writer: Mutex::new(found.writer),
+            upkeep: Mutex::new(upkeep),
+            counters: StoreCounters::default(),
+            lost_ranges: AtomicU64::new(found.lost_ranges),
+            torn_bytes: found.torn_bytes,
+            now_secs,
+            snapshot_tickets: Mutex::default(),
+            closed: AtomicBool::new(false),
+            is_poisoned: AtomicBool::new(false),
+            poison: Mutex::new(None),
+            synced_seq,
+            sync_leader: Mutex::new(false),
+            sync_done: Condvar::new(),
+        }
+    }
+
+    pub(super) fn is_expired(&self, tstamp_secs: u32) -> bool {
+        self.shared
+            .config
+            .expiry_secs
+            .is_some_and(|expiry| u64::from(tstamp_secs) + u64::from(expiry) < self.now_secs.load(Ordering::Relaxed))
+    }
+
+    /// Reads go on after a poisoning.
+    pub(super) fn check_open(&self) -> Result<(), StorageError> {
+        if self.closed.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
+    }
+
+    pub(super) fn check_writable(&self) -> Result<(), StorageError> {
+        self.check_open()?;
+        if self.is_poisoned.load(Ordering::Acquire) {
+            return Err(StorageError::Poisoned(self.poison.lock().clone().unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// Takes no writes any more: what has reached the disk is unknown.
+    pub(super) fn poison(&self, error: &StorageError) {
+        let mut poison = self.poison.lock();
+        if poison.is_none() {
+            tracing::error!(partition = self.partition, %error, "the store takes no writes any more");
+            *poison = Some(error.to_string());
+        }
+        self.is_poisoned.store(true, Ordering::Release);
+    }
+
+    /// Looks a key up until its file is there: a merge may move it between the look and the read.
+    pub(super) fn read_with(
+        &self,
+        key: HashedKey<'_>,
+        mode: ReadMode,
+        wanted: Wanted,
+        look: impl Fn() -> Option<Entry>,
+    ) -> Result<Option<Stored>, StorageError> {
+        self.check_open()?;
+        let mut last = StorageError::Closed;
+        for _ in 0..READ_TRIES_MAX {
+            let Some(entry) = look().filter(|entry| !self.is_expired(entry.tstamp_secs)) else { return Ok(None) };
+            let Some(file) = self.files.read().get(&entry.position.file_id).cloned() else { continue };
+            match read_record(&self.shared.handles, &file, &entry, key.key, mode, wanted) {
+                Ok(stored) => return Ok(Some(stored)),
+                Err(StorageError::Io { op, path, source }) if source.kind() == std::io::ErrorKind::NotFound => {
+                    last = StorageError::Io { op, path, source };
+                }
+                Err(error @ StorageError::WouldBlock) => return Err(error),
+                Err(error) => {
+                    self.counters.read_errors.fetch_add(1, Ordering::Relaxed);
+                    tracing::error!(partition = self.partition, %error, "a version cannot be read");
+                    return Err(error);
+                }
+            }
+        }
+        // A drop may have taken the files away.
+        self.check_open()?;
+        Err(last)
+    }
+
+    fn append(&self, writer: &mut MutexGuard<'_, Writer>, record: &NewRecord<'_>) -> Result<Written, StorageError> {
+        self.check_writable()?;
+        let now_secs = self.now_secs.load(Ordering::Relaxed);
+        let had_file = writer.active.as_ref().map(|active| active.file.id);
+        let result = writer.append(&self.shared, &self.dir, record, now_secs);
+        if let Some(active) = &writer.active
+            && had_file != Some(active.file.id)
+        {
+            self.files.write().insert(active.file.id, active.file.clone());
+        }
+        result.map_err(|error| match error {
+            AppendError::Refused(error) => error,
+            AppendError::Fatal(error) => {
+                self.poison(&error);
+                error
+            }
+        })
+    }
+
+    /// The index does not point at this version any more.
+    pub(super) fn forget_live(&self, entry: &Entry) {
+        if let Some(file) = self.files.read().get(&entry.position.file_id) {
+            file.counters.remove_live(entry.position.size);
+        }
+    }
+
+    fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
+        let record = NewRecord {
+            kind: Kind::Put,
+            key: write.key,
+            head: write.head,
+            body: write.body,
+            body_len: check_sizes(write)?,
+            crc_body: body_crc(write.body),
+            digest: write.digest,
+            tstamp_secs: write.tstamp_secs,
+        };
+        let key = HashedKey::new(write.key);
+        let mut writer = self.writer.lock();
+        let Written { seq, position, file } = self.append(&mut writer, &record)?;
+        file.counters.add_live(position.size);
+        let entry = Entry { position, tstamp_secs: write.tstamp_secs, seq, digest: write.digest };
+        let previous = self.index.put(key, &entry);
+        if let Some(old) = &previous {
+            self.forget_live(old);
+        }
+        Ok(Appended { previous: previous.map(|old| old.digest), seq })
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
+        let hashed = HashedKey::new(key);
+        let mut writer = self.writer.lock();
+        self.check_writable()?;
+        if self.index.get(hashed).is_none() {
+            return Ok(None);
+        }
+        let record = NewRecord {
+            kind: Kind::Tombstone,
+            key,
+            head: &[],
+            body: &[],
+            body_len: 0,
+            crc_body: 0,
+            digest: 0,
+            tstamp_secs: self.now_secs.load(Ordering::Relaxed).min(u64::from(u32::MAX)) as u32,
+        };
+        let seq = self.append(&mut writer, &record)?.seq;
+        let old = self.index.remove(hashed);
+        if let Some(old) = &old {
+            self.forget_live(old);
+        }
+        Ok(Some(Appended { previous: old.map(|old| old.digest), seq }))
+    }
+
+    fn is_synced(&self, seq: u64) -> bool {
+        self.synced_seq.load(Ordering::Acquire) >= seq
+    }
+
+    /// One caller syncs for all who wait: those who come while it does are served by the next.
+    pub(super) fn sync(&self, seq: u64) -> Result<(), StorageError> {
+        let mut leading = self.sync_leader.lock();
+        loop {
+            if self.is_synced(seq) {
+                return Ok(());
+            }
+            self.check_writable()?;
+            if *leading {
+                self.sync_done.wait(&mut leading);
+                continue;
+            }
+            *leading = true;
+            MutexGuard::unlocked(&mut leading, || self.sync_all());
+            *leading = false;
+            self.sync_done.notify_all();
+        }
+    }
+
+    /// Syncs everything appended so far; a failure poisons.
+    fn sync_all(&self) {
+        let (target, files, dir_dirty, root_dirty) = {
+            let mut writer = self.writer.lock();
+            let unsynced = |appender: &&super::writer::Appender| {
+                appender.file.counters.synced_length.load(Ordering::Acquire) < appender.length
+            };
+            let all = writer.rolled.iter().chain(writer.active.as_ref()).filter(unsynced);
+            let files: Vec<_> =
+                all.map(|appender| (appender.file.clone(), appender.handle.clone(), appender.length)).collect();
+            let dirty = (std::mem::take(&mut writer.dir_dirty), std::mem::take(&mut writer.root_dirty));
+            (writer.last_seq(), files, dirty.0, dirty.1)
+        };
+        let result = files
+            .iter()
+            .try_for_each(|(file, handle, length)| {
+                handle.sync_data().map_err(|source| file.io_error("fsync", source))?;
+                file.counters.synced_length.fetch_max(*length, Ordering::AcqRel);
+                Ok(())
+            })
+            .and_then(|()| if dir_dirty { self.sync_dir() } else { Ok(()) })
+            .and_then(|()| {
+                let root = &self.shared.root;
+                if root_dirty { self.shared.fs.sync_dir(root).map_err(|e| io_error("fsync", root, e)) } else { Ok(()) }
+            });
+        match result {
+            Ok(()) => drop(self.synced_seq.fetch_max(target, Ordering::AcqRel)),
+            Err(error) => self.poison(&error),
+        }
+    }
+
+    pub(super) fn sync_dir(&self) -> Result<(), StorageError> {
+        self.shared.fs.sync_dir(&self.dir).map_err(|source| io_error("fsync", &self.dir, source))
+    }
+
+    /// Everything appended so far survives a loss of power afterwards.
+    pub(super) fn sync_appended(&self) -> Result<(), StorageError> {
+        let seq = self.writer.lock().last_seq();
+        self.sync(seq)
+    }
+
+    fn status(&self) -> Status {
+        let sizes = self.index.sizes();
+        let (bytes_written, disk_full) = {
+            let writer = self.writer.lock();
+            (writer.bytes_written, writer.disk_full)
+        };
+        let files = self.files.read();
+        let sum = |count: fn(&DataFile) -> u64| files.values().map(|file| count(file)).sum::<u64>();
+        let live_bytes = sum(|file| file.counters.live_bytes.load(Ordering::Relaxed));
+        Status {
+            backend: "bitcask",
+            keys: sizes.keys,
+            live_bytes,
+            dead_bytes: sum(|file| file.counters.length.load(Ordering::Relaxed)).saturating_sub(live_bytes),
+            files: files.len() as u64,
+            index_bytes: sizes.bytes,
+            key_bytes: sizes.key_bytes,
+            bytes_written: bytes_written + self.counters.merged_bytes.load(Ordering::Relaxed),
+            merges: self.counters.merges.load(Ordering::Relaxed),
+            read_errors: self.counters.read_errors.load(Ordering::Relaxed),
+            lost_ranges: self.lost_ranges.load(Ordering::Relaxed)
+                + sum(|file| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed))),
+            torn_bytes: self.torn_bytes,
+            disk_full,
+            poisoned: self.poison.lock().clone(),
+        }
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        let mut upkeep = self.upkeep.lock();
+        if self.closed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        upkeep.abandon_merge(self);
+        self.writer.lock().roll();
+        let sealed = if self.is_poisoned.load(Ordering::Acquire) { Ok(()) } else { self.seal_rolled() };
+        self.closed.store(true, Ordering::Release);
+        sealed
+    }
+
+    /// The directory is put aside first: after a crash it is either the store, or debris with a name that says so.
+    fn drop_partition(&self) -> Result<(), StorageError> {
+        let mut upkeep = self.upkeep.lock();
+        upkeep.abandon_merge(self);
+        self.closed.store(true, Ordering::Release);
+        let mut writer = self.writer.lock();
+        *writer = Writer::new(writer.next_seq, writer.next_id, writer.dir_exists);
+        self.files.write().clear();
+        if !writer.dir_exists {
+            return Ok(());
+        }
+        let (fs, root) = (&*self.shared.fs, &self.shared.root);
+        let aside = root.join(format!("{}{DROPPED_SUFFIX}", self.partition));
+        if fs.list(&aside).is_ok() {
+            remove_store_dir(fs, &aside)?;
+        }
+        fs.rename(&self.dir, &aside).map_err(|source| io_error("rename", &self.dir, source))?;
+        writer.dir_exists = false;
+        fs.sync_dir(root).map_err(|source| io_error("fsync", root, source))?;
+        remove_store_dir(fs, &aside)
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.upkeep.get_mut().release_merge_turn(&self.shared, self.partition);
+        self.shared.open_partitions.lock().remove(&self.partition);
+    }
+}
+
+impl Backend for Store {
+    fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        let key = HashedKey::new(key);
+        self.core.read_with(key, mode, Wanted::Whole, || self.core.index.get(key))
+    }
+
+    fn head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        let key = HashedKey::new(key);
+        self.core.read_with(key, mode, Wanted::Head, || self.core.index.get(key))
+    }
+
+    fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
+        self.core.put(write)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
+        self.core.delete(key)
+    }
+
+    fn sync(&self, seq: u64) -> Result<(), StorageError> {
+        if self.core.is_synced(seq) { Ok(()) } else { self.core.sync(seq) }
+    }
+
+    fn is_synced(&self, seq: u64) -> bool {
+        self.core.is_synced(seq)
+    }
+
+    fn sync_each_write(&self) -> bool {
+        self.core.shared.config.sync == SyncStrategy::OSync
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+        Ok(Box::new(BitcaskSnapshot::begin(self.core.clone())?))
+    }
+
+    fn status(&self) -> Status {
+        self.core.status()
+    }
+
+    fn drop_partition(&self) -> Result<(), StorageError> {
+        self.core.drop_partition()
+    }
+
+    fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
+        self.core.maintain(now_secs)
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        self.core.close()
+    }
+}

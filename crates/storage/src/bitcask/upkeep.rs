@@ -1,0 +1,256 @@
+//! Background work, in bounded slices: syncing at an interval, hint files, merging, removing merged files.
+
+use super::config::{MergePolicy, SyncStrategy};
+use super::data_file::{DataFile, hint_path};
+use super::merge::{MergeJob, Progress, remove_committed, select_inputs, summarize};
+use super::shared::Shared;
+use super::store::Core;
+use crate::error::StorageError;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Less than this is not worth waking a merge for.
+const MERGE_SLICE_BYTES_MIN: u64 = 64 << 10;
+
+/// State under the upkeep lock.
+pub(super) struct Upkeep {
+    last_sync: Instant,
+    next_merge_check_secs: Option<u64>,
+    jitter: u64,
+    merge: Option<MergeJob>,
+    holds_merge_turn: bool,
+    /// A merge could not be brought to an end: its inputs must stay, so nothing is merged until the next start.
+    merging_stopped: bool,
+    retired: Vec<Retired>,
+}
+
+/// Merged files that snapshots may still need.
+pub(super) struct Retired {
+    pub(super) files: Vec<Arc<DataFile>>,
+    pub(super) commit_path: PathBuf,
+    /// Snapshots with a ticket up to this one may need them.
+    pub(super) ticket: u64,
+}
+
+impl Upkeep {
+    pub(super) fn new(partition: u32) -> Self {
+        Self {
+            last_sync: Instant::now(),
+            next_merge_check_secs: None,
+            // Partitions look at different moments.
+            jitter: u64::from(partition).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            merge: None,
+            holds_merge_turn: false,
+            merging_stopped: false,
+            retired: Vec::new(),
+        }
+    }
+
+    /// Whether it is time to look for something to merge.
+    fn is_merge_check_due(&mut self, core: &Core, now_secs: u64) -> bool {
+        let config = &core.shared.config.merge;
+        let interval = u64::from(config.check_interval_secs);
+        if self.next_merge_check_secs.is_some_and(|next| now_secs < next) {
+            return false;
+        }
+        self.jitter = self.jitter.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let spread = interval * u64::from(config.check_jitter_percent) / 100;
+        let jitter = if spread == 0 { 0 } else { (self.jitter >> 33) % (2 * spread + 1) };
+        let first = self.next_merge_check_secs.is_none();
+        self.next_merge_check_secs = Some(now_secs + interval - spread.min(interval) + jitter);
+        !first || interval == 0
+    }
+
+    fn take_merge_turn(&mut self, core: &Core) -> bool {
+        let mut merging = core.shared.merging.lock();
+        if merging.is_none() {
+            *merging = Some(core.partition);
+            self.holds_merge_turn = true;
+        }
+        self.holds_merge_turn
+    }
+
+    pub(super) fn release_merge_turn(&mut self, shared: &Shared, partition: u32) {
+        if std::mem::take(&mut self.holds_merge_turn) {
+            let mut merging = shared.merging.lock();
+            assert_eq!(*merging, Some(partition), "the turn to merge was somebody else's");
+            *merging = None;
+        }
+    }
+
+    /// Leaves a merge where it is: what it copied is kept, its inputs are kept too.
+    pub(super) fn abandon_merge(&mut self, core: &Core) {
+        if let Some(job) = self.merge.take()
+            && let Err(error) = job.abandon(core)
+        {
+            self.merging_stopped = true;
+            tracing::warn!(partition = core.partition, %error, "a merge could not be ended: no more merging until the next start");
+        }
+        self.release_merge_turn(&core.shared, core.partition);
+    }
+}
+
+impl Core {
+    pub(super) fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
+        self.now_secs.store(now_secs, Ordering::Relaxed);
+        let Some(mut upkeep) = self.upkeep.try_lock() else { return Ok(()) };
+        if self.check_writable().is_err() {
+            // Closed or poisoned: nothing is due, and the status says why.
+            return Ok(());
+        }
+        self.sync_if_due(&mut upkeep)?;
+        self.seal_rolled()?;
+        self.purge_retired(&mut upkeep)?;
+        self.index.compact_some();
+        self.merge_some(&mut upkeep, now_secs)
+    }
+
+    fn sync_if_due(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
+        let SyncStrategy::Interval(interval) = self.shared.config.sync else { return Ok(()) };
+        if upkeep.last_sync.elapsed() < interval {
+            return Ok(());
+        }
+        upkeep.last_sync = Instant::now();
+        self.sync_appended()
+    }
+
+    /// Syncs the files that are closed for appends and completes their hint files.
+    pub(super) fn seal_rolled(&self) -> Result<(), StorageError> {
+        if self.writer.lock().rolled.is_empty() {
+            return Ok(());
+        }
+        self.sync_appended()?;
+        let sealed = {
+            let mut writer = self.writer.lock();
+            let synced = |file: &DataFile, length| file.counters.synced_length.load(Ordering::Acquire) >= length;
+            writer.rolled.extract_if(.., |rolled| synced(&rolled.file, rolled.length)).collect::<Vec<_>>()
+        };
+        for appender in sealed {
+            let Some(hint) = appender.hint else { continue };
+            let path = hint_path(&self.dir, appender.file.id);
+            if let Err(error) = hint.finish(&*self.shared.fs, &path, appender.length, 0) {
+                tracing::warn!(file = %path.display(), %error, "no hint file: the next start will read the data");
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes merged files that no snapshot needs any more.
+    fn purge_retired(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
+        let oldest = self.snapshot_tickets.lock().live.first().copied().unwrap_or(u64::MAX);
+        while let Some(retired) = upkeep.retired.iter().position(|retired| retired.ticket < oldest) {
+            let retired = upkeep.retired.swap_remove(retired);
+            let mut files = self.files.write();
+            retired.files.iter().for_each(|file| drop(files.remove(&file.id)));
+            drop(files);
+            let ids: Vec<u32> = retired.files.iter().map(|file| file.id).collect();
+            remove_committed(&*self.shared.fs, &self.dir, &ids, &retired.commit_path)?;
+        }
+        Ok(())
+    }
+
+    fn merge_some(&self, upkeep: &mut Upkeep, now_secs: u64) -> Result<(), StorageError> {
+        if upkeep.merge.is_none() && !self.start_merge(upkeep, now_secs) {
+            return Ok(());
+        }
+        let allowed = self.shared.budget.available_bytes();
+        let Some(job) = upkeep.merge.as_mut().filter(|_| allowed >= MERGE_SLICE_BYTES_MIN) else {
+            return Ok(());
+        };
+        match job.advance(self, allowed) {
+            Ok(Progress::More) => Ok(()),
+            Ok(Progress::CopiedAll) => {
+                let Some(job) = upkeep.merge.take() else { return Ok(()) };
+                let result = job.commit(self);
+                upkeep.release_merge_turn(&self.shared, self.partition);
+                match result {
+                    Ok(retired) => {
+                        upkeep.retired.extend(retired);
+                        self.purge_retired(upkeep)
+                    }
+                    Err(error) => {
+                        upkeep.merging_stopped = true;
+                        Err(error)
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::warn!(partition = self.partition, %error, "a merge was given up; nothing is lost");
+                upkeep.abandon_merge(self);
+                Err(error)
+            }
+        }
+    }
+
+    fn start_merge(&self, upkeep: &mut Upkeep, now_secs: u64) -> bool {
+        let config = &self.shared.config.merge;
+        if upkeep.merging_stopped
+            || !upkeep.is_merge_check_due(self, now_secs)
+            || !is_in_window(config.policy, config.utc_offset_secs, now_secs)
+        {
+            return false;
+        }
+        let summaries = self.mergeable(upkeep);
+        let expired_before =
+            self.shared.config.expiry_secs.map(|expiry| {
+                now_secs.saturating_sub(u64::from(expiry) + u64::from(self.shared.config.expiry_grace_secs))
+            });
+        let inputs = select_inputs(&summaries, config, expired_before);
+        if inputs.is_empty() || !upkeep.take_merge_turn(self) {
+            return false;
+        }
+        upkeep.merge = MergeJob::start(self, &inputs, &upkeep.retired);
+        if upkeep.merge.is_none() {
+            upkeep.release_merge_turn(&self.shared, self.partition);
+        }
+        upkeep.merge.is_some()
+    }
+
+    /// What is in each file of the store; only those that are closed and complete are open to merging.
+    fn mergeable(&self, upkeep: &Upkeep) -> Vec<super::merge::FileSummary> {
+        let writer = self.writer.lock();
+        let files = self.files.read();
+        let appended: Vec<u32> =
+            writer.rolled.iter().chain(writer.active.as_ref()).map(|appender| appender.file.id).collect();
+        let is_retired = |id: u32| upkeep.retired.iter().flat_map(|retired| &retired.files).any(|file| file.id == id);
+        files
+            .values()
+            .filter(|file| !is_retired(file.id))
+            .map(|file| summarize(file, !appended.contains(&file.id)))
+            .collect()
+    }
+}
+
+fn is_in_window(policy: MergePolicy, utc_offset_secs: i32, now_secs: u64) -> bool {
+    match policy {
+        MergePolicy::Always => true,
+        MergePolicy::Never => false,
+        MergePolicy::Window { start_hour, end_hour } => {
+            let hour = (now_secs.saturating_add_signed(i64::from(utc_offset_secs)) / 3600 % 24) as u8;
+            if start_hour <= end_hour {
+                (start_hour..=end_hour).contains(&hour)
+            } else {
+                hour >= start_hour || hour <= end_hour
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_include_both_hours_and_may_span_midnight() {
+        let at = |hour: u64| hour * 3600 + 1800;
+        let night = MergePolicy::Window { start_hour: 22, end_hour: 4 };
+        let merging: Vec<u64> = (0..24).filter(|hour| is_in_window(night, 0, at(*hour))).collect();
+        assert_eq!(merging, [0, 1, 2, 3, 4, 22, 23]);
+        let day = MergePolicy::Window { start_hour: 9, end_hour: 10 };
+        assert!(is_in_window(day, 0, at(10)) && !is_in_window(day, 0, at(11)));
+        assert!(is_in_window(day, 7200, at(7)) && !is_in_window(day, 7200, at(9)));
+        assert!(is_in_window(MergePolicy::Always, 0, 0) && !is_in_window(MergePolicy::Never, 0, 0));
+    }
+}

@@ -1,0 +1,279 @@
+//! The append side of a store: one active file, one write call a record.
+//!
+//! Invariant: a record is either whole in the active file or cut off again; where cutting off fails too, the store is
+//! poisoned and never appends behind the debris.
+
+use super::data_file::{DataFile, data_path, hint_temporary_path};
+use super::factory::io_error;
+use super::index::Position;
+use super::shared::Shared;
+use crate::error::StorageError;
+use crate::fs::{File, OpenMode};
+use crate::journal::{
+    FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields, encode_record,
+};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A buffer that a long record has made longer than this is given back.
+const BUFFER_BYTES_KEPT: usize = 1 << 20;
+
+/// An open file that records are appended to: the active one, or the output of a merge.
+pub(super) struct Appender {
+    pub(super) file: Arc<DataFile>,
+    pub(super) handle: Arc<dyn File>,
+    pub(super) length: u64,
+    /// None when the hint file could not be written: the next start reads the data file instead.
+    pub(super) hint: Option<HintWriter>,
+}
+
+impl Appender {
+    /// Creates a file with its header.
+    pub(super) fn create(shared: &Shared, dir: &Path, path: PathBuf, id: u32, created_secs: u64) -> io::Result<Self> {
+        let salt = random_salt();
+        let handle = shared.fs.open(&path, OpenMode::CreateNew)?;
+        if let Err(error) = handle.write_at(&FileHeader { file_id: id, created_secs, salt }.encode(), 0) {
+            // The name is free again for the next try.
+            let _ = shared.fs.remove_file(&path);
+            return Err(error);
+        }
+        let hint = HintWriter::create(&*shared.fs, hint_temporary_path(dir, id), id, salt).ok();
+        let file = Arc::new(DataFile::new(id, salt, path));
+        file.counters.length.store(FILE_HEADER_BYTES as u64, Ordering::Relaxed);
+        shared.handles.adopt(&file, handle.clone());
+        Ok(Self { file, handle, length: FILE_HEADER_BYTES as u64, hint })
+    }
+
+    /// Accounts for a record that was written at the end of the file.
+    pub(super) fn count(&mut self, shared: &Shared, entry: &HintEntry<'_>) {
+        let size = record_bytes(entry);
+        let is_tombstone = entry.kind == Kind::Tombstone;
+        self.file.counters.count_record(is_tombstone, size, entry.seq, entry.tstamp_secs);
+        self.length += size;
+        self.file.counters.length.store(self.length, Ordering::Release);
+        if let Some(hint) = &mut self.hint
+            && let Err(error) = hint.add(entry)
+        {
+            tracing::warn!(file = %self.file.path().display(), %error, "no hint file: the next start will read the data");
+            if let Some(hint) = self.hint.take() {
+                hint.abandon(&*shared.fs);
+            }
+        }
+    }
+}
+
+/// Length of the record on disk.
+pub(super) fn record_bytes(entry: &HintEntry<'_>) -> u64 {
+    RECORD_HEADER_BYTES as u64 + entry.key.len() as u64 + u64::from(entry.head_len) + u64::from(entry.body_len)
+}
+
+/// Where the index finds a record.
+pub(super) fn position_of(file_id: u32, entry: &HintEntry<'_>) -> Position {
+    let size = match entry.kind {
+        Kind::Put => record_bytes(entry) as u32,
+        // To a load, no size means gone.
+        Kind::Tombstone => 0,
+    };
+    Position { file_id, offset: entry.offset, size, head_units: entry.head_len.div_ceil(32).min(255) as u8 }
+}
+
+/// Unpredictable to clients, so that a stored value cannot imitate a record.
+fn random_salt() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// A record to be appended.
+pub(super) struct NewRecord<'a> {
+    pub(super) kind: Kind,
+    pub(super) key: &'a [u8],
+    pub(super) head: &'a [u8],
+    pub(super) body: &'a [&'a [u8]],
+    pub(super) body_len: usize,
+    pub(super) crc_body: u32,
+    pub(super) digest: u64,
+    pub(super) tstamp_secs: u32,
+}
+
+/// What an append left behind.
+pub(super) struct Written {
+    pub(super) seq: u64,
+    pub(super) position: Position,
+    pub(super) file: Arc<DataFile>,
+}
+
+/// State under the writer's lock.
+pub(super) struct Writer {
+    pub(super) active: Option<Appender>,
+    /// Closed for appends, not yet synced and hinted.
+    pub(super) rolled: Vec<Appender>,
+    pub(super) next_seq: u64,
+    pub(super) next_id: u32,
+    /// The partition's directory is there.
+    pub(super) dir_exists: bool,
+    /// The directory was created and its own name is not synced.
+    pub(super) root_dirty: bool,
+    /// Files were created and their names are not synced.
+    pub(super) dir_dirty: bool,
+    pub(super) bytes_written: u64,
+    /// The last write found the disk full.
+    pub(super) disk_full: bool,
+    buffer: Vec<u8>,
+}
+
+/// Why an append failed.
+pub(super) enum AppendError {
+    /// The file is as it was: another write may succeed.
+    Refused(StorageError),
+    /// What is in the file is unknown.
+    Fatal(StorageError),
+}
+
+impl Writer {
+    pub(super) fn new(next_seq: u64, next_id: u32, dir_exists: bool) -> Self {
+        Self {
+            active: None,
+            rolled: Vec::new(),
+            next_seq,
+            next_id,
+            dir_exists,
+            root_dirty: false,
+            dir_dirty: false,
+            bytes_written: 0,
+            disk_full: false,
+            buffer: Vec::new(),
+        }
+    }
+
+    pub(super) fn last_seq(&self) -> u64 {
+        self.next_seq - 1
+    }
+
+    /// Appends with one write call.
+    pub(super) fn append(
+        &mut self,
+        shared: &Shared,
+        dir: &Path,
+        record: &NewRecord<'_>,
+        now_secs: u64,
+    ) -> Result<Written, AppendError> {
+        let size = (RECORD_HEADER_BYTES + record.key.len() + record.head.len() + record.body_len) as u64;
+        if self.disk_full {
+            self.probe_space(shared, dir, size)?;
+        }
+        self.roll_if_full(size, shared.config.file_bytes_max);
+        let seq = self.next_seq;
+        if self.active.is_none() {
+            self.create_active(shared, dir, now_secs)?;
+        }
+        let Self { active: Some(active), buffer, .. } = self else {
+            return Err(AppendError::Refused(StorageError::Closed));
+        };
+        let fields = RecordFields {
+            kind: record.kind,
+            tstamp_secs: record.tstamp_secs,
+            synced_to: active.file.counters.synced_length.load(Ordering::Acquire) as u32,
+            seq,
+            digest: record.digest,
+            crc_body: record.crc_body,
+        };
+        buffer.clear();
+        encode_record(buffer, &fields, record.key, record.head, record.body, active.file.salt, active.length);
+        let result = active.handle.write_at(buffer, active.length);
+        buffer.shrink_to(BUFFER_BYTES_KEPT);
+        if let Err(error) = result {
+            return Err(self.write_failed(error));
+        }
+        let hint = HintEntry {
+            kind: record.kind,
+            seq,
+            digest: record.digest,
+            offset: active.length as u32,
+            head_len: record.head.len() as u32,
+            body_len: record.body_len as u32,
+            tstamp_secs: record.tstamp_secs,
+            key: record.key,
+        };
+        let position = position_of(active.file.id, &hint);
+        active.count(shared, &hint);
+        let file = active.file.clone();
+        self.next_seq += 1;
+        self.bytes_written += size;
+        self.disk_full = false;
+        Ok(Written { seq, position, file })
+    }
+
+    /// The next append begins a new file.
+    pub(super) fn roll(&mut self) {
+        self.rolled.extend(self.active.take());
+    }
+
+    /// An id that no file of the directory has had.
+    pub(super) fn take_id(&mut self) -> u32 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    fn roll_if_full(&mut self, size: u64, file_bytes_max: u64) {
+        let full = |active: &Appender| {
+            active.length > FILE_HEADER_BYTES as u64 && active.length.saturating_add(size) > file_bytes_max
+        };
+        if self.active.as_ref().is_some_and(full) {
+            self.roll();
+        }
+    }
+
+    fn create_active(&mut self, shared: &Shared, dir: &Path, now_secs: u64) -> Result<(), AppendError> {
+        if !self.dir_exists {
+            shared.fs.create_dir_all(dir).map_err(|source| self.refused("create", dir, source))?;
+            self.dir_exists = true;
+            self.root_dirty = true;
+        }
+        let id = self.take_id();
+        let path = data_path(dir, id);
+        self.dir_dirty = true;
+        let active = Appender::create(shared, dir, path.clone(), id, now_secs)
+            .map_err(|source| self.refused("create", &path, source))?;
+        self.active = Some(active);
+        Ok(())
+    }
+
+    fn refused(&mut self, op: &'static str, path: &Path, source: io::Error) -> AppendError {
+        AppendError::Refused(if is_disk_full(&source) {
+            self.disk_full = true;
+            StorageError::DiskFull { path: path.to_owned() }
+        } else {
+            io_error(op, path, source)
+        })
+    }
+
+    /// After a full disk: asks before it tries again, so that a flood of writes is refused cheaply.
+    fn probe_space(&self, shared: &Shared, dir: &Path, size: u64) -> Result<(), AppendError> {
+        let dir = if self.dir_exists { dir } else { &shared.root };
+        match shared.fs.free_bytes(dir) {
+            Ok(free) if free > size.saturating_mul(2) => Ok(()),
+            Ok(_) => Err(AppendError::Refused(StorageError::DiskFull { path: dir.to_owned() })),
+            Err(source) => Err(AppendError::Refused(io_error("statvfs", dir, source))),
+        }
+    }
+
+    fn write_failed(&mut self, error: io::Error) -> AppendError {
+        let Some(active) = &self.active else { return AppendError::Refused(StorageError::Closed) };
+        let cut = active.handle.truncate(active.length);
+        if !is_disk_full(&error) {
+            return AppendError::Fatal(active.file.io_error("write", error));
+        }
+        if let Err(source) = cut {
+            return AppendError::Fatal(active.file.io_error("truncate", source));
+        }
+        self.disk_full = true;
+        AppendError::Refused(StorageError::DiskFull { path: active.file.path() })
+    }
+}
+
+pub(super) fn is_disk_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+}

@@ -1,0 +1,57 @@
+//! The first bytes of a data file.
+
+use super::{FORMAT_VERSION, le_at};
+
+/// Length of a data file's header.
+pub(crate) const FILE_HEADER_BYTES: usize = 40;
+const MAGIC: &[u8; 8] = b"OMBAKJNL";
+const CRC_AT: usize = 36;
+
+/// What a data file says about itself: magic 8, version u16, zero u16, file id u32, created (Unix seconds) u64,
+/// salt u64, zero u32, CRC-32 of all that u32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileHeader {
+    pub(crate) file_id: u32,
+    pub(crate) created_secs: u64,
+    /// Random: binds the file's records to it.
+    pub(crate) salt: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeaderError {
+    /// Too short, another magic or a wrong checksum.
+    Damaged,
+    /// Intact, of a version that this build does not read.
+    Version(u16),
+}
+
+impl FileHeader {
+    pub(crate) fn encode(&self) -> [u8; FILE_HEADER_BYTES] {
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.file_id.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.created_secs.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.salt.to_le_bytes());
+        let crc = crc32fast::hash(&bytes[..CRC_AT]);
+        bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
+        if bytes.len() < FILE_HEADER_BYTES || &bytes[..8] != MAGIC {
+            return Err(HeaderError::Damaged);
+        }
+        if crc32fast::hash(&bytes[..CRC_AT]) != le_at!(u32, bytes, CRC_AT) {
+            return Err(HeaderError::Damaged);
+        }
+        match le_at!(u16, bytes, 8) {
+            FORMAT_VERSION => Ok(Self {
+                file_id: le_at!(u32, bytes, 12),
+                created_secs: le_at!(u64, bytes, 16),
+                salt: le_at!(u64, bytes, 24),
+            }),
+            other => Err(HeaderError::Version(other)),
+        }
+    }
+}

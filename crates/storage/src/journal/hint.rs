@@ -1,0 +1,235 @@
+//! Hint files: what is in a closed data file, so that a start need not read the data.
+//!
+//! ```text
+//! header   magic 8, version u16, zero u16, file id u32, salt u64, zero u32, CRC-32 u32
+//! block*   length u32, CRC-32 of the payload u32, payload: entries
+//!   entry  seq u64, digest u64, offset u32, key_len u32, head_len u32, body_len u32, tstamp u32, kind u8, zero 3, key
+//! trailer  ffffffff, CRC-32 of the rest u32, length of the data file u64, entries u64, lost ranges u32, zero u32
+//! ```
+//!
+//! Invariant: a hint file gets its name only after the data file was synced, so its presence alone says that all of
+//! the data file had reached the disk.
+
+use super::{FORMAT_VERSION, Kind, le_at};
+use crate::backend::ReadMode;
+use crate::fs::{File, FileSystem, OpenMode};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const MAGIC: &[u8; 8] = b"OMBAKHNT";
+const HEADER_BYTES: usize = 32;
+const BLOCK_HEADER_BYTES: usize = 8;
+const ENTRY_BYTES: usize = 40;
+const TRAILER_BYTES: usize = 32;
+const TRAILER_MARK: u32 = u32::MAX;
+/// Entries are gathered to blocks of about this size.
+const BLOCK_BYTES: usize = 64 << 10;
+/// No block is longer: its last entry may have the longest key.
+const BLOCK_BYTES_MAX: usize = BLOCK_BYTES + ENTRY_BYTES + crate::limits::KEY_BYTES_MAX;
+
+/// One record, as a hint file describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HintEntry<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) seq: u64,
+    pub(crate) digest: u64,
+    pub(crate) offset: u32,
+    pub(crate) head_len: u32,
+    pub(crate) body_len: u32,
+    pub(crate) tstamp_secs: u32,
+    pub(crate) key: &'a [u8],
+}
+
+/// What a complete hint file says about the data file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HintTrailer {
+    pub(crate) data_length: u64,
+    pub(crate) entries: u64,
+    pub(crate) lost_ranges: u32,
+}
+
+/// Writes a hint file beside its data file, under another name until it is whole.
+pub(crate) struct HintWriter {
+    file: Arc<dyn File>,
+    temporary: PathBuf,
+    block: Vec<u8>,
+    written: u64,
+    entries: u64,
+}
+
+impl HintWriter {
+    pub(crate) fn create(fs: &dyn FileSystem, temporary: PathBuf, file_id: u32, salt: u64) -> io::Result<Self> {
+        let file = fs.open(&temporary, OpenMode::CreateNew)?;
+        file.write_at(&encode_header(file_id, salt), 0)?;
+        Ok(Self { file, temporary, block: Vec::new(), written: HEADER_BYTES as u64, entries: 0 })
+    }
+
+    pub(crate) fn add(&mut self, entry: &HintEntry<'_>) -> io::Result<()> {
+        if self.block.is_empty() {
+            self.block.extend_from_slice(&[0; BLOCK_HEADER_BYTES]);
+        }
+        let block = &mut self.block;
+        block.extend_from_slice(&entry.seq.to_le_bytes());
+        block.extend_from_slice(&entry.digest.to_le_bytes());
+        block.extend_from_slice(&entry.offset.to_le_bytes());
+        block.extend_from_slice(&(entry.key.len() as u32).to_le_bytes());
+        block.extend_from_slice(&entry.head_len.to_le_bytes());
+        block.extend_from_slice(&entry.body_len.to_le_bytes());
+        block.extend_from_slice(&entry.tstamp_secs.to_le_bytes());
+        block.extend_from_slice(&[entry.kind.code(), 0, 0, 0]);
+        block.extend_from_slice(entry.key);
+        self.entries += 1;
+        if self.block.len() >= BLOCK_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let (header, payload) = self.block.split_at_mut(BLOCK_HEADER_BYTES);
+        header[..4].copy_from_slice(&(payload.len() as u32).to_le_bytes());
+        header[4..].copy_from_slice(&crc32fast::hash(payload).to_le_bytes());
+        self.file.write_at(&self.block, self.written)?;
+        self.written += self.block.len() as u64;
+        self.block.clear();
+        Ok(())
+    }
+
+    /// Completes the file, waits until it is on disk and gives it its name. The data file must be synced before.
+    pub(crate) fn finish(
+        mut self,
+        fs: &dyn FileSystem,
+        path: &Path,
+        data_length: u64,
+        lost_ranges: u32,
+    ) -> io::Result<()> {
+        self.flush()?;
+        let trailer = HintTrailer { data_length, entries: self.entries, lost_ranges };
+        self.file.write_at(&encode_trailer(&trailer), self.written)?;
+        self.file.sync_data()?;
+        fs.rename(&self.temporary, path)
+    }
+
+    /// Gives the file up. What cannot be removed now is removed at the next start.
+    pub(crate) fn abandon(self, fs: &dyn FileSystem) {
+        let _ = fs.remove_file(&self.temporary);
+    }
+}
+
+fn encode_header(file_id: u32, salt: u64) -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes[12..16].copy_from_slice(&file_id.to_le_bytes());
+    bytes[16..24].copy_from_slice(&salt.to_le_bytes());
+    let crc = crc32fast::hash(&bytes[..28]);
+    bytes[28..].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+fn encode_trailer(trailer: &HintTrailer) -> [u8; TRAILER_BYTES] {
+    let mut bytes = [0; TRAILER_BYTES];
+    bytes[..4].copy_from_slice(&TRAILER_MARK.to_le_bytes());
+    bytes[8..16].copy_from_slice(&trailer.data_length.to_le_bytes());
+    bytes[16..24].copy_from_slice(&trailer.entries.to_le_bytes());
+    bytes[24..28].copy_from_slice(&trailer.lost_ranges.to_le_bytes());
+    let crc = crc32fast::hash(&bytes[8..]);
+    bytes[4..8].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+/// Reads a hint file block by block.
+pub(crate) struct HintReader {
+    file: Arc<dyn File>,
+    trailer: HintTrailer,
+    offset: u64,
+    end: u64,
+    entries_read: u64,
+    block: Vec<u8>,
+}
+
+impl HintReader {
+    /// None when the file is of another format version, of another data file or not whole.
+    pub(crate) fn open(file: Arc<dyn File>, file_id: u32, salt: u64) -> io::Result<Option<Self>> {
+        let length = file.length()?;
+        let Some(end) = length.checked_sub(TRAILER_BYTES as u64).filter(|end| *end >= HEADER_BYTES as u64) else {
+            return Ok(None);
+        };
+        let mut header = [0; HEADER_BYTES];
+        let mut trailer = [0; TRAILER_BYTES];
+        file.read_at(&mut header, 0, ReadMode::Blocking)?;
+        file.read_at(&mut trailer, end, ReadMode::Blocking)?;
+        let whole = header == encode_header(file_id, salt)
+            && le_at!(u32, trailer, 0) == TRAILER_MARK
+            && le_at!(u32, trailer, 4) == crc32fast::hash(&trailer[8..]);
+        let trailer = HintTrailer {
+            data_length: le_at!(u64, trailer, 8),
+            entries: le_at!(u64, trailer, 16),
+            lost_ranges: le_at!(u32, trailer, 24),
+        };
+        let offset = HEADER_BYTES as u64;
+        Ok(whole.then_some(Self { file, trailer, offset, end, entries_read: 0, block: Vec::new() }))
+    }
+
+    pub(crate) fn trailer(&self) -> HintTrailer {
+        self.trailer
+    }
+
+    /// Hands every entry to `visit`. False when the file turned out damaged: entries seen before are right, later ones
+    /// are missing.
+    pub(crate) fn for_each(mut self, mut visit: impl FnMut(HintEntry<'_>)) -> io::Result<bool> {
+        while self.offset < self.end {
+            if !self.read_block()? {
+                return Ok(false);
+            }
+            let mut rest = self.block.as_slice();
+            while !rest.is_empty() {
+                let Some((entry, after)) = split_entry(rest) else { return Ok(false) };
+                visit(entry);
+                self.entries_read += 1;
+                rest = after;
+            }
+        }
+        Ok(self.entries_read == self.trailer.entries)
+    }
+
+    fn read_block(&mut self) -> io::Result<bool> {
+        let mut header = [0; BLOCK_HEADER_BYTES];
+        if self.file.read_at(&mut header, self.offset, ReadMode::Blocking)? != BLOCK_HEADER_BYTES {
+            return Ok(false);
+        }
+        let length = le_at!(u32, header, 0) as usize;
+        let start = self.offset + BLOCK_HEADER_BYTES as u64;
+        if length > BLOCK_BYTES_MAX || start + length as u64 > self.end {
+            return Ok(false);
+        }
+        self.block.resize(length, 0);
+        let read = self.file.read_at(&mut self.block, start, ReadMode::Blocking)?;
+        self.offset = start + length as u64;
+        Ok(read == length && crc32fast::hash(&self.block) == le_at!(u32, header, 4))
+    }
+}
+
+fn split_entry(bytes: &[u8]) -> Option<(HintEntry<'_>, &[u8])> {
+    if bytes.len() < ENTRY_BYTES {
+        return None;
+    }
+    let (fixed, rest) = bytes.split_at(ENTRY_BYTES);
+    let key_len = le_at!(u32, fixed, 20) as usize;
+    if rest.len() < key_len {
+        return None;
+    }
+    let (key, after) = rest.split_at(key_len);
+    let entry = HintEntry {
+        kind: Kind::from_code(fixed[36])?,
+        seq: le_at!(u64, fixed, 0),
+        digest: le_at!(u64, fixed, 8),
+        offset: le_at!(u32, fixed, 16),
+        head_len: le_at!(u32, fixed, 24),
+        body_len: le_at!(u32, fixed, 28),
+        tstamp_secs: le_at!(u32, fixed, 32),
+        key,
+    };
+    Some((entry, after))
+}

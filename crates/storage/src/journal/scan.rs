@@ -1,0 +1,126 @@
+//! Reads a data file from end to end, past whatever is damaged.
+
+use super::record::{RECORD_HEADER_BYTES, RecordHeader, looks_like_record};
+use crate::backend::ReadMode;
+use crate::fs::File;
+use std::io;
+
+/// Bytes read at once.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// What a scan came upon.
+#[derive(Debug)]
+pub(crate) enum Scanned {
+    /// A record whose meta is right and whose body lies within the file.
+    Record { offset: u64, header: RecordHeader },
+    /// Bytes that are no record, up to the next one or the end of the file.
+    Damage { offset: u64, length: u64 },
+}
+
+/// Reads records in file order. Memory: one window, or one record's key and head if those are longer.
+pub(crate) struct Scanner<'a> {
+    file: &'a dyn File,
+    salt: u64,
+    offset: u64,
+    end: u64,
+    window: Vec<u8>,
+    window_start: u64,
+}
+
+impl<'a> Scanner<'a> {
+    /// From `offset` (the start of a record) to `end`.
+    pub(crate) fn new(file: &'a dyn File, salt: u64, offset: u64, end: u64) -> Self {
+        Self { file, salt, offset, end, window: Vec::new(), window_start: 0 }
+    }
+
+    /// The next record or damaged range; none at the end.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Scanned>> {
+        if self.offset >= self.end {
+            return Ok(None);
+        }
+        let offset = self.offset;
+        if let Some(header) = self.record_at(offset)? {
+            self.offset = offset + header.total_len();
+            return Ok(Some(Scanned::Record { offset, header }));
+        }
+        self.offset = self.next_record_after(offset)?;
+        Ok(Some(Scanned::Damage { offset, length: self.offset - offset }))
+    }
+
+    /// The key of a record that this scanner returned last.
+    pub(crate) fn key(&mut self, offset: u64, header: &RecordHeader) -> io::Result<&[u8]> {
+        let meta = self.bytes(offset, header.meta_len())?;
+        let start = RECORD_HEADER_BYTES.min(meta.len());
+        Ok(&meta[start..(start + header.key_len as usize).min(meta.len())])
+    }
+
+    /// Whether the body of a record is what was written.
+    pub(crate) fn body_matches(&mut self, offset: u64, header: &RecordHeader) -> io::Result<bool> {
+        let mut hasher = crc32fast::Hasher::new();
+        let mut at = offset + header.meta_len();
+        let end = offset + header.total_len();
+        while at < end {
+            let part = self.bytes(at, (end - at).min(WINDOW_BYTES as u64))?;
+            if part.is_empty() {
+                return Ok(false);
+            }
+            hasher.update(part);
+            at += part.len() as u64;
+        }
+        Ok(hasher.finalize() == header.crc_body)
+    }
+
+    fn record_at(&mut self, offset: u64) -> io::Result<Option<RecordHeader>> {
+        let (salt, end) = (self.salt, self.end);
+        let Some(header) = RecordHeader::parse(self.bytes(offset, RECORD_HEADER_BYTES as u64)?, salt) else {
+            return Ok(None);
+        };
+        if header.total_len() > end - offset {
+            return Ok(None);
+        }
+        let meta = self.bytes(offset, header.meta_len())?;
+        Ok(header.meta_matches(meta, salt, offset).then_some(header))
+    }
+
+    fn next_record_after(&mut self, damaged: u64) -> io::Result<u64> {
+        let mut at = damaged + 1;
+        while at + RECORD_HEADER_BYTES as u64 <= self.end {
+            let salt = self.salt;
+            let window = self.bytes(at, ((self.end - at) as usize).min(WINDOW_BYTES) as u64)?;
+            let Some(found) = window.windows(RECORD_HEADER_BYTES).position(|bytes| looks_like_record(bytes, salt))
+            else {
+                let tail = RECORD_HEADER_BYTES as u64 - 1;
+                at += (window.len() as u64).saturating_sub(tail).max(1);
+                continue;
+            };
+            at += found as u64;
+            if self.record_at(at)?.is_some() {
+                return Ok(at);
+            }
+            at += 1;
+        }
+        Ok(self.end)
+    }
+
+    /// `length` bytes from `offset`, fewer at the end of the file; from the window where it has them.
+    fn bytes(&mut self, offset: u64, length: u64) -> io::Result<&[u8]> {
+        let length = length.min(self.end - offset.min(self.end)) as usize;
+        let window_end = self.window_start + self.window.len() as u64;
+        if offset < self.window_start || offset + length as u64 > window_end {
+            let wanted = length.max(WINDOW_BYTES).min((self.end - offset) as usize);
+            self.window.resize(wanted, 0);
+            self.window_start = offset;
+            // A failed read must not leave what an earlier one put there.
+            match self.file.read_at(&mut self.window, offset, ReadMode::Blocking) {
+                Ok(count) => self.window.truncate(count),
+                Err(error) => {
+                    self.window.clear();
+                    return Err(error);
+                }
+            }
+        }
+        let start = (offset - self.window_start) as usize;
+        let end = (start + length).min(self.window.len());
+        Ok(&self.window[start.min(end)..end])
+    }
+}

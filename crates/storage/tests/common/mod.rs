@@ -1,0 +1,77 @@
+//! What the storage tests share.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "each test file uses a part of it")]
+
+use ombak_storage::{Appended, Backend, ReadMode, Snapshot, StorageError, Stored, Write};
+
+pub const NOW_SECS: u64 = 1_000_000;
+
+pub fn put(store: &dyn Backend, key: &[u8], value: &[u8]) -> Result<Appended, StorageError> {
+    put_at(store, key, value, NOW_SECS as u32)
+}
+
+pub fn put_at(store: &dyn Backend, key: &[u8], value: &[u8], tstamp_secs: u32) -> Result<Appended, StorageError> {
+    let (left, right) = value.split_at(value.len() / 2);
+    let head = head_of(value);
+    store.put(&Write { key, head: &head, body: &[left, right], digest: digest_of(value), tstamp_secs })
+}
+
+/// Heads and digests follow from values, so that every read can be checked for being of one piece.
+pub fn head_of(value: &[u8]) -> Vec<u8> {
+    format!("head of {} bytes {:?}", value.len(), value.first()).into_bytes()
+}
+
+pub fn digest_of(value: &[u8]) -> u64 {
+    value.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// The value, after checking that head, body and digest belong together.
+pub fn value_of(stored: Option<Stored>) -> Option<Vec<u8>> {
+    let stored = stored?;
+    let body = stored.body.expect("asked for").to_vec();
+    assert_eq!(stored.head, head_of(&body));
+    assert_eq!(stored.digest, digest_of(&body));
+    Some(body)
+}
+
+pub fn get(store: &dyn Backend, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
+    store.get(key, ReadMode::Blocking).map(value_of)
+}
+
+/// All keys of a snapshot with their values, sorted.
+pub fn fold(snapshot: &mut dyn Snapshot, prefix: &[u8], count_max: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut found = Vec::new();
+    loop {
+        let batch = snapshot.next_keys(prefix, count_max).unwrap();
+        assert!(batch.len() <= count_max);
+        if batch.is_empty() {
+            break;
+        }
+        for entry in batch {
+            let value = value_of(snapshot.read(&entry.key).unwrap()).expect("a key of the snapshot");
+            assert_eq!(entry.digest, digest_of(&value));
+            found.push((entry.key.to_vec(), value));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Variety for tests, the same for the same seed.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11
+    }
+
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}

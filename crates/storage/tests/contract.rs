@@ -1,0 +1,316 @@
+//! What every backend must do: one suite, run on each.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use common::*;
+use ombak_storage::fs::sim::FaultyFs;
+use ombak_storage::fs::{FileSystem, RealFs};
+use ombak_storage::{
+    BackendFactory, BitcaskConfig, BitcaskFactory, MemoryConfig, MemoryFactory, MergeConfig, ReadMode, StorageError,
+    SyncStrategy,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A factory, and the directory that it needs for as long as it lives.
+struct Subject {
+    factory: Box<dyn BackendFactory>,
+    _dir: Option<tempfile::TempDir>,
+}
+
+fn memory() -> Subject {
+    let config = MemoryConfig { opened_at_secs: NOW_SECS, ..MemoryConfig::default() };
+    Subject { factory: Box::new(MemoryFactory::new(config)), _dir: None }
+}
+
+fn memory_with_ttl() -> Subject {
+    let config = MemoryConfig { ttl_secs: Some(100), opened_at_secs: NOW_SECS, ..MemoryConfig::default() };
+    Subject { factory: Box::new(MemoryFactory::new(config)), _dir: None }
+}
+
+/// Small files and eager merges: everything happens in a short test.
+fn busy_config() -> BitcaskConfig {
+    BitcaskConfig {
+        sync: SyncStrategy::None,
+        file_bytes_max: 4096,
+        merge: MergeConfig {
+            check_interval_secs: 0,
+            trigger_fragmentation_percent: 20,
+            threshold_fragmentation_percent: 10,
+            io_bytes_per_sec: 1 << 40,
+            ..MergeConfig::default()
+        },
+        opened_at_secs: NOW_SECS,
+        open_files_max: 4,
+        ..BitcaskConfig::default()
+    }
+}
+
+fn bitcask_on(fs: Arc<dyn FileSystem>, config: BitcaskConfig) -> Subject {
+    let dir = tempfile::tempdir().unwrap();
+    let factory = BitcaskFactory::new(fs, dir.path().join("bitcask"), config).unwrap();
+    Subject { factory: Box::new(factory), _dir: Some(dir) }
+}
+
+fn bitcask() -> Subject {
+    bitcask_on(Arc::new(RealFs), busy_config())
+}
+
+fn bitcask_simulated() -> Subject {
+    bitcask_on(FaultyFs::new(1), busy_config())
+}
+
+fn bitcask_with_expiry() -> Subject {
+    bitcask_on(Arc::new(RealFs), BitcaskConfig { expiry_secs: Some(100), ..busy_config() })
+}
+
+macro_rules! on_all {
+    ($($test:ident)*) => {
+        mod on_memory { $(#[test] fn $test() { super::$test(super::memory()); })* }
+        mod on_bitcask { $(#[test] fn $test() { super::$test(super::bitcask()); })* }
+        mod on_bitcask_simulated { $(#[test] fn $test() { super::$test(super::bitcask_simulated()); })* }
+    };
+}
+
+on_all! {
+    versions_are_found_replaced_and_removed
+    sizes_from_nothing_to_long
+    snapshots_do_not_move
+    snapshots_batch_by_prefix
+    partitions_are_apart
+    dropped_and_closed_stores_refuse
+    limits_are_named
+    status_counts
+    histories_agree_with_a_model
+}
+
+#[test]
+fn memory_versions_expire() {
+    versions_expire(memory_with_ttl());
+}
+
+#[test]
+fn bitcask_versions_expire() {
+    versions_expire(bitcask_with_expiry());
+}
+
+fn versions_are_found_replaced_and_removed(subject: Subject) {
+    let store = subject.factory.open(3).unwrap();
+    assert!(store.get(b"k", ReadMode::Blocking).unwrap().is_none());
+    assert!(store.delete(b"k").unwrap().is_none());
+    let first = put(&*store, b"k", b"one").unwrap();
+    assert_eq!(first.previous, None);
+    let second = put(&*store, b"k", b"two").unwrap();
+    assert_eq!(second.previous, Some(digest_of(b"one")));
+    assert!(second.seq > first.seq);
+    assert_eq!(get(&*store, b"k").unwrap().unwrap(), b"two");
+    // Just written is in the page cache, or the store says that it cannot tell.
+    match store.get(b"k", ReadMode::Cached) {
+        Ok(stored) => assert_eq!(value_of(stored).unwrap(), b"two"),
+        Err(error) => assert!(matches!(error, StorageError::WouldBlock), "{error}"),
+    }
+    let head = store.head(b"k", ReadMode::Blocking).unwrap().unwrap();
+    assert_eq!((head.head.to_vec(), head.body, head.digest), (head_of(b"two"), None, digest_of(b"two")));
+    let gone = store.delete(b"k").unwrap().unwrap();
+    assert_eq!(gone.previous, Some(digest_of(b"two")));
+    assert!(gone.seq > second.seq);
+    assert!(store.get(b"k", ReadMode::Cached).unwrap().is_none());
+    assert!(store.delete(b"k").unwrap().is_none());
+    store.sync(gone.seq).unwrap();
+    assert!(store.is_synced(gone.seq));
+    assert!(store.complete());
+}
+
+fn sizes_from_nothing_to_long(subject: Subject) {
+    let store = subject.factory.open(0).unwrap();
+    for (key_len, body_len) in [(0, 0), (1, 0), (0, 1), (70_000, 10), (10, 300_000), (16_350, 5000), (196_615, 4096)] {
+        let (key, value) = (vec![b'k'; key_len], vec![b'v'; body_len]);
+        put(&*store, &key, &value).unwrap();
+        assert_eq!(get(&*store, &key).unwrap().unwrap(), value);
+    }
+    for head_len in [0usize, 1, 31, 32, 33, 8000, 8159, 8160, 8161, 100_000] {
+        let (key, head) = (format!("head {head_len}"), vec![b'h'; head_len]);
+        let write = ombak_storage::Write { key: key.as_bytes(), head: &head, body: &[b"b"], digest: 1, tstamp_secs: 1 };
+        store.put(&write).unwrap();
+        assert_eq!(store.head(key.as_bytes(), ReadMode::Blocking).unwrap().unwrap().head, head);
+        assert_eq!(store.get(key.as_bytes(), ReadMode::Blocking).unwrap().unwrap().body.unwrap(), b"b".as_slice());
+    }
+    assert_eq!(get(&*store, b"").unwrap().unwrap(), b"v", "the last put of the empty key");
+}
+
+fn snapshots_do_not_move(subject: Subject) {
+    let store = subject.factory.open(0).unwrap();
+    for n in 0..500 {
+        put(&*store, format!("key {n}").as_bytes(), format!("old {n}").as_bytes()).unwrap();
+    }
+    let mut snapshot = store.snapshot().unwrap();
+    let mut later = store.snapshot().unwrap();
+    let mut found = snapshot.next_keys(b"", 100).unwrap();
+    for n in 0..1000 {
+        match n % 3 {
+            0 => drop(store.delete(format!("key {n}").as_bytes()).unwrap()),
+            _ => drop(put(&*store, format!("key {n}").as_bytes(), format!("new {n}").as_bytes()).unwrap()),
+        }
+        // Merging moves and removes files under the snapshots.
+        store.maintain(NOW_SECS).unwrap();
+    }
+    loop {
+        let batch = snapshot.next_keys(b"", 70).unwrap();
+        if batch.is_empty() {
+            break;
+        }
+        found.extend(batch);
+    }
+    let mut keys: Vec<String> = found.iter().map(|entry| String::from_utf8(entry.key.to_vec()).unwrap()).collect();
+    keys.sort();
+    let mut expected: Vec<String> = (0..500).map(|n| format!("key {n}")).collect();
+    expected.sort();
+    assert_eq!(keys, expected);
+    for (n, key) in (0..1000).map(|n| (n, format!("key {n}"))) {
+        let seen = value_of(snapshot.read(key.as_bytes()).unwrap());
+        assert_eq!(seen, (n < 500).then(|| format!("old {n}").into_bytes()), "{key}");
+    }
+    drop(snapshot);
+    assert_eq!(fold(&mut *later, b"", 1000).len(), 500);
+    drop(later);
+    store.maintain(NOW_SECS).unwrap();
+    let now = fold(&mut *store.snapshot().unwrap(), b"", 64);
+    assert_eq!(now.len(), 666);
+    assert!(now.iter().all(|(_, value)| value.starts_with(b"new")));
+}
+
+fn snapshots_batch_by_prefix(subject: Subject) {
+    let store = subject.factory.open(0).unwrap();
+    for n in 0..300 {
+        put(&*store, format!("{}/{n}", ["a", "b", "bb"][n % 3]).as_bytes(), b"v").unwrap();
+    }
+    for (prefix, expected) in [("a/", 100), ("b", 200), ("bb", 100), ("", 300), ("c", 0)] {
+        for count_max in [1, 7, 1000] {
+            let found = fold(&mut *store.snapshot().unwrap(), prefix.as_bytes(), count_max);
+            assert_eq!(found.len(), expected, "{prefix} in batches of {count_max}");
+            assert!(found.iter().all(|(key, _)| key.starts_with(prefix.as_bytes())));
+        }
+    }
+}
+
+fn partitions_are_apart(subject: Subject) {
+    let stores: Vec<_> = (0..64).map(|partition| subject.factory.open(partition).unwrap()).collect();
+    for (n, store) in stores.iter().enumerate().step_by(7) {
+        put(&**store, b"k", format!("{n}").as_bytes()).unwrap();
+    }
+    for (n, store) in stores.iter().enumerate() {
+        assert_eq!(get(&**store, b"k").unwrap().is_some(), n % 7 == 0);
+    }
+}
+
+fn dropped_and_closed_stores_refuse(subject: Subject) {
+    let store = subject.factory.open(1).unwrap();
+    put(&*store, b"k", b"v").unwrap();
+    store.drop_partition().unwrap();
+    assert!(matches!(put(&*store, b"k", b"v"), Err(StorageError::Closed)));
+    assert!(matches!(store.get(b"k", ReadMode::Blocking), Err(StorageError::Closed)));
+    assert!(matches!(store.delete(b"k"), Err(StorageError::Closed)));
+    assert!(matches!(store.snapshot().err(), Some(StorageError::Closed)));
+    store.maintain(NOW_SECS).unwrap();
+    store.close().unwrap();
+    drop(store);
+    let store = subject.factory.open(1).unwrap();
+    assert!(get(&*store, b"k").unwrap().is_none());
+    put(&*store, b"k", b"v").unwrap();
+    store.close().unwrap();
+    store.close().unwrap();
+    assert!(matches!(put(&*store, b"k", b"v"), Err(StorageError::Closed)));
+}
+
+fn limits_are_named(subject: Subject) {
+    let store = subject.factory.open(1).unwrap();
+    let error = put(&*store, &vec![0; 200_001], b"v").unwrap_err();
+    assert!(matches!(&error, StorageError::TooLarge(text) if text.contains("200001")), "{error}");
+    put(&*store, &vec![0; 200_000], b"v").unwrap();
+}
+
+fn status_counts(subject: Subject) {
+    let store = subject.factory.open(1).unwrap();
+    for n in 0..100 {
+        put(&*store, format!("key{n:03}").as_bytes(), &[1; 100]).unwrap();
+        put(&*store, b"key000", &[2; 100]).unwrap();
+    }
+    let status = store.status();
+    assert_eq!((status.keys, status.key_bytes), (100, 600));
+    assert!(status.live_bytes >= 100 * 106 && status.live_bytes < 100 * 400, "{status:?}");
+    assert!(status.bytes_written >= 200 * 106);
+    assert!(status.index_bytes >= 600);
+    assert_eq!((status.read_errors, status.lost_ranges, status.poisoned), (0, 0, None));
+}
+
+fn histories_agree_with_a_model(subject: Subject) {
+    for seed in 1..6 {
+        let store = subject.factory.open(seed as u32).unwrap();
+        let mut random = Random::new(seed);
+        let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+        let mut snapshots = Vec::new();
+        for step in 0..2500u64 {
+            let key = format!("key {}", random.below(60)).into_bytes();
+            match random.below(100) {
+                0..60 => {
+                    let value = format!("{step}{}", "x".repeat(random.below(200) as usize)).into_bytes();
+                    let appended = put(&*store, &key, &value).unwrap();
+                    assert_eq!(appended.previous, model.insert(key, value).map(|old| digest_of(&old)));
+                }
+                60..75 => {
+                    let previous = store.delete(&key).unwrap().map(|appended| appended.previous.unwrap());
+                    assert_eq!(previous, model.remove(&key).map(|old| digest_of(&old)));
+                }
+                75..85 => store.maintain(NOW_SECS).unwrap(),
+                85 if snapshots.len() < 4 => snapshots.push((store.snapshot().unwrap(), model.clone())),
+                86 if !snapshots.is_empty() => {
+                    let (mut snapshot, seen) = snapshots.remove(0);
+                    let expected: Vec<_> = seen.into_iter().collect();
+                    assert_eq!(fold(&mut *snapshot, b"", 13), expected);
+                }
+                _ => assert_eq!(get(&*store, &key).unwrap(), model.get(&key).cloned(), "seed {seed} step {step}"),
+            }
+        }
+        drop(snapshots);
+        let expected: Vec<_> = model.into_iter().collect();
+        assert_eq!(fold(&mut *store.snapshot().unwrap(), b"", 100), expected);
+    }
+}
+
+fn versions_expire(subject: Subject) {
+    let store = subject.factory.open(0).unwrap();
+    let written = NOW_SECS as u32;
+    put_at(&*store, b"older", b"v", written - 50).unwrap();
+    put_at(&*store, b"newer", b"v", written).unwrap();
+    put_at(&*store, b"twice", b"stamped later", written + 1000).unwrap();
+    put_at(&*store, b"twice", b"stamped earlier", written - 50).unwrap();
+    store.maintain(NOW_SECS + 50).unwrap();
+    assert!(get(&*store, b"older").unwrap().is_some());
+    store.maintain(NOW_SECS + 51).unwrap();
+    assert!(get(&*store, b"older").unwrap().is_none());
+    assert!(get(&*store, b"newer").unwrap().is_some());
+    assert!(store.head(b"older", ReadMode::Cached).unwrap().is_none());
+    assert_eq!(fold(&mut *store.snapshot().unwrap(), b"", 10).len(), 1);
+    for round in 0..200 {
+        store.maintain(NOW_SECS + 60 + round).unwrap();
+        put_at(&*store, b"filler", &[0; 500], written + 60 + round as u32).unwrap();
+    }
+    assert!(get(&*store, b"twice").unwrap().is_none(), "an older version came back in place of an expired one");
+    put_at(&*store, b"older", b"again", written + 300).unwrap();
+    assert_eq!(get(&*store, b"older").unwrap().unwrap(), b"again");
+}
+
+#[test]
+fn a_full_memory_store_forgets_the_oldest() {
+    let config = MemoryConfig { bytes_max: Some(100_000), ..MemoryConfig::default() };
+    let store = MemoryFactory::new(config).open(0).unwrap();
+    for n in 0..500 {
+        put(&*store, format!("{n}").as_bytes(), &[7; 1000]).unwrap();
+        assert!(store.status().live_bytes <= 100_000);
+    }
+    assert!(get(&*store, b"499").unwrap().is_some());
+    assert!(get(&*store, b"0").unwrap().is_none());
+    assert!(store.status().keys > 70);
+    assert!(matches!(put(&*store, b"k", &[0; 100_000]), Err(StorageError::TooLarge(_))));
+}
