@@ -89,6 +89,9 @@ proptest! {
             prop_assert!(age(gone) >= young_secs);
             prop_assert!(clock.entries().iter().all(|kept| kept.stamp_secs >= gone.stamp_secs));
         }
+        // Those that are not old went because the clock was long.
+        let surplus = before.entries().len().saturating_sub(limits.big);
+        prop_assert!(dropped.iter().filter(|gone| age(gone) <= old_secs).count() <= surplus);
         // Whatever could still go is gone.
         let oldest_secs = clock.entries().iter().map(age).max().unwrap_or(0);
         let len = clock.entries().len();

@@ -150,6 +150,10 @@ fn terms_are_counted() {
     let limits = |terms_max| Limits { terms_max, ..Limits::default() };
     assert!(decode_with(&bytes, limits(102)).is_ok());
     assert_eq!(decode_with(&bytes, limits(101)), Err(EtfError::TooManyTerms));
+    // A string that goes on a list becomes one term a byte.
+    let tail = b"\x83l\0\0\0\x01jk\0\x05abcde";
+    assert!(decode_with(tail, limits(8)).is_ok());
+    assert_eq!(decode_with(tail, limits(7)), Err(EtfError::TooManyTerms));
 }
 
 #[test]

@@ -260,6 +260,30 @@ fn values_without_a_dot_are_never_dropped() {
     assert_eq!(merged(&both, &imported(1, 10), true), both);
 }
 
+/// A head and the whole of one event differ in their values; they are still one sibling.
+#[test]
+fn one_event_is_one_sibling() {
+    let whole = Object::coordinate(None, sent(1, &VectorClock::new()), &actor(0), at(1), true);
+    let mut head = whole.clone();
+    head.siblings[0].value = Bytes::new();
+    let whole = Object::coordinate(Some(whole), sent(2, &VectorClock::new()), &actor(1), at(2), true);
+    let head = Object::coordinate(Some(head), sent(3, &VectorClock::new()), &actor(2), at(3), true);
+    assert_eq!(values(&merged(&whole, &head, true)), [1, 2, 3].map(|n| value(n).value).into());
+}
+
+#[test]
+fn of_equal_dates_a_value_beats_a_tombstone() {
+    let mut object =
+        Object { siblings: vec![Sibling::tombstone(), value(1), Sibling::tombstone()], ..Object::default() };
+    object.keep_newest();
+    assert_eq!(object.siblings, [value(1)]);
+    object.siblings.push(Sibling::tombstone());
+    object.siblings[1].meta.last_modified = Some(at(1));
+    object.keep_newest();
+    assert_eq!(object.siblings.len(), 1);
+    assert!(object.is_deleted(), "a later one wins");
+}
+
 #[test]
 fn a_copy_that_knows_no_more_changes_nothing() {
     let mut one = Object::coordinate(None, sent(1, &VectorClock::new()), &actor(0), at(1), true);
