@@ -19,7 +19,6 @@ mod engine;
 pub mod get;
 mod ids;
 mod import;
-mod import;
 mod kv;
 mod listing;
 mod node;
@@ -34,7 +33,6 @@ pub mod stats;
 
 pub use buckets::{BucketRegistry, PropsError, TypeStatus, TypeSummary};
 pub use config::{DeleteMode, KvConfig, ObjectLimits};
-pub use import::{ImportOutcome, Importer};
 pub use import::{ImportOutcome, Importer};
 pub use kv::{Health, Kv};
 pub use listing::Listing;
