@@ -29,7 +29,7 @@ impl BitcaskFactory {
     pub fn new(fs: Arc<dyn FileSystem>, root: impl Into<PathBuf>, config: BitcaskConfig) -> Result<Self, StorageError> {
         let root = root.into();
         let config = BitcaskConfig { file_bytes_max: config.file_bytes_max.min(FILE_BYTES_MAX), ..config };
-        fs.create_dir_all(&root).map_err(|source| io_error("create", &root, source))?;
+        create_root(&*fs, &root)?;
         let lock_path = root.join(LOCK_FILE);
         let lock = fs.lock(&lock_path).map_err(|source| match source.kind() {
             io::ErrorKind::WouldBlock => StorageError::Unusable {
@@ -73,6 +73,22 @@ impl BackendFactory for BitcaskFactory {
     fn name(&self) -> &'static str {
         "bitcask"
     }
+}
+
+/// Creates the root and makes sure that its name, and those of parents created with it, survive a loss of power.
+fn create_root(fs: &dyn FileSystem, root: &Path) -> Result<(), StorageError> {
+    let missing = root.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && fs.list(dir).is_err()).count();
+    fs.create_dir_all(root).map_err(|source| io_error("create", root, source))?;
+    // Of a root that was there, the name is synced once more: the start that created it may have been killed.
+    for dir in root.ancestors().skip(1).take(missing.max(1)) {
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        match fs.sync_dir(dir) {
+            // A parent that we may not read was not created by us.
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(io_error("fsync", dir, error)),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Finishes what a crash interrupted: see `drop_partition`.

@@ -347,7 +347,7 @@ impl Core {
         }
         upkeep.abandon_merge(self);
         self.writer.lock().roll();
-        let sealed = if self.is_poisoned.load(Ordering::Acquire) { Ok(()) } else { self.seal_rolled() };
+        let sealed = self.check_writable().and_then(|()| self.seal_rolled()).and_then(|()| self.check_writable());
         self.closed.store(true, Ordering::Release);
         sealed
     }
