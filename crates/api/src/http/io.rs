@@ -1,25 +1,30 @@
-//! A connection that is not left waiting for a client that does not read.
+//! A connection that waits neither for a client that does not read nor on one that still sends.
 
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Sleep, sleep};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::{Sleep, sleep, timeout};
 
-/// Wraps a stream: a write that makes no progress for `timeout` fails.
-pub struct WriteDeadline<S> {
+/// How long a client is given to notice that the connection ends.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Wraps a stream: a write that makes no progress for `timeout` fails, and the end can be made gentle.
+pub struct ClientStream<S> {
     stream: S,
     timeout: Duration,
     /// Runs while the stream takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
+    /// The client has said that it sends no more.
+    read_to_end: bool,
 }
 
-impl<S> WriteDeadline<S> {
+impl<S> ClientStream<S> {
     /// Wraps `stream`.
     pub fn new(stream: S, timeout: Duration) -> Self {
-        Self { stream, timeout, stalled: None }
+        Self { stream, timeout, stalled: None, read_to_end: false }
     }
 
     fn watch<T>(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -36,13 +41,35 @@ impl<S> WriteDeadline<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WriteDeadline<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+impl<S: AsyncRead + AsyncWrite + Unpin> ClientStream<S> {
+    /// Ends the connection so that the last answer arrives: closing it while the client still sends would make its
+    /// system throw away what it has not read yet. What still comes is dropped, for a moment.
+    pub async fn linger(mut self) {
+        let drain = async {
+            self.shutdown().await?;
+            let mut dropped = [0; 4096];
+            while !self.read_to_end {
+                self.read(&mut dropped).await?;
+            }
+            io::Result::Ok(())
+        };
+        // Whatever happens: there is nothing more to do for this client.
+        let _ = timeout(LINGER, drain).await;
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ClientStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.remaining();
+        let progress = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if matches!(progress, Poll::Ready(Ok(()))) && before > 0 && buf.remaining() == before {
+            self.read_to_end = true;
+        }
+        progress
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for ClientStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let progress = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.watch(cx, progress)
@@ -77,10 +104,10 @@ mod tests {
     use super::*;
     use tokio::io::AsyncWriteExt;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_client_that_does_not_read_is_cut_off() {
         let (ours, _theirs) = tokio::io::duplex(16);
-        let mut stream = WriteDeadline::new(ours, Duration::from_secs(60));
+        let mut stream = ClientStream::new(ours, Duration::from_millis(20));
         let result = stream.write_all(&[0; 64]).await;
         assert_eq!(result.map_err(|e| e.kind()), Err(io::ErrorKind::TimedOut));
     }

@@ -1,7 +1,7 @@
 //! Listening: accepting connections, bounding them, and letting them finish when the node stops.
 
 use super::context::HttpContext;
-use super::io::WriteDeadline;
+use super::io::ClientStream;
 use super::service;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -14,6 +14,9 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+
+/// What is read beyond a head that is not complete: room in which a head that is too large can be recognised.
+const READ_AHEAD_BYTES: usize = 64 * 1024;
 
 /// Serves one listener until `shutdown` holds `true` (or its sender is gone), then until the requests under way are
 /// answered, for at most `drain_timeout`.
@@ -61,30 +64,35 @@ async fn connection(
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
     let limits = ctx.limits;
-    let io = TokioIo::new(WriteDeadline::new(stream, limits.write_timeout));
+    let mut stream = ClientStream::new(stream, limits.write_timeout);
     let service = service_fn(move |request| {
         let ctx = Arc::clone(&ctx);
         async move { service::respond(&ctx, peer.ip(), request).await }
     });
-    let mut connection = pin!(
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .title_case_headers(true)
-            .header_read_timeout(limits.head_timeout)
-            .max_buf_size(limits.head_bytes_max.max(8192))
-            .max_headers(limits.headers_max)
-            .pipeline_flush(true)
-            .serve_connection(io, service)
-    );
-    let outcome = tokio::select! {
-        outcome = connection.as_mut() => outcome,
-        () = stopped(&mut shutdown) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let outcome = {
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .title_case_headers(true)
+                .header_read_timeout(limits.head_timeout)
+                .max_header_size(limits.head_bytes_max)
+                .max_buf_size(limits.head_bytes_max.saturating_add(READ_AHEAD_BYTES))
+                .max_headers(limits.headers_max)
+                .serve_connection(TokioIo::new(&mut stream), service)
+        );
+        tokio::select! {
+            outcome = connection.as_mut() => outcome,
+            () = stopped(&mut shutdown) => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
         }
     };
     if let Err(error) = outcome {
         tracing::debug!(%peer, %error, "HTTP connection ended");
+    }
+    if !*shutdown.borrow() {
+        stream.linger().await;
     }
 }
 

@@ -1,1 +1,0 @@
-//! The interface as clients see it.

@@ -1,0 +1,79 @@
+//! Walks over the graph of spec/riak-test.md §1.8.
+
+use super::Server;
+
+/// (key, its links as (bucket, key, tag)); the value of `a/4` is `v4`, that of `b/4` is `v4b`.
+const GRAPH: [(&str, &str, &[(&str, &str, &str)]); 7] = [
+    ("a", "1", &[("a", "2", "next")]),
+    ("a", "2", &[("a", "3", "next"), ("a", "1", "prev"), ("b", "2", "next")]),
+    ("a", "3", &[("a", "4", "next"), ("b", "4", "next"), ("a", "2", "prev")]),
+    ("a", "4", &[("a", "5", "next"), ("a", "3", "prev")]),
+    ("a", "5", &[("a", "1", "next"), ("a", "4", "prev")]),
+    ("b", "4", &[("b", "5", "next"), ("a", "3", "prev")]),
+    ("b", "5", &[("b", "4", "prev")]),
+];
+
+async fn graph() -> Server {
+    let server = Server::start().await;
+    for (bucket, key, links) in GRAPH {
+        let links: Vec<String> =
+            links.iter().map(|(bucket, key, tag)| format!("</riak/{bucket}/{key}>; riaktag=\"{tag}\"")).collect();
+        let value = format!("v{key}{}", if bucket == "b" { "b" } else { "" });
+        let header = format!("Link: {}\r\n", links.join(", "));
+        assert_eq!(server.put(&format!("/riak/{bucket}/{key}"), &header, &value).await.status, 204);
+    }
+    server
+}
+
+/// The values that a walk shows, sorted.
+async fn walk(server: &Server, start: &str, steps: &str) -> Vec<String> {
+    let answer = server.get(&format!("/riak/a/{start}/{steps}")).await;
+    assert_eq!(answer.status, 200, "{steps}: {}", answer.text());
+    assert!(answer.header("content-type").is_some_and(|t| t.starts_with("multipart/mixed; boundary=")));
+    assert!(answer.header("expires").is_some());
+    let text = answer.text();
+    let mut values: Vec<String> =
+        text.split("\r\n").filter(|line| line.starts_with('v') && line.len() < 4).map(String::from).collect();
+    values.sort();
+    values
+}
+
+#[tokio::test]
+async fn walks_lead_where_the_links_lead() {
+    let server = graph().await;
+    let five = ["_,next,1"; 5].join("/");
+    for (start, steps, expected) in [
+        ("1", "_,next,1", "v2"),
+        ("1", "_,_,1", "v2"),
+        ("1", "b,next,1", ""),
+        ("1", "a,next,1", "v2"),
+        ("1", "_,next,1/_,next,1", "v2 v3"),
+        ("1", "_,next,1/b,next,1/_,next,1/_,next,1/_,next,1", "v2"),
+        ("1", &five, "v1 v2 v3 v4 v4b v5 v5b"),
+        ("1", "_,next,0/_,next,1/a,next,0/a,next,1", "v3 v5"),
+        ("1", "_,next,0/_,next,0/_,prev,1/_,next,0/_,next,1", "v2 v4 v4b"),
+        ("3", "_,_,1", "v2 v4 v4b"),
+        ("3", "a,_,1", "v2 v4"),
+        ("3", "b,_,1", "v4b"),
+        ("3", "_,_,0/_,next,1", "v3 v5 v5b"),
+        ("5", "_,prev,1", "v4"),
+        ("5", "_,prev,1/_,prev,1/_,prev,1/_,prev,1", "v1 v2 v3 v4"),
+        ("5", "_,prev,1/_,prev,1/_,next,1/_,next,1", "v3 v4 v4 v4b v5 v5b"),
+        ("5", "b,next,1", ""),
+        ("5", "_,_,1", "v1 v4"),
+    ] {
+        let expected: Vec<&str> = expected.split_ascii_whitespace().collect();
+        assert_eq!(walk(&server, start, steps).await, expected, "from {start}: {steps}");
+    }
+}
+
+#[tokio::test]
+async fn walks_that_are_none() {
+    let server = graph().await;
+    let bad = server.get("/riak/a/1/x").await;
+    assert_eq!(bad.status, 400);
+    assert!(bad.text().starts_with("Invalid link walk query submitted."), "{}", bad.text());
+    assert_eq!(server.get("/riak/a/none/_,_,1").await.status, 404);
+    server.create_type("t");
+    assert_eq!(server.get("/types/t/buckets/a/keys/1/_,_,1").await.status, 403);
+}

@@ -1,0 +1,79 @@
+//! Listings of keys and buckets.
+
+use super::Server;
+use crate::http::HttpLimits;
+use crate::{JobClass, JobSwitches};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+fn names(value: &Value) -> BTreeSet<String> {
+    let list = value.as_array().unwrap_or_else(|| panic!("no list: {value}"));
+    list.iter().map(|name| name.as_str().expect("text").to_owned()).collect()
+}
+
+/// The documents of a stream, which follow each other without anything between them.
+fn documents(text: &str) -> Vec<Value> {
+    serde_json::Deserializer::from_str(text).into_iter().map(|d| d.expect("JSON")).collect()
+}
+
+#[tokio::test]
+async fn keys_come_whole_or_as_a_stream() {
+    let server = Server::start().await;
+    // More than fits into one piece of the answer.
+    let keys: BTreeSet<String> = (0..700).map(|i| format!("{i:0>120}")).collect();
+    for key in &keys {
+        let request = ombak_kv::PutRequest {
+            bucket: ombak_types::Bucket::untyped("b"),
+            key: Some(key.clone().into()),
+            object: ombak_types::Object::new(ombak_types::Sibling::new("v")),
+            options: Default::default(),
+        };
+        server.kv.put(request).await.expect("stored");
+    }
+    let whole = server.get("/buckets/b/keys?keys=true").await;
+    assert_eq!(names(&whole.json()["keys"]), keys);
+    let older = server.get("/riak/b?keys=true").await.json();
+    assert_eq!((names(&older["keys"]), &older["props"]["name"]), (keys.clone(), &json!("b")));
+    assert_eq!(server.get("/riak/b?keys=true&props=false").await.json().get("props"), None);
+
+    let stream = documents(&server.get("/buckets/b/keys?keys=stream").await.text());
+    let streamed: BTreeSet<String> = stream.iter().flat_map(|d| names(&d["keys"])).collect();
+    assert_eq!(streamed, keys);
+    assert_eq!(stream.last(), Some(&json!({"keys": []})));
+    let older = documents(&server.get("/riak/b?keys=stream").await.text());
+    assert_eq!(older[0]["props"]["name"], "b");
+}
+
+#[tokio::test]
+async fn small_listings_and_none() {
+    let server = Server::start().await;
+    server.create_type("t");
+    server.put("/buckets/b/keys/%E9", "", "v").await;
+    server.put("/buckets/b/keys/%22", "", "v").await;
+    server.put("/types/t/buckets/tb/keys/k", "", "v").await;
+    let keys = server.get("/buckets/b/keys?keys=true").await;
+    assert_eq!(names(&keys.json()["keys"]), ["é", "\""].map(String::from).into());
+    assert!(keys.header("content-length").is_some());
+    assert_eq!(server.get("/buckets?buckets=true").await.json(), json!({"buckets": ["b"]}));
+    assert_eq!(server.get("/riak?buckets=true").await.json(), json!({"buckets": ["b"]}));
+    assert_eq!(server.get("/types/t/buckets?buckets=true").await.json(), json!({"buckets": ["tb"]}));
+    let stream = documents(&server.get("/buckets?buckets=stream").await.text());
+    assert_eq!(stream, [json!({"buckets": ["b"]}), json!({"buckets": []})]);
+    assert_eq!(server.get("/buckets/none/keys?keys=true").await.json(), json!({"keys": []}));
+    assert_eq!(server.get("/buckets/b/keys").await.json(), json!({}));
+    assert_eq!(server.get("/buckets").await.json(), json!({}));
+    assert_eq!(server.get("/types/none/buckets?buckets=true").await.status, 404);
+    assert_eq!(server.get("/types/none/buckets/b/keys?keys=true").await.status, 404);
+    assert_eq!(server.get("/buckets/b/keys?keys=true&timeout=zork").await.text(), "Bad timeout value \"zork\"\n");
+}
+
+#[tokio::test]
+async fn listings_can_be_switched_off() {
+    let jobs = JobSwitches::default().with(JobClass::ListKeys, false).with(JobClass::StreamListBuckets, false);
+    let server = Server::with(HttpLimits::default(), jobs).await;
+    let refused = server.get("/buckets/b/keys?keys=true").await;
+    assert_eq!((refused.status, refused.text().as_str()), (403, "Operation '{riak_kv,list_keys}' is not enabled"));
+    assert_eq!(server.get("/buckets?buckets=stream").await.status, 403);
+    assert_eq!(server.get("/buckets/b/keys?keys=stream").await.status, 200);
+    assert_eq!(server.get("/buckets?buckets=true").await.status, 200);
+}

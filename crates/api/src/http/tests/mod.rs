@@ -1,0 +1,162 @@
+//! The interface as clients see it: real sockets, a real engine on the memory backend.
+
+mod limits;
+mod link_walk;
+mod listings;
+mod node;
+mod noise;
+mod objects;
+mod properties;
+
+use super::context::{HttpContext, HttpLimits, StatsSource};
+use crate::JobSwitches;
+use ombak_kv::{Kv, KvConfig};
+use ombak_storage::memory::MemoryFactory;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Nothing here takes nearly that long.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A running interface.
+struct Server {
+    addr: SocketAddr,
+    kv: Kv,
+    shutdown: watch::Sender<bool>,
+    task: JoinHandle<()>,
+    _dir: TempDir,
+}
+
+/// What came back.
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Server {
+    async fn start() -> Self {
+        Self::with(HttpLimits::default(), JobSwitches::default()).await
+    }
+
+    async fn with(limits: HttpLimits, jobs: JobSwitches) -> Self {
+        let dir = TempDir::new().expect("a directory");
+        let stores = Arc::new(MemoryFactory::default());
+        let config = KvConfig { ring_size: 8, ..KvConfig::new("ombak@127.0.0.1", dir.path(), stores) };
+        let kv = tokio::task::spawn_blocking(move || Kv::open(config)).await.expect("no panic").expect("opens");
+        let source = StatsSource { backend: "memory", dirs: vec![dir.path().to_owned()] };
+        let ctx = Arc::new(HttpContext::new(kv.clone(), jobs, limits, source, None));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let addr = listener.local_addr().expect("an address");
+        let (shutdown, stopped) = watch::channel(false);
+        let task = tokio::spawn(super::serve(listener, ctx, stopped));
+        Self { addr, kv, shutdown, task, _dir: dir }
+    }
+
+    /// A bucket type with Riak's defaults for new types: siblings are kept.
+    fn create_type(&self, name: &str) {
+        let buckets = self.kv.buckets();
+        buckets.create_type(name.as_bytes(), &Default::default()).expect("created");
+        buckets.activate_type(name.as_bytes()).expect("activated");
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.addr).await.expect("a connection")
+    }
+
+    /// Sends bytes on a connection of their own and returns everything that comes back until it is closed.
+    async fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes).await.expect("sent");
+        let mut out = Vec::new();
+        timeout(DEADLINE, stream.read_to_end(&mut out)).await.expect("the server ends the connection").ok();
+        out
+    }
+
+    /// As [`Self::exchange`], but says that nothing more will come.
+    async fn shut_exchange(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = self.connect().await;
+        // The server may have closed the connection before everything was sent.
+        let _ = stream.write_all(bytes).await;
+        let _ = stream.shutdown().await;
+        let mut out = Vec::new();
+        timeout(DEADLINE, stream.read_to_end(&mut out)).await.expect("the server ends the connection").ok();
+        out
+    }
+
+    /// One request. `headers` are whole lines, each with its line end.
+    async fn request(&self, method: &str, path: &str, headers: &str, body: impl AsRef<[u8]>) -> Answer {
+        let body = body.as_ref();
+        let mut bytes = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
+            self.addr,
+            body.len()
+        )
+        .into_bytes();
+        bytes.extend_from_slice(body);
+        Answer::parse(&self.exchange(&bytes).await)
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.request("GET", path, "", "").await
+    }
+
+    async fn put(&self, path: &str, headers: &str, body: &str) -> Answer {
+        self.request("PUT", path, &format!("Content-Type: text/plain\r\n{headers}"), body).await
+    }
+}
+
+impl Answer {
+    fn parse(bytes: &[u8]) -> Self {
+        let end = bytes.windows(4).position(|w| w == b"\r\n\r\n");
+        let end = end.unwrap_or_else(|| panic!("no head in {:?}", String::from_utf8_lossy(bytes)));
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let status = head[9..12].parse().expect("a status");
+        let answer = Self { status, head, body: bytes[end + 4..].to_vec() };
+        match answer.header("transfer-encoding") {
+            Some("chunked") => Self { body: unchunked(&answer.body), ..answer },
+            _ => answer,
+        }
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        lines.filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
+    }
+
+    fn clock(&self) -> String {
+        self.header("x-riak-vclock").unwrap_or_else(|| panic!("no clock: {}", self.head)).to_owned()
+    }
+}
+
+/// The content of a chunked body. One that was cut off lacks its end and fails.
+fn unchunked(mut body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    loop {
+        let line = body.windows(2).position(|w| w == b"\r\n").expect("a chunk's size");
+        let size = std::str::from_utf8(&body[..line]).ok().and_then(|s| usize::from_str_radix(s, 16).ok());
+        let size = size.expect("a number");
+        body = &body[line + 2..];
+        out.extend_from_slice(&body[..size]);
+        if size == 0 {
+            return out;
+        }
+        body = &body[size + 2..];
+    }
+}
