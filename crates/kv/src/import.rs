@@ -1,12 +1,10 @@
 //! Takes in objects that another store has acknowledged, a Riak node's for instance.
 
-use crate::engine::{check_bucket, check_key};
+use crate::engine::{check_bucket, check_key, now};
 use crate::kv::Kv;
 use crate::partition::{Access, Failure, WriteRules};
 use ombak_types::names::encode_storage_key;
-use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, Error, Object};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What became of an imported object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,9 +49,7 @@ impl Importer<'_> {
         };
         let mut storage_key = Vec::new();
         encode_storage_key(bucket, key, &mut storage_key);
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = UnixMicros(u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX));
-        let rules = WriteRules { props: &props, limits: &engine.config.limits, now };
+        let rules = WriteRules { props: &props, limits: &engine.config.limits, now: now() };
         let mut locked = partition.lock(&storage_key, Access::Blocking).map_err(refused)?;
         locked.load_for(&object.clock, false).map_err(refused)?;
         let was_there = locked.local().is_some();

@@ -1,5 +1,6 @@
 //! The threads of background work.
 
+use super::engine::now;
 use super::reaper::Reaper;
 use crate::open_error::OpenError;
 use crate::partition::Partition;
@@ -7,7 +8,7 @@ use crate::stats::Stats;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tracing::error;
 
 /// How often the reaper looks.
@@ -84,7 +85,7 @@ impl Stop {
 }
 
 fn maintain(partitions: &[Arc<Partition>]) {
-    let now_secs = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now_secs = now().secs();
     for partition in partitions {
         if let Err(e) = partition.store().maintain(now_secs) {
             error!(partition = partition.number(), error = %e, "background work failed");

@@ -166,7 +166,8 @@ fn open_partitions(
 }
 
 /// What the wall clock says.
-pub(super) fn now() -> UnixMicros {
+#[expect(clippy::disallowed_methods, reason = "the engine reads the clock here, for everything below it")]
+pub(crate) fn now() -> UnixMicros {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     UnixMicros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }

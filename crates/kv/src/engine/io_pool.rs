@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn a_full_queue_refuses() {
         let pool = IoPool::start("test", 1, 1).unwrap();
-        let (release, gate) = std::sync::mpsc::channel::<()>();
-        let (started, running) = std::sync::mpsc::channel();
+        let (release, gate) = std::sync::mpsc::sync_channel::<()>(1);
+        let (started, running) = std::sync::mpsc::sync_channel(1);
         pool.submit(move || {
             started.send(()).unwrap();
             gate.recv().unwrap();
