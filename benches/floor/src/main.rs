@@ -1,1 +1,66 @@
-fn main() {}
+//! `ombak-floor`: how far Ombak is from the least that a server of its kind can spend.
+//!
+//! What it is: one run on one machine that measures, in turns, an echo server with the same frames, Redis where it is
+//! installed, and Ombak on the memory and bitcask backends: requests per second, latencies, and processor time of the
+//! server's process for each request. The same client and the same number of worker threads for all.
+//!
+//! What it is not: a load test. One client thread asks and waits; what counts are the ratios to the echo server.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod cpu;
+mod echo;
+mod load;
+mod options;
+mod report;
+mod server;
+mod workload;
+
+use options::{Command, Options};
+use report::{Report, Sample};
+use server::Server;
+use std::process::ExitCode;
+use workload::Op;
+
+/// Connections that are opened at once, one column of the table each.
+const CONNECTIONS: [usize; 2] = [6, 100];
+
+fn main() -> ExitCode {
+    let done = match options::parse(std::env::args().skip(1)) {
+        Ok(Command::Help) => {
+            print!("{}", options::USAGE);
+            Ok(())
+        }
+        Ok(Command::Echo { port }) => echo::run(port),
+        Ok(Command::Measure(options)) => measure(&options),
+        Err(wrong) => Err(format!("{wrong}\n\n{}", options::USAGE)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ombak-floor: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(options: &Options) -> Result<(), String> {
+    let servers = Server::start_all(options)?;
+    for server in &servers {
+        load::fill(server)?;
+    }
+    let mut report = Report::new(options, servers.iter().map(|server| server.name).collect());
+    for round in 1..=options.rounds {
+        eprintln!("round {round} of {}", options.rounds);
+        for connections in CONNECTIONS {
+            for op in [Op::Get, Op::Put] {
+                for server in &servers {
+                    let outcome = load::run(server, op, connections, options.seconds)?;
+                    report.add(Sample { server: server.name, op, connections, outcome });
+                }
+            }
+        }
+    }
+    print!("{report}");
+    Ok(())
+}

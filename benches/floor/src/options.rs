@@ -1,0 +1,108 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub const USAGE: &str = "\
+Usage: ombak-floor --ombak PATH [OPTIONS]
+
+  --ombak PATH     the release build of ombak to measure
+  --seconds N      how long each measurement takes [2]
+  --rounds N       how often everything is measured, in turns [5]
+  --workers N      worker threads of each server [2]
+  --dir DIR        where the servers keep their data meanwhile [the system's temporary directory]
+  --no-redis       leave Redis out even if it is installed
+
+  ombak-floor echo --port N    only run the echo server
+";
+
+pub enum Command {
+    Help,
+    Echo { port: u16 },
+    Measure(Options),
+}
+
+pub struct Options {
+    pub ombak: PathBuf,
+    pub seconds: Duration,
+    pub rounds: usize,
+    pub workers: usize,
+    pub dir: PathBuf,
+    pub redis: bool,
+}
+
+pub fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
+    let mut args = args.peekable();
+    if args.next_if_eq("echo").is_some() {
+        return match (args.next().as_deref(), args.next(), args.next()) {
+            (Some("--port"), Some(port), None) => Ok(Command::Echo { port: number("--port", &port)? }),
+            _ => Err("echo takes --port N".into()),
+        };
+    }
+    let mut ombak = None;
+    let mut options = Options {
+        ombak: PathBuf::new(),
+        seconds: Duration::from_secs(2),
+        rounds: 5,
+        workers: 2,
+        dir: std::env::temp_dir(),
+        redis: true,
+    };
+    while let Some(option) = args.next() {
+        let mut value = || args.next().ok_or(format!("{option} needs a value"));
+        match option.as_str() {
+            "--help" | "-h" => return Ok(Command::Help),
+            "--ombak" => ombak = Some(PathBuf::from(value()?)),
+            "--seconds" => options.seconds = Duration::from_secs_f64(positive(&option, &value()?)?),
+            "--rounds" => options.rounds = number::<std::num::NonZeroUsize>(&option, &value()?)?.get(),
+            "--workers" => options.workers = number::<std::num::NonZeroUsize>(&option, &value()?)?.get(),
+            "--dir" => options.dir = PathBuf::from(value()?),
+            "--no-redis" => options.redis = false,
+            _ => return Err(format!("unknown option {option}")),
+        }
+    }
+    options.ombak = ombak.ok_or("--ombak PATH is missing: the binary to measure")?;
+    Ok(Command::Measure(options))
+}
+
+fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{option}: '{text}' is not a number that fits"))
+}
+
+fn positive(option: &str, text: &str) -> Result<f64, String> {
+    let n: f64 = number(option, text)?;
+    if n > 0.0 && n < 1e6 { Ok(n) } else { Err(format!("{option}: '{text}' is not above 0")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Command, String> {
+        parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn options_are_read() {
+        let Ok(Command::Measure(options)) = parsed("--ombak target/release/ombak --rounds 3 --no-redis") else {
+            panic!("no measurement");
+        };
+        assert_eq!((options.rounds, options.redis, options.ombak.to_str()), (3, false, Some("target/release/ombak")));
+        assert!(matches!(parsed("echo --port 1234"), Ok(Command::Echo { port: 1234 })));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, word) in [
+            ("", "--ombak"),
+            ("--ombak", "value"),
+            ("--ombak x --rounds 0", "--rounds"),
+            ("--ombak x --seconds -1", "--seconds"),
+            ("--ombak x --fast", "--fast"),
+            ("echo", "--port"),
+        ] {
+            let wrong = parsed(line).err().unwrap();
+            assert!(wrong.contains(word), "{line}: {wrong}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What is asked and what must be answered: gets and puts of 1 KiB, spread over 10,000 keys.
+
+use ombak_proto::code;
+use ombak_proto::messages::{RpbContent, RpbGetReq, RpbPutReq};
+use ombak_proto::reply::write_message;
+use std::fmt;
+
+pub const KEYS: u64 = 10_000;
+pub const VALUE_BYTES: usize = 1024;
+
+/// Bytes of the `RpbGetResp` frame of one such object: value, content type, vtag, last-modified and clock, with what
+/// is in front of each. What the echo server answers with.
+pub const GET_REPLY_BYTES: usize = VALUE_BYTES + 92;
+
+/// Bytes of a frame without a body, the answer to a put.
+pub const PUT_REPLY_BYTES: usize = 5;
+
+const BUCKET: &str = "floor";
+const KEY_BYTES: usize = 11;
+
+/// Where a get reply's value begins: frame header, then tag and length of the content and of the value.
+const GET_VALUE_AT: usize = 5 + 3 + 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    Get,
+    Put,
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Get => "GET",
+            Self::Put => "PUT",
+        })
+    }
+}
+
+/// How a server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// Riak's frames, from a server that knows nothing and only answers as many bytes.
+    Echo,
+    /// Riak's frames.
+    Frames,
+    /// Redis' own.
+    Redis,
+}
+
+/// A request whose key is exchanged from one use to the next.
+pub struct Request {
+    protocol: Protocol,
+    op: Op,
+    bytes: Vec<u8>,
+    /// Where the key is: in the request proper, and in a value that begins with it.
+    key_at: Vec<usize>,
+    key: [u8; KEY_BYTES],
+}
+
+fn key(n: u64) -> [u8; KEY_BYTES] {
+    let mut key = *b"key00000000";
+    for (digit, n) in key[3..].iter_mut().rev().zip(std::iter::successors(Some(n), |n| Some(n / 10))) {
+        *digit = b'0' + (n % 10) as u8;
+    }
+    key
+}
+
+/// A value begins with its key, so that answers can be checked.
+fn value(key: &[u8; KEY_BYTES]) -> Vec<u8> {
+    let filler = (0..).map(|i: u32| b'a' + (i.wrapping_mul(2_654_435_761) >> 24) as u8 % 26);
+    key.iter().copied().chain(filler).take(VALUE_BYTES).collect()
+}
+
+impl Request {
+    pub fn new(protocol: Protocol, op: Op) -> Self {
+        let key = key(0);
+        let bytes = match protocol {
+            Protocol::Echo | Protocol::Frames => frame(op, &key),
+            Protocol::Redis => redis(op, &key),
+        };
+        let key_at = (0..=bytes.len() - KEY_BYTES).filter(|&at| bytes[at..at + KEY_BYTES] == key).collect();
+        Self { protocol, op, bytes, key_at, key }
+    }
+
+    /// The bytes to send for key `n`.
+    pub fn for_key(&mut self, n: u64) -> &[u8] {
+        self.key = key(n);
+        for &at in &self.key_at {
+            self.bytes[at..at + KEY_BYTES].copy_from_slice(&self.key);
+        }
+        &self.bytes
+    }
+
+    /// How many bytes the answer has, as far as can be told from what has come of it.
+    pub fn answer_bytes(&self, answer: &[u8]) -> Option<usize> {
+        match (self.protocol, self.op) {
+            (Protocol::Redis, Op::Get) => Some(VALUE_BYTES + b"$1024\r\n\r\n".len()),
+            (Protocol::Redis, Op::Put) => Some(b"+OK\r\n".len()),
+            _ => answer.first_chunk::<4>().map(|length| 4 + u32::from_be_bytes(*length) as usize),
+        }
+    }
+
+    /// Whether an answer is what has to come for the last key that was asked for.
+    pub fn is_answer(&self, answer: &[u8]) -> bool {
+        let has_key_at = |at: usize| answer.get(at..at + KEY_BYTES) == Some(&self.key[..]);
+        match (self.protocol, self.op) {
+            (Protocol::Echo, Op::Get) => answer.len() == GET_REPLY_BYTES && answer[4] == code::GET_RESP,
+            (Protocol::Frames, Op::Get) => answer[4] == code::GET_RESP && has_key_at(GET_VALUE_AT),
+            (Protocol::Echo | Protocol::Frames, Op::Put) => answer == [0, 0, 0, 1, code::PUT_RESP],
+            (Protocol::Redis, Op::Get) => answer.starts_with(b"$1024\r\n") && has_key_at(7),
+            (Protocol::Redis, Op::Put) => answer == b"+OK\r\n",
+        }
+    }
+}
+
+fn frame(op: Op, key: &[u8; KEY_BYTES]) -> Vec<u8> {
+    let (bucket, name) = (Some(BUCKET.into()), Some(key.to_vec().into()));
+    let mut out = Vec::new();
+    match op {
+        Op::Get => {
+            let request = RpbGetReq { bucket, key: name, ..RpbGetReq::default() };
+            write_message(code::GET_REQ, &request, &mut out);
+        }
+        Op::Put => {
+            let content = RpbContent {
+                value: value(key).into(),
+                content_type: Some("application/octet-stream".into()),
+                ..RpbContent::default()
+            };
+            let request = RpbPutReq { bucket, key: name, content: Some(content), ..RpbPutReq::default() };
+            write_message(code::PUT_REQ, &request, &mut out);
+        }
+    }
+    out
+}
+
+fn redis(op: Op, key: &[u8; KEY_BYTES]) -> Vec<u8> {
+    let mut out = match op {
+        Op::Get => b"*2\r\n$3\r\nGET\r\n$11\r\n".to_vec(),
+        Op::Put => b"*3\r\n$3\r\nSET\r\n$11\r\n".to_vec(),
+    };
+    out.extend_from_slice(key);
+    out.extend_from_slice(b"\r\n");
+    if op == Op::Put {
+        out.extend_from_slice(b"$1024\r\n");
+        out.extend_from_slice(&value(key));
+        out.extend_from_slice(b"\r\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_exchanged_everywhere() {
+        for protocol in [Protocol::Frames, Protocol::Redis] {
+            for (op, places) in [(Op::Get, 1), (Op::Put, 2)] {
+                let mut request = Request::new(protocol, op);
+                let bytes = request.for_key(1234).to_vec();
+                assert_eq!(bytes.windows(KEY_BYTES).filter(|w| *w == b"key00001234").count(), places);
+                assert!(!bytes.windows(KEY_BYTES).any(|w| w == b"key00000000"));
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_answers_are_noticed() {
+        let mut get = Request::new(Protocol::Redis, Op::Get);
+        get.for_key(7);
+        let answer = [&b"$1024\r\n"[..], &value(&key(7)), b"\r\n"].concat();
+        assert_eq!(get.answer_bytes(b""), Some(answer.len()));
+        assert!(get.is_answer(&answer));
+        get.for_key(8);
+        assert!(!get.is_answer(&answer));
+        let put = Request::new(Protocol::Frames, Op::Put);
+        assert!(put.is_answer(&[0, 0, 0, 1, code::PUT_RESP]));
+        assert!(!put.is_answer(&[0, 0, 0, 1, code::PING_RESP]));
+    }
+}
