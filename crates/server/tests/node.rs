@@ -1,0 +1,164 @@
+//! A node's life from the outside: start, refusals to start, stop.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use rustix::process::Signal;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use support::{Home, run};
+
+const MEMORY: &str = "storage_backend = memory";
+
+fn http(address: &str, head: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("connects");
+    write!(stream, "{head}\r\nConnection: close\r\n\r\n").expect("writes");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("reads");
+    answer
+}
+
+#[test]
+fn a_node_starts_answers_and_stops() {
+    let home = Home::new(MEMORY);
+    let node = home.start();
+    assert!(node.ready_line.starts_with("riak@127.0.0.1 is ready: HTTP 127.0.0.1:"), "{}", node.ready_line);
+    assert_eq!(home.run(&["ping"]).ok(), "pong\n");
+    let status = home.run(&["status"]).ok();
+    assert!(status.starts_with("'riak@127.0.0.1' is up and ready (ombak "), "{status}");
+    let json: serde_json::Value = serde_json::from_str(&home.run(&["status", "--json"]).ok()).expect("JSON");
+    assert_eq!((&json["ready"], &json["ring_size"], &json["backend"]), (&true.into(), &8.into(), &"memory".into()));
+    assert_eq!(json["pid"], node.child.id());
+    assert_eq!(json["problems"], serde_json::json!([]));
+    assert_eq!(home.run(&["stop"]).ok(), "ok\n");
+    assert_eq!(node.wait(), Some(0));
+    let silent = home.run(&["ping"]).failed(1);
+    assert!(silent.contains("not responding to pings") && silent.lines().count() == 1, "{silent}");
+    home.assert_no_errors_logged();
+}
+
+#[test]
+fn signals_end_a_node_well() {
+    let home = Home::new(MEMORY);
+    for signal in [Signal::TERM, Signal::INT] {
+        let node = home.start();
+        node.signal(signal);
+        assert_eq!(node.wait(), Some(0), "{signal:?}");
+        assert!(!home.data().join("node.json").exists());
+    }
+    home.assert_no_errors_logged();
+}
+
+#[test]
+fn a_second_start_on_the_same_directory_is_refused() {
+    let home = Home::new(MEMORY);
+    let node = home.start();
+    let refusal = home.run(&["start"]).failed(1);
+    assert!(refusal.starts_with("Node is already running!"), "{refusal}");
+    assert!(refusal.contains(&node.child.id().to_string()) && refusal.contains("data"), "{refusal}");
+    assert_eq!(refusal.lines().count(), 1, "{refusal}");
+    node.stop();
+}
+
+#[test]
+fn a_killed_node_leaves_nothing_in_the_way() {
+    let home = Home::new(MEMORY);
+    home.start().kill();
+    assert!(home.data().join("node.json").exists());
+    home.run(&["ping"]).failed(1);
+    let node = home.start();
+    assert_eq!(home.run(&["ping"]).ok(), "pong\n");
+    node.stop();
+}
+
+#[test]
+fn a_busy_port_is_named_with_its_key() {
+    for key in ["listener.http.internal", "listener.protobuf.internal"] {
+        let taken = TcpListener::bind("127.0.0.1:0").expect("binds");
+        let address = taken.local_addr().expect("address");
+        let home = Home::new(&format!("{MEMORY}\n{key} = {address}"));
+        let refusal = home.run(&["start"]).failed(1);
+        let last = refusal.lines().last().unwrap_or_default();
+        assert!(last.starts_with(&format!("{key} = {address}: the port is in use")), "{refusal}");
+    }
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named() {
+    let home = Home::new(MEMORY);
+    let file = home.path().join("file");
+    std::fs::write(&file, "").expect("write");
+    let refusal = home.run(&["start", "--data", "file/data"]).failed(1);
+    assert!(refusal.contains("cannot use the data directory file/data"), "{refusal}");
+    assert_eq!(refusal.lines().count(), 1, "{refusal}");
+}
+
+#[test]
+fn a_wider_listener_is_warned_about() {
+    let home = Home::new(&format!("{MEMORY}\nlistener.http.internal = 0.0.0.0:0"));
+    let node = home.start();
+    let warnings = home.logged("WARN").join("\n");
+    assert!(warnings.contains("listener.http.internal = 0.0.0.0:0 can be reached from other machines"), "{warnings}");
+    assert_eq!(home.run(&["ping"]).ok(), "pong\n", "node.json names an address that nobody can connect to as it stands");
+    node.stop();
+}
+
+#[test]
+fn administration_is_closed_to_web_pages() {
+    let home = Home::new(MEMORY);
+    let node = home.start();
+    let ask = |extra: &str| {
+        let head = format!("GET /admin/v1/node HTTP/1.1\r\nHost: {}{extra}", node.http);
+        http(&node.http, &head).lines().next().unwrap_or_default().to_owned()
+    };
+    assert!(ask("\r\nX-Ombak-Admin: 1").contains(" 200 "));
+    for refused in ["", "\r\nX-Ombak-Admin: 1\r\nOrigin: http://x", "\r\nX-Ombak-Admin: 1\r\nReferer: http://x/"] {
+        assert!(ask(refused).contains(" 403 "), "{refused:?}: {}", ask(refused));
+    }
+    let rebound = "GET /admin/v1/node HTTP/1.1\r\nHost: evil.example\r\nX-Ombak-Admin: 1";
+    assert!(http(&node.http, rebound).contains(" 403 "));
+    let token = home.data().join("admin.token");
+    assert_eq!(std::fs::metadata(token).expect("there").permissions().mode() & 0o777, 0o600);
+    node.stop();
+}
+
+#[test]
+fn the_log_rotates_and_is_json() {
+    let home = Home::new(&format!("{MEMORY}\nlogger.max_file_size = 300\nlogger.max_files = 3"));
+    for _ in 0..4 {
+        home.start().stop();
+    }
+    let mut names: Vec<String> = std::fs::read_dir(home.data().join("log"))
+        .expect("log directory")
+        .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["console.log", "console.log.0", "console.log.1"]);
+    home.assert_no_errors_logged();
+}
+
+#[test]
+fn no_node_is_one_line_with_advice() {
+    let home = Home::new(MEMORY);
+    let silent = TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = silent.local_addr().expect("address").to_string();
+    drop(silent);
+    for command in [&["status"][..], &["kv", "list"], &["admin", "status"], &["admin", "bucket-type", "list"], &["stop"]] {
+        let args: Vec<&str> = command.iter().copied().chain(["--node", &address]).collect();
+        let said = home.run(&args).failed(1);
+        assert!(said.contains("no node answers at") && said.contains("ombak start"), "{command:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn wrong_usage_has_a_code_of_its_own() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    run(dir.path(), &["nonsense"]).failed(2);
+    run(dir.path(), &["kv", "get", "b"]).failed(2);
+    run(dir.path(), &["ping", "--node", "no-port"]).failed(2);
+    assert!(run(dir.path(), &["--help"]).ok().contains("Examples:"));
+    assert!(run(dir.path(), &["version"]).ok().starts_with("ombak "));
+    assert!(run(dir.path(), &["--version"]).ok().starts_with("ombak "));
+}

@@ -1,0 +1,108 @@
+//! The system calls of a write: with `bitcask.sync.strategy = o_sync` the disk has it before the client is told.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use ombak_client::Client;
+use ombak_client::messages::RpbContent;
+use ombak_types::Bucket;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use support::{Home, Node};
+
+const WRITES: usize = 5;
+/// RpbPutResp without a body, as strace prints it.
+const PUT_REPLY: &str = r#""\0\0\0\1\f""#;
+
+/// Whether this machine lets a program be traced.
+fn can_trace() -> bool {
+    let traced = Command::new("strace").args(["-e", "trace=none", "true"]).stderr(Stdio::null()).status();
+    let able = traced.is_ok_and(|status| status.success());
+    if !able {
+        println!("skipped: strace is not installed, or tracing is not allowed here");
+    }
+    able
+}
+
+/// For each write: the lines in which it reached the file, in which a sync ended, in which the client was told.
+struct Trace {
+    lines: Vec<String>,
+}
+
+impl Trace {
+    fn record(strategy: &str) -> Self {
+        let home = Home::new(&format!("bitcask.sync.strategy = {strategy}"));
+        let file = home.path().join("trace");
+        let node = Node::start(traced(&home, &file), home.data());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+        runtime.block_on(async {
+            let mut client = Client::connect(&node.pb).await.expect("connects");
+            for n in 0..WRITES {
+                let content = RpbContent { value: marker(n).into(), ..RpbContent::default() };
+                client.put(&Bucket::untyped("b"), Some(marker(n).as_bytes()), content, None).await.expect("puts");
+            }
+        });
+        home.run(&["stop"]).ok();
+        assert_eq!(node.wait(), Some(0));
+        Self { lines: std::fs::read_to_string(file).expect("trace").lines().map(str::to_owned).collect() }
+    }
+
+    fn position(&self, from: usize, matches: impl Fn(&str) -> bool) -> Option<usize> {
+        self.lines.iter().skip(from).position(|line| matches(line)).map(|at| at + from)
+    }
+
+    /// Whether a sync ended between the write to the file and the reply.
+    fn synced_before_reply(&self, n: usize) -> bool {
+        let is_write = |line: &str| line.contains(&marker(n)) && line.contains("write");
+        let written = self.position(0, is_write).unwrap_or_else(|| panic!("{} was never written", marker(n)));
+        let replied = self.position(written, |line| line.contains(PUT_REPLY)).expect("a reply");
+        let sync_ended =
+            |line: &str| (line.contains("fdatasync") || line.contains("fsync")) && line.trim_end().ends_with("= 0");
+        self.position(written, sync_ended).is_some_and(|synced| synced < replied)
+    }
+}
+
+fn marker(n: usize) -> String {
+    format!("trace-marker-{n}-end")
+}
+
+fn traced(home: &Home, file: &Path) -> Command {
+    let plain = home.start_command();
+    let mut command = Command::new("strace");
+    command
+        .args(["-f", "-s", "4096", "-e", "trace=write,writev,pwrite64,pwritev,pwritev2,sendto,sendmsg,fdatasync,fsync"])
+        .arg("-o")
+        .arg(file)
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(home.path());
+    for (name, value) in plain.get_envs() {
+        if value.is_none() {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+#[test]
+fn the_disk_has_it_before_the_client_is_told() {
+    if !can_trace() {
+        return;
+    }
+    let trace = Trace::record("o_sync");
+    for n in 0..WRITES {
+        assert!(trace.synced_before_reply(n), "write {n} was acknowledged before it was synced");
+    }
+}
+
+/// The trace can tell: without syncs it finds none.
+#[test]
+fn without_syncs_the_trace_shows_none() {
+    if !can_trace() {
+        return;
+    }
+    let trace = Trace::record("none");
+    for n in 0..WRITES {
+        assert!(!trace.synced_before_reply(n), "write {n} was synced without being asked to");
+    }
+}
