@@ -10,9 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Names of a file in its several states.
+/// A data file that was synced at least once, with its header: damage to that is rot.
 pub(super) fn data_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.data"))
+}
+
+/// A data file before its first sync: none of it is promised to survive a loss of power.
+pub(super) fn fresh_path(dir: &Path, id: u32) -> PathBuf {
+    dir.join(format!("{id:010}.fresh"))
 }
 
 pub(super) fn merging_path(dir: &Path, id: u32) -> PathBuf {

@@ -1,6 +1,7 @@
 //! Bitcask: append-only files and an index in memory that knows where the current version of each key lies.
 //!
-//! What it is: one directory a partition, with data files (`<id>.data`), hint files (`<id>.hint`) and, while a merge
+//! What it is: one directory a partition, with data files (`<id>.data`, before the first
+//! sync `<id>.fresh`), hint files (`<id>.hint`) and, while a merge
 //! ends, commit files (`<id>.merged`). A put is one write call, a get is one read of known length.
 //!
 //! What it is not: it has no order and no secondary indexes. Riak's own files are read elsewhere.

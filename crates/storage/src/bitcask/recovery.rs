@@ -2,9 +2,10 @@
 //!
 //! A file with a hint was complete on disk. One without was written to when the process or the machine stopped: it is
 //! read from end to end. Damage behind the point up to which it is known to have been synced is what a crash leaves
-//! behind, and ignored (`torn_bytes`); damage before it is rot, and counted (`lost_ranges`).
+//! behind, and ignored (`torn_bytes`); damage before it is rot, and counted (`lost_ranges`). A file that was never synced
+//! has a name of its own (`<id>.fresh`): of that, anything may be missing.
 
-use super::data_file::{DataFile, data_path, hint_path, hint_temporary_path};
+use super::data_file::{DataFile, data_path, fresh_path, hint_path, hint_temporary_path};
 use super::factory::io_error;
 use super::index::{Entry, HashedKey, Index, Loaded};
 use super::merge::{COMMIT_SUFFIX, finish_commit};
@@ -45,6 +46,15 @@ pub(super) fn open_store(shared: &Arc<Shared>, partition: u32) -> Result<Store, 
     let writer = Writer::new(seq_max + 1, id_max + 1, dir_exists);
     let found = Recovered { index, files, writer, lost_ranges, torn_bytes };
     Ok(Store { core: Arc::new(Core::new(shared.clone(), partition, dir, found)) })
+}
+
+/// The id in a data file's name, and whether the file was never synced.
+fn parse_name(name: &str) -> Option<(u32, bool)> {
+    let (id, is_fresh) = match name.strip_suffix(".data") {
+        Some(id) => (id, false),
+        None => (name.strip_suffix(".fresh")?, true),
+    };
+    Some((id.parse().ok()?, is_fresh))
 }
 
 /// The hint file of a data file.
@@ -104,20 +114,19 @@ impl Recovery<'_> {
                 fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
             }
         }
-        let mut ids: Vec<u32> =
-            names.iter().filter_map(|name| name.strip_suffix(".data")).filter_map(|id| id.parse().ok()).collect();
-        ids.sort_unstable();
-        for id in &ids {
-            self.load_file(*id)?;
+        let mut files: Vec<(u32, bool)> = names.iter().filter_map(|name| parse_name(name)).collect();
+        files.sort_unstable();
+        for (id, is_fresh) in &files {
+            self.load_file(*id, *is_fresh)?;
         }
-        Ok((true, ids.last().copied().unwrap_or(0)))
+        Ok((true, files.last().map_or(0, |(id, _)| *id)))
     }
 
-    fn load_file(&mut self, id: u32) -> Result<(), StorageError> {
-        let path = data_path(self.dir, id);
+    fn load_file(&mut self, id: u32, is_fresh: bool) -> Result<(), StorageError> {
+        let path = if is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
         let handle = self.shared.fs.open(&path, OpenMode::Write).map_err(|source| io_error("open", &path, source))?;
         let length = handle.length().map_err(|source| io_error("stat", &path, source))?;
-        let Some(header) = self.read_header(&path, &*handle, id, length)? else { return Ok(()) };
+        let Some(header) = self.read_header(&path, &*handle, id, is_fresh)? else { return Ok(()) };
         let file = Arc::new(DataFile::new(id, header.salt, path));
         file.counters.length.store(length, Ordering::Relaxed);
         self.files.insert(id, file.clone());
@@ -129,7 +138,13 @@ impl Recovery<'_> {
             file.counters.synced_length.store(length, Ordering::Relaxed);
             return Ok(());
         }
-        self.load_scan(&file, handle, length, was_sealed)
+        self.load_scan(&file, &*handle, length, was_sealed)?;
+        if is_fresh {
+            let path = data_path(self.dir, id);
+            self.shared.fs.rename(&file.path(), &path).map_err(|source| file.io_error("rename", source))?;
+            file.set_path(path);
+        }
+        Ok(())
     }
 
     /// None when there is nothing in the file that could be read.
@@ -138,7 +153,7 @@ impl Recovery<'_> {
         path: &Path,
         handle: &dyn File,
         id: u32,
-        length: u64,
+        is_fresh: bool,
     ) -> Result<Option<FileHeader>, StorageError> {
         let mut bytes = [0; FILE_HEADER_BYTES];
         let read = handle.read_at(&mut bytes, 0, ReadMode::Blocking).map_err(|e| io_error("read", path, e))?;
@@ -148,8 +163,9 @@ impl Recovery<'_> {
                 path: path.to_owned(),
                 what: format!("written in format {version}, which this build does not read: use the newer one again"),
             }),
-            // A file that was being created: no record can have been acknowledged from it.
-            _ if length <= FILE_HEADER_BYTES as u64 && bytes[..read] == [0; FILE_HEADER_BYTES][..read] => {
+            _ if is_fresh => {
+                // It never reached the disk.
+                self.torn_bytes += handle.length().map_err(|source| io_error("stat", path, source))?;
                 self.shared.fs.remove_file(path).map_err(|source| io_error("remove", path, source))?;
                 Ok(None)
             }
@@ -213,7 +229,7 @@ impl Recovery<'_> {
     fn load_scan(
         &mut self,
         file: &Arc<DataFile>,
-        handle: Arc<dyn File>,
+        handle: &dyn File,
         length: u64,
         was_sealed: bool,
     ) -> Result<(), StorageError> {
@@ -222,11 +238,11 @@ impl Recovery<'_> {
         file.counters.reset_records();
         let temporary = hint_temporary_path(self.dir, file.id);
         let mut hint = HintWriter::create(&*self.shared.fs, temporary, file.id, file.salt).ok();
-        let mut report = self.scan(file, &*handle, length, &mut hint).map_err(|e| file.io_error("read", e))?;
+        let mut report = self.scan(file, handle, length, &mut hint).map_err(|e| file.io_error("read", e))?;
         if was_sealed {
             report.synced_to = length;
         }
-        let kept = self.judge(file, &*handle, length, &report, &mut hint).map_err(|e| file.io_error("read", e))?;
+        let kept = self.judge(file, handle, length, &report, &mut hint).map_err(|e| file.io_error("read", e))?;
         if kept < length {
             handle.truncate(kept).map_err(|source| file.io_error("truncate", source))?;
         }

@@ -4,7 +4,7 @@
 //! and hold neither while they wait for the disk.
 
 use super::config::SyncStrategy;
-use super::data_file::DataFile;
+use super::data_file::{DataFile, data_path};
 use super::factory::{DROPPED_SUFFIX, io_error, remove_store_dir};
 use super::index::{Entry, HashedKey, Index};
 use super::read::{Wanted, read_record};
@@ -288,6 +288,7 @@ impl Core {
             .iter()
             .try_for_each(|(file, handle, length)| {
                 handle.sync_data().map_err(|source| file.io_error("fsync", source))?;
+                self.name_synced(file)?;
                 file.counters.synced_length.fetch_max(*length, Ordering::AcqRel);
                 Ok(())
             })
@@ -300,6 +301,17 @@ impl Core {
             Ok(()) => drop(self.synced_seq.fetch_max(target, Ordering::AcqRel)),
             Err(error) => self.poison(&error),
         }
+    }
+
+    /// The first sync of a file gives it the name that says so; the name is synced with the directory afterwards.
+    fn name_synced(&self, file: &DataFile) -> Result<(), StorageError> {
+        if file.counters.synced_length.load(Ordering::Acquire) > 0 {
+            return Ok(());
+        }
+        let path = data_path(&self.dir, file.id);
+        self.shared.fs.rename(&file.path(), &path).map_err(|source| file.io_error("rename", source))?;
+        file.set_path(path);
+        Ok(())
     }
 
     pub(super) fn sync_dir(&self) -> Result<(), StorageError> {

@@ -3,7 +3,7 @@
 //! Invariant: a record is either whole in the active file or cut off again; where cutting off fails too, the store is
 //! poisoned and never appends behind the debris.
 
-use super::data_file::{DataFile, data_path, hint_temporary_path};
+use super::data_file::{DataFile, fresh_path, hint_temporary_path};
 use super::factory::io_error;
 use super::index::Position;
 use super::shared::Shared;
@@ -233,7 +233,7 @@ impl Writer {
             self.root_dirty = true;
         }
         let id = self.take_id();
-        let path = data_path(dir, id);
+        let path = fresh_path(dir, id);
         self.dir_dirty = true;
         let active = Appender::create(shared, dir, path.clone(), id, now_secs)
             .map_err(|source| self.refused("create", &path, source))?;
