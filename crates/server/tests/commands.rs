@@ -72,9 +72,11 @@ fn json_has_the_documented_shapes() {
     assert_eq!(vnodes["vnodes"].as_array().map(Vec::len), Some(8));
     assert!(vnodes["vnodes"][0]["status"]["key_count"].is_u64(), "{vnodes}");
     let config = json_of(&home, &["config", "effective"]);
-    assert!(config["config"].as_array().is_some_and(|c| {
-        c.contains(&json!({"key": "ring_size", "value": "8", "origin": "file"}))
-    }));
+    assert!(
+        config["config"]
+            .as_array()
+            .is_some_and(|c| { c.contains(&json!({"key": "ring_size", "value": "8", "origin": "file"})) })
+    );
     node.stop();
 }
 
@@ -151,7 +153,9 @@ fn statistics_are_those_of_http() {
     let json = json_of(&home, &["admin", "status"]);
     assert_eq!(names.len(), json.as_object().expect("object").len());
     assert!(names.contains(&"node_puts_total") && names.contains(&"ring_members"), "{names:?}");
-    assert!(home.run(&["admin", "test"]).ok().starts_with("Successfully completed 1 read/write cycle to 'riak@127.0.0.1'"));
+    assert!(
+        home.run(&["admin", "test"]).ok().starts_with("Successfully completed 1 read/write cycle to 'riak@127.0.0.1'")
+    );
     assert!(home.run(&["admin", "vnode-status"]).ok().contains("index B/key"));
     node.stop();
 }

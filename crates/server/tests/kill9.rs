@@ -84,7 +84,11 @@ async fn verify(pb: &str, model: &mut Model, everything: bool) {
             text.split(' ').next().and_then(|n| n.parse::<u64>().ok()).expect("a number that was written")
         });
         let expected = holds == known.acknowledged || known.in_doubt == Some(holds);
-        assert!(expected, "{key} holds {holds:?}; acknowledged {:?}, in doubt {:?}", known.acknowledged, known.in_doubt);
+        assert!(
+            expected,
+            "{key} holds {holds:?}; acknowledged {:?}, in doubt {:?}",
+            known.acknowledged, known.in_doubt
+        );
         *known = Known { acknowledged: holds, in_doubt: None };
     }
 }
@@ -142,7 +146,7 @@ fn kill_while_starting(home: &Home, after_ms: u64) {
     let mut command = home.start_command();
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut child = command.spawn().expect("spawns");
-    std::thread::sleep(Duration::from_millis(after_ms));
+    support::pause(Duration::from_millis(after_ms));
     child.kill().expect("kills");
     child.wait().expect("waits");
 }

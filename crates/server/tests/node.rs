@@ -100,7 +100,11 @@ fn a_wider_listener_is_warned_about() {
     let node = home.start();
     let warnings = home.logged("WARN").join("\n");
     assert!(warnings.contains("listener.http.internal = 0.0.0.0:0 can be reached from other machines"), "{warnings}");
-    assert_eq!(home.run(&["ping"]).ok(), "pong\n", "node.json names an address that nobody can connect to as it stands");
+    assert_eq!(
+        home.run(&["ping"]).ok(),
+        "pong\n",
+        "node.json names an address that nobody can connect to as it stands"
+    );
     node.stop();
 }
 
@@ -144,7 +148,9 @@ fn no_node_is_one_line_with_advice() {
     let silent = TcpListener::bind("127.0.0.1:0").expect("binds");
     let address = silent.local_addr().expect("address").to_string();
     drop(silent);
-    for command in [&["status"][..], &["kv", "list"], &["admin", "status"], &["admin", "bucket-type", "list"], &["stop"]] {
+    for command in
+        [&["status"][..], &["kv", "list"], &["admin", "status"], &["admin", "bucket-type", "list"], &["stop"]]
+    {
         let args: Vec<&str> = command.iter().copied().chain(["--node", &address]).collect();
         let said = home.run(&args).failed(1);
         assert!(said.contains("no node answers at") && said.contains("ombak start"), "{command:?}: {said}");

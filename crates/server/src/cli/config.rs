@@ -124,7 +124,10 @@ fn example() -> String {
             let _ = writeln!(text, "## {line}");
         }
         let _ = writeln!(text, "## Value: {}", spec.kind.describe());
-        let _ = writeln!(text, "# {name} = {}", spec.default.unwrap_or_default());
+        let _ = match spec.default {
+            Some(default) => writeln!(text, "# {name} = {default}"),
+            None => writeln!(text, "## Not set by default.\n# {name} ="),
+        };
     }
     text.trim_end().to_owned()
 }
@@ -155,7 +158,7 @@ mod tests {
         let active: String = example()
             .lines()
             .map(|line| line.strip_prefix("# ").unwrap_or(line))
-            .filter(|line| !line.ends_with("= "))
+            .filter(|line| !line.ends_with('='))
             .map(|line| format!("{line}\n"))
             .collect();
         let effective = Effective::merge(Some((Path::new("example"), &active)), &Overrides::default()).expect("valid");

@@ -4,7 +4,7 @@
 
 mod listen;
 pub mod lock;
-mod open_files;
+pub mod open_files;
 pub mod record;
 pub mod token;
 
@@ -101,7 +101,8 @@ async fn serve(settings: &Settings, effective: &Effective, kv: &Kv, token: Admin
     asked_to_stop
 }
 
-fn open_engine(settings: &Settings) -> Result<Kv, String> {
+/// Opens the engine that the settings describe; the caller holds the data directory's lock.
+pub fn open_engine(settings: &Settings) -> Result<Kv, String> {
     let config = KvConfig {
         ring_size: settings.ring_size,
         default_props: settings.default_props.clone(),
@@ -116,6 +117,7 @@ fn open_engine(settings: &Settings) -> Result<Kv, String> {
 }
 
 /// Opens the backend that the settings ask for; its stores open with the engine.
+#[expect(clippy::disallowed_methods, reason = "the program's edge: what is below is handed the time")]
 pub fn open_backend(settings: &Settings) -> Result<Arc<dyn BackendFactory>, String> {
     let opened_at_secs = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     Ok(match &settings.backend {
@@ -232,6 +234,6 @@ fn cannot_write(path: &Path, e: &std::io::Error) -> String {
     format!("cannot write {}: {}", path.display(), lock::explain(e))
 }
 
-fn join(problems: &[Problem]) -> String {
+pub fn join(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

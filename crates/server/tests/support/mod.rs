@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 /// How long anything may take before a test gives up.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-const SETTINGS: &str = "listener.http.internal = 127.0.0.1:0\nlistener.protobuf.internal = 127.0.0.1:0\nring_size = 8\n";
+const SETTINGS: &str =
+    "listener.http.internal = 127.0.0.1:0\nlistener.protobuf.internal = 127.0.0.1:0\nring_size = 8\n";
 
 /// The program, without settings of the caller's shell.
 pub fn ombak() -> Command {
@@ -129,7 +130,7 @@ impl Node {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("spawns");
         let stdout = child.stdout.take().expect("piped");
-        let (tell, told) = mpsc::channel();
+        let (tell, told) = mpsc::sync_channel(1);
         std::thread::spawn(move || {
             let mut line = String::new();
             let _ = BufReader::new(stdout).read_line(&mut line);
@@ -170,7 +171,7 @@ impl Node {
                 return status.code();
             }
             assert!(Instant::now() < deadline, "the node does not stop");
-            std::thread::sleep(Duration::from_millis(2));
+            pause(Duration::from_millis(2));
         }
     }
 
@@ -180,6 +181,12 @@ impl Node {
         self.signal(rustix::process::Signal::TERM);
         assert_eq!(self.wait(), Some(0));
     }
+}
+
+/// Between two looks at a condition that has a deadline, or to reach a random moment.
+#[expect(clippy::disallowed_methods, reason = "another process gives no other sign")]
+pub fn pause(time: Duration) {
+    std::thread::sleep(time);
 }
 
 impl Drop for Node {
