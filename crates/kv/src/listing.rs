@@ -47,6 +47,10 @@ impl Listing {
             None => work.await?,
             Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Error::Timeout)??,
         };
+        // The runtime's timer is coarser than a millisecond, and lets work pass that ended late.
+        if self.deadline.is_some_and(|at| Instant::now() >= at) {
+            return Err(Error::Timeout);
+        }
         if walk.is_full() {
             return Err(Error::Overload);
         }

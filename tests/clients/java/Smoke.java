@@ -157,8 +157,8 @@ public final class Smoke {
         store(place, text("a"));
         store(place, text("b"));
         ConflictResolverFactory.getInstance().registerConflictResolver(RiakObject.class,
-                (ConflictResolver<RiakObject>) all -> all.isEmpty() ? null : text(all.stream().map(o -> o.getValue().toString())
-                        .sorted().collect(Collectors.joining())));
+                (ConflictResolver<RiakObject>) all -> all.size() < 2 ? all.stream().findFirst().orElse(null) : text(all.stream()
+                        .map(o -> o.getValue().toString()).sorted().collect(Collectors.joining())));
         UpdateValue change = new UpdateValue.Builder(place).withUpdate(new UpdateValue.Update<RiakObject>() {
             @Override
             public RiakObject apply(RiakObject old) {

@@ -35,7 +35,7 @@ const scenarios = {
   async 'ping and server information'({ riak }) {
     assert.strictEqual(await riak.ping(), true);
     const info = await riak.fetchServerInfo();
-    assert.match(info.serverVersion, /^\d+\.\d+\.\d+/);
+    assert.match(info.server_version, /^\d+\.\d+\.\d+/);
     assert.ok(info.node.length > 0);
   },
 

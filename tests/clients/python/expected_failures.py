@@ -2,6 +2,7 @@
 
 Strictly means that such a test which passes fails the run, so that no entry outlives its reason. A name that no collected
 test has ends the run before it starts."""
+import os
 from pathlib import Path
 
 import pytest
@@ -9,20 +10,23 @@ import pytest
 LIST = Path(__file__).with_suffix(".txt")
 
 
-def read_list():
+def read_list(protocol):
+    """Name -> reason, of the entries for this protocol."""
     entries = {}
     for number, line in enumerate(LIST.read_text().splitlines(), 1):
         if not line or line.startswith("#"):
             continue
-        name, _, reason = line.partition(" ")
-        if not reason.strip():
-            raise pytest.UsageError(f"{LIST.name}:{number}: no reason for {name}")
-        entries[name] = reason.strip()
+        fields = line.split(maxsplit=2)
+        if len(fields) != 3:
+            raise pytest.UsageError(f"{LIST.name}:{number}: protocols, a name and a reason are wanted")
+        protocols, name, reason = fields
+        if protocol in protocols.split(","):
+            entries[name] = reason
     return entries
 
 
 def pytest_collection_modifyitems(items):
-    entries = read_list()
+    entries = read_list(os.environ["RIAK_TEST_PROTOCOL"])
     for item in items:
         name = item.nodeid.rpartition("/")[2]
         if name in entries:
