@@ -9,6 +9,7 @@
 
 mod cli;
 mod config;
+mod import;
 mod logging;
 mod node;
 

@@ -189,7 +189,13 @@ pub enum BucketTypeCommand {
 pub enum ImportCommand {
     /// Take in the bitcask directory of a Riak node: one folder per partition.
     Bitcask {
-        /// The directory.
+        /// The data root of its bitcask, /var/lib/riak/bitcask for instance.
         dir: PathBuf,
+        /// Bucket types to create first, {"carts": {"props": {"n_val": 3}}} for instance.
+        #[arg(long, value_name = "FILE")]
+        types: Option<PathBuf>,
+        /// Start from the beginning instead of where an interrupted import stopped.
+        #[arg(long)]
+        restart: bool,
     },
 }

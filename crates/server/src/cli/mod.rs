@@ -23,6 +23,7 @@ mod riak_names;
 mod target;
 mod value_json;
 
+use crate::import;
 use args::{AdminCommand, Cli, Command, ImportCommand};
 use clap::Parser;
 use failure::Failure;
@@ -67,7 +68,9 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
             out.result(&json!({"ombak": VERSION, "riak": RIAK_VERSION}), || format!("ombak {VERSION_TEXT}"))
         }
         Command::Config(command) => config::run(&command, &common, out),
-        Command::Import(ImportCommand::Bitcask { dir }) => import(&dir, &common, out),
+        Command::Import(ImportCommand::Bitcask { dir: source, types, restart }) => {
+            import(&import::Options { source, types, restart }, &common, out)
+        }
         Command::Stop => wait_for(node::stop(&common, out)),
         Command::Ping => wait_for(node::ping(&common, out)),
         Command::Status => wait_for(node::status(&common, out)),
@@ -80,9 +83,11 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
     }
 }
 
-fn import(dir: &std::path::Path, common: &args::Common, out: Output) -> Result<(), Failure> {
-    let _ = (dir, common, out);
-    Err(Failure::new("import"))
+fn import(options: &import::Options, common: &args::Common, out: Output) -> Result<(), Failure> {
+    let report = import::bitcask(options, &config::load(common)?).map_err(Failure::new)?;
+    out.result(&json!(report), || report.to_text())?;
+    // The report has said it.
+    if report.complete { Ok(()) } else { Err(Failure::new("")) }
 }
 
 fn wait_for(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {

@@ -234,6 +234,7 @@ fn cannot_write(path: &Path, e: &std::io::Error) -> String {
     format!("cannot write {}: {}", path.display(), lock::explain(e))
 }
 
+/// All problems of a configuration, a line each.
 pub fn join(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
