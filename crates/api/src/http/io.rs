@@ -48,9 +48,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientStream<S> {
         let drain = async {
             self.shutdown().await?;
             let mut dropped = [0; 4096];
-            while !self.read_to_end {
-                self.read(&mut dropped).await?;
-            }
+            while !self.read_to_end && self.read(&mut dropped).await? > 0 {}
             io::Result::Ok(())
         };
         // Whatever happens: there is nothing more to do for this client.

@@ -11,6 +11,11 @@
 //! * a listing that cannot be finished is cut off visibly, never ended as if it were complete;
 //! * what a client stored cannot change how an answer is framed.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "a refusal is an answer like any other: made once a request and moved twice"
+)]
+
 mod accept;
 mod base62;
 mod body;
@@ -39,4 +44,4 @@ mod tests;
 mod url;
 
 pub use context::{HttpContext, HttpLimits, StatsSource};
-pub use server::serve;
+pub use server::{serve, serve_stream};

@@ -7,11 +7,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -56,18 +56,28 @@ async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
     ctx: Arc<HttpContext>,
-    mut shutdown: watch::Receiver<bool>,
+    shutdown: watch::Receiver<bool>,
     _place: OwnedSemaphorePermit,
 ) {
     // Answers are written whole; waiting for more to send only delays them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
+    serve_stream(stream, peer.ip(), ctx, shutdown).await;
+}
+
+/// Serves one connection, whatever it is made of, until either side ends it.
+pub async fn serve_stream(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    peer: IpAddr,
+    ctx: Arc<HttpContext>,
+    mut shutdown: watch::Receiver<bool>,
+) {
     let limits = ctx.limits;
     let mut stream = ClientStream::new(stream, limits.write_timeout);
     let service = service_fn(move |request| {
         let ctx = Arc::clone(&ctx);
-        async move { service::respond(&ctx, peer.ip(), request).await }
+        async move { service::respond(&ctx, peer, request).await }
     });
     let outcome = {
         let mut connection = pin!(

@@ -18,7 +18,12 @@ const FRESH_FOR: Duration = Duration::from_secs(1);
 /// The last answer: many who ask at once do not make the node count for each of them.
 #[derive(Default)]
 pub struct StatsCache {
-    last: Mutex<Option<(Instant, Arc<Map<String, Value>>)>>,
+    last: Mutex<Option<Answer>>,
+}
+
+struct Answer {
+    computed: Instant,
+    stats: Arc<Map<String, Value>>,
 }
 
 impl StatsCache {
@@ -26,13 +31,11 @@ impl StatsCache {
     /// threads.
     fn get(&self, kv: &Kv, source: &StatsSource) -> Arc<Map<String, Value>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, stats)) = &*last
-            && at.elapsed() < FRESH_FOR
-        {
-            return Arc::clone(stats);
+        if let Some(answer) = last.as_ref().filter(|answer| answer.computed.elapsed() < FRESH_FOR) {
+            return Arc::clone(&answer.stats);
         }
         let stats = Arc::new(kv.stats().to_json(&facts(kv, source)));
-        *last = Some((Instant::now(), Arc::clone(&stats)));
+        *last = Some(Answer { computed: Instant::now(), stats: Arc::clone(&stats) });
         stats
     }
 }

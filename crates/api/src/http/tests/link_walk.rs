@@ -2,8 +2,11 @@
 
 use super::Server;
 
-/// (key, its links as (bucket, key, tag)); the value of `a/4` is `v4`, that of `b/4` is `v4b`.
-const GRAPH: [(&str, &str, &[(&str, &str, &str)]); 7] = [
+/// Bucket, key and tag of a link.
+type To = (&'static str, &'static str, &'static str);
+
+/// Bucket, key and links; the value of `a/4` is `v4`, that of `b/4` is `v4b`.
+const GRAPH: [(&str, &str, &[To]); 7] = [
     ("a", "1", &[("a", "2", "next")]),
     ("a", "2", &[("a", "3", "next"), ("a", "1", "prev"), ("b", "2", "next")]),
     ("a", "3", &[("a", "4", "next"), ("b", "4", "next"), ("a", "2", "prev")]),
