@@ -101,7 +101,7 @@ impl Server {
             if Instant::now() > deadline {
                 return Err(format!("{} does not listen on {}; it said:\n{}", self.name, self.address, said()));
             }
-            std::thread::sleep(Duration::from_millis(20));
+            pause();
         }
         Ok(())
     }
@@ -114,6 +114,11 @@ impl Drop for Server {
             eprintln!("{}: {error}", self.name);
         }
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "another program tells nobody when it begins to listen")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
 }
 
 /// A directory of this run and server, made if need be.

@@ -13,7 +13,8 @@ use ombak_proto::frame::{Frame, next_frame};
 use ombak_proto::messages::RpbErrorResp;
 use ombak_proto::reply::{write_empty, write_message};
 use ombak_proto::{code, lenient};
-use ombak_storage::{MemoryConfig, MemoryFactory};
+use ombak_storage::fs::RealFs;
+use ombak_storage::{BackendFactory, BitcaskConfig, BitcaskFactory, MemoryConfig, MemoryFactory, SyncStrategy};
 use prost::{Message, Name};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,8 +44,19 @@ impl Node {
     }
 
     async fn with(config: PbConfig) -> Self {
-        let dir = tempfile::tempdir().unwrap();
         let backend = Arc::new(MemoryFactory::new(MemoryConfig::default()));
+        Self::over(backend, tempfile::tempdir().unwrap(), config).await
+    }
+
+    /// A node that waits for the disk with every write.
+    async fn synced() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let config = BitcaskConfig { sync: SyncStrategy::OSync, ..BitcaskConfig::default() };
+        let backend = BitcaskFactory::new(Arc::new(RealFs), &dir.path().join("bitcask"), config).unwrap();
+        Self::over(Arc::new(backend), dir, PbConfig::default()).await
+    }
+
+    async fn over(backend: Arc<dyn BackendFactory>, dir: TempDir, config: PbConfig) -> Self {
         let mut kv_config = KvConfig::new("ombak@127.0.0.1", dir.path(), backend);
         kv_config.ring_size = 8;
         let kv = tokio::task::spawn_blocking(move || Kv::open(kv_config)).await.unwrap().unwrap();

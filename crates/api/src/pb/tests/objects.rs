@@ -192,25 +192,36 @@ async fn a_request_that_names_no_key_finds_and_deletes_nothing() {
 
 #[tokio::test]
 async fn pipelined_requests_are_answered_in_order_and_see_what_came_before_them() {
-    const ROUNDS: usize = 300;
-    let node = Node::start().await;
+    answers_in_order(&Node::start().await, 300).await;
+}
+
+#[tokio::test]
+async fn so_they_are_when_each_write_waits_for_the_disk() {
+    answers_in_order(&Node::synced().await, 60).await;
+}
+
+async fn answers_in_order(node: &Node, rounds: usize) {
     let mut wire = node.connect().await;
     let mut out = Vec::new();
-    for n in 0..ROUNDS {
+    for n in 0..rounds {
         let key = format!("k{}", n % 7);
         write_message(code::PUT_REQ, &put("b", &key, &n.to_string()), &mut out);
-        write_message(code::GET_REQ, &get("b", &key), &mut out);
-        if n % 50 == 0 {
+        if n % 3 == 0 {
+            write_message(code::GET_REQ, &get("b", &key), &mut out);
+        }
+        if n % 20 == 0 {
             write_empty(code::PING_REQ, &mut out);
             write_message(code::GET_REQ, &get("", "k"), &mut out);
         }
     }
     wire.send_bytes(&out).await;
-    for n in 0..ROUNDS {
+    for n in 0..rounds {
         wire.expect_empty(code::PUT_RESP).await;
-        let found: RpbGetResp = wire.expect(code::GET_RESP).await;
-        assert_eq!(values(&found.content), [n.to_string().as_bytes()]);
-        if n % 50 == 0 {
+        if n % 3 == 0 {
+            let found: RpbGetResp = wire.expect(code::GET_RESP).await;
+            assert_eq!(values(&found.content), [n.to_string().as_bytes()]);
+        }
+        if n % 20 == 0 {
             wire.expect_empty(code::PING_RESP).await;
             assert_eq!(wire.expect_error().await, "Bucket cannot be zero-length");
         }
