@@ -221,15 +221,17 @@ impl FaultyFs {
         Ok(state.file(node)?.bytes.len() as u64)
     }
 
-    /// Cuts the power and starts the machine again: what it finds. This file system is off afterwards.
+    /// Cuts the power, or kills the process ([`Loss::Nothing`]), and starts again: what is found. This file system is off
+    /// afterwards.
     pub fn restart(&self, loss: Loss) -> Arc<Self> {
         let mut state = self.state.lock();
         state.is_off = true;
         let mut nodes = std::mem::take(&mut state.nodes);
-        for node in &mut nodes {
+        // After a kill, what was not synced is as it was: there, and in danger.
+        for node in nodes.iter_mut().filter(|_| loss != Loss::Nothing) {
             match node {
-                Node::File(file) => state.lose_bytes(file, loss),
-                Node::Dir(dir) => state.lose_names(dir, loss),
+                Node::File(file) => state.lose_bytes(file, loss == Loss::Some),
+                Node::Dir(dir) => state.lose_names(dir, loss == Loss::Some),
             }
         }
         Self::with_nodes(nodes, state.random)
@@ -248,39 +250,30 @@ impl State {
         self.next_random() & 1 == 1
     }
 
-    fn lose_bytes(&mut self, file: &mut FileNode, loss: Loss) {
-        match loss {
-            Loss::Nothing => file.sync(),
-            Loss::Everything => {}
-            Loss::Some => {
-                let (disk_len, len) = (file.disk.len(), file.bytes.len());
-                for sector in file.dirty.clone() {
-                    if self.flip_coin() {
-                        file.write_sector_to_disk(sector);
-                    }
+    fn lose_bytes(&mut self, file: &mut FileNode, some_survive: bool) {
+        if some_survive {
+            let (disk_len, len) = (file.disk.len(), file.bytes.len());
+            for sector in file.dirty.clone() {
+                if self.flip_coin() {
+                    file.write_sector_to_disk(sector);
                 }
-                let (low, high) = (disk_len.min(len), disk_len.max(len));
-                // Often one of the two lengths, sometimes one between.
-                let kept = match self.next_random() % 4 {
-                    0 => disk_len,
-                    1 | 2 => len,
-                    _ => low + (self.next_random() % (high - low + 1) as u64) as usize,
-                };
-                file.disk.resize(kept, 0);
             }
+            let (low, high) = (disk_len.min(len), disk_len.max(len));
+            // Often one of the two lengths, sometimes one between.
+            let kept = match self.next_random() % 4 {
+                0 => disk_len,
+                1 | 2 => len,
+                _ => low + (self.next_random() % (high - low + 1) as u64) as usize,
+            };
+            file.disk.resize(kept, 0);
         }
         file.bytes = file.disk.clone();
         file.dirty.clear();
     }
 
-    fn lose_names(&mut self, dir: &mut DirNode, loss: Loss) {
+    fn lose_names(&mut self, dir: &mut DirNode, some_survive: bool) {
         for changes in std::mem::take(&mut dir.pending) {
-            let survives = match loss {
-                Loss::Nothing => true,
-                Loss::Everything => false,
-                Loss::Some => self.flip_coin(),
-            };
-            if survives {
+            if some_survive && self.flip_coin() {
                 apply(&mut dir.disk, &changes);
             }
         }
