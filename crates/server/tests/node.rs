@@ -45,7 +45,7 @@ fn signals_end_a_node_well() {
         let node = home.start();
         node.signal(signal);
         assert_eq!(node.wait(), Some(0), "{signal:?}");
-        assert!(!home.data().join("node.json").exists());
+        assert!(!home.data().join("running.json").exists());
     }
     home.assert_no_errors_logged();
 }
@@ -65,7 +65,7 @@ fn a_second_start_on_the_same_directory_is_refused() {
 fn a_killed_node_leaves_nothing_in_the_way() {
     let home = Home::new(MEMORY);
     home.start().kill();
-    assert!(home.data().join("node.json").exists());
+    assert!(home.data().join("running.json").exists());
     home.run(&["ping"]).failed(1);
     let node = home.start();
     assert_eq!(home.run(&["ping"]).ok(), "pong\n");
@@ -103,7 +103,7 @@ fn a_wider_listener_is_warned_about() {
     assert_eq!(
         home.run(&["ping"]).ok(),
         "pong\n",
-        "node.json names an address that nobody can connect to as it stands"
+        "running.json names an address that nobody can connect to as it stands"
     );
     node.stop();
 }

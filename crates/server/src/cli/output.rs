@@ -32,6 +32,7 @@ impl Output {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "whoever read the output has left; as other programs do, leave too")]
 fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {
         Ok(()) => Ok(()),

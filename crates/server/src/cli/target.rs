@@ -25,7 +25,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// From `--node` or OMBAK_NODE, else from `node.json` in the data directory, else the default ports.
+    /// From `--node` or OMBAK_NODE, else from `running.json` in the data directory, else the default ports.
     pub fn find(common: &Common) -> Result<Self, Failure> {
         if let Some(node) = &common.node {
             let http = resolve(node)?;
@@ -44,7 +44,7 @@ impl Target {
     }
 
     /// The admin token to show. The file's is only shown to other addresses than loopback, where it is needed: a
-    /// stale `node.json` must not hand it to whoever listens on that port now.
+    /// stale `running.json` must not hand it to whoever listens on that port now.
     pub fn admin_token(&self) -> Option<String> {
         let from_file = || {
             let data_dir = self.data_dir.as_ref().filter(|_| !self.http.ip().is_loopback())?;

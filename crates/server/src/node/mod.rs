@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -85,20 +85,21 @@ async fn serve(settings: &Settings, effective: &Effective, kv: &Kv, token: Admin
         servers.spawn(pb::serve(listener, Arc::clone(&pb_context), stopping.clone()));
     }
 
+    let told_to_stop = StopSignals::listen(stopping)?;
     let data_dir = &settings.data_dir;
     record.write(data_dir).map_err(|e| cannot_write(&NodeRecord::path(data_dir), &e))?;
     announce(&record, data_dir);
-    let asked_to_stop = wait_for_stop(stopping).await;
+    told_to_stop.wait().await;
     stop.send_replace(true);
     if let Err(error) = NodeRecord::remove(data_dir) {
-        tracing::warn!(%error, "cannot remove node.json");
+        tracing::warn!(%error, "cannot remove running.json");
     }
     while let Some(ended) = servers.join_next().await {
         if let Err(error) = ended {
             tracing::error!(%error, "a listener ended unexpectedly");
         }
     }
-    asked_to_stop
+    Ok(())
 }
 
 /// Opens the engine that the settings describe; the caller holds the data directory's lock.
@@ -216,18 +217,28 @@ fn announce(record: &NodeRecord, data_dir: &Path) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
-/// Waits for SIGTERM, SIGINT, or `stopping` to turn true.
-async fn wait_for_stop(mut stopping: watch::Receiver<bool>) -> Result<(), String> {
-    let refused = |e: std::io::Error| format!("the operating system refuses signal handlers: {e}");
-    let mut terminate = signal(SignalKind::terminate()).map_err(refused)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(refused)?;
-    let reason = tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-        _ = stopping.wait_for(|stop| *stop) => "an administrator's request",
-    };
-    tracing::info!("stopping on {reason}");
-    Ok(())
+/// What ends a node. Listened for before the node says that it is ready, so that whoever waited for that can end it.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+    stopping: watch::Receiver<bool>,
+}
+
+impl StopSignals {
+    fn listen(stopping: watch::Receiver<bool>) -> Result<Self, String> {
+        let listen = |kind| signal(kind).map_err(|e| format!("the operating system refuses signal handlers: {e}"));
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())?, stopping })
+    }
+
+    /// Waits for SIGTERM, SIGINT, or for `stopping` to turn true.
+    async fn wait(mut self) {
+        let reason = tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.stopping.wait_for(|stop| *stop) => "an administrator's request",
+        };
+        tracing::info!("stopping on {reason}");
+    }
 }
 
 fn cannot_write(path: &Path, e: &std::io::Error) -> String {

@@ -1,4 +1,4 @@
-//! `node.json` in the data directory: how the command line finds a running node.
+//! `running.json` in the data directory: how the command line finds a running node.
 
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -31,7 +31,7 @@ impl NodeRecord {
 
     /// The file of a data directory.
     pub fn path(data_dir: &Path) -> PathBuf {
-        data_dir.join("node.json")
+        data_dir.join("running.json")
     }
 
     /// Reads the file of a data directory; `None` when there is none or it is not of this form.
@@ -42,7 +42,7 @@ impl NodeRecord {
 
     /// Writes the file as a whole: a reader sees the old one or the new one.
     pub fn write(&self, data_dir: &Path) -> io::Result<()> {
-        let fresh = data_dir.join("node.json.new");
+        let fresh = data_dir.join("running.json.new");
         std::fs::write(&fresh, serde_json::to_vec_pretty(self)?)?;
         std::fs::rename(&fresh, Self::path(data_dir))
     }

@@ -147,7 +147,7 @@ impl Node {
             std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         }
         let record: serde_json::Value =
-            serde_json::from_slice(&std::fs::read(data.join("node.json")).expect("node.json")).expect("JSON");
+            serde_json::from_slice(&std::fs::read(data.join("running.json")).expect("running.json")).expect("JSON");
         let address = |name: &str| record[name][0].as_str().expect("an address").to_owned();
         Self { http: address("http"), pb: address("pb"), child, data, ready_line }
     }
