@@ -7,6 +7,8 @@ use crate::error::StorageError;
 pub const KEY_BYTES_MAX: usize = 200_000;
 /// Longest key, head and body of one version together, in bytes. Offsets in data files have 32 bits.
 pub const VERSION_BYTES_MAX: usize = 2_000_000_000;
+/// Append orders are kept in 48 bits: 2.8 × 10^14 writes a partition.
+pub(crate) const SEQ_MAX: u64 = (1 << 48) - 1;
 
 /// Refuses what no store takes; the length of the body otherwise.
 pub(crate) fn check_sizes(write: &Write<'_>) -> Result<usize, StorageError> {

@@ -53,8 +53,9 @@ fn bitcask_on(fs: Arc<dyn FileSystem>, config: BitcaskConfig) -> Subject {
     Subject { factory: Box::new(factory), _dir: Some(dir) }
 }
 
+/// Real syncs take real time: larger files, so fewer of them.
 fn bitcask() -> Subject {
-    bitcask_on(Arc::new(RealFs), busy_config())
+    bitcask_on(Arc::new(RealFs), BitcaskConfig { file_bytes_max: 64 << 10, ..busy_config() })
 }
 
 fn bitcask_simulated() -> Subject {
@@ -62,7 +63,7 @@ fn bitcask_simulated() -> Subject {
 }
 
 fn bitcask_with_expiry() -> Subject {
-    bitcask_on(Arc::new(RealFs), BitcaskConfig { expiry_secs: Some(100), ..busy_config() })
+    bitcask_on(FaultyFs::new(1), BitcaskConfig { expiry_secs: Some(100), ..busy_config() })
 }
 
 macro_rules! on_all {

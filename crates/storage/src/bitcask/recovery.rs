@@ -54,7 +54,8 @@ fn parse_name(name: &str) -> Option<(u32, bool)> {
         Some(id) => (id, false),
         None => (name.strip_suffix(".fresh")?, true),
     };
-    Some((id.parse().ok()?, is_fresh))
+    let id = id.parse().ok().filter(|id| *id < u32::MAX)?;
+    Some((id, is_fresh))
 }
 
 /// The hint file of a data file.
@@ -126,6 +127,11 @@ impl Recovery<'_> {
         let path = if is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
         let handle = self.shared.fs.open(&path, OpenMode::Write).map_err(|source| io_error("open", &path, source))?;
         let length = handle.length().map_err(|source| io_error("stat", &path, source))?;
+        if length > u64::from(u32::MAX) {
+            let what =
+                format!("{length} bytes long, and no data file is longer than 4 GiB: it was not written by Ombak");
+            return Err(StorageError::Unusable { path, what });
+        }
         let Some(header) = self.read_header(&path, &*handle, id, is_fresh)? else { return Ok(()) };
         let file = Arc::new(DataFile::new(id, header.salt, path));
         file.counters.length.store(length, Ordering::Relaxed);

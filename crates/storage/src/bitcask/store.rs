@@ -359,7 +359,8 @@ impl Core {
         }
         upkeep.abandon_merge(self);
         self.writer.lock().roll();
-        let sealed = self.check_writable().and_then(|()| self.seal_rolled()).and_then(|()| self.check_writable());
+        let sealed =
+            self.check_writable().and_then(|()| self.seal_rolled(usize::MAX)).and_then(|()| self.check_writable());
         self.closed.store(true, Ordering::Release);
         sealed
     }

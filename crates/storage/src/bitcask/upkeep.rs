@@ -11,6 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+/// Files that one slice completes: each may take a sync.
+const SEALS_PER_SLICE: usize = 4;
 /// Less than this is not worth waking a merge for.
 const MERGE_SLICE_BYTES_MIN: u64 = 64 << 10;
 
@@ -101,7 +103,7 @@ impl Core {
             return Ok(());
         }
         self.sync_if_due(&mut upkeep)?;
-        self.seal_rolled()?;
+        self.seal_rolled(SEALS_PER_SLICE)?;
         self.purge_retired(&mut upkeep)?;
         self.index.compact_some();
         self.merge_some(&mut upkeep, now_secs)
@@ -116,8 +118,8 @@ impl Core {
         self.sync_appended()
     }
 
-    /// Syncs the files that are closed for appends and completes their hint files.
-    pub(super) fn seal_rolled(&self) -> Result<(), StorageError> {
+    /// Syncs the files that are closed for appends and completes the hint files of some of them.
+    pub(super) fn seal_rolled(&self, count_max: usize) -> Result<(), StorageError> {
         if self.writer.lock().rolled.is_empty() {
             return Ok(());
         }
@@ -125,7 +127,11 @@ impl Core {
         let sealed = {
             let mut writer = self.writer.lock();
             let synced = |file: &DataFile, length| file.counters.synced_length.load(Ordering::Acquire) >= length;
-            writer.rolled.extract_if(.., |rolled| synced(&rolled.file, rolled.length)).collect::<Vec<_>>()
+            writer
+                .rolled
+                .extract_if(.., |rolled| synced(&rolled.file, rolled.length))
+                .take(count_max)
+                .collect::<Vec<_>>()
         };
         for appender in sealed {
             let Some(hint) = appender.hint else { continue };

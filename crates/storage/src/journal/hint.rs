@@ -13,6 +13,7 @@
 use super::{FORMAT_VERSION, Kind, le_at};
 use crate::backend::ReadMode;
 use crate::fs::{File, FileSystem, OpenMode};
+use crate::limits::{KEY_BYTES_MAX, SEQ_MAX};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +27,7 @@ const TRAILER_MARK: u32 = u32::MAX;
 /// Entries are gathered to blocks of about this size.
 const BLOCK_BYTES: usize = 64 << 10;
 /// No block is longer: its last entry may have the longest key.
-const BLOCK_BYTES_MAX: usize = BLOCK_BYTES + ENTRY_BYTES + crate::limits::KEY_BYTES_MAX;
+const BLOCK_BYTES_MAX: usize = BLOCK_BYTES + ENTRY_BYTES + KEY_BYTES_MAX;
 
 /// One record, as a hint file describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,11 +105,18 @@ impl HintWriter {
         data_length: u64,
         lost_ranges: u32,
     ) -> io::Result<()> {
+        let result = self.complete(data_length, lost_ranges).and_then(|()| fs.rename(&self.temporary, path));
+        if result.is_err() {
+            self.abandon(fs);
+        }
+        result
+    }
+
+    fn complete(&mut self, data_length: u64, lost_ranges: u32) -> io::Result<()> {
         self.flush()?;
         let trailer = HintTrailer { data_length, entries: self.entries, lost_ranges };
         self.file.write_at(&encode_trailer(&trailer), self.written)?;
-        self.file.sync_data()?;
-        fs.rename(&self.temporary, path)
+        self.file.sync_data()
     }
 
     /// Gives the file up. What cannot be removed now is removed at the next start.
@@ -231,5 +239,8 @@ fn split_entry(bytes: &[u8]) -> Option<(HintEntry<'_>, &[u8])> {
         tstamp_secs: le_at!(u32, fixed, 32),
         key,
     };
-    Some((entry, after))
+    let size =
+        super::RECORD_HEADER_BYTES as u64 + u64::from(entry.head_len) + u64::from(entry.body_len) + key_len as u64;
+    let is_possible = key_len <= KEY_BYTES_MAX && size <= u64::from(u32::MAX) && entry.seq <= SEQ_MAX;
+    is_possible.then_some((entry, after))
 }

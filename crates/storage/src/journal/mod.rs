@@ -18,7 +18,9 @@ mod scan;
 
 pub(crate) use file_header::{FILE_HEADER_BYTES, FileHeader, HeaderError};
 pub(crate) use hint::{HintEntry, HintReader, HintWriter};
-pub(crate) use record::{Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader, body_crc, encode_record, reseal};
+pub(crate) use record::{
+    ALL_SYNCED, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader, body_crc, encode_record, reseal,
+};
 pub(crate) use scan::{Scanned, Scanner};
 
 /// Version of the data and hint file formats that this build writes.

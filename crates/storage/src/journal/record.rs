@@ -19,10 +19,13 @@
 //! `synced_to` tells a reader after a crash which damage a loss of power explains, and which is rot.
 
 use super::le_at;
+use crate::limits::{KEY_BYTES_MAX, SEQ_MAX};
 use crc32fast::Hasher;
 
 /// Length of a record's fixed part.
 pub(crate) const RECORD_HEADER_BYTES: usize = 48;
+/// In the place of `synced_to`: the file gets its name only when all of it is on disk.
+pub(crate) const ALL_SYNCED: u32 = u32::MAX;
 const KIND_AT: usize = 8;
 const MARK_AT: usize = 10;
 
@@ -81,7 +84,7 @@ impl RecordHeader {
         if bytes.len() < RECORD_HEADER_BYTES || !looks_like_record(bytes, salt) {
             return None;
         }
-        Some(Self {
+        let header = Self {
             crc_meta: le_at!(u32, bytes, 0),
             crc_body: le_at!(u32, bytes, 4),
             kind: Kind::from_code(bytes[KIND_AT])?,
@@ -92,7 +95,11 @@ impl RecordHeader {
             synced_to: le_at!(u32, bytes, 28),
             seq: le_at!(u64, bytes, 32),
             digest: le_at!(u64, bytes, 40),
-        })
+        };
+        let is_possible = header.key_len as usize <= KEY_BYTES_MAX
+            && header.total_len() <= u64::from(u32::MAX)
+            && header.seq <= SEQ_MAX;
+        is_possible.then_some(header)
     }
 
     /// Length of fixed part, key and head.
@@ -164,11 +171,11 @@ pub(crate) fn encode_record(
     body.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// Makes the verified record in `bytes` one of another file and place. The body's checksum stays as it is, so that a
+/// Makes the verified record in `bytes` one of another place, in a file that is synced before it gets its name. The body's checksum stays as it is, so that a
 /// rotten body stays one.
 pub(crate) fn reseal(bytes: &mut [u8], meta_len: usize, salt: u64, offset: u64) {
     bytes[MARK_AT..MARK_AT + 2].copy_from_slice(&(salt as u16).to_le_bytes());
-    bytes[28..32].copy_from_slice(&[0; 4]);
+    bytes[28..32].copy_from_slice(&ALL_SYNCED.to_le_bytes());
     let crc = meta_crc(&bytes[..meta_len], salt, offset);
     bytes[..4].copy_from_slice(&crc.to_le_bytes());
 }
@@ -228,6 +235,6 @@ mod tests {
         reseal(&mut record, meta_len, 0x1234, 900);
         let header = RecordHeader::parse(&record, 0x1234).unwrap();
         assert!(header.meta_matches(&record[..meta_len], 0x1234, 900));
-        assert_eq!((header.seq, header.synced_to), (6, 0));
+        assert_eq!((header.seq, header.synced_to), (6, ALL_SYNCED));
     }
 }

@@ -3,6 +3,7 @@
 //! Invariants: an entry never moves; an update in place keeps its handle; the order of handles is the order of a walk.
 
 use crate::journal::le_at;
+use crate::limits::SEQ_MAX;
 
 /// Bytes of an entry before its key.
 pub(super) const FIXED_BYTES: usize = 34;
@@ -15,8 +16,6 @@ const OFFSET_BITS: u32 = 13;
 /// In the place of a file id: the slot is free. No file has this id.
 const FREE: u32 = u32::MAX;
 const NO_SLOT: u32 = u32::MAX;
-/// Append orders are kept in 48 bits: 2.8 × 10^14 writes a partition.
-pub(super) const SEQ_MAX: u64 = (1 << 48) - 1;
 
 /// Where a version lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::bitcask::writer::{Appender, is_disk_full, position_of};
 use crate::error::StorageError;
 use crate::fs::File;
 use crate::journal::{
-    FILE_HEADER_BYTES, HintEntry, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader, Scanned, Scanner,
+    ALL_SYNCED, FILE_HEADER_BYTES, HintEntry, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader, Scanned, Scanner,
     encode_record, reseal,
 };
 use std::io;
@@ -74,7 +74,11 @@ impl MergeJob {
         drop(files);
         let live: u64 = inputs.iter().map(|file| file.counters.live_bytes.load(Ordering::Acquire)).sum();
         let free = core.shared.fs.free_bytes(&core.dir).unwrap_or(0);
-        if inputs.is_empty() || free < live {
+        if inputs.is_empty() {
+            return None;
+        }
+        if free < live {
+            tracing::warn!(partition = core.partition, free, live, "not merging: no room for the copies");
             return None;
         }
         Some(Self {
@@ -216,7 +220,7 @@ impl MergeJob {
         let fields = RecordFields {
             kind: Kind::Tombstone,
             tstamp_secs: header.tstamp_secs,
-            synced_to: 0,
+            synced_to: ALL_SYNCED,
             seq: header.seq,
             digest: 0,
             crc_body: 0,
@@ -301,7 +305,9 @@ impl MergeJob {
             let lost = if number == 0 { lost } else { 0 };
             if let Some(hint) = output.hint {
                 let path = hint_path(&core.dir, file.id);
-                hint.finish(&*core.shared.fs, &path, output.length, lost).map_err(|e| io_error("write", &path, e))?;
+                if let Err(error) = hint.finish(&*core.shared.fs, &path, output.length, lost) {
+                    tracing::warn!(file = %path.display(), %error, "no hint file: the next start will read the data");
+                }
             }
             let path = data_path(&core.dir, file.id);
             core.shared.fs.rename(&file.path(), &path).map_err(|source| io_error("rename", &path, source))?;
