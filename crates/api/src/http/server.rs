@@ -84,6 +84,8 @@ pub async fn serve_stream(
             http1::Builder::new()
                 .timer(TokioTimer::new())
                 .title_case_headers(true)
+                // A client may say that it sends no more and still wait for its answer.
+                .half_close(true)
                 .header_read_timeout(limits.head_timeout)
                 .max_header_size(limits.head_bytes_max)
                 .max_buf_size(limits.head_bytes_max.saturating_add(READ_AHEAD_BYTES))

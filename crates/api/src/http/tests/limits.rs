@@ -28,6 +28,13 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 #[tokio::test]
+async fn a_client_that_sends_no_more_gets_its_answer() {
+    let server = Server::start().await;
+    let answer = server.shut_exchange(b"GET /ping HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    assert!(starts_with(&answer, "200") && answer.ends_with(b"OK"), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[tokio::test]
 async fn a_client_may_ask_before_it_sends() {
     let server = Server::start().await;
     let mut stream = server.connect().await;
