@@ -36,6 +36,7 @@ const FRAME_OVERHEAD_BYTES: u64 = 1024 * 1024;
 pub fn run(effective: &Effective) -> Result<(), String> {
     let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
     let data_dir = settings.data_dir.clone();
+    // Before the log: a second start must not write into that of the first.
     let _lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
     logging::start(&settings.log)?;
     for warning in &effective.warnings {
