@@ -194,10 +194,11 @@ pub(crate) fn check_key(key: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The error of an operation on a strongly consistent bucket: there are no such operations yet.
+/// The error of an operation on a strongly consistent bucket: there are no such operations yet. The word is what Riak
+/// says while no ensemble is there to answer (spec/semantics.md §9).
 pub(super) fn refuse_consistent(props: &BucketProps) -> Result<(), Error> {
     if props.consistent {
-        return Err(Error::Unsupported("strong consistency is not enabled: {error,ensembles_not_enabled}".into()));
+        return Err(Error::Unsupported("unavailable".into()));
     }
     Ok(())
 }

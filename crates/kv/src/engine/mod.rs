@@ -8,6 +8,7 @@
 //! `partition`.
 
 mod background;
+#[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod engine;
 mod gate;
 mod get;

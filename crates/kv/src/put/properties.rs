@@ -125,12 +125,14 @@ fn run(case: &Case, plan: PutPlan) -> Result<(), TestCaseError> {
                 PutAction::Coordinate { replica } => {
                     prop_assert_eq!(plan.coordinator, Some(replica));
                     prop_assert!(asked.is_empty());
-                    (pending.push(replica), asked.push(replica));
+                    pending.push(replica);
+                    asked.push(replica);
                 }
                 PutAction::Store { replica } => {
                     prop_assert!(plan.coordinator.is_none_or(|c| answered.contains(&c) && c != replica));
                     prop_assert!(!asked.contains(&replica), "asked twice");
-                    (pending.push(replica), asked.push(replica));
+                    pending.push(replica);
+                    asked.push(replica);
                 }
                 PutAction::Reply(said) => {
                     prop_assert!(reply.is_none(), "two replies");

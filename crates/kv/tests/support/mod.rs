@@ -19,7 +19,7 @@ use tempfile::TempDir;
 
 pub struct Node {
     pub kv: Kv,
-    _dir: TempDir,
+    _dir: Option<TempDir>,
 }
 
 pub fn runtime() -> tokio::runtime::Runtime {
@@ -78,7 +78,12 @@ impl Node {
         config.delete_mode = DeleteMode::Keep;
         config.io_threads = 2;
         change(&mut config);
-        Self { kv: Kv::open(config).unwrap(), _dir: dir }
+        Self { kv: Kv::open(config).unwrap(), _dir: Some(dir) }
+    }
+
+    /// A node that was opened elsewhere.
+    pub fn over(kv: Kv) -> Self {
+        Self { kv, _dir: None }
     }
 
     pub async fn close(&self) {
