@@ -151,7 +151,7 @@ fn sync(store: &dyn Backend, oracle: &mut Oracle, seq: u64) {
 
 /// One life of a disk: several losses of power, each followed by merging and a clean restart.
 fn live(seed: u64, strategy: SyncStrategy) -> u64 {
-    let config = config(strategy, seed % 2 == 0);
+    let config = config(strategy, seed.is_multiple_of(2));
     let mut random = Random::new(seed);
     let mut fs = FaultyFs::new(seed);
     let mut oracle = Oracle::default();

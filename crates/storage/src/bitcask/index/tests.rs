@@ -6,6 +6,8 @@ fn entry(seq: u64) -> Entry {
     Entry { position, tstamp_secs: seq as u32, seq, digest: seq * 3 }
 }
 
+type Model = BTreeMap<Vec<u8>, Entry>;
+
 /// A small generator: the tests need variety, not quality.
 fn next_random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
@@ -33,8 +35,8 @@ fn costs_at_most_48_bytes_beyond_the_key() {
 #[test]
 fn agrees_with_a_map_and_snapshots_see_their_moment() {
     let index = Index::new();
-    let mut model: BTreeMap<Vec<u8>, Entry> = BTreeMap::new();
-    let mut snapshots: Vec<(SnapshotSlot, BTreeMap<Vec<u8>, Entry>, Vec<Vec<u8>>)> = Vec::new();
+    let mut model = Model::new();
+    let mut snapshots: Vec<(SnapshotSlot, Model, Vec<Vec<u8>>)> = Vec::new();
     let mut random = 0x9E37_79B9_7F4A_7C15;
     for seq in 1..60_000u64 {
         let number = next_random(&mut random) % 3000;
