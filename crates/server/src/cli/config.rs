@@ -74,7 +74,7 @@ fn describe(key: &str, common: &Common, out: Output) -> Result<(), Failure> {
     let origin = setting.map(|s| s.origin.to_string());
     let effect = match spec.meaning {
         Meaning::Works => "works",
-        Meaning::NoMeaning(_) => "none",
+        Meaning::Ignored(_) => "none",
         Meaning::NotYet(_) => "not yet",
     };
     let json = json!({

@@ -8,7 +8,7 @@ pub enum Meaning {
     /// It does what its documentation says.
     Works,
     /// A key of Riak that has nothing to act on here; holds why.
-    NoMeaning(&'static str),
+    Ignored(&'static str),
     /// A key of a feature that this version does not have; holds the feature.
     NotYet(&'static str),
 }
@@ -49,7 +49,7 @@ impl KeySpec {
         doc: &'static str,
         why: &'static str,
     ) -> Self {
-        Self { meaning: Meaning::NoMeaning(why), ..Self::works(name, kind, default, doc) }
+        Self { meaning: Meaning::Ignored(why), ..Self::works(name, kind, default, doc) }
     }
 
     /// A key of Riak whose `feature` does not exist here yet.
@@ -96,7 +96,7 @@ impl KeySpec {
     pub fn warning(&self) -> Option<String> {
         match self.meaning {
             Meaning::Works => None,
-            Meaning::NoMeaning(why) => Some(format!("has no effect: {why}")),
+            Meaning::Ignored(why) => Some(format!("has no effect: {why}")),
             Meaning::NotYet(feature) => Some(format!("has no effect: this version does not have {feature} yet")),
         }
     }

@@ -232,7 +232,7 @@ fn write_duration(d: Duration, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let ms = d.as_millis();
     let whole = [("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000)]
         .into_iter()
-        .find(|(_, unit)| ms >= *unit && ms % unit == 0);
+        .find(|(_, unit)| ms >= *unit && ms.is_multiple_of(*unit));
     match whole {
         Some((name, unit)) => write!(f, "{}{name}", ms / unit),
         None => write!(f, "{ms}ms"),
