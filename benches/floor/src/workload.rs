@@ -8,7 +8,7 @@ use std::fmt;
 pub const KEYS: u64 = 10_000;
 pub const VALUE_BYTES: usize = 1024;
 
-/// Bytes of the `RpbGetResp` frame of one such object: value, content type, vtag, last-modified and clock, with what
+/// Bytes of the `RpbGetResp` frame of one such object, give or take a few: value, content type, vtag, last-modified and clock, with what
 /// is in front of each. What the echo server answers with.
 pub const GET_REPLY_BYTES: usize = VALUE_BYTES + 92;
 

@@ -52,7 +52,7 @@ impl Node {
     async fn synced() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = BitcaskConfig { sync: SyncStrategy::OSync, ..BitcaskConfig::default() };
-        let backend = BitcaskFactory::new(Arc::new(RealFs), &dir.path().join("bitcask"), config).unwrap();
+        let backend = BitcaskFactory::new(Arc::new(RealFs), dir.path().join("bitcask"), config).unwrap();
         Self::over(Arc::new(backend), dir, PbConfig::default()).await
     }
 
