@@ -69,6 +69,11 @@ fn progress_bar() -> ProgressBar {
     bar
 }
 
+#[expect(clippy::disallowed_methods, reason = "whoever asks twice will not wait; all that counts is durable already")]
+fn end_at_once() -> ! {
+    std::process::exit(EXIT_INTERRUPTED)
+}
+
 /// Turns true with the first Ctrl-C or SIGTERM; a second one ends the program at once.
 fn interrupt_flag() -> Result<Arc<AtomicBool>, String> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -88,7 +93,7 @@ fn interrupt_flag() -> Result<Arc<AtomicBool>, String> {
                     _ = terminate.recv() => {}
                 }
                 if turned.swap(true, Ordering::Relaxed) {
-                    std::process::exit(EXIT_INTERRUPTED);
+                    end_at_once();
                 }
             }
         });

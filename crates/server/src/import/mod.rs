@@ -16,6 +16,8 @@ mod checkpoint;
 mod command;
 mod report;
 mod run;
+#[cfg(test)]
+mod tests;
 mod types_file;
 
 pub use command::{Options, bitcask};
