@@ -1,5 +1,7 @@
 //! `ombak import bitcask` as an operator uses it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use ombak_storage::riak_bitcask::key::encode_v1;
