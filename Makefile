@@ -30,7 +30,7 @@ test: ## everything that CI runs; STEPS="lint rust golden python-client node-cli
 
 bench: ## measure against an echo server with the same frames, and Redis when it is installed
 	cargo build --release --locked --package ombak-server --package ombak-floor
-	$(CARGO_TARGET_DIR)/release/ombak-floor
+	$(CARGO_TARGET_DIR)/release/ombak-floor --ombak $(CARGO_TARGET_DIR)/release/ombak
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)

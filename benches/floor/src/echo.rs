@@ -1,7 +1,8 @@
 //! The floor: a server that reads frames and answers frames of the size of Ombak's answers, and does nothing else.
 //!
-//! It is built as Ombak's connections are: one task each, everything that was read is answered by one write. Its
-//! runtime is Ombak's too; `TOKIO_WORKER_THREADS` sets the threads of both.
+//! Its connections are built as Ombak's are: one task each, everything that was read is answered by one write. Its
+//! runtime is the one that a tokio program has without further thought, with threads that take work from each other;
+//! `TOKIO_WORKER_THREADS` sets their number.
 
 use crate::workload::{GET_REPLY_BYTES, PUT_REPLY_BYTES};
 use bytes::BytesMut;

@@ -9,6 +9,8 @@
 pub mod admin;
 pub mod http;
 pub mod jobs;
+mod network_threads;
 pub mod pb;
 
 pub use jobs::{JobClass, JobSwitches};
+pub use network_threads::NetworkThreads;

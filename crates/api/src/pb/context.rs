@@ -1,6 +1,7 @@
 //! What all connections share.
 
 use super::config::PbConfig;
+use crate::NetworkThreads;
 use ombak_kv::Kv;
 
 /// What all connections share.
@@ -9,4 +10,6 @@ pub struct PbContext {
     pub kv: Kv,
     /// Limits and switches.
     pub config: PbConfig,
+    /// Where connections are served.
+    pub threads: NetworkThreads,
 }

@@ -31,9 +31,13 @@ pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: wat
             _ = shutdown.wait_for(|stop| *stop) => break,
         };
         match accepted {
-            Ok((stream, peer)) if connections.len() < ctx.config.connections_max => {
-                connections.spawn(run(stream, peer, Arc::clone(&ctx), stopped.clone()));
-            }
+            Ok((stream, peer)) if connections.len() < ctx.config.connections_max => match stream.into_std() {
+                Ok(stream) => {
+                    let served = run(stream, peer, Arc::clone(&ctx), stopped.clone());
+                    connections.spawn_on(served, ctx.threads.next());
+                }
+                Err(error) => tracing::debug!(%peer, %error, "a connection was lost before it was served"),
+            },
             Ok((stream, peer)) => {
                 tracing::warn!(%peer, max = ctx.config.connections_max, "too many Protocol Buffers connections");
                 if refusals.len() < REFUSALS_MAX {
@@ -56,7 +60,11 @@ pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: wat
     }
 }
 
-async fn run(stream: TcpStream, peer: SocketAddr, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
+async fn run(stream: std::net::TcpStream, peer: SocketAddr, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
+    let stream = match TcpStream::from_std(stream) {
+        Ok(stream) => stream,
+        Err(error) => return tracing::warn!(%peer, %error, "a connection cannot be served"),
+    };
     let _counted = ctx.kv.stats().pbc_connected();
     if let Err(error) = set_options(&stream, &ctx) {
         tracing::debug!(%peer, %error, "cannot set the options of a connection");

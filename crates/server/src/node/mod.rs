@@ -12,6 +12,7 @@ use crate::config::{BackendSettings, Effective, Listen, Problem, Settings};
 use crate::logging;
 use listen::{exposure, listen};
 use lock::DataDirLock;
+use ombak_api::NetworkThreads;
 use ombak_api::admin::{AdminContext, AdminToken, ConfigEntry, NodeInfo};
 use ombak_api::http::{self, HttpContext, HttpLimits, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
@@ -77,7 +78,9 @@ async fn serve(settings: &Settings, effective: &Effective, kv: &Kv, token: Admin
         stats_source(settings),
         Some(admin),
     ));
-    let pb_context = Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings) });
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = NetworkThreads::start(threads).map_err(|e| format!("the operating system gives no threads: {e}"))?;
+    let pb_context = Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings), threads });
     let mut servers = JoinSet::new();
     for listener in http_listeners {
         servers.spawn(http::serve(listener, Arc::clone(&http_context), stopping.clone()));

@@ -53,12 +53,8 @@ async fn a_peer_that_does_not_take_its_answers_is_cut_off() {
     let node = Node::with(PbConfig { write_timeout: SHORT, ..PbConfig::default() }).await;
     let mut wire = node.connect().await;
     let content = RpbContent { value: vec![7; 1 << 20].into(), ..RpbContent::default() };
-    let put = RpbPutReq {
-        bucket: Some("b".into()),
-        key: Some("k".into()),
-        content: Some(content),
-        ..RpbPutReq::default()
-    };
+    let put =
+        RpbPutReq { bucket: Some("b".into()), key: Some("k".into()), content: Some(content), ..RpbPutReq::default() };
     wire.send(code::PUT_REQ, &put).await;
     wire.expect_empty(code::PUT_RESP).await;
     let mut out = Vec::new();

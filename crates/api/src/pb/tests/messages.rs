@@ -18,7 +18,8 @@ fn bare(code: u8) -> Vec<u8> {
 
 impl Wire {
     async fn props(&mut self, bucket: &str, bucket_type: Option<&str>) -> RpbBucketProps {
-        let request = RpbGetBucketReq { bucket: bucket.to_owned().into(), r#type: bucket_type.map(|t| t.to_owned().into()) };
+        let request =
+            RpbGetBucketReq { bucket: bucket.to_owned().into(), r#type: bucket_type.map(|t| t.to_owned().into()) };
         self.ask::<_, RpbGetBucketResp>(code::GET_BUCKET_REQ, &request, code::GET_BUCKET_RESP).await.props
     }
 
@@ -96,7 +97,8 @@ async fn bucket_types_are_read_and_set() {
     node.bucket_type("counters", json!({"datatype": "counter"})).await;
     let mut wire = node.connect().await;
     let get = |name: &'static str| RpbGetBucketTypeReq { r#type: name.into() };
-    let props = wire.ask::<_, RpbGetBucketResp>(code::GET_BUCKET_TYPE_REQ, &get("counters"), code::GET_BUCKET_RESP).await;
+    let props =
+        wire.ask::<_, RpbGetBucketResp>(code::GET_BUCKET_TYPE_REQ, &get("counters"), code::GET_BUCKET_RESP).await;
     assert_eq!((props.props.datatype, props.props.allow_mult), (Some("counter".into()), Some(true)));
     let text = wire.ask_refused(code::GET_BUCKET_TYPE_REQ, &get("nonesuch")).await;
     assert_eq!(text, "Invalid bucket type: <<\"nonesuch\">>");
@@ -167,7 +169,8 @@ async fn features_that_are_not_there_are_refused_as_riak_refuses_them() {
         ("sibs", "`undefined` is not a supported type"),
         ("counters", "Bucket datatype `counter` is not a supported type"),
     ] {
-        let fetch = DtFetchReq { bucket: "b".into(), key: "k".into(), r#type: bucket_type.into(), ..Default::default() };
+        let fetch =
+            DtFetchReq { bucket: "b".into(), key: "k".into(), r#type: bucket_type.into(), ..Default::default() };
         assert_eq!(wire.ask_refused(code::DT_FETCH_REQ, &fetch).await, text);
     }
     wire.ping().await;

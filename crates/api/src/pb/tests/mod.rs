@@ -6,6 +6,7 @@ mod messages;
 mod objects;
 
 use super::{PbConfig, PbContext, serve};
+use crate::NetworkThreads;
 use bytes::BytesMut;
 use ombak_kv::stats::{NodeFacts, SystemFacts};
 use ombak_kv::{Kv, KvConfig};
@@ -63,7 +64,8 @@ impl Node {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
-        let ctx = Arc::new(PbContext { kv: kv.clone(), config });
+        let threads = NetworkThreads::start(2).unwrap();
+        let ctx = Arc::new(PbContext { kv: kv.clone(), config, threads });
         let served = tokio::spawn(serve(listener, ctx, stopped));
         Self { address, kv, stop, served, _dir: dir }
     }

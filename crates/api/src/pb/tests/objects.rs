@@ -2,17 +2,11 @@
 
 use super::*;
 use bytes::Bytes;
-use ombak_proto::messages::{
-    RpbContent, RpbDelReq, RpbGetReq, RpbGetResp, RpbLink, RpbPair, RpbPutReq, RpbPutResp,
-};
+use ombak_proto::messages::{RpbContent, RpbDelReq, RpbGetReq, RpbGetResp, RpbLink, RpbPair, RpbPutReq, RpbPutResp};
 use serde_json::json;
 
 fn get(bucket: &str, key: &str) -> RpbGetReq {
-    RpbGetReq {
-        bucket: Some(bucket.to_owned().into()),
-        key: Some(key.to_owned().into()),
-        ..RpbGetReq::default()
-    }
+    RpbGetReq { bucket: Some(bucket.to_owned().into()), key: Some(key.to_owned().into()), ..RpbGetReq::default() }
 }
 
 fn put(bucket: &str, key: &str, value: &str) -> RpbPutReq {

@@ -1,0 +1,107 @@
+//! Threads that serve connections, each with a runtime of its own.
+//!
+//! A request of a few microseconds costs more to hand to another thread than to answer. So a connection stays on the
+//! thread that it was given, and no thread ever wakes another one for it: on a busy node that saves about as much
+//! processor time as the whole engine takes (docs/benchmarks.md). The price is that connections are dealt out, not
+//! balanced by their load; what takes long is done elsewhere anyway (`ombak_kv`'s pools).
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
+
+/// A fixed number of threads that connections are dealt to in turn. Dropping it ends the threads, with whatever is
+/// still running on them.
+pub struct NetworkThreads {
+    threads: Vec<Thread>,
+    next: AtomicUsize,
+    stop: watch::Sender<bool>,
+}
+
+struct Thread {
+    handle: Handle,
+    /// `None` once it was joined.
+    join: Option<JoinHandle<()>>,
+}
+
+impl NetworkThreads {
+    /// Starts `count` threads, at least one.
+    pub fn start(count: usize) -> io::Result<Self> {
+        let (stop, stopping) = watch::channel(false);
+        let threads = (0..count.max(1)).map(|n| Thread::start(n, stopping.clone())).collect::<Result<_, _>>()?;
+        Ok(Self { threads, next: AtomicUsize::new(0), stop })
+    }
+
+    /// The runtime of the thread whose turn it is.
+    pub fn next(&self) -> &Handle {
+        let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.threads.len();
+        &self.threads[turn].handle
+    }
+}
+
+impl Thread {
+    fn start(number: usize, mut stopping: watch::Receiver<bool>) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let join = std::thread::Builder::new().name(format!("ombak-net-{number}")).spawn(move || {
+            // An error means that the sender is gone, which is as good as a stop.
+            drop(runtime.block_on(stopping.wait_for(|stop| *stop)));
+        })?;
+        Ok(Self { handle, join: Some(join) })
+    }
+}
+
+impl Drop for NetworkThreads {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+        let this = std::thread::current().id();
+        for join in self.threads.iter_mut().filter_map(|thread| thread.join.take()) {
+            // The last connection may have held the last reference; its thread ends by itself.
+            if join.thread().id() != this {
+                // A thread that panicked has said so already.
+                drop(join.join());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn work_is_dealt_in_turn_and_stays_where_it_was_dealt() {
+        let threads = NetworkThreads::start(3).unwrap();
+        let name = || std::thread::current().name().map(str::to_owned);
+        let names: Vec<_> = (0..6)
+            .map(|_| {
+                let task = threads.next().spawn(async move {
+                    let before = name();
+                    tokio::task::yield_now().await;
+                    assert_eq!(before, name());
+                    before
+                });
+                Builder::new_current_thread().build().unwrap().block_on(task).unwrap()
+            })
+            .collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 3);
+        assert_eq!(names[..3], names[3..]);
+    }
+
+    #[test]
+    fn the_last_reference_may_be_dropped_on_one_of_the_threads() {
+        let threads = std::sync::Arc::new(NetworkThreads::start(1).unwrap());
+        let (held, (dropped, was_dropped)) = (threads.clone(), std::sync::mpsc::sync_channel(1));
+        threads.next().spawn(async move {
+            while std::sync::Arc::strong_count(&held) > 1 {
+                tokio::task::yield_now().await;
+            }
+            drop(held);
+            dropped.send(()).unwrap();
+        });
+        drop(threads);
+        was_dropped.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+    }
+}
