@@ -50,15 +50,27 @@ impl Kv {
         let (stats, began) = (&self.engine.stats, Instant::now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
         let _active = stats.node_get_active();
+        let head = request.options.head;
         let reply = match self.engine.get_now(&request, Access::Inline) {
             Ok(reply) => Ok(reply),
             Err(Failure::Refused(error)) => Err(error),
             Err(Failure::WouldBlock) => self.get_blocking(request).await,
         };
-        match &reply {
-            Ok(GetReply::Found(o)) => stats.node_get(micros(began), o.siblings.len() as u64, o.value_bytes()),
-            Ok(GetReply::NotFound { .. }) => stats.node_get(micros(began), 0, 0),
-            Err(_) => stats.node_get_error(),
+        let (siblings, objsize_bytes) = match &reply {
+            Ok(GetReply::Found(o)) => (o.siblings.len() as u64, o.value_bytes()),
+            Ok(GetReply::NotFound { .. }) => (0, 0),
+            Err(_) => {
+                stats.node_get_error();
+                return reply;
+            }
+        };
+        // The one partition that is asked takes as long as the request.
+        let took_us = micros(began);
+        stats.node_get(took_us, siblings, objsize_bytes);
+        if head {
+            stats.vnode_head(took_us)
+        } else {
+            stats.vnode_get(took_us)
         }
         reply
     }
@@ -88,7 +100,9 @@ impl Kv {
         }
         let mut reply = progress.finish()?;
         reply.key = made_key;
-        stats.node_put(micros(began));
+        let took_us = micros(began);
+        stats.node_put(took_us);
+        stats.vnode_put(took_us);
         Ok(reply)
     }
 
@@ -190,7 +204,6 @@ impl Kv {
             self.engine.stats.list_failed();
             return Err(Error::Stopping);
         }
-        drop(self.engine.stats.list_started());
         Ok(Listing::new(self.engine.clone(), walk, timeout))
     }
 

@@ -17,6 +17,7 @@ pub struct Listing {
 
 impl Listing {
     pub(crate) fn new(engine: Arc<Engine>, walk: Walk, timeout: Option<Duration>) -> Self {
+        engine.stats.list_started();
         let deadline = timeout.and_then(|limit| Instant::now().checked_add(limit));
         Self { engine, walk: Some(walk), deadline }
     }
@@ -56,5 +57,11 @@ impl Listing {
         }
         let batch = batch.map_err(|e| Error::Storage(e.to_string()))?;
         Ok((walk, batch))
+    }
+}
+
+impl Drop for Listing {
+    fn drop(&mut self) {
+        self.engine.stats.list_ended();
     }
 }

@@ -430,3 +430,19 @@ fn concurrent_writers_of_one_key_lose_nothing() {
     let dots: BTreeSet<_> = object.siblings.iter().map(|s| format!("{:?}", s.meta.dot)).collect();
     assert_eq!(dots.len(), 200);
 }
+
+#[tokio::test]
+async fn what_was_done_is_counted() {
+    let node = Node::start();
+    for i in 0..5 {
+        node.put(&format!("k{i}"), "v", VectorClock::new()).await.unwrap();
+        node.get(&format!("k{i}")).await.unwrap();
+    }
+    let mut listing = node.kv.list_keys(&bucket(), None).unwrap();
+    let names = ["node_puts_total", "node_gets_total", "vnode_puts_total", "vnode_gets_total", "vnode_heads_total"];
+    assert_eq!(names.map(|name| node.stat(name)), [5, 5, 5, 5, 0], "one copy of a key on a node");
+    assert_eq!(node.stat("list_fsm_active"), 1);
+    listing.next().await.unwrap().unwrap();
+    drop(listing);
+    assert_eq!((node.stat("list_fsm_active"), node.stat("list_fsm_create_total")), (0, 1));
+}

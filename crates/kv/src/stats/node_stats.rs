@@ -221,10 +221,15 @@ impl Stats {
         self.skipped_read_repairs.add(1);
     }
 
-    /// A listing of keys or buckets began; it is under way as long as the guard lives.
-    pub fn list_started(&self) -> ActiveGuard<'_> {
+    /// A listing began; it is under way until [`Self::list_ended`].
+    pub fn list_started(&self) {
         self.list_fsm_create.add(1);
-        ActiveGuard::new(&self.list_fsm_active)
+        self.list_fsm_active.add(1);
+    }
+
+    /// A listing that began is over, in whatever way.
+    pub fn list_ended(&self) {
+        self.list_fsm_active.subtract(1);
     }
 
     /// A listing could not begin.

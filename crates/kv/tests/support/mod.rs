@@ -5,6 +5,7 @@
 pub mod faulty;
 
 use bytes::Bytes;
+use ombak_kv::stats::{NodeFacts, SystemFacts};
 use ombak_kv::{
     DeleteMode, DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Kv, KvConfig, Listing, PutOptions,
     PutReply, PutRequest,
@@ -84,6 +85,17 @@ impl Node {
     /// A node that was opened elsewhere.
     pub fn over(kv: Kv) -> Self {
         Self { kv, _dir: None }
+    }
+
+    /// A member of `/stats`.
+    pub fn stat(&self, name: &str) -> u64 {
+        let facts = NodeFacts {
+            node_name: self.kv.node_name().to_owned(),
+            ring: Arc::new(self.kv.ring().clone()),
+            backend: "memory",
+            system: SystemFacts::default(),
+        };
+        self.kv.stats().to_json(&facts)[name].as_u64().unwrap()
     }
 
     pub async fn close(&self) {
