@@ -242,6 +242,9 @@ fn put_rare(m: &Metadata, out: &mut Vec<u8>) {
 const DOT_BYTES_MIN: usize = 3;
 const SIBLING_BYTES_MIN: usize = 2;
 
+/// Bytes of a 64-bit number, seven bits to each.
+const VARINT_BYTES_MAX: usize = 10;
+
 struct Reader<'a> {
     whole: &'a [u8],
     /// Where `whole` lives, so that fields can be slices of it; without it they are copied.
@@ -267,18 +270,18 @@ impl Reader<'_> {
     }
 
     fn varint(&mut self) -> Result<u64, Corrupt> {
-        let mut n = 0u64;
-        for shift in (0..64).step_by(7) {
-            let b = self.u8()?;
-            if shift == 63 && b > 1 {
-                break;
-            }
+        let rest = self.whole.get(self.at..).unwrap_or_default();
+        let (mut n, mut shift) = (0u64, 0);
+        for (read, &b) in rest.iter().enumerate().take(VARINT_BYTES_MAX) {
             n |= u64::from(b & 0x7f) << shift;
             if b < 0x80 {
-                return Ok(n);
+                self.at += read + 1;
+                // The tenth byte has room for one bit.
+                return if shift == 63 && b > 1 { Err(Corrupt("number too long")) } else { Ok(n) };
             }
+            shift += 7;
         }
-        Err(Corrupt("number too long"))
+        Err(Corrupt(if rest.len() < VARINT_BYTES_MAX { "cut short" } else { "number too long" }))
     }
 
     /// How many parts of at least `bytes_min` bytes follow.

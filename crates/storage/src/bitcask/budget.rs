@@ -1,10 +1,15 @@
 //! How many bytes merging may move: a token bucket shared by all partitions of a node.
 
 use parking_lot::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Tokens that gather while nobody merges, in milliseconds of the rate.
 const BURST_MS: u64 = 250;
+
+/// Longer pauses earn no more: the burst is full by then, or a debt that large is no debt of ours.
+const ELAPSED_MAX: Duration = Duration::from_secs(3600);
+
+const NANOS_PER_SEC: i128 = 1_000_000_000;
 
 pub(super) struct IoBudget {
     bytes_per_sec: u64,
@@ -19,11 +24,10 @@ impl IoBudget {
     /// Bytes that may be moved now.
     pub(super) fn available_bytes(&self) -> u64 {
         let mut state = self.state.lock();
-        let now = Instant::now();
-        let elapsed_us = now.duration_since(state.1).as_micros().min(3_600_000_000) as u64;
-        state.1 = now;
-        state.0 = refill(state.0, elapsed_us, self.bytes_per_sec);
-        state.0.max(0) as u64
+        let elapsed = state.1.elapsed();
+        let (tokens, paid_for) = refill(state.0, elapsed, self.bytes_per_sec);
+        *state = (tokens, state.1 + paid_for);
+        tokens.max(0) as u64
     }
 
     /// Accounts for bytes moved. One record may be longer than what was available: the debt is waited off.
@@ -33,11 +37,17 @@ impl IoBudget {
     }
 }
 
-fn refill(tokens: i64, elapsed_us: u64, bytes_per_sec: u64) -> i64 {
+/// The tokens after `elapsed`, and how much of that time they stand for: what is too short for a token counts the next
+/// time, however often somebody asks.
+fn refill(tokens: i64, elapsed: Duration, bytes_per_sec: u64) -> (i64, Duration) {
     let rate = i128::from(bytes_per_sec);
     let burst = (rate * i128::from(BURST_MS) / 1000).max(1);
-    let earned = rate * i128::from(elapsed_us) / 1_000_000;
-    i64::try_from((i128::from(tokens) + earned).min(burst)).unwrap_or(i64::MAX)
+    let elapsed = elapsed.min(ELAPSED_MAX);
+    let earned = rate * elapsed.as_nanos() as i128 / NANOS_PER_SEC;
+    let paid_for_ns = (earned * NANOS_PER_SEC + rate - 1) / rate;
+    let paid_for = Duration::from_nanos(u64::try_from(paid_for_ns).unwrap_or(u64::MAX)).min(elapsed);
+    let tokens = (i128::from(tokens) + earned).min(burst);
+    (i64::try_from(tokens).unwrap_or(i64::MAX), paid_for)
 }
 
 #[cfg(test)]
@@ -46,9 +56,25 @@ mod tests {
 
     #[test]
     fn earns_at_the_rate_up_to_the_burst_and_pays_debts_first() {
-        assert_eq!(refill(0, 100_000, 1_000_000), 100_000);
-        assert_eq!(refill(0, 60_000_000, 1_000_000), 250_000);
-        assert_eq!(refill(-500_000, 200_000, 1_000_000), -300_000);
-        assert_eq!(refill(i64::MIN, 1, u64::MAX), i64::MIN.saturating_add(18_446_744_073_709));
+        let after = |tokens, elapsed_ms, rate| refill(tokens, Duration::from_millis(elapsed_ms), rate).0;
+        assert_eq!(after(0, 100, 1_000_000), 100_000);
+        assert_eq!(after(0, 60_000, 1_000_000), 250_000);
+        assert_eq!(after(-500_000, 200, 1_000_000), -300_000);
+        assert_eq!(after(i64::MIN, 1, u64::MAX), i64::MIN + 18_446_744_073_709_551);
+    }
+
+    #[test]
+    fn time_too_short_for_a_token_is_not_lost() {
+        for rate in [1, 7, 2_000_000, 3_000_000_000] {
+            let (mut tokens, mut waited, mut paid_for) = (0, Duration::ZERO, Duration::ZERO);
+            for _ in 0..10_000 {
+                waited += Duration::from_nanos(180);
+                let (now, paid) = refill(tokens, waited - paid_for, rate);
+                tokens = now;
+                paid_for += paid;
+            }
+            let due = (u128::from(rate) * waited.as_nanos() / NANOS_PER_SEC as u128) as i64;
+            assert!((due - 1..=due).contains(&tokens), "{tokens} tokens at {rate} bytes a second, {due} are due");
+        }
     }
 }
