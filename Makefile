@@ -35,8 +35,12 @@ bench: ## measure against an echo server with the same frames, and Redis when it
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)
 
-soak: ## the crash tests with many more rounds than `make test` (SOAK_ROUNDS times)
-	OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --locked --release --workspace -- crash kill power --nocapture
+soak: ## kill -9 under load, SOAK_ROUNDS (10) times what `make test` does, each with a seed of its own
+	cargo test --release --locked --package ombak-server --test kill9 --no-run
+	@for round in $$(seq $(SOAK_ROUNDS)); do \
+	    echo "=== round $$round of $(SOAK_ROUNDS)"; \
+	    cargo test --release --locked --package ombak-server --test kill9 -- --nocapture || exit 1; \
+	done
 
 clean-cache: ## remove the downloaded packages of the clients
 	rm -rf $(OMBAK_CACHE)
