@@ -35,12 +35,9 @@ bench: ## measure against an echo server with the same frames, and Redis when it
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)
 
-soak: ## kill -9 under load, SOAK_ROUNDS (10) times what `make test` does, each with a seed of its own
-	cargo test --release --locked --package ombak-server --test kill9 --no-run
-	@for round in $$(seq $(SOAK_ROUNDS)); do \
-	    echo "=== round $$round of $(SOAK_ROUNDS)"; \
-	    cargo test --release --locked --package ombak-server --test kill9 -- --nocapture || exit 1; \
-	done
+soak: ## the tests of crashes and losses of power, SOAK_ROUNDS (10) times what `make test` does
+	OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --release --locked --package ombak-storage --package ombak-kv --package ombak-server \
+		--test power_cut --test power --test kill9 -- --nocapture
 
 clean-cache: ## remove the downloaded packages of the clients
 	rm -rf $(OMBAK_CACHE)

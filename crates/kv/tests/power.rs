@@ -142,6 +142,11 @@ async fn run(seed: u64, sync: SyncStrategy, losses: &[Loss]) {
     }
 }
 
+/// How many times more than in `make test`: `make soak` sets it.
+fn soak_rounds() -> u64 {
+    std::env::var("OMBAK_SOAK_ROUNDS").map_or(1, |rounds| rounds.parse().expect("OMBAK_SOAK_ROUNDS is a number"))
+}
+
 fn runs(seeds: std::ops::Range<u64>, sync: SyncStrategy, losses: &[Loss]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for seed in seeds {
@@ -152,12 +157,12 @@ fn runs(seeds: std::ops::Range<u64>, sync: SyncStrategy, losses: &[Loss]) {
 
 #[test]
 fn with_sync_on_a_loss_of_power_loses_nothing() {
-    runs(0..200, SyncStrategy::OSync, &[Loss::Everything, Loss::Some]);
+    runs(0..200 * soak_rounds(), SyncStrategy::OSync, &[Loss::Everything, Loss::Some]);
 }
 
 #[test]
 fn with_sync_off_a_kill_loses_nothing() {
-    runs(1000..1100, SyncStrategy::None, &[Loss::Nothing]);
+    runs(1 << 32..(1 << 32) + 100 * soak_rounds(), SyncStrategy::None, &[Loss::Nothing]);
 }
 
 /// The same test where it must fail: shows that it can.

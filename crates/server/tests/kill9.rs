@@ -93,6 +93,11 @@ async fn verify(pb: &str, model: &mut Model, everything: bool) {
     }
 }
 
+/// How many times more than in `make test`: `make soak` sets it.
+fn soak_rounds() -> u32 {
+    std::env::var("OMBAK_SOAK_ROUNDS").map_or(1, |rounds| rounds.parse().expect("OMBAK_SOAK_ROUNDS is a number"))
+}
+
 fn killed_again_and_again(name: &str, settings: &str) {
     let mut seed = [0u8; 8];
     getrandom::fill(&mut seed).expect("random");
@@ -102,7 +107,8 @@ fn killed_again_and_again(name: &str, settings: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
     let mut random = Random(seed);
     let mut models: Vec<(u64, Model)> = (0..WRITERS).map(|_| (0, Model::new())).collect();
-    for kill in 0..KILLS {
+    let kills = KILLS * soak_rounds();
+    for kill in 0..kills {
         if kill % KILLED_AT_START_EVERY == KILLED_AT_START_EVERY - 1 {
             kill_while_starting(&home, random.below(LOAD_MS_MAX));
         }
@@ -131,8 +137,8 @@ fn killed_again_and_again(name: &str, settings: &str) {
     let node = home.start();
     let keys: usize = models.iter().map(|(_, model)| model.len()).sum();
     let writes: u64 = models.iter().map(|(next, _)| next).sum();
-    println!("{name}: {KILLS} kills, {writes} writes, {keys} keys");
-    assert!(writes > u64::from(KILLS), "there was no load");
+    println!("{name}: {kills} kills, {writes} writes, {keys} keys");
+    assert!(writes > u64::from(kills), "there was no load");
     runtime.block_on(async {
         for (_, model) in &mut models {
             verify(&node.pb, model, true).await;

@@ -189,21 +189,26 @@ fn live(seed: u64, strategy: SyncStrategy) -> u64 {
     merges
 }
 
+/// How many times more than in `make test`: `make soak` sets it.
+fn soak_rounds() -> u64 {
+    std::env::var("OMBAK_SOAK_ROUNDS").map_or(1, |rounds| rounds.parse().expect("OMBAK_SOAK_ROUNDS is a number"))
+}
+
 #[test]
 fn synced_writes_survive_any_loss_of_power() {
-    let merges: u64 = (0..400).map(|seed| live(seed, SyncStrategy::OSync)).sum();
+    let merges: u64 = (0..400 * soak_rounds()).map(|seed| live(seed, SyncStrategy::OSync)).sum();
     assert!(merges > 100, "only {merges} merges: the histories are too tame");
 }
 
 #[test]
 fn unsynced_writes_are_lost_whole_or_not_at_all() {
-    let merges: u64 = (1000..1400).map(|seed| live(seed, SyncStrategy::None)).sum();
+    let merges: u64 = (1 << 32..(1 << 32) + 400 * soak_rounds()).map(|seed| live(seed, SyncStrategy::None)).sum();
     assert!(merges > 100, "only {merges} merges: the histories are too tame");
 }
 
 #[test]
 fn at_an_interval_only_what_came_after_the_last_sync_is_lost() {
-    for seed in 2000..2250 {
+    for seed in 2 << 32..(2 << 32) + 250 * soak_rounds() {
         live(seed, SyncStrategy::Interval(Duration::ZERO));
     }
 }
