@@ -98,8 +98,9 @@ fn last_mod(meta: &Metadata) -> Option<(u64, u64)> {
     meta.last_modified.map(|at| (u64::from(at.secs() as u32), u64::from(at.subsec_us())))
 }
 
-fn texts(meta: &Metadata) -> [(u8, &Option<Bytes>); 4] {
-    [(2, &meta.content_type), (3, &meta.charset), (4, &meta.content_encoding), (5, &meta.vtag)]
+fn texts(meta: &Metadata) -> [(u8, Option<&Bytes>); 4] {
+    let (charset, encoding) = (meta.charset.as_ref(), meta.content_encoding.as_ref());
+    [(2, meta.served_content_type()), (3, charset), (4, encoding), (5, meta.vtag.as_ref())]
 }
 
 fn pair_len(name: &[u8], value: &[u8]) -> usize {
@@ -109,7 +110,7 @@ fn pair_len(name: &[u8], value: &[u8]) -> usize {
 fn content_len(sibling: &Sibling) -> usize {
     let meta = &sibling.meta;
     let mut len = bytes_len(&sibling.value);
-    len += texts(meta).iter().filter_map(|(_, text)| text.as_ref()).map(|text| bytes_len(text)).sum::<usize>();
+    len += texts(meta).iter().filter_map(|(_, text)| *text).map(|text| bytes_len(text)).sum::<usize>();
     for link in &meta.links {
         len += delimited_len(bytes_len(&link.bucket) + bytes_len(&link.key) + bytes_len(&link.tag));
     }
@@ -167,7 +168,7 @@ pub fn content_message(sibling: &Sibling) -> crate::messages::RpbContent {
     let pair = |key: &Bytes, value: Bytes| RpbPair { key: key.clone(), value: Some(value) };
     RpbContent {
         value: sibling.value.clone(),
-        content_type: meta.content_type.clone(),
+        content_type: meta.served_content_type().cloned(),
         charset: meta.charset.clone(),
         content_encoding: meta.content_encoding.clone(),
         vtag: meta.vtag.clone(),
@@ -216,11 +217,13 @@ mod tests {
             user_meta in prop::collection::vec((bytes(), bytes()), 0..3),
             indexes in prop::collection::vec(index_entry(), 0..3),
             deleted in any::<bool>(),
+            val_encoding in 0u8..3,
         ) -> Sibling {
             let links = links.into_iter().map(|(bucket, key, tag)| Link { bucket, key, tag }).collect();
             let last_modified = last_modified.map(UnixMicros);
             let meta = Metadata {
                 content_type, charset, content_encoding, vtag, last_modified, links, user_meta, indexes, deleted,
+                val_encoding,
                 ..Metadata::default()
             };
             Sibling { value, meta }

@@ -162,7 +162,15 @@ impl Sibling {
     }
 }
 
+/// What a value that Riak stored as an Erlang term is served as: its external term format (spec/pb-api.md §4).
+static TERM_CONTENT_TYPE: Bytes = Bytes::from_static(b"application/x-erlang-binary");
+
 impl Metadata {
+    /// The content type that clients are told.
+    pub fn served_content_type(&self) -> Option<&Bytes> {
+        if self.val_encoding == VAL_ENCODING_TERM { Some(&TERM_CONTENT_TYPE) } else { self.content_type.as_ref() }
+    }
+
     fn same_but_dot(&self, other: &Self) -> bool {
         // Taken apart in full, so that a new field cannot be forgotten.
         let Self {

@@ -128,7 +128,8 @@ fn bad_index(bad: BadIndexEntry, field: &str, value: &[u8]) -> Reply {
 
 /// The content type of a stored value, with its character set.
 pub fn content_type_of(meta: &Metadata) -> Bytes {
-    let media_type = meta.content_type.clone().unwrap_or(Bytes::from_static(DEFAULT_CONTENT_TYPE.as_bytes()));
+    let media_type = meta.served_content_type().cloned();
+    let media_type = media_type.unwrap_or(Bytes::from_static(DEFAULT_CONTENT_TYPE.as_bytes()));
     match &meta.charset {
         None => media_type,
         Some(charset) => Bytes::from([&media_type[..], b"; charset=", charset].concat()),
@@ -209,6 +210,7 @@ mod tests {
     use super::*;
     use hyper::Method;
     use ombak_types::IndexTerm;
+    use ombak_types::object::VAL_ENCODING_TERM;
 
     fn parsed(headers: &[(&str, &str)]) -> Result<Metadata, u16> {
         let request = Request::sample(Method::PUT, "/buckets/b/keys/k", headers);
@@ -221,6 +223,13 @@ mod tests {
         assert_eq!(meta.content_type.as_deref(), Some(&b"application/json; v=1"[..]));
         assert_eq!(meta.charset.as_deref(), Some(&b"utf-8"[..]));
         assert_eq!(&content_type_of(&meta)[..], b"application/json; v=1; charset=utf-8");
+    }
+
+    #[test]
+    fn a_value_that_riak_stored_as_a_term_is_served_as_one() {
+        let content_type = Some("text/plain".into());
+        let meta = Metadata { content_type, val_encoding: VAL_ENCODING_TERM, ..Metadata::default() };
+        assert_eq!(&content_type_of(&meta)[..], b"application/x-erlang-binary");
     }
 
     #[test]

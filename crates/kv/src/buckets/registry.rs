@@ -6,7 +6,7 @@ use super::state::{Records, Settings, Snapshot, TypeRecord, TypeStatus, TypeSumm
 use crate::open_error::OpenError;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use ombak_types::names::DEFAULT_TYPE;
+use ombak_types::names::{DEFAULT_TYPE, NAME_BYTES_MAX};
 use ombak_types::props::{BucketProps, PropMap, PropScope, check, created_type_defaults, default_type_defaults};
 use ombak_types::{Bucket, Error};
 use parking_lot::Mutex;
@@ -17,8 +17,6 @@ use std::sync::Arc;
 const TYPES_MAX: usize = 10_000;
 /// Buckets with properties of their own that can be kept. Each change rewrites all of them.
 const BUCKETS_MAX: usize = 100_000;
-/// The longest name of a type or bucket, in bytes (storage keys have 16-bit lengths).
-const NAME_BYTES_MAX: usize = 65_535;
 
 /// The bucket types and bucket properties of a node. Reading never waits for a change; a change blocks until it is on
 /// disk: not for network threads.

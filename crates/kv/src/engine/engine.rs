@@ -15,7 +15,7 @@ use crate::random::random_u64;
 use crate::replica::Replica;
 use crate::stats::Stats;
 use ombak_ring::{KeyHash, Ring, RingSize, RingVersion};
-use ombak_types::names::{KEY_BYTES_MAX, encode_storage_key};
+use ombak_types::names::{KEY_BYTES_MAX, NAME_BYTES_MAX, encode_storage_key};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, BucketProps, Error};
 use smallvec::{SmallVec, smallvec};
@@ -27,8 +27,6 @@ use tracing::{info, warn};
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
 /// Threads for listings: a long one must not keep reads from the disk.
 const FOLD_THREADS: usize = 2;
-/// The longest type or bucket name in bytes (storage keys have 16-bit lengths).
-const NAME_BYTES_MAX: usize = 65_535;
 
 /// The shared state of a node's requests.
 pub(crate) struct Engine {
