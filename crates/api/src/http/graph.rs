@@ -26,6 +26,13 @@ pub struct Offers {
     pub gzip: bool,
 }
 
+impl Offers {
+    /// JSON and nothing else.
+    pub fn json() -> Self {
+        Self { types: vec![Bytes::from_static(b"application/json")], gzip: true }
+    }
+}
+
 /// What is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Existence {

@@ -6,15 +6,11 @@ use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
 use crate::http::failure::{self, Asked};
 use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
-use crate::http::params;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use bytes::Bytes;
 use hyper::StatusCode;
 use std::time::Duration;
-
-/// How long a listing may take if the client does not say, as in Riak.
-pub const LISTING_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// `GET …/buckets?buckets=true|stream`
 pub struct Buckets<'a> {
@@ -27,7 +23,7 @@ pub struct Buckets<'a> {
 impl<'a> Buckets<'a> {
     /// For one request.
     pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket_type: Bytes) -> Self {
-        Self { ctx, request, bucket_type, timeout: LISTING_TIMEOUT }
+        Self { ctx, request, bucket_type, timeout: listing::TIMEOUT }
     }
 
     fn class(&self) -> Option<JobClass> {
@@ -45,15 +41,12 @@ impl Resource for Buckets<'_> {
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        if let Some(class) = self.class() {
-            self.ctx.jobs.check(class).map_err(|e| failure::reply_for(&e, Asked::Other))?;
-        }
-        self.timeout = params::listing_timeout(self.request, LISTING_TIMEOUT)?;
+        self.timeout = listing::permit(self.ctx, self.request, self.class())?;
         Ok(())
     }
 
     fn offers(&self) -> Offers {
-        Offers { types: vec![Bytes::from_static(b"application/json")], gzip: true }
+        Offers::json()
     }
 
     async fn existence(&mut self) -> Result<Existence, Reply> {

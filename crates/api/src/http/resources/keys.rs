@@ -1,18 +1,15 @@
 //! The keys of a bucket: `/buckets/B/keys`, `/types/T/buckets/B/keys`, and `/riak/B`, which puts the bucket's properties
 //! in front unless told otherwise (spec/http-api.md §3).
 
-use super::buckets::LISTING_TIMEOUT;
 use super::{listing, props_body};
 use crate::JobClass;
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
 use crate::http::failure::{self, Asked};
 use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
-use crate::http::params;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::route::Generation;
-use bytes::Bytes;
 use hyper::StatusCode;
 use ombak_types::{Bucket, PropMap};
 use std::time::Duration;
@@ -30,7 +27,7 @@ pub struct Keys<'a> {
 impl<'a> Keys<'a> {
     /// For one request.
     pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, generation: Generation) -> Self {
-        Self { ctx, request, bucket, generation, timeout: LISTING_TIMEOUT, props: PropMap::new() }
+        Self { ctx, request, bucket, generation, timeout: listing::TIMEOUT, props: PropMap::new() }
     }
 
     fn class(&self) -> Option<JobClass> {
@@ -54,15 +51,12 @@ impl Resource for Keys<'_> {
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        if let Some(class) = self.class() {
-            self.ctx.jobs.check(class).map_err(|e| failure::reply_for(&e, Asked::Other))?;
-        }
-        self.timeout = params::listing_timeout(self.request, LISTING_TIMEOUT)?;
+        self.timeout = listing::permit(self.ctx, self.request, self.class())?;
         Ok(())
     }
 
     fn offers(&self) -> Offers {
-        Offers { types: vec![Bytes::from_static(b"application/json")], gzip: true }
+        Offers::json()
     }
 
     async fn existence(&mut self) -> Result<Existence, Reply> {

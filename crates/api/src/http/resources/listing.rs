@@ -3,8 +3,13 @@
 //! Names are sent as they are found and as fast as the client takes them; what is held back is bounded. When the client
 //! goes, so does the listing.
 
+use crate::JobClass;
+use crate::http::context::HttpContext;
+use crate::http::failure::{self, Asked};
 use crate::http::names::json_elements;
+use crate::http::params;
 use crate::http::reply::{self, Reply, StreamAborted};
+use crate::http::request::Request;
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::StatusCode;
@@ -12,11 +17,23 @@ use hyper::header::HeaderValue;
 use ombak_kv::Listing;
 use ombak_types::Error;
 use serde_json::json;
+use std::time::Duration;
 
 /// A listing that fits into this many bytes is sent in one piece.
 const WHOLE_BYTES_MAX: usize = 64 * 1024;
 
+/// How long a listing may take if the client does not say, as in Riak.
+pub const TIMEOUT: Duration = Duration::from_secs(300);
+
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Whether a listing of a class may begin, and how long it may take.
+pub fn permit(ctx: &HttpContext, request: &Request, class: Option<JobClass>) -> Result<Duration, Reply> {
+    if let Some(class) = class {
+        ctx.jobs.check(class).map_err(|e| failure::reply_for(&e, Asked::Other))?;
+    }
+    params::listing_timeout(request, TIMEOUT)
+}
 
 /// One document: `{"keys":[…]}`, with `before` in front of the list's member (`"props":{…},` for instance).
 ///

@@ -37,15 +37,12 @@ impl Resource for Props<'_> {
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        if self.request.method == Method::PUT {
-            self.changes = props_body::parse(&self.request.body)?;
-        }
+        self.changes = props_body::changes(self.request)?;
         Ok(())
     }
 
     fn offers(&self) -> Offers {
-        let json = self.request.is_read().then_some(Bytes::from_static(b"application/json"));
-        Offers { types: json.into_iter().collect(), gzip: true }
+        props_body::offers(self.request)
     }
 
     async fn existence(&mut self) -> Result<Existence, Reply> {

@@ -1,10 +1,11 @@
 //! Properties in JSON bodies, and how changes of them are refused (spec/http-api.md §4, §17).
 
+use crate::http::graph::Offers;
 use crate::http::names::json_name;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
-use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
+use hyper::{Method, StatusCode};
 use ombak_kv::PropsError;
 use ombak_types::{Bucket, PropMap};
 use serde_json::Value;
@@ -16,8 +17,17 @@ pub fn member(props: &PropMap, bucket: Option<&Bucket>) -> String {
     format!("\"props\":{}", Value::Object(all.collect()))
 }
 
-/// The changes that a body asks for.
-pub fn parse(body: &[u8]) -> Result<PropMap, Reply> {
+/// What a read is answered in; a write is answered without a body.
+pub fn offers(request: &Request) -> Offers {
+    if request.is_read() { Offers::json() } else { Offers { types: Vec::new(), gzip: true } }
+}
+
+/// The changes that a PUT asks for; other methods ask for none.
+pub fn changes(request: &Request) -> Result<PropMap, Reply> {
+    if request.method == Method::PUT { parse(&request.body) } else { Ok(PropMap::new()) }
+}
+
+fn parse(body: &[u8]) -> Result<PropMap, Reply> {
     let props = match serde_json::from_slice::<Value>(body) {
         Ok(Value::Object(mut members)) => members.remove("props"),
         _ => None,
