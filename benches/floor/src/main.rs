@@ -20,10 +20,6 @@ use options::{Command, Options};
 use report::{Report, Sample};
 use server::Server;
 use std::process::ExitCode;
-use workload::Op;
-
-/// Connections that are opened at once, one column of the table each.
-const CONNECTIONS: [usize; 2] = [6, 100];
 
 fn main() -> ExitCode {
     let done = match options::parse(std::env::args().skip(1)) {
@@ -52,8 +48,8 @@ fn measure(options: &Options) -> Result<(), String> {
     let mut report = Report::new(options, servers.iter().map(|server| server.name).collect());
     for round in 1..=options.rounds {
         eprintln!("round {round} of {}", options.rounds);
-        for connections in CONNECTIONS {
-            for op in [Op::Get, Op::Put] {
+        for &connections in &options.connections {
+            for &op in &options.ops {
                 for server in &servers {
                     let outcome = load::run(server, op, connections, options.seconds)?;
                     report.add(Sample { server: server.name, op, connections, outcome });

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::workload::Op;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ Usage: ombak-floor --ombak PATH [OPTIONS]
   --workers N      worker threads of each server [2]
   --dir DIR        where the servers keep their data meanwhile [the system's temporary directory]
   --no-redis       leave Redis out even if it is installed
+  --connections N  only with this many connections [6 and 100]
+  --op OP          only GET or only PUT [both]
+  --server NAME    only this one beside the echo server: redis, 'ombak memory' or 'ombak bitcask' [all]
 
   ombak-floor echo --port N    only run the echo server
 ";
@@ -29,6 +33,17 @@ pub struct Options {
     pub workers: usize,
     pub dir: PathBuf,
     pub redis: bool,
+    /// How many connections are opened at once: one part of the table each.
+    pub connections: Vec<usize>,
+    pub ops: Vec<Op>,
+    /// The only server that is measured beside the echo server, if not all are.
+    pub server: Option<String>,
+}
+
+impl Options {
+    pub fn wants(&self, server: &str) -> bool {
+        self.server.as_deref().is_none_or(|only| only == server)
+    }
 }
 
 pub fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
@@ -47,6 +62,9 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
         workers: 2,
         dir: std::env::temp_dir(),
         redis: true,
+        connections: vec![6, 100],
+        ops: vec![Op::Get, Op::Put],
+        server: None,
     };
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or(format!("{option} needs a value"));
@@ -58,6 +76,17 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
             "--workers" => options.workers = number::<std::num::NonZeroUsize>(&option, &value()?)?.get(),
             "--dir" => options.dir = PathBuf::from(value()?),
             "--no-redis" => options.redis = false,
+            "--connections" => {
+                options.connections = vec![number::<std::num::NonZeroUsize>(&option, &value()?)?.get()];
+            }
+            "--op" => {
+                options.ops = match value()?.to_ascii_uppercase().as_str() {
+                    "GET" => vec![Op::Get],
+                    "PUT" => vec![Op::Put],
+                    other => return Err(format!("--op: '{other}' is neither GET nor PUT")),
+                }
+            }
+            "--server" => options.server = Some(value()?),
             _ => return Err(format!("unknown option {option}")),
         }
     }
@@ -99,6 +128,8 @@ mod tests {
             ("--ombak x --rounds 0", "--rounds"),
             ("--ombak x --seconds -1", "--seconds"),
             ("--ombak x --fast", "--fast"),
+            ("--ombak x --op merge", "--op"),
+            ("--ombak x --connections 0", "--connections"),
             ("echo", "--port"),
         ] {
             let wrong = parsed(line).err().unwrap();

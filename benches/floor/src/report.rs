@@ -1,6 +1,5 @@
 //! The table, the ratios and whether the targets are met.
 
-use crate::CONNECTIONS;
 use crate::load::Outcome;
 use crate::options::Options;
 use crate::workload::{Op, VALUE_BYTES};
@@ -33,6 +32,7 @@ struct Cell {
 pub struct Report {
     heading: String,
     servers: Vec<&'static str>,
+    connections: Vec<usize>,
     cells: Vec<Cell>,
 }
 
@@ -60,7 +60,7 @@ impl Report {
              {} rounds of {:?} in turns, medians",
             options.workers, options.rounds, options.seconds
         );
-        Self { heading, servers, cells: Vec::new() }
+        Self { heading, servers, connections: options.connections.clone(), cells: Vec::new() }
     }
 
     pub fn add(&mut self, sample: Sample) {
@@ -117,7 +117,7 @@ impl fmt::Display for Report {
             "", "conns", "server", "requests/s", "p50 µs", "p99 µs", "p99.9 µs", "CPU µs/rq", "rate ÷", "CPU ÷"
         )?;
         for op in [Op::Get, Op::Put] {
-            for connections in CONNECTIONS {
+            for &connections in &self.connections {
                 for cell in self.servers.iter().filter_map(|server| self.cell(server, op, connections)) {
                     self.write_row(cell, f)?;
                 }
@@ -151,7 +151,7 @@ impl Report {
     }
 
     fn write_target(&self, target: &Target, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for connections in CONNECTIONS {
+        for &connections in &self.connections {
             let cell = self.cell(target.server, target.op, connections);
             let Some((rate, cpu)) = cell.and_then(|cell| self.ratios(cell)) else { continue };
             let verdict = |met: bool| if met { "met" } else { "NOT MET" };
@@ -179,17 +179,18 @@ mod tests {
         let latencies_ns = (1..=requests as u32).map(|n| n * 1000).collect();
         let (elapsed, server_cpu) = (Duration::from_secs(1), Duration::from_millis(cpu_ms));
         let outcome = Outcome { latencies_ns, elapsed, server_cpu };
-        Sample { server, op: Op::Get, connections: CONNECTIONS[0], outcome }
+        Sample { server, op: Op::Get, connections: 6, outcome }
     }
 
     #[test]
     fn ratios_are_to_the_echo_server_of_the_same_round() {
-        let mut report = Report { heading: String::new(), servers: vec!["echo", "ombak memory"], cells: Vec::new() };
+        let (servers, connections) = (vec!["echo", "ombak memory"], vec![6]);
+        let mut report = Report { heading: String::new(), servers, connections, cells: Vec::new() };
         for (echo, ombak) in [(1000, 900), (500, 400), (2000, 1600)] {
             report.add(sample("echo", echo, 10));
             report.add(sample("ombak memory", ombak, 10));
         }
-        let cell = report.cell("ombak memory", Op::Get, CONNECTIONS[0]).unwrap();
+        let cell = report.cell("ombak memory", Op::Get, 6).unwrap();
         let (rate, cpu) = report.ratios(cell).unwrap();
         assert!((rate - 0.8).abs() < 1e-9 && (cpu - 1.25).abs() < 1e-9, "{rate} {cpu}");
         let text = report.to_string();

@@ -24,14 +24,17 @@ impl Server {
     /// The echo server first, then the others.
     pub fn start_all(options: &Options) -> Result<Vec<Self>, String> {
         let mut servers = vec![Self::echo(options)?];
-        if options.redis {
+        if options.redis && options.wants("redis") {
             match Self::redis(options) {
                 Ok(redis) => servers.push(redis),
                 Err(why) => eprintln!("Redis is left out: {why}"),
             }
         }
-        servers.push(Self::ombak(options, "ombak memory", "memory")?);
-        servers.push(Self::ombak(options, "ombak bitcask", "bitcask")?);
+        for (name, backend) in [("ombak memory", "memory"), ("ombak bitcask", "bitcask")] {
+            if options.wants(name) {
+                servers.push(Self::ombak(options, name, backend)?);
+            }
+        }
         Ok(servers)
     }
 

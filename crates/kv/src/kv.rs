@@ -8,7 +8,7 @@ use crate::listing::Listing;
 use crate::open_error::OpenError;
 use crate::partition::{Access, Failure};
 use crate::random::random_160;
-use crate::request::{DeleteReply, DeleteRequest, GetReply, GetRequest, PreflistItem, PutReply, PutRequest};
+use crate::request::{DeleteReply, DeleteRequest, GetReply, GetRequest, PreflistItem, PutReply, PutRequest, Read};
 use crate::stats::Stats;
 use bytes::Bytes;
 use ombak_ring::{Position, Ring};
@@ -47,39 +47,44 @@ impl Kv {
 
     /// Reads one key.
     pub async fn get(&self, request: GetRequest) -> Result<GetReply, Error> {
+        self.read(&request).await?.into_reply()
+    }
+
+    /// Reads one key for a caller that can pass on what lies in the store.
+    pub async fn read(&self, request: &GetRequest) -> Result<Read, Error> {
         let (stats, began) = (&self.engine.stats, Instant::now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
         let _active = stats.node_get_active();
-        let head = request.options.head;
-        let reply = match self.engine.get_now(&request, Access::Inline) {
-            Ok(reply) => Ok(reply),
+        let read = match self.engine.read_now(request, Access::Inline) {
+            Ok(read) => Ok(read),
             Err(Failure::Refused(error)) => Err(error),
-            Err(Failure::WouldBlock) => self.get_blocking(request).await,
+            Err(Failure::WouldBlock) => self.read_blocking(request.clone()).await,
         };
-        let (siblings, objsize_bytes) = match &reply {
-            Ok(GetReply::Found(o)) => (o.siblings.len() as u64, o.value_bytes()),
-            Ok(GetReply::NotFound { .. }) => (0, 0),
+        let (siblings, objsize_bytes) = match &read {
+            Ok(Read::Single(single)) => (1, single.value().len() as u64),
+            Ok(Read::Reply(GetReply::Found(o))) => (o.siblings.len() as u64, o.value_bytes()),
+            Ok(Read::Reply(GetReply::NotFound { .. })) => (0, 0),
             Err(_) => {
                 stats.node_get_error();
-                return reply;
+                return read;
             }
         };
         // The one partition that is asked takes as long as the request.
         let took_us = micros(began);
         stats.node_get(took_us, siblings, objsize_bytes);
-        if head {
+        if request.options.head {
             stats.vnode_head(took_us)
         } else {
             stats.vnode_get(took_us)
         }
-        reply
+        read
     }
 
     #[cold]
-    async fn get_blocking(&self, request: GetRequest) -> Result<GetReply, Error> {
+    async fn read_blocking(&self, request: GetRequest) -> Result<Read, Error> {
         let limit = request.options.timeout;
         let engine = self.engine.clone();
-        let work = self.engine.io.run(move || engine.get_now(&request, Access::Blocking));
+        let work = self.engine.io.run(move || engine.read_now(&request, Access::Blocking));
         self.within(limit, work).await?.map_err(unblocked)
     }
 

@@ -40,6 +40,6 @@ pub use open_error::OpenError;
 pub use replica::Replica;
 pub use request::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
-    PutRequest,
+    PutRequest, Read,
 };
 pub use stats::{NodeFacts, Stats};

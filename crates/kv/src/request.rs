@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use ombak_types::props::SyncOnWrite;
-use ombak_types::{Bucket, Object, Quorum, VectorClock};
+use ombak_types::stored::Single;
+use ombak_types::{Bucket, Error, Object, Quorum, VectorClock};
 use std::time::Duration;
 
 /// Options of a get; `None` means the bucket's property.
@@ -58,6 +59,27 @@ pub enum GetReply {
         /// The clock of the tombstone.
         tombstone: Option<VectorClock>,
     },
+}
+
+/// What a read found, as little decoded as it can be.
+#[derive(Debug)]
+pub enum Read {
+    /// One copy that decides alone, of one sibling that is no tombstone: it can be passed on as it lies there.
+    Single(Single),
+    /// Anything else.
+    Reply(GetReply),
+}
+
+impl Read {
+    /// The outcome in full.
+    pub fn into_reply(self) -> Result<GetReply, Error> {
+        match self {
+            Self::Single(single) => {
+                single.decode().map(GetReply::Found).map_err(|corrupt| Error::Storage(corrupt.to_string()))
+            }
+            Self::Reply(reply) => Ok(reply),
+        }
+    }
 }
 
 /// What must hold for a put to go ahead (spec/pb-api.md §6.2, spec/http-api.md §5.2).

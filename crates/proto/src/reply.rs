@@ -6,7 +6,9 @@ use crate::code;
 use crate::messages::RpbErrorResp;
 use crate::wire::{put_varint, varint_len};
 use bytes::Bytes;
-use ombak_types::{Metadata, Object, Sibling};
+use ombak_types::stored::Single;
+use ombak_types::time::UnixMicros;
+use ombak_types::{Object, Sibling};
 use prost::Message;
 
 /// Appends a frame without a body.
@@ -29,6 +31,17 @@ pub fn write_error(text: impl Into<Bytes>, out: &mut Vec<u8>) {
 pub fn write_get_reply(object: &Object, vclock: &[u8], out: &mut Vec<u8>) {
     write_header(code::GET_RESP, contents_len(object) + bytes_len(vclock), out);
     put_contents(object, out);
+    put_bytes(2, vclock, out);
+}
+
+/// Appends the `RpbGetResp` of an object that was not decoded.
+pub fn write_single_get_reply(single: &Single, out: &mut Vec<u8>) {
+    let (plain, vclock) = (Plain::of_single(single), single.clock_bytes());
+    let content_len = plain.len();
+    write_header(code::GET_RESP, delimited_len(content_len) + bytes_len(vclock), out);
+    put_delimited(1, content_len, out);
+    plain.put_texts(out);
+    plain.put_last_mod(out);
     put_bytes(2, vclock, out);
 }
 
@@ -93,14 +106,57 @@ fn put_contents(object: &Object, out: &mut Vec<u8>) {
     }
 }
 
-/// Unix seconds and microseconds of the last write, as fields 7 and 8 hold them.
-fn last_mod(meta: &Metadata) -> Option<(u64, u64)> {
-    meta.last_modified.map(|at| (u64::from(at.secs() as u32), u64::from(at.subsec_us())))
+/// What every content has: the value, texts and a time.
+struct Plain<'a> {
+    value: &'a [u8],
+    /// Fields 2 to 5.
+    texts: [Option<&'a [u8]>; 4],
+    last_modified: Option<UnixMicros>,
 }
 
-fn texts(meta: &Metadata) -> [(u8, Option<&Bytes>); 4] {
-    let (charset, encoding) = (meta.charset.as_ref(), meta.content_encoding.as_ref());
-    [(2, meta.served_content_type()), (3, charset), (4, encoding), (5, meta.vtag.as_ref())]
+impl<'a> Plain<'a> {
+    fn of(sibling: &'a Sibling) -> Self {
+        let Sibling { value, meta } = sibling;
+        let (charset, encoding) = (meta.charset.as_ref(), meta.content_encoding.as_ref());
+        let texts = [meta.served_content_type(), charset, encoding, meta.vtag.as_ref()];
+        Self { value, texts: texts.map(|text| text.map(|t| &t[..])), last_modified: meta.last_modified }
+    }
+
+    /// A tombstone is none of these: it is not sent.
+    fn of_single(single: &'a Single) -> Self {
+        let texts = [single.content_type(), None, None, single.vtag()];
+        Self { value: single.value(), texts, last_modified: single.last_modified() }
+    }
+
+    /// Unix seconds and microseconds of the last write, as fields 7 and 8 hold them.
+    fn last_mod(&self) -> Option<(u64, u64)> {
+        self.last_modified.map(|at| (u64::from(at.secs() as u32), u64::from(at.subsec_us())))
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        let texts = self.texts.iter().flatten().map(|text| bytes_len(text)).sum::<usize>();
+        let last_mod = self.last_mod().map_or(0, |(secs, subsec_us)| 2 + varint_len(secs) + varint_len(subsec_us));
+        bytes_len(self.value) + texts + last_mod
+    }
+
+    #[inline]
+    fn put_texts(&self, out: &mut Vec<u8>) {
+        put_bytes(1, self.value, out);
+        for (number, text) in (2..).zip(self.texts) {
+            if let Some(text) = text {
+                put_bytes(number, text, out);
+            }
+        }
+    }
+
+    #[inline]
+    fn put_last_mod(&self, out: &mut Vec<u8>) {
+        if let Some((secs, subsec_us)) = self.last_mod() {
+            put_number(7, secs, out);
+            put_number(8, subsec_us, out);
+        }
+    }
 }
 
 fn pair_len(name: &[u8], value: &[u8]) -> usize {
@@ -109,13 +165,9 @@ fn pair_len(name: &[u8], value: &[u8]) -> usize {
 
 fn content_len(sibling: &Sibling) -> usize {
     let meta = &sibling.meta;
-    let mut len = bytes_len(&sibling.value);
-    len += texts(meta).iter().filter_map(|(_, text)| *text).map(|text| bytes_len(text)).sum::<usize>();
+    let mut len = Plain::of(sibling).len();
     for link in &meta.links {
         len += delimited_len(bytes_len(&link.bucket) + bytes_len(&link.key) + bytes_len(&link.tag));
-    }
-    if let Some((secs, subsec_us)) = last_mod(meta) {
-        len += 2 + varint_len(secs) + varint_len(subsec_us);
     }
     for (name, value) in &meta.user_meta {
         len += delimited_len(pair_len(name, value));
@@ -127,23 +179,15 @@ fn content_len(sibling: &Sibling) -> usize {
 }
 
 fn put_content(sibling: &Sibling, out: &mut Vec<u8>) {
-    let meta = &sibling.meta;
-    put_bytes(1, &sibling.value, out);
-    for (number, text) in texts(meta) {
-        if let Some(text) = text {
-            put_bytes(number, text, out);
-        }
-    }
+    let (meta, plain) = (&sibling.meta, Plain::of(sibling));
+    plain.put_texts(out);
     for link in &meta.links {
         put_delimited(6, bytes_len(&link.bucket) + bytes_len(&link.key) + bytes_len(&link.tag), out);
         put_bytes(1, &link.bucket, out);
         put_bytes(2, &link.key, out);
         put_bytes(3, &link.tag, out);
     }
-    if let Some((secs, subsec_us)) = last_mod(meta) {
-        put_number(7, secs, out);
-        put_number(8, subsec_us, out);
-    }
+    plain.put_last_mod(out);
     for (name, value) in &meta.user_meta {
         put_pair(9, name, value, out);
     }
@@ -189,8 +233,8 @@ mod tests {
     use crate::frame::{Frame, next_frame};
     use crate::messages::{RpbGetResp, RpbPutResp};
     use bytes::BytesMut;
-    use ombak_types::time::UnixMicros;
-    use ombak_types::{IndexEntry, Link};
+    use ombak_types::stored::{encode_clock, encode_head};
+    use ombak_types::{IndexEntry, Link, Metadata};
     use proptest::prelude::*;
 
     fn bytes() -> impl Strategy<Value = Bytes> {
@@ -218,7 +262,12 @@ mod tests {
             indexes in prop::collection::vec(index_entry(), 0..3),
             deleted in any::<bool>(),
             val_encoding in 0u8..3,
+            plain in any::<bool>(),
         ) -> Sibling {
+            if plain {
+                let meta = Metadata { content_type, vtag, last_modified: last_modified.map(UnixMicros), ..Metadata::default() };
+                return Sibling { value, meta };
+            }
             let links = links.into_iter().map(|(bucket, key, tag)| Link { bucket, key, tag }).collect();
             let last_modified = last_modified.map(UnixMicros);
             let meta = Metadata {
@@ -238,6 +287,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn an_object_that_was_not_decoded_is_answered_as_one_that_was(sibling in sibling()) {
+            let object = Object { siblings: vec![sibling], ..Object::default() };
+            let mut head = Vec::new();
+            encode_head(&object, &mut head);
+            if let Some(single) = Single::read(&head.into(), &object.siblings[0].value).unwrap()
+                && !single.is_deleted()
+            {
+                let (mut out, mut expected) = (Vec::new(), Vec::new());
+                write_single_get_reply(&single, &mut out);
+                write_get_reply(&object, &encode_clock(&object.clock), &mut expected);
+                prop_assert_eq!(out, expected);
+            }
+        }
+
         #[test]
         fn replies_are_byte_for_byte_those_of_the_generated_messages(
             siblings in prop::collection::vec(sibling(), 0..4), vclock in bytes(), key in text(),

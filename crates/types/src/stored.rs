@@ -16,7 +16,7 @@
 //!           rare: (u8 kind, bytes+)*, 0       kinds: see `rare`
 //! ```
 //!
-//! Hot path: [`decode`] runs for every get and every put, [`encode_head`] for every put. Both allocate for the vectors of
+//! Hot path: [`Single::read`] runs for every get, [`decode`] and [`encode_head`] for every put. These two allocate for the vectors of
 //! an object only; every text and value is a slice of what was read.
 //!
 //! A clock for clients is `4F 01 clock`: a first byte that neither the external term format (131) nor a raw DEFLATE
@@ -29,6 +29,7 @@ use crate::riak_object;
 use crate::time::UnixMicros;
 use bytes::Bytes;
 use num_bigint::BigInt;
+use std::ops::Range;
 
 /// First byte of everything in this file.
 pub const MAGIC: u8 = 0x4F;
@@ -106,6 +107,97 @@ pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
         return Err(Corrupt("bytes after the end"));
     }
     Ok(Object { clock, siblings })
+}
+
+/// An object of one sibling without rare parts, as it was read: what nearly every get finds. Nothing is decoded that a
+/// reply can take over as it lies there.
+#[derive(Clone, Debug)]
+pub struct Single {
+    head: Bytes,
+    value: Bytes,
+    clock_end: usize,
+    vtag: Range<usize>,
+    content_type: Range<usize>,
+    flags: u8,
+    last_modified: UnixMicros,
+}
+
+impl Single {
+    /// Reads an object; `None` when it has another form and [`decode`] is to be asked. Checks what `decode` checks.
+    pub fn read(head: &Bytes, body: &Bytes) -> Result<Option<Self>, Corrupt> {
+        let mut r = Reader { whole: head, owner: None, at: 0 };
+        r.magic()?;
+        for _ in 0..r.count(DOT_BYTES_MIN, "more clock entries than bytes")? {
+            r.skip_dot()?;
+        }
+        let clock_end = r.at;
+        if r.count(SIBLING_BYTES_MIN, "more siblings than bytes")? != 1 {
+            return Ok(None);
+        }
+        let value_len = r.varint()?;
+        let flags = r.u8()?;
+        if flags & flag::RARE != 0 {
+            return Ok(None);
+        }
+        if flags > flag::RARE {
+            return Err(Corrupt("unknown flag"));
+        }
+        let has = |bit: u8| flags & bit != 0;
+        if has(flag::DOT) {
+            r.skip_dot()?;
+        }
+        let vtag = if has(flag::VTAG) { r.range()? } else { 0..0 };
+        let last_modified = UnixMicros(if has(flag::LAST_MODIFIED) { r.varint()? } else { 0 });
+        let content_type = if has(flag::CONTENT_TYPE) { r.range()? } else { 0..0 };
+        if r.at != head.len() || value_len != body.len() as u64 {
+            return Err(Corrupt("bytes after the end"));
+        }
+        let (head, value) = (head.clone(), body.clone());
+        Ok(Some(Self { head, value, clock_end, vtag, content_type, flags, last_modified }))
+    }
+
+    /// The clock as clients carry it: a stored object begins with it.
+    pub fn clock_bytes(&self) -> &[u8] {
+        self.head.get(..self.clock_end).unwrap_or_default()
+    }
+
+    /// The value.
+    pub const fn value(&self) -> &Bytes {
+        &self.value
+    }
+
+    /// The content type that clients are told.
+    pub fn content_type(&self) -> Option<&[u8]> {
+        self.text(flag::CONTENT_TYPE, &self.content_type)
+    }
+
+    /// The version's tag.
+    pub fn vtag(&self) -> Option<&[u8]> {
+        self.text(flag::VTAG, &self.vtag)
+    }
+
+    /// When it was written.
+    pub fn last_modified(&self) -> Option<UnixMicros> {
+        self.has(flag::LAST_MODIFIED).then_some(self.last_modified)
+    }
+
+    /// Whether it is a tombstone.
+    pub fn is_deleted(&self) -> bool {
+        self.has(flag::DELETED)
+    }
+
+    /// All of it.
+    pub fn decode(&self) -> Result<Object, Corrupt> {
+        decode(&self.head, Some(&self.value))
+    }
+
+    fn has(&self, bit: u8) -> bool {
+        self.flags & bit != 0
+    }
+
+    fn text(&self, bit: u8, range: &Range<usize>) -> Option<&[u8]> {
+        if self.has(bit) { self.head.get(range.clone()) } else { None }
+    }
 }
 
 /// The clock as clients carry it; opaque to them.
@@ -245,6 +337,10 @@ const SIBLING_BYTES_MIN: usize = 2;
 /// Bytes of a 64-bit number, seven bits to each.
 const VARINT_BYTES_MAX: usize = 10;
 
+fn check_counter(counter: u64) -> Result<u64, Corrupt> {
+    if (1..=COUNTER_MAX).contains(&counter) { Ok(counter) } else { Err(Corrupt("a counter that no actor reaches")) }
+}
+
 struct Reader<'a> {
     whole: &'a [u8],
     /// Where `whole` lives, so that fields can be slices of it; without it they are copied.
@@ -291,20 +387,21 @@ impl Reader<'_> {
         if count > room / bytes_min { Err(Corrupt(too_many)) } else { Ok(count) }
     }
 
-    fn take(&mut self, len: usize) -> Result<Bytes, Corrupt> {
+    /// The place of the bytes that follow their length.
+    fn range(&mut self) -> Result<Range<usize>, Corrupt> {
+        let len = usize::try_from(self.varint()?).map_err(|_| Corrupt("length"))?;
         let end = self.at.checked_add(len).filter(|&end| end <= self.whole.len());
-        let end = end.ok_or(Corrupt("cut short"))?;
-        let out = match self.owner {
-            Some(owner) => owner.slice(self.at..end),
-            None => Bytes::copy_from_slice(self.whole.get(self.at..end).ok_or(Corrupt("cut short"))?),
-        };
-        self.at = end;
-        Ok(out)
+        let range = self.at..end.ok_or(Corrupt("cut short"))?;
+        self.at = range.end;
+        Ok(range)
     }
 
     fn bytes(&mut self) -> Result<Bytes, Corrupt> {
-        let len = usize::try_from(self.varint()?).map_err(|_| Corrupt("length"))?;
-        self.take(len)
+        let range = self.range()?;
+        match self.owner {
+            Some(owner) => Ok(owner.slice(range)),
+            None => self.whole.get(range).map(Bytes::copy_from_slice).ok_or(Corrupt("cut short")),
+        }
     }
 
     fn dot(&mut self) -> Result<Dot, Corrupt> {
@@ -312,11 +409,18 @@ impl Reader<'_> {
         let end = self.at + len;
         let actor = Actor::new(self.whole.get(self.at..end).ok_or(Corrupt("cut short"))?);
         self.at = end;
-        let counter = self.varint()?;
-        if counter == 0 || counter > COUNTER_MAX {
-            return Err(Corrupt("a counter that no actor reaches"));
-        }
+        let counter = check_counter(self.varint()?)?;
         Ok(Dot { actor, counter, stamp_secs: self.varint()? })
+    }
+
+    fn skip_dot(&mut self) -> Result<(), Corrupt> {
+        let len = usize::from(self.u8()?);
+        if self.whole.len() - self.at < len {
+            return Err(Corrupt("cut short"));
+        }
+        self.at += len;
+        check_counter(self.varint()?)?;
+        self.varint().map(drop)
     }
 
     fn clock(&mut self) -> Result<VectorClock, Corrupt> {

@@ -118,7 +118,10 @@ impl Connection<'_> {
         let mut pipeline = Pipeline::new(&self.ctx.kv, self.ctx.config.in_flight_max);
         loop {
             let frame = match self.reader.next_frame() {
-                Ok(Some(frame)) => frame,
+                Ok(Some(frame)) => {
+                    self.writer.begin();
+                    frame
+                }
                 Ok(None) => return pipeline.finish(&mut self.writer).await,
                 Err(error) => {
                     pipeline.finish(&mut self.writer).await?;

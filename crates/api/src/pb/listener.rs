@@ -2,6 +2,7 @@
 
 use super::connection;
 use super::context::PbContext;
+use super::stop::Stop;
 use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;
@@ -60,7 +61,7 @@ pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: wat
     }
 }
 
-async fn run(stream: std::net::TcpStream, peer: SocketAddr, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
+async fn run(stream: std::net::TcpStream, peer: SocketAddr, ctx: Arc<PbContext>, shutdown: watch::Receiver<bool>) {
     let stream = match TcpStream::from_std(stream) {
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, %error, "a connection cannot be served"),
@@ -69,11 +70,7 @@ async fn run(stream: std::net::TcpStream, peer: SocketAddr, ctx: Arc<PbContext>,
     if let Err(error) = set_options(&stream, &ctx) {
         tracing::debug!(%peer, %error, "cannot set the options of a connection");
     }
-    let stop = async {
-        // An error means that nobody can stop the node any more, which is as good as a stop.
-        drop(shutdown.wait_for(|stop| *stop).await);
-    };
-    connection::serve(stream, peer, &ctx, stop).await;
+    connection::serve(stream, peer, &ctx, Stop::new(&shutdown)).await;
 }
 
 fn set_options(stream: &TcpStream, ctx: &PbContext) -> io::Result<()> {

@@ -26,6 +26,8 @@ mod pipeline;
 mod props;
 mod reader;
 mod refusal;
+mod spare;
+mod stop;
 mod writer;
 
 #[cfg(test)]

@@ -2,11 +2,15 @@
 
 use super::refusal::Refusal;
 use bytes::Bytes;
-use ombak_kv::{DeleteRequest, GetOptions, GetReply, GetRequest, Kv, PutCondition, PutOptions, PutReply, PutRequest};
+use ombak_kv::{
+    DeleteRequest, GetOptions, GetReply, GetRequest, Kv, PutCondition, PutOptions, PutReply, PutRequest, Read,
+};
 use ombak_proto::get_req::GetReq;
 use ombak_proto::messages::{RpbDelReq, RpbGetResp};
 use ombak_proto::put_req::{Content, PutReq};
-use ombak_proto::reply::{write_empty, write_error, write_get_reply, write_message, write_put_reply};
+use ombak_proto::reply::{
+    write_empty, write_error, write_get_reply, write_message, write_put_reply, write_single_get_reply,
+};
 use ombak_proto::{Frame, code, lenient};
 use ombak_types::error::PrecommitReason;
 use ombak_types::names::DEFAULT_TYPE;
@@ -39,7 +43,7 @@ pub(super) struct GetView {
 /// What to tell the client.
 #[derive(Debug)]
 pub(super) enum Answer {
-    Get(GetReply, GetView),
+    Get(Read, GetView),
     Put(PutReply),
     Deleted,
     Failed(Error),
@@ -70,10 +74,13 @@ impl Operation {
 
     pub(super) async fn run(self, kv: &Kv) -> Answer {
         let answer = match self {
-            Self::Get(request, view) => kv.get(request).await.map(|reply| Answer::Get(reply, view)),
+            Self::Get(request, view) => kv.read(&request).await.map(|read| Answer::Get(read, view)),
             Self::Put(request) => kv.put(request).await.map(Answer::Put),
             Self::Delete(request) => kv.delete(request).await.map(|_| Answer::Deleted),
-            Self::GetNothing => Ok(Answer::Get(GetReply::NotFound { tombstone: None }, GetView::default())),
+            Self::GetNothing => {
+                let nothing = Read::Reply(GetReply::NotFound { tombstone: None });
+                Ok(Answer::Get(nothing, GetView::default()))
+            }
             Self::DeleteNothing => Ok(Answer::Deleted),
         };
         answer.unwrap_or_else(Answer::Failed)
@@ -83,7 +90,12 @@ impl Operation {
 impl Answer {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Get(reply, view) => write_get(reply, view, out),
+            Self::Get(Read::Single(single), GetView { if_modified: None, .. }) => write_single_get_reply(single, out),
+            Self::Get(Read::Single(single), view) => match single.decode() {
+                Ok(object) => write_get(&GetReply::Found(object), view, out),
+                Err(corrupt) => write_error(Error::Storage(corrupt.to_string()).to_string(), out),
+            },
+            Self::Get(Read::Reply(reply), view) => write_get(reply, view, out),
             Self::Put(reply) => {
                 let stored = reply.object.as_ref().map(|object| (object, encode_clock(&object.clock)));
                 let stored = stored.as_ref().map(|(object, clock)| (*object, &clock[..]));

@@ -2,17 +2,16 @@
 
 use super::config::PbConfig;
 use super::connection::End;
+use super::spare::{self, INPUT_BYTES};
 use bytes::{Buf, BytesMut};
 use ombak_proto::frame::{self, Frame, FrameError};
-use std::future::{Future, pending};
-use std::io;
-use std::pin::Pin;
+use std::future::{Future, pending, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::{io, mem};
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::tcp::ReadHalf;
 use tokio::time::{Instant, sleep_until};
-
-/// Room for one read, in bytes. Many small requests fit in it; an idle connection keeps it.
-const READ_BYTES: usize = 16 << 10;
 
 /// A buffer that grew beyond this many bytes is given back once the large frame is answered.
 const KEEP_BYTES_MAX: usize = 256 << 10;
@@ -23,6 +22,7 @@ const READ_AHEAD_BYTES_MAX: usize = 64 << 10;
 /// The receiving side of a connection.
 pub(super) struct Reader<'s> {
     half: ReadHalf<'s>,
+    /// Has no memory of its own while nothing is read that has not been answered.
     buffer: BytesMut,
     frame_bytes_max: usize,
     frame_timeout: std::time::Duration,
@@ -36,7 +36,7 @@ impl<'s> Reader<'s> {
     pub(super) fn new(half: ReadHalf<'s>, config: &PbConfig) -> Self {
         Self {
             half,
-            buffer: BytesMut::with_capacity(READ_BYTES),
+            buffer: BytesMut::new(),
             frame_bytes_max: config.frame_bytes_max,
             frame_timeout: config.frame_timeout,
             deadline: None,
@@ -66,15 +66,15 @@ impl<'s> Reader<'s> {
             self.buffer = BytesMut::from(self.buffer.chunk());
             self.oversized = false;
         }
-        let room = READ_BYTES.max(self.buffer.len());
-        frame::make_room(&mut self.buffer, room);
         let read = if self.buffer.is_empty() {
             tokio::select! {
                 biased;
-                read = self.half.read_buf(&mut self.buffer) => read,
+                read = self.read_first() => read,
                 () = stop => return Err(End::Stopping),
             }
         } else {
+            let room = INPUT_BYTES.max(self.buffer.len());
+            frame::make_room(&mut self.buffer, room);
             let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.frame_timeout);
             tokio::select! {
                 biased;
@@ -90,6 +90,24 @@ impl<'s> Reader<'s> {
         }
     }
 
+    /// Reads what comes after everything has been answered, into the buffer of this thread.
+    async fn read_first(&mut self) -> io::Result<usize> {
+        if self.buffer.capacity() > 0 {
+            spare::give_input(mem::take(&mut self.buffer));
+        }
+        // Each poll is a read of its own that keeps nothing from the one before.
+        poll_fn(|cx| {
+            let mut buffer = spare::input();
+            let read = pin!(self.half.read_buf(&mut buffer)).poll(cx);
+            match &read {
+                Poll::Ready(Ok(1..)) => self.buffer = buffer,
+                _ => spare::give_input(buffer),
+            }
+            read
+        })
+        .await
+    }
+
     /// Returns when the peer has gone. Meanwhile reads a little ahead, so that the end is seen behind a request that
     /// has already been sent.
     pub(super) async fn gone(&mut self) -> End {
@@ -102,7 +120,7 @@ impl<'s> Reader<'s> {
             if self.buffer.len() >= READ_AHEAD_BYTES_MAX {
                 return pending().await;
             }
-            frame::make_room(&mut self.buffer, READ_BYTES);
+            frame::make_room(&mut self.buffer, INPUT_BYTES);
             match self.half.try_read_buf(&mut self.buffer) {
                 Ok(0) => return End::Closed,
                 Ok(_) => {}

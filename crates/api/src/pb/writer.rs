@@ -2,18 +2,16 @@
 
 use super::config::PbConfig;
 use super::connection::End;
+use super::spare;
 use futures_util::future::poll_immediate;
-use std::io;
 use std::pin::pin;
+use std::{io, mem};
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::WriteHalf;
 use tokio::time::timeout;
 
 /// From this many bytes on, what is collected is sent before anything is added.
 const FLUSH_BYTES: usize = 64 << 10;
-
-/// A buffer that grew beyond this many bytes is given back.
-const KEEP_BYTES_MAX: usize = 256 << 10;
 
 /// The sending side of a connection.
 pub(super) struct Writer<'s> {
@@ -26,6 +24,13 @@ pub(super) struct Writer<'s> {
 impl<'s> Writer<'s> {
     pub(super) fn new(half: WriteHalf<'s>, config: &PbConfig) -> Self {
         Self { half, buffer: Vec::new(), write_timeout: config.write_timeout }
+    }
+
+    /// Gets a buffer ready for what will be written now.
+    pub(super) fn begin(&mut self) {
+        if self.buffer.capacity() == 0 {
+            self.buffer = spare::output();
+        }
     }
 
     /// Sends what is collected if it is much: a peer that does not read stops us here.
@@ -47,10 +52,7 @@ impl<'s> Writer<'s> {
             }
         };
         sent.map_err(End::Io)?;
-        self.buffer.clear();
-        if self.buffer.capacity() > KEEP_BYTES_MAX {
-            self.buffer = Vec::new();
-        }
+        spare::give_output(mem::take(&mut self.buffer));
         Ok(())
     }
 

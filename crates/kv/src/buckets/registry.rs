@@ -4,7 +4,7 @@ use super::error::PropsError;
 use super::file::RegistryFile;
 use super::state::{Records, Settings, Snapshot, TypeRecord, TypeStatus, TypeSummary};
 use crate::open_error::OpenError;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use ombak_types::names::{DEFAULT_TYPE, NAME_BYTES_MAX};
 use ombak_types::props::{BucketProps, PropMap, PropScope, check, created_type_defaults, default_type_defaults};
@@ -40,9 +40,14 @@ impl BucketRegistry {
         Ok(Self { settings, current, file: Mutex::new(file) })
     }
 
-    /// The effective properties of a bucket. [`Error::NoType`] when its type is not active.
+    /// Everything as it is now, for as long as a request takes: without a reference count that threads share.
+    pub fn now(&self) -> Guard<Arc<Snapshot>> {
+        self.current.load()
+    }
+
+    /// The effective properties of a bucket, to be kept. [`Error::NoType`] when its type is not active.
     pub fn props(&self, bucket: &Bucket) -> Result<Arc<BucketProps>, Error> {
-        self.current.load().props(bucket).cloned().ok_or_else(|| Error::NoType(bucket.clone()))
+        self.now().props(bucket).cloned()
     }
 
     /// The effective properties of a bucket as names and JSON values, in the order of Riak's answers and without

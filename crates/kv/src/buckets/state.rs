@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ombak_types::props::{BucketProps, PropMap, created_type_defaults, default_type_defaults};
-use ombak_types::{Bucket, names::DEFAULT_TYPE};
+use ombak_types::{Bucket, Error, names::DEFAULT_TYPE};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -84,15 +84,15 @@ impl Effective {
 
 /// One consistent state with every effective property computed: what requests read.
 #[derive(Debug)]
-pub(super) struct Snapshot {
-    pub records: Records,
+pub struct Snapshot {
+    pub(super) records: Records,
     default_type: Effective,
     types: HashMap<Bytes, Effective>,
     buckets: HashMap<Bucket, Effective>,
 }
 
 impl Snapshot {
-    pub fn new(settings: &Settings, records: Records) -> Self {
+    pub(super) fn new(settings: &Settings, records: Records) -> Self {
         let mut defaults = default_type_defaults();
         defaults.extend(settings.default_overrides.clone());
         defaults.sort_keys();
@@ -135,9 +135,10 @@ impl Snapshot {
         self.of_bucket(bucket).map(|e| &e.map)
     }
 
-    /// The effective properties of a bucket; `None` when its type is not active. On the path of every request.
-    pub fn props(&self, bucket: &Bucket) -> Option<&Arc<BucketProps>> {
-        self.of_bucket(bucket).map(|e| &e.props)
+    /// The effective properties of a bucket. [`Error::NoType`] when its type is not active. On the path of every
+    /// request.
+    pub fn props(&self, bucket: &Bucket) -> Result<&Arc<BucketProps>, Error> {
+        self.of_bucket(bucket).map(|e| &e.props).ok_or_else(|| Error::NoType(bucket.clone()))
     }
 
     fn of_bucket(&self, bucket: &Bucket) -> Option<&Effective> {

@@ -1,5 +1,6 @@
 //! How many requests are under way, and whether more may come.
 
+use crate::stats::{SHARDS, shard};
 use ombak_types::Error;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,20 +9,28 @@ use std::time::{Duration, Instant};
 /// Lets requests in up to a number, and none any more once it is closed.
 pub(crate) struct Gate {
     max: usize,
-    under_way: AtomicUsize,
+    /// Each thread counts in one of these, so that threads do not fight over one.
+    under_way: [Count; SHARDS],
     closed: AtomicBool,
     drained: Mutex<()>,
     left: Condvar,
 }
 
+#[derive(Default)]
+#[repr(align(64))]
+struct Count(AtomicUsize);
+
 /// A request that was let in. Leaves when dropped.
-pub(crate) struct Pass<'a>(&'a Gate);
+pub(crate) struct Pass<'a> {
+    gate: &'a Gate,
+    count: &'a AtomicUsize,
+}
 
 impl Gate {
     pub(super) fn new(max: usize) -> Self {
         Self {
             max,
-            under_way: AtomicUsize::new(0),
+            under_way: Default::default(),
             closed: AtomicBool::new(false),
             drained: Mutex::new(()),
             left: Condvar::new(),
@@ -29,13 +38,19 @@ impl Gate {
     }
 
     pub(super) fn enter(&self) -> Result<Pass<'_>, Error> {
+        let Count(count) = &self.under_way[shard() % SHARDS];
         // Counted first: `close` then either sees this request or this request sees that the gate is closed.
-        let before = self.under_way.fetch_add(1, Ordering::SeqCst);
-        let pass = Pass(self);
+        let before = count.fetch_add(1, Ordering::SeqCst);
+        let pass = Pass { gate: self, count };
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::Stopping);
         }
-        if before >= self.max { Err(Error::Overload) } else { Ok(pass) }
+        // As long as each has its share at most, all of them together are not too many.
+        if before >= self.max / SHARDS && self.under_way() > self.max { Err(Error::Overload) } else { Ok(pass) }
+    }
+
+    fn under_way(&self) -> usize {
+        self.under_way.iter().map(|Count(count)| count.load(Ordering::SeqCst)).sum()
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -51,9 +66,9 @@ impl Gate {
     pub(super) fn wait_empty(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let mut guard = self.drained.lock();
-        while self.under_way.load(Ordering::SeqCst) > 0 {
+        while self.under_way() > 0 {
             if self.left.wait_until(&mut guard, deadline).timed_out() {
-                return self.under_way.load(Ordering::SeqCst) == 0;
+                return self.under_way() == 0;
             }
         }
         true
@@ -62,8 +77,9 @@ impl Gate {
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
-        let gate = self.0;
-        if gate.under_way.fetch_sub(1, Ordering::SeqCst) == 1 && gate.closed.load(Ordering::SeqCst) {
+        let Self { gate, count } = self;
+        count.fetch_sub(1, Ordering::SeqCst);
+        if gate.closed.load(Ordering::SeqCst) {
             // Taking the lock makes sure that a waiter is either before its check or asleep.
             drop(gate.drained.lock());
             gate.left.notify_all();

@@ -5,6 +5,7 @@ use super::locked::Locked;
 use super::locks::KeyLocks;
 use super::{Access, Failure};
 use ombak_storage::{Backend, StorageError, Stored};
+use ombak_types::stored::{Corrupt, Single};
 use ombak_types::{Error, Object, stored};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,14 +37,31 @@ impl Partition {
         &self.store
     }
 
+    /// The current version as it lies in the store.
+    pub fn read(&self, key: &[u8], access: Access) -> Result<Option<Stored>, Failure> {
+        self.store.get(key, access.read_mode()).map_err(|e| self.unreadable(key, e))
+    }
+
     /// The current version with its values.
     pub fn get(&self, key: &[u8], access: Access) -> Result<Option<Object>, Failure> {
-        self.decoded(key, self.store.get(key, access.read_mode()))
+        self.read(key, access)?.map(|found| self.decode(key, &found)).transpose()
     }
 
     /// The current version; its values are empty.
     pub fn head(&self, key: &[u8], access: Access) -> Result<Option<Object>, Failure> {
-        self.decoded(key, self.store.head(key, access.read_mode()))
+        let found = self.store.head(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?;
+        found.map(|found| self.decode(key, &found)).transpose()
+    }
+
+    /// What [`Self::read`] returned, decoded.
+    pub fn decode(&self, key: &[u8], found: &Stored) -> Result<Object, Failure> {
+        stored::decode(&found.head, found.body.as_ref()).map_err(|corrupt| self.corrupt(key, corrupt))
+    }
+
+    /// What [`Self::read`] returned if it is one sibling in its plain form.
+    pub fn single(&self, key: &[u8], found: &Stored) -> Result<Option<Single>, Failure> {
+        let Some(body) = &found.body else { return Ok(None) };
+        Single::read(&found.head, body).map_err(|corrupt| self.corrupt(key, corrupt))
     }
 
     /// Takes the key's lock and reads the head of its current version. A version that cannot be read is an error, not
@@ -61,22 +79,19 @@ impl Partition {
         }
     }
 
-    fn decoded(&self, key: &[u8], read: Result<Option<Stored>, StorageError>) -> Result<Option<Object>, Failure> {
-        let found = match read {
-            Ok(None) => return Ok(None),
-            Ok(Some(found)) => found,
-            Err(e) => {
-                let failure = Failure::from(e);
-                if let Failure::Refused(why @ Error::Storage(_)) = &failure {
-                    error!(partition = self.number, key = %key.escape_ascii(), %why, "read failed");
-                }
-                return Err(failure);
-            }
-        };
-        stored::decode(&found.head, found.body.as_ref()).map(Some).map_err(|corrupt| {
-            error!(partition = self.number, key = %key.escape_ascii(), %corrupt, "read failed");
-            Failure::Refused(Error::Storage(corrupt.to_string()))
-        })
+    #[cold]
+    fn unreadable(&self, key: &[u8], error: StorageError) -> Failure {
+        let failure = Failure::from(error);
+        if let Failure::Refused(why @ Error::Storage(_)) = &failure {
+            error!(partition = self.number, key = %key.escape_ascii(), %why, "read failed");
+        }
+        failure
+    }
+
+    #[cold]
+    fn corrupt(&self, key: &[u8], corrupt: Corrupt) -> Failure {
+        error!(partition = self.number, key = %key.escape_ascii(), %corrupt, "read failed");
+        Failure::Refused(Error::Storage(corrupt.to_string()))
     }
 
     /// Epochs drawn before this ticket are never continued.

@@ -18,7 +18,6 @@ const BUCKETS: usize = (MAGNITUDES - SUB_BITS + 1) as usize * SUB;
 pub(super) struct Histogram {
     shards: [Box<[AtomicU32]>; SHARDS],
     sum: Sum,
-    count: Sum,
     /// The largest value of the window under way.
     max: AtomicU64,
     history: Mutex<History>,
@@ -29,6 +28,8 @@ struct History {
     /// What every bucket held when the window under way began. Buckets wrap around; only differences count.
     base: Vec<u32>,
     base_sum: u64,
+    /// How many values finished windows had.
+    base_count: u64,
     /// Finished windows, oldest first.
     windows: VecDeque<Window>,
 }
@@ -39,6 +40,12 @@ struct Window {
     counts: Vec<(u16, u32)>,
     sum: u64,
     max: u64,
+}
+
+impl Window {
+    fn count(&self) -> u64 {
+        self.counts.iter().map(|(_, count)| u64::from(*count)).sum()
+    }
 }
 
 /// What a histogram says about the last minute. All 0 when nothing was recorded.
@@ -57,9 +64,13 @@ impl Default for Histogram {
         Self {
             shards: std::array::from_fn(|_| (0..BUCKETS).map(|_| AtomicU32::new(0)).collect()),
             sum: Sum::default(),
-            count: Sum::default(),
             max: AtomicU64::new(0),
-            history: Mutex::new(History { base: vec![0; BUCKETS], base_sum: 0, windows: VecDeque::new() }),
+            history: Mutex::new(History {
+                base: vec![0; BUCKETS],
+                base_sum: 0,
+                base_count: 0,
+                windows: VecDeque::new(),
+            }),
         }
     }
 }
@@ -69,7 +80,6 @@ impl Histogram {
         if let Some(cell) = self.shards[shard() % SHARDS].get(bucket_of(value)) {
             cell.fetch_add(1, Relaxed);
         }
-        self.count.add(1);
         self.sum.add(value);
         if value > self.max.load(Relaxed) {
             self.max.fetch_max(value, Relaxed);
@@ -78,7 +88,8 @@ impl Histogram {
 
     /// How many values were recorded since the start.
     pub fn count(&self) -> u64 {
-        self.count.get()
+        let history = self.history.lock();
+        history.base_count + self.under_way(&history).count()
     }
 
     /// The sum of all values since the start.
@@ -97,6 +108,7 @@ impl Histogram {
             }
         }
         history.base_sum = history.base_sum.wrapping_add(finished.sum);
+        history.base_count += finished.count();
         history.windows.push_back(finished);
         for _ in 1..windows.min(WINDOWS + 1) {
             history.windows.push_back(Window::default());

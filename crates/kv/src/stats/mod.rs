@@ -20,4 +20,5 @@ mod system;
 
 pub use node_stats::{ActiveGuard, ReadRepair, Stats};
 pub use prometheus::CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE;
+pub(crate) use shard::{SHARDS, shard};
 pub use system::{Disk, NodeFacts, SystemFacts};

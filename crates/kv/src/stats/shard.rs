@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Copies of each counter. Threads are spread over them; more would cost memory in every histogram.
-pub(super) const SHARDS: usize = 4;
+pub(crate) const SHARDS: usize = 4;
 
 /// Which copy the calling thread uses.
-pub(super) fn shard() -> usize {
+pub(crate) fn shard() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static MINE: Cell<usize> = const { Cell::new(usize::MAX) };

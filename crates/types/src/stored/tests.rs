@@ -26,6 +26,48 @@ proptest! {
     }
 
     #[test]
+    fn a_single_sibling_is_what_decoding_finds(object in any_object(), plain in any::<bool>()) {
+        let mut object = object;
+        if plain {
+            object.siblings.truncate(1);
+            for s in &mut object.siblings {
+                let Metadata { content_type, vtag, last_modified, deleted, dot, .. } = std::mem::take(&mut s.meta);
+                s.meta = Metadata { content_type, vtag, last_modified, deleted, dot, ..Metadata::default() };
+            }
+        }
+        let (head, body) = encoded(&object);
+        let Some(single) = Single::read(&head, &body).unwrap() else {
+            prop_assert!(!plain || object.siblings.is_empty());
+            return Ok(());
+        };
+        let [sibling] = &object.siblings[..] else { panic!("{} siblings", object.siblings.len()) };
+        let meta = &sibling.meta;
+        prop_assert_eq!(single.clock_bytes(), encode_clock(&object.clock));
+        prop_assert_eq!(single.value(), &sibling.value);
+        prop_assert_eq!(single.content_type(), meta.served_content_type().map(|t| &t[..]));
+        prop_assert_eq!(single.vtag(), meta.vtag.as_deref());
+        prop_assert_eq!(single.last_modified(), meta.last_modified);
+        prop_assert_eq!(single.is_deleted(), object.is_deleted());
+        prop_assert_eq!(single.decode(), Ok(object.clone()));
+    }
+
+    #[test]
+    fn a_single_sibling_is_read_only_where_decoding_works(object in any_object(), flips in prop::collection::vec(any::<prop::sample::Index>(), 1..4)) {
+        let (head, body) = encoded(&object);
+        let mut bytes = head.to_vec();
+        for flip in flips {
+            let bit = flip.index(bytes.len() * 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        let head = Bytes::from(bytes);
+        match (Single::read(&head, &body), decode(&head, Some(&body))) {
+            (Ok(Some(single)), decoded) => prop_assert_eq!(single.decode(), decoded),
+            (Ok(None), _) => {}
+            (Err(_), decoded) => prop_assert!(decoded.is_err(), "{decoded:?}"),
+        }
+    }
+
+    #[test]
     fn shortened_and_lengthened_parts_are_refused(object in any_object(), at in any::<prop::sample::Index>()) {
         let (head, body) = encoded(&object);
         prop_assert!(decode(&head.slice(..at.index(head.len())), None).is_err());
@@ -54,6 +96,7 @@ proptest! {
     fn no_bytes_make_it_panic(start in 0..3usize, rest in prop::collection::vec(any::<u8>(), 0..120)) {
         let bytes = Bytes::from([[&b""[..], b"\x4f\x01", b"\x4f\x01\0\x02"][start], &rest[..]].concat());
         let _ = decode(&bytes, None);
+        let _ = Single::read(&bytes, &bytes);
         let _ = decode(&bytes, Some(&bytes));
         let _ = decode_clock(&bytes);
     }

@@ -1,0 +1,86 @@
+//! Buffers that the connections of a thread lend each other.
+//!
+//! A connection needs a buffer only from the moment bytes arrive until they are answered. One pair a thread stays in the
+//! processor's cache, where a pair a connection does not, and an idle connection holds none.
+
+use bytes::BytesMut;
+use std::cell::Cell;
+
+/// Room for one read, in bytes. Many small requests fit in it.
+pub(super) const INPUT_BYTES: usize = 16 << 10;
+
+/// An output buffer that grew beyond this many bytes is not kept.
+const OUTPUT_BYTES_MAX: usize = 256 << 10;
+
+thread_local! {
+    static INPUT: Cell<Option<BytesMut>> = const { Cell::new(None) };
+    static OUTPUT: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
+}
+
+/// An empty buffer with room for a read.
+pub(super) fn input() -> BytesMut {
+    INPUT.take().unwrap_or_else(|| BytesMut::with_capacity(INPUT_BYTES))
+}
+
+/// Gives back a buffer; what was cut off it must be gone, or the next user gets memory of its own.
+pub(super) fn give_input(mut buffer: BytesMut) {
+    buffer.clear();
+    // Makes the part in front, which was cut off, usable again.
+    buffer.reserve(INPUT_BYTES);
+    if buffer.capacity() < 2 * INPUT_BYTES {
+        INPUT.set(Some(buffer));
+    }
+}
+
+/// An empty buffer.
+pub(super) fn output() -> Vec<u8> {
+    OUTPUT.take().unwrap_or_default()
+}
+
+pub(super) fn give_output(mut buffer: Vec<u8>) {
+    buffer.clear();
+    if (1..=OUTPUT_BYTES_MAX).contains(&buffer.capacity()) {
+        OUTPUT.set(Some(buffer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_uses_the_same_buffers_again() {
+        let mut buffer = input();
+        let (start, capacity) = (buffer.as_ptr(), buffer.capacity());
+        for _ in 0..100 {
+            buffer.extend_from_slice(&[1; 1000]);
+            drop(buffer.split_to(1000).freeze());
+            give_input(buffer);
+            buffer = input();
+            assert_eq!((buffer.as_ptr(), buffer.capacity(), buffer.len()), (start, capacity, 0));
+        }
+        let mut out = output();
+        out.extend_from_slice(b"frame");
+        let start = out.as_ptr();
+        give_output(out);
+        assert_eq!((output().as_ptr(), output().len()), (start, 0));
+    }
+
+    #[test]
+    fn what_is_still_read_is_not_written_over() {
+        let mut buffer = input();
+        buffer.extend_from_slice(b"kept");
+        let kept = buffer.split_to(4).freeze();
+        give_input(buffer);
+        input().extend_from_slice(b"lost");
+        assert_eq!(kept, "kept");
+    }
+
+    #[test]
+    fn large_buffers_are_let_go() {
+        give_output(Vec::with_capacity(OUTPUT_BYTES_MAX + 1));
+        assert_eq!(output().capacity(), 0);
+        give_input(BytesMut::with_capacity(1 << 20));
+        assert!(input().capacity() < 2 * INPUT_BYTES);
+    }
+}

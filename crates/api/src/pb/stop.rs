@@ -1,0 +1,73 @@
+//! The end of a node, as a connection waits for it.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use tokio::sync::watch;
+
+/// Completes when the node stops, or when nobody can stop it any more.
+///
+/// A connection asks for this whenever it waits for a request. The channel keeps the wakers of all who wait in a list
+/// under a lock that network threads would share, so it is asked only when something has happened there.
+pub(super) struct Stop {
+    wait: Pin<Box<dyn Future<Output = ()> + Send>>,
+    news: watch::Receiver<bool>,
+    waker: Option<Waker>,
+}
+
+impl Stop {
+    pub(super) fn new(shutdown: &watch::Receiver<bool>) -> Self {
+        let mut receiver = shutdown.clone();
+        let wait = Box::pin(async move {
+            // An error means that the sender is gone.
+            drop(receiver.wait_for(|stop| *stop).await);
+        });
+        Self { wait, news: shutdown.clone(), waker: None }
+    }
+}
+
+impl Future for Stop {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let registered = self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+        if registered && matches!(self.news.has_changed(), Ok(false)) {
+            return Poll::Pending;
+        }
+        self.waker = Some(cx.waker().clone());
+        self.wait.as_mut().poll(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    #[test]
+    fn it_comes_when_it_is_said_before_or_after_waiting_began() {
+        for wait_first in [false, true] {
+            let (stop, shutdown) = watch::channel(false);
+            let mut waiting = Stop::new(&shutdown);
+            if wait_first {
+                assert_eq!((&mut waiting).now_or_never(), None);
+                assert_eq!((&mut waiting).now_or_never(), None);
+            }
+            stop.send_replace(true);
+            assert_eq!(waiting.now_or_never(), Some(()));
+            assert_eq!(Stop::new(&shutdown).now_or_never(), Some(()));
+        }
+    }
+
+    #[tokio::test]
+    async fn it_wakes_who_waits_and_does_not_mind_other_news() {
+        let (stop, shutdown) = watch::channel(false);
+        let waiting = tokio::spawn(Stop::new(&shutdown));
+        tokio::task::yield_now().await;
+        stop.send_replace(false);
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(stop);
+        waiting.await.unwrap();
+    }
+}
