@@ -10,6 +10,7 @@
 
 mod cpu;
 mod echo;
+mod files;
 mod load;
 mod options;
 mod report;
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
             print!("{}", options::USAGE);
             Ok(())
         }
-        Ok(Command::Echo { port }) => echo::run(port),
+        Ok(Command::Echo { port, files }) => echo::run(port, files.as_deref()),
         Ok(Command::Measure(options)) => measure(&options),
         Err(wrong) => Err(format!("{wrong}\n\n{}", options::USAGE)),
     };

@@ -15,14 +15,14 @@ Usage: ombak-floor --ombak PATH [OPTIONS]
   --no-redis       leave Redis out even if it is installed
   --connections N  only with this many connections [6 and 100]
   --op OP          only GET or only PUT [both]
-  --server NAME    only this one beside the echo server: redis, 'ombak memory' or 'ombak bitcask' [all]
+  --server NAME    only this one beside the echo server: 'echo, files', redis, 'ombak memory' or 'ombak bitcask' [all]
 
-  ombak-floor echo --port N    only run the echo server
+  ombak-floor echo --port N [--files DIR]    only run the echo server, with files if asked for
 ";
 
 pub enum Command {
     Help,
-    Echo { port: u16 },
+    Echo { port: u16, files: Option<PathBuf> },
     Measure(Options),
 }
 
@@ -49,10 +49,13 @@ impl Options {
 pub fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
     let mut args = args.peekable();
     if args.next_if_eq("echo").is_some() {
-        return match (args.next().as_deref(), args.next(), args.next()) {
-            (Some("--port"), Some(port), None) => Ok(Command::Echo { port: number("--port", &port)? }),
-            _ => Err("echo takes --port N".into()),
+        let args: Vec<String> = args.collect();
+        let (port, files) = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["--port", port] => (port, None),
+            ["--port", port, "--files", dir] => (port, Some(PathBuf::from(dir))),
+            _ => return Err("echo takes --port N and, after it, --files DIR".into()),
         };
+        return Ok(Command::Echo { port: number("--port", port)?, files });
     }
     let mut ombak = None;
     let mut options = Options {
@@ -117,7 +120,7 @@ mod tests {
             panic!("no measurement");
         };
         assert_eq!((options.rounds, options.redis, options.ombak.to_str()), (3, false, Some("target/release/ombak")));
-        assert!(matches!(parsed("echo --port 1234"), Ok(Command::Echo { port: 1234 })));
+        assert!(matches!(parsed("echo --port 1234"), Ok(Command::Echo { port: 1234, files: None })));
     }
 
     #[test]

@@ -23,7 +23,10 @@ pub struct Server {
 impl Server {
     /// The echo server first, then the others.
     pub fn start_all(options: &Options) -> Result<Vec<Self>, String> {
-        let mut servers = vec![Self::echo(options)?];
+        let mut servers = vec![Self::echo(options, "echo", false)?];
+        if options.wants("echo, files") {
+            servers.push(Self::echo(options, "echo, files", true)?);
+        }
         if options.redis && options.wants("redis") {
             match Self::redis(options) {
                 Ok(redis) => servers.push(redis),
@@ -42,12 +45,15 @@ impl Server {
         self.process.id()
     }
 
-    fn echo(options: &Options) -> Result<Self, String> {
+    fn echo(options: &Options, name: &'static str, with_files: bool) -> Result<Self, String> {
         let this = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
         let port = free_port()?;
         let mut command = Command::new(this);
         command.args(["echo", "--port", &port.to_string()]);
-        Self::start("echo", Protocol::Echo, port, command, options)
+        if with_files {
+            command.arg("--files").arg(data_dir(options, name)?);
+        }
+        Self::start(name, Protocol::Echo, port, command, options)
     }
 
     fn redis(options: &Options) -> Result<Self, String> {
@@ -126,7 +132,7 @@ fn pause() {
 
 /// A directory of this run and server, made if need be.
 fn data_dir(options: &Options, name: &str) -> Result<PathBuf, String> {
-    let dir = options.dir.join(format!("ombak-floor-{}-{}", std::process::id(), name.replace(' ', "-")));
+    let dir = options.dir.join(format!("ombak-floor-{}-{}", std::process::id(), name.replace([' ', ','], "-")));
     fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
     Ok(dir)
 }

@@ -14,7 +14,8 @@ use std::collections::VecDeque;
 /// Operations under way, oldest first.
 pub(super) struct Pipeline<'k> {
     kv: &'k Kv,
-    running: FuturesOrdered<BoxFuture<'k, Answer>>,
+    /// Made when the first operation has to wait: most requests come alone.
+    running: Option<FuturesOrdered<BoxFuture<'k, Answer>>>,
     /// Fingerprints of the keys that `running` is about, in its order.
     keys: VecDeque<u64>,
     running_max: usize,
@@ -22,7 +23,7 @@ pub(super) struct Pipeline<'k> {
 
 impl<'k> Pipeline<'k> {
     pub(super) fn new(kv: &'k Kv, running_max: usize) -> Self {
-        Self { kv, running: FuturesOrdered::new(), keys: VecDeque::new(), running_max: running_max.max(1) }
+        Self { kv, running: None, keys: VecDeque::new(), running_max: running_max.max(1) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -41,7 +42,7 @@ impl<'k> Pipeline<'k> {
             Some(answer) => self.enqueue(key, ready(answer).boxed()),
             None => self.enqueue(key, running),
         }
-        while let Some(Some(answer)) = poll_immediate(self.running.next()).await {
+        while let Some(Some(answer)) = poll_immediate(self.next()).await {
             self.keys.pop_front();
             answer.write(&mut writer.buffer);
         }
@@ -50,7 +51,15 @@ impl<'k> Pipeline<'k> {
 
     fn enqueue(&mut self, key: u64, running: BoxFuture<'k, Answer>) {
         self.keys.push_back(key);
-        self.running.push_back(running);
+        self.running.get_or_insert_default().push_back(running);
+    }
+
+    /// The oldest answer; `None` when nothing is under way.
+    async fn next(&mut self) -> Option<Answer> {
+        match &mut self.running {
+            Some(running) => running.next().await,
+            None => None,
+        }
     }
 
     /// Waits for everything under way and writes the answers.
@@ -64,11 +73,11 @@ impl<'k> Pipeline<'k> {
 
     /// Waits for the oldest. What has been answered before it leaves first: the peer need not wait for it too.
     async fn take_one(&mut self, writer: &mut Writer<'_>) -> Result<(), End> {
-        let answer = match poll_immediate(self.running.next()).await {
+        let answer = match poll_immediate(self.next()).await {
             Some(answer) => answer,
             None => {
                 writer.flush().await?;
-                self.running.next().await
+                self.next().await
             }
         };
         self.keys.pop_front();

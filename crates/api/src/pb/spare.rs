@@ -63,7 +63,8 @@ mod tests {
         out.extend_from_slice(b"frame");
         let start = out.as_ptr();
         give_output(out);
-        assert_eq!((output().as_ptr(), output().len()), (start, 0));
+        let again = output();
+        assert_eq!((again.as_ptr(), again.len()), (start, 0));
     }
 
     #[test]

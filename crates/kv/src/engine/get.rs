@@ -94,3 +94,95 @@ fn answer(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::KvConfig;
+    use crate::partition::digest;
+    use crate::request::GetOptions;
+    use bytes::Bytes;
+    use ombak_storage::{MemoryConfig, MemoryFactory, Write};
+    use ombak_types::time::UnixMicros;
+    use ombak_types::{Actor, Bucket, Metadata, Object, Quorum, Sibling, VectorClock, stored};
+    use proptest::prelude::*;
+    use std::sync::Arc;
+
+    prop_compose! {
+        fn sibling()(
+            value in prop::collection::vec(any::<u8>(), 0..40),
+            last_modified in prop::option::of((0u64..9).prop_map(UnixMicros)),
+            charset in prop::option::weighted(0.2, Just(Bytes::from_static(b"utf-8"))),
+            content_type in prop::option::of(Just(Bytes::from_static(b"text/plain"))),
+            deleted in prop::bool::weighted(0.3),
+        ) -> Sibling {
+            let meta = Metadata { last_modified, charset, content_type, deleted, ..Metadata::default() };
+            Sibling { value: value.into(), meta }
+        }
+    }
+
+    fn object() -> impl Strategy<Value = Object> {
+        (prop::collection::vec(sibling(), 1..3), 0u8..3).prop_map(|(siblings, actors)| {
+            let mut clock = VectorClock::new();
+            (0..actors).for_each(|n| drop(clock.increment(&Actor::new(&[n]), UnixMicros(0))));
+            Object { clock, siblings }
+        })
+    }
+
+    fn options() -> impl Strategy<Value = GetOptions> {
+        let quorum = || prop::option::of((0u32..5).prop_map(Quorum::Count));
+        let flags = (prop::option::of(any::<bool>()), prop::option::of(any::<bool>()), any::<bool>());
+        (quorum(), quorum(), quorum(), flags).prop_map(|(r, pr, node_confirms, (basic_quorum, notfound_ok, head))| {
+            GetOptions { r, pr, node_confirms, basic_quorum, notfound_ok, head, ..GetOptions::default() }
+        })
+    }
+
+    fn coordinated(engine: &Engine, request: &GetRequest) -> Result<GetReply, Failure> {
+        let buckets = engine.buckets.now();
+        let props = buckets.props(&request.bucket)?;
+        let replicas = engine.replicas(props.n_val);
+        let plan = GetPlan { local: Some(0), ..GetPlan::new(&request.options, props, props.n_val, &replicas)? };
+        let (partition, key) = engine.locate(&request.bucket, &request.key, props);
+        coordinate(partition, &key, plan, &replicas, None, Access::Inline)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn the_short_way_and_the_coordinator_say_the_same(
+            object in prop::option::weighted(0.9, object()),
+            siblings in any::<bool>(),
+            rotten in prop::option::weighted(0.1, any::<prop::sample::Index>()),
+            options in options(),
+        ) {
+            let dir = tempfile::tempdir().unwrap();
+            let stores = Arc::new(MemoryFactory::new(MemoryConfig::default()));
+            let mut config = KvConfig::new("ombak@127.0.0.1", dir.path(), stores);
+            config.ring_size = 8;
+            config.default_props.insert("allow_mult".into(), siblings.into());
+            let engine = Engine::open(config).unwrap();
+            let (bucket, key) = (Bucket::untyped("b"), Bytes::from_static(b"k"));
+            if let Some(object) = object {
+                store(&engine, &bucket, &key, &object, rotten);
+            }
+            let request = GetRequest { bucket, key, options };
+            let short = engine.read_now(&request, Access::Inline).and_then(|read| Ok(read.into_reply()?));
+            prop_assert_eq!(short, coordinated(&engine, &request));
+            engine.close();
+        }
+    }
+
+    fn store(engine: &Engine, bucket: &Bucket, key: &[u8], object: &Object, rotten: Option<prop::sample::Index>) {
+        let buckets = engine.buckets.now();
+        let (partition, key) = engine.locate(bucket, key, buckets.props(bucket).unwrap());
+        let mut head = Vec::new();
+        stored::encode_head(object, &mut head);
+        if let Some(bit) = rotten.map(|at| at.index(head.len() * 8)) {
+            head[bit / 8] ^= 1 << (bit % 8);
+        }
+        let body: Vec<&[u8]> = object.siblings.iter().map(|s| &s.value[..]).collect();
+        let write = Write { key: &key, head: &head, body: &body, digest: digest(object), tstamp_secs: 1 };
+        partition.store().put(&write).unwrap();
+    }
+}

@@ -3,6 +3,7 @@
 use super::budget::IoBudget;
 use super::config::BitcaskConfig;
 use super::data_file::Handles;
+use super::head_cache::HeadCache;
 use super::recovery;
 use super::shared::Shared;
 use crate::backend::{Backend, BackendFactory};
@@ -41,6 +42,7 @@ impl BitcaskFactory {
         remove_dropped(&*fs, &root)?;
         let shared = Shared {
             handles: Handles::new(fs.clone(), config.open_files_max),
+            heads: HeadCache::new(),
             budget: IoBudget::new(config.merge.io_bytes_per_sec),
             merging: Mutex::new(None),
             open_partitions: Mutex::default(),

@@ -15,6 +15,7 @@ mod budget;
 mod config;
 mod data_file;
 mod factory;
+mod head_cache;
 mod index;
 mod merge;
 mod read;

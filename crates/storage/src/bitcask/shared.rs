@@ -3,6 +3,7 @@
 use super::budget::IoBudget;
 use super::config::BitcaskConfig;
 use super::data_file::Handles;
+use super::head_cache::HeadCache;
 use crate::fs::{FileLock, FileSystem};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -14,6 +15,7 @@ pub(super) struct Shared {
     pub(super) root: PathBuf,
     pub(super) config: BitcaskConfig,
     pub(super) handles: Handles,
+    pub(super) heads: HeadCache,
     pub(super) budget: IoBudget,
     /// The partition that merges: one at a time on a node.
     pub(super) merging: Mutex<Option<u32>>,

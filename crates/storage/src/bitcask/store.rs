@@ -6,6 +6,7 @@
 use super::config::SyncStrategy;
 use super::data_file::{DataFile, data_path};
 use super::factory::{DROPPED_SUFFIX, io_error, remove_store_dir};
+use super::head_cache::StoreId;
 use super::index::{Entry, HashedKey, Index};
 use super::read::{Wanted, read_record};
 use super::shared::Shared;
@@ -16,6 +17,7 @@ use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Writ
 use crate::error::StorageError;
 use crate::journal::{Kind, body_crc};
 use crate::limits::check_sizes;
+use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -36,6 +38,7 @@ pub(super) struct Store {
 pub(super) struct Core {
     pub(super) shared: Arc<Shared>,
     pub(super) partition: u32,
+    id: StoreId,
     pub(super) dir: PathBuf,
     pub(super) index: Index,
     pub(super) files: RwLock<Files>,
@@ -92,6 +95,7 @@ impl Core {
         let now_secs = AtomicU64::new(shared.config.opened_at_secs);
         let synced_seq = AtomicU64::new(found.writer.last_seq());
         Self {
+            id: shared.heads.enter(),
             shared,
             partition,
             dir,
@@ -155,9 +159,19 @@ impl Core {
         let mut last = StorageError::Closed;
         for _ in 0..READ_TRIES_MAX {
             let Some(entry) = look().filter(|entry| !self.is_expired(entry.tstamp_secs)) else { return Ok(None) };
+            if wanted == Wanted::Head
+                && let Some(head) = self.shared.heads.with(self.id, entry.position, Bytes::copy_from_slice)
+            {
+                return Ok(Some(Stored { head, body: None, digest: entry.digest }));
+            }
             let Some(file) = self.files.read().get(&entry.position.file_id).cloned() else { continue };
             match read_record(&self.shared.handles, &file, &entry, key.key, mode, wanted) {
-                Ok(stored) => return Ok(Some(stored)),
+                Ok(stored) => {
+                    if wanted == Wanted::Head {
+                        self.shared.heads.keep(self.id, entry.position, &stored.head);
+                    }
+                    return Ok(Some(stored));
+                }
                 Err(StorageError::Io { op, path, source }) if source.kind() == std::io::ErrorKind::NotFound => {
                     last = StorageError::Io { op, path, source };
                 }
@@ -214,6 +228,7 @@ impl Core {
         let key = HashedKey::new(write.key);
         let mut writer = self.writer.lock();
         let Written { seq, position, file } = self.append(&mut writer, &record)?;
+        self.shared.heads.keep(self.id, position, write.head);
         file.counters.add_live(position.size);
         let entry = Entry { position, tstamp_secs: write.tstamp_secs, seq, digest: write.digest };
         let previous = self.index.put(key, &entry);

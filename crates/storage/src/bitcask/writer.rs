@@ -12,6 +12,7 @@ use crate::fs::{File, OpenMode};
 use crate::journal::{
     FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields, encode_record,
 };
+use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,11 @@ use std::sync::atomic::Ordering;
 
 /// A buffer that a long record has made longer than this is given back.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
+
+thread_local! {
+    /// Where a record is put together. One a thread stays in the processor's cache; one a store would not.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
 
 /// An open file that records are appended to: the active one, or the output of a merge.
 pub(super) struct Appender {
@@ -120,7 +126,6 @@ pub(super) struct Writer {
     pub(super) bytes_written: u64,
     /// The last write found the disk full.
     pub(super) disk_full: bool,
-    buffer: Vec<u8>,
 }
 
 /// Why an append failed.
@@ -143,7 +148,6 @@ impl Writer {
             dir_dirty: false,
             bytes_written: 0,
             disk_full: false,
-            buffer: Vec::new(),
         }
     }
 
@@ -168,7 +172,7 @@ impl Writer {
         if self.active.is_none() {
             self.create_active(shared, dir, now_secs)?;
         }
-        let Self { active: Some(active), buffer, .. } = self else {
+        let Some(active) = &mut self.active else {
             return Err(AppendError::Refused(StorageError::Closed));
         };
         let fields = RecordFields {
@@ -179,10 +183,13 @@ impl Writer {
             digest: record.digest,
             crc_body: record.crc_body,
         };
-        buffer.clear();
-        encode_record(buffer, &fields, record.key, record.head, record.body, active.file.salt, active.length);
-        let result = active.handle.write_at(buffer, active.length);
-        buffer.shrink_to(BUFFER_BYTES_KEPT);
+        let result = BUFFER.with_borrow_mut(|buffer| {
+            buffer.clear();
+            encode_record(buffer, &fields, record.key, record.head, record.body, active.file.salt, active.length);
+            let result = active.handle.write_at(buffer, active.length);
+            buffer.shrink_to(BUFFER_BYTES_KEPT);
+            result
+        });
         if let Err(error) = result {
             return Err(self.write_failed(error));
         }

@@ -6,12 +6,13 @@ use crate::limits::check_sizes;
 use bytes::{Bytes, BytesMut};
 use imbl::OrdMap;
 use parking_lot::RwLock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that an entry is counted with beyond its key, head and body: the map nodes, the handles and the age list.
-const ENTRY_OVERHEAD_BYTES: u64 = 160;
+/// Bytes that an entry is counted with beyond its key, head and body: its places in both maps, the handles and the age
+/// list.
+const ENTRY_OVERHEAD_BYTES: u64 = 280;
 /// Expired entries that one call of `maintain` removes at most.
 const EXPIRED_PER_SLICE_MAX: usize = 10_000;
 
@@ -31,24 +32,30 @@ struct Entry {
     seq: u64,
     digest: u64,
     tstamp_secs: u32,
-    head: Bytes,
-    body: Bytes,
+    head_len: u32,
+    /// Head and body.
+    block: Bytes,
 }
 
 impl Entry {
     fn stored(&self, with_body: bool) -> Stored {
-        Stored { head: self.head.clone(), body: with_body.then(|| self.body.clone()), digest: self.digest }
+        let head_len = self.head_len as usize;
+        let body = with_body.then(|| self.block.slice(head_len..));
+        Stored { head: self.block.slice(..head_len), body, digest: self.digest }
     }
 
     fn cost_bytes(&self, key: &[u8]) -> u64 {
-        (key.len() + self.head.len() + self.body.len()) as u64 + ENTRY_OVERHEAD_BYTES
+        (key.len() + self.block.len()) as u64 + ENTRY_OVERHEAD_BYTES
     }
 }
 
 #[derive(Default)]
 struct State {
-    entries: OrdMap<Bytes, Entry>,
-    /// Keys by append order, for eviction and expiry.
+    /// For reads and writes: a look at one place where the ordered map takes several.
+    entries: HashMap<Bytes, Entry>,
+    /// The same in order and cheap to copy, for folds.
+    ordered: OrdMap<Bytes, Entry>,
+    /// Keys by append order, for eviction and expiry; empty where there is neither.
     by_age: BTreeMap<u64, Bytes>,
     bytes: u64,
     key_bytes: u64,
@@ -60,10 +67,32 @@ struct State {
 impl State {
     fn remove(&mut self, key: &[u8]) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
+        self.ordered.remove(key);
+        self.forget(key, &entry);
+        Some(entry)
+    }
+
+    /// An entry is not there any more.
+    fn forget(&mut self, key: &[u8], entry: &Entry) {
         self.by_age.remove(&entry.seq);
         self.bytes -= entry.cost_bytes(key);
         self.key_bytes -= key.len() as u64;
-        Some(entry)
+    }
+
+    fn insert(&mut self, key: Bytes, entry: Entry, ages: bool) -> Option<Entry> {
+        let cost = entry.cost_bytes(&key);
+        let old = self.entries.insert(key.clone(), entry.clone());
+        if let Some(old) = &old {
+            self.forget(&key, old);
+        }
+        self.bytes += cost;
+        self.key_bytes += key.len() as u64;
+        self.bytes_written += cost;
+        if ages {
+            self.by_age.insert(entry.seq, key.clone());
+        }
+        self.ordered.insert(key, entry);
+        old
     }
 
     fn evict_oldest(&mut self) -> bool {
@@ -115,8 +144,8 @@ impl Backend for MemoryStore {
         let mut block = BytesMut::with_capacity(write.head.len() + body_len);
         block.extend_from_slice(write.head);
         write.body.iter().for_each(|part| block.extend_from_slice(part));
-        let mut body = block.freeze();
-        let head = body.split_to(write.head.len());
+        // `check_sizes` has seen to it that a length fits.
+        let (block, head_len) = (block.freeze(), u32::try_from(write.head.len()).unwrap_or(u32::MAX));
 
         let mut guard = self.state.write();
         let state = &mut *guard;
@@ -124,7 +153,7 @@ impl Backend for MemoryStore {
             return Err(StorageError::Closed);
         }
         let seq = state.seq + 1;
-        let entry = Entry { seq, digest: write.digest, tstamp_secs: write.tstamp_secs, head, body };
+        let entry = Entry { seq, digest: write.digest, tstamp_secs: write.tstamp_secs, head_len, block };
         let cost = entry.cost_bytes(write.key);
         if let Some(max) = self.config.bytes_max
             && cost > max
@@ -134,13 +163,8 @@ impl Backend for MemoryStore {
             )));
         }
         state.seq = seq;
-        let previous = state.remove(write.key).map(|old| old.digest);
-        let key = Bytes::copy_from_slice(write.key);
-        state.by_age.insert(seq, key.clone());
-        state.bytes += cost;
-        state.key_bytes += key.len() as u64;
-        state.bytes_written += cost;
-        state.entries.insert(key, entry);
+        let ages = self.config.ttl_secs.is_some() || self.config.bytes_max.is_some();
+        let previous = state.insert(Bytes::copy_from_slice(write.key), entry, ages).map(|old| old.digest);
         while self.config.bytes_max.is_some_and(|max| state.bytes > max) && state.evict_oldest() {}
         Ok(Appended { previous, seq })
     }
@@ -173,7 +197,7 @@ impl Backend for MemoryStore {
             return Err(StorageError::Closed);
         }
         Ok(Box::new(MemorySnapshot {
-            entries: state.entries.clone(),
+            entries: state.ordered.clone(),
             ttl_secs: self.config.ttl_secs,
             now_secs: self.now_secs.load(Ordering::Relaxed),
             last: None,

@@ -1,0 +1,70 @@
+//! Files that the echo server appends to and reads from, as a store with one file a partition would.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const FILES: u64 = 64;
+
+/// Bytes of a record with a value of 1 KiB, give or take a few.
+const RECORD_BYTES: usize = 1190;
+
+pub struct Files(Vec<(File, AtomicU64)>);
+
+impl Files {
+    pub fn create(dir: &Path) -> io::Result<Self> {
+        let create = |n: u64| {
+            let path = dir.join(format!("{n}.echo"));
+            let file = File::options().create(true).truncate(true).read(true).write(true).open(path)?;
+            Ok((file, AtomicU64::new(0)))
+        };
+        (0..FILES).map(create).collect::<io::Result<_>>().map(Self)
+    }
+
+    /// Appends a record that holds `bytes` to the file whose turn it is.
+    pub fn append(&self, turn: u64, bytes: &[u8]) -> io::Result<()> {
+        let (file, length) = self.file(turn);
+        let mut record = [0; RECORD_BYTES];
+        let taken = bytes.len().min(RECORD_BYTES);
+        record[..taken].copy_from_slice(&bytes[..taken]);
+        file.write_all_at(&record, length.fetch_add(RECORD_BYTES as u64, Ordering::Relaxed))
+    }
+
+    /// Reads some record of the file whose turn it is.
+    pub fn read(&self, turn: u64) -> io::Result<()> {
+        let (file, length) = self.file(turn);
+        let records = length.load(Ordering::Relaxed) / RECORD_BYTES as u64;
+        let record = scattered(turn.wrapping_add(1)) % records.max(1);
+        let mut room = [0; RECORD_BYTES];
+        file.read_at(&mut room, record * RECORD_BYTES as u64).map(drop)
+    }
+
+    fn file(&self, turn: u64) -> &(File, AtomicU64) {
+        &self.0[(scattered(turn) % FILES) as usize]
+    }
+}
+
+fn scattered(n: u64) -> u64 {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_append_lies_behind_the_others_of_its_file() {
+        let dir = std::env::temp_dir().join(format!("ombak-floor-files-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let files = Files::create(&dir).unwrap();
+        files.read(1).unwrap();
+        (0..1000).for_each(|turn| files.append(turn, b"record").unwrap());
+        (0..1000).for_each(|turn| files.read(turn).unwrap());
+        let written: u64 = files.0.iter().map(|(file, _)| file.metadata().unwrap().len()).sum();
+        assert_eq!(written, 1000 * RECORD_BYTES as u64);
+        assert!(files.0.iter().all(|(_, length)| length.load(Ordering::Relaxed) > 0), "all files are used");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,156 @@
+//! Heads that were just written or read, so that the next write of a key need not ask the kernel for the present one.
+//!
+//! What it is: a table of a fixed size, one for all stores of a root, where a head is found by where its record lies. What
+//! lies at a place never changes, so nothing has to be told when a version is replaced, moved or expires: its place is
+//! not asked for any more, and another takes its slot.
+//!
+//! What it is not: a cache of values. The kernel has one.
+//!
+//! Hot path: one lock that nobody else is likely to hold, and at most four cache lines.
+
+use super::index::Position;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// Longer heads, which only objects with much metadata have, are read from their file.
+const HEAD_BYTES_MAX: usize = 236;
+/// Slots for each lock, and locks: together 8 MiB, of which the system provides what is used.
+const SLOTS_PER_LOCK: usize = 512;
+const LOCKS: usize = 64;
+/// Places that a head can have. The one that was not asked for last makes room.
+const WAYS: usize = 2;
+
+/// A store that uses the cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StoreId(u32);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place {
+    store: StoreId,
+    file_id: u32,
+    offset: u32,
+}
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Slot {
+    place: Place,
+    /// 0: the slot is empty. There is no empty head.
+    head_len: u32,
+    head: [u8; HEAD_BYTES_MAX],
+}
+
+const EMPTY: Slot =
+    Slot { place: Place { store: StoreId(0), file_id: 0, offset: 0 }, head_len: 0, head: [0; HEAD_BYTES_MAX] };
+
+pub(super) struct HeadCache {
+    stores: AtomicU32,
+    parts: Vec<Mutex<Vec<Slot>>>,
+}
+
+impl HeadCache {
+    pub(super) fn new() -> Self {
+        Self { stores: AtomicU32::new(0), parts: (0..LOCKS).map(|_| Mutex::default()).collect() }
+    }
+
+    /// A name for a store that no other one has had: after a drop the same files may hold other records.
+    pub(super) fn enter(&self) -> StoreId {
+        StoreId(self.stores.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// What `use_it` makes of the head at a place, if it is here.
+    pub(super) fn with<T>(&self, store: StoreId, at: Position, use_it: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let place = Place { store, file_id: at.file_id, offset: at.offset };
+        let (part, first) = self.part_of(place)?;
+        let mut slots = part.lock();
+        let set = slots.get_mut(first..first + WAYS)?;
+        let way = set.iter().position(|slot| slot.place == place && slot.head_len > 0)?;
+        // Asked for last: its neighbour goes first.
+        set.swap(0, way);
+        let slot = set.first()?;
+        slot.head.get(..slot.head_len as usize).map(use_it)
+    }
+
+    /// Keeps the head that lies at a place.
+    pub(super) fn keep(&self, store: StoreId, at: Position, head: &[u8]) {
+        let place = Place { store, file_id: at.file_id, offset: at.offset };
+        let Some((part, first)) = self.part_of(place).filter(|_| head.len() <= HEAD_BYTES_MAX) else { return };
+        let mut slots = part.lock();
+        if slots.is_empty() {
+            slots.resize(SLOTS_PER_LOCK, EMPTY);
+        }
+        let Some(set) = slots.get_mut(first..first + WAYS) else { return };
+        let way = set.iter().position(|slot| slot.place == place || slot.head_len == 0).unwrap_or(WAYS - 1);
+        set.swap(0, way);
+        let Some(slot) = set.first_mut() else { return };
+        slot.place = place;
+        slot.head_len = head.len() as u32; // At most HEAD_BYTES_MAX.
+        if let Some(room) = slot.head.get_mut(..head.len()) {
+            room.copy_from_slice(head);
+        }
+    }
+
+    /// The lock of a place and the first of its slots.
+    fn part_of(&self, place: Place) -> Option<(&Mutex<Vec<Slot>>, usize)> {
+        let at = u64::from(place.file_id) << 32 | u64::from(place.offset);
+        let hash = xxh3_64_with_seed(&at.to_le_bytes(), u64::from(place.store.0)) as usize;
+        let set = hash / LOCKS % (SLOTS_PER_LOCK / WAYS);
+        self.parts.get(hash % LOCKS).map(|part| (part, set * WAYS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(file_id: u32, offset: u32) -> Position {
+        Position { file_id, offset, size: 100, head_units: 1 }
+    }
+
+    fn found(cache: &HeadCache, store: StoreId, position: Position) -> Option<Vec<u8>> {
+        cache.with(store, position, <[u8]>::to_vec)
+    }
+
+    #[test]
+    fn a_head_is_found_where_it_lies_and_nowhere_else() {
+        let cache = HeadCache::new();
+        let (one, other) = (cache.enter(), cache.enter());
+        cache.keep(one, at(1, 64), b"head");
+        assert_eq!(found(&cache, one, at(1, 64)).as_deref(), Some(&b"head"[..]));
+        for (store, position) in [(other, at(1, 64)), (one, at(2, 64)), (one, at(1, 65))] {
+            assert_eq!(found(&cache, store, position), None);
+        }
+        cache.keep(one, at(1, 64), b"after a truncation");
+        assert_eq!(found(&cache, one, at(1, 64)).as_deref(), Some(&b"after a truncation"[..]));
+    }
+
+    #[test]
+    fn it_does_not_grow_and_never_mixes_up() {
+        let cache = HeadCache::new();
+        let store = cache.enter();
+        let head = |n: u32| vec![n as u8; 1 + n as usize % HEAD_BYTES_MAX];
+        let count = 4 * (LOCKS * SLOTS_PER_LOCK) as u32;
+        (0..count).for_each(|n| cache.keep(store, at(1, n), &head(n)));
+        let hits = (0..count).filter(|n| found(&cache, store, at(1, *n)).is_some_and(|h| h == head(*n))).count();
+        let kept = (0..count).filter(|n| found(&cache, store, at(1, *n)).is_some()).count();
+        assert_eq!(hits, kept);
+        assert!((LOCKS * SLOTS_PER_LOCK / 2..=LOCKS * SLOTS_PER_LOCK).contains(&kept), "{kept} kept");
+        assert!(cache.parts.iter().all(|part| part.lock().len() == SLOTS_PER_LOCK));
+    }
+
+    #[test]
+    fn long_heads_are_left_alone() {
+        let cache = HeadCache::new();
+        let store = cache.enter();
+        cache.keep(store, at(1, 1), &[1; HEAD_BYTES_MAX + 1]);
+        assert_eq!(found(&cache, store, at(1, 1)), None);
+        cache.keep(store, at(1, 2), &[1; HEAD_BYTES_MAX]);
+        assert!(found(&cache, store, at(1, 2)).is_some());
+    }
+
+    #[test]
+    fn a_slot_is_four_cache_lines() {
+        assert_eq!(size_of::<Slot>(), 256);
+    }
+}
