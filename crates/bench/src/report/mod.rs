@@ -1,0 +1,1 @@
+//! Files, charts and comparisons (spec/basho-bench.md §6, §7).

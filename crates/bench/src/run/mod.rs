@@ -1,0 +1,1 @@
+//! Workers, threads and time.
