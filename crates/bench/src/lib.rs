@@ -7,7 +7,8 @@
 //! What it is not: it runs no Erlang code, and it does not decide what is good.
 //!
 //! Parts: [`term`] reads Erlang terms, [`config`] makes a plan of them, [`generators`] make keys and values, [`drivers`]
-//! speak to what is measured, [`run`] lets workers loose and keeps time, [`stats`] counts, [`report`] writes and draws.
+//! speak to what is measured, [`run`] lets workers loose and keeps time, [`stats`] counts, [`resources`] watches the server,
+//! [`report`] writes and draws.
 //!
 //! Invariants:
 //! * a setting that would change what is measured and is not understood stops the start by name;
@@ -20,6 +21,7 @@ pub mod config;
 pub mod drivers;
 pub mod generators;
 pub mod report;
+pub mod resources;
 pub mod run;
 pub mod stats;
 pub mod term;
