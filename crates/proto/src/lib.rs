@@ -19,6 +19,7 @@ pub mod get_req;
 pub mod lenient;
 pub mod put_req;
 pub mod reply;
+pub mod request;
 pub mod wire;
 
 /// The generated messages; `messages/*.proto` describe each.

@@ -2,6 +2,36 @@
 //!
 //! A driver is a [`Plan`], made once of the settings, and a [`Worker`] for each worker. This file is the list of them;
 //! everything else about a driver is in its own folder.
+//!
+//! A worker is used in one of two ways. Where [`Worker::depth`] is 1, one operation at a time:
+//!
+//! ```text
+//! let mut outcome = worker.run(operation, &mut draw).await;
+//! while let Outcome::Retry(reason) = outcome {
+//!     tally.failed(operation, &reason);                       // an attempt; the operation is still on
+//!     outcome = worker.run(operation, &mut draw).await;       // goes on with the same key and value, after a pause
+//! }
+//! ```
+//!
+//! Where it is more, up to so many operations are in flight, and end in the order in which they began:
+//!
+//! ```text
+//! while in_flight < worker.depth() && one is due {
+//!     match worker.send(operation, &mut draw) {               // only writes into a buffer
+//!         None => in_flight += 1,
+//!         Some(outcome) => …                                  // over at once: `Stop` or `Failed`
+//!     }
+//! }
+//! let Some((operation, outcome)) = worker.receive().await;    // writes the buffer out, waits for the oldest; never `Retry`
+//! ```
+//!
+//! [`Worker::receive`] may be dropped while it waits (for the next operation that becomes due) and called again.
+//! [`Worker::run`] may be dropped only at the end of the run.
+
+mod connection;
+pub mod http;
+pub mod nhs;
+pub mod pb;
 
 use crate::config::{ConfigError, Operation, Settings};
 use crate::generators::Draw;
@@ -22,49 +52,141 @@ pub enum Outcome {
     Silent,
     /// It failed; its latency is not recorded.
     Failed(Reason),
+    /// It has not ended: the connection went. To be counted as an error; then `run` is to be called with the same
+    /// operation again, which goes on with the same key and value after a pause of at most a second.
+    Retry(Reason),
     /// The worker has nothing more to do.
     Stop,
 }
+
+/// The outcome of most operations.
+pub const DONE: Outcome = Outcome::Done { units: 1 };
 
 /// Something that keeps a run from starting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DriverError(pub String);
 
+/// What [`Plan::prepare`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Prepared {
+    /// The operations (by their place) that cannot be done, and why.
+    pub unsupported: Vec<(usize, String)>,
+    /// What was set up differently from what was configured, or is worth a line in the report.
+    pub notes: Vec<String>,
+}
+
 /// A driver with its settings.
 #[derive(Debug)]
-pub enum Plan {}
+pub enum Plan {
+    /// `basho_bench_driver_riakc_pb`.
+    Pb(pb::PbPlan),
+    /// `basho_bench_driver_http_raw`, `basho_bench_driver_http_ibrowse`.
+    HttpRaw(http::HttpPlan),
+    /// `basho_bench_driver_nhs`.
+    Nhs(nhs::NhsPlan),
+}
 
 /// A driver's part in one worker.
 #[derive(Debug)]
-pub enum Worker {}
+pub enum Worker {
+    /// `basho_bench_driver_riakc_pb`.
+    Pb(pb::PbWorker),
+    /// `basho_bench_driver_http_raw`, `basho_bench_driver_http_ibrowse`.
+    HttpRaw(http::HttpWorker),
+    /// `basho_bench_driver_nhs`.
+    Nhs(nhs::NhsWorker),
+}
+
+/// The drivers' names, for the person who mistyped one.
+const NAMES: [&str; 4] = [
+    "basho_bench_driver_riakc_pb",
+    "basho_bench_driver_http_raw",
+    "basho_bench_driver_http_ibrowse",
+    "basho_bench_driver_nhs",
+];
 
 impl Plan {
+    /// What `driver` is where a configuration names none.
+    pub const DRIVER_DEFAULT: &str = "basho_bench_driver_http_raw";
+
     /// The driver that `driver` names, with its settings and the operations that it is to know.
-    pub fn new(driver: &str, _settings: &Settings, _operations: &[Operation]) -> Result<Self, ConfigError> {
-        Err(ConfigError::setting("driver", format!("there is no driver '{driver}'")))
+    pub fn new(driver: &str, settings: &Settings, operations: &[Operation]) -> Result<Self, ConfigError> {
+        Ok(match driver {
+            "basho_bench_driver_riakc_pb" => Self::Pb(pb::PbPlan::new(settings, operations)?),
+            "basho_bench_driver_http_raw" | "basho_bench_driver_http_ibrowse" => {
+                Self::HttpRaw(http::HttpPlan::new(settings, operations)?)
+            }
+            "basho_bench_driver_nhs" => Self::Nhs(nhs::NhsPlan::new(settings, operations)?),
+            _ => {
+                let what = format!("there is no driver '{driver}'; there are {}", NAMES.join(", "));
+                return Err(ConfigError::setting("driver", what));
+            }
+        })
     }
 
     /// What it will do, in words, one thing a line.
     pub fn describe(&self) -> Vec<String> {
-        match *self {}
+        match self {
+            Self::Pb(plan) => plan.describe(),
+            Self::HttpRaw(plan) => plan.describe(),
+            Self::Nhs(plan) => plan.describe(),
+        }
     }
 
-    /// Looks whether what is measured is there and can do what is asked for, and sets it up. Answers which operations (by their
-    /// place) it cannot do, and why.
-    pub async fn prepare(&mut self) -> Result<Vec<(usize, String)>, DriverError> {
-        match *self {}
+    /// Looks whether what is measured is there and can do what is asked for, and sets it up. With `skip_unsupported` a
+    /// setting that what is measured cannot honour is lowered to one that it can, which a note says.
+    pub async fn prepare(&mut self, skip_unsupported: bool) -> Result<Prepared, DriverError> {
+        match self {
+            Self::Pb(plan) => plan.prepare().await,
+            Self::HttpRaw(plan) => plan.prepare().await,
+            Self::Nhs(plan) => plan.prepare(skip_unsupported).await,
+        }
     }
 
     /// The driver's part in worker `worker` (from 1).
-    pub async fn connect(&self, _worker: usize) -> Result<Worker, DriverError> {
-        match *self {}
+    pub async fn connect(&self, worker: usize) -> Result<Worker, DriverError> {
+        Ok(match self {
+            Self::Pb(plan) => Worker::Pb(plan.connect(worker).await?),
+            Self::HttpRaw(plan) => Worker::HttpRaw(plan.connect(worker).await?),
+            Self::Nhs(plan) => Worker::Nhs(plan.connect(worker).await?),
+        })
     }
 }
 
 impl Worker {
-    /// Does one operation.
-    pub async fn run(&mut self, _operation: usize, _draw: &mut Draw) -> Outcome {
-        match *self {}
+    /// Does one operation. After [`Outcome::Retry`] it has to be the same one.
+    pub async fn run(&mut self, operation: usize, draw: &mut Draw) -> Outcome {
+        match self {
+            Self::Pb(worker) => worker.run(operation, draw).await,
+            Self::HttpRaw(worker) => worker.run(operation, draw).await,
+            Self::Nhs(worker) => worker.run(operation, draw).await,
+        }
+    }
+
+    /// How many operations are to be in flight at once: with 1 [`Worker::run`] does them, with more [`Worker::send`] and
+    /// [`Worker::receive`].
+    pub fn depth(&self) -> usize {
+        match self {
+            Self::Pb(worker) => worker.depth(),
+            Self::HttpRaw(_) | Self::Nhs(_) => 1,
+        }
+    }
+
+    /// Begins an operation: writes its request into a buffer, without waiting. An outcome means that it is over already.
+    pub fn send(&mut self, operation: usize, draw: &mut Draw) -> Option<Outcome> {
+        match self {
+            Self::Pb(worker) => worker.send(operation, draw),
+            Self::HttpRaw(_) | Self::Nhs(_) => Some(Outcome::Failed(Cow::Borrowed("not_pipelined"))),
+        }
+    }
+
+    /// Writes out what was begun and waits for the oldest operation to end; `None` when none is in flight. May be dropped
+    /// while it waits.
+    pub async fn receive(&mut self) -> Option<(usize, Outcome)> {
+        match self {
+            Self::Pb(worker) => worker.receive().await,
+            Self::HttpRaw(_) | Self::Nhs(_) => None,
+        }
     }
 }
