@@ -1,72 +1,38 @@
 //! Keys and values, drawn as basho_bench draws them (spec/basho-bench.md §2, §3).
+//!
+//! What it is: [`KeySpec`] and [`ValueSpec`] are configured generators, checked and explained; [`Generators`] is what
+//! all workers of a run share (pools of random bytes, files of keys, resume states); a [`Draw`] is what one worker draws
+//! from.
+//!
+//! What it is not: it runs no Erlang functions, and its random numbers are not Erlang's: a seed gives the same keys each
+//! time here, but others than it gave there.
+//!
+//! Invariants:
+//! * the same seed, worker and number of workers give the same keys and values; two workers' differ;
+//! * what a generator needs is allocated before the first draw, or grows to the longest key once: a draw allocates nothing;
+//! * a specification that was accepted never fails later, but for files that change while they are used: such a
+//!   generator runs dry and [`Generators::warnings`] says why.
 
-use crate::config::ConfigError;
-use crate::term::Term;
+mod draw;
+mod format;
+mod hash;
+mod integers;
+mod key_source;
+mod keys;
+mod lines;
+mod pool;
+mod random;
+mod reader;
+mod resume;
+mod shared;
+#[cfg(test)]
+mod tests;
+mod value_source;
+mod values;
+mod words;
 
-/// A key generator as it was configured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KeySpec(Term);
-
-/// A value generator as it was configured.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ValueSpec(Term);
-
-/// Which worker draws.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// 1 … concurrent.
-    pub worker: usize,
-    /// All workers.
-    pub concurrent: usize,
-    /// The run's `rng_seed`.
-    pub seed: [u64; 3],
-}
-
-/// A finite generator has run dry: the worker ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exhausted;
-
-impl KeySpec {
-    /// Reads a `key_generator`.
-    pub fn parse(term: &Term) -> Result<Self, ConfigError> {
-        Ok(Self(term.clone()))
-    }
-}
-
-impl ValueSpec {
-    /// Reads a `value_generator`.
-    pub fn parse(term: &Term) -> Result<Self, ConfigError> {
-        Ok(Self(term.clone()))
-    }
-}
-
-/// What one worker draws from.
-#[derive(Debug)]
-pub struct Draw {}
-
-impl Draw {
-    /// The generators of one worker. Pools that workers share are made once, before.
-    pub fn new(_keys: &KeySpec, _values: &ValueSpec, _place: Place) -> Result<Self, ConfigError> {
-        Ok(Self {})
-    }
-
-    /// The next key. Integers come as decimal text.
-    pub fn key(&mut self) -> Result<&[u8], Exhausted> {
-        Err(Exhausted)
-    }
-
-    /// The next value. Integers come as decimal text.
-    pub fn value(&mut self) -> &[u8] {
-        &[]
-    }
-
-    /// The next key with the next value.
-    pub fn pair(&mut self) -> Result<(&[u8], &[u8]), Exhausted> {
-        Err(Exhausted)
-    }
-
-    /// A random number in 1 … n.
-    pub fn uniform(&mut self, _n: u64) -> u64 {
-        1
-    }
-}
+pub use draw::{Draw, Exhausted, Place};
+pub use keys::KeySpec;
+pub use random::Random;
+pub use shared::{Generators, PoolSettings};
+pub use values::ValueSpec;

@@ -1,0 +1,83 @@
+//! The bytes that values are slices of (spec/basho-bench.md §3). All workers share them.
+
+use super::random::Random;
+use bytes::Bytes;
+
+/// How long the incompressible and the compressible part of each block of the semi-compressible pool are.
+const BLOCK_BYTES: usize = 4096;
+const BLOCKS: usize = 8192;
+const STRING_BYTES: usize = 128;
+const STRINGS: usize = 16;
+
+/// The size of the semi-compressible pool, 64 MiB.
+const SEMI_COMPRESSIBLE_BYTES: usize = 2 * BLOCK_BYTES * BLOCKS;
+
+/// Bytes that values are slices of.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pool(Bytes);
+
+impl Pool {
+    /// A pool of these.
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// Random bytes, which nothing can compress.
+    pub(super) fn random(bytes: usize, random: &mut Random) -> Self {
+        let mut pool = vec![0; bytes];
+        random.fill(&mut pool);
+        Self::new(pool)
+    }
+
+    /// Random bytes and text by turns, 4 KiB each. The text is made of few strings, so that it shrinks to about a third.
+    pub(super) fn semi_compressible(random: &mut Random) -> Self {
+        let mut strings = [[0; STRING_BYTES]; STRINGS];
+        strings.iter_mut().for_each(|string| random.fill_printable(string));
+        let mut pool = vec![0; SEMI_COMPRESSIBLE_BYTES];
+        for block in pool.chunks_exact_mut(2 * BLOCK_BYTES) {
+            let (noise, text) = block.split_at_mut(BLOCK_BYTES);
+            random.fill(noise);
+            for (before, part) in text.chunks_exact_mut(STRING_BYTES).enumerate() {
+                // The first is always the same, the second one of two: compressors see them early.
+                let choice = random.uniform((before + 1).min(STRINGS) as u64) as usize - 1;
+                if let Some(string) = strings.get(choice) {
+                    part.copy_from_slice(string);
+                }
+            }
+        }
+        Self::new(pool)
+    }
+
+    /// A slice of so many bytes, from anywhere; the whole pool if it has no more than that.
+    pub(super) fn slice(&self, bytes: usize, random: &mut Random) -> &[u8] {
+        let Some(places) = self.0.len().checked_sub(bytes) else { return &self.0 };
+        let begin = random.uniform(places as u64 + 1) as usize - 1;
+        self.0.get(begin..begin + bytes).unwrap_or_default()
+    }
+
+    /// How many bytes it has.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_as_long_as_asked_for_and_come_from_everywhere() {
+        let mut random = Random::new([42, 23, 12], 0);
+        let pool = Pool::new((0..100).collect());
+        let mut firsts = [false; 91];
+        for _ in 0..10_000 {
+            let slice = pool.slice(10, &mut random);
+            assert_eq!(slice.len(), 10);
+            firsts[usize::from(slice[0])] = true;
+        }
+        assert_eq!(firsts, [true; 91]);
+        assert_eq!(pool.slice(100, &mut random).len(), 100);
+        assert_eq!(pool.slice(101, &mut random).len(), 100);
+        assert_eq!(pool.slice(0, &mut random).len(), 0);
+    }
+}

@@ -1,0 +1,127 @@
+//! Random numbers that a seed repeats.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// Random numbers of one worker: fast, and no secret to anybody.
+#[derive(Clone, Debug)]
+pub struct Random(Xoshiro256PlusPlus);
+
+impl Random {
+    /// Begins with the run's three seeds, each plus the worker's number, as basho_bench does (spec/basho-bench.md §1.1).
+    pub fn new(seed: [u64; 3], worker: u64) -> Self {
+        let mixed = seed.iter().fold(0, |mixed, part| scrambled(mixed ^ part.wrapping_add(worker)));
+        Self(Xoshiro256PlusPlus::seed_from_u64(mixed))
+    }
+
+    /// Any number, all alike.
+    pub fn next(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A number in 1 … n, all alike. An `n` of 0 counts as 1.
+    pub fn uniform(&mut self, n: u64) -> u64 {
+        1 + self.below(n.max(1))
+    }
+
+    /// A number in 0 … n − 1, all alike: the upper half of a product, drawn again in the rare case that would make some
+    /// numbers likelier than others.
+    fn below(&mut self, n: u64) -> u64 {
+        let uneven = n.wrapping_neg() % n;
+        loop {
+            let product = u128::from(self.next()) * u128::from(n);
+            if product as u64 >= uneven {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    /// At least 0, less than 1.
+    pub fn unit(&mut self) -> f64 {
+        const STEPS: f64 = (1_u64 << 53) as f64;
+        (self.next() >> 11) as f64 / STEPS
+    }
+
+    /// Whether something happens that has this probability.
+    pub fn chance(&mut self, probability: f64) -> bool {
+        self.unit() < probability
+    }
+
+    /// Exponentially distributed with this mean.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -(1.0 - self.unit()).ln() * mean
+    }
+
+    /// Fills with random bytes.
+    pub fn fill(&mut self, out: &mut [u8]) {
+        self.0.fill_bytes(out);
+    }
+
+    /// Fills with printable characters, 32 … 126.
+    pub fn fill_printable(&mut self, out: &mut [u8]) {
+        const CHARACTERS: u64 = 95;
+        for four in out.chunks_mut(4) {
+            let mut bits = self.next();
+            for byte in four {
+                *byte = 32 + (((bits & 0xffff) * CHARACTERS) >> 16) as u8;
+                bits >>= 16;
+            }
+        }
+    }
+}
+
+/// A one-to-one scrambling of 64 bits (the finalizer of splitmix64), so that neighbouring seeds begin far apart.
+fn scrambled(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ (n >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ (n >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_repeats_and_workers_differ() {
+        let first = |seed, worker| {
+            let mut random = Random::new(seed, worker);
+            [random.next(), random.next()]
+        };
+        assert_eq!(first([42, 23, 12], 1), first([42, 23, 12], 1));
+        let mut seen: Vec<_> = (1..=1000).map(|worker| first([42, 23, 12], worker)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 1000);
+        assert_ne!(first([42, 23, 12], 1), first([42, 23, 13], 1));
+        assert_ne!(first([42, 23, 12], 1), first([23, 42, 12], 1));
+    }
+
+    #[test]
+    fn ranges_include_both_ends() {
+        let mut random = Random::new([1, 2, 3], 1);
+        let mut seen = [false; 7];
+        for _ in 0..1000 {
+            seen[random.uniform(7) as usize - 1] = true;
+        }
+        assert_eq!(seen, [true; 7]);
+        assert_eq!(random.uniform(0), 1);
+        assert_eq!(random.uniform(1), 1);
+        assert!(random.uniform(u64::MAX) >= 1);
+    }
+
+    #[test]
+    fn printable_characters_are_all_of_them_and_nothing_else() {
+        let mut text = vec![0; 100_001];
+        Random::new([1, 2, 3], 1).fill_printable(&mut text);
+        let mut counts = [0_u32; 256];
+        text.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
+        for (byte, count) in counts.iter().enumerate() {
+            if (32..=126).contains(&byte) {
+                assert!((850..1260).contains(count), "{byte}: {count} of about 1053");
+            } else {
+                assert_eq!(*count, 0, "{byte}");
+            }
+        }
+    }
+}
