@@ -3,6 +3,14 @@
 /// What is wrong with a configuration, in words for the person who wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{file}: {what}")]
+    File {
+        /// The file.
+        file: String,
+        /// Why not.
+        what: String,
+    },
     /// The file is no sequence of Erlang terms.
     #[error("{file}:{line}:{column}: {what}")]
     Syntax {

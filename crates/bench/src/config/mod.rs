@@ -1,14 +1,29 @@
 //! From terms to a plan.
+//!
+//! What it is: [`Settings`] are terms as they were written; [`scale`] makes smaller ones of them; a [`Config`] is what they
+//! mean, checked.
+//!
+//! What it is not: what generators and drivers make of their own settings is theirs.
+//!
+//! Invariants: a setting that would change what is measured and cannot be honoured is refused by name; one without effect
+//! is warned of.
 
 mod error;
+mod globals;
+mod keys;
+mod operations;
+mod scale;
 mod settings;
+pub(crate) mod words;
 
 pub use error::ConfigError;
+pub use scale::{Scaled, scale};
 pub use settings::Settings;
 
 use crate::drivers;
 use crate::generators::{KeySpec, ValueSpec};
 use crate::term::Term;
+use std::path::Path;
 use std::time::Duration;
 
 /// How fast workers go.
@@ -54,6 +69,40 @@ pub struct Config {
     pub shutdown_on_error: bool,
     /// What is measured and how it is spoken to.
     pub driver: drivers::Plan,
+    /// The terms that all this was read from.
+    pub settings: Settings,
     /// What was accepted and means less here than in basho_bench.
     pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// Reads files one after the other; later ones win.
+    pub fn from_files<P: AsRef<Path>>(files: &[P]) -> Result<Self, ConfigError> {
+        Self::from_settings(Settings::from_files(files)?)
+    }
+
+    /// Reads text.
+    pub fn from_text(text: &str) -> Result<Self, ConfigError> {
+        Self::from_settings(Settings::from_text("configuration", text)?)
+    }
+
+    /// Makes sense of settings.
+    pub fn from_settings(settings: Settings) -> Result<Self, ConfigError> {
+        let warnings = keys::check(&settings)?;
+        let operations = operations::operations(&settings)?;
+        Ok(Self {
+            mode: globals::mode(&settings)?,
+            duration: globals::duration(&settings)?,
+            concurrent: globals::concurrent(&settings)?,
+            keys: KeySpec::parse(&globals::key_generator(&settings))?,
+            values: ValueSpec::parse(&globals::value_generator(&settings))?,
+            report_interval: globals::report_interval(&settings)?,
+            rng_seed: globals::rng_seed(&settings)?,
+            shutdown_on_error: globals::shutdown_on_error(&settings)?,
+            driver: drivers::Plan::new(globals::driver(&settings)?, &settings, &operations)?,
+            operations,
+            settings,
+            warnings,
+        })
+    }
 }
