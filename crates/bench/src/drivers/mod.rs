@@ -29,9 +29,12 @@
 //! [`Worker::run`] may be dropped only at the end of the run.
 
 mod connection;
+pub mod embedded;
 pub mod http;
 pub mod nhs;
+pub mod null;
 pub mod pb;
+pub mod redis;
 
 use crate::config::{ConfigError, Operation, Settings};
 use crate::generators::Draw;
@@ -85,6 +88,12 @@ pub enum Plan {
     HttpRaw(http::HttpPlan),
     /// `basho_bench_driver_nhs`.
     Nhs(nhs::NhsPlan),
+    /// `ombak_embedded`, `basho_bench_driver_bitcask`: an engine in this process.
+    Embedded(embedded::EmbeddedPlan),
+    /// `redis`.
+    Redis(redis::RedisPlan),
+    /// `basho_bench_driver_null`.
+    Null(null::NullPlan),
 }
 
 /// A driver's part in one worker.
@@ -96,15 +105,28 @@ pub enum Worker {
     HttpRaw(http::HttpWorker),
     /// `basho_bench_driver_nhs`.
     Nhs(nhs::NhsWorker),
+    /// An engine in this process.
+    Embedded(embedded::EmbeddedWorker),
+    /// `redis`.
+    Redis(redis::RedisWorker),
+    /// `basho_bench_driver_null`.
+    Null(null::NullWorker),
 }
 
 /// The drivers' names, for the person who mistyped one.
-const NAMES: [&str; 4] = [
+const NAMES: [&str; 8] = [
     "basho_bench_driver_riakc_pb",
     "basho_bench_driver_http_raw",
     "basho_bench_driver_http_ibrowse",
     "basho_bench_driver_nhs",
+    "basho_bench_driver_bitcask",
+    "ombak_embedded",
+    "redis",
+    "basho_bench_driver_null",
 ];
+
+/// Beyond, workers that block share threads and wait for each other.
+const BLOCKING_THREADS_MAX: usize = 256;
 
 impl Plan {
     /// What `driver` is where a configuration names none.
@@ -118,6 +140,11 @@ impl Plan {
                 Self::HttpRaw(http::HttpPlan::new(settings, operations)?)
             }
             "basho_bench_driver_nhs" => Self::Nhs(nhs::NhsPlan::new(settings, operations)?),
+            _ if EMBEDDED.contains(&driver) => {
+                Self::Embedded(embedded::EmbeddedPlan::new(driver, settings, operations)?)
+            }
+            "redis" => Self::Redis(redis::RedisPlan::new(settings, operations)?),
+            "basho_bench_driver_null" => Self::Null(null::NullPlan::new(settings, operations)?),
             _ => {
                 let what = format!("there is no driver '{driver}'; there are {}", NAMES.join(", "));
                 return Err(ConfigError::setting("driver", what));
@@ -131,6 +158,9 @@ impl Plan {
             Self::Pb(plan) => plan.describe(),
             Self::HttpRaw(plan) => plan.describe(),
             Self::Nhs(plan) => plan.describe(),
+            Self::Embedded(plan) => plan.describe(),
+            Self::Redis(plan) => plan.describe(),
+            Self::Null(plan) => plan.describe(),
         }
     }
 
@@ -141,6 +171,17 @@ impl Plan {
             Self::Pb(plan) => plan.prepare().await,
             Self::HttpRaw(plan) => plan.prepare().await,
             Self::Nhs(plan) => plan.prepare(skip_unsupported).await,
+            Self::Embedded(plan) => plan.prepare().await,
+            Self::Redis(plan) => plan.prepare().await,
+            Self::Null(plan) => plan.prepare().await,
+        }
+    }
+
+    /// On how many threads its workers are to be, at most: those that wait by blocking need one each.
+    pub fn threads(&self, processors: usize) -> usize {
+        match self {
+            Self::Embedded(_) | Self::Redis(_) => BLOCKING_THREADS_MAX,
+            Self::Pb(_) | Self::HttpRaw(_) | Self::Nhs(_) | Self::Null(_) => processors,
         }
     }
 
@@ -150,9 +191,22 @@ impl Plan {
             Self::Pb(plan) => Worker::Pb(plan.connect(worker).await?),
             Self::HttpRaw(plan) => Worker::HttpRaw(plan.connect(worker).await?),
             Self::Nhs(plan) => Worker::Nhs(plan.connect(worker).await?),
+            Self::Embedded(plan) => Worker::Embedded(plan.connect().await?),
+            Self::Redis(plan) => Worker::Redis(plan.connect().await?),
+            Self::Null(plan) => Worker::Null(plan.connect().await?),
         })
     }
 }
+
+/// Drivers of engines, ours and those of basho_bench.
+const EMBEDDED: [&str; 6] = [
+    "ombak_embedded",
+    "basho_bench_driver_bitcask",
+    "basho_bench_driver_eleveldb",
+    "basho_bench_driver_eldb",
+    "basho_bench_driver_leveled",
+    "basho_bench_driver_ets",
+];
 
 impl Worker {
     /// Does one operation. After [`Outcome::Retry`] it has to be the same one.
@@ -161,6 +215,9 @@ impl Worker {
             Self::Pb(worker) => worker.run(operation, draw).await,
             Self::HttpRaw(worker) => worker.run(operation, draw).await,
             Self::Nhs(worker) => worker.run(operation, draw).await,
+            Self::Embedded(worker) => worker.run(operation, draw).await,
+            Self::Redis(worker) => worker.run(operation, draw).await,
+            Self::Null(worker) => worker.run(operation, draw).await,
         }
     }
 
@@ -169,7 +226,7 @@ impl Worker {
     pub fn depth(&self) -> usize {
         match self {
             Self::Pb(worker) => worker.depth(),
-            Self::HttpRaw(_) | Self::Nhs(_) => 1,
+            _ => 1,
         }
     }
 
@@ -177,7 +234,7 @@ impl Worker {
     pub fn send(&mut self, operation: usize, draw: &mut Draw) -> Option<Outcome> {
         match self {
             Self::Pb(worker) => worker.send(operation, draw),
-            Self::HttpRaw(_) | Self::Nhs(_) => Some(Outcome::Failed(Cow::Borrowed("not_pipelined"))),
+            _ => Some(Outcome::Failed(Cow::Borrowed("not_pipelined"))),
         }
     }
 
@@ -186,7 +243,7 @@ impl Worker {
     pub async fn receive(&mut self) -> Option<(usize, Outcome)> {
         match self {
             Self::Pb(worker) => worker.receive().await,
-            Self::HttpRaw(_) | Self::Nhs(_) => None,
+            _ => None,
         }
     }
 }

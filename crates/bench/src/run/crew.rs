@@ -1,0 +1,176 @@
+//! The threads of a run, each with a runtime of its own and its share of the workers.
+
+use super::mix::Mix;
+use super::schedule::Schedule;
+use super::stop::Stop;
+use super::worker::{Job, order_of};
+use crate::config::Config;
+use crate::drivers::{DriverError, Worker};
+use crate::generators::{Draw, Generators, Place};
+use crate::stats::Tally;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::runtime::Builder;
+use tokio::sync::{mpsc, watch};
+use tokio::task::LocalSet;
+
+/// How long operations that are under way at the end are waited for.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What all threads share.
+pub(super) struct Orders {
+    pub(super) config: Config,
+    pub(super) generators: Generators,
+    pub(super) mix: Mix,
+}
+
+/// Threads whose workers are connected and wait for the start.
+pub(super) struct Crew {
+    threads: Vec<JoinHandle<()>>,
+    pub(super) tallies: Vec<Arc<Mutex<Tally>>>,
+    go: watch::Sender<Option<Start>>,
+    done: mpsc::Receiver<()>,
+}
+
+/// The word to begin.
+#[derive(Clone)]
+struct Start {
+    at: Instant,
+    stop: Arc<Stop>,
+}
+
+impl Crew {
+    /// Starts the threads and connects every worker.
+    pub(super) async fn assemble(orders: &Arc<Orders>, threads: usize) -> Result<Self, DriverError> {
+        let (go, wait_for_go) = watch::channel(None);
+        let (ready, mut readiness) = mpsc::channel(threads);
+        let (finished, done) = mpsc::channel(1);
+        let mut crew = Self { threads: Vec::new(), tallies: Vec::new(), go, done };
+        for thread in 0..threads {
+            let tally = Arc::new(Mutex::new(Tally::new(orders.config.operations.len())));
+            crew.tallies.push(tally.clone());
+            let part = Part { orders: orders.clone(), tally, first: thread + 1, step: threads };
+            let (ready, finished, go) = (ready.clone(), finished.clone(), wait_for_go.clone());
+            let run = move || part.run(&ready, go, finished);
+            let spawned = std::thread::Builder::new().name(format!("bench-{thread}")).spawn(run);
+            crew.threads.push(spawned.map_err(|error| DriverError(format!("cannot start a thread: {error}")))?);
+        }
+        drop(ready);
+        while let Some(connected) = readiness.recv().await {
+            connected?;
+        }
+        Ok(crew)
+    }
+
+    /// Lets the workers loose.
+    pub(super) fn start(&self, at: Instant, stop: &Arc<Stop>) {
+        self.go.send_replace(Some(Start { at, stop: stop.clone() }));
+    }
+
+    /// Waits until every worker has ended.
+    pub(super) async fn wait(&mut self) {
+        while self.done.recv().await.is_some() {}
+    }
+
+    /// Waits for the threads, whose workers have been told to stop.
+    pub(super) fn join(self) {
+        // Whoever still waits for the word to begin learns that it will not come.
+        drop(self.go);
+        for thread in self.threads {
+            // A thread that panicked has said so on its own.
+            drop(thread.join());
+        }
+    }
+}
+
+/// One thread's part.
+struct Part {
+    orders: Arc<Orders>,
+    tally: Arc<Mutex<Tally>>,
+    /// Its first worker; the others follow in steps.
+    first: usize,
+    step: usize,
+}
+
+impl Part {
+    fn run(
+        self,
+        ready: &mpsc::Sender<Result<(), DriverError>>,
+        mut go: watch::Receiver<Option<Start>>,
+        finished: mpsc::Sender<()>,
+    ) {
+        let say = |outcome| drop(ready.try_send(outcome));
+        let runtime = match Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => return say(Err(no_runtime(&error))),
+        };
+        runtime.block_on(async {
+            let connected = self.connect().await;
+            let workers = match connected {
+                Ok(workers) => workers,
+                Err(error) => return say(Err(error)),
+            };
+            say(Ok(()));
+            // The sender is gone when another thread could not connect.
+            let Ok(start) = go.wait_for(Option::is_some).await.map(|start| (*start).clone()) else { return };
+            if let Some(start) = start {
+                self.let_loose(workers, start).await;
+            }
+        });
+        drop(finished);
+    }
+
+    async fn connect(&self) -> Result<Vec<(usize, Worker, Draw)>, DriverError> {
+        let config = &self.orders.config;
+        let mut workers = Vec::new();
+        for worker in (self.first..=config.concurrent).step_by(self.step) {
+            let place = Place { worker, concurrent: config.concurrent, seed: config.rng_seed };
+            let draw = self.orders.generators.draw(place).map_err(|error| DriverError(error.to_string()))?;
+            workers.push((worker, config.driver.connect(worker).await?, draw));
+        }
+        Ok(workers)
+    }
+
+    async fn let_loose(&self, workers: Vec<(usize, Worker, Draw)>, start: Start) {
+        let local = LocalSet::new();
+        let config = &self.orders.config;
+        for (worker, driver, draw) in workers {
+            let (orders, tally, start) = (self.orders.clone(), self.tally.clone(), start.clone());
+            let (random, schedule) = (order_of(config.rng_seed, worker), Schedule::new(config.mode));
+            local.spawn_local(async move {
+                let job = Job {
+                    driver,
+                    draw,
+                    random,
+                    mix: &orders.mix,
+                    schedule,
+                    tally: &tally,
+                    stop: &start.stop,
+                    shutdown_on_error: orders.config.shutdown_on_error,
+                    start: start.at,
+                };
+                job.run().await;
+            });
+        }
+        let limit = async {
+            match start.stop.end() {
+                Some(end) => tokio::select! {
+                    () = tokio::time::sleep_until(end.into()) => {}
+                    () = start.stop.wait() => {}
+                },
+                None => start.stop.wait().await,
+            }
+            tokio::time::sleep(GRACE).await;
+        };
+        tokio::select! {
+            () = local => {}
+            () = limit => {}
+        }
+    }
+}
+
+fn no_runtime(error: &io::Error) -> DriverError {
+    DriverError(format!("cannot start a thread's runtime: {error}"))
+}

@@ -1,0 +1,259 @@
+//! A run, from its first connection to its report.
+
+use super::crew::{Crew, Orders};
+use super::live::Live;
+use super::mix::Mix;
+use super::results::Results;
+use super::stop::Stop;
+use crate::config::{Config, ConfigError};
+use crate::drivers::DriverError;
+use crate::generators::{Generators, PoolSettings};
+use crate::report::{self, CsvFiles, ReportError};
+use crate::resources::Sampler;
+use crate::stats::{Run, RunFileError, Tally, Window};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::task::spawn_blocking;
+use tokio::time::MissedTickBehavior;
+
+/// How often the live line changes.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Beside the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Where directories of results are.
+    pub results_dir: PathBuf,
+    /// What this one is called.
+    pub name: String,
+    /// Files that are copied into it.
+    pub config_files: Vec<PathBuf>,
+    /// The configuration in words, for the report.
+    pub explanation: Vec<String>,
+    /// Leaves out what the server cannot do, instead of not starting.
+    pub skip_unsupported: bool,
+    /// The process to watch.
+    pub pid: Option<u32>,
+    /// The directory whose size is watched.
+    pub data_dir: Option<PathBuf>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// The directory of the results.
+    pub dir: PathBuf,
+    /// All of the run.
+    pub totals: Window,
+    /// It was to end at the first error, and there was one.
+    pub stopped_for_error: bool,
+}
+
+/// Why there is no result, or not all of it.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// What is measured is not there, or cannot do what is asked for.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// A generator cannot be made.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// Operations that the server cannot do.
+    #[error("the server cannot do: {}\n(--skip-unsupported leaves them out)", .0.join("; "))]
+    Unsupported(Vec<String>),
+    /// Nothing is left to do.
+    #[error("no operation is left to be done: all are unsupported or have weight 0")]
+    NothingToDo,
+    /// The results cannot be written.
+    #[error("{path}: {error}", path = .path.display())]
+    Results {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        error: std::io::Error,
+    },
+    /// The statistics or the report cannot be written.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// `run.json` cannot be written.
+    #[error(transparent)]
+    RunFile(#[from] RunFileError),
+}
+
+/// Runs a configuration to its end. `interrupted` ends it early, with all its results.
+pub async fn run(
+    mut config: Config,
+    pools: &PoolSettings,
+    options: &Options,
+    interrupted: impl Future<Output = ()>,
+) -> Result<Ending, RunError> {
+    let prepared = config.driver.prepare(options.skip_unsupported).await?;
+    let label = |place: usize| config.operations.get(place).map_or("?", |operation| &operation.label);
+    let unsupported: Vec<String> =
+        prepared.unsupported.iter().map(|(place, why)| format!("{}: {why}", label(*place))).collect();
+    if !unsupported.is_empty() && !options.skip_unsupported {
+        return Err(RunError::Unsupported(unsupported));
+    }
+    let left_out = |place| prepared.unsupported.iter().any(|(unsupported, _)| *unsupported == place);
+    let mix = Mix::new(&config.operations, left_out).ok_or(RunError::NothingToDo)?;
+    let mut notes = config.warnings.clone();
+    notes.extend(unsupported.iter().map(|line| format!("left out, weights renormalised: {line}")));
+    notes.extend(prepared.notes);
+
+    let mut results = Results::create(&options.results_dir, &options.name, &options.config_files)?;
+    for line in options.explanation.iter().chain(&notes) {
+        results.log(line)?;
+    }
+    let labels: Vec<String> = config.operations.iter().map(|operation| operation.label.clone()).collect();
+    let mut report = Run::new(&options.name, labels);
+    report.config.clone_from(&options.explanation);
+    report.notes = notes;
+
+    let generators = Generators::new(&config.keys, &config.values, pools)?;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = config.driver.threads(processors).min(config.concurrent).max(1);
+    let duration = config.duration;
+    let interval = config.report_interval;
+    let orders = Arc::new(Orders { config, generators, mix });
+    let crew = Crew::assemble(&orders, threads).await?;
+    let observer = Observer {
+        report,
+        csv: CsvFiles::create(&results.dir, &labels_of(&orders.config))?,
+        sampler: Sampler::new(options.pid, options.data_dir.clone()),
+        live: Live::new(duration),
+        interval,
+        operations: orders.config.operations.len(),
+    };
+    observer.watch(crew, duration, interrupted, results, &orders).await
+}
+
+fn labels_of(config: &Config) -> Vec<String> {
+    config.operations.iter().map(|operation| operation.label.clone()).collect()
+}
+
+/// Who counts while the workers work.
+struct Observer {
+    report: Run,
+    csv: CsvFiles,
+    sampler: Sampler,
+    live: Live,
+    interval: Duration,
+    operations: usize,
+}
+
+impl Observer {
+    async fn watch(
+        mut self,
+        mut crew: Crew,
+        duration: Option<Duration>,
+        interrupted: impl Future<Output = ()>,
+        mut results: Results,
+        orders: &Orders,
+    ) -> Result<Ending, RunError> {
+        let start = Instant::now();
+        let stop = Arc::new(Stop::new(duration.map(|duration| start + duration)));
+        self.sample(start).await;
+        crew.start(start, &stop);
+        let mut tick = tokio::time::interval_at((start + TICK.min(self.interval)).into(), TICK.min(self.interval));
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut second, mut window) = (Tally::new(self.operations), Tally::new(self.operations));
+        let mut total = Tally::new(self.operations);
+        let (mut last_tick, mut window_start) = (start, start);
+        let mut interrupted = std::pin::pin!(interrupted);
+        let mut asked_to_stop = false;
+        let mut ended = false;
+        while !ended {
+            tokio::select! {
+                _ = tick.tick() => {}
+                () = crew.wait() => ended = true,
+                () = interrupted.as_mut(), if !asked_to_stop => {
+                    asked_to_stop = true;
+                    self.live.say("stopping; the report follows");
+                    stop.say();
+                }
+            }
+            let now = Instant::now();
+            collect(&crew.tallies, &mut second);
+            self.live.update(now - start, (now - last_tick).as_secs_f64(), &second);
+            second.drain_into(&mut window);
+            last_tick = now;
+            if ended || now - window_start >= self.interval {
+                let closed = Window::new((now - start).as_secs_f64(), (now - window_start).as_secs_f64(), &window);
+                self.csv.window(&closed)?;
+                self.report.windows.push(closed);
+                window.drain_into(&mut total);
+                window_start = now;
+                self.sample(start).await;
+            }
+        }
+        let elapsed_s = start.elapsed().as_secs_f64();
+        stop.say();
+        crew.join();
+        self.live.finish();
+        let mut report = self.report;
+        let totals = Window::new(elapsed_s, elapsed_s, &total);
+        report.totals = Some(totals.clone());
+        report.set_errors(total.errors());
+        report.notes.extend(self.sampler.take_warnings());
+        report.notes.extend(orders.generators.warnings());
+        self.csv.finish(&report.errors)?;
+        report.save(&results.dir)?;
+        for line in summary_lines(&report) {
+            results.log(&line)?;
+        }
+        report::write(&results.dir, &report)?;
+        Ok(Ending { dir: results.dir, totals, stopped_for_error: stop.was_for_error() })
+    }
+
+    /// Looks at the process and its directory, on a thread that may wait for the disk.
+    async fn sample(&mut self, start: Instant) {
+        if self.sampler.is_idle() {
+            return;
+        }
+        let mut sampler = std::mem::replace(&mut self.sampler, Sampler::new(None, None));
+        let looked = spawn_blocking(move || {
+            let sample = sampler.sample(start.elapsed().as_secs_f64());
+            (sampler, sample)
+        });
+        // It can only fail by a panic, which has been printed; there are no samples from then on.
+        if let Ok((sampler, sample)) = looked.await {
+            self.sampler = sampler;
+            self.report.resources.push(sample);
+        }
+    }
+}
+
+fn collect(tallies: &[Arc<Mutex<Tally>>], into: &mut Tally) {
+    for tally in tallies {
+        tally.lock().unwrap_or_else(PoisonError::into_inner).drain_into(into);
+    }
+}
+
+/// What a run came to, one operation a line.
+pub(super) fn summary_lines(run: &Run) -> Vec<String> {
+    let Some(totals) = &run.totals else { return Vec::new() };
+    let line = |(label, s): (&String, &crate::stats::Summary)| {
+        let rate = totals.per_second(s.units);
+        let ms = |us: u64| us as f64 / 1000.0;
+        let queue = s.queue.map(|q| format!(", began up to {:.2} ms late", ms(q.max_us))).unwrap_or_default();
+        format!(
+            "{label}: {} done ({rate:.0} a second), {} errors; median {:.2} ms, p99 {:.2} ms, max {:.2} ms{queue}",
+            s.units,
+            s.errors,
+            ms(s.median_us),
+            ms(s.p99_us),
+            ms(s.max_us)
+        )
+    };
+    run.operations.iter().zip(&totals.operations).map(line).collect()
+}
+
+/// Prints what a run came to.
+pub fn print_summary(dir: &Path) -> Result<(), RunFileError> {
+    let run = Run::load(dir)?;
+    summary_lines(&run).iter().for_each(|line| println!("{line}"));
+    println!("results in {}", dir.display());
+    Ok(())
+}
