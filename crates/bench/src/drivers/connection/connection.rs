@@ -60,7 +60,7 @@ impl Connection {
         };
         stream.set_nodelay(true)?;
         self.socket = Some(Socket::new(stream));
-        self.outbox.sent = 0;
+        self.outbox.rewind();
         Ok(())
     }
 
@@ -91,13 +91,13 @@ impl Connection {
     /// Where the next request is to be written; earlier ones are forgotten.
     pub fn begin(&mut self) -> &mut Vec<u8> {
         self.outbox.clear();
-        &mut self.outbox.bytes
+        self.outbox.bytes()
     }
 
     /// Where a further request is to be written, behind those that are still to be sent.
     pub fn append(&mut self) -> &mut Vec<u8> {
         self.outbox.clear_if_sent();
-        &mut self.outbox.bytes
+        self.outbox.bytes()
     }
 
     /// Sends and takes in, at least a byte. May be dropped while it waits. After trouble the connection is closed.

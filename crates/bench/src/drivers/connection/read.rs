@@ -116,7 +116,8 @@ mod tests {
     #[test]
     fn quorums_are_riaks() {
         let quorum = |term| Read(&with("r", term)).quorum("r");
-        for (word, number) in [("one", 4294967294), ("quorum", 4294967293), ("all", 4294967292), ("default", 4294967291)]
+        for (word, number) in
+            [("one", 4294967294), ("quorum", 4294967293), ("all", 4294967292), ("default", 4294967291)]
         {
             assert_eq!(quorum(Term::Atom(word.into())), Ok(Some(number)), "{word}");
         }

@@ -14,41 +14,62 @@ use tokio::time::{Instant, Sleep, sleep_until};
 /// Room for what comes in, in bytes.
 const INBOX_BYTES: usize = 16 << 10;
 
-/// What a buffer may keep between two exchanges, in bytes: a thousand connections hold two of them each.
-pub const KEEP_BYTES: usize = 256 << 10;
+/// What a buffer may keep between two exchanges, in bytes, however little they usually need: a thousand connections have
+/// two of them each.
+const KEEP_BYTES: usize = 256 << 10;
+
+/// Bytes on their way, whose memory is used again. What a rare large exchange has needed is given back after it.
+#[derive(Debug, Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+    /// What exchanges need, in bytes: a moving average.
+    usual: usize,
+}
+
+impl Buffer {
+    fn clear(&mut self) {
+        self.usual = self.usual - self.usual / 8 + self.bytes.len() / 8;
+        self.bytes.clear();
+        if self.bytes.capacity() > KEEP_BYTES.max(4 * self.usual) {
+            self.bytes.shrink_to(INBOX_BYTES);
+        }
+    }
+}
 
 /// A request, or several, on its way out.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// What is to be sent.
-    pub bytes: Vec<u8>,
-    /// So much of it has been.
-    pub sent: usize,
+    buffer: Buffer,
+    /// So much of it has been sent.
+    sent: usize,
 }
 
 impl Outbox {
+    /// What is to be sent, to be appended to.
+    pub const fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer.bytes
+    }
+
     fn rest(&self) -> &[u8] {
-        self.bytes.get(self.sent..).unwrap_or_default()
+        self.buffer.bytes.get(self.sent..).unwrap_or_default()
+    }
+
+    /// Everything is to be sent again.
+    pub const fn rewind(&mut self) {
+        self.sent = 0;
     }
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        clear(&mut self.bytes);
+        self.buffer.clear();
         self.sent = 0;
     }
 
     /// Forgets what was sent, if that is all.
     pub fn clear_if_sent(&mut self) {
-        if self.sent == self.bytes.len() {
+        if self.rest().is_empty() {
             self.clear();
         }
-    }
-}
-
-fn clear(buffer: &mut Vec<u8>) {
-    buffer.clear();
-    if buffer.capacity() > KEEP_BYTES {
-        buffer.shrink_to(INBOX_BYTES);
     }
 }
 
@@ -56,7 +77,7 @@ fn clear(buffer: &mut Vec<u8>) {
 #[derive(Debug)]
 pub struct Socket {
     stream: TcpStream,
-    inbox: Vec<u8>,
+    inbox: Buffer,
     /// So much of `inbox` has been dealt with.
     taken: usize,
     timer: Pin<Box<Sleep>>,
@@ -67,7 +88,7 @@ impl Socket {
     pub fn new(stream: TcpStream) -> Self {
         Self {
             stream,
-            inbox: Vec::with_capacity(INBOX_BYTES),
+            inbox: Buffer { bytes: Vec::with_capacity(INBOX_BYTES), usual: 0 },
             taken: 0,
             timer: Box::pin(sleep_until(Instant::now())),
         }
@@ -75,14 +96,14 @@ impl Socket {
 
     /// What has come in and not been taken.
     pub fn unread(&self) -> &[u8] {
-        self.inbox.get(self.taken..).unwrap_or_default()
+        self.inbox.bytes.get(self.taken..).unwrap_or_default()
     }
 
     /// The next `bytes` bytes have been dealt with.
     pub fn take(&mut self, bytes: usize) {
-        self.taken = (self.taken + bytes).min(self.inbox.len());
-        if self.taken == self.inbox.len() {
-            clear(&mut self.inbox);
+        self.taken = (self.taken + bytes).min(self.inbox.bytes.len());
+        if self.taken == self.inbox.bytes.len() {
+            self.inbox.clear();
             self.taken = 0;
         }
     }
@@ -93,10 +114,10 @@ impl Socket {
     }
 
     fn make_room(&mut self, bytes: usize) {
-        if self.inbox.capacity() - self.inbox.len() < bytes {
-            self.inbox.drain(..self.taken);
+        if self.inbox.bytes.capacity() - self.inbox.bytes.len() < bytes {
+            self.inbox.bytes.drain(..self.taken);
             self.taken = 0;
-            self.inbox.reserve(bytes);
+            self.inbox.bytes.reserve(bytes);
         }
     }
 
@@ -120,7 +141,7 @@ impl Socket {
                 Poll::Pending => break,
             }
         }
-        match pin!(self.stream.read_buf(&mut self.inbox)).poll(cx) {
+        match pin!(self.stream.read_buf(&mut self.inbox.bytes)).poll(cx) {
             Poll::Ready(Ok(1..)) => return Poll::Ready(Ok(())),
             Poll::Ready(_) => return Poll::Ready(Err(Trouble::Disconnected)),
             Poll::Pending => {}

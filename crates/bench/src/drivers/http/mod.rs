@@ -1,38 +1,18 @@
-//! Stub.
-use super::{DriverError, Outcome, Prepared};
-use crate::config::{ConfigError, Operation, Settings};
-use crate::generators::Draw;
+//! `basho_bench_driver_http_raw`, also by the name of its twin `basho_bench_driver_http_ibrowse`: objects over HTTP
+//! (spec/basho-bench.md §4.4).
+//!
+//! What it is not: no general HTTP client. It speaks HTTP/1.1 to one server at a time, keeps nothing of a body but its
+//! beginning, follows no redirection, and has no TLS.
+//!
+//! Invariant: every answer is read to its end; its status, and of a value that there is one, is checked.
 
-/// The driver with its settings.
-#[derive(Debug)]
-pub struct HttpPlan {}
+mod operation;
+mod plan;
+pub(super) mod request;
+pub(super) mod session;
+#[cfg(test)]
+mod tests;
+mod worker;
 
-/// The driver's part in one worker.
-#[derive(Debug)]
-pub struct HttpWorker {}
-
-impl HttpPlan {
-    /// Reads the settings.
-    pub fn new(_settings: &Settings, _operations: &[Operation]) -> Result<Self, ConfigError> {
-        Err(ConfigError::setting("driver", "this driver is being built"))
-    }
-    /// In words.
-    pub fn describe(&self) -> Vec<String> {
-        Vec::new()
-    }
-    /// Looks.
-    pub async fn prepare(&mut self) -> Result<Prepared, DriverError> {
-        Ok(Prepared::default())
-    }
-    /// Connects.
-    pub async fn connect(&self, _worker: usize) -> Result<HttpWorker, DriverError> {
-        Ok(HttpWorker {})
-    }
-}
-
-impl HttpWorker {
-    /// Does one operation.
-    pub async fn run(&mut self, _operation: usize, _draw: &mut Draw) -> Outcome {
-        Outcome::Stop
-    }
-}
+pub use plan::HttpPlan;
+pub use worker::HttpWorker;

@@ -123,9 +123,9 @@ impl PbPlan {
         let mut prepared = Prepared::default();
         for target in &self.targets {
             let mut session = PbSession::open(target, &self.shared.reasons).await?;
-            probe::read(&mut session, self.shared.bucket_type.as_deref(), &self.shared.bucket).await.map_err(|why| {
-                DriverError(format!("{target} refuses to read from the bucket of riakc_pb_bucket: {why}"))
-            })?;
+            probe::read(&mut session, self.shared.bucket_type.as_deref(), &self.shared.bucket).await.map_err(
+                |why| DriverError(format!("{target} refuses to read from the bucket of riakc_pb_bucket: {why}")),
+            )?;
             if target == &self.targets[0] {
                 prepared.unsupported = self.unsupported(&mut session).await?;
             }
@@ -171,7 +171,8 @@ fn bucket(settings: &Settings) -> Result<(Option<Vec<u8>>, Vec<u8>), ConfigError
         Some(Term::Tuple(pair)) if pair.len() == 2 => (pair.first().map(bytes), pair.get(1).and_then(bytes)),
         Some(term) => (None, bytes(term)),
     };
-    let wrong = || ConfigError::setting("riakc_pb_bucket", "<<\"bucket\">> or {<<\"type\">>, <<\"bucket\">>} is needed");
+    let wrong =
+        || ConfigError::setting("riakc_pb_bucket", "<<\"bucket\">> or {<<\"type\">>, <<\"bucket\">>} is needed");
     let bucket = bucket.filter(|bucket| !bucket.is_empty()).ok_or_else(wrong)?;
     let bucket_type = bucket_type.map(|name| name.filter(|name| !name.is_empty()).ok_or_else(wrong)).transpose()?;
     Ok((bucket_type.filter(|name| name != b"default"), bucket))
@@ -186,7 +187,9 @@ fn depth(read: Read<'_>, operations: &[Operation]) -> Result<usize, ConfigError>
     for operation in operations {
         if depth > 1 && !known(operation)?.is_one_exchange() {
             let label = &operation.label;
-            let what = format!("'{label}' takes more than one request; only get, get_existing, put and delete can be pipelined");
+            let what = format!(
+                "'{label}' takes more than one request; only get, get_existing, put and delete can be pipelined"
+            );
             return Err(ConfigError::setting("riakc_pb_pipeline", what));
         }
     }

@@ -1,0 +1,230 @@
+//! One worker's operations.
+
+use super::operation::HttpOperation;
+use super::plan::{Disconnect, HttpSettings, write_search};
+use super::request::Request;
+use super::session::{Answer, HttpSession};
+use crate::drivers::connection::Trouble;
+use crate::drivers::{DONE, DriverError, Outcome};
+use crate::generators::Draw;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// The driver's part in one worker.
+#[derive(Debug)]
+pub struct HttpWorker {
+    settings: Arc<HttpSettings>,
+    /// One for each server.
+    places: Vec<Place>,
+    /// Whose turn it is.
+    turn: usize,
+    /// `X-Riak-ClientId`.
+    client_id: Vec<u8>,
+    /// The key of an update.
+    key: Vec<u8>,
+    /// An update has read and is about to write.
+    writing: bool,
+    vclock: Vec<u8>,
+    /// So many files have been written.
+    files: usize,
+}
+
+/// A server.
+#[derive(Debug)]
+struct Place {
+    session: HttpSession,
+    host: Vec<u8>,
+    /// Operations since the connection was opened.
+    operations: u64,
+    opened: Instant,
+}
+
+impl HttpWorker {
+    pub(super) async fn open(worker: usize, settings: Arc<HttpSettings>) -> Result<Self, DriverError> {
+        let mut places = Vec::new();
+        for target in &settings.targets {
+            let session = HttpSession::open(target, &settings.reasons).await?;
+            let host = target.to_string().into_bytes();
+            places.push(Place { session, host, operations: 0, opened: Instant::now() });
+        }
+        Ok(Self {
+            turn: worker % settings.targets.len().max(1),
+            settings,
+            places,
+            client_id: client_id(worker),
+            key: Vec::new(),
+            writing: false,
+            vclock: Vec::new(),
+            files: 0,
+        })
+    }
+
+    /// Does one operation.
+    pub async fn run(&mut self, operation: usize, draw: &mut Draw) -> Outcome {
+        let settings = self.settings.clone();
+        let turn = self.turn;
+        let (Some(operation), Some(place)) = (settings.operations.get(operation), self.places.get_mut(turn)) else {
+            return Outcome::Failed("unknown operation".into());
+        };
+        let outcome = match operation {
+            HttpOperation::Update => self.update(turn, false, draw).await,
+            HttpOperation::UpdateExisting => self.update(turn, true, draw).await,
+            HttpOperation::PutFile => self.put_file(turn).await,
+            one => {
+                if !place.session.is_unanswered() && write(&settings, &self.client_id, one, draw, place).is_none() {
+                    return Outcome::Stop;
+                }
+                let answer = place.session.exchange(settings.timeout).await;
+                answer.and_then(|answer| judge(one, answer, &place.session))
+            }
+        };
+        let outcome = outcome.unwrap_or_else(Trouble::outcome);
+        // An operation that is tried again stays with its server.
+        if !matches!(outcome, Outcome::Retry(_)) {
+            self.pass_turn();
+        }
+        outcome
+    }
+
+    fn pass_turn(&mut self) {
+        if let Some(place) = self.places.get_mut(self.turn) {
+            place.operations += 1;
+            let close = match self.settings.disconnect {
+                Disconnect::Never => false,
+                Disconnect::Operations(n) => place.operations >= n,
+                Disconnect::After(time) => place.opened.elapsed() >= time,
+            };
+            if close {
+                place.session.close();
+                (place.operations, place.opened) = (0, Instant::now());
+            }
+        }
+        self.turn = (self.turn + 1) % self.places.len().max(1);
+    }
+
+    async fn update(&mut self, turn: usize, existing: bool, draw: &mut Draw) -> Result<Outcome, Trouble> {
+        let (settings, Some(place)) = (&*self.settings, self.places.get_mut(turn)) else {
+            return Err(Trouble::Disconnected);
+        };
+        let (session, host) = (&mut place.session, &place.host);
+        if !self.writing {
+            if !session.is_unanswered() {
+                let Ok(key) = draw.key() else { return Ok(Outcome::Stop) };
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                settings.object("GET", &self.key, host, session.begin()).end();
+            }
+            let answer = session.exchange(settings.timeout).await?;
+            judge(if existing { &HttpOperation::GetExisting } else { &HttpOperation::Get }, answer, session)?;
+            self.vclock.clear();
+            self.vclock.extend_from_slice(session.vclock().unwrap_or_default());
+            let mut request = settings.object("PUT", &self.key, host, session.begin());
+            request = request.header(b"X-Riak-ClientId", &self.client_id);
+            if !self.vclock.is_empty() {
+                request = request.header(b"X-Riak-Vclock", &self.vclock);
+            }
+            request.header(b"Content-Type", b"application/octet-stream").body(draw.value());
+            self.writing = true;
+        }
+        let answer = session.exchange(settings.timeout).await;
+        self.writing = answer == Err(Trouble::Disconnected);
+        judge(&HttpOperation::Put, answer?, session)
+    }
+
+    async fn put_file(&mut self, turn: usize) -> Result<Outcome, Trouble> {
+        let (settings, Some(place)) = (&*self.settings, self.places.get_mut(turn)) else {
+            return Err(Trouble::Disconnected);
+        };
+        if !place.session.is_unanswered() {
+            let Some(path) = settings.files.get(self.files) else { return Ok(Outcome::Stop) };
+            let value = tokio::fs::read(path).await.map_err(|_| Trouble::answer("a file cannot be read"))?;
+            self.files += 1;
+            let key = path.file_name().unwrap_or_default().as_encoded_bytes();
+            put(settings, &self.client_id, key, &value, place);
+        }
+        let answer = place.session.exchange(settings.timeout).await?;
+        judge(&HttpOperation::Put, answer, &place.session)
+    }
+}
+
+impl HttpSettings {
+    /// Begins a request for a key.
+    fn object<'a>(&self, method: &str, key: &[u8], host: &[u8], out: &'a mut Vec<u8>) -> Request<'a> {
+        Request::new(method, out).raw(&self.path).segment(key).raw(&self.params).host(host).raw(&self.headers)
+    }
+}
+
+fn put(settings: &HttpSettings, client_id: &[u8], key: &[u8], value: &[u8], place: &mut Place) {
+    let request = settings.object("PUT", key, &place.host, place.session.begin());
+    let request = request.header(b"X-Riak-ClientId", client_id);
+    request.header(b"Content-Type", b"application/octet-stream").body(value);
+}
+
+/// Writes the request of an operation of one exchange; `None`: there are no keys left.
+fn write(
+    settings: &HttpSettings,
+    client_id: &[u8],
+    operation: &HttpOperation,
+    draw: &mut Draw,
+    place: &mut Place,
+) -> Option<()> {
+    match operation {
+        HttpOperation::Put => {
+            let (key, value) = draw.pair().ok()?;
+            put(settings, client_id, key, value, place);
+        }
+        HttpOperation::Insert => {
+            // The key is drawn, so that a generator which ends ends the worker, and not used.
+            let (_, value) = draw.pair().ok()?;
+            let request = Request::new("POST", place.session.begin()).raw(&settings.path).raw(&settings.params);
+            let request = request.host(&place.host).raw(&settings.headers);
+            request.header(b"Content-Type", b"application/octet-stream").body(value);
+        }
+        HttpOperation::Delete => {
+            settings.object("DELETE", draw.key().ok()?, &place.host, place.session.begin()).end();
+        }
+        HttpOperation::Search { query, .. } => {
+            write_search(&settings.solr_path, query, &place.host, place.session.begin());
+        }
+        HttpOperation::Stat => Request::new("GET", place.session.begin()).raw(b"/stats").host(&place.host).end(),
+        _ => settings.object("GET", draw.key().ok()?, &place.host, place.session.begin()).end(),
+    }
+    Some(())
+}
+
+/// What an answer means.
+fn judge(operation: &HttpOperation, answer: Answer, session: &HttpSession) -> Result<Outcome, Trouble> {
+    match (operation, answer.status) {
+        (HttpOperation::Get | HttpOperation::GetExisting, 200) if answer.body_bytes == 0 => {
+            Err(Trouble::answer("an object with an empty value"))
+        }
+        (HttpOperation::Get | HttpOperation::GetExisting, 200 | 300) => Ok(DONE),
+        (HttpOperation::Get, 404) => Ok(DONE),
+        (HttpOperation::GetExisting, 404) => Err(Trouble::answer("not_found")),
+        // 200 is that of `returnbody=true`.
+        (HttpOperation::Put, 200 | 204) | (HttpOperation::Insert, 201 | 204) => Ok(DONE),
+        (HttpOperation::Delete, 204 | 404) => Ok(DONE),
+        (HttpOperation::Stat, 200) if session.text().first() == Some(&b'{') => Ok(DONE),
+        (HttpOperation::Search { expected, .. }, 200) => match found(session.text()) {
+            Some(found) if found == *expected => Ok(DONE),
+            Some(_) => Err(Trouble::answer("another number of results than expected")),
+            None => Err(Trouble::answer("an answer without a number of results")),
+        },
+        (_, status) => Err(session.refused(status)),
+    }
+}
+
+/// The number after `"numFound":`.
+fn found(body: &[u8]) -> Option<u64> {
+    const NAME: &[u8] = b"\"numFound\":";
+    let at = body.windows(NAME.len()).position(|window| window == NAME)?;
+    let digits: Vec<u8> = body.get(at + NAME.len()..)?.iter().copied().take_while(u8::is_ascii_digit).collect();
+    std::str::from_utf8(&digits).ok()?.parse().ok()
+}
+
+/// The base64 of the worker's number in 32 bits.
+fn client_id(worker: usize) -> Vec<u8> {
+    use base64::Engine as _;
+    let number = u32::try_from(worker).unwrap_or(u32::MAX);
+    base64::engine::general_purpose::STANDARD.encode(number.to_be_bytes()).into_bytes()
+}
