@@ -1,0 +1,184 @@
+//! A chart: lines over two axes.
+
+use super::drawing::{Anchor, Drawing, Point};
+use super::font;
+use super::ink::Ink;
+use super::scale::{Scale, Unit};
+
+/// Up to so many points each is marked.
+const MARKED_POINTS_MAX: usize = 60;
+/// Values that span more than this factor get a logarithmic axis.
+const LINEAR_SPAN_MAX: f64 = 30.0;
+
+const TITLE_SIZE: f32 = 13.0;
+const LABEL_SIZE: f32 = 11.0;
+const ROW: f32 = 16.0;
+const SWATCH: f32 = 14.0;
+
+/// Lines over two axes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Chart {
+    pub(super) title: String,
+    pub(super) x: Axis,
+    pub(super) y: Unit,
+    /// What the y axis is made for; charts that are compared have the same.
+    pub(super) range: Range,
+    pub(super) series: Vec<Series>,
+}
+
+/// The x axis.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Axis {
+    pub(super) label: &'static str,
+    pub(super) unit: Unit,
+    /// Where it ends; it begins at 0.
+    pub(super) to: f64,
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Series {
+    pub(super) name: String,
+    pub(super) ink: Ink,
+    /// In the order of x; without a y the line has a gap.
+    pub(super) points: Vec<(f64, Option<f64>)>,
+}
+
+/// What y values there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Range {
+    pub(super) kind: RangeKind,
+    /// The least above 0.
+    min: Option<f64>,
+    max: Option<f64>,
+}
+
+/// Which axis suits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum RangeKind {
+    /// From 0.
+    #[default]
+    Linear,
+    /// From 0, or logarithmic when the values are far apart.
+    Latency,
+}
+
+impl Range {
+    /// That of all values of some lines.
+    pub(super) fn of<'a>(kind: RangeKind, series: impl IntoIterator<Item = &'a Series>) -> Self {
+        let mut range = Self { kind, min: None, max: None };
+        for y in series.into_iter().flat_map(|series| &series.points).filter_map(|(_, y)| *y) {
+            range.max = Some(range.max.map_or(y, |max| max.max(y)));
+            if y > 0.0 {
+                range.min = Some(range.min.map_or(y, |min| min.min(y)));
+            }
+        }
+        range
+    }
+
+    fn scale(self, unit: Unit, ticks_max: usize) -> Scale {
+        match (self.kind, self.min, self.max) {
+            (RangeKind::Latency, Some(min), Some(max)) if max / min > LINEAR_SPAN_MAX => {
+                Scale::logarithmic(unit, min, max)
+            }
+            (_, _, max) => Scale::linear(unit, max.unwrap_or_default(), ticks_max, true),
+        }
+    }
+}
+
+/// Where the lines are.
+struct Plot {
+    left: f32,
+    right: f32,
+    top: f32,
+    bottom: f32,
+    x: Scale,
+    y: Scale,
+}
+
+impl Plot {
+    fn x(&self, value: f64) -> f32 {
+        self.left + (self.right - self.left) * self.x.place(value) as f32
+    }
+
+    fn y(&self, value: f64) -> f32 {
+        self.bottom - (self.bottom - self.top) * self.y.place(value) as f32
+    }
+}
+
+impl Chart {
+    /// Draws it in a rectangle of this size.
+    pub(super) fn draw(&self, width: f32, height: f32) -> Drawing {
+        let mut drawing = Drawing::new(width, height);
+        drawing.heading(Point::new(0.0, TITLE_SIZE), TITLE_SIZE, &self.title);
+        let legend_end = self.draw_legend(&mut drawing, TITLE_SIZE + ROW + 3.0);
+        let plot = self.plot(width, height, legend_end + ROW + 7.0);
+        drawing.text(Point::new(0.0, plot.top - 10.0), Anchor::Start, LABEL_SIZE, Ink::Muted, &plot.y.unit);
+        self.draw_axes(&mut drawing, &plot);
+        if self.range.max.is_none() {
+            let middle = Point::new((plot.left + plot.right) / 2.0, (plot.top + plot.bottom) / 2.0);
+            drawing.text(middle, Anchor::Middle, LABEL_SIZE, Ink::Muted, "nothing to draw");
+        }
+        self.series.iter().for_each(|series| draw_series(&mut drawing, &plot, series));
+        drawing
+    }
+
+    /// Lines of names, as many as are needed from `y` on; answers the base line of the last.
+    fn draw_legend(&self, drawing: &mut Drawing, mut y: f32) -> f32 {
+        let mut x = 0.0;
+        for series in &self.series {
+            let width = SWATCH + 5.0 + font::width(&series.name, LABEL_SIZE, false);
+            if x > 0.0 && x + width > drawing.width {
+                x = 0.0;
+                y += ROW;
+            }
+            let middle = y - 4.0;
+            drawing.line(vec![Point::new(x, middle), Point::new(x + SWATCH, middle)], series.ink, 2.5);
+            drawing.text(Point::new(x + SWATCH + 5.0, y), Anchor::Start, LABEL_SIZE, Ink::Text, &series.name);
+            x += width + 14.0;
+        }
+        y
+    }
+
+    fn plot(&self, width: f32, height: f32, top: f32) -> Plot {
+        let bottom = height - 2.0 * ROW - 4.0;
+        let y = self.range.scale(self.y, if bottom - top > 130.0 { 5 } else { 4 });
+        let labels = y.ticks.iter().map(|(_, label)| font::width(label, LABEL_SIZE, false)).fold(0.0, f32::max);
+        let (left, right) = (labels + 7.0, width - 14.0);
+        let x = Scale::linear(self.x.unit, self.x.to, ((right - left) / 60.0).max(2.0) as usize, false);
+        Plot { left, right, top, bottom, x, y }
+    }
+
+    fn draw_axes(&self, drawing: &mut Drawing, plot: &Plot) {
+        for (value, label) in &plot.y.ticks {
+            let y = plot.y(*value);
+            drawing.line(vec![Point::new(plot.left, y), Point::new(plot.right, y)], Ink::Grid, 1.0);
+            drawing.text(Point::new(plot.left - 6.0, y + 4.0), Anchor::End, LABEL_SIZE, Ink::Muted, label);
+        }
+        drawing.line(vec![Point::new(plot.left, plot.bottom), Point::new(plot.right, plot.bottom)], Ink::Muted, 1.0);
+        for (value, label) in &plot.x.ticks {
+            let x = plot.x(*value);
+            drawing.line(vec![Point::new(x, plot.bottom), Point::new(x, plot.bottom + 4.0)], Ink::Muted, 1.0);
+            let at = Point::new(x, plot.bottom + ROW);
+            drawing.text(at, Anchor::Middle, LABEL_SIZE, Ink::Muted, label);
+        }
+        let middle = Point::new((plot.left + plot.right) / 2.0, plot.bottom + 2.0 * ROW);
+        let label = format!("{} ({})", self.x.label, plot.x.unit);
+        drawing.text(middle, Anchor::Middle, LABEL_SIZE, Ink::Muted, label);
+    }
+}
+
+fn draw_series(drawing: &mut Drawing, plot: &Plot, series: &Series) {
+    let marked = series.points.len() <= MARKED_POINTS_MAX;
+    for stretch in series.points.split(|(_, y)| y.is_none()).filter(|stretch| !stretch.is_empty()) {
+        let points: Vec<Point> =
+            stretch.iter().filter_map(|(x, y)| Some(Point::new(plot.x(*x), plot.y((*y)?)))).collect();
+        // A single point makes no line.
+        if marked || points.len() == 1 {
+            points.iter().for_each(|point| drawing.dot(*point, 2.0, series.ink));
+        }
+        if points.len() > 1 {
+            drawing.line(points, series.ink, 1.5);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Several runs against the first.
+
+use crate::stats::{Run, Summary, Window};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::chart::{Axis, Chart, Range, RangeKind, Series};
+use super::condense::{merged, totals};
+use super::course::{Across, Course};
+use super::csv::{SUMMARY_FILE, file_names};
+use super::ink::Ink;
+use super::page::Page;
+use super::panels::{Section, share_range};
+use super::picture::picture;
+use super::scale::Unit;
+use super::table::{Row, Table};
+use super::{ReportError, basho, png};
+
+const TITLE: &str = "Runs compared";
+
+/// Draws the runs of several directories in `out` (`compare.html`, `compare.png`) and answers a table with their ratios to the
+/// first. A directory is one of ours (`run.json`) or one of basho_bench (only CSV files).
+pub fn compare(dirs: &[PathBuf], out: &Path) -> Result<String, ReportError> {
+    if dirs.len() < 2 {
+        return Err(ReportError::Usage("a comparison needs two directories of results or more".to_owned()));
+    }
+    let comparison = Comparison::load(dirs)?;
+    let (table, notes, sections) = (comparison.table(), comparison.notes(), comparison.sections());
+
+    fs::create_dir_all(out).map_err(ReportError::io(out))?;
+    let mut page = Page::new(TITLE);
+    page.notes(&notes);
+    page.heading("Ratios to the first");
+    page.table("", &table.head(), &table.cells());
+    page.sections(&sections);
+    let path = out.join("compare.html");
+    fs::write(&path, page.finish()).map_err(ReportError::io(&path))?;
+    png::write(&out.join("compare.png"), &picture(TITLE, &sections))?;
+
+    let notes = notes.into_iter().map(|note| note + "\n").collect::<String>();
+    Ok(format!("{}{notes}", table.text()))
+}
+
+/// Runs, and what they have in common.
+struct Comparison {
+    runs: Vec<Compared>,
+    /// Operations that all of them have.
+    shared: Vec<String>,
+    /// Operations that some of them have.
+    others: Vec<String>,
+    /// Whether the totals of all are known, not only their windows.
+    exact: bool,
+}
+
+struct Compared {
+    name: String,
+    run: Run,
+    /// The operations as files are called after them: basho_bench tells no more.
+    labels: Vec<String>,
+    totals: Window,
+}
+
+impl Compared {
+    fn operation<'a>(&self, window: &'a Window, label: &str) -> Option<&'a Summary> {
+        window.operations.get(self.labels.iter().position(|mine| mine == label)?)
+    }
+}
+
+impl Comparison {
+    fn load(dirs: &[PathBuf]) -> Result<Self, ReportError> {
+        let mut runs = Vec::with_capacity(dirs.len());
+        for (dir, name) in dirs.iter().zip(names(dirs)) {
+            let run = load(dir, &name)?;
+            runs.push(Compared { name, labels: file_names(&run.operations), totals: Window::default(), run });
+        }
+        // Percentiles made in two ways are not to be compared.
+        let exact = runs.iter().all(|compared| totals(&compared.run).1);
+        for compared in &mut runs {
+            compared.totals = if exact { totals(&compared.run).0 } else { merged(&compared.run.windows) };
+        }
+        let has = |compared: &Compared, label: &String| compared.labels.contains(label);
+        let mut seen = BTreeSet::new();
+        let all = runs.iter().flat_map(|compared| &compared.labels).filter(|label| seen.insert((*label).clone()));
+        let (shared, others) = all.cloned().partition(|label| runs.iter().all(|compared| has(compared, label)));
+        Ok(Self { runs, shared, others, exact })
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.exact {
+            notes.push("Percentiles of whole runs are means of the windows': basho_bench writes no others.".to_owned());
+        }
+        if !self.others.is_empty() {
+            notes.push(format!("Not in all runs, and so not compared: {}.", self.others.join(", ")));
+        }
+        notes
+    }
+
+    fn table(&self) -> Table {
+        let mut rows = vec![
+            Row::of_numbers("ops/s", self.runs.iter().map(|run| Some(run.totals.per_second(run.totals.units())))),
+            Row::of_counts("failed", self.runs.iter().map(|run| run.totals.errors())),
+        ];
+        let metrics: [(&str, fn(&Summary) -> f64); 6] = [
+            ("mean", |operation| operation.mean_us),
+            ("median", |operation| operation.median_us as f64),
+            ("95th", |operation| operation.p95_us as f64),
+            ("99th", |operation| operation.p99_us as f64),
+            ("99.9th", |operation| operation.p999_us as f64),
+            ("max", |operation| operation.max_us as f64),
+        ];
+        for label in &self.shared {
+            let summary = |compared: &Compared| {
+                compared.operation(&compared.totals, label).copied().filter(|operation| operation.units > 0)
+            };
+            let rate = |compared: &Compared| Some(compared.totals.per_second(summary(compared)?.units));
+            rows.push(Row::of_numbers(format!("{label} ops/s"), self.runs.iter().map(rate)));
+            for (name, us) in metrics {
+                let ms = |compared: &Compared| Some(us(&summary(compared)?) / 1000.0);
+                rows.push(Row::of_numbers(format!("{label} {name} ms"), self.runs.iter().map(ms)));
+            }
+        }
+        Table { names: self.runs.iter().map(|compared| compared.name.clone()).collect(), rows }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let throughput = self.chart("All operations", Unit::OperationsPerSecond, RangeKind::Linear, |_, window| {
+            Some(window.per_second(window.units()))
+        });
+        let mut sections = vec![Section { title: "Throughput of successful operations", charts: vec![throughput] }];
+        let latencies: [(&str, fn(&Summary) -> u64); 2] = [
+            ("95th percentile of latency", |operation| operation.p95_us),
+            ("99th percentile of latency", |operation| operation.p99_us),
+        ];
+        for (title, us) in latencies {
+            let chart = |label: &String| {
+                self.chart(label, Unit::Milliseconds, RangeKind::Latency, |compared, window| {
+                    let operation = compared.operation(window, label).filter(|operation| operation.units > 0)?;
+                    Some(us(operation) as f64 / 1000.0)
+                })
+            };
+            let mut charts: Vec<Chart> = self.shared.iter().map(chart).collect();
+            share_range(&mut charts, RangeKind::Latency);
+            if !charts.is_empty() {
+                sections.push(Section { title, charts });
+            }
+        }
+        sections
+    }
+
+    /// One line for each run, over time.
+    fn chart(&self, title: &str, y: Unit, kind: RangeKind, value: impl Fn(&Compared, &Window) -> Option<f64>) -> Chart {
+        let mut x = Axis { label: "elapsed", unit: Unit::Seconds, to: 0.0 };
+        let mut series: Vec<Series> = Vec::with_capacity(self.runs.len());
+        for (place, compared) in self.runs.iter().enumerate() {
+            let course = Course::new(&compared.run, Across::Time);
+            x.to = x.to.max(course.axis.to);
+            series.push(course.series(&compared.name, Ink::Line(place), |window| value(compared, window)));
+        }
+        Chart { title: title.to_owned(), x, y, range: Range::of(kind, &series), series }
+    }
+}
+
+fn load(dir: &Path, name: &str) -> Result<Run, ReportError> {
+    if dir.join(Run::FILE).exists() {
+        return Ok(Run::load(dir)?);
+    }
+    if dir.join(SUMMARY_FILE).exists() {
+        return basho::load(dir, name);
+    }
+    let what =
+        format!("{}: neither {} nor {SUMMARY_FILE} is there: not a directory of results", dir.display(), Run::FILE);
+    Err(ReportError::Usage(what))
+}
+
+/// What to call the runs: their directories, without the way there unless two would be called alike.
+fn names(dirs: &[PathBuf]) -> Vec<String> {
+    let short = |dir: &PathBuf| {
+        // `current` is a link to another one.
+        let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+        dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned()
+    };
+    let names: Vec<String> = dirs.iter().map(short).collect();
+    let alike = names.iter().collect::<BTreeSet<_>>().len() < names.len();
+    if alike { dirs.iter().map(|dir| dir.display().to_string()).collect() } else { names }
+}

@@ -1,0 +1,71 @@
+//! The windows of a run along an axis: over time, or over what was accumulated.
+
+use crate::stats::{Run, Window};
+
+use super::chart::{Axis, Series};
+use super::condense::condensed;
+use super::ink::Ink;
+use super::scale::Unit;
+
+/// More points than this on a line cannot be told apart.
+pub(super) const POINTS_MAX: usize = 240;
+
+/// What the x axis is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Across {
+    Time,
+    /// Bytes of values, or operations when nobody counted bytes.
+    Volume,
+}
+
+/// The windows of a run, each with its place on the x axis.
+#[derive(Debug)]
+pub(super) struct Course {
+    pub(super) axis: Axis,
+    pub(super) windows: Vec<Window>,
+    x: Vec<f64>,
+}
+
+impl Course {
+    pub(super) fn new(run: &Run, across: Across) -> Self {
+        let windows = condensed(&run.windows, POINTS_MAX);
+        let of_bytes = windows.iter().any(|window| window.moved_bytes > 0);
+        let mut volume = 0;
+        let x: Vec<f64> = windows
+            .iter()
+            .map(|window| match across {
+                Across::Time => window.elapsed_s,
+                Across::Volume => {
+                    volume += if of_bytes { window.moved_bytes } else { window.units() };
+                    volume as f64
+                }
+            })
+            .collect();
+        let (label, unit) = match across {
+            Across::Time => ("elapsed", Unit::Seconds),
+            Across::Volume if of_bytes => ("values moved", Unit::Bytes),
+            Across::Volume => ("done", Unit::Operations),
+        };
+        let axis = Axis { label, unit, to: x.last().copied().unwrap_or_default() };
+        Self { axis, windows, x }
+    }
+
+    /// A line with one point for each window.
+    pub(super) fn series(&self, name: impl Into<String>, ink: Ink, y: impl Fn(&Window) -> Option<f64>) -> Series {
+        let points = self.x.iter().zip(&self.windows).map(|(x, window)| (*x, y(window))).collect();
+        Series { name: name.into(), ink, points }
+    }
+
+    /// Where a moment is on the x axis, between the windows around it.
+    pub(super) fn place(&self, elapsed_s: f64) -> f64 {
+        let (mut time_before, mut x_before) = (0.0, 0.0);
+        for (window, x) in self.windows.iter().zip(&self.x) {
+            if window.elapsed_s >= elapsed_s && window.elapsed_s > time_before {
+                let share = (elapsed_s - time_before) / (window.elapsed_s - time_before);
+                return x_before + (x - x_before) * share;
+            }
+            (time_before, x_before) = (window.elapsed_s, *x);
+        }
+        x_before
+    }
+}

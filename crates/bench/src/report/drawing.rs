@@ -1,0 +1,92 @@
+//! What charts are made of, before it becomes SVG or pixels.
+
+use super::ink::Ink;
+
+/// Lines, areas and text on a surface. Its unit is the pixel of a screen; y grows downwards.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Drawing {
+    pub(super) width: f32,
+    pub(super) height: f32,
+    pub(super) shapes: Vec<Shape>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Shape {
+    /// Straight from point to point.
+    Line { points: Vec<Point>, ink: Ink, width: f32 },
+    /// A filled circle.
+    Dot { at: Point, radius: f32, ink: Ink },
+    /// One line of text; `at` is on its base line.
+    Text { at: Point, text: String, size: f32, bold: bool, anchor: Anchor, ink: Ink },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Point {
+    pub(super) x: f32,
+    pub(super) y: f32,
+}
+
+/// Which part of a text is at its point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+impl Point {
+    pub(super) fn new(x: f32, y: f32) -> Self {
+        Self { x, y }
+    }
+}
+
+impl Drawing {
+    pub(super) fn new(width: f32, height: f32) -> Self {
+        Self { width, height, shapes: Vec::new() }
+    }
+
+    /// Puts another drawing on this one.
+    pub(super) fn place(&mut self, at: Point, other: Drawing) {
+        self.shapes.extend(other.shapes.into_iter().map(|shape| shape.moved(at)));
+    }
+
+    pub(super) fn line(&mut self, points: Vec<Point>, ink: Ink, width: f32) {
+        self.shapes.push(Shape::Line { points, ink, width });
+    }
+
+    pub(super) fn dot(&mut self, at: Point, radius: f32, ink: Ink) {
+        self.shapes.push(Shape::Dot { at, radius, ink });
+    }
+
+    /// Text of normal weight.
+    pub(super) fn text(&mut self, at: Point, anchor: Anchor, size: f32, ink: Ink, text: impl Into<String>) {
+        self.shapes.push(Shape::Text { at, text: text.into(), size, bold: false, anchor, ink });
+    }
+
+    /// A heading.
+    pub(super) fn heading(&mut self, at: Point, size: f32, text: impl Into<String>) {
+        self.shapes.push(Shape::Text {
+            at,
+            text: text.into(),
+            size,
+            bold: true,
+            anchor: Anchor::Start,
+            ink: Ink::Text,
+        });
+    }
+}
+
+impl Shape {
+    fn moved(self, by: Point) -> Self {
+        let moved = |point: Point| Point::new(point.x + by.x, point.y + by.y);
+        match self {
+            Self::Line { points, ink, width } => {
+                Self::Line { points: points.into_iter().map(moved).collect(), ink, width }
+            }
+            Self::Dot { at, radius, ink } => Self::Dot { at: moved(at), radius, ink },
+            Self::Text { at, text, size, bold, anchor, ink } => {
+                Self::Text { at: moved(at), text, size, bold, anchor, ink }
+            }
+        }
+    }
+}

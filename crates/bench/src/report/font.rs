@@ -1,0 +1,78 @@
+//! The font of pictures: part of the program, so that a machine needs none.
+
+use std::sync::LazyLock;
+use tiny_skia::{Path, PathBuilder, Transform};
+use ttf_parser::{Face, GlyphId, OutlineBuilder};
+
+#[expect(clippy::expect_used, reason = "the fonts are part of the program")]
+static REGULAR: LazyLock<Face<'static>> =
+    LazyLock::new(|| Face::parse(notosans::REGULAR_TTF, 0).expect("the font can be read"));
+
+#[expect(clippy::expect_used, reason = "the fonts are part of the program")]
+static BOLD: LazyLock<Face<'static>> =
+    LazyLock::new(|| Face::parse(notosans::BOLD_TTF, 0).expect("the font can be read"));
+
+/// How wide a text is. Fonts of browsers are not much wider.
+pub(super) fn width(text: &str, size: f32, bold: bool) -> f32 {
+    let face = face(bold);
+    text.chars().map(|c| advance(face, glyph(face, c))).sum::<f32>() * scale(face, size)
+}
+
+/// The outlines of a text whose base line begins at (0, 0); `None` for one without any, such as a blank.
+pub(super) fn outline(text: &str, size: f32, bold: bool) -> Option<Path> {
+    let face = face(bold);
+    let mut pen = Pen { path: PathBuilder::new(), x: 0.0 };
+    for c in text.chars() {
+        let glyph = glyph(face, c);
+        face.outline_glyph(glyph, &mut pen);
+        pen.x += advance(face, glyph);
+    }
+    // In fonts y grows upwards.
+    let scale = scale(face, size);
+    pen.path.finish()?.transform(Transform::from_scale(scale, -scale))
+}
+
+fn face(bold: bool) -> &'static Face<'static> {
+    if bold { &BOLD } else { &REGULAR }
+}
+
+fn scale(face: &Face<'_>, size: f32) -> f32 {
+    size / f32::from(face.units_per_em())
+}
+
+/// Characters that the font does not have are drawn as its box for that.
+fn glyph(face: &Face<'_>, c: char) -> GlyphId {
+    face.glyph_index(c).unwrap_or(GlyphId(0))
+}
+
+fn advance(face: &Face<'_>, glyph: GlyphId) -> f32 {
+    f32::from(face.glyph_hor_advance(glyph).unwrap_or_default())
+}
+
+struct Pen {
+    path: PathBuilder,
+    /// Where the glyph begins.
+    x: f32,
+}
+
+impl OutlineBuilder for Pen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.path.move_to(self.x + x, y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.path.line_to(self.x + x, y);
+    }
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        self.path.quad_to(self.x + x1, y1, self.x + x, y);
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        self.path.cubic_to(self.x + x1, y1, self.x + x2, y2, self.x + x, y);
+    }
+
+    fn close(&mut self) {
+        self.path.close();
+    }
+}

@@ -1,0 +1,159 @@
+//! The page of one run.
+
+use crate::stats::{Run, Summary, Window};
+
+use super::condense::totals;
+use super::course::{Across, POINTS_MAX};
+use super::page::Page;
+use super::panels::Section;
+use super::text::{bytes, digits3, duration, grouped};
+
+/// The whole page; sections over time and over volume.
+pub(super) fn page(run: &Run, by_time: &[Section], by_volume: &[Section]) -> String {
+    let (totals, exact) = totals(run);
+    let mut page = Page::new(&run.name);
+    page.paragraph("lead", &lead(&totals));
+    page.notes(&run.notes);
+    page.heading("Totals");
+    totals_table(&mut page, run, &totals);
+    if !exact {
+        page.paragraph("small", "Percentiles of the whole run are means of the windows', which is all that is known.");
+    }
+    resource_lines(&mut page, run, totals.units());
+    error_table(&mut page, run);
+    charts(&mut page, run, by_time, by_volume);
+    page.heading("Configuration");
+    page.verbatim(&run.config);
+    page.finish()
+}
+
+fn lead(totals: &Window) -> String {
+    format!(
+        "{}, {} operations, {} ops/s, {} failed",
+        duration(totals.elapsed_s),
+        grouped(totals.units()),
+        digits3(totals.per_second(totals.units())),
+        grouped(totals.errors())
+    )
+}
+
+/// Latencies in milliseconds.
+fn totals_table(page: &mut Page, run: &Run, totals: &Window) {
+    let queued = totals.operations.iter().any(|operation| operation.queue.is_some());
+    let mut head: Vec<String> =
+        ["", "done", "ops/s", "failed", "min ms", "mean", "median", "95th", "99th", "99.9th", "max ms"]
+            .map(String::from)
+            .into();
+    if queued {
+        head.extend(["late 99th ms".to_owned(), "late max ms".to_owned()]);
+    }
+    let rows: Vec<Vec<String>> = run
+        .operations
+        .iter()
+        .zip(&totals.operations)
+        .map(|(label, operation)| {
+            let mut row = vec![label.clone()];
+            row.extend(totals_row(totals, operation));
+            if queued {
+                let late = operation.queue.map(|queue| [queue.p99_us, queue.max_us]);
+                row.extend(late.map_or(["–".to_owned(), "–".to_owned()], |us| us.map(|us| ms(us as f64))));
+            }
+            row
+        })
+        .collect();
+    page.table("", &head, &rows);
+}
+
+fn totals_row(totals: &Window, operation: &Summary) -> Vec<String> {
+    let rate = digits3(totals.per_second(operation.units));
+    let mut row = vec![grouped(operation.units), rate, grouped(operation.errors)];
+    let latencies = [
+        operation.min_us as f64,
+        operation.mean_us,
+        operation.median_us as f64,
+        operation.p95_us as f64,
+        operation.p99_us as f64,
+        operation.p999_us as f64,
+        operation.max_us as f64,
+    ];
+    row.extend(latencies.map(|us| if operation.units > 0 { ms(us) } else { "–".to_owned() }));
+    row
+}
+
+fn ms(us: f64) -> String {
+    digits3(us / 1000.0)
+}
+
+/// What the server used from the first look to the last.
+fn resource_lines(page: &mut Page, run: &Run, units: u64) {
+    let (Some(first), Some(last)) = (run.resources.first(), run.resources.last()) else { return };
+    let seconds = last.elapsed_s - first.elapsed_s;
+    let mut rows = Vec::new();
+    if let (Some(before), Some(after)) = (first.cpu_s, last.cpu_s)
+        && seconds > 0.0
+    {
+        let used = after - before;
+        let each = if units > 0 { digits3(used * 1e6 / units as f64) } else { "–".to_owned() };
+        rows.push((
+            "processor time",
+            format!("{} s: {} cores, {each} µs for each operation", digits3(used), digits3(used / seconds)),
+        ));
+    }
+    if let Some(most) = run.resources.iter().filter_map(|sample| sample.rss_bytes).max() {
+        rows.push(("memory", format!("at most {}", bytes(most as f64))));
+    }
+    let grown = |before: Option<u64>, after: Option<u64>| Some(after?.checked_sub(before?)? as f64);
+    if let Some(read) = grown(first.read_bytes, last.read_bytes) {
+        rows.push(("read from disk", bytes(read)));
+    }
+    if let Some(written) = grown(first.written_bytes, last.written_bytes) {
+        rows.push(("written to disk", bytes(written)));
+    }
+    if let (Some(before), Some(after)) = (first.disk_bytes, last.disk_bytes) {
+        rows.push(("disk space", format!("{} before, {} after", bytes(before as f64), bytes(after as f64))));
+    }
+    if !rows.is_empty() {
+        page.heading("Resources of the server");
+        let rows: Vec<Vec<String>> = rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect();
+        page.table("", &[String::new(), format!("in {}", duration(seconds))], &rows);
+    }
+}
+
+fn error_table(page: &mut Page, run: &Run) {
+    if !run.errors.is_empty() {
+        page.heading("What failed");
+        let rows: Vec<Vec<String>> = run
+            .errors
+            .iter()
+            .map(|error| {
+                vec![[error.operation.as_str(), &error.reason].join(" ").trim().to_owned(), grouped(error.count)]
+            })
+            .collect();
+        page.table("wrap", &[String::new(), "times".to_owned()], &rows);
+    }
+}
+
+/// Both sets of charts; a switch without a script shows one.
+fn charts(page: &mut Page, run: &Run, by_time: &[Section], by_volume: &[Section]) {
+    page.raw(
+        "<input class=\"across\" type=\"radio\" name=\"across\" id=\"time\" checked=\"checked\"/>\
+         <input class=\"across\" type=\"radio\" name=\"across\" id=\"volume\"/>\n\
+         <label class=\"across\" for=\"time\">over time</label><label class=\"across\" for=\"volume\">over volume</label>\n",
+    );
+    for (across, sections) in [(Across::Time, by_time), (Across::Volume, by_volume)] {
+        page.raw(match across {
+            Across::Time => "<div class=\"by-time\">\n",
+            Across::Volume => "<div class=\"by-volume\">\n",
+        });
+        page.sections(sections);
+        page.raw("</div>\n");
+    }
+    let (windows, each) = (run.windows.len(), run.windows.len().div_ceil(POINTS_MAX));
+    if each > 1 {
+        let text = format!(
+            "{} windows were drawn {each} at a time: percentiles are means of theirs, maxima are exact.",
+            grouped(windows as u64)
+        );
+        page.paragraph("small", &text);
+    }
+}

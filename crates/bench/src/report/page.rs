@@ -1,0 +1,99 @@
+//! What pages have in common. They are well-formed XML as well as HTML, and need nothing else.
+
+use std::fmt::Write as _;
+
+use super::drawing::Drawing;
+use super::ink::Ink;
+use super::panels::Section;
+use super::svg::Svg;
+use super::text::escaped;
+
+/// A chart that shares its row with others.
+const SMALL: (f32, f32) = (400.0, 240.0);
+/// A chart with a row of its own.
+const BROAD: (f32, f32) = (1200.0, 300.0);
+
+/// A page that is being written. Writing to a `String` cannot fail: results of `write!` are ignored.
+pub(super) struct Page {
+    html: String,
+}
+
+impl Page {
+    pub(super) fn new(title: &str) -> Self {
+        let (title, style) = (escaped(title), Ink::style_sheet() + include_str!("page.css"));
+        let html = format!(
+            "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>{title}</title>\n\
+             <style>\n{style}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
+        );
+        Self { html }
+    }
+
+    /// Something that is HTML already.
+    pub(super) fn raw(&mut self, html: &str) {
+        self.html.push_str(html);
+    }
+
+    pub(super) fn heading(&mut self, text: &str) {
+        let _ = writeln!(self.html, "<h2>{}</h2>", escaped(text));
+    }
+
+    pub(super) fn paragraph(&mut self, class: &str, text: &str) {
+        let _ = writeln!(self.html, "<p class=\"{class}\">{}</p>", escaped(text));
+    }
+
+    /// Things to know before reading on; nothing when there are none.
+    pub(super) fn notes(&mut self, notes: &[String]) {
+        if !notes.is_empty() {
+            let items: String = notes.iter().map(|note| format!("<li>{}</li>\n", escaped(note))).collect();
+            let _ = write!(self.html, "<ul class=\"notes\">\n{items}</ul>\n");
+        }
+    }
+
+    /// Text as it is.
+    pub(super) fn verbatim(&mut self, lines: &[String]) {
+        let _ = writeln!(self.html, "<pre>{}</pre>", escaped(&lines.join("\n")));
+    }
+
+    /// The first column is text, the others are numbers.
+    pub(super) fn table(&mut self, class: &str, head: &[String], rows: &[Vec<String>]) {
+        let row = |tag: &str, cells: &[String]| {
+            let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
+            format!("<tr>{cells}</tr>\n")
+        };
+        let body: String = rows.iter().map(|cells| row("td", cells)).collect();
+        let _ = write!(
+            self.html,
+            "<div class=\"table\"><table class=\"{class}\">\n<thead>\n{}</thead>\n<tbody>\n{body}</tbody>\n</table></div>\n",
+            row("th", head)
+        );
+    }
+
+    /// Headings with their charts. A chart that is alone in its section is broad, unless the screen is narrow.
+    pub(super) fn sections(&mut self, sections: &[Section]) {
+        for section in sections {
+            self.heading(section.title);
+            let alone = section.charts.len() == 1;
+            self.raw(if alone { "<div class=\"charts wide\">\n" } else { "<div class=\"charts\">\n" });
+            for chart in &section.charts {
+                let label = format!("{}: {}", section.title, chart.title);
+                if alone {
+                    self.figure("broad", &label, &chart.draw(BROAD.0, BROAD.1));
+                    self.figure("narrow", &label, &chart.draw(SMALL.0, SMALL.1));
+                } else {
+                    self.figure("small", &label, &chart.draw(SMALL.0, SMALL.1));
+                }
+            }
+            self.raw("</div>\n");
+        }
+    }
+
+    fn figure(&mut self, class: &str, label: &str, drawing: &Drawing) {
+        let _ = writeln!(self.html, "<div class=\"{class}\">{}</div>", Svg { drawing, label });
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        self.html.push_str("</main>\n</body>\n</html>\n");
+        self.html
+    }
+}

@@ -1,0 +1,196 @@
+//! Which charts a run is drawn in (spec/basho-bench.md §7).
+
+use crate::resources::ResourceSample;
+use crate::stats::{Run, Summary, Window};
+
+use super::chart::{Chart, Range, RangeKind, Series};
+use super::course::{Across, Course, POINTS_MAX};
+use super::ink::Ink;
+use super::scale::Unit;
+
+/// Charts that belong together.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) title: &'static str,
+    pub(super) charts: Vec<Chart>,
+}
+
+/// A number of an operation and what it is called.
+struct Metric {
+    name: &'static str,
+    us: fn(&Summary) -> f64,
+}
+
+/// Those that share a chart.
+struct Group {
+    title: &'static str,
+    metrics: &'static [Metric],
+}
+
+const LATENCY: [Group; 4] = [
+    Group {
+        title: "Mean, median and 95th percentile of latency",
+        metrics: &[
+            Metric { name: "mean", us: |operation| operation.mean_us },
+            Metric { name: "median", us: |operation| operation.median_us as f64 },
+            Metric { name: "95th", us: |operation| operation.p95_us as f64 },
+        ],
+    },
+    Group {
+        title: "99th percentile of latency",
+        metrics: &[Metric { name: "99th", us: |operation| operation.p99_us as f64 }],
+    },
+    Group {
+        title: "99.9th percentile of latency",
+        metrics: &[Metric { name: "99.9th", us: |operation| operation.p999_us as f64 }],
+    },
+    Group { title: "Maximum latency", metrics: &[Metric { name: "maximum", us: |operation| operation.max_us as f64 }] },
+];
+
+/// All charts of a run.
+pub(super) fn sections(run: &Run, across: Across) -> Vec<Section> {
+    let course = Course::new(run, across);
+    let mut sections = vec![Section { title: "Throughput", charts: vec![throughput(&course)] }];
+    sections.extend(latency(run, &course));
+    sections.extend(queueing(run, &course));
+    sections.extend(errors(run, &course));
+    sections.extend(resources(run, &course));
+    sections
+}
+
+fn chart(course: &Course, title: impl Into<String>, y: Unit, kind: RangeKind, series: Vec<Series>) -> Chart {
+    Chart { title: title.into(), x: course.axis.clone(), y, range: Range::of(kind, &series), series }
+}
+
+fn throughput(course: &Course) -> Chart {
+    let mut series = vec![course.series("ok", Ink::Ok, |window| Some(window.per_second(window.units())))];
+    if course.windows.iter().any(|window| window.errors() > 0) {
+        series.push(course.series("failed", Ink::Error, |window| Some(window.per_second(window.errors()))));
+    }
+    chart(course, "All operations", Unit::OperationsPerSecond, RangeKind::Linear, series)
+}
+
+/// The operations of a run that have something to draw: their places and labels.
+fn drawn<'a>(
+    run: &'a Run,
+    course: &'a Course,
+    something: impl Fn(&Summary) -> bool + 'a,
+) -> impl Iterator<Item = (usize, &'a str)> {
+    let has_any = move |at: usize| course.windows.iter().any(|window| operation(window, at).is_some_and(&something));
+    run.operations.iter().enumerate().filter(move |(at, _)| has_any(*at)).map(|(at, label)| (at, label.as_str()))
+}
+
+fn operation(window: &Window, at: usize) -> Option<&Summary> {
+    window.operations.get(at)
+}
+
+fn latency(run: &Run, course: &Course) -> Vec<Section> {
+    let sections = LATENCY.map(|group| {
+        let mut charts: Vec<Chart> = drawn(run, course, |operation| operation.units > 0)
+            .map(|(at, label)| {
+                let line = |(place, metric): (usize, &Metric)| {
+                    let y = |window: &Window| {
+                        operation(window, at)
+                            .filter(|operation| operation.units > 0)
+                            .map(|operation| (metric.us)(operation) / 1000.0)
+                    };
+                    course.series(metric.name, Ink::Line(place), y)
+                };
+                let series = group.metrics.iter().enumerate().map(line).collect();
+                chart(course, label, Unit::Milliseconds, RangeKind::Latency, series)
+            })
+            .collect();
+        share_range(&mut charts, RangeKind::Latency);
+        Section { title: group.title, charts }
+    });
+    let mut sections: Vec<Section> = sections.into_iter().filter(|section| !section.charts.is_empty()).collect();
+    // One operation alone: its charts side by side.
+    if sections.iter().all(|section| section.charts.len() == 1) && !sections.is_empty() {
+        let titled = |section: Section| {
+            section
+                .charts
+                .into_iter()
+                .map(move |chart| Chart { title: format!("{}: {}", chart.title, section.title), ..chart })
+        };
+        sections = vec![Section { title: "Latency", charts: sections.into_iter().flat_map(titled).collect() }];
+    }
+    sections
+}
+
+/// Charts side by side are read against each other: one axis for all.
+pub(super) fn share_range(charts: &mut [Chart], kind: RangeKind) {
+    let range = Range::of(kind, charts.iter().flat_map(|chart| &chart.series));
+    charts.iter_mut().for_each(|chart| chart.range = range);
+}
+
+fn queueing(run: &Run, course: &Course) -> Option<Section> {
+    let mut charts: Vec<Chart> = drawn(run, course, |operation| operation.queue.is_some())
+        .map(|(at, label)| {
+            let queue = |window: &Window| operation(window, at).and_then(|operation| operation.queue);
+            let series = vec![
+                course.series("99th", Ink::Line(0), |window| Some(queue(window)?.p99_us as f64 / 1000.0)),
+                course.series("maximum", Ink::Line(1), |window| Some(queue(window)?.max_us as f64 / 1000.0)),
+            ];
+            chart(course, label, Unit::Milliseconds, RangeKind::Latency, series)
+        })
+        .collect();
+    share_range(&mut charts, RangeKind::Latency);
+    (!charts.is_empty()).then_some(Section { title: "How late operations began", charts })
+}
+
+fn errors(run: &Run, course: &Course) -> Option<Section> {
+    let series: Vec<Series> = drawn(run, course, |operation| operation.errors > 0)
+        .enumerate()
+        .map(|(place, (at, label))| {
+            let rate = |window: &Window| operation(window, at).map(|operation| window.per_second(operation.errors));
+            course.series(label, Ink::Line(place), rate)
+        })
+        .collect();
+    let chart = chart(course, "Failed operations", Unit::OperationsPerSecond, RangeKind::Linear, series);
+    (!chart.series.is_empty()).then_some(Section { title: "Errors", charts: vec![chart] })
+}
+
+fn resources(run: &Run, course: &Course) -> Option<Section> {
+    let stride = run.resources.len().div_ceil(POINTS_MAX).max(1);
+    let samples: Vec<&ResourceSample> = run.resources.iter().step_by(stride).collect();
+    let now = |name: &str, place: usize, value: fn(&ResourceSample) -> Option<f64>| {
+        let points = samples.iter().map(|sample| (course.place(sample.elapsed_s), value(sample))).collect();
+        Series { name: name.to_owned(), ink: Ink::Line(place), points }
+    };
+    let rate = |name: &str, place: usize, value: fn(&ResourceSample) -> Option<f64>| {
+        let points = samples.windows(2).filter_map(|pair| match pair {
+            [before, after] => Some((course.place(after.elapsed_s), per_second(before, after, value))),
+            _ => None,
+        });
+        Series { name: name.to_owned(), ink: Ink::Line(place), points: points.collect() }
+    };
+    let charts = [
+        ("Processor time", Unit::Cores, vec![rate("busy", 0, |sample| sample.cpu_s)]),
+        ("Memory", Unit::Bytes, vec![now("resident", 0, |sample| Some(sample.rss_bytes? as f64))]),
+        (
+            "Disk traffic",
+            Unit::BytesPerSecond,
+            vec![
+                rate("read", 0, |sample| Some(sample.read_bytes? as f64)),
+                rate("written", 1, |sample| Some(sample.written_bytes? as f64)),
+            ],
+        ),
+        ("Disk space", Unit::Bytes, vec![now("data directory", 0, |sample| Some(sample.disk_bytes? as f64))]),
+    ];
+    let charts: Vec<Chart> = charts
+        .into_iter()
+        .filter(|(_, _, series)| series.iter().flat_map(|series| &series.points).any(|(_, y)| y.is_some()))
+        .map(|(title, unit, series)| chart(course, title, unit, RangeKind::Linear, series))
+        .collect();
+    (!charts.is_empty()).then_some(Section { title: "What the server used", charts })
+}
+
+/// How fast a counter grew. A process that was started again began at 0: that is no rate.
+fn per_second(
+    before: &ResourceSample,
+    after: &ResourceSample,
+    value: fn(&ResourceSample) -> Option<f64>,
+) -> Option<f64> {
+    let (grown, seconds) = (value(after)? - value(before)?, after.elapsed_s - before.elapsed_s);
+    (grown >= 0.0 && seconds > 0.0).then(|| grown / seconds)
+}

@@ -1,0 +1,144 @@
+//! From values to places on an axis.
+
+use super::text;
+
+/// What an axis measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Seconds,
+    Operations,
+    OperationsPerSecond,
+    Milliseconds,
+    Bytes,
+    BytesPerSecond,
+    /// Processors that are busy.
+    Cores,
+}
+
+impl Unit {
+    /// What values are divided by, so that they have few digits, and what the unit is called then.
+    fn shown(self, max: f64) -> (f64, String) {
+        match self {
+            Self::Seconds if max <= 180.0 => (1.0, "s".to_owned()),
+            Self::Seconds if max <= 10_800.0 => (60.0, "min".to_owned()),
+            Self::Seconds => (3600.0, "h".to_owned()),
+            Self::Operations => (1.0, "operations".to_owned()),
+            Self::OperationsPerSecond => (1.0, "ops/s".to_owned()),
+            Self::Milliseconds => (1.0, "ms".to_owned()),
+            Self::Cores => (1.0, "cores".to_owned()),
+            Self::Bytes => {
+                let (divisor, name) = text::byte_unit(max);
+                (divisor, name.to_owned())
+            }
+            Self::BytesPerSecond => {
+                let (divisor, name) = text::byte_unit(max);
+                (divisor, format!("{name}/s"))
+            }
+        }
+    }
+}
+
+/// An axis from its first to its last value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Scale {
+    from: f64,
+    to: f64,
+    logarithmic: bool,
+    /// Values on the axis, and what is written there.
+    pub(super) ticks: Vec<(f64, String)>,
+    /// The unit of the ticks.
+    pub(super) unit: String,
+}
+
+impl Scale {
+    /// From 0; to a tick at or above `max`, or exactly to it.
+    pub(super) fn linear(unit: Unit, max: f64, ticks_max: usize, to_tick: bool) -> Self {
+        let max = if max > 0.0 && max.is_finite() { max } else { 1.0 };
+        let (divisor, name) = unit.shown(max);
+        let step = step(max / divisor, ticks_max);
+        let count = max / divisor / step;
+        // The tolerance keeps a maximum that is a tick from getting one more.
+        let count = if to_tick { (count - 1e-9).ceil() } else { (count + 1e-9).floor() };
+        let ticks = (0..=count as usize).map(|n| n as f64 * step).map(|value| (value * divisor, text::tick(value)));
+        let to = if to_tick { count * step * divisor } else { max };
+        Self { from: 0.0, to, logarithmic: false, ticks: ticks.collect(), unit: name }
+    }
+
+    /// From a tick at or below `min` to one at or above `max`; both above 0.
+    pub(super) fn logarithmic(unit: Unit, min: f64, max: f64) -> Self {
+        let (first, last) = (min.log10().floor() as i32, max.log10().ceil() as i32);
+        let marks: &[f64] = match last - first {
+            ..3 => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
+        let mut values: Vec<f64> =
+            (first..=last).flat_map(|n| marks.iter().map(move |mark| mark * 10f64.powi(n))).collect();
+        let start = values.iter().rposition(|value| *value <= min * (1.0 + 1e-9)).unwrap_or(0);
+        let end =
+            values.iter().position(|value| *value >= max * (1.0 - 1e-9)).unwrap_or(values.len().saturating_sub(1));
+        values.truncate(end.max(start + 1) + 1);
+        values.drain(..start);
+        let (from, to) = (values.first().copied().unwrap_or(min), values.last().copied().unwrap_or(max));
+        // Far-off decades are too many to write.
+        let stride = values.len().div_ceil(8);
+        let ticks = values.into_iter().step_by(stride).map(|value| (value, text::tick(value))).collect();
+        Self { from, to, logarithmic: true, ticks, unit: format!("{}, logarithmic", unit.shown(max).1) }
+    }
+
+    /// Where a value is: 0 at the beginning, 1 at the end.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let place = match self.logarithmic {
+            true => (value.max(self.from) / self.from).ln() / (self.to / self.from).ln(),
+            false => (value - self.from) / (self.to - self.from),
+        };
+        place.clamp(0.0, 1.0)
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, so that there are at most so many.
+fn step(max: f64, ticks_max: usize) -> f64 {
+    let least = max / ticks_max.max(1) as f64;
+    let power = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= least * (1.0 - 1e-9))
+        .unwrap_or(10.0 * power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(scale: &Scale) -> Vec<&str> {
+        scale.ticks.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    #[test]
+    fn linear_ticks_are_round() {
+        let scale = Scale::linear(Unit::OperationsPerSecond, 23_400.0, 5, true);
+        assert_eq!(written(&scale), ["0", "5,000", "10k", "15k", "20k", "25k"]);
+        assert_eq!((scale.place(0.0), scale.place(12_500.0), scale.place(25_000.0)), (0.0, 0.5, 1.0));
+        assert_eq!(written(&Scale::linear(Unit::Milliseconds, 0.3, 3, true)), ["0", "0.1", "0.2", "0.3"]);
+        assert_eq!(written(&Scale::linear(Unit::Milliseconds, 0.0, 2, true)), ["0", "0.5", "1"]);
+    }
+
+    #[test]
+    fn time_ends_where_the_run_did() {
+        let scale = Scale::linear(Unit::Seconds, 510.0, 5, false);
+        assert_eq!((written(&scale), scale.unit.as_str()), (vec!["0", "2", "4", "6", "8"], "min"));
+        assert_eq!(scale.place(510.0), 1.0);
+        let scale = Scale::linear(Unit::Bytes, 3.5e9, 4, false);
+        assert_eq!((written(&scale), scale.unit.as_str()), (vec!["0", "1", "2", "3"], "GB"));
+    }
+
+    #[test]
+    fn logarithmic_ticks_enclose_the_values() {
+        let scale = Scale::logarithmic(Unit::Milliseconds, 0.3, 40.0);
+        assert_eq!(written(&scale), ["0.1", "1", "10", "100"]);
+        assert!((scale.place(1.0) - 1.0 / 3.0).abs() < 1e-9, "{}", scale.place(1.0));
+        assert_eq!(written(&Scale::logarithmic(Unit::Milliseconds, 3.0, 40.0)), ["2", "5", "10", "20", "50"]);
+        assert_eq!(written(&Scale::logarithmic(Unit::Milliseconds, 5.0, 5.0)), ["5", "10"]);
+        assert_eq!(scale.place(0.0), 0.0, "less than the least is at the beginning");
+    }
+}

@@ -1,0 +1,62 @@
+//! Drawings as SVG inside a page. Colours are classes of the page's style sheet ([`Ink::style_sheet`]).
+
+use super::drawing::{Anchor, Drawing, Point, Shape};
+use super::ink::Ink;
+use super::text::escaped;
+use std::fmt::{self, Display, Formatter};
+
+/// A drawing as an `svg` element; `label` says to those who cannot see it what it is.
+pub(super) struct Svg<'a> {
+    pub(super) drawing: &'a Drawing,
+    pub(super) label: &'a str,
+}
+
+impl Display for Svg<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Drawing { width, height, shapes } = self.drawing;
+        let label = escaped(self.label);
+        write!(
+            f,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">"
+        )?;
+        shapes.iter().try_for_each(|shape| write_shape(f, shape))?;
+        f.write_str("</svg>\n")
+    }
+}
+
+fn write_shape(f: &mut Formatter<'_>, shape: &Shape) -> fmt::Result {
+    match shape {
+        Shape::Line { points, ink, width } => {
+            f.write_str("<path d=\"")?;
+            for (at, Point { x, y }) in points.iter().enumerate() {
+                write!(f, "{}{x:.1} {y:.1}", if at == 0 { "M" } else { "L" })?;
+            }
+            let dash = if ink.dashed() { " stroke-dasharray=\"5 3\"" } else { "" };
+            let name = ink.name();
+            write!(f, "\" class=\"s-{name}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dash}/>")
+        }
+        Shape::Dot { at: Point { x, y }, radius, ink } => {
+            write!(f, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" class=\"f-{}\"/>", ink.name())
+        }
+        Shape::Text { at, text, size, bold, anchor, ink } => write_text(f, *at, text, *size, *bold, *anchor, *ink),
+    }
+}
+
+fn write_text(
+    f: &mut Formatter<'_>,
+    Point { x, y }: Point,
+    text: &str,
+    size: f32,
+    bold: bool,
+    anchor: Anchor,
+    ink: Ink,
+) -> fmt::Result {
+    let anchor = match anchor {
+        Anchor::Start => "",
+        Anchor::Middle => " text-anchor=\"middle\"",
+        Anchor::End => " text-anchor=\"end\"",
+    };
+    let weight = if bold { " font-weight=\"600\"" } else { "" };
+    let (name, text) = (ink.name(), escaped(text));
+    write!(f, "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" class=\"f-{name}\"{anchor}{weight}>{text}</text>")
+}

@@ -1,0 +1,112 @@
+//! Numbers of several runs, with their ratios to the first.
+
+use super::text::{digits3, grouped};
+
+/// One column for the first run, and for each other one a column and its ratio.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) names: Vec<String>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// One number of each run.
+#[derive(Debug)]
+pub(super) struct Row {
+    what: String,
+    /// As it is shown, and what the ratio is of.
+    values: Vec<(String, Option<f64>)>,
+}
+
+impl Row {
+    /// Numbers that are compared; `None` where a run has none.
+    pub(super) fn of_numbers(what: impl Into<String>, values: impl Iterator<Item = Option<f64>>) -> Self {
+        let shown = |value: Option<f64>| (value.map_or_else(|| "–".to_owned(), digits3), value);
+        Self { what: what.into(), values: values.map(shown).collect() }
+    }
+
+    /// Counts that are shown; runs can be of different lengths.
+    pub(super) fn of_counts(what: impl Into<String>, values: impl Iterator<Item = u64>) -> Self {
+        Self { what: what.into(), values: values.map(|value| (grouped(value), None)).collect() }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let mut cells = vec![self.what.clone()];
+        let first = self.values.first().and_then(|(_, value)| *value);
+        for (at, (shown, value)) in self.values.iter().enumerate() {
+            cells.push(shown.clone());
+            if at > 0 {
+                cells.push(ratio(*value, first));
+            }
+        }
+        cells
+    }
+}
+
+fn ratio(value: Option<f64>, first: Option<f64>) -> String {
+    match (value, first) {
+        (Some(value), Some(first)) if first > 0.0 => format!("x {:.2}", value / first),
+        _ => String::new(),
+    }
+}
+
+impl Table {
+    /// The names of the columns.
+    pub(super) fn head(&self) -> Vec<String> {
+        let mut head = vec![String::new()];
+        for (at, name) in self.names.iter().enumerate() {
+            head.push(name.clone());
+            if at > 0 {
+                head.push("ratio".to_owned());
+            }
+        }
+        head
+    }
+
+    /// One list a row.
+    pub(super) fn cells(&self) -> Vec<Vec<String>> {
+        self.rows.iter().map(Row::cells).collect()
+    }
+
+    /// For a terminal.
+    pub(super) fn text(&self) -> String {
+        let mut lines = vec![self.head()];
+        lines.extend(self.cells());
+        let columns = lines.first().map(Vec::len).unwrap_or_default();
+        let width = |column: usize| {
+            lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or_default()
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for line in &lines {
+            let cells = line.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
+                0 => format!("{cell:<width$}"),
+                _ => format!("  {cell:>width$}"),
+            });
+            text.push_str(cells.collect::<String>().trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_to_the_first() {
+        let rows = vec![
+            Row::of_numbers("ops/s", [Some(2000.0), Some(3000.0), Some(500.0)].into_iter()),
+            Row::of_counts("failed", [0, 7, 1].into_iter()),
+            Row::of_numbers("get 99th ms", [Some(1.5), None, Some(3.0)].into_iter()),
+        ];
+        let table = Table { names: vec!["first".into(), "second".into(), "third".into()], rows };
+        assert_eq!(
+            table.text(),
+            "             first  second   ratio  third   ratio\n\
+             ops/s        2,000   3,000  x 1.50    500  x 0.25\n\
+             failed           0       7              1\n\
+             get 99th ms   1.50       –           3.00  x 2.00\n"
+        );
+    }
+}

@@ -1,0 +1,25 @@
+//! What a run leaves in its directory.
+
+use crate::stats::Run;
+use std::fs;
+use std::path::Path;
+
+use super::course::Across;
+use super::panels::{Section, sections};
+use super::picture::picture;
+use super::{ReportError, html, png};
+
+/// Writes `run.json`, `report.html`, `summary.png` (over time) and `summary_by_volume.png` (over bytes of values, or operations
+/// when nobody counted bytes) in `dir`.
+pub fn write(dir: &Path, run: &Run) -> Result<(), ReportError> {
+    // First what cannot be made again.
+    run.save(dir)?;
+    let (by_time, by_volume) = (sections(run, Across::Time), sections(run, Across::Volume));
+    let path = dir.join("report.html");
+    fs::write(&path, html::page(run, &by_time, &by_volume)).map_err(ReportError::io(&path))?;
+    let picture_of = |name: &str, how: &str, sections: &[Section]| {
+        png::write(&dir.join(name), &picture(&format!("{}{how}", run.name), sections))
+    };
+    picture_of("summary.png", "", &by_time)?;
+    picture_of("summary_by_volume.png", " by volume", &by_volume)
+}
