@@ -90,7 +90,7 @@ pub enum Plan {
     Nhs(nhs::NhsPlan),
     /// `ombak_embedded`, `basho_bench_driver_bitcask`: an engine in this process.
     Embedded(embedded::EmbeddedPlan),
-    /// `redis`.
+    /// `basho_bench_driver_redis`.
     Redis(redis::RedisPlan),
     /// `basho_bench_driver_null`.
     Null(null::NullPlan),
@@ -107,7 +107,7 @@ pub enum Worker {
     Nhs(nhs::NhsWorker),
     /// An engine in this process.
     Embedded(embedded::EmbeddedWorker),
-    /// `redis`.
+    /// `basho_bench_driver_redis`.
     Redis(redis::RedisWorker),
     /// `basho_bench_driver_null`.
     Null(null::NullWorker),
@@ -121,7 +121,7 @@ const NAMES: [&str; 8] = [
     "basho_bench_driver_nhs",
     "basho_bench_driver_bitcask",
     "ombak_embedded",
-    "redis",
+    "basho_bench_driver_redis",
     "basho_bench_driver_null",
 ];
 
@@ -143,7 +143,7 @@ impl Plan {
             _ if EMBEDDED.contains(&driver) => {
                 Self::Embedded(embedded::EmbeddedPlan::new(driver, settings, operations)?)
             }
-            "redis" => Self::Redis(redis::RedisPlan::new(settings, operations)?),
+            "basho_bench_driver_redis" => Self::Redis(redis::RedisPlan::new(settings, operations)?),
             "basho_bench_driver_null" => Self::Null(null::NullPlan::new(settings, operations)?),
             _ => {
                 let what = format!("there is no driver '{driver}'; there are {}", NAMES.join(", "));
@@ -192,7 +192,7 @@ impl Plan {
             Self::HttpRaw(plan) => Worker::HttpRaw(plan.connect(worker).await?),
             Self::Nhs(plan) => Worker::Nhs(plan.connect(worker).await?),
             Self::Embedded(plan) => Worker::Embedded(plan.connect().await?),
-            Self::Redis(plan) => Worker::Redis(plan.connect().await?),
+            Self::Redis(plan) => Worker::Redis(plan.connect(worker).await?),
             Self::Null(plan) => Worker::Null(plan.connect().await?),
         })
     }

@@ -1,39 +1,21 @@
-//! Stub.
-use super::{DriverError, Outcome, Prepared};
-use crate::config::{ConfigError, Operation, Settings};
-use crate::generators::Draw;
+//! `basho_bench_driver_nhs`: the workload of a national health record, the reference for comparisons of Riak releases
+//! (spec/basho-bench.md §4.2).
+//!
+//! Each worker has keys of its own. Records (`alwaysget_*`) are read only once they have been written, so a missing one is
+//! an error; documents (`*_unique`) are written once, read and deleted in the order in which they were written.
+//!
+//! What it is not: the fold queries of before Riak 2.9 (`aae_query`, `segment_fold`) and the newest operations over HTTP
+//! are known by name and reported as not done here.
+//!
+//! Keys have the older form, which published comparisons used: nine digits of a counter or its hash, nine of the worker.
+
+mod keys;
+mod operation;
+mod plan;
 pub(super) mod terms;
+#[cfg(test)]
+mod tests;
+mod worker;
 
-/// The driver with its settings.
-#[derive(Debug)]
-pub struct NhsPlan {}
-
-/// The driver's part in one worker.
-#[derive(Debug)]
-pub struct NhsWorker {}
-
-impl NhsPlan {
-    /// Reads the settings.
-    pub fn new(_settings: &Settings, _operations: &[Operation]) -> Result<Self, ConfigError> {
-        Err(ConfigError::setting("driver", "this driver is being built"))
-    }
-    /// In words.
-    pub fn describe(&self) -> Vec<String> {
-        Vec::new()
-    }
-    /// Looks.
-    pub async fn prepare(&mut self, _skip: bool) -> Result<Prepared, DriverError> {
-        Ok(Prepared::default())
-    }
-    /// Connects.
-    pub async fn connect(&self, _worker: usize) -> Result<NhsWorker, DriverError> {
-        Ok(NhsWorker {})
-    }
-}
-
-impl NhsWorker {
-    /// Does one operation.
-    pub async fn run(&mut self, _operation: usize, _draw: &mut Draw) -> Outcome {
-        Outcome::Stop
-    }
-}
+pub use plan::NhsPlan;
+pub use worker::NhsWorker;

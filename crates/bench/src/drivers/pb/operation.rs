@@ -78,11 +78,6 @@ impl PbOperation {
         NAMES.map(|(name, _)| name).join(", ")
     }
 
-    /// Whether it needs secondary indexes.
-    pub const fn needs_indexes(self) -> bool {
-        matches!(self, Self::UpdateWith2i | Self::QueryPostcode | Self::QueryDob)
-    }
-
     /// Whether it is one request and one answer, so that several may be in flight.
     pub const fn is_one_exchange(self) -> bool {
         matches!(self, Self::Get | Self::GetExisting | Self::Put | Self::Delete)

@@ -126,26 +126,27 @@ impl PbPlan {
             probe::read(&mut session, self.shared.bucket_type.as_deref(), &self.shared.bucket).await.map_err(
                 |why| DriverError(format!("{target} refuses to read from the bucket of riakc_pb_bucket: {why}")),
             )?;
-            if target == &self.targets[0] {
-                prepared.unsupported = self.unsupported(&mut session).await?;
+            if self.targets.first() == Some(target) {
+                self.find_unsupported(&mut session, &mut prepared).await?;
             }
         }
         Ok(prepared)
     }
 
-    async fn unsupported(&self, session: &mut PbSession) -> Result<Vec<(usize, String)>, DriverError> {
-        let mut unsupported = Vec::new();
+    async fn find_unsupported(&self, session: &mut PbSession, prepared: &mut Prepared) -> Result<(), DriverError> {
+        let (bucket_type, bucket) = (self.shared.bucket_type.as_deref(), &self.shared.bucket);
         for (place, operation) in self.shared.operations.iter().enumerate() {
-            if let PbOperation::NotHere(feature) = operation {
-                unsupported.push((place, format!("ombak-bench has no {feature}")));
-            } else if operation.needs_indexes() {
-                let bucket_type = self.shared.bucket_type.as_deref();
-                if let Some(why) = probe::no_indexes(session, bucket_type, &self.shared.bucket).await? {
-                    unsupported.push((place, why));
+            let why = match operation {
+                PbOperation::NotHere(feature) => Some(format!("ombak-bench has no {feature}")),
+                PbOperation::QueryPostcode | PbOperation::QueryDob => {
+                    probe::no_indexes(session, bucket_type, bucket).await?
                 }
-            }
+                PbOperation::UpdateWith2i => probe::no_index_entries(session, bucket_type, bucket).await?,
+                _ => None,
+            };
+            prepared.unsupported.extend(why.map(|why| (place, why)));
         }
-        Ok(unsupported)
+        Ok(())
     }
 
     /// The driver's part in worker `worker`.

@@ -8,7 +8,7 @@ use ombak_proto::code;
 use ombak_proto::get_req::GetReq;
 use ombak_proto::messages::RpbIndexReq;
 use ombak_proto::reply::write_message;
-use ombak_proto::request::write_get;
+use ombak_proto::request::{DelRequest, PutRequest, put_index, write_delete, write_get, write_put};
 use std::time::Duration;
 
 /// How long an answer may take.
@@ -44,9 +44,34 @@ pub async fn no_indexes(
     match answer {
         Ok(()) => Ok(None),
         Err(Trouble::Answer(why)) => Ok(Some(format!("the server has no secondary indexes: {why}"))),
-        Err(trouble) => {
-            let target = session.target();
-            Err(DriverError(format!("{target} does not answer an index query: {}", trouble.reason())))
-        }
+        Err(trouble) => Err(failed(session, "an index query", trouble)),
     }
+}
+
+/// Why an object with an index entry is refused; `None` when it is not. The object is deleted again.
+pub async fn no_index_entries(
+    session: &mut PbSession,
+    bucket_type: Option<&[u8]>,
+    bucket: &[u8],
+) -> Result<Option<String>, DriverError> {
+    let mut content_fields = Vec::new();
+    put_index(NOBODYS, b"x", &mut content_fields);
+    let content_fields = &content_fields[..];
+    let put =
+        PutRequest { bucket, key: Some(NOBODYS), value: b"probe", content_fields, bucket_type, ..Default::default() };
+    write_put(&put, session.begin());
+    match session.exchange(code::PUT_RESP, LIMIT).await.map(drop) {
+        Ok(()) => {}
+        Err(Trouble::Answer(why)) => return Ok(Some(format!("the server takes no index entries: {why}"))),
+        Err(trouble) => return Err(failed(session, "a write", trouble)),
+    }
+    write_delete(&DelRequest { bucket, key: NOBODYS, bucket_type, ..Default::default() }, session.begin());
+    match session.exchange(code::DEL_RESP, LIMIT).await.map(drop) {
+        Ok(()) => Ok(None),
+        Err(trouble) => Err(failed(session, "a delete", trouble)),
+    }
+}
+
+fn failed(session: &PbSession, what: &str, trouble: Trouble) -> DriverError {
+    DriverError(format!("{} fails in {what} that looks what it can do: {}", session.target(), trouble.reason()))
 }
