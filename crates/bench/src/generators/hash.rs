@@ -17,16 +17,8 @@ pub(super) enum Hash {
 
 impl Hash {
     /// All of them.
-    pub(super) const ALL: [Self; 8] = [
-        Self::Md4,
-        Self::Md5,
-        Self::Ripemd160,
-        Self::Sha,
-        Self::Sha224,
-        Self::Sha256,
-        Self::Sha384,
-        Self::Sha512,
-    ];
+    pub(super) const ALL: [Self; 8] =
+        [Self::Md4, Self::Md5, Self::Ripemd160, Self::Sha, Self::Sha224, Self::Sha256, Self::Sha384, Self::Sha512];
 
     /// Erlang's name.
     pub(super) const fn name(self) -> &'static str {

@@ -154,7 +154,8 @@ impl Distribution {
             ),
             Self::Pareto { scale, max } => {
                 let fifth = grouped((scale * 2.0) as i128);
-                let end = max.map_or(String::from("without end"), |max| format!("what is above {0} as {0}", grouped(max)));
+                let end =
+                    max.map_or(String::from("without end"), |max| format!("what is above {0} as {0}", grouped(max)));
                 format!("Pareto distributed integers from 0, about four of five below {fifth}, {end}")
             }
         }
@@ -195,11 +196,7 @@ pub(super) struct Counter {
 
 impl IntegerSource {
     /// A worker's own.
-    pub(super) fn new(
-        integers: Integers,
-        place: Place,
-        resume: Option<ResumeFile>,
-    ) -> Result<Self, ConfigError> {
+    pub(super) fn new(integers: Integers, place: Place, resume: Option<ResumeFile>) -> Result<Self, ConfigError> {
         match integers {
             Integers::Drawn(distribution) => Ok(Self::Drawn(distribution)),
             Integers::Counted(count) => Counter::new(count, place, resume).map(Self::Counted),

@@ -78,8 +78,8 @@ impl KeySource {
 
 /// A random UUID (RFC 9562 §5.4).
 fn uuid(random: &mut Random) -> [u8; 16] {
-    let high = random.next() & !0xf000 | 0x4000;
-    let low = random.next() >> 2 | 1 << 63;
+    let high = random.next_u64() & !0xf000 | 0x4000;
+    let low = random.next_u64() >> 2 | 1 << 63;
     (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
 }
 

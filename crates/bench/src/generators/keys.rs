@@ -191,12 +191,7 @@ impl Keys {
     }
 
     /// `{{Name, Parameter}, G}`.
-    fn with_parameter(
-        reader: Reader,
-        name: &str,
-        parameter: &Term,
-        inner: &Term,
-    ) -> Result<Option<Self>, ConfigError> {
+    fn with_parameter(reader: Reader, name: &str, parameter: &Term, inner: &Term) -> Result<Option<Self>, ConfigError> {
         let (reader, order) = match name {
             "int_to_bin_bigendian" => (reader.inside("{{int_to_bin_bigendian, Bits}, G}")?, Order::BigEndian),
             "int_to_bin_littleendian" => (reader.inside("{{int_to_bin_littleendian, Bits}, G}")?, Order::LittleEndian),
@@ -222,7 +217,9 @@ impl Keys {
         }
         let wanted: Vec<_> = kinds.iter().map(|kind| kind.plural()).collect();
         let converter = match (kind, kinds) {
-            (Kind::Integer, [Kind::Binary, ..]) => ", which {int_to_bin_bigendian, G} and {to_binstr, \"~w\", G} make binaries",
+            (Kind::Integer, [Kind::Binary, ..]) => {
+                ", which {int_to_bin_bigendian, G} and {to_binstr, \"~w\", G} make binaries"
+            }
             (Kind::Integer, _) => ", which {int_to_str, G} makes strings",
             (Kind::String, [Kind::Binary]) => ", which {str_to_bin, G} makes binaries",
             (Kind::Binary, [Kind::String]) => ", which {bin_to_str, G} makes strings",
@@ -320,9 +317,7 @@ impl Content {
 fn integers(reader: Reader, term: &Term) -> Result<Integers, ConfigError> {
     match Keys::read(reader, term)? {
         Keys::Integers(integers) => Ok(integers),
-        Keys::Bytes { kind, .. } => {
-            Err(reader.error(format!("G must give integers; {term} gives {}", kind.plural())))
-        }
+        Keys::Bytes { kind, .. } => Err(reader.error(format!("G must give integers; {term} gives {}", kind.plural()))),
     }
 }
 

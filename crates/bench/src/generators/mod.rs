@@ -29,7 +29,7 @@ mod shared;
 mod tests;
 mod value_source;
 mod values;
-mod words;
+pub(crate) mod words;
 
 pub use draw::{Draw, Exhausted, Place};
 pub use keys::KeySpec;

@@ -64,6 +64,37 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+    use std::collections::BTreeMap;
+    use std::io::Write;
+
+    #[test]
+    fn the_semi_compressible_pool_is_noise_and_text_of_sixteen_strings_by_turns() {
+        let pool = Pool::semi_compressible(&mut Random::new([42, 23, 12], 0));
+        assert_eq!(pool.len(), 64 << 20);
+        let texts: Vec<_> = pool.0.chunks(2 * BLOCK_BYTES).map(|block| &block[BLOCK_BYTES..]).collect();
+        let at = |place: usize| -> BTreeMap<&[u8], u32> {
+            let mut counts = BTreeMap::new();
+            let range = place * STRING_BYTES..(place + 1) * STRING_BYTES;
+            texts.iter().for_each(|text| *counts.entry(&text[range.clone()]).or_default() += 1);
+            counts
+        };
+        for (place, choices) in [(0, 1), (1, 2), (9, 10), (15, 16), (16, 16), (31, 16)] {
+            let counts = at(place);
+            assert_eq!(counts.len(), choices, "at {place}");
+            let expected = BLOCKS as u32 / choices as u32;
+            assert!(counts.values().all(|count| count.abs_diff(expected) < expected / 4), "at {place}: {counts:?}");
+            assert!(counts.keys().all(|string| string.iter().all(|byte| (32..=126).contains(byte))));
+        }
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(texts[0]).unwrap();
+        let left = encoder.finish().unwrap().len();
+        assert!((1000..1600).contains(&left), "{left} of 4096 bytes: about a third");
+        let mut noise = [0_u32; 256];
+        pool.0[..BLOCK_BYTES].iter().for_each(|byte| noise[usize::from(*byte)] += 1);
+        assert!(noise.iter().all(|count| *count < 40), "{noise:?}");
+    }
 
     #[test]
     fn slices_are_as_long_as_asked_for_and_come_from_everywhere() {

@@ -15,7 +15,7 @@ impl Random {
     }
 
     /// Any number, all alike.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
@@ -29,7 +29,7 @@ impl Random {
     fn below(&mut self, n: u64) -> u64 {
         let uneven = n.wrapping_neg() % n;
         loop {
-            let product = u128::from(self.next()) * u128::from(n);
+            let product = u128::from(self.next_u64()) * u128::from(n);
             if product as u64 >= uneven {
                 return (product >> 64) as u64;
             }
@@ -39,7 +39,7 @@ impl Random {
     /// At least 0, less than 1.
     pub fn unit(&mut self) -> f64 {
         const STEPS: f64 = (1_u64 << 53) as f64;
-        (self.next() >> 11) as f64 / STEPS
+        (self.next_u64() >> 11) as f64 / STEPS
     }
 
     /// Whether something happens that has this probability.
@@ -61,7 +61,7 @@ impl Random {
     pub fn fill_printable(&mut self, out: &mut [u8]) {
         const CHARACTERS: u64 = 95;
         for four in out.chunks_mut(4) {
-            let mut bits = self.next();
+            let mut bits = self.next_u64();
             for byte in four {
                 *byte = 32 + (((bits & 0xffff) * CHARACTERS) >> 16) as u8;
                 bits >>= 16;
@@ -86,7 +86,7 @@ mod tests {
     fn the_same_seed_repeats_and_workers_differ() {
         let first = |seed, worker| {
             let mut random = Random::new(seed, worker);
-            [random.next(), random.next()]
+            [random.next_u64(), random.next_u64()]
         };
         assert_eq!(first([42, 23, 12], 1), first([42, 23, 12], 1));
         let mut seen: Vec<_> = (1..=1000).map(|worker| first([42, 23, 12], worker)).collect();

@@ -42,12 +42,7 @@ impl Reader {
     }
 
     /// An integer within limits.
-    pub(super) fn integer(
-        self,
-        name: &str,
-        term: &Term,
-        allowed: RangeInclusive<i128>,
-    ) -> Result<i128, ConfigError> {
+    pub(super) fn integer(self, name: &str, term: &Term, allowed: RangeInclusive<i128>) -> Result<i128, ConfigError> {
         match term {
             Term::Integer(n) if allowed.contains(n) => Ok(*n),
             _ => {

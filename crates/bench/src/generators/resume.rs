@@ -73,7 +73,8 @@ impl ResumeFile {
         }
         if let Err(error) = self.write(n) {
             let file = self.file.display();
-            self.trouble.get_or_init(|| format!("{SETTING}: {file} could not be written, nothing can be resumed: {error}"));
+            self.trouble
+                .get_or_init(|| format!("{SETTING}: {file} could not be written, nothing can be resumed: {error}"));
         }
     }
 

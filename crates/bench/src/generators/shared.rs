@@ -68,7 +68,8 @@ impl PoolSettings {
         read.state_dir = path(settings, resume::SETTING)?;
         if let Some(dir) = read.state_dir.take_if(|dir| !dir.is_absolute()) {
             let (setting, dir) = (resume::SETTING, dir.display());
-            read.warnings.push(format!("{setting}: {dir} is no absolute path; nothing will be resumed, as in basho_bench"));
+            read.warnings
+                .push(format!("{setting}: {dir} is no absolute path; nothing will be resumed, as in basho_bench"));
         }
         Ok(read)
     }
@@ -170,18 +171,22 @@ impl Shared {
                     self.state = Some(StateDir::open(dir)?);
                 }
             }
-            Keys::Bytes { content: Content::Lines { path, repeat }, .. } => {
-                if !self.lines.iter().any(|lines| lines.is(path, *repeat)) {
-                    let lines = Lines::open(path, *repeat).map_err(|error| {
-                        let path = path.display();
-                        ConfigError::setting(keys::SETTING, format!("{{file_line_bin, Path}}: {path}: {error}"))
-                    })?;
-                    self.lines.push(Arc::new(lines));
-                }
-            }
+            Keys::Bytes { content: Content::Lines { path, repeat }, .. } => self.open(path, *repeat)?,
             Keys::Bytes { content: Content::Value(spec), .. } => self.provide_values(&spec.values, settings)?,
             _ => {}
         }
+        Ok(())
+    }
+
+    fn open(&mut self, path: &Path, repeat: bool) -> Result<(), ConfigError> {
+        if self.lines.iter().any(|lines| lines.is(path, repeat)) {
+            return Ok(());
+        }
+        let lines = Lines::open(path, repeat).map_err(|error| {
+            let path = path.display();
+            ConfigError::setting(keys::SETTING, format!("{{file_line_bin, Path}}: {path}: {error}"))
+        })?;
+        self.lines.push(Arc::new(lines));
         Ok(())
     }
 

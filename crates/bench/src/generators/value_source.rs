@@ -9,11 +9,17 @@ use bytes::Bytes;
 /// Values. None is made but where each has to be new: they are slices of what all workers share.
 #[derive(Debug)]
 pub(super) enum ValueSource {
-    Slices { size: Size, pool: Pool },
+    Slices {
+        size: Size,
+        pool: Pool,
+    },
     Constant(Bytes),
     /// As many characters as the buffer is long.
     Printable(Vec<u8>),
-    Integers { distribution: Distribution, text: Vec<u8> },
+    Integers {
+        distribution: Distribution,
+        text: Vec<u8>,
+    },
 }
 
 impl ValueSource {

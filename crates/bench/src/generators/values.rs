@@ -59,9 +59,16 @@ pub(super) enum PoolKind {
 pub(super) enum Size {
     Fixed(usize),
     /// `above` and 1 to `more` on top of it.
-    Uniform { above: usize, more: u64 },
+    Uniform {
+        above: usize,
+        more: u64,
+    },
     /// `min` and something exponentially distributed on top of it; in some cases both are multiplied.
-    Exponential { min: usize, mean: f64, larger: Larger },
+    Exponential {
+        min: usize,
+        mean: f64,
+        larger: Larger,
+    },
 }
 
 /// Now and then values are larger.
@@ -134,7 +141,9 @@ impl Values {
     fn parse(reader: Reader, name: &str, parameters: &[Term]) -> Result<Option<Self>, ConfigError> {
         let random = |size| Ok(Some(Self::Slices { size, pool: PoolKind::Random }));
         match (name, parameters) {
-            ("fixed_bin", [size]) => random(Size::Fixed(byte_count(reader.inside("{fixed_bin, Size}")?, "Size", size)?)),
+            ("fixed_bin", [size]) => {
+                random(Size::Fixed(byte_count(reader.inside("{fixed_bin, Size}")?, "Size", size)?))
+            }
             ("fixed_bin", [size, byte]) => {
                 let reader = reader.inside("{fixed_bin, Size, Byte}")?;
                 let bytes = byte_count(reader, "Size", size)?;
@@ -222,7 +231,11 @@ impl Size {
         match self {
             Self::Fixed(n) => bytes(n),
             Self::Uniform { above, more } => {
-                format!("{} to {} bytes, all lengths alike", grouped(above as i128 + 1), grouped(above as i128 + i128::from(more)))
+                format!(
+                    "{} to {} bytes, all lengths alike",
+                    grouped(above as i128 + 1),
+                    grouped(above as i128 + i128::from(more))
+                )
             }
             Self::Exponential { min, mean, larger } => {
                 let sizes = format!("{} and more, exponentially distributed with a mean of {mean} on top", bytes(min));

@@ -10,7 +10,7 @@ pub(super) fn print(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
 }
 
 /// `60,000,000`.
-pub(super) fn grouped(n: impl Into<i128>) -> String {
+pub(crate) fn grouped(n: impl Into<i128>) -> String {
     let n = n.into();
     let digits = n.unsigned_abs().to_string();
     let mut out = String::from(if n < 0 { "-" } else { "" });
