@@ -25,13 +25,13 @@ impl Random {
     }
 
     /// A number in 0 … n − 1, all alike: the upper half of a product, drawn again in the rare case that would make some
-    /// numbers likelier than others.
+    /// numbers likelier than others. The division that tells is only needed when the lower half is small.
     fn below(&mut self, n: u64) -> u64 {
-        let uneven = n.wrapping_neg() % n;
         loop {
             let product = u128::from(self.next_u64()) * u128::from(n);
-            if product as u64 >= uneven {
-                return (product >> 64) as u64;
+            let (upper, lower) = ((product >> 64) as u64, product as u64);
+            if lower >= n || lower >= n.wrapping_neg() % n {
+                return upper;
             }
         }
     }
@@ -105,6 +105,10 @@ mod tests {
             seen[random.uniform(7) as usize - 1] = true;
         }
         assert_eq!(seen, [true; 7]);
+        // Half of all products would be uneven here.
+        let half = (1 << 63) + 1;
+        let low = (0..10_000).filter(|_| random.uniform(half) <= half / 2).count();
+        assert!((4800..5200).contains(&low), "{low}");
         assert_eq!(random.uniform(0), 1);
         assert_eq!(random.uniform(1), 1);
         assert!(random.uniform(u64::MAX) >= 1);
