@@ -38,6 +38,7 @@ pub(super) struct Axis {
 /// One line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Series {
+    /// Empty where the title says it all.
     pub(super) name: String,
     pub(super) ink: Ink,
     /// In the order of x; without a y the line has a gap.
@@ -111,8 +112,8 @@ impl Chart {
     pub(super) fn draw(&self, width: f32, height: f32) -> Drawing {
         let mut drawing = Drawing::new(width, height);
         drawing.heading(Point::new(0.0, TITLE_SIZE), TITLE_SIZE, &self.title);
-        let legend_end = self.draw_legend(&mut drawing, TITLE_SIZE + ROW + 3.0);
-        let plot = self.plot(width, height, legend_end + ROW + 7.0);
+        let legend_end = self.draw_legend(&mut drawing, TITLE_SIZE);
+        let plot = self.plot(width, height, legend_end + ROW + 12.0);
         drawing.text(Point::new(0.0, plot.top - 10.0), Anchor::Start, LABEL_SIZE, Ink::Muted, &plot.y.unit);
         self.draw_axes(&mut drawing, &plot);
         if self.range.max.is_none() {
@@ -123,12 +124,14 @@ impl Chart {
         drawing
     }
 
-    /// Lines of names, as many as are needed from `y` on; answers the base line of the last.
-    fn draw_legend(&self, drawing: &mut Drawing, mut y: f32) -> f32 {
-        let mut x = 0.0;
-        for series in &self.series {
+    /// Lines of names, as many as are needed below the base line `above`; answers the base line of the last.
+    fn draw_legend(&self, drawing: &mut Drawing, above: f32) -> f32 {
+        let (mut x, mut y) = (0.0, above);
+        for series in self.series.iter().filter(|series| !series.name.is_empty()) {
             let width = SWATCH + 5.0 + font::width(&series.name, LABEL_SIZE, false);
-            if x > 0.0 && x + width > drawing.width {
+            if y == above {
+                y += ROW + 3.0;
+            } else if x + width > drawing.width {
                 x = 0.0;
                 y += ROW;
             }

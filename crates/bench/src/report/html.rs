@@ -20,8 +20,8 @@ pub(super) fn page(run: &Run, by_time: &[Section], by_volume: &[Section]) -> Str
         page.paragraph("small", "Percentiles of the whole run are means of the windows', which is all that is known.");
     }
     resource_lines(&mut page, run, totals.units());
-    error_table(&mut page, run);
     charts(&mut page, run, by_time, by_volume);
+    error_table(&mut page, run);
     page.heading("Configuration");
     page.verbatim(&run.config);
     page.finish()
@@ -115,7 +115,7 @@ fn resource_lines(page: &mut Page, run: &Run, units: u64) {
     if !rows.is_empty() {
         page.heading("Resources of the server");
         let rows: Vec<Vec<String>> = rows.into_iter().map(|(what, value)| vec![what.to_owned(), value]).collect();
-        page.table("", &[String::new(), format!("in {}", duration(seconds))], &rows);
+        page.table("facts", &[String::new(), format!("in {}", duration(seconds))], &rows);
     }
 }
 

@@ -8,8 +8,10 @@ use super::panels::Section;
 use super::svg::Svg;
 use super::text::escaped;
 
-/// A chart that shares its row with others.
+/// A chart on a narrow screen, or one of many.
 const SMALL: (f32, f32) = (400.0, 240.0);
+/// A chart with half a row of its own.
+const HALF: (f32, f32) = (600.0, 270.0);
 /// A chart with a row of its own.
 const BROAD: (f32, f32) = (1200.0, 300.0);
 
@@ -69,19 +71,25 @@ impl Page {
         );
     }
 
-    /// Headings with their charts. A chart that is alone in its section is broad, unless the screen is narrow.
+    /// Headings with their charts. Few charts are drawn broad as well, for screens that are.
     pub(super) fn sections(&mut self, sections: &[Section]) {
         for section in sections {
             self.heading(section.title);
-            let alone = section.charts.len() == 1;
-            self.raw(if alone { "<div class=\"charts wide\">\n" } else { "<div class=\"charts\">\n" });
+            let (columns, broad) = match section.charts.len() {
+                1 => (" one", Some(BROAD)),
+                2 | 4 => (" two", Some(HALF)),
+                _ => ("", None),
+            };
+            self.raw(&format!("<div class=\"charts{columns}\">\n"));
             for chart in &section.charts {
                 let label = format!("{}: {}", section.title, chart.title);
-                if alone {
-                    self.figure("broad", &label, &chart.draw(BROAD.0, BROAD.1));
-                    self.figure("narrow", &label, &chart.draw(SMALL.0, SMALL.1));
-                } else {
-                    self.figure("small", &label, &chart.draw(SMALL.0, SMALL.1));
+                let small = chart.draw(SMALL.0, SMALL.1);
+                match broad {
+                    Some((width, height)) => {
+                        self.figure("broad", &label, &chart.draw(width, height));
+                        self.figure("narrow", &label, &small);
+                    }
+                    None => self.figure("small", &label, &small),
                 }
             }
             self.raw("</div>\n");

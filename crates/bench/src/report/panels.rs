@@ -15,7 +15,7 @@ pub(super) struct Section {
     pub(super) charts: Vec<Chart>,
 }
 
-/// A number of an operation and what it is called.
+/// A number of an operation and what it is called, unless it is alone on its chart.
 struct Metric {
     name: &'static str,
     us: fn(&Summary) -> f64,
@@ -38,13 +38,13 @@ const LATENCY: [Group; 4] = [
     },
     Group {
         title: "99th percentile of latency",
-        metrics: &[Metric { name: "99th", us: |operation| operation.p99_us as f64 }],
+        metrics: &[Metric { name: "", us: |operation| operation.p99_us as f64 }],
     },
     Group {
         title: "99.9th percentile of latency",
-        metrics: &[Metric { name: "99.9th", us: |operation| operation.p999_us as f64 }],
+        metrics: &[Metric { name: "", us: |operation| operation.p999_us as f64 }],
     },
-    Group { title: "Maximum latency", metrics: &[Metric { name: "maximum", us: |operation| operation.max_us as f64 }] },
+    Group { title: "Maximum latency", metrics: &[Metric { name: "", us: |operation| operation.max_us as f64 }] },
 ];
 
 /// All charts of a run.

@@ -64,24 +64,23 @@ impl Scale {
         Self { from: 0.0, to, logarithmic: false, ticks: ticks.collect(), unit: name }
     }
 
-    /// From a tick at or below `min` to one at or above `max`; both above 0.
+    /// From a round number at or below `min` to one at or above `max`; both above 0.
     pub(super) fn logarithmic(unit: Unit, min: f64, max: f64) -> Self {
         let (first, last) = (min.log10().floor() as i32, max.log10().ceil() as i32);
-        let marks: &[f64] = match last - first {
-            ..3 => &[1.0, 2.0, 5.0],
-            _ => &[1.0],
-        };
-        let mut values: Vec<f64> =
-            (first..=last).flat_map(|n| marks.iter().map(move |mark| mark * 10f64.powi(n))).collect();
-        let start = values.iter().rposition(|value| *value <= min * (1.0 + 1e-9)).unwrap_or(0);
-        let end =
-            values.iter().position(|value| *value >= max * (1.0 - 1e-9)).unwrap_or(values.len().saturating_sub(1));
-        values.truncate(end.max(start + 1) + 1);
-        values.drain(..start);
-        let (from, to) = (values.first().copied().unwrap_or(min), values.last().copied().unwrap_or(max));
-        // Far-off decades are too many to write.
-        let stride = values.len().div_ceil(8);
-        let ticks = values.into_iter().step_by(stride).map(|value| (value, text::tick(value))).collect();
+        let marks = [1.0, 2.0, 5.0];
+        let mut marks: Vec<(f64, f64)> = (first..=last)
+            .flat_map(|power| marks.into_iter().map(move |mark| (mark, mark * 10f64.powi(power))))
+            .collect();
+        let start = marks.iter().rposition(|(_, value)| *value <= min * (1.0 + 1e-9)).unwrap_or_default();
+        let end = marks.iter().position(|(_, value)| *value >= max * (1.0 - 1e-9)).unwrap_or(marks.len());
+        marks.truncate(end.max(start + 1) + 1);
+        marks.drain(..start);
+        let ends = |mark: Option<&(f64, f64)>, else_value| mark.map_or(else_value, |(_, value)| *value);
+        let (from, to) = (ends(marks.first(), min), ends(marks.last(), max));
+        // Where there are many, whole powers are enough.
+        let powers_only = marks.len() > 7;
+        let ticks = marks.into_iter().filter(|(mark, _)| !powers_only || *mark == 1.0);
+        let ticks = ticks.map(|(_, value)| (value, text::tick(value))).collect();
         Self { from, to, logarithmic: true, ticks, unit: format!("{}, logarithmic", unit.shown(max).1) }
     }
 
@@ -134,9 +133,9 @@ mod tests {
 
     #[test]
     fn logarithmic_ticks_enclose_the_values() {
-        let scale = Scale::logarithmic(Unit::Milliseconds, 0.3, 40.0);
-        assert_eq!(written(&scale), ["0.1", "1", "10", "100"]);
-        assert!((scale.place(1.0) - 1.0 / 3.0).abs() < 1e-9, "{}", scale.place(1.0));
+        let scale = Scale::logarithmic(Unit::Milliseconds, 0.15, 900.0);
+        assert_eq!(written(&scale), ["1", "10", "100", "1,000"]);
+        assert!((scale.place(10.0) - 0.5).abs() < 1e-9, "from 0.1 to 1000: {}", scale.place(10.0));
         assert_eq!(written(&Scale::logarithmic(Unit::Milliseconds, 3.0, 40.0)), ["2", "5", "10", "20", "50"]);
         assert_eq!(written(&Scale::logarithmic(Unit::Milliseconds, 5.0, 5.0)), ["5", "10"]);
         assert_eq!(scale.place(0.0), 0.0, "less than the least is at the beginning");
