@@ -1,6 +1,7 @@
 //! The settings that every driver has, typed, with basho_bench's defaults (spec/basho-bench.md §1.1).
 
 use super::{ConfigError, Mode, Settings};
+use crate::drivers::Plan;
 use crate::term::Term;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -12,14 +13,11 @@ const REPORT_INTERVAL_SECS_MAX: f64 = 86_400.0;
 /// Ten years.
 const DURATION_MINS_MAX: f64 = 5_256_000.0;
 
-/// `duration` in minutes where none is configured.
-pub const DURATION_MINS_DEFAULT: i128 = 5;
-/// `report_interval` in seconds where none is configured.
-pub const REPORT_INTERVAL_SECS_DEFAULT: i128 = 10;
+const DURATION_MINS_DEFAULT: f64 = 5.0;
+const REPORT_INTERVAL_SECS_DEFAULT: f64 = 10.0;
 const CONCURRENT_DEFAULT: usize = 3;
 const RATE_DEFAULT: f64 = 5.0;
 const RNG_SEED_DEFAULT: [u64; 3] = [42, 23, 12];
-const DRIVER_DEFAULT: &str = "basho_bench_driver_http_raw";
 
 /// `mode`.
 pub fn mode(settings: &Settings) -> Result<Mode, ConfigError> {
@@ -41,7 +39,7 @@ pub fn mode(settings: &Settings) -> Result<Mode, ConfigError> {
 /// `duration`: `None` is `infinity`.
 pub fn duration(settings: &Settings) -> Result<Option<Duration>, ConfigError> {
     let minutes = match settings.get("duration") {
-        None => DURATION_MINS_DEFAULT as f64,
+        None => DURATION_MINS_DEFAULT,
         Some(Term::Atom(name)) if name == "infinity" => return Ok(None),
         Some(term) => positive("duration", term, "minutes, a number above 0, or infinity", DURATION_MINS_MAX)?,
     };
@@ -59,14 +57,14 @@ pub fn concurrent(settings: &Settings) -> Result<usize, ConfigError> {
 
 /// `driver`.
 pub fn driver(settings: &Settings) -> Result<&str, ConfigError> {
-    let Some(term) = settings.get("driver") else { return Ok(DRIVER_DEFAULT) };
+    let Some(term) = settings.get("driver") else { return Ok(Plan::DRIVER_DEFAULT) };
     term.as_atom().ok_or_else(|| ConfigError::setting("driver", format!("the name of a driver, an atom, not {term}")))
 }
 
 /// `report_interval`.
 pub fn report_interval(settings: &Settings) -> Result<Duration, ConfigError> {
     let secs = match settings.get("report_interval") {
-        None => REPORT_INTERVAL_SECS_DEFAULT as f64,
+        None => REPORT_INTERVAL_SECS_DEFAULT,
         Some(term) => positive("report_interval", term, "seconds, a number above 0", REPORT_INTERVAL_SECS_MAX)?,
     };
     Ok(Duration::from_secs_f64(secs))

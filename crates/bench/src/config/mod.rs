@@ -21,7 +21,7 @@ pub use scale::{Scaled, scale};
 pub use settings::Settings;
 
 use crate::drivers;
-use crate::generators::{KeySpec, ValueSpec};
+use crate::generators::{KeySpec, PoolSettings, ValueSpec};
 use crate::term::Term;
 use std::path::Path;
 use std::time::Duration;
@@ -61,6 +61,8 @@ pub struct Config {
     pub keys: KeySpec,
     /// Values.
     pub values: ValueSpec,
+    /// What generators share.
+    pub pools: PoolSettings,
     /// The width of a window of the statistics.
     pub report_interval: Duration,
     /// What the workers' random numbers begin with: worker k uses each of the three plus k.
@@ -90,6 +92,7 @@ impl Config {
     pub fn from_settings(settings: Settings) -> Result<Self, ConfigError> {
         let warnings = keys::check(&settings)?;
         let operations = operations::operations(&settings)?;
+        let rng_seed = globals::rng_seed(&settings)?;
         Ok(Self {
             mode: globals::mode(&settings)?,
             duration: globals::duration(&settings)?,
@@ -97,7 +100,8 @@ impl Config {
             keys: KeySpec::parse(&globals::key_generator(&settings))?,
             values: ValueSpec::parse(&globals::value_generator(&settings))?,
             report_interval: globals::report_interval(&settings)?,
-            rng_seed: globals::rng_seed(&settings)?,
+            pools: PoolSettings::read(&settings, rng_seed)?,
+            rng_seed,
             shutdown_on_error: globals::shutdown_on_error(&settings)?,
             driver: drivers::Plan::new(globals::driver(&settings)?, &settings, &operations)?,
             operations,

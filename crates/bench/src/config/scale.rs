@@ -6,10 +6,10 @@ use super::{ConfigError, Settings, globals, words};
 use crate::term::Term;
 use std::time::Duration;
 
-/// A run is never shorter, in minutes: a second.
-const DURATION_MINS_MIN: f64 = 1.0 / 60.0;
+/// A run does not become shorter.
+const DURATION_MIN: Duration = Duration::from_secs(1);
 /// A run has at least as many windows, as long as they are not shorter than a second.
-const WINDOWS_MIN: f64 = 10.0;
+const WINDOWS_MIN: u64 = 10;
 /// Generators with a hottest fifth need one key of it.
 const FIFTHS_MIN: i128 = 5;
 
@@ -22,8 +22,8 @@ pub struct Scaled {
     pub changes: Vec<String>,
 }
 
-/// Shrinks a run to `factor` (above 0, at most 1) of what is configured.
-pub fn scale(settings: &Settings, factor: f64) -> Result<Scaled, ConfigError> {
+/// Shrinks a run to `factor` (above 0, at most 1) of what is configured; if a length is given, the run has that instead.
+pub fn scale(settings: &Settings, factor: f64, length: Option<Duration>) -> Result<Scaled, ConfigError> {
     if !(factor > 0.0 && factor <= 1.0) {
         return Err(ConfigError::setting("--scale", format!("a number above 0 and at most 1, not {factor}")));
     }
@@ -36,7 +36,11 @@ pub fn scale(settings: &Settings, factor: f64) -> Result<Scaled, ConfigError> {
             scaled.change(key, term.clone(), counts_scaled(term, factor));
         }
     }
-    scaled.shorten(factor)?;
+    let before = globals::duration(settings)?;
+    let shrunk = before.map(|before| before.mul_f64(factor).max(DURATION_MIN.min(before)));
+    if let Some(after) = length.or(shrunk) {
+        scaled.last(before, after)?;
+    }
     Ok(scaled)
 }
 
@@ -49,24 +53,18 @@ impl Scaled {
     }
 
     /// The run's length, and windows that still fit into it.
-    fn shorten(&mut self, factor: f64) -> Result<(), ConfigError> {
-        let Some(before) = globals::duration(&self.settings)? else {
+    fn last(&mut self, before: Option<Duration>, after: Duration) -> Result<(), ConfigError> {
+        if before == Some(after) {
             return Ok(());
-        };
-        let mins = (before.as_secs_f64() / 60.0 * factor).max(DURATION_MINS_MIN);
-        if mins * 60.0 < before.as_secs_f64() {
-            let after = Duration::from_secs_f64(mins * 60.0);
-            self.changes.push(format!("duration: {} instead of {}", words::length(after), words::length(before)));
-            self.settings.set("duration", Term::Float(mins));
         }
+        let before = before.map_or("no end".to_owned(), words::length);
+        self.changes.push(format!("duration: {} instead of {before}", words::length(after)));
+        self.settings.set("duration", Term::Float(after.as_secs_f64() / 60.0));
         let window = globals::report_interval(&self.settings)?;
-        let narrow = Duration::from_secs(((mins * 60.0 / WINDOWS_MIN) as u64).max(1));
+        let narrow = Duration::from_secs((after.as_secs() / WINDOWS_MIN).max(1));
         if narrow < window {
-            self.changes.push(format!(
-                "report_interval: {} instead of {}",
-                words::length(narrow),
-                words::length(window)
-            ));
+            let (narrow_words, window) = (words::length(narrow), words::length(window));
+            self.changes.push(format!("report_interval: {narrow_words} instead of {window}"));
             self.settings.set("report_interval", Term::Integer(narrow.as_secs().into()));
         }
         Ok(())
@@ -118,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn scaled(text: &str, factor: f64) -> Scaled {
-        scale(&Settings::from_text("test", text).unwrap(), factor).unwrap()
+        scale(&Settings::from_text("test", text).unwrap(), factor, None).unwrap()
     }
 
     fn value(text: &str, factor: f64, key: &str) -> String {
@@ -200,11 +198,25 @@ mod tests {
     }
 
     #[test]
+    fn a_given_length_is_not_scaled() {
+        let settings = Settings::from_text("test", "{duration, 60}. {key_generator, {uniform_int, 1000}}.").unwrap();
+        let changes = |factor, secs| scale(&settings, factor, Some(Duration::from_secs(secs))).unwrap().changes;
+        let keys = "key_generator: {uniform_int, 100} instead of {uniform_int, 1000}";
+        assert_eq!(changes(0.1, 30), [keys, "duration: 30 s instead of 1 h", "report_interval: 3 s instead of 10 s"]);
+        assert_eq!(changes(1.0, 7200), ["duration: 2 h instead of 1 h"]);
+        assert_eq!(changes(1.0, 3600), Vec::<String>::new());
+        let endless = Settings::from_text("test", "{duration, infinity}.").unwrap();
+        let scaled = scale(&endless, 1.0, Some(Duration::from_secs(90))).unwrap();
+        assert_eq!(scaled.settings.get("duration"), Some(&Term::Float(1.5)));
+        assert_eq!(scaled.changes, ["duration: 1 min 30 s instead of no end", "report_interval: 9 s instead of 10 s"]);
+    }
+
+    #[test]
     fn factors_are_above_0_and_at_most_1() {
         let settings = Settings::from_text("test", "{duration, 7}. {key_generator, {uniform_int, 7}}.").unwrap();
-        assert_eq!(scale(&settings, 1.0), Ok(Scaled { settings: settings.clone(), changes: vec![] }));
+        assert_eq!(scale(&settings, 1.0, None), Ok(Scaled { settings: settings.clone(), changes: vec![] }));
         for factor in [0.0, -1.0, 1.5, f64::NAN, f64::INFINITY] {
-            let error = scale(&settings, factor).unwrap_err().to_string();
+            let error = scale(&settings, factor, None).unwrap_err().to_string();
             assert_eq!(error, format!("--scale: a number above 0 and at most 1, not {factor}"));
         }
     }
