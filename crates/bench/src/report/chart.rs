@@ -14,6 +14,8 @@ const TITLE_SIZE: f32 = 13.0;
 const LABEL_SIZE: f32 = 11.0;
 const ROW: f32 = 16.0;
 const SWATCH: f32 = 14.0;
+/// Some browsers have fonts that are wider than the one of pictures.
+const WIDER: f32 = 1.13;
 
 /// Lines over two axes.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +130,7 @@ impl Chart {
     fn draw_legend(&self, drawing: &mut Drawing, above: f32) -> f32 {
         let (mut x, mut y) = (0.0, above);
         for series in self.series.iter().filter(|series| !series.name.is_empty()) {
-            let width = SWATCH + 5.0 + font::width(&series.name, LABEL_SIZE, false);
+            let width = SWATCH + 5.0 + font::width(&series.name, LABEL_SIZE, false) * WIDER;
             if y == above {
                 y += ROW + 3.0;
             } else if x + width > drawing.width {
@@ -147,7 +149,7 @@ impl Chart {
         let bottom = height - 2.0 * ROW - 4.0;
         let y = self.range.scale(self.y, if bottom - top > 130.0 { 5 } else { 4 });
         let labels = y.ticks.iter().map(|(_, label)| font::width(label, LABEL_SIZE, false)).fold(0.0, f32::max);
-        let (left, right) = (labels + 7.0, width - 14.0);
+        let (left, right) = (labels * WIDER + 7.0, width - 14.0);
         let x = Scale::linear(self.x.unit, self.x.to, ((right - left) / 60.0).max(2.0) as usize, false);
         Plot { left, right, top, bottom, x, y }
     }
@@ -183,5 +185,74 @@ fn draw_series(drawing: &mut Drawing, plot: &Plot, series: &Series) {
         if points.len() > 1 {
             drawing.line(points, series.ink, 1.5);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::drawing::Shape;
+    use super::*;
+
+    fn chart(kind: RangeKind, points: Vec<(f64, Option<f64>)>) -> Chart {
+        let series = vec![Series { name: "one".to_owned(), ink: Ink::Line(0), points }];
+        let x = Axis { label: "elapsed", unit: Unit::Seconds, to: 50.0 };
+        Chart { title: "get".to_owned(), x, y: Unit::Milliseconds, range: Range::of(kind, &series), series }
+    }
+
+    /// The lines of the first series, without the legend's.
+    fn lines(drawing: &Drawing) -> Vec<&[Point]> {
+        let line = |shape| match shape {
+            &Shape::Line { ref points, ink: Ink::Line(0), .. } => Some(points.as_slice()),
+            _ => None,
+        };
+        drawing.shapes.iter().filter_map(line).skip(1).collect()
+    }
+
+    fn texts(drawing: &Drawing) -> Vec<&str> {
+        drawing
+            .shapes
+            .iter()
+            .filter_map(|shape| match shape {
+                Shape::Text { text, .. } => Some(text.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn points_are_where_their_values_are() {
+        let drawing =
+            chart(RangeKind::Linear, vec![(0.0, Some(0.0)), (25.0, Some(2.0)), (50.0, Some(4.0))]).draw(400.0, 240.0);
+        let [line] = lines(&drawing)[..] else { panic!("{drawing:?}") };
+        let [first, middle, last] = line else { panic!("{line:?}") };
+        assert!(first.x < middle.x && first.y > middle.y && middle.y > last.y, "{line:?}");
+        assert!((middle.x - (first.x + last.x) / 2.0).abs() < 0.01, "{line:?}");
+        assert!((middle.y - (first.y + last.y) / 2.0).abs() < 0.01, "{line:?}");
+        assert!(last.x <= 400.0 && first.y < 240.0 && last.y > 0.0, "{line:?}");
+        let texts = texts(&drawing);
+        assert!(
+            ["get", "one", "ms", "elapsed (s)", "0", "1", "4", "50"].iter().all(|text| texts.contains(text)),
+            "{texts:?}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_drawn_where_nothing_is_known() {
+        let points = vec![(10.0, Some(1.0)), (20.0, Some(1.0)), (30.0, None), (40.0, Some(1.0)), (50.0, Some(1.0))];
+        let drawing = chart(RangeKind::Linear, points).draw(400.0, 240.0);
+        assert_eq!(lines(&drawing).iter().map(|line| line.len()).collect::<Vec<_>>(), [2, 2]);
+        let empty = chart(RangeKind::Latency, vec![(10.0, None)]).draw(400.0, 240.0);
+        assert!(lines(&empty).is_empty() && texts(&empty).contains(&"nothing to draw"), "{empty:?}");
+    }
+
+    #[test]
+    fn only_latencies_that_are_far_apart_get_a_logarithmic_axis() {
+        let unit = |kind, max| {
+            let drawing = chart(kind, vec![(10.0, Some(1.0)), (20.0, Some(max))]).draw(400.0, 240.0);
+            texts(&drawing).into_iter().find(|text| text.starts_with("ms")).map(str::to_owned)
+        };
+        assert_eq!(unit(RangeKind::Latency, 20.0).as_deref(), Some("ms"));
+        assert_eq!(unit(RangeKind::Latency, 2000.0).as_deref(), Some("ms, logarithmic"));
+        assert_eq!(unit(RangeKind::Linear, 2000.0).as_deref(), Some("ms"));
     }
 }

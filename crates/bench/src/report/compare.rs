@@ -10,6 +10,7 @@ use super::condense::{merged, totals};
 use super::course::{Across, Course};
 use super::csv::{SUMMARY_FILE, file_names};
 use super::ink::Ink;
+use super::metric::{self, Metric};
 use super::page::Page;
 use super::panels::{Section, share_range};
 use super::picture::picture;
@@ -18,6 +19,11 @@ use super::table::{Row, Table};
 use super::{ReportError, basho, png};
 
 const TITLE: &str = "Runs compared";
+/// Those of the table.
+const METRICS: [Metric; 6] = [metric::MEAN, metric::MEDIAN, metric::P95, metric::P99, metric::P999, metric::MAX];
+/// Those that are drawn.
+const CHARTS: [(&str, Metric); 2] =
+    [("95th percentile of latency", metric::P95), ("99th percentile of latency", metric::P99)];
 
 /// Draws the runs of several directories in `out` (`compare.html`, `compare.png`) and answers a table with their ratios to the
 /// first. A directory is one of ours (`run.json`) or one of basho_bench (only CSV files).
@@ -86,6 +92,15 @@ impl Comparison {
         Ok(Self { runs, shared, others, exact })
     }
 
+    /// What the first run calls an operation that all have.
+    fn shown<'a>(&'a self, label: &'a str) -> &'a str {
+        let first = self.runs.first().and_then(|first| {
+            let place = first.labels.iter().position(|theirs| theirs == label)?;
+            first.run.operations.get(place)
+        });
+        first.map_or(label, String::as_str)
+    }
+
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.exact {
@@ -102,23 +117,16 @@ impl Comparison {
             Row::of_numbers("ops/s", self.runs.iter().map(|run| Some(run.totals.per_second(run.totals.units())))),
             Row::of_counts("failed", self.runs.iter().map(|run| run.totals.errors())),
         ];
-        let metrics: [(&str, fn(&Summary) -> f64); 6] = [
-            ("mean", |operation| operation.mean_us),
-            ("median", |operation| operation.median_us as f64),
-            ("95th", |operation| operation.p95_us as f64),
-            ("99th", |operation| operation.p99_us as f64),
-            ("99.9th", |operation| operation.p999_us as f64),
-            ("max", |operation| operation.max_us as f64),
-        ];
         for label in &self.shared {
             let summary = |compared: &Compared| {
                 compared.operation(&compared.totals, label).copied().filter(|operation| operation.units > 0)
             };
             let rate = |compared: &Compared| Some(compared.totals.per_second(summary(compared)?.units));
-            rows.push(Row::of_numbers(format!("{label} ops/s"), self.runs.iter().map(rate)));
-            for (name, us) in metrics {
-                let ms = |compared: &Compared| Some(us(&summary(compared)?) / 1000.0);
-                rows.push(Row::of_numbers(format!("{label} {name} ms"), self.runs.iter().map(ms)));
+            rows.push(Row::of_numbers(format!("{} ops/s", self.shown(label)), self.runs.iter().map(rate)));
+            for metric in METRICS {
+                let ms = |compared: &Compared| metric.ms(&summary(compared)?);
+                let what = format!("{} {} ms", self.shown(label), metric.name);
+                rows.push(Row::of_numbers(what, self.runs.iter().map(ms)));
             }
         }
         Table { names: self.runs.iter().map(|compared| compared.name.clone()).collect(), rows }
@@ -129,15 +137,10 @@ impl Comparison {
             Some(window.per_second(window.units()))
         });
         let mut sections = vec![Section { title: "Throughput of successful operations", charts: vec![throughput] }];
-        let latencies: [(&str, fn(&Summary) -> u64); 2] = [
-            ("95th percentile of latency", |operation| operation.p95_us),
-            ("99th percentile of latency", |operation| operation.p99_us),
-        ];
-        for (title, us) in latencies {
+        for (title, metric) in CHARTS {
             let chart = |label: &String| {
-                self.chart(label, Unit::Milliseconds, RangeKind::Latency, |compared, window| {
-                    let operation = compared.operation(window, label).filter(|operation| operation.units > 0)?;
-                    Some(us(operation) as f64 / 1000.0)
+                self.chart(self.shown(label), Unit::Milliseconds, RangeKind::Latency, |compared, window| {
+                    metric.ms(compared.operation(window, label)?)
                 })
             };
             let mut charts: Vec<Chart> = self.shared.iter().map(chart).collect();

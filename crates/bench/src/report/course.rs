@@ -69,3 +69,39 @@ impl Course {
         x_before
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Summary;
+
+    fn run(moved_bytes: u64) -> Run {
+        let mut run = Run::new("x", vec!["get".into()]);
+        for (elapsed_s, units) in [(10.0, 100), (20.0, 300)] {
+            let operations = vec![Summary { units, ..Summary::default() }];
+            run.windows.push(Window { elapsed_s, window_s: 10.0, operations, moved_bytes: moved_bytes * units });
+        }
+        run
+    }
+
+    #[test]
+    fn volume_is_bytes_or_else_operations() {
+        let x =
+            |course: &Course| course.series("", Ink::Ok, |_| None).points.iter().map(|(x, _)| *x).collect::<Vec<_>>();
+        let bytes = Course::new(&run(8), Across::Volume);
+        assert_eq!((x(&bytes), bytes.axis.unit, bytes.axis.to), (vec![800.0, 3200.0], Unit::Bytes, 3200.0));
+        let operations = Course::new(&run(0), Across::Volume);
+        assert_eq!((x(&operations), operations.axis.unit), (vec![100.0, 400.0], Unit::Operations));
+        let time = Course::new(&run(8), Across::Time);
+        assert_eq!((x(&time), time.axis.unit), (vec![10.0, 20.0], Unit::Seconds));
+    }
+
+    #[test]
+    fn moments_lie_between_windows() {
+        let course = Course::new(&run(0), Across::Volume);
+        assert_eq!(
+            [0.0, 5.0, 10.0, 15.0, 20.0, 25.0].map(|moment| course.place(moment)),
+            [0.0, 50.0, 100.0, 250.0, 400.0, 400.0]
+        );
+    }
+}

@@ -12,7 +12,7 @@ static REGULAR: LazyLock<Face<'static>> =
 static BOLD: LazyLock<Face<'static>> =
     LazyLock::new(|| Face::parse(notosans::BOLD_TTF, 0).expect("the font can be read"));
 
-/// How wide a text is. Fonts of browsers are not much wider.
+/// How wide a text is in a picture.
 pub(super) fn width(text: &str, size: f32, bold: bool) -> f32 {
     let face = face(bold);
     text.chars().map(|c| advance(face, glyph(face, c))).sum::<f32>() * scale(face, size)

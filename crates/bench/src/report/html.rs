@@ -4,9 +4,13 @@ use crate::stats::{Run, Summary, Window};
 
 use super::condense::totals;
 use super::course::{Across, POINTS_MAX};
+use super::metric::{self, Metric};
 use super::page::Page;
 use super::panels::Section;
 use super::text::{bytes, digits3, duration, grouped};
+
+const METRICS: [Metric; 7] =
+    [metric::MIN, metric::MEAN, metric::MEDIAN, metric::P95, metric::P99, metric::P999, metric::MAX];
 
 /// The whole page; sections over time and over volume.
 pub(super) fn page(run: &Run, by_time: &[Section], by_volume: &[Section]) -> String {
@@ -37,13 +41,10 @@ fn lead(totals: &Window) -> String {
     )
 }
 
-/// Latencies in milliseconds.
 fn totals_table(page: &mut Page, run: &Run, totals: &Window) {
     let queued = totals.operations.iter().any(|operation| operation.queue.is_some());
-    let mut head: Vec<String> =
-        ["", "done", "ops/s", "failed", "min ms", "mean", "median", "95th", "99th", "99.9th", "max ms"]
-            .map(String::from)
-            .into();
+    let mut head: Vec<String> = ["", "done", "ops/s", "failed"].map(String::from).into();
+    head.extend(METRICS.map(|metric| format!("{} ms", metric.name)));
     if queued {
         head.extend(["late 99th ms".to_owned(), "late max ms".to_owned()]);
     }
@@ -56,7 +57,9 @@ fn totals_table(page: &mut Page, run: &Run, totals: &Window) {
             row.extend(totals_row(totals, operation));
             if queued {
                 let late = operation.queue.map(|queue| [queue.p99_us, queue.max_us]);
-                row.extend(late.map_or(["–".to_owned(), "–".to_owned()], |us| us.map(|us| ms(us as f64))));
+                row.extend(
+                    late.map_or(["–".to_owned(), "–".to_owned()], |us| us.map(|us| digits3(us as f64 / 1000.0))),
+                );
             }
             row
         })
@@ -67,21 +70,8 @@ fn totals_table(page: &mut Page, run: &Run, totals: &Window) {
 fn totals_row(totals: &Window, operation: &Summary) -> Vec<String> {
     let rate = digits3(totals.per_second(operation.units));
     let mut row = vec![grouped(operation.units), rate, grouped(operation.errors)];
-    let latencies = [
-        operation.min_us as f64,
-        operation.mean_us,
-        operation.median_us as f64,
-        operation.p95_us as f64,
-        operation.p99_us as f64,
-        operation.p999_us as f64,
-        operation.max_us as f64,
-    ];
-    row.extend(latencies.map(|us| if operation.units > 0 { ms(us) } else { "–".to_owned() }));
+    row.extend(METRICS.map(|metric| metric.ms(operation).map_or_else(|| "–".to_owned(), digits3)));
     row
-}
-
-fn ms(us: f64) -> String {
-    digits3(us / 1000.0)
 }
 
 /// What the server used from the first look to the last.

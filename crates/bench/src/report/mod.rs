@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! * a page needs nothing but itself, and a picture no font of the machine;
-//! * charts that stand side by side have the same axes;
+//! * charts of the same number of several operations have the same axes;
 //! * an axis is logarithmic only where it says so.
 
 mod basho;
@@ -21,6 +21,7 @@ mod error;
 mod font;
 mod html;
 mod ink;
+mod metric;
 mod page;
 mod panels;
 mod picture;

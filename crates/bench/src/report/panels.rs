@@ -6,6 +6,7 @@ use crate::stats::{Run, Summary, Window};
 use super::chart::{Chart, Range, RangeKind, Series};
 use super::course::{Across, Course, POINTS_MAX};
 use super::ink::Ink;
+use super::metric::{self, Metric};
 use super::scale::Unit;
 
 /// Charts that belong together.
@@ -15,13 +16,7 @@ pub(super) struct Section {
     pub(super) charts: Vec<Chart>,
 }
 
-/// A number of an operation and what it is called, unless it is alone on its chart.
-struct Metric {
-    name: &'static str,
-    us: fn(&Summary) -> f64,
-}
-
-/// Those that share a chart.
+/// Latencies that share a chart.
 struct Group {
     title: &'static str,
     metrics: &'static [Metric],
@@ -30,21 +25,11 @@ struct Group {
 const LATENCY: [Group; 4] = [
     Group {
         title: "Mean, median and 95th percentile of latency",
-        metrics: &[
-            Metric { name: "mean", us: |operation| operation.mean_us },
-            Metric { name: "median", us: |operation| operation.median_us as f64 },
-            Metric { name: "95th", us: |operation| operation.p95_us as f64 },
-        ],
+        metrics: &[metric::MEAN, metric::MEDIAN, metric::P95],
     },
-    Group {
-        title: "99th percentile of latency",
-        metrics: &[Metric { name: "", us: |operation| operation.p99_us as f64 }],
-    },
-    Group {
-        title: "99.9th percentile of latency",
-        metrics: &[Metric { name: "", us: |operation| operation.p999_us as f64 }],
-    },
-    Group { title: "Maximum latency", metrics: &[Metric { name: "", us: |operation| operation.max_us as f64 }] },
+    Group { title: "99th percentile of latency", metrics: &[metric::P99] },
+    Group { title: "99.9th percentile of latency", metrics: &[metric::P999] },
+    Group { title: "Maximum latency", metrics: &[metric::MAX] },
 ];
 
 /// All charts of a run.
@@ -89,12 +74,9 @@ fn latency(run: &Run, course: &Course) -> Vec<Section> {
         let mut charts: Vec<Chart> = drawn(run, course, |operation| operation.units > 0)
             .map(|(at, label)| {
                 let line = |(place, metric): (usize, &Metric)| {
-                    let y = |window: &Window| {
-                        operation(window, at)
-                            .filter(|operation| operation.units > 0)
-                            .map(|operation| (metric.us)(operation) / 1000.0)
-                    };
-                    course.series(metric.name, Ink::Line(place), y)
+                    // Where there is one, the heading says what it is.
+                    let name = if group.metrics.len() > 1 { metric.name } else { "" };
+                    course.series(name, Ink::Line(place), |window| metric.ms(operation(window, at)?))
                 };
                 let series = group.metrics.iter().enumerate().map(line).collect();
                 chart(course, label, Unit::Milliseconds, RangeKind::Latency, series)

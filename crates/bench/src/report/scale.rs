@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn logarithmic_ticks_enclose_the_values() {
         let scale = Scale::logarithmic(Unit::Milliseconds, 0.15, 900.0);
-        assert_eq!(written(&scale), ["1", "10", "100", "1,000"]);
+        assert_eq!(written(&scale), ["0.1", "1", "10", "100", "1,000"]);
         assert!((scale.place(10.0) - 0.5).abs() < 1e-9, "from 0.1 to 1000: {}", scale.place(10.0));
         assert_eq!(written(&Scale::logarithmic(Unit::Milliseconds, 3.0, 40.0)), ["2", "5", "10", "20", "50"]);
         assert_eq!(written(&Scale::logarithmic(Unit::Milliseconds, 5.0, 5.0)), ["5", "10"]);
