@@ -18,6 +18,7 @@ const READS: &[&str] = &[
     "alwaysget_http",
     "get_unique",
     "get_unique_http",
+    "del",
     "delete",
     "delete_unique",
     "delete_unique_http",
@@ -111,9 +112,10 @@ fn values(config: &Config) -> String {
 
 /// How much will be stored, as far as it can be known: of each thing that workers store, how many at most, and how large.
 fn volume(config: &Config) -> Vec<String> {
-    let names: Vec<&str> = config.operations.iter().filter_map(|operation| name(&operation.term)).collect();
+    let stores = driver(config) != "basho_bench_driver_null";
+    let names = config.operations.iter().filter(|_| stores).filter_map(|operation| name(&operation.term));
     let (unique, others): (Vec<&str>, Vec<&str>) =
-        names.into_iter().filter(|name| !READS.contains(name)).partition(|name| name.starts_with("put_unique"));
+        names.filter(|name| !READS.contains(name)).partition(|name| name.starts_with("put_unique"));
     let (records, others): (Vec<&str>, Vec<&str>) =
         others.into_iter().partition(|name| name.starts_with("alwaysget_update"));
     let mut lines = Vec::new();
@@ -271,6 +273,10 @@ mod tests {
             ]
         );
         assert_eq!(data("{operations, [{get, 1}, {delete, 1}]}."), ["nothing is stored"]);
+        assert_eq!(
+            data("{driver, basho_bench_driver_null}. {operations, [{do_something, 1}]}."),
+            ["nothing is stored"]
+        );
         assert_eq!(data("{key_generator, uuid_v4}."), ["put: without bound, each key may be a new one"]);
         assert_eq!(data("{value_generator, {uniform_int, 9}}."), ["put: at most 100,000 keys"]);
         assert_eq!(data("{key_generator, <<\"one\">>}."), ["put: at most 1 key, 300 bytes in each replica"]);
