@@ -35,6 +35,8 @@ pub mod nhs;
 pub mod null;
 pub mod pb;
 pub mod redis;
+#[cfg(test)]
+mod testing;
 
 use crate::config::{ConfigError, Operation, Settings};
 use crate::generators::Draw;
