@@ -53,7 +53,7 @@ impl Crew {
             crew.tallies.push(tally.clone());
             let part = Part { orders: orders.clone(), tally, first: thread + 1, step: threads };
             let (ready, finished, go) = (ready.clone(), finished.clone(), wait_for_go.clone());
-            let run = move || part.run(&ready, go, finished);
+            let run = move || part.run(ready, go, finished);
             let spawned = std::thread::Builder::new().name(format!("bench-{thread}")).spawn(run);
             crew.threads.push(spawned.map_err(|error| DriverError(format!("cannot start a thread: {error}")))?);
         }
@@ -97,22 +97,21 @@ struct Part {
 impl Part {
     fn run(
         self,
-        ready: &mpsc::Sender<Result<(), DriverError>>,
+        ready: mpsc::Sender<Result<(), DriverError>>,
         mut go: watch::Receiver<Option<Start>>,
         finished: mpsc::Sender<()>,
     ) {
-        let say = |outcome| drop(ready.try_send(outcome));
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
-            Err(error) => return say(Err(no_runtime(&error))),
+            Err(error) => return say(ready, Err(no_runtime(&error))),
         };
         runtime.block_on(async {
             let connected = self.connect().await;
             let workers = match connected {
                 Ok(workers) => workers,
-                Err(error) => return say(Err(error)),
+                Err(error) => return say(ready, Err(error)),
             };
-            say(Ok(()));
+            say(ready, Ok(()));
             // The sender is gone when another thread could not connect.
             let Ok(start) = go.wait_for(Option::is_some).await.map(|start| (*start).clone()) else { return };
             if let Some(start) = start {
@@ -169,6 +168,12 @@ impl Part {
             () = limit => {}
         }
     }
+}
+
+/// Says how connecting went, and lets go of the channel: the crew is assembled when all have.
+fn say(ready: mpsc::Sender<Result<(), DriverError>>, outcome: Result<(), DriverError>) {
+    // There is room for one word from each; nobody listens any more when another thread has failed.
+    drop(ready.try_send(outcome));
 }
 
 fn no_runtime(error: &io::Error) -> DriverError {

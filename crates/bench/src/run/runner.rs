@@ -7,7 +7,7 @@ use super::results::Results;
 use super::stop::Stop;
 use crate::config::{Config, ConfigError};
 use crate::drivers::DriverError;
-use crate::generators::{Generators, PoolSettings};
+use crate::generators::Generators;
 use crate::report::{self, CsvFiles, ReportError};
 use crate::resources::Sampler;
 use crate::stats::{Run, RunFileError, Tally, Window};
@@ -85,7 +85,6 @@ pub enum RunError {
 /// Runs a configuration to its end. `interrupted` ends it early, with all its results.
 pub async fn run(
     mut config: Config,
-    pools: &PoolSettings,
     options: &Options,
     interrupted: impl Future<Output = ()>,
 ) -> Result<Ending, RunError> {
@@ -111,7 +110,7 @@ pub async fn run(
     report.config.clone_from(&options.explanation);
     report.notes = notes;
 
-    let generators = Generators::new(&config.keys, &config.values, pools)?;
+    let generators = Generators::new(&config.keys, &config.values, &config.pools)?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = config.driver.threads(processors).min(config.concurrent).max(1);
     let duration = config.duration;

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Runs every configuration of `benches/seeds` for a few seconds against a fresh node of one, and looks at what was written.
+
+Also: with a given rate the load generator holds it, and says how late operations began when the node does not answer for a second."""
+import csv
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(HERE.parent / "support"))
+
+from node import Node, NodeError, clean_environment, program  # noqa: E402
+
+SECONDS = 2
+RUN_SECONDS_MAX = 120
+# A thousandth of the key space: what a seed test writes in two seconds hits keys more than once.
+SCALE = "0.001"
+SUMMARY_HEADER = "elapsed, window, total, successful, failed"
+
+PAUSE_RATE_PER_WORKER = 200
+PAUSE_WORKERS = 10
+PAUSE_SECONDS = 8
+PAUSE_CONFIG = f"""
+{{mode, {{rate, {PAUSE_RATE_PER_WORKER}}}}}.
+{{concurrent, {PAUSE_WORKERS}}}.
+{{report_interval, 1}}.
+{{driver, basho_bench_driver_riakc_pb}}.
+{{operations, [{{get, 1}}, {{put, 1}}]}}.
+{{key_generator, {{to_binstr, "~w", {{uniform_int, 1000}}}}}}.
+{{value_generator, {{fixed_bin, 100}}}}.
+"""
+
+
+class Failure(Exception):
+    """What a run left behind is not what it should be."""
+
+
+def bench():
+    """The program under test lies beside the server."""
+    path = program().with_name("ombak-bench")
+    if not path.is_file():
+        raise NodeError(f"no program at {path}: build it with `cargo build --workspace`")
+    return path
+
+
+def run(config, node, results, *words):
+    """Runs a configuration; returns the directory of its results and what was printed."""
+    name = config.stem
+    command = [str(bench()), str(config), "--pb", node.pb, "--http", node.http, "-d", str(results), "-n", name, *words]
+    # Engines inside the load generator keep their data where it runs.
+    done = subprocess.run(command, cwd=results, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          timeout=RUN_SECONDS_MAX, env=clean_environment())
+    if done.returncode != 0:
+        raise Failure(f"exited with {done.returncode}:\n{done.stdout}")
+    return results / name, done.stdout
+
+
+def summary(directory):
+    """(elapsed, window, total, successful, failed) of every window."""
+    with open(directory / "summary.csv", newline="") as file:
+        header, *rows = list(csv.reader(file, skipinitialspace=True))
+    if ", ".join(header) != SUMMARY_HEADER:
+        raise Failure(f"summary.csv begins with {header}")
+    return [[float(cell) for cell in row] for row in rows]
+
+
+def check_results(directory):
+    rows = summary(directory)
+    successful, failed = sum(row[3] for row in rows), sum(row[4] for row in rows)
+    if successful < 1:
+        raise Failure("nothing was done")
+    if failed:
+        errors = (directory / "errors.csv").read_text()
+        raise Failure(f"{failed:.0f} operations failed:\n{errors}")
+    for name in ["report.html", "summary.png", "run.json", "errors.csv"]:
+        if not (directory / name).stat().st_size:
+            raise Failure(f"{name} is empty")
+    if not list(directory.glob("*_latencies.csv")):
+        raise Failure("no latencies were written")
+    return f"{successful / rows[-1][0]:.0f} operations a second"
+
+
+def seed(config, results):
+    with Node() as node:
+        words = ["--scale", SCALE, "--skip-unsupported", "--duration", f"{SECONDS}s"]
+        directory, _ = run(config, node, results, *words)
+    return check_results(directory)
+
+
+def rate_and_pause(results):
+    """A second in which the node's process is stopped: every operation that was due then is late, none is lost."""
+    config = results / "pause.config"
+    config.write_text(PAUSE_CONFIG)
+    with Node() as node:
+        def pause():
+            node.process.send_signal(signal.SIGSTOP)
+            resume = threading.Timer(1.0, lambda: node.process.send_signal(signal.SIGCONT))
+            resume.start()
+        timer = threading.Timer(PAUSE_SECONDS / 2, pause)
+        timer.start()
+        try:
+            directory, _ = run(config, node, results, "--duration", f"{PAUSE_SECONDS}s")
+        finally:
+            timer.cancel()
+    check_results(directory)
+    totals = json.loads((directory / "run.json").read_text())["totals"]
+    done = sum(operation["units"] for operation in totals["operations"])
+    due = PAUSE_RATE_PER_WORKER * PAUSE_WORKERS * PAUSE_SECONDS
+    if abs(done - due) > due / 100:
+        raise Failure(f"{done} operations in {PAUSE_SECONDS} s, {due} were due")
+    late_us = max(operation["queue"]["max_us"] for operation in totals["operations"])
+    slowest_us = max(operation["max_us"] for operation in totals["operations"])
+    if not 800_000 <= late_us <= 3_000_000 or slowest_us < late_us:
+        raise Failure(f"operations began up to {late_us} µs late, the slowest took {slowest_us} µs; the node was stopped for a second")
+    return f"{done} of {due} operations, up to {late_us / 1e6:.2f} s late"
+
+
+def main():
+    seeds = sorted((ROOT / "benches" / "seeds").glob("*.config"))
+    checks = [(path.stem, seed, path) for path in seeds] + [("a given rate, and a pause of a second", rate_and_pause, None)]
+    wanted = sys.argv[1:]
+    failed = 0 if seeds else 1
+    passed = 0
+    with tempfile.TemporaryDirectory(prefix="ombak-bench-") as base:
+        for name, check, path in checks:
+            if wanted and not any(word in name for word in wanted):
+                continue
+            results = Path(base) / name.replace(" ", "-")
+            results.mkdir()
+            try:
+                said = check(path, results) if path else check(results)
+            except (Failure, NodeError, subprocess.TimeoutExpired, OSError) as error:
+                failed += 1
+                print(f"FAILED  {name}: {error}", flush=True)
+            else:
+                passed += 1
+                print(f"ok      {name}: {said}", flush=True)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
