@@ -28,9 +28,9 @@
 //! [`Worker::receive`] may be dropped while it waits (for the next operation that becomes due) and called again.
 //! [`Worker::run`] may be dropped only at the end of the run.
 
-mod connection;
 pub mod embedded;
 pub mod http;
+mod network;
 pub mod nhs;
 pub mod null;
 pub mod pb;

@@ -1,6 +1,6 @@
 //! What `basho_bench_driver_http_raw` can do (spec/basho-bench.md §4.4).
 
-use crate::drivers::connection::bytes;
+use crate::drivers::network::bytes;
 use crate::term::Term;
 
 /// One operation.

@@ -5,7 +5,7 @@ use super::request::{Request, put_encoded};
 use super::session::HttpSession;
 use super::worker::HttpWorker;
 use crate::config::{ConfigError, Operation, Settings};
-use crate::drivers::connection::{Read, Reasons, Target, Trouble, bytes};
+use crate::drivers::network::{Read, Reasons, Target, Trouble, bytes};
 use crate::drivers::{DriverError, Prepared};
 use crate::term::Term;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Requests and their answers over a connection, one at a time.
 
 use crate::drivers::DriverError;
-use crate::drivers::connection::{Connection, Reasons, Target, Trouble};
+use crate::drivers::network::{Connection, Reasons, Target, Trouble};
 use httparse::{EMPTY_HEADER, Status};
 use std::time::Duration;
 use tokio::time::Instant;

@@ -75,7 +75,17 @@ async fn what_is_not_there_is_fine_or_an_error() {
     let mut worker = worker(&server, "", &operations).await;
     let mut draw = draw("<<\"k\">>", VALUES);
     let not_found = Outcome::Failed("not_found".into());
-    let expected = [(0, DONE), (1, not_found.clone()), (3, not_found), (2, DONE), (1, DONE), (3, DONE), (4, DONE), (4, DONE), (5, DONE)];
+    let expected = [
+        (0, DONE),
+        (1, not_found.clone()),
+        (3, not_found),
+        (2, DONE),
+        (1, DONE),
+        (3, DONE),
+        (4, DONE),
+        (4, DONE),
+        (5, DONE),
+    ];
     for (operation, outcome) in expected {
         assert_eq!(run(&mut worker, operation, &mut draw).await.0, outcome, "{}", operations[operation]);
     }
@@ -90,7 +100,10 @@ async fn bodies_are_read_to_their_end_however_they_come() {
         (Action::Slowly(chunked("3\r\nabc\r\n1a;x=y\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\nTrailer: 1\r\n\r\n")), DONE),
         (Action::Answer(chunked("3\r\nabc\r\n0\r\n\r\n")), DONE),
         (Action::Slowly(http(200, CLOCK, &"v".repeat(300_000))), DONE),
-        (Action::Answer([&b"HTTP/1.1 100 Continue\r\n\r\n"[..], &http(300, CLOCK, "Siblings:\na\nb\n")].concat()), DONE),
+        (
+            Action::Answer([&b"HTTP/1.1 100 Continue\r\n\r\n"[..], &http(300, CLOCK, "Siblings:\na\nb\n")].concat()),
+            DONE,
+        ),
         (Action::Close(b"HTTP/1.1 200 OK\r\n\r\nuntil the end".to_vec()), DONE),
         (Action::Answer(http(200, "Connection: close\r\n", "v")), DONE),
         (Action::Answer(http(200, "", "")), Outcome::Failed("an object with an empty value".into())),
@@ -172,7 +185,8 @@ async fn servers_take_turns() {
 
 #[tokio::test]
 async fn searches_are_counted() {
-    let server = Server::http(|_, _| Action::Answer(http(200, "", "{\"response\":{\"numFound\":12,\"start\":0}}"))).await;
+    let server =
+        Server::http(|_, _| Action::Answer(http(200, "", "{\"response\":{\"numFound\":12,\"start\":0}}"))).await;
     let operations = ["{search, {\"a:b c\", 12}}", "{search, {\"a\", 1}}"];
     let mut worker = worker(&server, "", &operations).await;
     let mut draw = draw(KEYS, VALUES);

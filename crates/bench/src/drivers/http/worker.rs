@@ -4,7 +4,7 @@ use super::operation::HttpOperation;
 use super::plan::{Disconnect, HttpSettings, write_search};
 use super::request::Request;
 use super::session::{Answer, HttpSession};
-use crate::drivers::connection::Trouble;
+use crate::drivers::network::Trouble;
 use crate::drivers::{DONE, DriverError, Outcome};
 use crate::generators::Draw;
 use std::sync::Arc;

@@ -4,9 +4,9 @@ use super::keys::{KeyId, KeyOrder, etf_term};
 use super::operation::NhsOperation;
 use super::worker::NhsWorker;
 use crate::config::{ConfigError, Operation, Settings};
-use crate::drivers::connection::{Read, Reasons, Target, of_worker};
 use crate::drivers::http::request::Request;
 use crate::drivers::http::session::HttpSession;
+use crate::drivers::network::{Read, Reasons, Target, of_worker};
 use crate::drivers::pb::probe;
 use crate::drivers::pb::session::PbSession;
 use crate::drivers::{DriverError, Prepared};
@@ -235,7 +235,9 @@ impl NhsPlan {
             prepared.unsupported.extend(why.map(|why| (place, why)));
         }
         if uses(NhsOperation::is_nominated) {
-            prepared.notes.push(format!("list_keys and force_aae are done by worker {NOMINATED} only, if there is one"));
+            prepared
+                .notes
+                .push(format!("list_keys and force_aae are done by worker {NOMINATED} only, if there is one"));
         }
         Ok(())
     }
@@ -310,6 +312,7 @@ fn unique(settings: &Settings) -> Result<(usize, KeyOrder), ConfigError> {
     let Some(term) = settings.get("unique") else { return Ok((8_000, KeyOrder::Growing)) };
     let Term::Tuple(parts) = term else { return Err(wrong()) };
     let [Term::Integer(bytes), order] = &parts[..] else { return Err(wrong()) };
-    let bytes = u64::try_from(*bytes).ok().filter(|bytes| (1..=DOCUMENT_BYTES_MAX).contains(bytes)).ok_or_else(wrong)?;
+    let bytes =
+        u64::try_from(*bytes).ok().filter(|bytes| (1..=DOCUMENT_BYTES_MAX).contains(bytes)).ok_or_else(wrong)?;
     Ok((bytes as usize, KeyOrder::parse("unique", order)?))
 }

@@ -3,7 +3,7 @@
 //! Invariant: when the connection goes, what was in flight on it fails; nothing of it is sent again.
 
 use crate::drivers::Outcome;
-use crate::drivers::connection::Trouble;
+use crate::drivers::network::Trouble;
 use std::collections::VecDeque;
 use tokio::time::Instant;
 

@@ -5,7 +5,7 @@ use super::probe;
 use super::session::PbSession;
 use super::worker::PbWorker;
 use crate::config::{ConfigError, Operation, Settings};
-use crate::drivers::connection::{Read, Reasons, Target, bytes, of_worker};
+use crate::drivers::network::{Read, Reasons, Target, bytes, of_worker};
 use crate::drivers::{DriverError, Prepared};
 use crate::term::Term;
 use std::sync::Arc;

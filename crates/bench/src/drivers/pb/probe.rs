@@ -2,7 +2,7 @@
 
 use super::reply::GetReply;
 use super::session::PbSession;
-use crate::drivers::connection::Trouble;
+use crate::drivers::network::Trouble;
 use crate::drivers::{DriverError, Reason};
 use ombak_proto::code;
 use ombak_proto::get_req::GetReq;

@@ -1,6 +1,6 @@
 //! What an `RpbGetResp` says, borrowed from its frame, and what an update keeps of it.
 
-use crate::drivers::connection::Trouble;
+use crate::drivers::network::Trouble;
 use ombak_proto::wire::{Fields, Value, WireError};
 
 /// A read key. Without contents it is not there.

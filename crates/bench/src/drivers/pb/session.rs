@@ -4,7 +4,7 @@
 //! kind, bytes that nobody asked for) the connection is closed.
 
 use crate::drivers::DriverError;
-use crate::drivers::connection::{Connection, Reasons, Target, Trouble};
+use crate::drivers::network::{Connection, Reasons, Target, Trouble};
 use ombak_proto::code;
 use ombak_proto::frame::HEADER_BYTES;
 use ombak_proto::wire::{Fields, Value};

@@ -89,7 +89,10 @@ async fn quorums_of_primaries_are_sent_only_where_they_are_asked_for() {
         run(&mut worker, operation, &mut draw).await;
     }
     let get = RpbGetReq::decode(&server.requests()[0][1..]).unwrap();
-    assert_eq!((get.r, get.pr, get.bucket, get.r#type), (Some(4_294_967_293), Some(2), Some("b".into()), Some("t".into())));
+    assert_eq!(
+        (get.r, get.pr, get.bucket, get.r#type),
+        (Some(4_294_967_293), Some(2), Some("b".into()), Some("t".into()))
+    );
     let put = RpbPutReq::decode(&server.requests()[1][1..]).unwrap();
     assert_eq!((put.pw, put.r#type), (Some(4_294_967_293), Some("t".into())));
 }
@@ -217,7 +220,8 @@ async fn a_worker_stops_when_its_keys_end() {
 #[tokio::test]
 async fn a_pipeline_keeps_its_order_and_writes_at_once() {
     let mut store = store();
-    let server = Server::pb(move |n, request| if n == 2 { Action::Answer(error("overload")) } else { store(n, request) });
+    let server =
+        Server::pb(move |n, request| if n == 2 { Action::Answer(error("overload")) } else { store(n, request) });
     let server = server.await;
     let mut worker = worker(&server, "{riakc_pb_pipeline, 4}.", &["put", "get_existing"]).await;
     let mut draw = draw(KEYS, VALUES);
@@ -238,8 +242,7 @@ async fn a_pipeline_keeps_its_order_and_writes_at_once() {
 #[tokio::test]
 async fn what_was_in_a_pipeline_that_broke_fails_and_the_next_goes_through() {
     let mut store = store();
-    let server =
-        Server::pb(move |n, request| if n == 1 { Action::Close(Vec::new()) } else { store(n, request) }).await;
+    let server = Server::pb(move |n, request| if n == 1 { Action::Close(Vec::new()) } else { store(n, request) }).await;
     let mut worker = worker(&server, "{riakc_pb_pipeline, 3}.", &["put"]).await;
     let mut draw = draw(KEYS, VALUES);
     for _ in 0..3 {

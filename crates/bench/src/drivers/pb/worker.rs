@@ -5,7 +5,7 @@ use super::pipeline::Pipeline;
 use super::plan::PbSettings;
 use super::reply::{GetReply, Indexes, Kept};
 use super::session::PbSession;
-use crate::drivers::connection::{Background, Target, Trouble, unix_now};
+use crate::drivers::network::{Background, Target, Trouble, unix_now};
 use crate::drivers::nhs::terms::{Terms, date, put_district};
 use crate::drivers::{DONE, Outcome, Reason};
 use crate::generators::Draw;

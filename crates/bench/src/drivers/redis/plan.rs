@@ -2,7 +2,7 @@
 
 use super::worker::{RedisOperation, RedisWorker};
 use crate::config::{ConfigError, Operation, Settings};
-use crate::drivers::connection::{Target, of_worker};
+use crate::drivers::network::{Target, of_worker};
 use crate::drivers::{DriverError, Prepared};
 use crate::term::Term;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl RedisPlan {
 
     pub(in crate::drivers) fn describe(&self) -> Vec<String> {
         let targets: Vec<String> = self.targets.iter().map(Target::to_string).collect();
-        vec![format!("driver: Redis at {}", targets.join(", "))]
+        vec![format!("Redis at {}", targets.join(", "))]
     }
 
     pub(in crate::drivers) async fn prepare(&mut self) -> Result<Prepared, DriverError> {
