@@ -43,7 +43,7 @@ pub fn explain(planned: &Planned) -> Vec<String> {
     lines.push(length(config));
     lines.push("operations:".to_owned());
     lines.extend(operations(config).into_iter().map(indented));
-    lines.push(format!("keys: {}", config.keys.describe()));
+    lines.push(keys(config));
     lines.push(format!("values: {}", values(config)));
     lines.push("data:".to_owned());
     lines.extend(volume(config).into_iter().map(indented));
@@ -102,11 +102,25 @@ fn operations(config: &Config) -> Vec<String> {
     config.operations.iter().map(line).collect()
 }
 
+fn keys(config: &Config) -> String {
+    let unused = driver(config) == "basho_bench_driver_nhs"
+        && config.operations.iter().filter_map(|operation| name(&operation.term)).all(has_own_keys);
+    let note = if unused { "; no operation uses them" } else { "" };
+    format!("keys: {}{note}", config.keys.describe())
+}
+
+/// Operations of the driver nhs that count keys themselves, or ask for none (spec/basho-bench.md §4.2).
+fn has_own_keys(name: &str) -> bool {
+    name.starts_with("alwaysget_") || name.contains("_unique") || name.contains("query")
+}
+
+/// The mean only where it is not the size of all.
 fn values(config: &Config) -> String {
     let what = config.values.describe();
+    let fixed = name(config.values.term()).is_some_and(|name| name.starts_with("fixed_"));
     match config.values.mean_bytes() {
-        Some(mean) => format!("{what}; {} on average", size(mean)),
-        None => what,
+        Some(mean) if !fixed => format!("{what}; {} on average", size(mean)),
+        _ => what,
     }
 }
 
@@ -157,7 +171,7 @@ fn at_most(names: &[&str], keys: Option<u128>, mean_bytes: Option<f64>) -> Strin
     }
 }
 
-/// What an operation is called without its parameters.
+/// What an operation or a generator is called without its parameters.
 fn name(term: &Term) -> Option<&str> {
     term.as_atom().or_else(|| term.as_tuple()?.first()?.as_atom())
 }
@@ -251,6 +265,17 @@ mod tests {
             &"length: until it is interrupted, or until the first error; a line of results every 10 s".into()
         ));
         assert!(endless.contains(&"workers: 1 worker, without a pause between operations".into()));
+    }
+
+    #[test]
+    fn what_is_plain_is_not_said_twice() {
+        let line =
+            |text: &str, start: &str| explained(text, &[]).into_iter().find(|line| line.starts_with(start)).unwrap();
+        assert!(!line("{value_generator, {fixed_bin, 50}}.", "values: ").contains("average"));
+        assert!(line("{value_generator, {uniform_bin, 10, 30}}.", "values: ").ends_with("; 20 bytes on average"));
+        let nhs = |operations| format!("{{driver, basho_bench_driver_nhs}}. {{operations, [{operations}]}}.");
+        assert!(line(&nhs("{get_unique, 1}, {alwaysget_pb, 1}"), "keys: ").ends_with("; no operation uses them"));
+        assert!(!line(&nhs("{get_unique, 1}, {get_pb, 1}"), "keys: ").contains("no operation"));
     }
 
     #[test]

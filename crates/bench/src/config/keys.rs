@@ -102,7 +102,7 @@ const WORKING: &[&str] = &[
 ];
 
 /// Settings that need a look at their value.
-const LOOKED_AT: &[(&str, fn(&Term) -> Verdict)] = &[
+const LOOKED_AT: &[(&str, Look)] = &[
     ("app_run_mode", app_run_mode),
     ("code_paths", code_paths),
     ("cookie", |_| Ignored("no Erlang virtual machine is asked for measurements".into())),
@@ -119,6 +119,8 @@ const LOOKED_AT: &[(&str, fn(&Term) -> Verdict)] = &[
     ("stats", stats),
     ("test_dir", |_| Ignored("-d/--results-dir says where results go".into())),
 ];
+
+type Look = fn(&Term) -> Verdict;
 
 /// What becomes of a setting.
 enum Verdict {

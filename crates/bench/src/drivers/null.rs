@@ -33,7 +33,7 @@ impl NullPlan {
     }
 
     pub(super) fn describe(&self) -> Vec<String> {
-        vec!["driver: none; what is measured is this program itself".into()]
+        vec!["nothing; what is measured is this program itself".into()]
     }
 
     pub(super) async fn prepare(&mut self) -> Result<Prepared, DriverError> {

@@ -66,7 +66,7 @@ impl EmbeddedPlan {
             (_, SyncStrategy::OSync) => "each write is synced before it counts",
             _ => "writes are not synced",
         };
-        vec![format!("driver: the storage engine in this process: {kind}, {} partitions, {sync}", self.partitions)]
+        vec![format!("the storage engine in this process: {kind}, {} partitions, {sync}", self.partitions)]
     }
 
     pub(in crate::drivers) async fn prepare(&mut self) -> Result<Prepared, DriverError> {
