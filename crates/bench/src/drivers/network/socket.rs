@@ -162,3 +162,37 @@ impl Socket {
         Poll::Ready(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(buffer: &mut Buffer, bytes: usize) {
+        buffer.bytes.resize(bytes, 0);
+        buffer.clear();
+    }
+
+    #[test]
+    fn a_rare_large_exchange_gives_its_memory_back() {
+        let mut buffer = Buffer::default();
+        for _ in 0..50 {
+            exchange(&mut buffer, 10_000);
+        }
+        exchange(&mut buffer, 4 << 20);
+        for _ in 0..50 {
+            exchange(&mut buffer, 10_000);
+        }
+        assert!(buffer.bytes.capacity() <= KEEP_BYTES, "{}", buffer.bytes.capacity());
+    }
+
+    #[test]
+    fn exchanges_that_are_always_large_keep_theirs() {
+        let mut buffer = Buffer::default();
+        for _ in 0..50 {
+            exchange(&mut buffer, 500_000);
+        }
+        let kept = buffer.bytes.capacity();
+        exchange(&mut buffer, 500_000);
+        assert!(kept >= 500_000 && buffer.bytes.capacity() == kept, "{kept}");
+    }
+}

@@ -161,6 +161,18 @@ async fn answers_are_read_however_they_are_cut_and_checked() {
 }
 
 #[tokio::test]
+async fn an_answer_that_nobody_asked_for_is_not_the_next_ones() {
+    let server = Server::pb(|n, _| Action::Answer(found(b"v").repeat(if n == 0 { 2 } else { 1 }))).await;
+    let mut worker = worker(&server, "", &["get"]).await;
+    let mut draw = draw(KEYS, VALUES);
+    assert_eq!(run(&mut worker, 0, &mut draw).await.0, DONE);
+    let unasked = Outcome::Failed("an answer that nobody asked for".into());
+    assert_eq!(run(&mut worker, 0, &mut draw).await.0, unasked);
+    assert_eq!(run(&mut worker, 0, &mut draw).await.0, DONE);
+    assert_eq!((server.requests().len(), server.connections()), (2, 2));
+}
+
+#[tokio::test]
 async fn a_timeout_is_an_error_and_its_late_answer_is_not_anothers() {
     let server = Server::pb(|n, _| if n == 0 { Action::Silence } else { Action::Answer(found(b"v")) }).await;
     let mut worker = worker(&server, "{pb_timeout_read, 50}.", &["get"]).await;
