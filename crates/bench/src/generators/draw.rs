@@ -30,6 +30,8 @@ pub struct Draw {
     values: ValueSource,
     key: Vec<u8>,
     noise: Vec<u8>,
+    /// Of values that were handed out and not counted yet.
+    value_bytes: u64,
     place: Place,
 }
 
@@ -37,7 +39,7 @@ impl Draw {
     /// A worker's own; [`super::Generators::draw`] makes it.
     pub(super) fn new(keys: KeySource, values: ValueSource, place: Place) -> Self {
         let random = Random::new(place.seed, place.worker as u64);
-        Self { random, keys, values, key: Vec::with_capacity(KEY_BYTES), noise: Vec::new(), place }
+        Self { random, keys, values, key: Vec::with_capacity(KEY_BYTES), noise: Vec::new(), value_bytes: 0, place }
     }
 
     /// The next key. Integers come as decimal text.
@@ -48,20 +50,30 @@ impl Draw {
 
     /// The next value. Integers come as decimal text.
     pub fn value(&mut self) -> &[u8] {
-        self.values.next(&mut self.random)
+        let value = self.values.next(&mut self.random);
+        self.value_bytes += value.len() as u64;
+        value
     }
 
     /// The next key with the next value.
     pub fn pair(&mut self) -> Result<(&[u8], &[u8]), Exhausted> {
         self.next_key()?;
-        Ok((&self.key, self.values.next(&mut self.random)))
+        let value = self.values.next(&mut self.random);
+        self.value_bytes += value.len() as u64;
+        Ok((&self.key, value))
     }
 
-    /// So many random bytes, new each time.
+    /// So many random bytes, new each time. They count as a value.
     pub fn bytes(&mut self, n: usize) -> &[u8] {
+        self.value_bytes += n as u64;
         self.noise.resize(n, 0);
         self.random.fill(&mut self.noise);
         &self.noise
+    }
+
+    /// How long the values were that were handed out since this was asked last.
+    pub fn take_value_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.value_bytes)
     }
 
     /// A random number in 1 … n.

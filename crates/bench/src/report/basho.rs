@@ -14,7 +14,7 @@ pub(super) fn load(dir: &Path, name: &str) -> Result<Run, ReportError> {
     let mut run = Run::new(name, labels.clone());
     for [elapsed_s, window_s] in rows(&dir.join(SUMMARY_FILE))? {
         let operations = vec![Summary::default(); labels.len()];
-        run.windows.push(Window { elapsed_s, window_s, operations, moved_bytes: 0 });
+        run.windows.push(Window { elapsed_s, window_s, operations, sent_bytes: 0 });
     }
     for (at, label) in labels.iter().enumerate() {
         for row in rows(&dir.join(format!("{label}{LATENCIES_SUFFIX}")))? {

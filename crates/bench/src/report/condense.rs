@@ -28,7 +28,7 @@ pub(super) fn merged(windows: &[Window]) -> Window {
         operations: (0..operations)
             .map(|at| merged_operation(windows.iter().filter_map(|window| window.operations.get(at))))
             .collect(),
-        moved_bytes: windows.iter().map(|window| window.moved_bytes).sum(),
+        sent_bytes: windows.iter().map(|window| window.sent_bytes).sum(),
     }
 }
 
@@ -75,14 +75,14 @@ mod tests {
             queue: (errors > 0).then_some(QueueDelay { p99_us: us, max_us: us }),
         };
         let operation = if units > 0 { latency } else { Summary { errors, ..Summary::default() } };
-        Window { elapsed_s, window_s: 10.0, operations: vec![operation], moved_bytes: units * 100 }
+        Window { elapsed_s, window_s: 10.0, operations: vec![operation], sent_bytes: units * 100 }
     }
 
     #[test]
     fn neighbours_are_weighted() {
         let windows = [window(10.0, 30, 100, 1), window(20.0, 10, 500, 0), window(30.0, 0, 0, 4)];
         let all = merged(&windows);
-        assert_eq!((all.elapsed_s, all.window_s, all.moved_bytes), (30.0, 30.0, 4000));
+        assert_eq!((all.elapsed_s, all.window_s, all.sent_bytes), (30.0, 30.0, 4000));
         let operation = all.operations[0];
         assert_eq!((operation.units, operation.errors), (40, 5));
         assert_eq!((operation.min_us, operation.mean_us, operation.p99_us, operation.max_us), (100, 200.0, 200, 500));

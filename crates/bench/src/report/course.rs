@@ -14,7 +14,7 @@ pub(super) const POINTS_MAX: usize = 240;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Across {
     Time,
-    /// Bytes of values, or operations when nobody counted bytes.
+    /// Bytes of values that were sent, or operations when none of them sends any.
     Volume,
 }
 
@@ -29,21 +29,21 @@ pub(super) struct Course {
 impl Course {
     pub(super) fn new(run: &Run, across: Across) -> Self {
         let windows = condensed(&run.windows, POINTS_MAX);
-        let of_bytes = windows.iter().any(|window| window.moved_bytes > 0);
+        let of_bytes = windows.iter().any(|window| window.sent_bytes > 0);
         let mut volume = 0;
         let x: Vec<f64> = windows
             .iter()
             .map(|window| match across {
                 Across::Time => window.elapsed_s,
                 Across::Volume => {
-                    volume += if of_bytes { window.moved_bytes } else { window.units() };
+                    volume += if of_bytes { window.sent_bytes } else { window.units() };
                     volume as f64
                 }
             })
             .collect();
         let (label, unit) = match across {
             Across::Time => ("elapsed", Unit::Seconds),
-            Across::Volume if of_bytes => ("values moved", Unit::Bytes),
+            Across::Volume if of_bytes => ("values sent", Unit::Bytes),
             Across::Volume => ("done", Unit::Operations),
         };
         let axis = Axis { label, unit, to: x.last().copied().unwrap_or_default() };
@@ -75,11 +75,11 @@ mod tests {
     use super::*;
     use crate::stats::Summary;
 
-    fn run(moved_bytes: u64) -> Run {
+    fn run(sent_bytes: u64) -> Run {
         let mut run = Run::new("x", vec!["get".into()]);
         for (elapsed_s, units) in [(10.0, 100), (20.0, 300)] {
             let operations = vec![Summary { units, ..Summary::default() }];
-            run.windows.push(Window { elapsed_s, window_s: 10.0, operations, moved_bytes: moved_bytes * units });
+            run.windows.push(Window { elapsed_s, window_s: 10.0, operations, sent_bytes: sent_bytes * units });
         }
         run
     }

@@ -22,7 +22,7 @@ fn run(name: &str, least_us: u64) -> Run {
             tally.done(0, 1, least_us + n);
             tally.done(1, 1, 3 * (least_us + n * window as u64));
             tally.queued(0, n);
-            tally.moved(2000);
+            tally.sent(2000);
         }
         if window == WINDOWS {
             tally.failed(1, &"<timeout> & \"more\"".into());
@@ -121,7 +121,7 @@ fn a_report_draws_everything_over_time_and_over_volume() {
     }
     let labels = chart_texts(&page);
     for label in
-        ["elapsed (s)", "values moved (MB)", "ok", "failed", "get", "put_unique", "median", "ops/s", "ms", "cores"]
+        ["elapsed (s)", "values sent (MB)", "ok", "failed", "get", "put_unique", "median", "ops/s", "ms", "cores"]
     {
         assert!(labels.contains(&label), "{label}: {labels:?}");
     }

@@ -9,8 +9,8 @@ use super::panels::{Section, sections};
 use super::picture::picture;
 use super::{ReportError, html, png};
 
-/// Writes `run.json`, `report.html`, `summary.png` (over time) and `summary_by_volume.png` (over bytes of values, or operations
-/// when nobody counted bytes) in `dir`.
+/// Writes `run.json`, `report.html`, `summary.png` (over time) and `summary_by_volume.png` (over bytes of values that were
+/// sent, or over operations when none of them sends any) in `dir`.
 pub fn write(dir: &Path, run: &Run) -> Result<(), ReportError> {
     // First what cannot be made again.
     run.save(dir)?;

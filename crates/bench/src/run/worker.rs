@@ -79,27 +79,32 @@ impl Job<'_> {
         let mut turns: VecDeque<Turn> = VecDeque::with_capacity(depth);
         // The operation that has its place in the schedule but could not begin yet.
         let mut due = self.next_due();
+        let mut exhausted = false;
         loop {
             let now = Instant::now();
-            let ending = self.stop.is_due(now);
+            let mut ending = exhausted || self.stop.is_due(now);
             while !ending && turns.len() < depth && due.is_none_or(|due| due <= now) {
                 let operation = self.mix.draw(&mut self.random);
                 let turn = Turn { counted_from: due.unwrap_or(now), late: due.map(|due| now - due) };
+                due = self.next_due();
                 match self.driver.send(operation, &mut self.draw) {
+                    // What is over at once lets the other workers of the thread have their turn.
                     None => turns.push_back(turn),
                     Some(outcome) => {
-                        if !self.count(operation, outcome, turn) {
-                            return;
-                        }
+                        exhausted = !self.count(operation, outcome, turn);
+                        ending |= exhausted;
+                        break;
                     }
                 }
-                due = self.next_due();
             }
             if turns.is_empty() {
                 if ending {
                     return;
                 }
-                self.sleep_until(due.unwrap_or(now)).await;
+                match due {
+                    Some(due) => self.sleep_until(due).await,
+                    None => tokio::task::yield_now().await,
+                }
                 continue;
             }
             let room_at = due.filter(|_| !ending && turns.len() < depth);
@@ -115,9 +120,7 @@ impl Job<'_> {
             };
             // A driver that has nothing in flight has lost count of what it began.
             let (Some((operation, outcome)), Some(turn)) = (received, turns.pop_front()) else { return };
-            if !self.count(operation, outcome, turn) {
-                return;
-            }
+            exhausted |= !self.count(operation, outcome, turn);
         }
     }
 
@@ -153,12 +156,14 @@ impl Job<'_> {
     }
 
     /// Whether the worker goes on.
-    fn count(&self, operation: usize, outcome: Outcome, turn: Turn) -> bool {
+    fn count(&mut self, operation: usize, outcome: Outcome, turn: Turn) -> bool {
+        let value_bytes = self.draw.take_value_bytes();
         match outcome {
             Outcome::Done { units } => {
                 let latency = turn.counted_from.elapsed();
                 let mut tally = self.tally();
                 tally.done(operation, units, micros(latency));
+                tally.sent(value_bytes);
                 if let Some(late) = turn.late {
                     tally.queued(operation, micros(late));
                 }

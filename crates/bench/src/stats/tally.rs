@@ -17,12 +17,12 @@ const LATENCY_US_MAX: u64 = 3_600_000_000;
 /// Quantiles are within one in 10 to the power of this.
 const DIGITS: u8 = 3;
 
-/// What the workers of one thread have counted since it was last taken.
+/// What the workers of one thread have counted since it was last drained.
 #[derive(Clone, Debug)]
 pub struct Tally {
     operations: Vec<Counters>,
     errors: Vec<ErrorCount>,
-    moved_bytes: u64,
+    sent_bytes: u64,
 }
 
 /// How often an operation failed for one reason.
@@ -59,7 +59,7 @@ impl Tally {
         Self {
             operations: (0..operations).map(|_| Counters::new()).collect(),
             errors: Vec::with_capacity(REASONS_MAX + operations),
-            moved_bytes: 0,
+            sent_bytes: 0,
         }
     }
 
@@ -86,9 +86,9 @@ impl Tally {
         }
     }
 
-    /// So many bytes of values were sent or received.
-    pub fn moved(&mut self, bytes: u64) {
-        self.moved_bytes += bytes;
+    /// So many bytes of values were sent.
+    pub fn sent(&mut self, bytes: u64) {
+        self.sent_bytes += bytes;
     }
 
     /// Adds what another thread has counted.
@@ -100,13 +100,7 @@ impl Tally {
         for error in &other.errors {
             self.count_error(error.operation, &error.reason, error.count);
         }
-        self.moved_bytes += other.moved_bytes;
-    }
-
-    /// Hands out what was counted and starts anew.
-    pub fn take(&mut self) -> Self {
-        let operations = self.operations.len();
-        std::mem::replace(self, Self::new(operations))
+        self.sent_bytes += other.sent_bytes;
     }
 
     /// Adds what was counted to `total` and starts anew, in the same memory.
@@ -114,7 +108,7 @@ impl Tally {
         total.add(self);
         self.operations.iter_mut().for_each(Counters::clear);
         self.errors.clear();
-        self.moved_bytes = 0;
+        self.sent_bytes = 0;
     }
 
     /// Errors by operation and reason, in the order in which they were first seen.
@@ -122,9 +116,9 @@ impl Tally {
         &self.errors
     }
 
-    /// Bytes of values sent or received; 0 when nobody counted.
-    pub fn moved_bytes(&self) -> u64 {
-        self.moved_bytes
+    /// Bytes of values sent; 0 when no operation sends any.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
     }
 
     /// What each operation's numbers come to.

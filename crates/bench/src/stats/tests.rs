@@ -99,25 +99,26 @@ fn reasons_have_a_bound() {
 }
 
 #[test]
-fn taking_starts_anew() {
+fn draining_starts_anew() {
     let mut tally = Tally::new(1);
     let mut total = Tally::new(1);
     tally.done(0, 1, 40);
     tally.queued(0, 4);
     tally.failed(0, &"closed".into());
-    tally.moved(1000);
-    let taken = tally.take();
+    tally.sent(1000);
+    let mut taken = Tally::new(1);
+    tally.drain_into(&mut taken);
     tally.done(0, 1, 60);
     tally.failed(0, &"closed".into());
-    tally.moved(10);
+    tally.sent(10);
     tally.drain_into(&mut total);
 
     let empty = tally.summaries()[0];
-    assert_eq!((empty, tally.errors().len(), tally.moved_bytes()), (Summary::default(), 0, 0));
+    assert_eq!((empty, tally.errors().len(), tally.sent_bytes()), (Summary::default(), 0, 0));
     assert_eq!(taken.summaries()[0].max_us, 40);
-    assert_eq!((total.summaries()[0].min_us, total.moved_bytes()), (60, 10));
+    assert_eq!((total.summaries()[0].min_us, total.sent_bytes()), (60, 10));
     total.add(&taken);
-    assert_eq!((total.summaries()[0].min_us, total.summaries()[0].max_us, total.moved_bytes()), (40, 60, 1010));
+    assert_eq!((total.summaries()[0].min_us, total.summaries()[0].max_us, total.sent_bytes()), (40, 60, 1010));
     assert_eq!(total.errors(), [ErrorCount { operation: 0, reason: "closed".into(), count: 2 }]);
 }
 

@@ -13,8 +13,8 @@ pub struct Window {
     pub window_s: f64,
     /// One for each operation, in the order of the configuration.
     pub operations: Vec<Summary>,
-    /// Bytes of values sent or received; 0 when nobody counted.
-    pub moved_bytes: u64,
+    /// Bytes of values sent; 0 when no operation sends any.
+    pub sent_bytes: u64,
 }
 
 /// What one operation came to. Without a success, latencies are 0.
@@ -54,7 +54,7 @@ pub struct QueueDelay {
 impl Window {
     /// What `tally` counted in the `window_s` seconds up to `elapsed_s` seconds after the start.
     pub fn new(elapsed_s: f64, window_s: f64, tally: &Tally) -> Self {
-        Self { elapsed_s, window_s, operations: tally.summaries(), moved_bytes: tally.moved_bytes() }
+        Self { elapsed_s, window_s, operations: tally.summaries(), sent_bytes: tally.sent_bytes() }
     }
 
     /// Units of successful operations.
