@@ -61,6 +61,7 @@ fn start(options: &RunOptions) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 /// Ctrl-C once ends the run with its report; a second time ends the program.
+#[expect(clippy::disallowed_methods, reason = "whoever asks twice does not want anything to be finished")]
 async fn interrupted() {
     match tokio::signal::ctrl_c().await {
         Ok(()) => drop(tokio::spawn(async {
@@ -76,6 +77,7 @@ async fn interrupted() {
 }
 
 /// `YYYYMMDD_HHMMSS`, in UTC.
+#[expect(clippy::disallowed_methods, reason = "the program's edge reads the clock")]
 fn name_of_now() -> String {
     let secs = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (day, second) = (secs / 86_400, secs % 86_400);

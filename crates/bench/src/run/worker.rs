@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Numbers of the worker's own, beside those that its keys and values are drawn from.
-const SEED_OF_ORDER: u64 = 0x6f72_6465_72;
+const SEED_OF_ORDER: u64 = 0x006f_7264_6572;
 
 /// What a worker needs.
 pub(super) struct Job<'a> {

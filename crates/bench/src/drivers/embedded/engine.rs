@@ -1,11 +1,12 @@
 //! The stores, and the thread that looks after them.
 
+use crate::drivers::network::unix_now;
 use ombak_storage::Backend;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// How often stores merge, sync at an interval and expire: as in a node.
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(200);
@@ -69,15 +70,11 @@ fn look_after(stores: &[Arc<dyn Backend>], ending: &(Mutex<bool>, Condvar)) {
         }
         drop(over);
         for store in stores {
-            if let Err(error) = store.maintain(now_secs()) {
+            if let Err(error) = store.maintain(unix_now().secs()) {
                 eprintln!("ombak-bench: upkeep of a store: {error}");
                 return;
             }
         }
         over = ending.lock().unwrap_or_else(PoisonError::into_inner);
     }
-}
-
-pub(super) fn now_secs() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -1,7 +1,8 @@
 //! One worker on an engine.
 
-use super::engine::{Engine, now_secs};
+use super::engine::Engine;
 use crate::config::ConfigError;
+use crate::drivers::network::unix_now;
 use crate::drivers::{DONE, Outcome, Reason};
 use crate::generators::Draw;
 use crate::term::Term;
@@ -9,7 +10,6 @@ use bytes::Bytes;
 use ombak_storage::{Backend, ReadMode, StorageError, Write};
 use ombak_types::names::encode_bucket_prefix;
 use ombak_types::stored::encode_head;
-use ombak_types::time::UnixMicros;
 use ombak_types::{Actor, Bucket, Object, Sibling, VectorClock};
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl EmbeddedWorker {
 
     fn put(&mut self, value: &[u8]) -> Result<(), StorageError> {
         self.written += 1;
-        let tstamp_secs = u32::try_from(now_secs()).unwrap_or(u32::MAX);
+        let tstamp_secs = u32::try_from(unix_now().secs()).unwrap_or(u32::MAX);
         let (key, head, digest) = (&self.key, &self.head, self.written << 1);
         let store = self.store()?;
         let appended = store.put(&Write { key, head, body: &[value], digest, tstamp_secs })?;
@@ -95,7 +95,7 @@ impl EmbeddedWorker {
 }
 
 fn head() -> Vec<u8> {
-    let (at, actor) = (UnixMicros::from_secs(now_secs()), Actor::new(&[1; 12]));
+    let (at, actor) = (unix_now(), Actor::new(&[1; 12]));
     let mut clock = VectorClock::new();
     let dot = clock.increment(&actor, at);
     let mut sibling = Sibling::new(Bytes::new());
