@@ -113,7 +113,8 @@ impl Chart {
     /// Draws it in a rectangle of this size.
     pub(super) fn draw(&self, width: f32, height: f32) -> Drawing {
         let mut drawing = Drawing::new(width, height);
-        drawing.heading(Point::new(0.0, TITLE_SIZE), TITLE_SIZE, &self.title);
+        let title = font::fitted(&self.title, TITLE_SIZE, true, width / WIDER);
+        drawing.heading(Point::new(0.0, TITLE_SIZE), TITLE_SIZE, title);
         let legend_end = self.draw_legend(&mut drawing, TITLE_SIZE);
         let plot = self.plot(width, height, legend_end + ROW + 12.0);
         drawing.text(Point::new(0.0, plot.top - 10.0), Anchor::Start, LABEL_SIZE, Ink::Muted, &plot.y.unit);
@@ -130,7 +131,8 @@ impl Chart {
     fn draw_legend(&self, drawing: &mut Drawing, above: f32) -> f32 {
         let (mut x, mut y) = (0.0, above);
         for series in self.series.iter().filter(|series| !series.name.is_empty()) {
-            let width = SWATCH + 5.0 + font::width(&series.name, LABEL_SIZE, false) * WIDER;
+            let name = font::fitted(&series.name, LABEL_SIZE, false, drawing.width / WIDER - SWATCH - 5.0);
+            let width = SWATCH + 5.0 + font::width(&name, LABEL_SIZE, false) * WIDER;
             if y == above {
                 y += ROW + 3.0;
             } else if x + width > drawing.width {
@@ -139,7 +141,7 @@ impl Chart {
             }
             let middle = y - 4.0;
             drawing.line(vec![Point::new(x, middle), Point::new(x + SWATCH, middle)], series.ink, 2.5);
-            drawing.text(Point::new(x + SWATCH + 5.0, y), Anchor::Start, LABEL_SIZE, Ink::Text, &series.name);
+            drawing.text(Point::new(x + SWATCH + 5.0, y), Anchor::Start, LABEL_SIZE, Ink::Text, name);
             x += width + 14.0;
         }
         y

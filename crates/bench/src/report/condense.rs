@@ -11,6 +11,18 @@ pub(super) fn condensed(windows: &[Window], count: usize) -> Vec<Window> {
     windows.chunks(each).map(merged).collect()
 }
 
+/// Joins what little is left at the end of a run to the window before: a rate of a few operations tells nothing.
+pub(super) fn without_remnant(windows: &[Window]) -> Vec<Window> {
+    match windows {
+        [others @ .., before, last] if last.window_s < before.window_s / 2.0 => {
+            let mut windows = others.to_vec();
+            windows.push(merged(&[before.clone(), last.clone()]));
+            windows
+        }
+        _ => windows.to_vec(),
+    }
+}
+
 /// The whole run as one window, and whether it is exact or made of the windows.
 pub(super) fn totals(run: &Run) -> (Window, bool) {
     match &run.totals {
@@ -91,6 +103,17 @@ mod tests {
         assert_eq!(condensed(&windows, 2)[1], windows[2]);
         assert_eq!(condensed(&windows, 3), windows);
         assert_eq!(condensed(&[], 3), []);
+    }
+
+    #[test]
+    fn a_short_last_window_is_not_drawn_alone() {
+        let mut windows = vec![window(10.0, 30, 100, 0), window(20.0, 30, 100, 0), window(20.003, 2, 100, 0)];
+        assert_eq!(without_remnant(&windows), windows, "as long as the others");
+        windows[2].window_s = 0.003;
+        let joined = without_remnant(&windows);
+        assert_eq!(joined[..1], windows[..1]);
+        assert_eq!((joined.len(), joined[1].elapsed_s, joined[1].units()), (2, 20.003, 32));
+        assert_eq!(without_remnant(&windows[2..]), windows[2..]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::stats::{Run, Window};
 
 use super::chart::{Axis, Series};
-use super::condense::condensed;
+use super::condense::{condensed, without_remnant};
 use super::ink::Ink;
 use super::scale::Unit;
 
@@ -28,7 +28,7 @@ pub(super) struct Course {
 
 impl Course {
     pub(super) fn new(run: &Run, across: Across) -> Self {
-        let windows = condensed(&run.windows, POINTS_MAX);
+        let windows = condensed(&without_remnant(&run.windows), POINTS_MAX);
         let of_bytes = windows.iter().any(|window| window.sent_bytes > 0);
         let mut volume = 0;
         let x: Vec<f64> = windows

@@ -18,6 +18,16 @@ pub(super) fn width(text: &str, size: f32, bold: bool) -> f32 {
     text.chars().map(|c| advance(face, glyph(face, c))).sum::<f32>() * scale(face, size)
 }
 
+/// As much of a text as fits, with a mark where it was cut.
+pub(super) fn fitted(text: &str, size: f32, bold: bool, width_max: f32) -> String {
+    if width(text, size, bold) <= width_max {
+        return text.to_owned();
+    }
+    let mut cut = text.to_owned();
+    while cut.pop().is_some() && width(&cut, size, bold) + width("…", size, bold) > width_max {}
+    cut + "…"
+}
+
 /// The outlines of a text whose base line begins at (0, 0); `None` for one without any, such as a blank.
 pub(super) fn outline(text: &str, size: f32, bold: bool) -> Option<Path> {
     let face = face(bold);
@@ -74,5 +84,29 @@ impl OutlineBuilder for Pen {
 
     fn close(&mut self) {
         self.path.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_where_it_does_not_fit() {
+        let name = "alwaysget_updatewith2i";
+        let whole = width(name, 13.0, true);
+        assert!(whole > 100.0 && whole < 250.0, "{whole}");
+        assert_eq!(fitted(name, 13.0, true, whole), name);
+        let cut = fitted(name, 13.0, true, whole / 2.0);
+        assert!(cut.starts_with("always") && cut.ends_with('…') && width(&cut, 13.0, true) <= whole / 2.0, "{cut}");
+        assert_eq!(fitted(name, 13.0, true, 0.0), "…");
+    }
+
+    #[test]
+    fn letters_have_outlines_and_blanks_have_none() {
+        let bounds = outline("Hg", 100.0, false).unwrap().bounds();
+        assert!(bounds.top() < -50.0 && bounds.bottom() > 5.0, "above and below the base line: {bounds:?}");
+        assert!(bounds.right() <= width("Hg", 100.0, false), "{bounds:?}");
+        assert_eq!(outline(" ", 100.0, false), None);
     }
 }

@@ -17,19 +17,24 @@ pub(super) struct Section {
 }
 
 /// Latencies that share a chart.
+#[derive(Clone, Copy)]
 struct Group {
+    /// Of a section.
     title: &'static str,
+    /// Of a chart.
+    short: &'static str,
     metrics: &'static [Metric],
 }
 
 const LATENCY: [Group; 4] = [
     Group {
         title: "Mean, median and 95th percentile of latency",
+        short: "mean, median, 95th",
         metrics: &[metric::MEAN, metric::MEDIAN, metric::P95],
     },
-    Group { title: "99th percentile of latency", metrics: &[metric::P99] },
-    Group { title: "99.9th percentile of latency", metrics: &[metric::P999] },
-    Group { title: "Maximum latency", metrics: &[metric::MAX] },
+    Group { title: "99th percentile of latency", short: "99th percentile", metrics: &[metric::P99] },
+    Group { title: "99.9th percentile of latency", short: "99.9th percentile", metrics: &[metric::P999] },
+    Group { title: "Maximum latency", short: "maximum", metrics: &[metric::MAX] },
 ];
 
 /// All charts of a run.
@@ -70,33 +75,34 @@ fn operation(window: &Window, at: usize) -> Option<&Summary> {
 }
 
 fn latency(run: &Run, course: &Course) -> Vec<Section> {
-    let sections = LATENCY.map(|group| {
-        let mut charts: Vec<Chart> = drawn(run, course, |operation| operation.units > 0)
-            .map(|(at, label)| {
-                let line = |(place, metric): (usize, &Metric)| {
-                    // Where there is one, the heading says what it is.
-                    let name = if group.metrics.len() > 1 { metric.name } else { "" };
-                    course.series(name, Ink::Line(place), |window| metric.ms(operation(window, at)?))
-                };
-                let series = group.metrics.iter().enumerate().map(line).collect();
-                chart(course, label, Unit::Milliseconds, RangeKind::Latency, series)
-            })
-            .collect();
-        share_range(&mut charts, RangeKind::Latency);
-        Section { title: group.title, charts }
-    });
-    let mut sections: Vec<Section> = sections.into_iter().filter(|section| !section.charts.is_empty()).collect();
-    // One operation alone: its charts side by side.
-    if sections.iter().all(|section| section.charts.len() == 1) && !sections.is_empty() {
-        let titled = |section: Section| {
-            section
-                .charts
-                .into_iter()
-                .map(move |chart| Chart { title: format!("{}: {}", chart.title, section.title), ..chart })
-        };
-        sections = vec![Section { title: "Latency", charts: sections.into_iter().flat_map(titled).collect() }];
+    let operations: Vec<(usize, &str)> = drawn(run, course, |operation| operation.units > 0).collect();
+    match operations[..] {
+        [] => Vec::new(),
+        // One operation alone: its charts side by side.
+        [(at, label)] => {
+            let chart = |group| latency_chart(course, &group, at, format!("{label}: {}", group.short));
+            vec![Section { title: "Latency", charts: LATENCY.map(chart).into() }]
+        }
+        [..] => LATENCY.map(|group| latency_section(course, &group, &operations)).into(),
     }
-    sections
+}
+
+/// A group's charts of all operations.
+fn latency_section(course: &Course, group: &Group, operations: &[(usize, &str)]) -> Section {
+    let chart = |(at, label): &(usize, &str)| latency_chart(course, group, *at, (*label).to_owned());
+    let mut charts: Vec<Chart> = operations.iter().map(chart).collect();
+    share_range(&mut charts, RangeKind::Latency);
+    Section { title: group.title, charts }
+}
+
+fn latency_chart(course: &Course, group: &Group, at: usize, title: String) -> Chart {
+    let line = |(place, metric): (usize, &Metric)| {
+        // Where there is one, a heading says what it is.
+        let name = if group.metrics.len() > 1 { metric.name } else { "" };
+        course.series(name, Ink::Line(place), |window| metric.ms(operation(window, at)?))
+    };
+    let series = group.metrics.iter().enumerate().map(line).collect();
+    chart(course, title, Unit::Milliseconds, RangeKind::Latency, series)
 }
 
 /// Charts side by side are read against each other: one axis for all.

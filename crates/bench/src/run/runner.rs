@@ -156,10 +156,12 @@ impl Observer {
         self.sample(start).await;
         crew.start(start, &stop);
         let mut tick = tokio::time::interval_at((start + TICK.min(self.interval)).into(), TICK.min(self.interval));
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let (mut second, mut window) = (Tally::new(self.operations), Tally::new(self.operations));
         let mut total = Tally::new(self.operations);
         let (mut last_tick, mut window_start) = (start, start);
+        // Not from when the window before was closed: that was a little later than a tick, and the next would seem too early.
+        let mut window_due = start + self.interval;
         let mut interrupted = std::pin::pin!(interrupted);
         let mut asked_to_stop = false;
         let mut ended = false;
@@ -178,12 +180,15 @@ impl Observer {
             self.live.update(now - start, (now - last_tick).as_secs_f64(), &second);
             second.drain_into(&mut window);
             last_tick = now;
-            if ended || now - window_start >= self.interval {
+            if ended || now >= window_due {
                 let closed = Window::new((now - start).as_secs_f64(), (now - window_start).as_secs_f64(), &window);
                 self.csv.window(&closed)?;
                 self.report.windows.push(closed);
                 window.drain_into(&mut total);
                 window_start = now;
+                while window_due <= now {
+                    window_due += self.interval;
+                }
                 self.sample(start).await;
             }
         }
