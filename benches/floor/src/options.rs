@@ -13,9 +13,10 @@ Usage: ombak-floor --ombak PATH [OPTIONS]
   --workers N      worker threads of each server [2]
   --dir DIR        where the servers keep their data meanwhile [the system's temporary directory]
   --no-redis       leave Redis out even if it is installed
+  --files          also measure an echo server that appends to and reads from files
   --connections N  only with this many connections [6 and 100]
   --op OP          only GET or only PUT [both]
-  --server NAME    only this one beside the echo server: 'echo, files', redis, 'ombak memory' or 'ombak bitcask' [all]
+  --server NAME    only this one beside the echo servers: redis, 'ombak memory' or 'ombak bitcask' [all]
 
   ombak-floor echo --port N [--files DIR]    only run the echo server, with files if asked for
 ";
@@ -33,6 +34,7 @@ pub struct Options {
     pub workers: usize,
     pub dir: PathBuf,
     pub redis: bool,
+    pub files: bool,
     /// How many connections are opened at once: one part of the table each.
     pub connections: Vec<usize>,
     pub ops: Vec<Op>,
@@ -65,6 +67,7 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
         workers: 2,
         dir: std::env::temp_dir(),
         redis: true,
+        files: false,
         connections: vec![6, 100],
         ops: vec![Op::Get, Op::Put],
         server: None,
@@ -79,6 +82,7 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
             "--workers" => options.workers = number::<std::num::NonZeroUsize>(&option, &value()?)?.get(),
             "--dir" => options.dir = PathBuf::from(value()?),
             "--no-redis" => options.redis = false,
+            "--files" => options.files = true,
             "--connections" => {
                 options.connections = vec![number::<std::num::NonZeroUsize>(&option, &value()?)?.get()];
             }

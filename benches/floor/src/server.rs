@@ -24,7 +24,7 @@ impl Server {
     /// The echo server first, then the others.
     pub fn start_all(options: &Options) -> Result<Vec<Self>, String> {
         let mut servers = vec![Self::echo(options, "echo", false)?];
-        if options.wants("echo, files") {
+        if options.files {
             servers.push(Self::echo(options, "echo, files", true)?);
         }
         if options.redis && options.wants("redis") {

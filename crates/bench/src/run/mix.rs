@@ -51,7 +51,7 @@ mod tests {
         (0..40_000).for_each(|_| drawn[mix.draw(&mut random)] += 1);
         assert_eq!((drawn[1], drawn[2]), (0, 0));
         // Four standard deviations of a binomial distribution.
-        assert!((drawn[0] as i32 - 30_000).abs() < 350, "{drawn:?}");
+        assert!((drawn[0] - 30_000_i32).abs() < 350, "{drawn:?}");
     }
 
     #[test]
