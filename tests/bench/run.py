@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -64,8 +65,9 @@ def run(config, node, results, *words):
 def summary(directory):
     """(elapsed, window, total, successful, failed) of every window."""
     with open(directory / "summary.csv", newline="") as file:
-        header, *rows = list(csv.reader(file, skipinitialspace=True))
-    if ", ".join(header) != SUMMARY_HEADER:
+        header, *rows = list(csv.reader(file, skipinitialspace=True)) or [[]]
+    # The file is there a moment before its first line is.
+    if header and ", ".join(header) != SUMMARY_HEADER:
         raise Failure(f"summary.csv begins with {header}")
     return [[float(cell) for cell in row] for row in rows]
 
@@ -114,6 +116,9 @@ def rate_and_pause(results):
     due = PAUSE_RATE_PER_WORKER * PAUSE_WORKERS * PAUSE_SECONDS
     if abs(done - due) > due / 100:
         raise Failure(f"{done} operations in {PAUSE_SECONDS} s, {due} were due")
+    windows = len(summary(directory))
+    if not PAUSE_SECONDS <= windows <= PAUSE_SECONDS + 1:
+        raise Failure(f"{windows} windows of a second in {PAUSE_SECONDS} s")
     late_us = max(operation["queue"]["max_us"] for operation in totals["operations"])
     slowest_us = max(operation["max_us"] for operation in totals["operations"])
     if not 800_000 <= late_us <= 3_000_000 or slowest_us < late_us:
@@ -121,9 +126,41 @@ def rate_and_pause(results):
     return f"{done} of {due} operations, up to {late_us / 1e6:.2f} s late"
 
 
+def interrupted(results):
+    """Ctrl-C ends a run early, with everything that a run leaves behind."""
+    config = results / "interrupted.config"
+    config.write_text(PAUSE_CONFIG)
+    with Node() as node:
+        command = [str(bench()), str(config), "--pb", node.pb, "-d", str(results), "-n", "interrupted", "--duration", "10m"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=clean_environment())
+        try:
+            wait_for_window(results / "interrupted", process)
+            process.send_signal(signal.SIGINT)
+            said, _ = process.communicate(timeout=RUN_SECONDS_MAX)
+        finally:
+            process.kill()
+            process.wait()
+    if process.returncode != 0:
+        raise Failure(f"exited with {process.returncode}:\n{said}")
+    if "results in" not in said:
+        raise Failure(f"does not say where the results are:\n{said}")
+    return check_results(results / "interrupted")
+
+
+def wait_for_window(directory, process):
+    deadline = time.monotonic() + RUN_SECONDS_MAX
+    while not (directory / "summary.csv").is_file() or len(summary(directory)) < 2:
+        if process.poll() is not None:
+            raise Failure(f"ended with {process.returncode} before it was interrupted:\n{process.stdout.read()}")
+        if time.monotonic() > deadline:
+            raise Failure("no window was written")
+        time.sleep(0.05)
+
+
 def main():
     seeds = sorted((ROOT / "benches" / "seeds").glob("*.config"))
-    checks = [(path.stem, seed, path) for path in seeds] + [("a given rate, and a pause of a second", rate_and_pause, None)]
+    checks = [(path.stem, seed, path) for path in seeds]
+    checks += [("a given rate, and a pause of a second", rate_and_pause, None), ("an interruption", interrupted, None)]
     wanted = sys.argv[1:]
     failed = 0 if seeds else 1
     passed = 0
@@ -135,7 +172,7 @@ def main():
             results.mkdir()
             try:
                 said = check(path, results) if path else check(results)
-            except (Failure, NodeError, subprocess.TimeoutExpired, OSError) as error:
+            except (Failure, NodeError, subprocess.TimeoutExpired, OSError, LookupError, TypeError, ValueError) as error:
                 failed += 1
                 print(f"FAILED  {name}: {error}", flush=True)
             else:

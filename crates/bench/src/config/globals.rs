@@ -19,18 +19,25 @@ const CONCURRENT_DEFAULT: usize = 3;
 const RATE_DEFAULT: f64 = 5.0;
 const RNG_SEED_DEFAULT: [u64; 3] = [42, 23, 12];
 
+/// Operations per second and worker that a clock can keep apart.
+const RATES: std::ops::RangeInclusive<f64> = 0.001..=1e6;
+
 /// `mode`.
 pub fn mode(settings: &Settings) -> Result<Mode, ConfigError> {
     let Some(term) = settings.get("mode") else { return Ok(Mode::Rate(RATE_DEFAULT)) };
-    let wrong =
-        || ConfigError::setting("mode", format!("max or {{rate, PerSecond}} with a number above 0, not {term}"));
+    let wrong = || {
+        ConfigError::setting(
+            "mode",
+            format!("max or {{rate, PerSecond}} with a number from 0.001 to 1000000, not {term}"),
+        )
+    };
     if term.as_atom() == Some("max") {
         return Ok(Mode::Max);
     }
     match term.as_tuple() {
         Some([Term::Atom(rate), Term::Atom(max)]) if rate == "rate" && max == "max" => Ok(Mode::Max),
         Some([Term::Atom(rate), per_second]) if rate == "rate" => {
-            per_second.as_number().filter(|n| n.is_finite() && *n > 0.0).map(Mode::Rate).ok_or_else(wrong)
+            per_second.as_number().filter(|n| RATES.contains(n)).map(Mode::Rate).ok_or_else(wrong)
         }
         _ => Err(wrong()),
     }

@@ -20,8 +20,12 @@ impl Results {
         let dir = base.join(name);
         fs::create_dir_all(&dir).map_err(|error| failed(&dir, error))?;
         for file in files {
-            if let Some(name) = file.file_name() {
-                fs::copy(file, dir.join(name)).map_err(|error| failed(file, error))?;
+            let Some(name) = file.file_name() else { continue };
+            let text = fs::read(file).map_err(|error| failed(file, error))?;
+            let copy = dir.join(name);
+            // A file that is in the directory already may be the very one that is to be copied.
+            if fs::read(&copy).ok().as_ref() != Some(&text) {
+                fs::write(&copy, text).map_err(|error| failed(&copy, error))?;
             }
         }
         point_at(base, name).map_err(|error| failed(&base.join(CURRENT), error))?;

@@ -192,11 +192,12 @@ impl Observer {
                 self.sample(start).await;
             }
         }
-        let elapsed_s = start.elapsed().as_secs_f64();
         stop.say();
         crew.join();
         self.live.finish();
         let mut report = self.report;
+        // Up to the last window: what is looked at and waited for afterwards is not part of the run.
+        let elapsed_s = report.windows.last().map_or(0.0, |window| window.elapsed_s);
         let totals = Window::new(elapsed_s, elapsed_s, &total);
         report.totals = Some(totals.clone());
         report.set_errors(total.errors());

@@ -15,6 +15,12 @@ use std::time::{Duration, Instant};
 /// Numbers of the worker's own, beside those that its keys and values are drawn from.
 const SEED_OF_ORDER: u64 = 0x006f_7264_6572;
 
+/// How late the clock of a runtime may ring: it counts in milliseconds, and rounds up.
+const CLOCK_LATE_MAX: Duration = Duration::from_millis(2);
+
+/// The reason of operations that the end of the run cut off.
+const UNFINISHED: Reason = Reason::Borrowed("unfinished");
+
 /// What a worker needs.
 pub(super) struct Job<'a> {
     pub(super) driver: Worker,
@@ -42,6 +48,33 @@ struct Turn {
     late: Option<Duration>,
 }
 
+/// An operation that has begun. If the run is cut off before it ends, it counts as failed: it never vanishes.
+struct Begun<'a> {
+    operation: usize,
+    turn: Turn,
+    tally: &'a Mutex<Tally>,
+    ended: bool,
+}
+
+impl<'a> Begun<'a> {
+    fn new(operation: usize, turn: Turn, tally: &'a Mutex<Tally>) -> Self {
+        Self { operation, turn, tally, ended: false }
+    }
+
+    fn end(mut self) -> Turn {
+        self.ended = true;
+        self.turn
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            lock(self.tally).failed(self.operation, &UNFINISHED);
+        }
+    }
+}
+
 impl Job<'_> {
     pub(super) async fn run(mut self) {
         if self.driver.depth() > 1 {
@@ -54,29 +87,28 @@ impl Job<'_> {
     async fn run_one_by_one(&mut self) {
         while let Some(turn) = self.wait_for_turn().await {
             let operation = self.mix.draw(&mut self.random);
+            let begun = Begun::new(operation, turn, self.tally);
             let mut outcome = self.driver.run(operation, &mut self.draw).await;
             while let Outcome::Retry(reason) = outcome {
                 self.failed(operation, &reason);
                 if self.stop.is_due(Instant::now()) {
+                    begun.end();
                     return;
                 }
                 outcome = self.driver.run(operation, &mut self.draw).await;
             }
-            // What was over without waiting for anything must not keep the other workers of the thread from their turn.
-            let waited = matches!(outcome, Outcome::Done { .. });
-            if !self.count(operation, outcome, turn) {
+            if !self.count(operation, outcome, begun.end()) {
                 return;
             }
-            if !waited {
-                tokio::task::yield_now().await;
-            }
+            // What was over without waiting for anything must not keep the other workers of the thread from their turn.
+            tokio::task::coop::consume_budget().await;
         }
     }
 
     /// Keeps as many operations in flight as the driver wants. What is in flight at the end is waited for.
     async fn run_pipelined(&mut self) {
         let depth = self.driver.depth();
-        let mut turns: VecDeque<Turn> = VecDeque::with_capacity(depth);
+        let mut turns: VecDeque<Begun<'_>> = VecDeque::with_capacity(depth);
         // The operation that has its place in the schedule but could not begin yet.
         let mut due = self.next_due();
         let mut exhausted = false;
@@ -89,7 +121,7 @@ impl Job<'_> {
                 due = self.next_due();
                 match self.driver.send(operation, &mut self.draw) {
                     // What is over at once lets the other workers of the thread have their turn.
-                    None => turns.push_back(turn),
+                    None => turns.push_back(Begun::new(operation, turn, self.tally)),
                     Some(outcome) => {
                         exhausted = !self.count(operation, outcome, turn);
                         ending |= exhausted;
@@ -119,8 +151,8 @@ impl Job<'_> {
                 }
             };
             // A driver that has nothing in flight has lost count of what it began.
-            let (Some((operation, outcome)), Some(turn)) = (received, turns.pop_front()) else { return };
-            exhausted |= !self.count(operation, outcome, turn);
+            let (Some((operation, outcome)), Some(begun)) = (received, turns.pop_front()) else { return };
+            exhausted |= !self.count(operation, outcome, begun.end());
         }
     }
 
@@ -143,8 +175,18 @@ impl Job<'_> {
         }
         self.sleep_until(due).await;
         let now = Instant::now();
-        // The worker was idle when it was due: that its clock rang late is not the fault of what is measured.
-        (!self.stop.is_due(now)).then_some(Turn { counted_from: now, late: Some(Duration::ZERO) })
+        if self.stop.is_due(now) {
+            return None;
+        }
+        let late = now - due;
+        // The worker was idle when it was due: that its clock rang late is not the fault of what is measured. What is
+        // later than a clock can be is the machine's doing, and counts.
+        let punctual = late <= CLOCK_LATE_MAX;
+        Some(if punctual {
+            Turn { counted_from: now, late: Some(Duration::ZERO) }
+        } else {
+            Turn { counted_from: due, late: Some(late) }
+        })
     }
 
     async fn sleep_until(&self, at: Instant) {
@@ -184,9 +226,13 @@ impl Job<'_> {
     }
 
     fn tally(&self) -> MutexGuard<'_, Tally> {
-        // Counts are whole after every call, whoever panicked.
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(self.tally)
     }
+}
+
+/// Counts are whole after every call, whoever panicked.
+fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn micros(duration: Duration) -> u64 {

@@ -40,13 +40,12 @@ impl Gate {
     pub(super) fn enter(&self) -> Result<Pass<'_>, Error> {
         let Count(count) = &self.under_way[shard() % SHARDS];
         // Counted first: `close` then either sees this request or this request sees that the gate is closed.
-        let before = count.fetch_add(1, Ordering::SeqCst);
+        count.fetch_add(1, Ordering::SeqCst);
         let pass = Pass { gate: self, count };
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::Stopping);
         }
-        // As long as each has its share at most, all of them together are not too many.
-        if before >= self.max / SHARDS && self.under_way() > self.max { Err(Error::Overload) } else { Ok(pass) }
+        if self.under_way() > self.max { Err(Error::Overload) } else { Ok(pass) }
     }
 
     fn under_way(&self) -> usize {
@@ -103,6 +102,19 @@ mod tests {
         assert!(!gate.close());
         assert_eq!(gate.enter().err(), Some(Error::Stopping));
         assert!(gate.wait_empty(Duration::ZERO));
+    }
+
+    #[test]
+    fn the_number_holds_for_all_threads_together() {
+        let gate = Gate::new(8);
+        let mine: Vec<_> = (0..8).map(|_| gate.enter().ok().unwrap()).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..SHARDS {
+                scope.spawn(|| assert_eq!(gate.enter().err(), Some(Error::Overload)));
+            }
+        });
+        drop(mine);
+        assert_eq!(gate.under_way(), 0);
     }
 
     #[test]

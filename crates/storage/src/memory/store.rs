@@ -79,7 +79,12 @@ impl State {
         self.key_bytes -= key.len() as u64;
     }
 
-    fn insert(&mut self, key: Bytes, entry: Entry, ages: bool) -> Option<Entry> {
+    /// A key that is there already is used again: the maps share its bytes.
+    fn insert(&mut self, key: &[u8], entry: Entry, ages: bool) -> Option<Entry> {
+        let key = match self.entries.get_key_value(key) {
+            Some((key, _)) => key.clone(),
+            None => Bytes::copy_from_slice(key),
+        };
         let cost = entry.cost_bytes(&key);
         let old = self.entries.insert(key.clone(), entry.clone());
         if let Some(old) = &old {
@@ -164,7 +169,7 @@ impl Backend for MemoryStore {
         }
         state.seq = seq;
         let ages = self.config.ttl_secs.is_some() || self.config.bytes_max.is_some();
-        let previous = state.insert(Bytes::copy_from_slice(write.key), entry, ages).map(|old| old.digest);
+        let previous = state.insert(write.key, entry, ages).map(|old| old.digest);
         while self.config.bytes_max.is_some_and(|max| state.bytes > max) && state.evict_oldest() {}
         Ok(Appended { previous, seq })
     }
