@@ -162,10 +162,19 @@ mod tests {
         refuses(
             mode,
             &[
-                ("{mode, fast}.", "mode: max or {rate, PerSecond} with a number above 0, not fast"),
-                ("{mode, {rate, 0}}.", "mode: max or {rate, PerSecond} with a number above 0, not {rate, 0}"),
-                ("{mode, {rate, -1}}.", "mode: max or {rate, PerSecond} with a number above 0, not {rate, -1}"),
-                ("{mode, {speed, 5}}.", "mode: max or {rate, PerSecond} with a number above 0, not {speed, 5}"),
+                ("{mode, fast}.", "mode: max or {rate, PerSecond} with a number from 0.001 to 1000000, not fast"),
+                (
+                    "{mode, {rate, 0}}.",
+                    "mode: max or {rate, PerSecond} with a number from 0.001 to 1000000, not {rate, 0}",
+                ),
+                (
+                    "{mode, {rate, -1}}.",
+                    "mode: max or {rate, PerSecond} with a number from 0.001 to 1000000, not {rate, -1}",
+                ),
+                (
+                    "{mode, {speed, 5}}.",
+                    "mode: max or {rate, PerSecond} with a number from 0.001 to 1000000, not {speed, 5}",
+                ),
             ],
         );
     }
