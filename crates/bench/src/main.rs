@@ -2,7 +2,7 @@
 
 use ombak_bench::cli::{CompareOptions, Refusal, Request, RunOptions, explain};
 use ombak_bench::report;
-use ombak_bench::run::{self, Options};
+use ombak_bench::run::{self, Ending, Options};
 use std::error::Error;
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,6 +10,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The status of a run that a panic ended (spec/basho-bench.md §1).
+const CRASHED: u8 = 2;
 
 fn main() -> ExitCode {
     let request = match Request::parse(std::env::args_os()) {
@@ -57,7 +60,11 @@ fn start(options: &RunOptions) -> Result<ExitCode, Box<dyn Error>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ending = runtime.block_on(run::run(planned.config, &beside, interrupted()))?;
     run::print_summary(&ending.dir)?;
-    Ok(if ending.stopped_for_error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(match ending {
+        Ending { crashed: true, .. } => ExitCode::from(CRASHED),
+        Ending { stopped_for_error: true, .. } => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    })
 }
 
 /// Ctrl-C once ends the run with its report; a second time ends the program.

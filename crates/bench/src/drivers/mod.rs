@@ -36,7 +36,7 @@ pub mod null;
 pub mod pb;
 pub mod redis;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use crate::config::{ConfigError, Operation, Settings};
 use crate::generators::Draw;

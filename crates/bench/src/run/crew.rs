@@ -9,12 +9,12 @@ use crate::drivers::{DriverError, Worker};
 use crate::generators::{Draw, Generators, Place};
 use crate::stats::Tally;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, watch};
-use tokio::task::LocalSet;
+use tokio::task::{JoinSet, LocalSet};
 
 /// How long operations that are under way at the end are waited for.
 const GRACE: Duration = Duration::from_secs(5);
@@ -29,7 +29,9 @@ pub(super) struct Orders {
 /// Threads whose workers are connected and wait for the start.
 pub(super) struct Crew {
     threads: Vec<JoinHandle<()>>,
-    pub(super) tallies: Vec<Arc<Mutex<Tally>>>,
+    tallies: Vec<Arc<Mutex<Tally>>>,
+    /// Takes the place of one of `tallies` while that is added up.
+    spare: Tally,
     go: watch::Sender<Option<Start>>,
     done: mpsc::Receiver<()>,
 }
@@ -47,7 +49,8 @@ impl Crew {
         let (go, wait_for_go) = watch::channel(None);
         let (ready, mut readiness) = mpsc::channel(threads);
         let (finished, done) = mpsc::channel(1);
-        let mut crew = Self { threads: Vec::new(), tallies: Vec::new(), go, done };
+        let spare = Tally::new(orders.config.operations.len());
+        let mut crew = Self { threads: Vec::new(), tallies: Vec::new(), spare, go, done };
         for thread in 0..threads {
             let tally = Arc::new(Mutex::new(Tally::new(orders.config.operations.len())));
             crew.tallies.push(tally.clone());
@@ -58,10 +61,25 @@ impl Crew {
             crew.threads.push(spawned.map_err(|error| DriverError(format!("cannot start a thread: {error}")))?);
         }
         drop(ready);
-        while let Some(connected) = readiness.recv().await {
-            connected?;
+        let mut connected = 0;
+        while let Some(outcome) = readiness.recv().await {
+            outcome?;
+            connected += 1;
+        }
+        if connected < threads {
+            return Err(DriverError(
+                "a thread ended by a panic while its workers connected; its message is above".into(),
+            ));
         }
         Ok(crew)
+    }
+
+    /// Adds to `into` what was counted since the last time. No worker waits while numbers are added up.
+    pub(super) fn collect(&mut self, into: &mut Tally) {
+        for tally in &self.tallies {
+            std::mem::swap(&mut *tally.lock().unwrap_or_else(PoisonError::into_inner), &mut self.spare);
+            self.spare.drain_into(into);
+        }
     }
 
     /// Lets the workers loose.
@@ -134,25 +152,37 @@ impl Part {
 
     async fn let_loose(&self, workers: Vec<(usize, Worker, Draw)>, start: Start) {
         let local = LocalSet::new();
+        let mut working = JoinSet::new();
         let config = &self.orders.config;
         for (worker, driver, draw) in workers {
             let (orders, tally, start) = (self.orders.clone(), self.tally.clone(), start.clone());
             let (random, schedule) = (order_of(config.rng_seed, worker), Schedule::new(config.mode));
-            local.spawn_local(async move {
+            let work = async move {
                 let job = Job {
                     driver,
                     draw,
                     random,
                     mix: &orders.mix,
                     schedule,
+                    due: None,
+                    exhausted: false,
                     tally: &tally,
                     stop: &start.stop,
                     shutdown_on_error: orders.config.shutdown_on_error,
                     start: start.at,
                 };
                 job.run().await;
-            });
+            };
+            working.spawn_local_on(work, &local);
         }
+        let all = local.run_until(async {
+            while let Some(ended) = working.join_next().await {
+                // Its message is on the terminal, the operation is counted as a crash.
+                if ended.is_err() {
+                    start.stop.say_for_crash();
+                }
+            }
+        });
         let limit = async {
             match start.stop.end() {
                 Some(end) => tokio::select! {
@@ -164,7 +194,7 @@ impl Part {
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
-            () = local => {}
+            () = all => {}
             () = limit => {}
         }
     }

@@ -1,9 +1,13 @@
 //! The directory of a run's results (spec/basho-bench.md §1).
 
 use super::runner::RunError;
+use crate::stats::Run;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+/// Endings of the files that a run writes.
+const WRITTEN: [&str; 5] = ["csv", "json", "html", "png", "log"];
 
 /// The link to the latest results.
 const CURRENT: &str = "current";
@@ -19,14 +23,13 @@ impl Results {
     pub(super) fn create(base: &Path, name: &str, files: &[PathBuf]) -> Result<Self, RunError> {
         let dir = base.join(name);
         fs::create_dir_all(&dir).map_err(|error| failed(&dir, error))?;
-        for file in files {
-            let Some(name) = file.file_name() else { continue };
-            let text = fs::read(file).map_err(|error| failed(file, error))?;
+        // Read before anything is removed: one of them may be the copy in the very directory.
+        let texts: Vec<_> =
+            files.iter().map(|file| fs::read(file).map_err(|error| failed(file, error))).collect::<Result<_, _>>()?;
+        remove_earlier(&dir).map_err(|error| failed(&dir, error))?;
+        for (name, text) in copy_names(files).iter().zip(texts) {
             let copy = dir.join(name);
-            // A file that is in the directory already may be the very one that is to be copied.
-            if fs::read(&copy).ok().as_ref() != Some(&text) {
-                fs::write(&copy, text).map_err(|error| failed(&copy, error))?;
-            }
+            fs::write(&copy, text).map_err(|error| failed(&copy, error))?;
         }
         point_at(base, name).map_err(|error| failed(&base.join(CURRENT), error))?;
         let path = dir.join("console.log");
@@ -38,6 +41,32 @@ impl Results {
     pub(super) fn log(&mut self, line: &str) -> Result<(), RunError> {
         writeln!(self.console, "{line}").map_err(|error| failed(&self.dir.join("console.log"), error))
     }
+}
+
+/// Removes what an earlier run of the same name has left, so that what is there is all of one run. Nothing else is touched.
+fn remove_earlier(dir: &Path) -> io::Result<()> {
+    if !dir.join(Run::FILE).is_file() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        if path.is_file() && WRITTEN.contains(&ending) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
+/// What each file's copy is called: as the file, and where several have the same name, with its place before it.
+fn copy_names(files: &[PathBuf]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(files.len());
+    for (place, file) in files.iter().enumerate() {
+        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+        let taken = names.iter().any(|taken| *taken == name);
+        names.push(if taken { format!("{}-{name}", place + 1) } else { name.into_owned() });
+    }
+    names
 }
 
 fn failed(path: &Path, error: io::Error) -> RunError {
@@ -77,6 +106,29 @@ mod tests {
             assert_eq!(fs::read_link(base.path().join("current")).unwrap(), Path::new(name));
             assert_eq!(fs::read_to_string(results.dir.join("console.log")).unwrap(), "begun\n");
         }
+    }
+
+    #[test]
+    fn files_of_the_same_name_are_both_kept_and_earlier_results_are_not() {
+        let base = tempfile::tempdir().unwrap();
+        let files = ["a", "b"].map(|dir| base.path().join(dir).join("some.config"));
+        for file in &files {
+            fs::create_dir(file.parent().unwrap()).unwrap();
+            fs::write(file, format!("% {}", file.display())).unwrap();
+        }
+        let dir = Results::create(base.path(), "run", &files).unwrap().dir;
+        for (name, file) in [("some.config", &files[0]), ("2-some.config", &files[1])] {
+            assert_eq!(fs::read(dir.join(name)).unwrap(), fs::read(file).unwrap());
+        }
+        for name in ["run.json", "get_latencies.csv", "throughput.png", "notes.txt"] {
+            fs::write(dir.join(name), "earlier").unwrap();
+        }
+        // Again, from the copy itself.
+        Results::create(base.path(), "run", &[dir.join("some.config")]).unwrap();
+        let mut left: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["2-some.config", "console.log", "notes.txt", "some.config"]);
+        assert_eq!(fs::read(dir.join("some.config")).unwrap(), fs::read(&files[0]).unwrap());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::report::{self, CsvFiles, ReportError};
 use crate::resources::Sampler;
 use crate::stats::{Run, RunFileError, Tally, Window};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
 use tokio::time::MissedTickBehavior;
@@ -48,6 +48,8 @@ pub struct Ending {
     pub totals: Window,
     /// It was to end at the first error, and there was one.
     pub stopped_for_error: bool,
+    /// A worker panicked.
+    pub crashed: bool,
 }
 
 /// Why there is no result, or not all of it.
@@ -80,6 +82,9 @@ pub enum RunError {
     /// `run.json` cannot be written.
     #[error(transparent)]
     RunFile(#[from] RunFileError),
+    /// The report was not finished.
+    #[error("the report could not be written: {0}")]
+    Unwritten(String),
 }
 
 /// Runs a configuration to its end. `interrupted` ends it early, with all its results.
@@ -143,12 +148,14 @@ struct Observer {
 }
 
 impl Observer {
+    /// Counts until the workers have ended, then writes down what it came to. Where a file cannot be written the run ends,
+    /// and what can be written of its report is.
     async fn watch(
         mut self,
         mut crew: Crew,
         duration: Option<Duration>,
         interrupted: impl Future<Output = ()>,
-        mut results: Results,
+        results: Results,
         orders: &Orders,
     ) -> Result<Ending, RunError> {
         let start = Instant::now();
@@ -165,6 +172,7 @@ impl Observer {
         let mut interrupted = std::pin::pin!(interrupted);
         let mut asked_to_stop = false;
         let mut ended = false;
+        let mut trouble = None;
         while !ended {
             tokio::select! {
                 _ = tick.tick() => {}
@@ -176,13 +184,19 @@ impl Observer {
                 }
             }
             let now = Instant::now();
-            collect(&crew.tallies, &mut second);
+            crew.collect(&mut second);
             self.live.update(now - start, (now - last_tick).as_secs_f64(), &second);
             second.drain_into(&mut window);
             last_tick = now;
             if ended || now >= window_due {
                 let closed = Window::new((now - start).as_secs_f64(), (now - window_start).as_secs_f64(), &window);
-                self.csv.window(&closed)?;
+                if let Err(error) = self.csv.window(&closed)
+                    && trouble.is_none()
+                {
+                    self.live.say(&format!("stopping: {error}"));
+                    stop.say();
+                    trouble = Some(RunError::from(error));
+                }
                 self.report.windows.push(closed);
                 window.drain_into(&mut total);
                 window_start = now;
@@ -193,23 +207,36 @@ impl Observer {
             }
         }
         stop.say();
-        crew.join();
         self.live.finish();
-        let mut report = self.report;
+        self.sum_up(&total, &orders.generators);
+        let ending = Ending {
+            dir: results.dir.clone(),
+            totals: self.report.totals.clone().unwrap_or_default(),
+            stopped_for_error: stop.was_for_error(),
+            crashed: stop.was_for_crash(),
+        };
+        // On another thread: this one has to hear a second interruption.
+        let written = spawn_blocking(move || {
+            crew.join();
+            write(results, self.csv, &self.report)
+        });
+        let written = written.await.unwrap_or_else(|panic| Err(RunError::Unwritten(panic.to_string())));
+        trouble.map_or(written, Err).map(|()| ending)
+    }
+
+    /// The totals, and what is to be said beside them.
+    fn sum_up(&mut self, total: &Tally, generators: &Generators) {
+        let report = &mut self.report;
         // Up to the last window: what is looked at and waited for afterwards is not part of the run.
         let elapsed_s = report.windows.last().map_or(0.0, |window| window.elapsed_s);
-        let totals = Window::new(elapsed_s, elapsed_s, &total);
-        report.totals = Some(totals.clone());
+        report.totals = Some(Window::new(elapsed_s, elapsed_s, total));
         report.set_errors(total.errors());
-        report.notes.extend(self.sampler.take_warnings());
-        report.notes.extend(orders.generators.warnings());
-        self.csv.finish(&report.errors)?;
-        report.save(&results.dir)?;
-        for line in summary_lines(&report) {
-            results.log(&line)?;
+        match total.count_never_began() {
+            0 => {}
+            late => report.notes.push(format!("{late} operations were due and had not begun when the run ended")),
         }
-        report::write(&results.dir, &report)?;
-        Ok(Ending { dir: results.dir, totals, stopped_for_error: stop.was_for_error() })
+        report.notes.extend(self.sampler.take_warnings());
+        report.notes.extend(generators.warnings());
     }
 
     /// Looks at the process and its directory, on a thread that may wait for the disk.
@@ -230,10 +257,13 @@ impl Observer {
     }
 }
 
-fn collect(tallies: &[Arc<Mutex<Tally>>], into: &mut Tally) {
-    for tally in tallies {
-        tally.lock().unwrap_or_else(PoisonError::into_inner).drain_into(into);
-    }
+/// Everything that is written when a run has ended. What cannot be written does not keep the rest from being written.
+fn write(mut results: Results, csv: CsvFiles, run: &Run) -> Result<(), RunError> {
+    let errors = csv.finish(&run.errors).map_err(RunError::from);
+    let saved = run.save(&results.dir).map_err(RunError::from);
+    let logged = summary_lines(run).iter().try_for_each(|line| results.log(line));
+    let drawn = report::write(&results.dir, run).map_err(RunError::from);
+    errors.and(saved).and(logged).and(drawn)
 }
 
 /// What a run came to, one operation a line.

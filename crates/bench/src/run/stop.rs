@@ -10,6 +10,8 @@ pub(super) struct Stop {
     said: AtomicBool,
     /// Because of an error, where the configuration wants that.
     for_error: AtomicBool,
+    /// Because a worker panicked.
+    for_crash: AtomicBool,
     told: watch::Sender<bool>,
     /// When the run ends by itself.
     end: Option<Instant>,
@@ -17,7 +19,8 @@ pub(super) struct Stop {
 
 impl Stop {
     pub(super) fn new(end: Option<Instant>) -> Self {
-        Self { said: AtomicBool::new(false), for_error: AtomicBool::new(false), told: watch::Sender::new(false), end }
+        let [said, for_error, for_crash] = [false; 3].map(AtomicBool::new);
+        Self { said, for_error, for_crash, told: watch::Sender::new(false), end }
     }
 
     pub(super) fn say(&self) {
@@ -32,6 +35,16 @@ impl Stop {
 
     pub(super) fn was_for_error(&self) -> bool {
         self.for_error.load(Ordering::Relaxed)
+    }
+
+    /// A worker panicked: what the others would count is not what was configured.
+    pub(super) fn say_for_crash(&self) {
+        self.for_crash.store(true, Ordering::Relaxed);
+        self.say();
+    }
+
+    pub(super) fn was_for_crash(&self) -> bool {
+        self.for_crash.load(Ordering::Relaxed)
     }
 
     /// Whether an operation may no longer begin.

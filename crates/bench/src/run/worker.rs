@@ -21,6 +21,9 @@ const CLOCK_LATE_MAX: Duration = Duration::from_millis(2);
 /// The reason of operations that the end of the run cut off.
 const UNFINISHED: Reason = Reason::Borrowed("unfinished");
 
+/// The reason of operations whose worker panicked, as basho_bench has it (spec/basho-bench.md §5).
+const CRASH: Reason = Reason::Borrowed("crash");
+
 /// What a worker needs.
 pub(super) struct Job<'a> {
     pub(super) driver: Worker,
@@ -28,6 +31,10 @@ pub(super) struct Job<'a> {
     pub(super) random: Random,
     pub(super) mix: &'a Mix,
     pub(super) schedule: Schedule,
+    /// When the next operation is due; `None` without a schedule. It has its place there but has not begun.
+    pub(super) due: Option<Instant>,
+    /// The driver or its generators have nothing more to do.
+    pub(super) exhausted: bool,
     /// Of this thread alone; locked by the reporter too, once a second.
     pub(super) tally: &'a Mutex<Tally>,
     pub(super) stop: &'a Stop,
@@ -48,35 +55,40 @@ struct Turn {
     late: Option<Duration>,
 }
 
-/// An operation that has begun. If the run is cut off before it ends, it counts as failed: it never vanishes.
+/// An operation that has begun. If the run is cut off before it ends, or its worker panics, it counts as failed: it never
+/// vanishes.
 struct Begun<'a> {
     operation: usize,
     turn: Turn,
+    /// Of the value that was sent when it began; nothing where operations go one by one.
+    value_bytes: u64,
     tally: &'a Mutex<Tally>,
     ended: bool,
 }
 
 impl<'a> Begun<'a> {
-    fn new(operation: usize, turn: Turn, tally: &'a Mutex<Tally>) -> Self {
-        Self { operation, turn, tally, ended: false }
+    fn new(operation: usize, turn: Turn, value_bytes: u64, tally: &'a Mutex<Tally>) -> Self {
+        Self { operation, turn, value_bytes, tally, ended: false }
     }
 
-    fn end(mut self) -> Turn {
+    fn end(mut self) -> (Turn, u64) {
         self.ended = true;
-        self.turn
+        (self.turn, self.value_bytes)
     }
 }
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            lock(self.tally).failed(self.operation, &UNFINISHED);
+            let reason = if std::thread::panicking() { &CRASH } else { &UNFINISHED };
+            lock(self.tally).failed(self.operation, reason);
         }
     }
 }
 
 impl Job<'_> {
     pub(super) async fn run(mut self) {
+        self.due = self.next_due();
         if self.driver.depth() > 1 {
             self.run_pipelined().await;
         } else {
@@ -87,7 +99,7 @@ impl Job<'_> {
     async fn run_one_by_one(&mut self) {
         while let Some(turn) = self.wait_for_turn().await {
             let operation = self.mix.draw(&mut self.random);
-            let begun = Begun::new(operation, turn, self.tally);
+            let begun = Begun::new(operation, turn, 0, self.tally);
             let mut outcome = self.driver.run(operation, &mut self.draw).await;
             while let Outcome::Retry(reason) = outcome {
                 self.failed(operation, &reason);
@@ -97,7 +109,10 @@ impl Job<'_> {
                 }
                 outcome = self.driver.run(operation, &mut self.draw).await;
             }
-            if !self.count(operation, outcome, begun.end()) {
+            let (turn, _) = begun.end();
+            let value_bytes = self.draw.take_value_bytes();
+            self.count(operation, outcome, turn, value_bytes);
+            if self.exhausted {
                 return;
             }
             // What was over without waiting for anything must not keep the other workers of the thread from their turn.
@@ -109,22 +124,21 @@ impl Job<'_> {
     async fn run_pipelined(&mut self) {
         let depth = self.driver.depth();
         let mut turns: VecDeque<Begun<'_>> = VecDeque::with_capacity(depth);
-        // The operation that has its place in the schedule but could not begin yet.
-        let mut due = self.next_due();
-        let mut exhausted = false;
         loop {
             let now = Instant::now();
-            let mut ending = exhausted || self.stop.is_due(now);
-            while !ending && turns.len() < depth && due.is_none_or(|due| due <= now) {
+            let mut ending = self.exhausted || self.stop.is_due(now);
+            while !ending && turns.len() < depth && self.due.is_none_or(|due| due <= now) {
                 let operation = self.mix.draw(&mut self.random);
-                let turn = Turn { counted_from: due.unwrap_or(now), late: due.map(|due| now - due) };
-                due = self.next_due();
-                match self.driver.send(operation, &mut self.draw) {
+                let turn = Turn { counted_from: self.due.unwrap_or(now), late: self.due.map(|due| now - due) };
+                self.due = self.next_due();
+                let outcome = self.driver.send(operation, &mut self.draw);
+                let value_bytes = self.draw.take_value_bytes();
+                match outcome {
+                    None => turns.push_back(Begun::new(operation, turn, value_bytes, self.tally)),
                     // What is over at once lets the other workers of the thread have their turn.
-                    None => turns.push_back(Begun::new(operation, turn, self.tally)),
                     Some(outcome) => {
-                        exhausted = !self.count(operation, outcome, turn);
-                        ending |= exhausted;
+                        self.count(operation, outcome, turn, value_bytes);
+                        ending |= self.exhausted;
                         break;
                     }
                 }
@@ -133,13 +147,13 @@ impl Job<'_> {
                 if ending {
                     return;
                 }
-                match due {
+                match self.due {
                     Some(due) => self.sleep_until(due).await,
                     None => tokio::task::yield_now().await,
                 }
                 continue;
             }
-            let room_at = due.filter(|_| !ending && turns.len() < depth);
+            let room_at = self.due.filter(|_| !ending && turns.len() < depth);
             let received = match room_at {
                 None => self.driver.receive().await,
                 Some(at) => {
@@ -152,7 +166,8 @@ impl Job<'_> {
             };
             // A driver that has nothing in flight has lost count of what it began.
             let (Some((operation, outcome)), Some(begun)) = (received, turns.pop_front()) else { return };
-            exhausted |= !self.count(operation, outcome, begun.end());
+            let (turn, value_bytes) = begun.end();
+            self.count(operation, outcome, turn, value_bytes);
         }
     }
 
@@ -162,15 +177,13 @@ impl Job<'_> {
 
     /// Waits until the next operation is due; `None` at the end of the run.
     async fn wait_for_turn(&mut self) -> Option<Turn> {
-        let Some(due) = self.next_due() else {
-            let now = Instant::now();
-            return (!self.stop.is_due(now)).then_some(Turn { counted_from: now, late: None });
-        };
         let now = Instant::now();
         if self.stop.is_due(now) {
             return None;
         }
+        let Some(due) = self.due else { return Some(Turn { counted_from: now, late: None }) };
         if due <= now {
+            self.due = self.next_due();
             return Some(Turn { counted_from: due, late: Some(now - due) });
         }
         self.sleep_until(due).await;
@@ -178,6 +191,7 @@ impl Job<'_> {
         if self.stop.is_due(now) {
             return None;
         }
+        self.due = self.next_due();
         let late = now - due;
         // The worker was idle when it was due: that its clock rang late is not the fault of what is measured. What is
         // later than a clock can be is the machine's doing, and counts.
@@ -197,9 +211,7 @@ impl Job<'_> {
         }
     }
 
-    /// Whether the worker goes on.
-    fn count(&mut self, operation: usize, outcome: Outcome, turn: Turn) -> bool {
-        let value_bytes = self.draw.take_value_bytes();
+    fn count(&mut self, operation: usize, outcome: Outcome, turn: Turn, value_bytes: u64) {
         match outcome {
             Outcome::Done { units } => {
                 let latency = turn.counted_from.elapsed();
@@ -212,9 +224,8 @@ impl Job<'_> {
             }
             Outcome::Silent => {}
             Outcome::Failed(reason) | Outcome::Retry(reason) => self.failed(operation, &reason),
-            Outcome::Stop => return false,
+            Outcome::Stop => self.exhausted = true,
         }
-        true
     }
 
     #[cold]
@@ -230,6 +241,19 @@ impl Job<'_> {
     }
 }
 
+/// With a schedule: what was due before the run ended and found its worker busy until then was late all the same.
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        let end = self.stop.end().map_or(now, |end| end.min(now));
+        while let Some(due) = self.due.filter(|due| !self.exhausted && *due + CLOCK_LATE_MAX < end) {
+            let operation = self.mix.draw(&mut self.random);
+            self.tally().never_began(operation, micros(end - due));
+            self.due = self.next_due();
+        }
+    }
+}
+
 /// Counts are whole after every call, whoever panicked.
 fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     tally.lock().unwrap_or_else(PoisonError::into_inner)
@@ -237,4 +261,59 @@ fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
 
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Mode;
+    use crate::drivers::testing;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn reasons(tally: &Mutex<Tally>) -> Vec<(String, u64)> {
+        lock(tally).errors().iter().map(|error| (error.reason.to_string(), error.count)).collect()
+    }
+
+    #[test]
+    fn what_a_panic_or_the_end_cuts_off_is_counted() {
+        let tally = Mutex::new(Tally::new(1));
+        let turn = Turn { counted_from: Instant::now(), late: None };
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _begun = Begun::new(0, turn, 0, &tally);
+            panic!("a bug of a driver");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(reasons(&tally), [("crash".into(), 1)]);
+        drop(Begun::new(0, turn, 0, &tally));
+        Begun::new(0, turn, 0, &tally).end();
+        assert_eq!(reasons(&tally), [("crash".into(), 1), ("unfinished".into(), 1)]);
+    }
+
+    #[tokio::test]
+    async fn what_was_due_and_never_began_is_late() {
+        let tally = Mutex::new(Tally::new(1));
+        let plan = testing::plan("basho_bench_driver_null", "", &["absolutely_nothing"]).unwrap();
+        let end = Instant::now();
+        let start = end.checked_sub(Duration::from_secs(1)).unwrap();
+        let mix = Mix::new(&testing::operations(&["absolutely_nothing"]), |_| false).unwrap();
+        let stop = Stop::new(Some(end));
+        let job = Job {
+            driver: plan.connect(1).await.unwrap(),
+            draw: testing::draw("{uniform_int, 10}", "{fixed_bin, 10}"),
+            random: order_of([1, 2, 3], 1),
+            mix: &mix,
+            schedule: Schedule::new(Mode::Rate(1000.0)),
+            due: None,
+            exhausted: false,
+            tally: &tally,
+            stop: &stop,
+            shutdown_on_error: false,
+            start,
+        };
+        job.run().await;
+        let never_began = lock(&tally).count_never_began();
+        assert!((980..=1000).contains(&never_began), "{never_began}");
+        let queue = lock(&tally).summaries()[0].queue.unwrap();
+        assert!((900_000..=1_000_000).contains(&queue.max_us), "{queue:?}");
+    }
 }

@@ -23,6 +23,7 @@ pub struct Tally {
     operations: Vec<Counters>,
     errors: Vec<ErrorCount>,
     sent_bytes: u64,
+    never_began: u64,
 }
 
 /// How often an operation failed for one reason.
@@ -60,6 +61,7 @@ impl Tally {
             operations: (0..operations).map(|_| Counters::new()).collect(),
             errors: Vec::with_capacity(REASONS_MAX + operations),
             sent_bytes: 0,
+            never_began: 0,
         }
     }
 
@@ -76,6 +78,13 @@ impl Tally {
         if let Some(counters) = self.operations.get_mut(operation) {
             counters.queued.record(delay_us);
         }
+    }
+
+    /// An operation that was due so much before the run ended had not begun by then: it was late, and is neither done nor
+    /// failed.
+    pub fn never_began(&mut self, operation: usize, delay_us: u64) {
+        self.queued(operation, delay_us);
+        self.never_began += 1;
     }
 
     /// An operation failed.
@@ -101,6 +110,7 @@ impl Tally {
             self.count_error(error.operation, &error.reason, error.count);
         }
         self.sent_bytes += other.sent_bytes;
+        self.never_began += other.never_began;
     }
 
     /// Adds what was counted to `total` and starts anew, in the same memory.
@@ -109,6 +119,7 @@ impl Tally {
         self.operations.iter_mut().for_each(Counters::clear);
         self.errors.clear();
         self.sent_bytes = 0;
+        self.never_began = 0;
     }
 
     /// Errors by operation and reason, in the order in which they were first seen.
@@ -119,6 +130,11 @@ impl Tally {
     /// Bytes of values sent; 0 when no operation sends any.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes
+    }
+
+    /// How many operations were due and had not begun when the run ended.
+    pub fn count_never_began(&self) -> u64 {
+        self.never_began
     }
 
     /// What each operation's numbers come to.
