@@ -94,9 +94,10 @@ impl Connection {
         self.outbox.bytes()
     }
 
-    /// Where a further request is to be written, behind those that are still to be sent.
+    /// Where a further request is to be written, behind those that are still to be sent. When the connection is lost,
+    /// [`Connection::begin`] has to forget them: what is left may begin in the middle of a request.
     pub fn append(&mut self) -> &mut Vec<u8> {
-        self.outbox.clear_if_sent();
+        self.outbox.forget_sent();
         self.outbox.bytes()
     }
 

@@ -37,11 +37,17 @@ impl Buffer {
 }
 
 /// A request, or several, on its way out.
+///
+/// Invariant: what was cut off is never to be sent again. A single request is kept until the next one begins, so it can be
+/// sent again over another connection; of several in a pipeline what was sent is cut off, and without their connection all
+/// of them have failed.
 #[derive(Debug, Default)]
 pub struct Outbox {
     buffer: Buffer,
     /// So much of it has been sent.
     sent: usize,
+    /// It does not begin with the first request any more.
+    is_cut: bool,
 }
 
 impl Outbox {
@@ -55,7 +61,12 @@ impl Outbox {
     }
 
     /// Everything is to be sent again.
+    ///
+    /// # Panics
+    ///
+    /// When a part was cut off: the rest may begin in the middle of a request.
     pub const fn rewind(&mut self) {
+        assert!(!self.is_cut, "requests that were cut off are not sent again");
         self.sent = 0;
     }
 
@@ -63,12 +74,19 @@ impl Outbox {
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.sent = 0;
+        self.is_cut = false;
     }
 
-    /// Forgets what was sent, if that is all.
-    pub fn clear_if_sent(&mut self) {
-        if self.rest().is_empty() {
+    /// Forgets what was sent, if that is all or more than what is left: every byte moves at most once for one that was
+    /// sent, and the buffer holds at most twice what is still to be sent when this returns.
+    pub fn forget_sent(&mut self) {
+        let rest_bytes = self.rest().len();
+        if rest_bytes == 0 {
             self.clear();
+        } else if self.sent > rest_bytes {
+            self.buffer.bytes.drain(..self.sent);
+            self.sent = 0;
+            self.is_cut = true;
         }
     }
 }
@@ -170,6 +188,36 @@ mod tests {
     fn exchange(buffer: &mut Buffer, bytes: usize) {
         buffer.bytes.resize(bytes, 0);
         buffer.clear();
+    }
+
+    #[test]
+    fn what_was_sent_is_cut_off_while_there_is_always_more_to_send() {
+        let (mut outbox, mut received, mut written) = (Outbox::default(), Vec::new(), Vec::new());
+        for n in 0..1000u16 {
+            outbox.forget_sent();
+            let request = n.to_be_bytes().repeat(500);
+            outbox.bytes().extend_from_slice(&request);
+            written.extend_from_slice(&request);
+            assert!(outbox.bytes().len() <= 2 * 3000 + 1000, "{} bytes after {n} requests", outbox.bytes().len());
+            // Less than all from the first request on, as much as is written from the third.
+            let bytes = outbox.rest().len().saturating_sub(2000);
+            received.extend_from_slice(&outbox.rest()[..bytes]);
+            outbox.sent += bytes;
+        }
+        received.extend_from_slice(outbox.rest());
+        assert!(received == written, "every byte is sent once, in its order");
+    }
+
+    #[test]
+    fn a_single_request_is_kept_until_it_is_answered() {
+        let mut outbox = Outbox::default();
+        outbox.bytes().extend_from_slice(b"request");
+        outbox.sent = 6;
+        outbox.rewind();
+        assert_eq!(outbox.rest(), b"request");
+        outbox.sent = 7;
+        outbox.forget_sent();
+        assert_eq!(outbox.rest(), b"");
     }
 
     #[test]
