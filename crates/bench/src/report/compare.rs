@@ -96,9 +96,9 @@ impl Comparison {
     fn shown<'a>(&'a self, label: &'a str) -> &'a str {
         let first = self.runs.first().and_then(|first| {
             let place = first.labels.iter().position(|theirs| theirs == label)?;
-            first.run.operations.get(place)
+            Some(first.run.operation_name(place))
         });
-        first.map_or(label, String::as_str)
+        first.unwrap_or(label)
     }
 
     fn notes(&self) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! The files of basho_bench, as it writes them (spec/basho-bench.md §6).
 
 use crate::stats::{ErrorTotal, Summary, Window};
+use crate::term::Term;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -57,10 +58,11 @@ impl CsvFiles {
         Ok(())
     }
 
-    /// What failed how often in the whole run.
+    /// What failed how often in the whole run: a row for each pair of an operation's term and a reason (spec/basho-bench.md
+    /// §6.4).
     pub fn finish(mut self, errors: &[ErrorTotal]) -> Result<(), ReportError> {
         for error in errors {
-            let term = format!("{{{},{}}}", atom(&error.operation), atom(&error.reason)).replace('"', "\"\"");
+            let term = format!("{{{},{}}}", operation(&error.operation), atom(&error.reason)).replace('"', "\"\"");
             self.errors.row(&format!("\"{term}\",\"{}\"\n", error.count))?;
         }
         Ok(())
@@ -117,6 +119,21 @@ pub(super) fn file_names(labels: &[String]) -> Vec<String> {
     names
 }
 
+/// An operation as Erlang writes its term. What is known by a label only, which need not be a term, becomes an atom.
+fn operation(name: &str) -> String {
+    Term::parse(name).map_or_else(|_| atom(name), |term| compact(&term))
+}
+
+/// A term without spaces between its parts.
+fn compact(term: &Term) -> String {
+    let joined = |parts: &[Term]| parts.iter().map(compact).collect::<Vec<_>>().join(",");
+    match term {
+        Term::Tuple(parts) => format!("{{{}}}", joined(parts)),
+        Term::List(parts) => format!("[{}]", joined(parts)),
+        term => term.to_string(),
+    }
+}
+
 /// Text as an Erlang atom.
 fn atom(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_ascii_lowercase())
@@ -153,7 +170,7 @@ mod tests {
     #[test]
     fn the_files_are_basho_benchs() {
         let dir = tempfile::tempdir().unwrap();
-        let mut files = CsvFiles::create(dir.path(), &labels(&["alwaysget_pb", "put"])).unwrap();
+        let mut files = CsvFiles::create(dir.path(), &labels(&["alwaysget-pb", "team-write"])).unwrap();
         let mut tally = Tally::new(2);
         for latency_us in [100, 200, 350] {
             tally.done(0, 1, latency_us);
@@ -173,20 +190,27 @@ mod tests {
              10.000123, 10.0, 8, 100, 412.5, 200, 1000, 1000, 1000, 1000, 1\n"
         );
         assert_eq!(
-            read("put_latencies.csv"),
+            read("team-write_latencies.csv"),
             "elapsed, window, n, min, mean, median, 95th, 99th, 99_9th, max, errors\n\
              10.000123, 10.0, 0, 0, 0, 0, 0, 0, 0, 0, 2\n"
         );
 
-        let mut run = crate::stats::Run::new("test", labels(&["alwaysget_pb", "put"]));
+        let mut run = crate::stats::Run::new("test", labels(&["alwaysget-pb", "team-write"]));
+        run.terms = labels(&["alwaysget_pb", "{team, write}"]);
         run.set_errors(tally.errors());
         files.finish(&run.errors).unwrap();
         assert_eq!(
             read("errors.csv"),
             "\"error\",\"count\"\n\
              \"{alwaysget_pb,timeout}\",\"1\"\n\
-             \"{put,'HTTP 503: \"\"busy\"\"'}\",\"2\"\n"
+             \"{{team,write},'HTTP 503: \"\"busy\"\"'}\",\"2\"\n"
         );
+    }
+
+    #[test]
+    fn what_has_only_a_label_is_an_atom() {
+        let names = ["get", "put-unique", "{search, {\"a b\", 1}}", "<<\"x\">>", "fast reads"].map(operation);
+        assert_eq!(names, ["get", "'put-unique'", "{search,{\"a b\",1}}", "<<\"x\">>", "'fast reads'"]);
     }
 
     #[test]

@@ -48,12 +48,12 @@ fn totals_table(page: &mut Page, run: &Run, totals: &Window) {
     if queued {
         head.extend(["late 99th ms".to_owned(), "late max ms".to_owned()]);
     }
-    let rows: Vec<Vec<String>> = run
+    let rows: Vec<Vec<String>> = totals
         .operations
         .iter()
-        .zip(&totals.operations)
-        .map(|(label, operation)| {
-            let mut row = vec![label.clone()];
+        .enumerate()
+        .map(|(place, operation)| {
+            let mut row = vec![run.operation_name(place).to_owned()];
             row.extend(totals_row(totals, operation));
             if queued {
                 let late = operation.queue.map(|queue| [queue.p99_us, queue.max_us]);

@@ -60,14 +60,14 @@ fn throughput(course: &Course) -> Chart {
     chart(course, "All operations", Unit::OperationsPerSecond, RangeKind::Linear, series)
 }
 
-/// The operations of a run that have something to draw: their places and labels.
+/// The operations of a run that have something to draw: their places and names.
 fn drawn<'a>(
     run: &'a Run,
     course: &'a Course,
     something: impl Fn(&Summary) -> bool + 'a,
 ) -> impl Iterator<Item = (usize, &'a str)> {
     let has_any = move |at: usize| course.windows.iter().any(|window| operation(window, at).is_some_and(&something));
-    run.operations.iter().enumerate().filter(move |(at, _)| has_any(*at)).map(|(at, label)| (at, label.as_str()))
+    (0..run.operations.len()).filter(move |at| has_any(*at)).map(|at| (at, run.operation_name(at)))
 }
 
 fn operation(window: &Window, at: usize) -> Option<&Summary> {

@@ -12,9 +12,10 @@ use super::{CsvFiles, compare, write};
 
 const WINDOWS: usize = 12;
 
-/// `get` and `put_unique`, each window 100 of both in 10 s with latencies from `least_us` on; in the last a `put` fails.
+/// `get` and `put_unique`, whose files are called `put-unique`, each window 100 of both in 10 s with latencies from `least_us` on; in the last a `put` fails.
 fn run(name: &str, least_us: u64) -> Run {
-    let mut run = Run::new(name, vec!["get".into(), "put_unique".into()]);
+    let mut run = Run::new(name, vec!["get".into(), "put-unique".into()]);
+    run.terms = vec!["get".into(), "put_unique".into()];
     let mut total = Tally::new(2);
     for window in 1..=WINDOWS {
         let mut tally = Tally::new(2);

@@ -24,6 +24,9 @@ pub struct Run {
     pub notes: Vec<String>,
     /// The labels of the operations, in the order of the configuration.
     pub operations: Vec<String>,
+    /// The terms of the operations, in the same order; empty when only their labels are known (a directory of basho_bench).
+    #[serde(default)]
+    pub terms: Vec<String>,
     /// One for each report interval, in the order of time.
     pub windows: Vec<Window>,
     /// What the process that was measured used, in the order of time; empty when nobody looked.
@@ -37,7 +40,7 @@ pub struct Run {
 /// How often an operation failed for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorTotal {
-    /// The operation's label; empty when it is part of the reason (a directory of basho_bench).
+    /// What the operation is called ([`Run::operation_name`]); empty when it is part of the reason (a directory of basho_bench).
     pub operation: String,
     /// Why.
     pub reason: String,
@@ -85,13 +88,22 @@ impl Run {
         Self { version: VERSION, name: name.into(), operations, ..Self::default() }
     }
 
+    /// What people know an operation by: its term. Its label where that is all that is known, or where another operation
+    /// has the same term.
+    pub fn operation_name(&self, place: usize) -> &str {
+        let label = self.operations.get(place).map_or("", String::as_str);
+        match self.terms.get(place) {
+            Some(term) if self.terms.iter().filter(|other| *other == term).count() == 1 => term,
+            _ => label,
+        }
+    }
+
     /// Takes over the errors of a tally of the whole run.
     pub fn set_errors(&mut self, errors: &[ErrorCount]) {
-        let label = |operation: usize| self.operations.get(operation).cloned().unwrap_or_default();
         self.errors = errors
             .iter()
             .map(|error| ErrorTotal {
-                operation: label(error.operation),
+                operation: self.operation_name(error.operation).to_owned(),
                 reason: error.reason.to_string(),
                 count: error.count,
             })
