@@ -46,6 +46,11 @@ impl Server {
         Self::start(Arc::new(Mutex::new(handler)), cut_http, 0).await
     }
 
+    /// Speaks the protocol of Redis. The handler sees how many requests there were before, and the whole request.
+    pub async fn redis(handler: impl FnMut(usize, &[u8]) -> Action + Send + 'static) -> Self {
+        Self::start(Arc::new(Mutex::new(handler)), cut_command, 0).await
+    }
+
     async fn start(handler: Handler, cut: Cut, skip: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -108,6 +113,21 @@ fn cut_http(buffer: &[u8]) -> Option<usize> {
     let text = String::from_utf8_lossy(&buffer[..head]).to_ascii_lowercase();
     let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).map_or(0, |n| n.parse().unwrap());
     (buffer.len() >= head + length).then_some(head + length)
+}
+
+/// `*2\r\n$3\r\nGET\r\n$1\r\nk\r\n`
+fn cut_command(buffer: &[u8]) -> Option<usize> {
+    let number = |at: usize| {
+        let end = at + buffer.get(at..)?.windows(2).position(|window| window == b"\r\n")?;
+        let digits = std::str::from_utf8(buffer.get(at + 1..end)?).unwrap();
+        Some((digits.parse::<usize>().unwrap(), end + 2))
+    };
+    let (parts, mut at) = number(0)?;
+    for _ in 0..parts {
+        let (bytes, start) = number(at)?;
+        at = start + bytes + 2;
+    }
+    (buffer.len() >= at).then_some(at)
 }
 
 /// A frame.

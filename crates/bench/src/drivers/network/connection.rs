@@ -1,8 +1,7 @@
 //! A connection that is opened again after it was lost.
 
-use super::Target;
-use super::Trouble;
 use super::socket::{Outbox, Socket};
+use super::{Backoff, Target, Trouble};
 use crate::drivers::DriverError;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -11,20 +10,13 @@ use tokio::time::{Instant, sleep, timeout};
 /// How long opening may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The pause before the first attempt to open a connection again; each further one is twice as long.
-const PAUSE_MIN: Duration = Duration::from_millis(10);
-
-/// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-
 /// A connection to one server, with the request that is on its way.
 #[derive(Debug)]
 pub struct Connection {
     target: Target,
     socket: Option<Socket>,
     outbox: Outbox,
-    /// Before the next attempt to open it; nothing when the last one was of use.
-    pause: Duration,
+    backoff: Backoff,
 }
 
 impl Connection {
@@ -39,7 +31,7 @@ impl Connection {
 
     /// One that is opened when it is used.
     pub fn closed(target: &Target) -> Self {
-        Self { target: target.clone(), socket: None, outbox: Outbox::default(), pause: Duration::ZERO }
+        Self { target: target.clone(), socket: None, outbox: Outbox::default(), backoff: Backoff::default() }
     }
 
     /// The server.
@@ -70,8 +62,7 @@ impl Connection {
         if self.socket.is_some() {
             return Ok(());
         }
-        let pause = self.pause;
-        self.pause = (pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+        let pause = self.backoff.pause();
         if !pause.is_zero() {
             sleep(pause).await;
         }
@@ -85,7 +76,7 @@ impl Connection {
 
     /// An exchange has ended well: the next loss is a first one.
     pub const fn worked(&mut self) {
-        self.pause = Duration::ZERO;
+        self.backoff.worked();
     }
 
     /// Where the next request is to be written; earlier ones are forgotten.

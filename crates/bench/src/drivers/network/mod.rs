@@ -2,6 +2,7 @@
 //! back after it was lost, settings, and reasons of failure that do not grow without bound.
 
 mod background;
+mod backoff;
 mod clock;
 mod connection;
 mod read;
@@ -11,6 +12,7 @@ mod target;
 mod trouble;
 
 pub use background::Background;
+pub use backoff::Backoff;
 pub use clock::unix_now;
 pub use connection::Connection;
 pub use read::{Read, bytes};

@@ -144,10 +144,12 @@ impl NhsPlan {
         for target in self.pb.iter().skip(1) {
             PbSession::open(target, &self.shared.reasons).await?;
         }
-        let first = self.pb.first().ok_or_else(|| DriverError("pb_ips is empty".to_owned()))?;
-        let mut session = PbSession::open(first, &self.shared.reasons).await?;
-        self.set_props().await?;
+        let first = self.pb.first().cloned().ok_or_else(|| DriverError("pb_ips is empty".to_owned()))?;
+        let mut session = PbSession::open(&first, &self.shared.reasons).await?;
         self.confirm(&mut session, skip_unsupported, &mut prepared).await?;
+        self.set_props().await?;
+        let read = probe::read(&mut session, None, &self.shared.records, None).await;
+        read.map_err(|why| refused_read(&first, &why))?;
         self.find_unsupported(&mut session, &mut prepared).await?;
         Ok(prepared)
     }
@@ -184,20 +186,21 @@ impl NhsPlan {
         Ok(())
     }
 
-    /// Looks whether there are as many nodes as have to confirm, and lowers the number if that is wanted.
+    /// Looks whether there are as many nodes as have to confirm, and lowers the number if that is wanted. It asks by an
+    /// option of a request: a start that is refused leaves the buckets' properties as they were.
     async fn confirm(
         &mut self,
         session: &mut PbSession,
         lower: bool,
         prepared: &mut Prepared,
     ) -> Result<(), DriverError> {
-        let target = session.target().clone();
-        let refused = |why| DriverError(format!("{target} refuses to read a record: {why}"));
-        let why = match probe::read(session, None, &self.shared.records).await {
+        // What is no number of nodes, the server refuses as a property.
+        let Ok(node_confirms) = u32::try_from(self.node_confirms) else { return Ok(()) };
+        let why = match probe::read(session, None, &self.shared.records, Some(node_confirms)).await {
             Ok(()) => return Ok(()),
             Err(why) => why,
         };
-        let nodes = nodes_of_refusal(&why).ok_or_else(|| refused(why))?;
+        let nodes = nodes_of_refusal(&why).ok_or_else(|| refused_read(session.target(), &why))?;
         let (wanted, noun) = (self.node_confirms, if nodes == 1 { "node" } else { "nodes" });
         let what = format!("node_confirms is {wanted} and the server has {nodes} {noun}");
         if !lower {
@@ -205,8 +208,7 @@ impl NhsPlan {
         }
         prepared.notes.push(format!("{what}: it was set to {nodes}"));
         self.node_confirms = nodes;
-        self.set_props().await?;
-        probe::read(session, None, &self.shared.records).await.map_err(refused)
+        Ok(())
     }
 
     async fn find_unsupported(&self, session: &mut PbSession, prepared: &mut Prepared) -> Result<(), DriverError> {
@@ -259,6 +261,10 @@ impl NhsPlan {
         let key_id = KeyId::new(worker, &self.node_name);
         Ok(NhsWorker::new(worker, key_id, pb, http, peer, self.shared.clone()))
     }
+}
+
+fn refused_read(target: &Target, why: &str) -> DriverError {
+    DriverError(format!("{target} refuses to read a record: {why}"))
 }
 
 /// How many nodes there are, from a refusal to work with fewer than are to confirm (spec/pb-api.md §1.1).

@@ -11,6 +11,8 @@ use ombak_types::etf;
 use ombak_types::time::UnixMicros;
 use prost::Message;
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 const DRIVER: &str = "basho_bench_driver_nhs";
 const KEYS: &str = "{int_to_str, {sequential_int, 1000}}";
@@ -300,22 +302,28 @@ async fn preparing_sets_the_properties_of_both_buckets() {
     }
 }
 
-/// A node of one, without secondary indexes. It confirms until `node_confirms` is set to 1.
+/// A node of one, without secondary indexes. It refuses to read what more nodes are to confirm: as a request asks for or,
+/// if it does not, the last property that was set.
 async fn lone_node() -> Node {
-    let lowered = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let is_lowered = lowered.clone();
+    let property = Arc::new(AtomicU32::new(0));
+    let known = property.clone();
     let pb = Server::pb(move |_, request| {
         Action::Answer(match request[0] {
-            code::GET_REQ if !is_lowered.load(std::sync::atomic::Ordering::SeqCst) => {
-                error("{insufficient_nodes,1,need,2}")
+            code::GET_REQ => {
+                let asked = RpbGetReq::decode(&request[1..]).unwrap().node_confirms;
+                match asked.unwrap_or_else(|| known.load(Ordering::SeqCst)) {
+                    0 | 1 => found(),
+                    need => error(&format!("{{insufficient_nodes,1,need,{need}}}")),
+                }
             }
             code::INDEX_REQ => error("Operation '{riak_kv,secondary_index}' is not enabled"),
             _ => answer_pb(request),
         })
     });
     let http = Server::http(move |_, request| {
-        if request.ends_with(b"{\"node_confirms\":1}}") {
-            lowered.store(true, std::sync::atomic::Ordering::SeqCst);
+        let text = String::from_utf8_lossy(request);
+        if let Some((_, number)) = text.rsplit_once("{\"node_confirms\":") {
+            property.store(number.trim_end_matches('}').parse().unwrap(), Ordering::SeqCst);
         }
         Action::Answer(http(204, "", ""))
     });
@@ -328,8 +336,10 @@ async fn too_few_nodes_are_named_or_taken_as_they_are() {
     let mut plan = nhs_plan(&node, "", &["alwaysget_pb"]);
     let why = plan.prepare(false).await.unwrap_err().to_string();
     assert_eq!(why, "node_confirms is 2 and the server has 1 node: set {node_confirms, 1}");
+    assert!(node.http.requests().is_empty(), "a start that is refused leaves the properties as they were");
     let prepared = plan.prepare(true).await.unwrap();
     assert_eq!(prepared.notes, ["node_confirms is 2 and the server has 1 node: it was set to 1"]);
+    assert!(!node.http.requests().iter().any(|put| put.ends_with(b"{\"node_confirms\":2}}")));
 }
 
 #[tokio::test]

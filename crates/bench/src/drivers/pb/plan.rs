@@ -123,7 +123,7 @@ impl PbPlan {
         let mut prepared = Prepared::default();
         for target in &self.targets {
             let mut session = PbSession::open(target, &self.shared.reasons).await?;
-            probe::read(&mut session, self.shared.bucket_type.as_deref(), &self.shared.bucket).await.map_err(
+            probe::read(&mut session, self.shared.bucket_type.as_deref(), &self.shared.bucket, None).await.map_err(
                 |why| DriverError(format!("{target} refuses to read from the bucket of riakc_pb_bucket: {why}")),
             )?;
             if self.targets.first() == Some(target) {

@@ -17,9 +17,15 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// A key and an index that nobody has.
 const NOBODYS: &[u8] = b"ombak-bench-probe_bin";
 
-/// Whether a read from the bucket works, or why not.
-pub async fn read(session: &mut PbSession, bucket_type: Option<&[u8]>, bucket: &[u8]) -> Result<(), Reason> {
-    let request = GetReq { bucket: Some(bucket), key: Some(NOBODYS), bucket_type, ..GetReq::default() };
+/// Whether a read from the bucket works, or why not. `node_confirms` nodes have to answer it; `None`: as many as the bucket
+/// asks for.
+pub async fn read(
+    session: &mut PbSession,
+    bucket_type: Option<&[u8]>,
+    bucket: &[u8],
+    node_confirms: Option<u32>,
+) -> Result<(), Reason> {
+    let request = GetReq { bucket: Some(bucket), key: Some(NOBODYS), bucket_type, node_confirms, ..GetReq::default() };
     write_get(&request, session.begin());
     let answer = session.exchange(code::GET_RESP, LIMIT).await.and_then(GetReply::read);
     answer.map(drop).map_err(Trouble::reason)

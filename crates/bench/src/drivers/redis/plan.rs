@@ -2,12 +2,15 @@
 
 use super::worker::{RedisOperation, RedisWorker};
 use crate::config::{ConfigError, Operation, Settings};
-use crate::drivers::network::{Target, of_worker};
+use crate::drivers::network::{Reasons, Target, of_worker};
 use crate::drivers::{DriverError, Prepared};
 use crate::term::Term;
 use std::time::Duration;
 
 const PORT_DEFAULT: u16 = 6379;
+
+/// How long opening a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -17,6 +20,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub struct RedisPlan {
     targets: Vec<Target>,
     operations: Vec<RedisOperation>,
+    /// Errors of the servers.
+    reasons: Reasons,
 }
 
 impl RedisPlan {
@@ -30,7 +35,7 @@ impl RedisPlan {
         let targets = Target::parse_all("redis_ips", settings.get("redis_ips").unwrap_or(&here), port)?;
         let operations =
             operations.iter().map(|operation| RedisOperation::parse(&operation.term)).collect::<Result<_, _>>()?;
-        Ok(Self { targets, operations })
+        Ok(Self { targets, operations, reasons: Reasons::default() })
     }
 
     pub(in crate::drivers) fn describe(&self) -> Vec<String> {
@@ -48,14 +53,15 @@ impl RedisPlan {
 
     pub(in crate::drivers) async fn connect(&self, worker: usize) -> Result<RedisWorker, DriverError> {
         let target = of_worker(&self.targets, worker).ok_or(DriverError("redis_ips is empty".into()))?;
-        Ok(RedisWorker::new(open(target)?, &self.operations))
+        Ok(RedisWorker::new(target, open(target)?, &self.operations, &self.reasons))
     }
 }
 
-fn open(target: &Target) -> Result<redis::Connection, DriverError> {
+/// A connection whose exchanges have time limits.
+pub(super) fn open(target: &Target) -> Result<redis::Connection, DriverError> {
     let failed = |error| DriverError(format!("cannot connect to Redis at {target}: {error}"));
     let client = redis::Client::open((target.host.to_string(), target.port)).map_err(failed)?;
-    let connection = client.get_connection_with_timeout(TIMEOUT).map_err(failed)?;
+    let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT).map_err(failed)?;
     connection.set_read_timeout(Some(TIMEOUT)).map_err(failed)?;
     connection.set_write_timeout(Some(TIMEOUT)).map_err(failed)?;
     Ok(connection)

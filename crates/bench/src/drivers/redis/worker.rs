@@ -1,10 +1,17 @@
-//! One connection to Redis. It waits by blocking its thread: the driver asks for one a worker.
+//! One connection to Redis, which is opened again after it was lost. It waits by blocking its thread: the driver asks for
+//! one a worker.
+//!
+//! Invariant: an answer belongs to the last request. After trouble other than an error of the server, which is an answer,
+//! the connection is closed.
 
+use super::plan::open;
 use crate::config::ConfigError;
-use crate::drivers::{DONE, Outcome, Reason};
+use crate::drivers::network::{Backoff, Reasons, Target, Trouble};
+use crate::drivers::{DONE, Outcome};
 use crate::generators::Draw;
 use crate::term::Term;
-use redis::{Cmd, Connection, ConnectionLike, RedisResult, Value};
+use redis::{Cmd, Connection, ConnectionLike, Value};
+use tokio::time::sleep;
 
 /// What Redis is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,51 +33,215 @@ impl RedisOperation {
             )),
         }
     }
+
+    /// What an answer to it means.
+    fn judge(self, answer: &Value) -> Outcome {
+        let expected = match self {
+            Self::Put => *answer == Value::Okay,
+            Self::Get => matches!(answer, Value::BulkString(_) | Value::Nil),
+            Self::Delete => matches!(answer, Value::Int(_)),
+        };
+        if expected { DONE } else { Trouble::answer("an answer of another kind").outcome() }
+    }
 }
 
 /// One connection to Redis.
 pub struct RedisWorker {
-    connection: Connection,
+    target: Target,
+    connection: Option<Connection>,
+    backoff: Backoff,
     operations: Vec<RedisOperation>,
+    reasons: Reasons,
+    /// What `request` is made of; its memory is used again.
+    command: Cmd,
+    /// The last request, as it is sent.
+    request: Vec<u8>,
+    /// It went down with its connection.
+    unanswered: bool,
 }
 
 impl std::fmt::Debug for RedisWorker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RedisWorker").field("operations", &self.operations).finish_non_exhaustive()
+        let Self { target, operations, unanswered, .. } = self;
+        f.debug_struct("RedisWorker")
+            .field("target", target)
+            .field("operations", operations)
+            .field("unanswered", unanswered)
+            .finish_non_exhaustive()
     }
 }
 
 impl RedisWorker {
-    pub(super) fn new(connection: Connection, operations: &[RedisOperation]) -> Self {
-        Self { connection, operations: operations.to_vec() }
+    pub(super) fn new(
+        target: &Target,
+        connection: Connection,
+        operations: &[RedisOperation],
+        reasons: &Reasons,
+    ) -> Self {
+        Self {
+            target: target.clone(),
+            connection: Some(connection),
+            backoff: Backoff::default(),
+            operations: operations.to_vec(),
+            reasons: reasons.clone(),
+            command: Cmd::new(),
+            request: Vec::new(),
+            unanswered: false,
+        }
     }
 
     pub(in crate::drivers) async fn run(&mut self, operation: usize, draw: &mut Draw) -> Outcome {
         let Some(operation) = self.operations.get(operation).copied() else { return Outcome::Stop };
-        let answer = match operation {
-            RedisOperation::Put => {
-                let Ok((key, value)) = draw.pair() else { return Outcome::Stop };
-                self.ask(Cmd::new().arg("SET").arg(key).arg(value))
-            }
-            RedisOperation::Get | RedisOperation::Delete => {
-                let Ok(key) = draw.key() else { return Outcome::Stop };
-                self.ask(Cmd::new().arg(if operation == RedisOperation::Get { "GET" } else { "DEL" }).arg(key))
-            }
-        };
-        let expected = |value: &Value| match operation {
-            RedisOperation::Put => *value == Value::Okay,
-            RedisOperation::Get => matches!(value, Value::BulkString(_) | Value::Nil),
-            RedisOperation::Delete => matches!(value, Value::Int(_)),
-        };
-        match answer {
-            Ok(value) if expected(&value) => DONE,
-            Ok(_) => Outcome::Failed(Reason::Borrowed("unexpected_answer")),
-            Err(error) if error.is_timeout() => Outcome::Failed(Reason::Borrowed("timeout")),
-            Err(error) => Outcome::Failed(Reason::Owned(error.to_string())),
+        if !self.unanswered && self.write(operation, draw).is_none() {
+            return Outcome::Stop;
         }
+        let answer = self.exchange().await;
+        self.unanswered = answer == Err(Trouble::Disconnected);
+        answer.map_or_else(Trouble::outcome, |value| operation.judge(&value))
     }
 
-    fn ask(&mut self, command: &Cmd) -> RedisResult<Value> {
-        self.connection.req_command(command)
+    /// Writes the request; `None`: there are no keys left.
+    fn write(&mut self, operation: RedisOperation, draw: &mut Draw) -> Option<()> {
+        self.command.clear();
+        match operation {
+            RedisOperation::Get => self.command.arg("GET").arg(draw.key().ok()?),
+            RedisOperation::Delete => self.command.arg("DEL").arg(draw.key().ok()?),
+            RedisOperation::Put => {
+                let (key, value) = draw.pair().ok()?;
+                self.command.arg("SET").arg(key).arg(value)
+            }
+        };
+        self.request.clear();
+        self.command.write_packed_command(&mut self.request);
+        Some(())
+    }
+
+    /// Sends the request and waits for its answer, over a new connection if there is none. After [`Trouble::Disconnected`]
+    /// it may be called again, which sends the request again.
+    async fn exchange(&mut self) -> Result<Value, Trouble> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            closed => {
+                sleep(self.backoff.pause()).await;
+                closed.insert(open(&self.target).map_err(|_| Trouble::Disconnected)?)
+            }
+        };
+        match connection.req_packed_command(&self.request) {
+            Ok(answer) => {
+                self.backoff.worked();
+                match answer {
+                    Value::ServerError(why) => Err(Trouble::Answer(self.reasons.of(why.to_string().as_bytes()))),
+                    value => Ok(value),
+                }
+            }
+            Err(error) => {
+                self.connection = None;
+                Err(match error {
+                    error if error.is_timeout() => Trouble::Timeout,
+                    error if error.is_io_error() => Trouble::Disconnected,
+                    _ => Trouble::answer("an answer that is none of Redis"),
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::drivers::testing::{Action, Server, draw, plan, run};
+    use crate::drivers::{DONE, Outcome, Worker};
+
+    const OPERATIONS: [&str; 3] = ["put", "get", "delete"];
+
+    /// A server that is asked by blocking needs a thread of its own: `flavor = "multi_thread"`.
+    async fn worker(server: &Server) -> Worker {
+        let settings = format!("{{redis_port, {}}}.", server.port);
+        plan("basho_bench_driver_redis", &settings, &OPERATIONS).unwrap().connect(1).await.unwrap()
+    }
+
+    /// Answers what a client says about itself, and leaves everything else to `handler`, which sees how many other requests
+    /// there were before.
+    async fn redis(mut handler: impl FnMut(usize, &[u8]) -> Action + Send + 'static) -> Server {
+        let mut requests = 0;
+        Server::redis(move |_, request| {
+            if is_introduction(request) {
+                return Action::Answer(b"+OK\r\n".to_vec());
+            }
+            requests += 1;
+            handler(requests - 1, request)
+        })
+        .await
+    }
+
+    fn is_introduction(request: &[u8]) -> bool {
+        request.windows(6).any(|window| window == b"CLIENT")
+    }
+
+    /// The requests without introductions, with spaces for the ends of lines.
+    fn requests(server: &Server) -> Vec<String> {
+        let text = |request: Vec<u8>| String::from_utf8(request).unwrap().replace("\r\n", " ");
+        server.requests().into_iter().filter(|request| !is_introduction(request)).map(text).collect()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn requests_are_those_of_redis() {
+        let answers = ["+OK\r\n", "$1\r\nv\r\n", "$-1\r\n", ":1\r\n", ":1\r\n"];
+        let server = redis(move |n, _| Action::Answer(answers[n].into())).await;
+        let (mut worker, mut draw) =
+            (worker(&server).await, draw("{int_to_str, {sequential_int, 9}}", "{fixed_bin, 3, 65}"));
+        for operation in [0, 1, 1, 2] {
+            assert_eq!(run(&mut worker, operation, &mut draw).await, (DONE, 0));
+        }
+        let unexpected = Outcome::Failed("an answer of another kind".into());
+        assert_eq!(run(&mut worker, 0, &mut draw).await, (unexpected, 0));
+        let expected = [
+            "*3 $3 SET $1 0 $3 AAA ",
+            "*2 $3 GET $1 1 ",
+            "*2 $3 GET $1 2 ",
+            "*2 $3 DEL $1 3 ",
+            "*3 $3 SET $1 4 $3 AAA ",
+        ];
+        assert_eq!((requests(&server), server.connections()), (expected.map(String::from).to_vec(), 1));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_connection_that_broke_is_opened_again_and_the_request_sent_again() {
+        let server = redis(|n, _| match n {
+            0 => Action::Answer(b"+OK\r\n".to_vec()),
+            1 => Action::Close(Vec::new()),
+            2 => Action::Close(b"+O".to_vec()),
+            _ => Action::Answer(b"+OK\r\n".to_vec()),
+        })
+        .await;
+        let (mut worker, mut draw) =
+            (worker(&server).await, draw("{int_to_str, {sequential_int, 9}}", "{fixed_bin, 3, 65}"));
+        assert_eq!(run(&mut worker, 0, &mut draw).await, (DONE, 0));
+        assert_eq!(run(&mut worker, 0, &mut draw).await, (DONE, 2));
+        assert_eq!(run(&mut worker, 0, &mut draw).await, (DONE, 0));
+        let requests = requests(&server);
+        assert!(requests[1] == requests[2] && requests[2] == requests[3], "{requests:?}");
+        assert!(requests[0] != requests[1] && requests[3] != requests[4], "{requests:?}");
+        assert_eq!(server.connections(), 3);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn an_error_of_the_server_leaves_the_connection() {
+        let server = redis(|n, _| Action::Answer(if n == 0 { "-OOM no memory\r\n" } else { "$-1\r\n" }.into())).await;
+        let (mut worker, mut draw) =
+            (worker(&server).await, draw("{int_to_str, {sequential_int, 9}}", "{fixed_bin, 3, 65}"));
+        let (outcome, retries) = run(&mut worker, 0, &mut draw).await;
+        assert!(matches!(&outcome, Outcome::Failed(why) if why.contains("no memory")) && retries == 0, "{outcome:?}");
+        assert_eq!(run(&mut worker, 1, &mut draw).await, (DONE, 0));
+        assert_eq!(server.connections(), 1);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn an_answer_that_cannot_be_read_costs_the_connection() {
+        let server = redis(|n, _| Action::Answer(if n == 0 { "what?\r\n" } else { "$-1\r\n" }.into())).await;
+        let (mut worker, mut draw) =
+            (worker(&server).await, draw("{int_to_str, {sequential_int, 9}}", "{fixed_bin, 3, 65}"));
+        assert_eq!(run(&mut worker, 1, &mut draw).await.0, Outcome::Failed("an answer that is none of Redis".into()));
+        assert_eq!(run(&mut worker, 1, &mut draw).await, (DONE, 0));
+        assert_eq!(server.connections(), 2);
     }
 }
