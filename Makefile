@@ -14,9 +14,12 @@ export CARGO_TARGET_DIR OMBAK_CACHE
 STEPS ?=
 FUZZ_SECONDS ?= 30
 SOAK_ROUNDS ?= 10
+MINUTES ?= 5
+RESULTS ?= $(CARGO_TARGET_DIR)/seeds
+SEEDS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench fuzz soak clean-cache
+.PHONY: help run test bench bench-seeds fuzz soak clean-cache
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +34,10 @@ test: ## everything that CI runs; STEPS="lint rust golden python-client node-cli
 bench: ## measure against an echo server with the same frames, and Redis when it is installed
 	cargo build --release --locked --package ombak-server --package ombak-floor
 	$(CARGO_TARGET_DIR)/release/ombak-floor --ombak $(CARGO_TARGET_DIR)/release/ombak
+
+bench-seeds: ## run benches/seeds, MINUTES (5) each, into RESULTS; SEEDS="workers-6-pb-1kb ..." picks
+	cargo build --release --locked --package ombak-server --package ombak-bench --package ombak-floor
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/measure.py --minutes $(MINUTES) --out $(RESULTS) $(SEEDS)
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)

@@ -9,7 +9,7 @@
 //! what it wrote where: the rest of a database is what others add to that.
 
 use crate::files::Files;
-use crate::workload::{GET_REPLY_BYTES, PUT_REPLY_BYTES};
+use crate::workload::{get_reply, put_reply};
 use bytes::BytesMut;
 use ombak_proto::code;
 use ombak_proto::frame::{FRAME_BYTES_MAX_DEFAULT, make_room, next_frame};
@@ -29,19 +29,26 @@ pub fn run(port: u16, files: Option<&Path>) -> Result<(), String> {
 
 async fn serve(port: u16, files: Option<Arc<Files>>) -> io::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    let answers = Arc::new(Answers { get: get_reply(), put: put_reply() });
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        let files = files.clone();
+        let (files, answers) = (files.clone(), answers.clone());
         tokio::spawn(async move {
-            if let Err(error) = echo(stream, files.as_deref()).await {
+            if let Err(error) = echo(stream, files.as_deref(), &answers).await {
                 eprintln!("echo: {error}");
             }
         });
     }
 }
 
-async fn echo(mut stream: TcpStream, files: Option<&Files>) -> io::Result<()> {
+/// The frames that it answers with, whatever is asked for.
+struct Answers {
+    get: Vec<u8>,
+    put: Vec<u8>,
+}
+
+async fn echo(mut stream: TcpStream, files: Option<&Files>, answers: &Answers) -> io::Result<()> {
     let (mut inbox, mut outbox, mut turn) = (BytesMut::new(), Vec::new(), 0);
     loop {
         while let Some(frame) = next_frame(&mut inbox, FRAME_BYTES_MAX_DEFAULT).map_err(io::Error::other)? {
@@ -51,10 +58,7 @@ async fn echo(mut stream: TcpStream, files: Option<&Files>) -> io::Result<()> {
                 (_, Some(files)) => files.append(turn, &frame.body)?,
                 (_, None) => {}
             }
-            match frame.code {
-                code::GET_REQ => answer(code::GET_RESP, GET_REPLY_BYTES, &mut outbox),
-                _ => answer(code::PUT_RESP, PUT_REPLY_BYTES, &mut outbox),
-            }
+            outbox.extend_from_slice(if frame.code == code::GET_REQ { &answers.get } else { &answers.put });
         }
         if !outbox.is_empty() {
             stream.write_all(&outbox).await?;
@@ -65,10 +69,4 @@ async fn echo(mut stream: TcpStream, files: Option<&Files>) -> io::Result<()> {
             return Ok(());
         }
     }
-}
-
-fn answer(code: u8, frame_bytes: usize, out: &mut Vec<u8>) {
-    out.extend_from_slice(&(frame_bytes as u32 - 4).to_be_bytes());
-    out.push(code);
-    out.resize(out.len() + frame_bytes - 5, b'e');
 }

@@ -1,19 +1,36 @@
 //! What is asked and what must be answered: gets and puts of 1 KiB, spread over 10,000 keys.
 
 use ombak_proto::code;
-use ombak_proto::messages::{RpbContent, RpbGetReq, RpbPutReq};
+use ombak_proto::messages::{RpbContent, RpbGetReq, RpbGetResp, RpbPutReq, RpbPutResp};
 use ombak_proto::reply::write_message;
 use std::fmt;
 
 pub const KEYS: u64 = 10_000;
 pub const VALUE_BYTES: usize = 1024;
 
-/// Bytes of the `RpbGetResp` frame of one such object, give or take a few: value, content type, vtag, last-modified and clock, with what
-/// is in front of each. What the echo server answers with.
-pub const GET_REPLY_BYTES: usize = VALUE_BYTES + 92;
+/// The frame that answers a get of one such object, with everything in it that Ombak's has: value, content type, vtag,
+/// last-modified and clock.
+pub fn get_reply() -> Vec<u8> {
+    let content = RpbContent {
+        value: vec![b'e'; VALUE_BYTES].into(),
+        content_type: Some("application/octet-stream".into()),
+        vtag: Some("5bnavV3rrubcxLI8EvFXhB".into()),
+        last_mod: Some(1_700_000_000),
+        last_mod_usecs: Some(123_456),
+        ..RpbContent::default()
+    };
+    let reply = RpbGetResp { content: vec![content], vclock: Some(vec![b'c'; 20].into()), ..RpbGetResp::default() };
+    let mut frame = Vec::new();
+    write_message(code::GET_RESP, &reply, &mut frame);
+    frame
+}
 
-/// Bytes of a frame without a body, the answer to a put.
-pub const PUT_REPLY_BYTES: usize = 5;
+/// The frame that answers a put: nothing but its code.
+pub fn put_reply() -> Vec<u8> {
+    let mut frame = Vec::new();
+    write_message(code::PUT_RESP, &RpbPutResp::default(), &mut frame);
+    frame
+}
 
 const BUCKET: &str = "floor";
 const KEY_BYTES: usize = 11;
@@ -104,7 +121,7 @@ impl Request {
     pub fn is_answer(&self, answer: &[u8]) -> bool {
         let has_key_at = |at: usize| answer.get(at..at + KEY_BYTES) == Some(&self.key[..]);
         match (self.protocol, self.op) {
-            (Protocol::Echo, Op::Get) => answer.len() == GET_REPLY_BYTES && answer[4] == code::GET_RESP,
+            (Protocol::Echo, Op::Get) => answer.len() > VALUE_BYTES && answer[4] == code::GET_RESP,
             (Protocol::Frames, Op::Get) => answer[4] == code::GET_RESP && has_key_at(GET_VALUE_AT),
             (Protocol::Echo | Protocol::Frames, Op::Put) => answer == [0, 0, 0, 1, code::PUT_RESP],
             (Protocol::Redis, Op::Get) => answer.starts_with(b"$1024\r\n") && has_key_at(7),
