@@ -112,6 +112,7 @@ pub async fn run(
     }
     let labels: Vec<String> = config.operations.iter().map(|operation| operation.label.clone()).collect();
     let mut report = Run::new(&options.name, labels);
+    report.terms = config.operations.iter().map(|operation| operation.term.to_string()).collect();
     report.config.clone_from(&options.explanation);
     report.notes = notes;
 
@@ -269,7 +270,7 @@ fn write(mut results: Results, csv: CsvFiles, run: &Run) -> Result<(), RunError>
 /// What a run came to, one operation a line.
 pub(super) fn summary_lines(run: &Run) -> Vec<String> {
     let Some(totals) = &run.totals else { return Vec::new() };
-    let line = |(label, s): (&String, &crate::stats::Summary)| {
+    let line = |(label, s): (&str, &crate::stats::Summary)| {
         let rate = totals.per_second(s.units);
         let ms = |us: u64| us as f64 / 1000.0;
         let queue = s.queue.map(|q| format!(", began up to {:.2} ms late", ms(q.max_us))).unwrap_or_default();
@@ -282,7 +283,8 @@ pub(super) fn summary_lines(run: &Run) -> Vec<String> {
             ms(s.max_us)
         )
     };
-    run.operations.iter().zip(&totals.operations).map(line).collect()
+    let names = (0..run.operations.len()).map(|place| run.operation_name(place));
+    names.zip(&totals.operations).map(line).collect()
 }
 
 /// Prints what a run came to.
