@@ -57,7 +57,6 @@ CHARTS = {
     "backends-updates": ["backends-test1", "backends-test2-sync", "backends-test3"],
     "backends-unique": ["backends-test4", "backends-test5", "backends-test6", "backends-test6-200workers"],
     "puts-50b": ["puts-50b-engine", "puts-50b-server-pipelined", "puts-50b-server"],
-    "nhs-general": ["nhs-general"],
 }
 
 
