@@ -15,7 +15,7 @@ Examples:
   ombak-bench --set 'concurrent=16' FILE            with another setting
   ombak-bench compare tests/bitcask tests/memory    two runs on one chart, and their ratios
 
-Exit codes: 0 done, 1 failed or stopped by shutdown_on_error, 2 wrong usage.";
+Exit codes: 0 done, 1 failed or stopped by shutdown_on_error, 2 wrong usage, or a worker crashed.";
 
 /// Run basho_bench configurations, and draw what was seen.
 #[derive(Debug, Parser)]

@@ -110,7 +110,7 @@ pub async fn run(
     for line in options.explanation.iter().chain(&notes) {
         results.log(line)?;
     }
-    let labels: Vec<String> = config.operations.iter().map(|operation| operation.label.clone()).collect();
+    let labels = config.operations.iter().map(|operation| operation.label.clone()).collect();
     let mut report = Run::new(&options.name, labels);
     report.terms = config.operations.iter().map(|operation| operation.term.to_string()).collect();
     report.config.clone_from(&options.explanation);
@@ -124,18 +124,14 @@ pub async fn run(
     let orders = Arc::new(Orders { config, generators, mix });
     let crew = Crew::assemble(&orders, threads).await?;
     let observer = Observer {
+        csv: CsvFiles::create(&results.dir, &report.operations)?,
         report,
-        csv: CsvFiles::create(&results.dir, &labels_of(&orders.config))?,
         sampler: Sampler::new(options.pid, options.data_dir.clone()),
         live: Live::new(duration),
         interval,
         operations: orders.config.operations.len(),
     };
     observer.watch(crew, duration, interrupted, results, &orders).await
-}
-
-fn labels_of(config: &Config) -> Vec<String> {
-    config.operations.iter().map(|operation| operation.label.clone()).collect()
 }
 
 /// Who counts while the workers work.
