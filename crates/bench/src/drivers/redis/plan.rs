@@ -2,9 +2,8 @@
 
 use super::worker::{RedisOperation, RedisWorker};
 use crate::config::{ConfigError, Operation, Settings};
-use crate::drivers::network::{Reasons, Target, of_worker};
+use crate::drivers::network::{Read, Reasons, Target, of_worker};
 use crate::drivers::{DriverError, Prepared};
-use crate::term::Term;
 use std::time::Duration;
 
 const PORT_DEFAULT: u16 = 6379;
@@ -26,13 +25,7 @@ pub struct RedisPlan {
 
 impl RedisPlan {
     pub(in crate::drivers) fn new(settings: &Settings, operations: &[Operation]) -> Result<Self, ConfigError> {
-        let port = match settings.get("redis_port") {
-            None => PORT_DEFAULT,
-            Some(Term::Integer(port)) if (1..=65535).contains(port) => *port as u16,
-            Some(other) => return Err(ConfigError::setting("redis_port", format!("{other} is no port (1 to 65535)"))),
-        };
-        let here = Term::List(vec![Term::Text("127.0.0.1".into())]);
-        let targets = Target::parse_all("redis_ips", settings.get("redis_ips").unwrap_or(&here), port)?;
+        let targets = Read(settings).targets("redis_ips", "redis_port", PORT_DEFAULT)?;
         let operations =
             operations.iter().map(|operation| RedisOperation::parse(&operation.term)).collect::<Result<_, _>>()?;
         Ok(Self { targets, operations, reasons: Reasons::default() })
