@@ -7,7 +7,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, OpenMode};
-use ombak_storage::{Backend, BackendFactory, BitcaskConfig, BitcaskFactory, ReadMode, Write};
+use ombak_storage::{Backend, BackendFactory, JournalConfig, BitcaskFactory, ReadMode, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn value(key: u8) -> Vec<u8> {
 }
 
 fn open(fs: &Arc<FaultyFs>) -> Option<Arc<dyn Backend>> {
-    let factory = BitcaskFactory::new(Arc::clone(fs) as Arc<dyn FileSystem>, ROOT, BitcaskConfig::default()).ok()?;
+    let factory = BitcaskFactory::new(Arc::clone(fs) as Arc<dyn FileSystem>, ROOT, JournalConfig::default()).ok()?;
     factory.open(0).ok()
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ombak_kv::{DeleteMode, GetOptions, GetReply, GetRequest, Kv, KvConfig, PutOptions, PutRequest};
 use ombak_storage::fs::RealFs;
 use ombak_storage::{
-    Backend, BackendFactory, BitcaskConfig, BitcaskFactory, MemoryConfig, MemoryFactory, ReadMode, Write,
+    Backend, BackendFactory, JournalConfig, BitcaskFactory, MemoryConfig, MemoryFactory, ReadMode, Write,
 };
 use ombak_types::{Bucket, Object, Sibling, VectorClock};
 use std::future::Future;
@@ -24,7 +24,7 @@ fn main() {
     let dir = tempfile::tempdir().unwrap();
     measure("memory", keys, Arc::new(MemoryFactory::new(MemoryConfig::default())));
     let bitcask = |name: &str| {
-        Arc::new(BitcaskFactory::new(Arc::new(RealFs), dir.path().join(name), BitcaskConfig::default()).unwrap())
+        Arc::new(BitcaskFactory::new(Arc::new(RealFs), dir.path().join(name), JournalConfig::default()).unwrap())
     };
     measure("bitcask", keys, bitcask("engine"));
     store_alone("memory", keys, &*MemoryFactory::new(MemoryConfig::default()).open(0).unwrap());
@@ -63,7 +63,7 @@ fn store_alone(name: &str, keys: usize, store: &dyn Backend) {
     let keys: Vec<Bytes> = (0..keys).map(|i| Bytes::from(format!("\x02\0\x05benchkey{i:08}"))).collect();
     let (head, body) = (vec![0; 90], vec![b'x'; VALUE_BYTES]);
     let put = |key: &Bytes| {
-        let write = Write { key, head: &head, body: &[&body], digest: 2, tstamp_secs: 1 };
+        let write = Write { key, head: &head, body: &[&body], digest: 2, tstamp_secs: 1, expires_secs: 0 };
         store.put(&write).unwrap();
     };
     timed(name, "store: put", &keys, put);

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use ombak_kv::{DeleteMode, GetReply, Kv, KvConfig, OpenError, PutOptions, PutRequest};
 use ombak_storage::fs::FileSystem;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
-use ombak_storage::{BitcaskConfig, BitcaskFactory, SyncStrategy};
+use ombak_storage::{JournalConfig, BitcaskFactory, SyncStrategy};
 use ombak_types::{Object, Sibling, VectorClock};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +69,7 @@ fn values(object: Option<&Object>) -> impl Iterator<Item = Bytes> {
 
 fn open(fs: &Arc<FaultyFs>, dir: &Path, sync: SyncStrategy) -> Result<Kv, OpenError> {
     let fs: Arc<dyn FileSystem> = fs.clone();
-    let bitcask = BitcaskConfig { sync, ..BitcaskConfig::default() };
+    let bitcask = JournalConfig { sync, ..JournalConfig::default() };
     let stores = BitcaskFactory::new(fs.clone(), dir.join("bitcask"), bitcask)
         .map_err(|source| OpenError::Store { partition: 0, source })?;
     let mut config = KvConfig::new("ombak@127.0.0.1", dir, Arc::new(stores));

@@ -6,7 +6,7 @@ mod support;
 
 use ombak_kv::{DeleteMode, GetReply, Kv, KvConfig, OpenError};
 use ombak_storage::fs::RealFs;
-use ombak_storage::{BitcaskConfig, BitcaskFactory};
+use ombak_storage::{JournalConfig, BitcaskFactory};
 use ombak_types::VectorClock;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use support::{Node, found, map, values};
 
 fn config(dir: &Path) -> KvConfig {
-    let stores = BitcaskFactory::new(Arc::new(RealFs), dir.join("bitcask"), BitcaskConfig::default()).unwrap();
+    let stores = BitcaskFactory::new(Arc::new(RealFs), dir.join("bitcask"), JournalConfig::default()).unwrap();
     let mut config = KvConfig::new("ombak@127.0.0.1", dir, Arc::new(stores));
     config.ring_size = 8;
     config.delete_mode = DeleteMode::Keep;

@@ -37,6 +37,22 @@ pub struct Write<'a> {
     pub digest: u64,
     /// Unix seconds of the write, for expiry.
     pub tstamp_secs: u32,
+    /// Unix seconds at which the version is absent by itself; 0: as the store is configured.
+    pub expires_secs: u32,
+}
+
+/// Reads the index entries in a head, which is bytes to a store.
+pub trait HeadTerms: Send + Sync {
+    /// Hands over field and term of each, the term in a form that sorts bytewise.
+    fn visit(&self, head: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]));
+}
+
+/// For stores without secondary indexes.
+#[derive(Clone, Copy, Debug)]
+pub struct NoTerms;
+
+impl HeadTerms for NoTerms {
+    fn visit(&self, _head: &[u8], _visit: &mut dyn FnMut(&[u8], &[u8])) {}
 }
 
 /// The receipt of an append: the write call has returned when a caller holds one.

@@ -1,6 +1,7 @@
 //! What can go wrong in a store.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// A failed storage call.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +27,7 @@ pub enum StorageError {
         /// On which file.
         path: PathBuf,
         /// Why not.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// An earlier write or sync failed: the store takes no writes until it is opened again.
     #[error("the store takes no writes since an earlier failure: {0}")]
@@ -54,4 +55,8 @@ pub enum StorageError {
         /// What is wrong and what would be right.
         what: String,
     },
+}
+
+pub(crate) fn io_error(op: &'static str, path: &Path, source: io::Error) -> StorageError {
+    StorageError::Io { op, path: path.to_owned(), source }
 }

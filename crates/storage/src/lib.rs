@@ -18,11 +18,20 @@ pub mod bitcask;
 pub mod error;
 pub mod fs;
 mod journal;
+mod ledger;
+pub mod leveldb;
+pub mod leveled;
 pub mod limits;
 pub mod memory;
 pub mod riak_bitcask;
 
-pub use backend::{Appended, Backend, BackendFactory, FoldEntry, ReadMode, Snapshot, Status, Stored, Write};
-pub use bitcask::{BitcaskConfig, BitcaskFactory, MergeConfig, MergePolicy, SyncStrategy};
+pub use backend::{
+    Appended, Backend, BackendFactory, FoldEntry, HeadTerms, NoTerms, ReadMode, Snapshot, Status, Stored, Write,
+};
+pub use bitcask::BitcaskFactory;
+pub use ledger::LedgerConfig;
+pub use leveldb::LeveldbFactory;
+pub use leveled::LeveledFactory;
+pub use journal::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 pub use error::StorageError;
 pub use memory::{MemoryConfig, MemoryFactory};

@@ -7,8 +7,8 @@ use common::*;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{
-    BackendFactory, BitcaskConfig, BitcaskFactory, MemoryConfig, MemoryFactory, MergeConfig, ReadMode, StorageError,
-    SyncStrategy,
+    BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
+    MemoryFactory, MergeConfig, NoTerms, ReadMode, StorageError, SyncStrategy,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,8 +30,8 @@ fn memory_with_ttl() -> Subject {
 }
 
 /// Small files and eager merges: everything happens in a short test.
-fn busy_config() -> BitcaskConfig {
-    BitcaskConfig {
+fn busy_config() -> JournalConfig {
+    JournalConfig {
         sync: SyncStrategy::None,
         file_bytes_max: 4096,
         merge: MergeConfig {
@@ -43,11 +43,11 @@ fn busy_config() -> BitcaskConfig {
         },
         opened_at_secs: NOW_SECS,
         open_files_max: 4,
-        ..BitcaskConfig::default()
+        ..JournalConfig::default()
     }
 }
 
-fn bitcask_on(fs: Arc<dyn FileSystem>, config: BitcaskConfig) -> Subject {
+fn bitcask_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> Subject {
     let dir = tempfile::tempdir().unwrap();
     let factory = BitcaskFactory::new(fs, dir.path().join("bitcask"), config).unwrap();
     Subject { factory: Box::new(factory), _dir: Some(dir) }
@@ -55,15 +55,42 @@ fn bitcask_on(fs: Arc<dyn FileSystem>, config: BitcaskConfig) -> Subject {
 
 /// Real syncs take real time: larger files, so fewer of them.
 fn bitcask() -> Subject {
-    bitcask_on(Arc::new(RealFs), BitcaskConfig { file_bytes_max: 64 << 10, ..busy_config() })
+    bitcask_on(Arc::new(RealFs), JournalConfig { file_bytes_max: 64 << 10, ..busy_config() })
 }
 
 fn bitcask_simulated() -> Subject {
     bitcask_on(FaultyFs::new(1), busy_config())
 }
 
+/// Little is gathered in memory, so that ledgers are written and compacted all the time.
+fn busy_ledger() -> LedgerConfig {
+    LedgerConfig { memory_bytes_max: 16 << 10, table_bytes: 16 << 10, ..LedgerConfig::default() }
+}
+
+fn leveled_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> Subject {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("leveled");
+    let factory = LeveledFactory::new(fs, root, config, busy_ledger(), Arc::new(NoTerms)).unwrap();
+    Subject { factory: Box::new(factory), _dir: Some(dir) }
+}
+
+fn leveldb_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> Subject {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("leveldb");
+    let factory = LeveldbFactory::new(fs, root, config, busy_ledger(), Arc::new(NoTerms)).unwrap();
+    Subject { factory: Box::new(factory), _dir: Some(dir) }
+}
+
+fn leveled() -> Subject {
+    leveled_on(FaultyFs::new(1), busy_config())
+}
+
+fn leveldb() -> Subject {
+    leveldb_on(FaultyFs::new(1), busy_config())
+}
+
 fn bitcask_with_expiry() -> Subject {
-    bitcask_on(FaultyFs::new(1), BitcaskConfig { expiry_secs: Some(100), ..busy_config() })
+    bitcask_on(FaultyFs::new(1), JournalConfig { expiry_secs: Some(100), ..busy_config() })
 }
 
 macro_rules! on_all {
@@ -71,6 +98,8 @@ macro_rules! on_all {
         mod on_memory { $(#[test] fn $test() { super::$test(super::memory()); })* }
         mod on_bitcask { $(#[test] fn $test() { super::$test(super::bitcask()); })* }
         mod on_bitcask_simulated { $(#[test] fn $test() { super::$test(super::bitcask_simulated()); })* }
+        mod on_leveled { $(#[test] fn $test() { super::$test(super::leveled()); })* }
+        mod on_leveldb { $(#[test] fn $test() { super::$test(super::leveldb()); })* }
     };
 }
 
@@ -94,6 +123,16 @@ fn memory_versions_expire() {
 #[test]
 fn bitcask_versions_expire() {
     versions_expire(bitcask_with_expiry());
+}
+
+#[test]
+fn leveled_versions_expire() {
+    versions_expire(leveled_on(FaultyFs::new(1), JournalConfig { expiry_secs: Some(100), ..busy_config() }));
+}
+
+#[test]
+fn leveldb_versions_expire() {
+    versions_expire(leveldb_on(FaultyFs::new(1), JournalConfig { expiry_secs: Some(100), ..busy_config() }));
 }
 
 fn versions_are_found_replaced_and_removed(subject: Subject) {
@@ -132,7 +171,7 @@ fn sizes_from_nothing_to_long(subject: Subject) {
     }
     for head_len in [0usize, 1, 31, 32, 33, 8000, 8159, 8160, 8161, 100_000] {
         let (key, head) = (format!("head {head_len}"), vec![b'h'; head_len]);
-        let write = ombak_storage::Write { key: key.as_bytes(), head: &head, body: &[b"b"], digest: 1, tstamp_secs: 1 };
+        let write = ombak_storage::Write { key: key.as_bytes(), head: &head, body: &[b"b"], digest: 1, tstamp_secs: 1, expires_secs: 0 };
         store.put(&write).unwrap();
         assert_eq!(store.head(key.as_bytes(), ReadMode::Blocking).unwrap().unwrap().head, head);
         assert_eq!(store.get(key.as_bytes(), ReadMode::Blocking).unwrap().unwrap().body.unwrap(), b"b".as_slice());

@@ -7,23 +7,23 @@ use common::*;
 use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
 use ombak_storage::fs::{File, FileLock, FileSystem, OpenMode, RealFs};
 use ombak_storage::{
-    Backend, BackendFactory, BitcaskConfig, BitcaskFactory, MergeConfig, ReadMode, StorageError, SyncStrategy,
+    Backend, BackendFactory, JournalConfig, BitcaskFactory, MergeConfig, ReadMode, StorageError, SyncStrategy,
 };
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-fn config() -> BitcaskConfig {
-    BitcaskConfig {
+fn config() -> JournalConfig {
+    JournalConfig {
         sync: SyncStrategy::OSync,
         file_bytes_max: 3000,
         merge: MergeConfig { check_interval_secs: 0, io_bytes_per_sec: 1 << 40, ..MergeConfig::default() },
-        ..BitcaskConfig::default()
+        ..JournalConfig::default()
     }
 }
 
-fn open_with(fs: Arc<dyn FileSystem>, root: &Path, config: BitcaskConfig) -> Result<Arc<dyn Backend>, StorageError> {
+fn open_with(fs: Arc<dyn FileSystem>, root: &Path, config: JournalConfig) -> Result<Arc<dyn Backend>, StorageError> {
     BitcaskFactory::new(fs, root, config)?.open(0)
 }
 
@@ -281,7 +281,7 @@ fn merges_that_fail_at_any_call_lose_nothing() {
 #[test]
 fn merging_an_expired_version_brings_no_older_one_back() {
     let fs = FaultyFs::new(1);
-    let mut config = BitcaskConfig { expiry_secs: Some(100), opened_at_secs: NOW_SECS, ..config() };
+    let mut config = JournalConfig { expiry_secs: Some(100), opened_at_secs: NOW_SECS, ..config() };
     config.merge.threshold_small_file_bytes = 0;
     let store = open_with(fs.clone(), Path::new("/data"), config).unwrap();
     put_at(&*store, b"twice", b"older, stamped later", NOW_SECS as u32 + 1000).unwrap();
@@ -300,7 +300,7 @@ fn merging_an_expired_version_brings_no_older_one_back() {
     assert!(status.merges > 0 && status.keys < keys, "{status:?}");
     assert!(get(&*store, b"twice").unwrap().is_none());
     drop(store);
-    let config = BitcaskConfig { opened_at_secs: NOW_SECS + 70, ..config };
+    let config = JournalConfig { opened_at_secs: NOW_SECS + 70, ..config };
     let store = open_with(fs.restart(Loss::Nothing), Path::new("/data"), config).unwrap();
     assert!(get(&*store, b"twice").unwrap().is_none(), "the older version is back");
     check(&*store, 0..20);
@@ -310,7 +310,7 @@ fn merging_an_expired_version_brings_no_older_one_back() {
 fn a_get_is_one_read_a_put_one_write_and_a_head_one_read_at_most() {
     let fs = FaultyFs::new(1);
     let store =
-        open_with(fs.clone(), Path::new("/data"), BitcaskConfig { sync: SyncStrategy::None, ..config() }).unwrap();
+        open_with(fs.clone(), Path::new("/data"), JournalConfig { sync: SyncStrategy::None, ..config() }).unwrap();
     put(&*store, b"k", &[1; 1000]).unwrap();
     let before = fs.calls();
     put(&*store, b"k", &[2; 1000]).unwrap();
@@ -364,7 +364,7 @@ fn a_root_belongs_to_one_process_and_a_partition_to_one_store() {
 #[test]
 fn a_torn_tail_is_cut_off() {
     let dir = tempfile::tempdir().unwrap();
-    let open = || open_with(Arc::new(RealFs), dir.path(), BitcaskConfig { file_bytes_max: 1 << 20, ..config() });
+    let open = || open_with(Arc::new(RealFs), dir.path(), JournalConfig { file_bytes_max: 1 << 20, ..config() });
     let store = open().unwrap();
     fill(&*store, 0..10);
     drop(store);
@@ -496,7 +496,7 @@ fn one_sync_serves_all_who_wait() {
     let gate = Arc::new(Gate::default());
     let fs = GatedFs { inner: FaultyFs::new(1), gate: gate.clone() };
     let store =
-        open_with(Arc::new(fs), Path::new("/data"), BitcaskConfig { file_bytes_max: 1 << 20, ..config() }).unwrap();
+        open_with(Arc::new(fs), Path::new("/data"), JournalConfig { file_bytes_max: 1 << 20, ..config() }).unwrap();
     let first = put(&*store, b"first", b"v").unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| store.sync(first.seq).unwrap());
@@ -522,7 +522,7 @@ fn one_sync_serves_all_who_wait() {
 
 #[test]
 fn readers_writers_and_merges_run_together() {
-    let config = BitcaskConfig { sync: SyncStrategy::None, file_bytes_max: 20_000, open_files_max: 3, ..config() };
+    let config = JournalConfig { sync: SyncStrategy::None, file_bytes_max: 20_000, open_files_max: 3, ..config() };
     let store = open_with(FaultyFs::new(1), Path::new("/data"), config).unwrap();
     fill(&*store, 0..50);
     let stop = std::sync::atomic::AtomicBool::new(false);

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, OpenMode, RealFs};
-use ombak_storage::{Backend, BackendFactory, BitcaskConfig, BitcaskFactory, StorageError};
+use ombak_storage::{Backend, BackendFactory, JournalConfig, BitcaskFactory, StorageError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn open(root: &Path) -> Result<Arc<dyn Backend>, StorageError> {
-    let config = BitcaskConfig { file_bytes_max: 2000, ..BitcaskConfig::default() };
+    let config = JournalConfig { file_bytes_max: 2000, ..JournalConfig::default() };
     BitcaskFactory::new(Arc::new(RealFs), root, config)?.open(PARTITION)
 }
 
@@ -135,7 +135,7 @@ fn arbitrary_bytes_are_survived() {
         }
         let merged = fs.open(&dir.join("0000000099.merged"), OpenMode::CreateNew).unwrap();
         merged.write_at(&vec![seed as u8; random.below(100) as usize], 0).unwrap();
-        let factory = BitcaskFactory::new(fs, "/data", BitcaskConfig::default()).unwrap();
+        let factory = BitcaskFactory::new(fs, "/data", JournalConfig::default()).unwrap();
         let store = factory.open(PARTITION).unwrap();
         for n in 0..20 {
             if let Ok(Some(stored)) = store.get(format!("key {n}").as_bytes(), ombak_storage::ReadMode::Blocking) {

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
-use ombak_storage::{Backend, BackendFactory, BitcaskConfig, BitcaskFactory, MergeConfig, SyncStrategy};
+use ombak_storage::{Backend, BackendFactory, JournalConfig, BitcaskFactory, MergeConfig, SyncStrategy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use std::time::Duration;
 const KEYS: u64 = 12;
 const PARTITION: u32 = 5;
 
-fn config(sync: SyncStrategy, is_eager: bool) -> BitcaskConfig {
+fn config(sync: SyncStrategy, is_eager: bool) -> JournalConfig {
     // Lazy merging leaves dead versions in files outside, for tombstones to hide.
     let (trigger_fragmentation_percent, threshold_fragmentation_percent) = if is_eager { (30, 10) } else { (60, 50) };
-    BitcaskConfig {
+    JournalConfig {
         sync,
         file_bytes_max: 3000,
         merge: MergeConfig {
@@ -30,7 +30,7 @@ fn config(sync: SyncStrategy, is_eager: bool) -> BitcaskConfig {
         },
         open_files_max: 3,
         opened_at_secs: NOW_SECS,
-        ..BitcaskConfig::default()
+        ..JournalConfig::default()
     }
 }
 
@@ -38,7 +38,7 @@ fn open(fs: &Arc<FaultyFs>, sync: SyncStrategy) -> Option<Arc<dyn Backend>> {
     open_with(fs, config(sync, true))
 }
 
-fn open_with(fs: &Arc<FaultyFs>, config: BitcaskConfig) -> Option<Arc<dyn Backend>> {
+fn open_with(fs: &Arc<FaultyFs>, config: JournalConfig) -> Option<Arc<dyn Backend>> {
     let factory = BitcaskFactory::new(fs.clone(), "/data", config).ok()?;
     factory.open(PARTITION).ok()
 }

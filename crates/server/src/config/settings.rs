@@ -5,7 +5,7 @@ use super::problem::Problem;
 use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
 use ombak_kv::{DeleteMode, ObjectLimits};
-use ombak_storage::bitcask::{BitcaskConfig, MergeConfig, MergePolicy, SyncStrategy};
+use ombak_storage::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 use ombak_types::PropMap;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ pub enum BackendSettings {
         /// Directory of the partitions.
         data_root: PathBuf,
         /// Everything else.
-        config: BitcaskConfig,
+        config: JournalConfig,
     },
     /// Nothing survives.
     Memory {
@@ -275,7 +275,7 @@ fn backend(from: &Reader<'_>) -> Result<BackendSettings, Problem> {
         let partition_bytes_max = from.bytes("memory_backend.max_memory_per_vnode").ok();
         return Ok(BackendSettings::Memory { ttl: from.optional_duration("memory_backend.ttl"), partition_bytes_max });
     }
-    let config = BitcaskConfig {
+    let config = JournalConfig {
         sync: match from.text("bitcask.sync.strategy")?.as_str() {
             "o_sync" => SyncStrategy::OSync,
             "interval" => SyncStrategy::Interval(from.duration("bitcask.sync.interval")?),
@@ -286,7 +286,7 @@ fn backend(from: &Reader<'_>) -> Result<BackendSettings, Problem> {
         expiry_grace_secs: secs(from.duration("bitcask.expiry.grace_time")?),
         merge: merge(from)?,
         open_files_max: from.count("bitcask.max_open_files")?,
-        ..BitcaskConfig::default()
+        ..JournalConfig::default()
     };
     Ok(BackendSettings::Bitcask { data_root: from.text("bitcask.data_root")?.into(), config })
 }
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(s.jobs, JobSwitches::default());
         let BackendSettings::Bitcask { data_root, config } = s.backend else { panic!("bitcask is the default") };
         assert_eq!(data_root, Path::new("./data/bitcask"));
-        assert_eq!(format!("{config:?}"), format!("{:?}", BitcaskConfig::default()));
+        assert_eq!(format!("{config:?}"), format!("{:?}", JournalConfig::default()));
     }
 
     #[test]

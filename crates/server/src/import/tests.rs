@@ -10,7 +10,7 @@ use ombak_ring::{KeyHash, PartitionIndex, RingSize};
 use ombak_storage::fs::RealFs;
 use ombak_storage::riak_bitcask::key::{encode_v0, encode_v1};
 use ombak_storage::riak_bitcask::writer::FileWriter;
-use ombak_storage::{BitcaskConfig, BitcaskFactory};
+use ombak_storage::{JournalConfig, BitcaskFactory};
 use ombak_types::etf::{self, Term};
 use ombak_types::object::Link;
 use ombak_types::time::UnixMicros;
@@ -57,7 +57,7 @@ impl World {
     fn open(&self) -> Kv {
         fs::create_dir_all(self.data()).unwrap();
         let backend =
-            BitcaskFactory::new(Arc::new(RealFs), self.data().join("bitcask"), BitcaskConfig::default()).unwrap();
+            BitcaskFactory::new(Arc::new(RealFs), self.data().join("bitcask"), JournalConfig::default()).unwrap();
         let config = KvConfig::new("n@h", self.data(), Arc::new(backend));
         let kv = Kv::open(KvConfig { ring_size: 8, delete_mode: DeleteMode::Keep, io_threads: 1, ..config }).unwrap();
         if kv.buckets().type_status(b"sibs").is_none() {

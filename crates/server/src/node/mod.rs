@@ -127,7 +127,7 @@ pub fn open_backend(settings: &Settings) -> Result<Arc<dyn BackendFactory>, Stri
     let opened_at_secs = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     Ok(match &settings.backend {
         BackendSettings::Bitcask { data_root, config } => {
-            let config = ombak_storage::BitcaskConfig { opened_at_secs, ..*config };
+            let config = ombak_storage::JournalConfig { opened_at_secs, ..*config };
             Arc::new(BitcaskFactory::new(Arc::new(RealFs), data_root, config).map_err(|e| e.to_string())?)
         }
         BackendSettings::Memory { ttl, partition_bytes_max } => Arc::new(MemoryFactory::new(MemoryConfig {

@@ -8,7 +8,7 @@
 //!
 //! Hot path: one lock that nobody else is likely to hold, and at most four cache lines.
 
-use super::index::Position;
+use crate::journal::Position;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use xxhash_rust::xxh3::xxh3_64_with_seed;

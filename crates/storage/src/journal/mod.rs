@@ -1,37 +1,36 @@
-//! The data file format: a header, then records one after the other, each with checksums of its own.
+//! The journal: append-only files of versions, under every store that is on disk.
 //!
-//! What it is: encoding, decoding, reading a file from end to end, and the hint file that says what is in it.
-//! What it is not: it knows no index and decides nothing about which version counts.
+//! What it is: data files with checksums (`<id>.data`, before the first sync `<id>.fresh`), hint files (`<id>.hint`) that
+//! say what is in them, one sync for all who wait, recovery, merging under an I/O budget (`<id>.merged` while a merge
+//! ends), snapshots. One directory a partition.
+//!
+//! What it is not: it does not know where the current version of a key lies. That is the [`KeyIndex`]'s part: in memory
+//! for bitcask, an ordered ledger for leveled.
 //!
 //! Invariants:
-//! * of two records of a key the one with the higher `seq` is the newer, whatever file it lies in;
-//! * checksums are bound to the file (its salt) and to the place in it, so that bytes of another file, of a client's
-//!   value or of a misdirected write are never taken for a record;
-//! * head and key are covered by one checksum, the body by another: a head is read without its body.
-//!
-//! All integers are little-endian. A change of the layout takes a new version number, and the old one stays readable.
+//! * a file that was closed is never appended to again;
+//! * a hint file is there only when its data file was synced as a whole;
+//! * an index points only at records that a write call has put in place.
 
-mod file_header;
-mod hint;
-mod record;
-mod scan;
+mod budget;
+mod checkpoint;
+mod config;
+mod data_file;
+mod format;
+mod key_index;
+mod merge;
+mod read;
+mod recovery;
+mod root;
+mod shared;
+mod snapshot;
+mod store;
+mod upkeep;
+mod writer;
 
-pub(crate) use file_header::{FILE_HEADER_BYTES, FileHeader, HeaderError};
-pub(crate) use hint::{HintEntry, HintReader, HintWriter};
-pub(crate) use record::{
-    ALL_SYNCED, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader, body_crc, encode_record, reseal,
-};
-pub(crate) use scan::{Scanned, Scanner};
-
-/// Version of the data and hint file formats that this build writes.
-pub(crate) const FORMAT_VERSION: u16 = 1;
-
-/// Reads an integer at a fixed place of a slice that is known to be long enough.
-macro_rules! le_at {
-    ($type:ty, $bytes:expr, $at:expr) => {{
-        let mut raw = [0u8; size_of::<$type>()];
-        raw.copy_from_slice(&$bytes[$at..$at + size_of::<$type>()]);
-        <$type>::from_le_bytes(raw)
-    }};
-}
-pub(crate) use le_at;
+pub(crate) use checkpoint::is_checkpoint;
+pub use config::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
+pub(crate) use format::le_at;
+pub(crate) use key_index::{Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, Version};
+pub(crate) use shared::Shared;
+pub(crate) use store::Store;

@@ -12,7 +12,7 @@ pub fn put(store: &dyn Backend, key: &[u8], value: &[u8]) -> Result<Appended, St
 pub fn put_at(store: &dyn Backend, key: &[u8], value: &[u8], tstamp_secs: u32) -> Result<Appended, StorageError> {
     let (left, right) = value.split_at(value.len() / 2);
     let head = head_of(value);
-    store.put(&Write { key, head: &head, body: &[left, right], digest: digest_of(value), tstamp_secs })
+    store.put(&Write { key, head: &head, body: &[left, right], digest: digest_of(value), tstamp_secs, expires_secs: 0 })
 }
 
 /// Heads and digests follow from values, so that every read can be checked for being of one piece.

@@ -15,7 +15,7 @@ use ombak_proto::messages::RpbErrorResp;
 use ombak_proto::reply::{write_empty, write_message};
 use ombak_proto::{code, lenient};
 use ombak_storage::fs::RealFs;
-use ombak_storage::{BackendFactory, BitcaskConfig, BitcaskFactory, MemoryConfig, MemoryFactory, SyncStrategy};
+use ombak_storage::{BackendFactory, JournalConfig, BitcaskFactory, MemoryConfig, MemoryFactory, SyncStrategy};
 use prost::{Message, Name};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ impl Node {
     /// A node that waits for the disk with every write.
     async fn synced() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let config = BitcaskConfig { sync: SyncStrategy::OSync, ..BitcaskConfig::default() };
+        let config = JournalConfig { sync: SyncStrategy::OSync, ..JournalConfig::default() };
         let backend = BitcaskFactory::new(Arc::new(RealFs), dir.path().join("bitcask"), config).unwrap();
         Self::over(Arc::new(backend), dir, PbConfig::default()).await
     }

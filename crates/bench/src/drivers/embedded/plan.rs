@@ -7,7 +7,7 @@ use crate::drivers::{DriverError, Prepared};
 use crate::term::Term;
 use ombak_storage::fs::RealFs;
 use ombak_storage::{
-    BackendFactory, BitcaskConfig, BitcaskFactory, MemoryConfig, MemoryFactory, StorageError, SyncStrategy,
+    BackendFactory, JournalConfig, BitcaskFactory, MemoryConfig, MemoryFactory, StorageError, SyncStrategy,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl EmbeddedPlan {
         let factory: Arc<dyn BackendFactory> = match self.kind {
             Kind::Memory => Arc::new(MemoryFactory::new(MemoryConfig::default())),
             Kind::Bitcask => {
-                let config = BitcaskConfig { sync: self.sync, ..BitcaskConfig::default() };
+                let config = JournalConfig { sync: self.sync, ..JournalConfig::default() };
                 Arc::new(BitcaskFactory::new(Arc::new(RealFs), self.dir.clone(), config).map_err(open)?)
             }
         };

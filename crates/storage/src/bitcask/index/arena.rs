@@ -2,7 +2,7 @@
 //!
 //! Invariants: an entry never moves; an update in place keeps its handle; the order of handles is the order of a walk.
 
-use crate::journal::le_at;
+use crate::journal::{Entry, Position, le_at};
 use crate::limits::SEQ_MAX;
 
 /// Bytes of an entry before its key.
@@ -16,26 +16,6 @@ const OFFSET_BITS: u32 = 13;
 /// In the place of a file id: the slot is free. No file has this id.
 const FREE: u32 = u32::MAX;
 const NO_SLOT: u32 = u32::MAX;
-
-/// Where a version lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
-    pub(crate) file_id: u32,
-    pub(crate) offset: u32,
-    /// Length of the whole record.
-    pub(crate) size: u32,
-    /// The head's length in units of 32 bytes, rounded up; 255 means that much or more.
-    pub(crate) head_units: u8,
-}
-
-/// What the index knows of a version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) position: Position,
-    pub(crate) tstamp_secs: u32,
-    pub(crate) seq: u64,
-    pub(crate) digest: u64,
-}
 
 #[derive(Default)]
 pub(super) struct Arena {
@@ -68,7 +48,7 @@ impl Arena {
         slot[0..4].copy_from_slice(&entry.position.file_id.to_le_bytes());
         slot[4..8].copy_from_slice(&entry.position.offset.to_le_bytes());
         slot[8..12].copy_from_slice(&entry.position.size.to_le_bytes());
-        slot[12..16].copy_from_slice(&entry.tstamp_secs.to_le_bytes());
+        slot[12..16].copy_from_slice(&entry.expires_secs.to_le_bytes());
         slot[16..24].copy_from_slice(&entry.digest.to_le_bytes());
         slot[24..30].copy_from_slice(&entry.seq.to_le_bytes()[..6]);
         slot[33] = entry.position.head_units;
@@ -85,7 +65,7 @@ impl Arena {
                 size: le_at!(u32, slot, 8),
                 head_units: slot[33],
             },
-            tstamp_secs: le_at!(u32, slot, 12),
+            expires_secs: le_at!(u32, slot, 12),
             digest: le_at!(u64, slot, 16),
             seq: u64::from_le_bytes(seq),
         }

@@ -1,7 +1,7 @@
 //! Versions that live snapshots still see although they were replaced or removed: one version a key and snapshot at
 //! most, gone with the last snapshot that needs it.
 
-use super::arena::Entry;
+use crate::journal::Entry;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -8,10 +8,12 @@
 
 mod arena;
 mod history;
+mod memory_index;
 mod shard;
 
-pub(crate) use arena::{Entry, Position};
+pub(crate) use memory_index::MemoryIndex;
 
+use crate::journal::{Entry, IndexSizes, Loaded, Position};
 use history::SlotMask;
 use parking_lot::{Mutex, RwLock};
 use shard::{Shard, ShardWalk};
@@ -40,23 +42,6 @@ impl<'a> HashedKey<'a> {
     fn shard(self) -> usize {
         (self.hash >> 40) as usize % SHARDS
     }
-}
-
-/// What came of loading one record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loaded {
-    /// It is the newest so far; the one it replaced.
-    Newest(Option<Entry>),
-    /// A newer one is known.
-    Superseded,
-}
-
-/// Sizes of an index.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct IndexSizes {
-    pub(crate) keys: u64,
-    pub(crate) key_bytes: u64,
-    pub(crate) bytes: u64,
 }
 
 pub(crate) struct Index {
@@ -93,10 +78,6 @@ impl Index {
     /// Takes a version that is newer than any before; the one it replaces.
     pub(crate) fn put(&self, key: HashedKey<'_>, entry: &Entry) -> Option<Entry> {
         self.shards[key.shard()].write().put(key.hash, key.key, entry, |seq| self.needed_by(seq))
-    }
-
-    pub(crate) fn remove(&self, key: HashedKey<'_>) -> Option<Entry> {
-        self.remove_if(key, |_| true)
     }
 
     pub(crate) fn remove_if(&self, key: HashedKey<'_>, condition: impl Fn(&Entry) -> bool) -> Option<Entry> {

@@ -1,7 +1,8 @@
 //! One of an index's parts: a table of handles over an arena, under one lock.
 
-use super::arena::{Arena, Entry, Position};
+use super::arena::Arena;
 use super::history::{History, SlotMask};
+use crate::journal::{Entry, Position};
 use bytes::Bytes;
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;

@@ -1,4 +1,4 @@
-//! How bitcask stores behave: Riak's names and defaults (spec/backends.md §2.8).
+//! How stores with a journal behave: bitcask's names and defaults in Riak (spec/backends.md §2.8).
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ impl Default for MergeConfig {
 
 /// How the stores of a node behave.
 #[derive(Clone, Copy, Debug)]
-pub struct BitcaskConfig {
+pub struct JournalConfig {
     /// `bitcask.sync.strategy` and `bitcask.sync.interval`.
     pub sync: SyncStrategy,
     /// `bitcask.max_file_size`: a file that would grow beyond it is closed and a new one begun. At most 4 GiB − 1.
@@ -93,7 +93,19 @@ pub struct BitcaskConfig {
     pub opened_at_secs: u64,
 }
 
-impl Default for BitcaskConfig {
+impl JournalConfig {
+    /// When a version is absent by itself, for a writer that wants it gone at `wanted_secs` (0: never): 0 for never.
+    pub(crate) fn expires_at(&self, tstamp_secs: u32, wanted_secs: u32) -> u32 {
+        let by_age = self.expiry_secs.map(|expiry| tstamp_secs.saturating_add(expiry).max(1));
+        match (by_age, wanted_secs) {
+            (None, wanted) => wanted,
+            (Some(by_age), 0) => by_age,
+            (Some(by_age), wanted) => by_age.min(wanted),
+        }
+    }
+}
+
+impl Default for JournalConfig {
     fn default() -> Self {
         Self {
             sync: SyncStrategy::None,

@@ -6,46 +6,63 @@
 //! has a name of its own (`<id>.fresh`): of that, anything may be missing.
 
 use super::data_file::{DataFile, data_path, fresh_path, hint_path, hint_temporary_path};
-use super::factory::io_error;
-use super::index::{Entry, HashedKey, Index, Loaded};
+use super::checkpoint::Checkpoint;
+use super::key_index::{Entry, Keeps, KeyIndex, Loaded, Version};
 use super::merge::{COMMIT_SUFFIX, finish_commit};
 use super::shared::Shared;
 use super::store::{Core, Files, Recovered, Store};
 use super::writer::{Writer, position_of, record_bytes};
 use crate::backend::ReadMode;
-use crate::error::StorageError;
+use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
-use crate::journal::{
+use super::format::{
     FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
 };
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-pub(super) fn open_store(shared: &Arc<Shared>, partition: u32) -> Result<Store, StorageError> {
-    let dir = shared.root.join(partition.to_string());
+impl<I: KeyIndex> Store<I> {
+    /// Opens, or creates, the store of a partition. `index` makes an empty index, or one that knows what it has seen,
+    /// for the store in a directory.
+    pub(crate) fn open(
+        shared: &Arc<Shared>,
+        partition: u32,
+        index: impl FnOnce(&Path) -> Result<I, StorageError>,
+    ) -> Result<Self, StorageError> {
+        shared.enter(partition)?;
+        let dir = shared.root.join(partition.to_string());
+        let recovered = index(&dir).and_then(|index| recover(shared, &dir, index));
+        let found = recovered.inspect_err(|_| shared.leave(partition))?;
+        Ok(Self { core: Arc::new(Core::new(shared.clone(), partition, dir, found)) })
+    }
+}
+
+fn recover<I: KeyIndex>(shared: &Arc<Shared>, dir: &Path, index: I) -> Result<Recovered<I>, StorageError> {
+    let checkpoint = index.restored().and_then(|bytes| Checkpoint::decode(&bytes)).unwrap_or_default();
     let mut recovery = Recovery {
         shared,
-        dir: &dir,
-        index: Index::new(),
+        dir,
+        index,
+        seq_max: checkpoint.seq,
+        checkpoint,
         files: Files::new(),
-        seq_max: 0,
         lost_ranges: 0,
         torn_bytes: 0,
         unclean: false,
     };
     let (dir_exists, id_max) = recovery.load_all()?;
-    recovery.index.finish_load();
+    recovery.index.finish_load()?;
     if recovery.unclean {
         // What was read from the page cache must not be called durable before it is.
-        shared.fs.sync_dir(&dir).map_err(|source| io_error("fsync", &dir, source))?;
+        shared.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
         shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
     }
-    let Recovery { index, files, seq_max, lost_ranges, torn_bytes, .. } = recovery;
-    let writer = Writer::new(seq_max + 1, id_max + 1, dir_exists);
-    let found = Recovered { index, files, writer, lost_ranges, torn_bytes };
-    Ok(Store { core: Arc::new(Core::new(shared.clone(), partition, dir, found)) })
+    let Recovery { index, checkpoint, files, seq_max, lost_ranges, torn_bytes, .. } = recovery;
+    let writer = Writer::new(seq_max + 1, checkpoint.next_id.max(id_max + 1), dir_exists);
+    Ok(Recovered { index, files, writer, lost_ranges, torn_bytes })
 }
 
 /// The id in a data file's name, and whether the file was never synced.
@@ -66,10 +83,12 @@ enum Hint {
     Whole(HintReader),
 }
 
-struct Recovery<'a> {
+struct Recovery<'a, I> {
     shared: &'a Shared,
     dir: &'a Path,
-    index: Index,
+    index: I,
+    /// What the index has seen already.
+    checkpoint: Checkpoint,
     files: Files,
     seq_max: u64,
     lost_ranges: u64,
@@ -90,7 +109,7 @@ struct ScanReport {
     rotten: Vec<(u64, RecordHeader)>,
 }
 
-impl Recovery<'_> {
+impl<I: KeyIndex> Recovery<'_, I> {
     /// Whether the directory exists, and the highest file id in it.
     fn load_all(&mut self) -> Result<(bool, u32), StorageError> {
         let fs = &*self.shared.fs;
@@ -120,6 +139,12 @@ impl Recovery<'_> {
         for (id, is_fresh) in &files {
             self.load_file(*id, *is_fresh)?;
         }
+        let is_missing = |id: &u32| !self.files.contains_key(id);
+        let missing = self.checkpoint.files.iter().filter(|(id, state)| state.is_in_use() && is_missing(id)).count();
+        if missing > 0 {
+            tracing::error!(dir = %self.dir.display(), files = missing, "data files that the index points at are not there");
+            self.lost_ranges += missing as u64;
+        }
         Ok((true, files.last().map_or(0, |(id, _)| *id)))
     }
 
@@ -138,15 +163,34 @@ impl Recovery<'_> {
         self.files.insert(id, file.clone());
         let hint = self.open_hint(id, header.salt)?;
         let was_sealed = !matches!(hint, Hint::Missing);
-        if let Hint::Whole(reader) = hint
+        let known = self.checkpoint.files.get(&id).filter(|known| known.salt == header.salt).copied();
+        if let Some(known) = known.filter(|known| known.length <= length) {
+            known.restore(&file.counters);
+            if known.length < length {
+                file.counters.length.store(length, Ordering::Relaxed);
+                self.load_scan(&file, &*handle, known.length..length, was_sealed)?;
+            }
+            return self.name_loaded(&file, is_fresh);
+        }
+        if known.is_some() {
+            // The index has seen more of it than there is.
+            self.lost_ranges += 1;
+        }
+        if I::KEEPS == Keeps::Position
+            && let Hint::Whole(reader) = hint
             && self.load_hint(&file, reader, length)?
         {
             file.counters.synced_length.store(length, Ordering::Relaxed);
             return Ok(());
         }
-        self.load_scan(&file, &*handle, length, was_sealed)?;
+        self.load_scan(&file, &*handle, FILE_HEADER_BYTES as u64..length, was_sealed)?;
+        self.name_loaded(&file, is_fresh)
+    }
+
+    /// A file that was read is on disk now.
+    fn name_loaded(&self, file: &DataFile, is_fresh: bool) -> Result<(), StorageError> {
         if is_fresh {
-            let path = data_path(self.dir, id);
+            let path = data_path(self.dir, file.id);
             self.shared.fs.rename(&file.path(), &path).map_err(|source| file.io_error("rename", source))?;
             file.set_path(path);
         }
@@ -206,8 +250,15 @@ impl Recovery<'_> {
             return Ok(false);
         }
         let path = hint_path(self.dir, file.id);
-        let whole =
-            reader.for_each(|entry| self.load_entry(file, &entry)).map_err(|source| io_error("read", &path, source))?;
+        let mut failed = None;
+        let load = |entry: HintEntry<'_>| {
+            let loaded = self.load_entry(file, &entry, &[], &[]);
+            failed = failed.take().or(loaded.err());
+        };
+        let whole = reader.for_each(load).map_err(|source| io_error("read", &path, source))?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
         if whole {
             file.counters.lost_ranges.store(trailer.lost_ranges, Ordering::Relaxed);
         } else {
@@ -216,12 +267,25 @@ impl Recovery<'_> {
         Ok(whole)
     }
 
-    fn load_entry(&mut self, file: &Arc<DataFile>, hint: &HintEntry<'_>) {
-        let position = position_of(file.id, hint);
-        let entry = Entry { position, tstamp_secs: hint.tstamp_secs, seq: hint.seq, digest: hint.digest };
+    fn load_entry(
+        &mut self,
+        file: &Arc<DataFile>,
+        hint: &HintEntry<'_>,
+        head: &[u8],
+        body: &[u8],
+    ) -> Result<(), StorageError> {
         self.seq_max = self.seq_max.max(hint.seq);
         file.counters.count_record(hint.kind == Kind::Tombstone, record_bytes(hint), hint.seq, hint.tstamp_secs);
-        let Loaded::Newest(old) = self.index.load(HashedKey::new(hint.key), &entry) else { return };
+        // A file that should have been removed may hold what was deleted in one that has been.
+        if I::KEEPS == Keeps::Everything && hint.seq <= self.checkpoint.seq {
+            return Ok(());
+        }
+        let position = position_of(file.id, hint);
+        let expires_secs = self.shared.config.expires_at(hint.tstamp_secs, hint.expires_secs);
+        let entry = Entry { position, expires_secs, seq: hint.seq, digest: hint.digest };
+        let version =
+            Version { head, body: &[body], tstamp_secs: hint.tstamp_secs, expires_secs: hint.expires_secs };
+        let Loaded::Newest(old) = self.index.load(I::key(hint.key), &entry, &version)? else { return Ok(()) };
         if let Some(old) = old.filter(|old| old.position.size != 0)
             && let Some(old_file) = self.files.get(&old.position.file_id)
         {
@@ -230,25 +294,32 @@ impl Recovery<'_> {
         if position.size != 0 {
             file.counters.add_live(position.size);
         }
+        Ok(())
     }
 
+    /// Reads a part of a file, from the start of a record to its end.
     fn load_scan(
         &mut self,
         file: &Arc<DataFile>,
         handle: &dyn File,
-        length: u64,
+        part: Range<u64>,
         was_sealed: bool,
     ) -> Result<(), StorageError> {
         self.unclean = true;
-        // A damaged hint may have told a part of this already.
-        file.counters.reset_records();
+        let from_start = part.start == FILE_HEADER_BYTES as u64;
+        if from_start {
+            // A damaged hint may have told a part of this already.
+            file.counters.reset_records();
+        }
         let temporary = hint_temporary_path(self.dir, file.id);
-        let mut hint = HintWriter::create(&*self.shared.fs, temporary, file.id, file.salt).ok();
-        let mut report = self.scan(file, handle, length, &mut hint).map_err(|e| file.io_error("read", e))?;
+        let hint = from_start.then(|| HintWriter::create(&*self.shared.fs, temporary, file.id, file.salt).ok());
+        let mut hint = hint.flatten();
+        let length = part.end;
+        let mut report = self.scan(file, handle, part, &mut hint)?;
         if was_sealed {
             report.synced_to = length;
         }
-        let kept = self.judge(file, handle, length, &report, &mut hint).map_err(|e| file.io_error("read", e))?;
+        let kept = self.judge(file, handle, length, &report, &mut hint)?;
         if kept < length {
             handle.truncate(kept).map_err(|source| file.io_error("truncate", source))?;
         }
@@ -269,21 +340,20 @@ impl Recovery<'_> {
         &mut self,
         file: &Arc<DataFile>,
         handle: &dyn File,
-        length: u64,
+        part: Range<u64>,
         hint: &mut Option<HintWriter>,
-    ) -> io::Result<ScanReport> {
-        let start = FILE_HEADER_BYTES as u64;
-        let mut report = ScanReport { end: start, ..ScanReport::default() };
-        let mut scanner = Scanner::new(handle, file.salt, start, length);
-        while let Some(scanned) = scanner.next()? {
+    ) -> Result<ScanReport, StorageError> {
+        let failed = |source: io::Error| file.io_error("read", source);
+        let mut report = ScanReport { end: part.start, synced_to: part.start, ..ScanReport::default() };
+        let mut scanner = Scanner::new(handle, file.salt, part.start, part.end);
+        while let Some(scanned) = scanner.next().map_err(failed)? {
             match scanned {
                 Scanned::Damage { offset, length } => report.damage.push((offset, length)),
                 Scanned::Record { offset, header } => {
                     report.synced_to = report.synced_to.max(u64::from(header.synced_to));
-                    if scanner.body_matches(offset, &header)? {
+                    if scanner.body_matches(offset, &header).map_err(failed)? {
                         report.end = offset + header.total_len();
-                        let key = scanner.key(offset, &header)?.to_vec();
-                        self.load_scanned(file, offset, &header, &key, hint);
+                        self.load_scanned(file, &mut scanner, offset, &header, hint)?;
                     } else {
                         report.rotten.push((offset, header));
                     }
@@ -301,16 +371,19 @@ impl Recovery<'_> {
         length: u64,
         report: &ScanReport,
         hint: &mut Option<HintWriter>,
-    ) -> io::Result<u64> {
+    ) -> Result<u64, StorageError> {
         let mut kept = report.end;
         let mut torn = 0;
         for (offset, header) in &report.rotten {
             let end = offset + header.total_len();
-            if *offset < report.synced_to {
+            if *offset < report.synced_to && I::KEEPS == Keeps::Everything {
+                // There is no place in the index for a version that cannot be read.
+                file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
+                kept = kept.max(end);
+            } else if *offset < report.synced_to {
                 // It stays in the index: reads must fail rather than find nothing.
                 let mut scanner = Scanner::new(handle, file.salt, *offset, length);
-                let key = scanner.key(*offset, header)?.to_vec();
-                self.load_scanned(file, *offset, header, &key, hint);
+                self.load_scanned(file, &mut scanner, *offset, header, hint)?;
                 kept = kept.max(end);
                 tracing::error!(file = %file.path().display(), offset, "a stored version is damaged");
             } else {
@@ -336,11 +409,21 @@ impl Recovery<'_> {
     fn load_scanned(
         &mut self,
         file: &Arc<DataFile>,
+        scanner: &mut Scanner<'_>,
         offset: u64,
         header: &RecordHeader,
-        key: &[u8],
         hint: &mut Option<HintWriter>,
-    ) {
+    ) -> Result<(), StorageError> {
+        let failed = |source: io::Error| file.io_error("read", source);
+        let key = scanner.key(offset, header).map_err(failed)?.to_vec();
+        let head = match I::KEEPS {
+            Keeps::Position => Vec::new(),
+            Keeps::Head | Keeps::Everything => scanner.head(offset, header).map_err(failed)?.to_vec(),
+        };
+        let body = match I::KEEPS {
+            Keeps::Position | Keeps::Head => Vec::new(),
+            Keeps::Everything => scanner.body(offset, header).map_err(failed)?,
+        };
         let entry = HintEntry {
             kind: header.kind,
             seq: header.seq,
@@ -349,14 +432,16 @@ impl Recovery<'_> {
             head_len: header.head_len,
             body_len: header.body_len,
             tstamp_secs: header.tstamp_secs,
-            key,
+            expires_secs: header.expires_secs,
+            key: &key,
         };
-        self.load_entry(file, &entry);
+        self.load_entry(file, &entry, &head, &body)?;
         if let Some(writer) = hint
             && writer.add(&entry).is_err()
             && let Some(writer) = hint.take()
         {
             writer.abandon(&*self.shared.fs);
         }
+        Ok(())
     }
 }

@@ -1,27 +1,27 @@
 //! Whether to merge, and what (spec/backends.md §2.7).
 
-use crate::bitcask::config::MergeConfig;
-use crate::bitcask::data_file::DataFile;
+use crate::journal::config::MergeConfig;
+use crate::journal::data_file::DataFile;
 use std::sync::atomic::Ordering;
 
 /// What is in a file, as far as merging is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bitcask) struct FileSummary {
-    pub(in crate::bitcask) id: u32,
+pub(in crate::journal) struct FileSummary {
+    pub(in crate::journal) id: u32,
     /// Closed, synced, and readable from end to end as far as is known.
-    pub(in crate::bitcask) mergeable: bool,
-    pub(in crate::bitcask) bytes: u64,
-    pub(in crate::bitcask) records: u64,
-    pub(in crate::bitcask) live_records: u64,
-    pub(in crate::bitcask) live_bytes: u64,
-    pub(in crate::bitcask) tombstones: u64,
-    pub(in crate::bitcask) tombstone_bytes: u64,
-    pub(in crate::bitcask) seq_min: u64,
-    pub(in crate::bitcask) seq_max: u64,
-    pub(in crate::bitcask) tstamp_max: u32,
+    pub(in crate::journal) mergeable: bool,
+    pub(in crate::journal) bytes: u64,
+    pub(in crate::journal) records: u64,
+    pub(in crate::journal) live_records: u64,
+    pub(in crate::journal) live_bytes: u64,
+    pub(in crate::journal) tombstones: u64,
+    pub(in crate::journal) tombstone_bytes: u64,
+    pub(in crate::journal) seq_min: u64,
+    pub(in crate::journal) seq_max: u64,
+    pub(in crate::journal) tstamp_max: u32,
 }
 
-pub(in crate::bitcask) fn summarize(file: &DataFile, sealed: bool) -> FileSummary {
+pub(in crate::journal) fn summarize(file: &DataFile, sealed: bool) -> FileSummary {
     let counters = &file.counters;
     let live_records = counters.live_records.load(Ordering::Acquire);
     FileSummary {
@@ -63,7 +63,7 @@ impl FileSummary {
 
 /// The files of the next merge; none when no file asks for one. `expired_before`: versions written before that second
 /// are expired, grace included.
-pub(in crate::bitcask) fn select_inputs(
+pub(in crate::journal) fn select_inputs(
     files: &[FileSummary],
     config: &MergeConfig,
     expired_before: Option<u64>,

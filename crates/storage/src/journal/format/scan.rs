@@ -1,6 +1,6 @@
 //! Reads a data file from end to end, past whatever is damaged.
 
-use super::record::{RECORD_HEADER_BYTES, RecordHeader, looks_like_record};
+use super::record::{EXTRA_BYTES_MAX, RECORD_HEADER_BYTES, RecordHeader, looks_like_record};
 use crate::backend::ReadMode;
 use crate::fs::File;
 use std::io;
@@ -50,8 +50,24 @@ impl<'a> Scanner<'a> {
     /// The key of a record that this scanner returned last.
     pub(crate) fn key(&mut self, offset: u64, header: &RecordHeader) -> io::Result<&[u8]> {
         let meta = self.bytes(offset, header.meta_len())?;
-        let start = RECORD_HEADER_BYTES.min(meta.len());
+        let start = header.key_start().min(meta.len());
         Ok(&meta[start..(start + header.key_len as usize).min(meta.len())])
+    }
+
+    /// The head of a record that this scanner returned last.
+    pub(crate) fn head(&mut self, offset: u64, header: &RecordHeader) -> io::Result<&[u8]> {
+        let meta = self.bytes(offset, header.meta_len())?;
+        let start = (header.key_start() + header.key_len as usize).min(meta.len());
+        Ok(&meta[start..])
+    }
+
+    /// The body of a record that this scanner returned last.
+    pub(crate) fn body(&mut self, offset: u64, header: &RecordHeader) -> io::Result<Vec<u8>> {
+        let mut body = vec![0; header.body_len as usize];
+        match self.file.read_at(&mut body, offset + header.meta_len(), ReadMode::Blocking)? {
+            read if read == body.len() => Ok(body),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// Whether the body of a record is what was written.
@@ -72,7 +88,7 @@ impl<'a> Scanner<'a> {
 
     fn record_at(&mut self, offset: u64) -> io::Result<Option<RecordHeader>> {
         let (salt, end) = (self.salt, self.end);
-        let Some(header) = RecordHeader::parse(self.bytes(offset, RECORD_HEADER_BYTES as u64)?, salt) else {
+        let Some(header) = RecordHeader::parse(self.bytes(offset, (RECORD_HEADER_BYTES + EXTRA_BYTES_MAX) as u64)?, salt) else {
             return Ok(None);
         };
         if header.total_len() > end - offset {

@@ -1,10 +1,10 @@
 //! Reading one record: one read of known length, verified, cut into slices.
 
 use super::data_file::{DataFile, Handles};
-use super::index::Entry;
+use super::key_index::Entry;
 use crate::backend::{ReadMode, Stored};
 use crate::error::StorageError;
-use crate::journal::{Kind, RECORD_HEADER_BYTES, RecordHeader};
+use super::format::{EXTRA_BYTES_MAX, Kind, RECORD_HEADER_BYTES, RecordHeader};
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -27,7 +27,10 @@ pub(super) fn read_record(
     let size = entry.position.size as usize;
     let length = match wanted {
         Wanted::Whole => size,
-        Wanted::Head => size.min(RECORD_HEADER_BYTES + key.len() + usize::from(entry.position.head_units) * 32),
+        Wanted::Head => {
+            let head_max = usize::from(entry.position.head_units) * 32;
+            size.min(RECORD_HEADER_BYTES + EXTRA_BYTES_MAX + key.len() + head_max)
+        }
     };
     let mut bytes = read(handles, file, entry, length, mode)?;
     let offset = u64::from(entry.position.offset);
@@ -43,13 +46,13 @@ pub(super) fn read_record(
         bytes = read(handles, file, entry, meta_len as usize, mode)?;
     }
     let meta_len = meta_len as usize;
-    let head_start = RECORD_HEADER_BYTES + key.len();
+    let head_start = header.key_start() + key.len();
     if bytes.len() < meta_len || !header.meta_matches(&bytes[..meta_len], file.salt, offset) {
         return Err(file.damaged(offset, "the checksum of its key and head is wrong"));
     }
     if header.kind != Kind::Put
         || header.key_len as usize != key.len()
-        || &bytes[RECORD_HEADER_BYTES..head_start] != key
+        || &bytes[header.key_start()..head_start] != key
     {
         return Err(file.damaged(offset, "another record than the index says"));
     }

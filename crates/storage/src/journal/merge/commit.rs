@@ -3,16 +3,16 @@
 //! Layout: magic 8, version u16, zero u16, count u32, then id u32 and salt u64 of each file, CRC-32 of all that u32.
 
 use crate::backend::ReadMode;
-use crate::bitcask::data_file::{data_path, hint_path};
-use crate::bitcask::factory::io_error;
+use crate::journal::data_file::{data_path, hint_path};
+use crate::error::io_error;
 use crate::error::StorageError;
 use crate::fs::{FileSystem, OpenMode};
-use crate::journal::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, le_at};
+use crate::journal::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, le_at};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Ends the name of a commit file.
-pub(in crate::bitcask) const COMMIT_SUFFIX: &str = ".merged";
+pub(in crate::journal) const COMMIT_SUFFIX: &str = ".merged";
 const MAGIC: &[u8; 8] = b"OMBAKCMT";
 const PREFIX_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 12;
@@ -71,7 +71,7 @@ pub(super) fn write_commit(
 
 /// Finishes a merge that a crash interrupted after its commit. False when the commit file is damaged: what it named
 /// stays, and versions that were deleted may be back.
-pub(in crate::bitcask) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<bool, StorageError> {
+pub(in crate::journal) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<bool, StorageError> {
     let path = dir.join(name);
     let files = read_commit(fs, &path).map_err(|source| io_error("read", &path, source))?;
     let Some(files) = files else {
@@ -113,7 +113,7 @@ fn is_another_file(fs: &dyn FileSystem, path: &Path, salt: u64) -> io::Result<bo
 }
 
 /// Removes the files of a commit, then the commit file.
-pub(in crate::bitcask) fn remove_committed(
+pub(in crate::journal) fn remove_committed(
     fs: &dyn FileSystem,
     dir: &Path,
     ids: &[u32],

@@ -4,13 +4,13 @@
 //! poisoned and never appends behind the debris.
 
 use super::data_file::{DataFile, fresh_path, hint_temporary_path};
-use super::factory::io_error;
-use super::index::Position;
+use super::key_index::Position;
 use super::shared::Shared;
-use crate::error::StorageError;
+use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
-use crate::journal::{
-    FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields, encode_record,
+use super::format::{
+    BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields,
+    encode_record, extra_len,
 };
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -73,7 +73,7 @@ impl Appender {
 
 /// Length of the record on disk.
 pub(super) fn record_bytes(entry: &HintEntry<'_>) -> u64 {
-    RECORD_HEADER_BYTES as u64 + entry.key.len() as u64 + u64::from(entry.head_len) + u64::from(entry.body_len)
+    (RECORD_HEADER_BYTES + extra_len(entry.expires_secs)) as u64 + entry.key.len() as u64 + u64::from(entry.head_len) + u64::from(entry.body_len)
 }
 
 /// Where the index finds a record.
@@ -101,6 +101,8 @@ pub(super) struct NewRecord<'a> {
     pub(super) crc_body: u32,
     pub(super) digest: u64,
     pub(super) tstamp_secs: u32,
+    /// 0: never.
+    pub(super) expires_secs: u32,
 }
 
 /// What an append left behind.
@@ -163,7 +165,7 @@ impl Writer {
         record: &NewRecord<'_>,
         now_secs: u64,
     ) -> Result<Written, AppendError> {
-        let size = (RECORD_HEADER_BYTES + record.key.len() + record.head.len() + record.body_len) as u64;
+        let size = (RECORD_HEADER_BYTES + extra_len(record.expires_secs) + record.key.len() + record.head.len() + record.body_len) as u64;
         if self.disk_full {
             self.probe_space(shared, dir, size)?;
         }
@@ -178,6 +180,8 @@ impl Writer {
         let fields = RecordFields {
             kind: record.kind,
             tstamp_secs: record.tstamp_secs,
+            expires_secs: record.expires_secs,
+            coding: BodyCoding::Plain,
             synced_to: active.file.counters.synced_length.load(Ordering::Acquire) as u32,
             seq,
             digest: record.digest,
@@ -201,6 +205,7 @@ impl Writer {
             head_len: record.head.len() as u32,
             body_len: record.body_len as u32,
             tstamp_secs: record.tstamp_secs,
+            expires_secs: record.expires_secs,
             key: record.key,
         };
         let position = position_of(active.file.id, &hint);

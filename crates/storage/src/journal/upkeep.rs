@@ -2,10 +2,14 @@
 
 use super::config::{MergePolicy, SyncStrategy};
 use super::data_file::{DataFile, hint_path};
+use super::checkpoint::{Checkpoint, FileState};
+use super::key_index::{Keeps, KeyIndex};
 use super::merge::{MergeJob, Progress, remove_committed, select_inputs, summarize};
 use super::shared::Shared;
 use super::store::Core;
-use crate::error::StorageError;
+use crate::error::{StorageError, io_error};
+use std::io;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -51,7 +55,7 @@ impl Upkeep {
     }
 
     /// Whether it is time to look for something to merge.
-    fn is_merge_check_due(&mut self, core: &Core, now_secs: u64) -> bool {
+    fn is_merge_check_due<I: KeyIndex>(&mut self, core: &Core<I>, now_secs: u64) -> bool {
         let config = &core.shared.config.merge;
         let interval = u64::from(config.check_interval_secs);
         if self.next_merge_check_secs.is_some_and(|next| now_secs < next) {
@@ -65,7 +69,7 @@ impl Upkeep {
         !first || interval == 0
     }
 
-    fn take_merge_turn(&mut self, core: &Core) -> bool {
+    fn take_merge_turn<I: KeyIndex>(&mut self, core: &Core<I>) -> bool {
         let mut merging = core.shared.merging.lock();
         if merging.is_none() {
             *merging = Some(core.partition);
@@ -83,7 +87,7 @@ impl Upkeep {
     }
 
     /// Leaves a merge where it is: what it copied is kept, its inputs are kept too.
-    pub(super) fn abandon_merge(&mut self, core: &Core) {
+    pub(super) fn abandon_merge<I: KeyIndex>(&mut self, core: &Core<I>) {
         if let Some(job) = self.merge.take()
             && let Err(error) = job.abandon(core)
         {
@@ -94,7 +98,7 @@ impl Upkeep {
     }
 }
 
-impl Core {
+impl<I: KeyIndex> Core<I> {
     pub(super) fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.now_secs.store(now_secs, Ordering::Relaxed);
         let Some(mut upkeep) = self.upkeep.try_lock() else { return Ok(()) };
@@ -105,8 +109,66 @@ impl Core {
         self.sync_if_due(&mut upkeep)?;
         self.seal_rolled(SEALS_PER_SLICE)?;
         self.purge_retired(&mut upkeep)?;
-        self.index.compact_some();
+        if self.index.wants_checkpoint() {
+            self.checkpoint(&mut upkeep)?;
+        }
+        self.index.upkeep()?;
         self.merge_some(&mut upkeep, now_secs)
+    }
+
+    /// Writes what the index has in memory, with a note of how far it has seen the journal. Merging stands still: whoever
+    /// holds `upkeep` is the one who merges.
+    pub(super) fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
+        if I::KEEPS == Keeps::Position {
+            return Ok(());
+        }
+        // A start removes what a merge had not finished.
+        upkeep.merge.as_mut().map_or(Ok(()), |job| job.settle(self))?;
+        let covered = {
+            let mut writer = self.writer.lock();
+            if I::KEEPS == Keeps::Everything {
+                writer.roll();
+            }
+            let files = self.files.read();
+            let states = files.values().map(|file| (file.id, FileState::of(file)));
+            // What the index has all of is not looked for in the journal again.
+            let files = if I::KEEPS == Keeps::Everything { BTreeMap::new() } else { states.collect() };
+            let checkpoint = Checkpoint { seq: writer.last_seq(), next_id: writer.next_id, files };
+            self.index.checkpoint(checkpoint.encode());
+            checkpoint.seq
+        };
+        // Nothing on disk may point at what is not.
+        self.sync(covered)?;
+        self.index.flush()?;
+        if I::KEEPS == Keeps::Everything {
+            self.remove_covered(covered)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the files of which the index has everything on its own disk.
+    fn remove_covered(&self, seq: u64) -> Result<(), StorageError> {
+        self.seal_rolled(usize::MAX)?;
+        let appended: Vec<u32> = {
+            let writer = self.writer.lock();
+            writer.rolled.iter().chain(writer.active.as_ref()).map(|appender| appender.file.id).collect()
+        };
+        let covered: Vec<Arc<DataFile>> = {
+            let mut files = self.files.write();
+            let is_covered = |file: &DataFile| {
+                !appended.contains(&file.id) && file.counters.seq_max.load(Ordering::Acquire) <= seq
+            };
+            files.extract_if(.., |_, file| is_covered(file)).map(|(_, file)| file).collect()
+        };
+        for file in covered {
+            for path in [hint_path(&self.dir, file.id), file.path()] {
+                match self.shared.fs.remove_file(&path) {
+                    Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", &path, source)),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
     }
 
     fn sync_if_due(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
@@ -158,6 +220,9 @@ impl Core {
     }
 
     fn merge_some(&self, upkeep: &mut Upkeep, now_secs: u64) -> Result<(), StorageError> {
+        if I::KEEPS == Keeps::Everything {
+            return Ok(());
+        }
         if upkeep.merge.is_none() && !self.start_merge(upkeep, now_secs) {
             return Ok(());
         }
@@ -169,7 +234,7 @@ impl Core {
             Ok(Progress::More) => Ok(()),
             Ok(Progress::CopiedAll) => {
                 let Some(job) = upkeep.merge.take() else { return Ok(()) };
-                let result = job.commit(self);
+                let result = job.commit(self, upkeep);
                 upkeep.release_merge_turn(&self.shared, self.partition);
                 match result {
                     Ok(retired) => {

@@ -2,16 +2,16 @@
 
 use super::commit::{INPUTS_MAX, write_commit};
 use crate::backend::ReadMode;
-use crate::bitcask::data_file::{DataFile, data_path, hint_path, merging_path};
-use crate::bitcask::factory::io_error;
-use crate::bitcask::index::{Entry, HashedKey, Position};
-use crate::bitcask::store::Core;
-use crate::bitcask::upkeep::Retired;
-use crate::bitcask::writer::{Appender, is_disk_full, position_of};
+use crate::journal::data_file::{DataFile, data_path, hint_path, merging_path};
+use crate::error::io_error;
+use crate::journal::key_index::{Entry, KeyIndex, Position};
+use crate::journal::store::Core;
+use crate::journal::upkeep::{Retired, Upkeep};
+use crate::journal::writer::{Appender, is_disk_full, position_of};
 use crate::error::StorageError;
 use crate::fs::File;
-use crate::journal::{
-    ALL_SYNCED, FILE_HEADER_BYTES, HintEntry, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader, Scanned, Scanner,
+use crate::journal::format::{
+    ALL_SYNCED, BodyCoding, FILE_HEADER_BYTES, HintEntry, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader, Scanned, Scanner,
     encode_record, reseal,
 };
 use std::io;
@@ -25,13 +25,13 @@ const SYNC_BYTES: u64 = 8 << 20;
 
 /// How far a slice of work came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::bitcask) enum Progress {
+pub(in crate::journal) enum Progress {
     More,
     /// All inputs are read: commit.
     CopiedAll,
 }
 
-pub(in crate::bitcask) struct MergeJob {
+pub(in crate::journal) struct MergeJob {
     inputs: Vec<Arc<DataFile>>,
     /// The input being read and the offset in it.
     input: usize,
@@ -44,6 +44,8 @@ pub(in crate::bitcask) struct MergeJob {
     unsynced_bytes: u64,
     /// What the current output holds on disk is unknown: it must not get its final name.
     is_broken: bool,
+    /// Damaged ranges of the inputs that no output has been told of.
+    lost_ranges: u32,
     bytes_read: u64,
     bytes_written: u64,
 }
@@ -64,7 +66,7 @@ struct Move {
 
 impl MergeJob {
     /// None when the inputs are gone, too many, or there is no room for what would be copied.
-    pub(in crate::bitcask) fn start(core: &Core, ids: &[u32], retired: &[Retired]) -> Option<Self> {
+    pub(in crate::journal) fn start<I: KeyIndex>(core: &Core<I>, ids: &[u32], retired: &[Retired]) -> Option<Self> {
         let files = core.files.read();
         let inputs: Vec<Arc<DataFile>> = ids.iter().take(INPUTS_MAX).filter_map(|id| files.get(id).cloned()).collect();
         let is_retired = |id: u32| retired.iter().flat_map(|retired| &retired.files).any(|file| file.id == id);
@@ -81,6 +83,7 @@ impl MergeJob {
             tracing::warn!(partition = core.partition, free, live, "not merging: no room for the copies");
             return None;
         }
+        let lost_ranges = inputs.iter().map(|file| file.counters.lost_ranges.load(Ordering::Relaxed)).sum();
         Some(Self {
             inputs,
             input: 0,
@@ -91,13 +94,14 @@ impl MergeJob {
             outside_seq_min,
             unsynced_bytes: 0,
             is_broken: false,
+            lost_ranges,
             bytes_read: 0,
             bytes_written: 0,
         })
     }
 
     /// Reads and copies about `allowed_bytes`.
-    pub(in crate::bitcask) fn advance(&mut self, core: &Core, allowed_bytes: u64) -> Result<Progress, StorageError> {
+    pub(in crate::journal) fn advance<I: KeyIndex>(&mut self, core: &Core<I>, allowed_bytes: u64) -> Result<Progress, StorageError> {
         let start = self.bytes_moved();
         while let Some(input) = self.inputs.get(self.input).cloned() {
             let used = self.bytes_moved() - start;
@@ -123,7 +127,7 @@ impl MergeJob {
     }
 
     /// Goes on with one input; true at its end.
-    fn read_some(&mut self, core: &Core, input: &Arc<DataFile>, allowed_bytes: u64) -> Result<bool, StorageError> {
+    fn read_some<I: KeyIndex>(&mut self, core: &Core<I>, input: &Arc<DataFile>, allowed_bytes: u64) -> Result<bool, StorageError> {
         let failed = |source: io::Error| input.io_error("read", source);
         let handle = core.shared.handles.get(input, ReadMode::Blocking).map_err(failed)?;
         let end = input.counters.length.load(Ordering::Acquire);
@@ -150,17 +154,17 @@ impl MergeJob {
     }
 
     /// Decides about one record.
-    fn take(
+    fn take<I: KeyIndex>(
         &mut self,
-        core: &Core,
+        core: &Core<I>,
         input: &Arc<DataFile>,
         handle: &dyn File,
         offset: u64,
         header: &RecordHeader,
         key: Vec<u8>,
     ) -> Result<(), StorageError> {
-        let hashed = HashedKey::new(&key);
-        let current = core.index.get(hashed);
+        let hashed = I::key(&key);
+        let current = core.index.get(hashed, ReadMode::Blocking)?.map(|found| found.entry);
         let here = |entry: &Entry| entry.position.file_id == input.id && u64::from(entry.position.offset) == offset;
         let hides_something = self.outside_seq_min < header.seq;
         match header.kind {
@@ -171,13 +175,16 @@ impl MergeJob {
                 }
             }
             Kind::Put => match current.filter(here) {
+                None if current.is_none() && hides_something && core.is_expired(expires_at(core, header)) => {
+                    self.copy_tombstone(core, key, header)?;
+                }
                 None => {}
-                Some(entry) if core.is_expired(entry.tstamp_secs) => {
+                Some(entry) if core.is_expired(entry.expires_secs) => {
                     // What it superseded must not come back in its place.
                     if hides_something {
                         self.copy_tombstone(core, key.clone(), header)?;
                     }
-                    if core.index.remove_if(hashed, here).is_some() {
+                    if core.index.remove_if(hashed, here)?.is_some() {
                         input.counters.remove_live(entry.position.size);
                     }
                 }
@@ -187,9 +194,9 @@ impl MergeJob {
         if self.copies.bytes.len() >= BUFFER_BYTES { self.flush(core) } else { Ok(()) }
     }
 
-    fn copy_version(
+    fn copy_version<I: KeyIndex>(
         &mut self,
-        core: &Core,
+        core: &Core<I>,
         input: &DataFile,
         handle: &dyn File,
         entry: &Entry,
@@ -215,24 +222,34 @@ impl MergeJob {
         Ok(())
     }
 
-    fn copy_tombstone(&mut self, core: &Core, key: Vec<u8>, header: &RecordHeader) -> Result<(), StorageError> {
+    fn copy_tombstone<I: KeyIndex>(&mut self, core: &Core<I>, key: Vec<u8>, header: &RecordHeader) -> Result<(), StorageError> {
         let (salt, at) = self.place(core, (RECORD_HEADER_BYTES + key.len()) as u64)?;
         let fields = RecordFields {
             kind: Kind::Tombstone,
             tstamp_secs: header.tstamp_secs,
+            expires_secs: 0,
+            coding: BodyCoding::Plain,
             synced_to: ALL_SYNCED,
             seq: header.seq,
             digest: 0,
             crc_body: 0,
         };
         encode_record(&mut self.copies.bytes, &fields, &key, &[], &[], salt, at);
-        let header = RecordHeader { kind: Kind::Tombstone, head_len: 0, body_len: 0, digest: 0, ..*header };
+        let header = RecordHeader {
+            kind: Kind::Tombstone,
+            coding: BodyCoding::Plain,
+            expires_secs: 0,
+            head_len: 0,
+            body_len: 0,
+            digest: 0,
+            ..*header
+        };
         self.copies.moves.push(Move { key, header, from: None });
         Ok(())
     }
 
     /// Salt and offset for the next record of `size` bytes, in an output that has room for it.
-    fn place(&mut self, core: &Core, size: u64) -> Result<(u64, u64), StorageError> {
+    fn place<I: KeyIndex>(&mut self, core: &Core<I>, size: u64) -> Result<(u64, u64), StorageError> {
         let next_offset = |output: &Appender, copies: &CopyBuffer| output.length + copies.bytes.len() as u64;
         let full = |output: &Appender| {
             let offset = next_offset(output, &self.copies);
@@ -250,7 +267,7 @@ impl MergeJob {
     }
 
     /// Writes what is gathered, and only then lets the index point at it.
-    fn flush(&mut self, core: &Core) -> Result<(), StorageError> {
+    fn flush<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
         let Some(output) = self.output.as_mut().filter(|_| !self.copies.bytes.is_empty()) else { return Ok(()) };
         let written = self.copies.bytes.len() as u64;
         if let Err(source) = output.handle.write_at(&self.copies.bytes, output.length) {
@@ -273,6 +290,7 @@ impl MergeJob {
                 head_len: header.head_len,
                 body_len: header.body_len,
                 tstamp_secs: header.tstamp_secs,
+                expires_secs: header.expires_secs,
                 key: &key,
             };
             output.count(&core.shared, &entry);
@@ -280,7 +298,7 @@ impl MergeJob {
             let to = position_of(output.file.id, &entry);
             // Counted before anybody can supersede it there.
             output.file.counters.add_live(to.size);
-            let moved = core.index.relocate(HashedKey::new(&key), from, to);
+            let moved = core.index.relocate(I::key(&key), from, to)?;
             let left = if moved { from.file_id } else { to.file_id };
             if let Some(file) = core.files.read().get(&left) {
                 file.counters.remove_live(to.size);
@@ -293,16 +311,21 @@ impl MergeJob {
         Ok(())
     }
 
+    /// Puts what was copied so far under names that it keeps.
+    pub(in crate::journal) fn settle<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
+        self.flush(core)?;
+        self.finish_outputs(core).inspect_err(|_| self.is_broken = true)
+    }
+
     /// Gives the outputs their names, on disk.
-    fn finish_outputs(&mut self, core: &Core) -> Result<(), StorageError> {
+    fn finish_outputs<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
         self.outputs.extend(self.output.take());
-        let lost: u32 = self.inputs.iter().map(|file| file.counters.lost_ranges.load(Ordering::Relaxed)).sum();
-        for (number, output) in self.outputs.drain(..).enumerate() {
+        for output in self.outputs.drain(..) {
             let file = &output.file;
             sync_output(core, &output)?;
             file.counters.synced_length.store(output.length, Ordering::Release);
             // The knowledge that something is missing outlives the file in which it was.
-            let lost = if number == 0 { lost } else { 0 };
+            let lost = std::mem::take(&mut self.lost_ranges);
             if let Some(hint) = output.hint {
                 let path = hint_path(&core.dir, file.id);
                 if let Err(error) = hint.finish(&*core.shared.fs, &path, output.length, lost) {
@@ -318,7 +341,11 @@ impl MergeJob {
     }
 
     /// Ends the merge: outputs to disk, then the inputs go. None when an input has to stay.
-    pub(in crate::bitcask) fn commit(mut self, core: &Core) -> Result<Option<Retired>, StorageError> {
+    pub(in crate::journal) fn commit<I: KeyIndex>(
+        mut self,
+        core: &Core<I>,
+        upkeep: &mut Upkeep,
+    ) -> Result<Option<Retired>, StorageError> {
         self.finish_outputs(core)?;
         // What superseded the versions that were not copied.
         core.sync_appended()?;
@@ -338,6 +365,8 @@ impl MergeJob {
             );
             return Ok(None);
         }
+        // An index on disk must not find the inputs gone that it points at.
+        core.checkpoint(upkeep)?;
         let number = core.writer.lock().take_id();
         let files: Vec<(u32, u64)> = self.inputs.iter().map(|file| (file.id, file.salt)).collect();
         let commit_path = write_commit(&*core.shared.fs, &core.dir, number, &files)?;
@@ -355,7 +384,7 @@ impl MergeJob {
     }
 
     /// Stops early: what was copied is kept under its final name, and so are all inputs.
-    pub(in crate::bitcask) fn abandon(mut self, core: &Core) -> Result<(), StorageError> {
+    pub(in crate::journal) fn abandon<I: KeyIndex>(mut self, core: &Core<I>) -> Result<(), StorageError> {
         if self.is_broken {
             let path = self.output.as_ref().map_or_else(|| core.dir.clone(), |output| output.file.path());
             return Err(io_error("write", &path, io::Error::other("an earlier write or sync failed")));
@@ -365,8 +394,12 @@ impl MergeJob {
     }
 }
 
+fn expires_at<I: KeyIndex>(core: &Core<I>, header: &RecordHeader) -> u32 {
+    core.shared.config.expires_at(header.tstamp_secs, header.expires_secs)
+}
+
 /// A failed sync says that the disk fails: its second answer would be a lie.
-fn sync_output(core: &Core, output: &Appender) -> Result<(), StorageError> {
+fn sync_output<I: KeyIndex>(core: &Core<I>, output: &Appender) -> Result<(), StorageError> {
     output.handle.sync_data().map_err(|source| {
         let error = output.file.io_error("fsync", source);
         core.poison(&error);
@@ -374,7 +407,7 @@ fn sync_output(core: &Core, output: &Appender) -> Result<(), StorageError> {
     })
 }
 
-fn create_output(core: &Core) -> Result<Appender, StorageError> {
+fn create_output<I: KeyIndex>(core: &Core<I>) -> Result<Appender, StorageError> {
     let id = core.writer.lock().take_id();
     let path = merging_path(&core.dir, id);
     let now_secs = core.now_secs.load(Ordering::Relaxed);

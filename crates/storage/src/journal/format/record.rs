@@ -4,7 +4,7 @@
 //!  0 crc_meta  u32   of salt, offset, bytes 4…48, key and head
 //!  4 crc_body  u32   of the body
 //!  8 kind      u8    1 put, 2 tombstone
-//!  9 flags     u8    zero
+//!  9 flags     u8    1 expires, 2 body compressed by lz4, 4 by zstd
 //! 10 mark      u16   low half of the file's salt: cheap to look for when a reader has lost its way
 //! 12 key_len   u32
 //! 16 head_len  u32
@@ -13,8 +13,12 @@
 //! 28 synced_to u32   bytes of this file that were known to be on disk when the record was written
 //! 32 seq       u64
 //! 40 digest    u64
-//! 48 key, head, body
+//! 48 expires   u32   only with flag 1: Unix seconds
+//!    key, head, body
 //! ```
+//!
+//! A compressed body begins with its length before compression, u32; `body_len` and `crc_body` are of what is stored. Files
+//! of version 1 have no flags.
 //!
 //! `synced_to` tells a reader after a crash which damage a loss of power explains, and which is rot.
 
@@ -28,6 +32,42 @@ pub(crate) const RECORD_HEADER_BYTES: usize = 48;
 pub(crate) const ALL_SYNCED: u32 = u32::MAX;
 const KIND_AT: usize = 8;
 const MARK_AT: usize = 10;
+
+const FLAGS_AT: usize = 9;
+const EXPIRES: u8 = 1;
+const LZ4: u8 = 2;
+const ZSTD: u8 = 4;
+const FLAGS_KNOWN: u8 = EXPIRES | LZ4 | ZSTD;
+/// Bytes that may be between the fixed part and the key.
+pub(crate) const EXTRA_BYTES_MAX: usize = 4;
+
+/// How a stored body is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum BodyCoding {
+    #[default]
+    Plain,
+    Lz4,
+    Zstd,
+}
+
+impl BodyCoding {
+    fn flags(self) -> u8 {
+        match self {
+            Self::Plain => 0,
+            Self::Lz4 => LZ4,
+            Self::Zstd => ZSTD,
+        }
+    }
+
+    fn from_flags(flags: u8) -> Option<Self> {
+        match flags & (LZ4 | ZSTD) {
+            0 => Some(Self::Plain),
+            LZ4 => Some(Self::Lz4),
+            ZSTD => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -57,10 +97,18 @@ impl Kind {
 pub(crate) struct RecordFields {
     pub(crate) kind: Kind,
     pub(crate) tstamp_secs: u32,
+    /// 0: never.
+    pub(crate) expires_secs: u32,
     pub(crate) synced_to: u32,
     pub(crate) seq: u64,
     pub(crate) digest: u64,
+    pub(crate) coding: BodyCoding,
     pub(crate) crc_body: u32,
+}
+
+/// Bytes between the fixed part and the key.
+pub(crate) fn extra_len(expires_secs: u32) -> usize {
+    if expires_secs == 0 { 0 } else { EXTRA_BYTES_MAX }
 }
 
 /// A record's fixed part.
@@ -69,10 +117,13 @@ pub(crate) struct RecordHeader {
     pub(crate) crc_meta: u32,
     pub(crate) crc_body: u32,
     pub(crate) kind: Kind,
+    pub(crate) coding: BodyCoding,
     pub(crate) key_len: u32,
     pub(crate) head_len: u32,
     pub(crate) body_len: u32,
     pub(crate) tstamp_secs: u32,
+    /// 0: never.
+    pub(crate) expires_secs: u32,
     pub(crate) synced_to: u32,
     pub(crate) seq: u64,
     pub(crate) digest: u64,
@@ -84,10 +135,20 @@ impl RecordHeader {
         if bytes.len() < RECORD_HEADER_BYTES || !looks_like_record(bytes, salt) {
             return None;
         }
+        let expires_secs = match bytes[FLAGS_AT] & EXPIRES {
+            0 => 0,
+            _ if bytes.len() < RECORD_HEADER_BYTES + EXTRA_BYTES_MAX => return None,
+            _ => le_at!(u32, bytes, RECORD_HEADER_BYTES),
+        };
+        if expires_secs == 0 && bytes[FLAGS_AT] & EXPIRES != 0 {
+            return None;
+        }
         let header = Self {
             crc_meta: le_at!(u32, bytes, 0),
             crc_body: le_at!(u32, bytes, 4),
             kind: Kind::from_code(bytes[KIND_AT])?,
+            coding: BodyCoding::from_flags(bytes[FLAGS_AT])?,
+            expires_secs,
             key_len: le_at!(u32, bytes, 12),
             head_len: le_at!(u32, bytes, 16),
             body_len: le_at!(u32, bytes, 20),
@@ -102,9 +163,14 @@ impl RecordHeader {
         is_possible.then_some(header)
     }
 
-    /// Length of fixed part, key and head.
+    /// Where the key begins in the record.
+    pub(crate) fn key_start(&self) -> usize {
+        RECORD_HEADER_BYTES + extra_len(self.expires_secs)
+    }
+
+    /// Length of everything before the body.
     pub(crate) fn meta_len(&self) -> u64 {
-        RECORD_HEADER_BYTES as u64 + u64::from(self.key_len) + u64::from(self.head_len)
+        self.key_start() as u64 + u64::from(self.key_len) + u64::from(self.head_len)
     }
 
     pub(crate) fn total_len(&self) -> u64 {
@@ -117,10 +183,10 @@ impl RecordHeader {
     }
 }
 
-/// Kind, flags and mark of a record of this file: a filter that a random place passes once in 2^31.
+/// Kind, flags and mark of a record of this file: a filter that a random place passes once in 2^28.
 pub(super) fn looks_like_record(bytes: &[u8], salt: u64) -> bool {
     let mark = (salt as u16).to_le_bytes();
-    matches!(bytes[KIND_AT], 1 | 2) && bytes[KIND_AT + 1] == 0 && bytes[MARK_AT..MARK_AT + 2] == mark
+    matches!(bytes[KIND_AT], 1 | 2) && bytes[FLAGS_AT] & !FLAGS_KNOWN == 0 && bytes[MARK_AT..MARK_AT + 2] == mark
 }
 
 fn meta_crc(meta: &[u8], salt: u64, offset: u64) -> u32 {
@@ -152,10 +218,11 @@ pub(crate) fn encode_record(
 ) {
     let start = out.len();
     let body_len: usize = body.iter().map(|part| part.len()).sum();
-    out.reserve(RECORD_HEADER_BYTES + key.len() + head.len() + body_len);
+    out.reserve(RECORD_HEADER_BYTES + EXTRA_BYTES_MAX + key.len() + head.len() + body_len);
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&fields.crc_body.to_le_bytes());
-    out.extend_from_slice(&[fields.kind.code(), 0]);
+    let flags = if fields.expires_secs == 0 { 0 } else { EXPIRES } | fields.coding.flags();
+    out.extend_from_slice(&[fields.kind.code(), flags]);
     out.extend_from_slice(&(salt as u16).to_le_bytes());
     out.extend_from_slice(&(key.len() as u32).to_le_bytes());
     out.extend_from_slice(&(head.len() as u32).to_le_bytes());
@@ -164,6 +231,9 @@ pub(crate) fn encode_record(
     out.extend_from_slice(&fields.synced_to.to_le_bytes());
     out.extend_from_slice(&fields.seq.to_le_bytes());
     out.extend_from_slice(&fields.digest.to_le_bytes());
+    if fields.expires_secs != 0 {
+        out.extend_from_slice(&fields.expires_secs.to_le_bytes());
+    }
     out.extend_from_slice(key);
     out.extend_from_slice(head);
     let crc = meta_crc(&out[start..], salt, offset);
@@ -185,17 +255,38 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<u8> {
-        let fields = RecordFields {
+        sample_with(|_| {})
+    }
+
+    fn sample_with(change: impl FnOnce(&mut RecordFields)) -> Vec<u8> {
+        let mut fields = RecordFields {
             kind: Kind::Put,
             tstamp_secs: 5,
+            expires_secs: 0,
             synced_to: 40,
             seq: 6,
             digest: 7,
+            coding: BodyCoding::Plain,
             crc_body: body_crc(&[b"bo", b"dy"]),
         };
+        change(&mut fields);
         let mut out = Vec::new();
         encode_record(&mut out, &fields, b"key", b"head", &[b"bo", b"dy"], 0xABCD, 100);
         out
+    }
+
+    #[test]
+    fn expiry_and_coding_come_back() {
+        for coding in [BodyCoding::Plain, BodyCoding::Lz4, BodyCoding::Zstd] {
+            for expires_secs in [0, 77] {
+                let record = sample_with(|fields| (fields.coding, fields.expires_secs) = (coding, expires_secs));
+                let header = RecordHeader::parse(&record, 0xABCD).unwrap();
+                assert_eq!((header.coding, header.expires_secs), (coding, expires_secs));
+                assert_eq!(&record[header.key_start()..][..7], b"keyhead");
+                assert_eq!(header.total_len() as usize, record.len());
+                assert!(header.meta_matches(&record[..header.meta_len() as usize], 0xABCD, 100));
+            }
+        }
     }
 
     #[test]

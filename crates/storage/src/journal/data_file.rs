@@ -64,6 +64,12 @@ impl FileCounters {
         self.tstamp_max.fetch_max(tstamp_secs, Ordering::Relaxed);
     }
 
+    /// Takes over the range of append orders that was counted earlier.
+    pub(super) fn widen_seqs(&self, seq_min: u64, seq_max: u64) {
+        self.seq_max.fetch_max(seq_max, Ordering::Relaxed);
+        self.seq_min_inverted.fetch_max(u64::MAX - seq_min, Ordering::Relaxed);
+    }
+
     /// Begins counting records anew; what is live stays.
     pub(super) fn reset_records(&self) {
         self.records.store(0, Ordering::Relaxed);

@@ -3,14 +3,16 @@
 //! ```text
 //! header   magic 8, version u16, zero u16, file id u32, salt u64, zero u32, CRC-32 u32
 //! block*   length u32, CRC-32 of the payload u32, payload: entries
-//!   entry  seq u64, digest u64, offset u32, key_len u32, head_len u32, body_len u32, tstamp u32, kind u8, zero 3, key
+//!   entry  seq u64, digest u64, offset u32, key_len u32, head_len u32, body_len u32, tstamp u32, kind u8, flags u8,
+//!          zero 2, expires u32 with flag 1, key
 //! trailer  ffffffff, CRC-32 of the rest u32, length of the data file u64, entries u64, lost ranges u32, zero u32
 //! ```
 //!
 //! Invariant: a hint file gets its name only after the data file was synced, so its presence alone says that all of
 //! the data file had reached the disk.
 
-use super::{FORMAT_VERSION, Kind, le_at};
+use super::record::{EXTRA_BYTES_MAX, extra_len};
+use super::{FORMAT_VERSION, Kind, READABLE_VERSIONS, le_at};
 use crate::backend::ReadMode;
 use crate::fs::{File, FileSystem, OpenMode};
 use crate::limits::{KEY_BYTES_MAX, SEQ_MAX};
@@ -27,7 +29,7 @@ const TRAILER_MARK: u32 = u32::MAX;
 /// Entries are gathered to blocks of about this size.
 const BLOCK_BYTES: usize = 64 << 10;
 /// No block is longer: its last entry may have the longest key.
-const BLOCK_BYTES_MAX: usize = BLOCK_BYTES + ENTRY_BYTES + KEY_BYTES_MAX;
+const BLOCK_BYTES_MAX: usize = BLOCK_BYTES + ENTRY_BYTES + EXTRA_BYTES_MAX + KEY_BYTES_MAX;
 
 /// One record, as a hint file describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub(crate) struct HintEntry<'a> {
     pub(crate) head_len: u32,
     pub(crate) body_len: u32,
     pub(crate) tstamp_secs: u32,
+    /// 0: never.
+    pub(crate) expires_secs: u32,
     pub(crate) key: &'a [u8],
 }
 
@@ -62,7 +66,7 @@ pub(crate) struct HintWriter {
 impl HintWriter {
     pub(crate) fn create(fs: &dyn FileSystem, temporary: PathBuf, file_id: u32, salt: u64) -> io::Result<Self> {
         let file = fs.open(&temporary, OpenMode::CreateNew)?;
-        file.write_at(&encode_header(file_id, salt), 0)?;
+        file.write_at(&encode_header(FORMAT_VERSION, file_id, salt), 0)?;
         Ok(Self { file, temporary, block: Vec::new(), written: HEADER_BYTES as u64, entries: 0 })
     }
 
@@ -78,7 +82,11 @@ impl HintWriter {
         block.extend_from_slice(&entry.head_len.to_le_bytes());
         block.extend_from_slice(&entry.body_len.to_le_bytes());
         block.extend_from_slice(&entry.tstamp_secs.to_le_bytes());
-        block.extend_from_slice(&[entry.kind.code(), 0, 0, 0]);
+        let flags = u8::from(entry.expires_secs != 0);
+        block.extend_from_slice(&[entry.kind.code(), flags, 0, 0]);
+        if flags != 0 {
+            block.extend_from_slice(&entry.expires_secs.to_le_bytes());
+        }
         block.extend_from_slice(entry.key);
         self.entries += 1;
         if self.block.len() >= BLOCK_BYTES { self.flush() } else { Ok(()) }
@@ -125,10 +133,10 @@ impl HintWriter {
     }
 }
 
-fn encode_header(file_id: u32, salt: u64) -> [u8; HEADER_BYTES] {
+fn encode_header(version: u16, file_id: u32, salt: u64) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(MAGIC);
-    bytes[8..10].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes[8..10].copy_from_slice(&version.to_le_bytes());
     bytes[12..16].copy_from_slice(&file_id.to_le_bytes());
     bytes[16..24].copy_from_slice(&salt.to_le_bytes());
     let crc = crc32fast::hash(&bytes[..28]);
@@ -168,7 +176,7 @@ impl HintReader {
         let mut trailer = [0; TRAILER_BYTES];
         file.read_at(&mut header, 0, ReadMode::Blocking)?;
         file.read_at(&mut trailer, end, ReadMode::Blocking)?;
-        let whole = header == encode_header(file_id, salt)
+        let whole = READABLE_VERSIONS.clone().any(|version| header == encode_header(version, file_id, salt))
             && le_at!(u32, trailer, 0) == TRAILER_MARK
             && le_at!(u32, trailer, 4) == crc32fast::hash(&trailer[8..]);
         let trailer = HintTrailer {
@@ -225,6 +233,11 @@ fn split_entry(bytes: &[u8]) -> Option<(HintEntry<'_>, &[u8])> {
     }
     let (fixed, rest) = bytes.split_at(ENTRY_BYTES);
     let key_len = le_at!(u32, fixed, 20) as usize;
+    let (expires_secs, rest) = match fixed[37] {
+        0 => (0, rest),
+        1 => rest.split_first_chunk::<4>().map(|(secs, rest)| (u32::from_le_bytes(*secs), rest))?,
+        _ => return None,
+    };
     if rest.len() < key_len {
         return None;
     }
@@ -237,10 +250,11 @@ fn split_entry(bytes: &[u8]) -> Option<(HintEntry<'_>, &[u8])> {
         head_len: le_at!(u32, fixed, 24),
         body_len: le_at!(u32, fixed, 28),
         tstamp_secs: le_at!(u32, fixed, 32),
+        expires_secs,
         key,
     };
     let size =
-        super::RECORD_HEADER_BYTES as u64 + u64::from(entry.head_len) + u64::from(entry.body_len) + key_len as u64;
+        (super::RECORD_HEADER_BYTES + extra_len(expires_secs)) as u64 + u64::from(entry.head_len) + u64::from(entry.body_len) + key_len as u64;
     let is_possible = key_len <= KEY_BYTES_MAX && size <= u64::from(u32::MAX) && entry.seq <= SEQ_MAX;
     is_possible.then_some((entry, after))
 }

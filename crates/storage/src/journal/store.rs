@@ -5,19 +5,17 @@
 
 use super::config::SyncStrategy;
 use super::data_file::{DataFile, data_path};
-use super::factory::{DROPPED_SUFFIX, io_error, remove_store_dir};
-use super::head_cache::StoreId;
-use super::index::{Entry, HashedKey, Index};
+use super::format::{Kind, body_crc};
+use super::key_index::{Entry, Found, KeyIndex, Version};
 use super::read::{Wanted, read_record};
 use super::shared::Shared;
-use super::snapshot::BitcaskSnapshot;
+use super::root::{DROPPED_SUFFIX, remove_store_dir};
+use super::snapshot::JournalSnapshot;
 use super::upkeep::Upkeep;
 use super::writer::{AppendError, NewRecord, Writer, Written};
 use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
-use crate::error::StorageError;
-use crate::journal::{Kind, body_crc};
+use crate::error::{StorageError, io_error};
 use crate::limits::check_sizes;
-use bytes::Bytes;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -30,17 +28,17 @@ const READ_TRIES_MAX: usize = 64;
 /// Files of a store by id.
 pub(super) type Files = BTreeMap<u32, Arc<DataFile>>;
 
-pub(super) struct Store {
-    pub(super) core: Arc<Core>,
+/// One partition's store: a journal, and an index over it.
+pub(crate) struct Store<I: KeyIndex> {
+    pub(super) core: Arc<Core<I>>,
 }
 
 /// Everything of a store that its snapshots share with it.
-pub(super) struct Core {
+pub(super) struct Core<I: KeyIndex> {
     pub(super) shared: Arc<Shared>,
     pub(super) partition: u32,
-    id: StoreId,
     pub(super) dir: PathBuf,
-    pub(super) index: Index,
+    pub(super) index: I,
     pub(super) files: RwLock<Files>,
     pub(super) writer: Mutex<Writer>,
     pub(super) upkeep: Mutex<Upkeep>,
@@ -81,21 +79,20 @@ impl SnapshotTickets {
 }
 
 /// What a start found.
-pub(super) struct Recovered {
-    pub(super) index: Index,
+pub(super) struct Recovered<I> {
+    pub(super) index: I,
     pub(super) files: Files,
     pub(super) writer: Writer,
     pub(super) lost_ranges: u64,
     pub(super) torn_bytes: u64,
 }
 
-impl Core {
-    pub(super) fn new(shared: Arc<Shared>, partition: u32, dir: PathBuf, found: Recovered) -> Self {
+impl<I: KeyIndex> Core<I> {
+    pub(super) fn new(shared: Arc<Shared>, partition: u32, dir: PathBuf, found: Recovered<I>) -> Self {
         let upkeep = Upkeep::new(partition);
         let now_secs = AtomicU64::new(shared.config.opened_at_secs);
         let synced_seq = AtomicU64::new(found.writer.last_seq());
         Self {
-            id: shared.heads.enter(),
             shared,
             partition,
             dir,
@@ -117,11 +114,8 @@ impl Core {
         }
     }
 
-    pub(super) fn is_expired(&self, tstamp_secs: u32) -> bool {
-        self.shared
-            .config
-            .expiry_secs
-            .is_some_and(|expiry| u64::from(tstamp_secs) + u64::from(expiry) < self.now_secs.load(Ordering::Relaxed))
+    pub(super) fn is_expired(&self, expires_secs: u32) -> bool {
+        expires_secs != 0 && u64::from(expires_secs) < self.now_secs.load(Ordering::Relaxed)
     }
 
     /// Reads go on after a poisoning.
@@ -150,25 +144,27 @@ impl Core {
     /// Looks a key up until its file is there: a merge may move it between the look and the read.
     pub(super) fn read_with(
         &self,
-        key: HashedKey<'_>,
+        key: &[u8],
         mode: ReadMode,
         wanted: Wanted,
-        look: impl Fn() -> Option<Entry>,
+        look: impl Fn() -> Result<Option<Found>, StorageError>,
     ) -> Result<Option<Stored>, StorageError> {
         self.check_open()?;
         let mut last = StorageError::Closed;
         for _ in 0..READ_TRIES_MAX {
-            let Some(entry) = look().filter(|entry| !self.is_expired(entry.tstamp_secs)) else { return Ok(None) };
-            if wanted == Wanted::Head
-                && let Some(head) = self.shared.heads.with(self.id, entry.position, Bytes::copy_from_slice)
-            {
-                return Ok(Some(Stored { head, body: None, digest: entry.digest }));
+            let Some(found) = look()?.filter(|found| !self.is_expired(found.entry.expires_secs)) else {
+                return Ok(None);
+            };
+            let Found { entry, head, body } = found;
+            let body = body.filter(|_| wanted == Wanted::Whole);
+            if let Some(head) = head.filter(|_| wanted == Wanted::Head || body.is_some()) {
+                return Ok(Some(Stored { head, body, digest: entry.digest }));
             }
             let Some(file) = self.files.read().get(&entry.position.file_id).cloned() else { continue };
-            match read_record(&self.shared.handles, &file, &entry, key.key, mode, wanted) {
+            match read_record(&self.shared.handles, &file, &entry, key, mode, wanted) {
                 Ok(stored) => {
                     if wanted == Wanted::Head {
-                        self.shared.heads.keep(self.id, entry.position, &stored.head);
+                        self.index.remember_head(entry.position, &stored.head);
                     }
                     return Ok(Some(stored));
                 }
@@ -224,14 +220,18 @@ impl Core {
             crc_body: body_crc(write.body),
             digest: write.digest,
             tstamp_secs: write.tstamp_secs,
+            expires_secs: write.expires_secs,
         };
-        let key = HashedKey::new(write.key);
+        let key = I::key(write.key);
         let mut writer = self.writer.lock();
+        let prior = self.index.prior(key)?;
         let Written { seq, position, file } = self.append(&mut writer, &record)?;
-        self.shared.heads.keep(self.id, position, write.head);
         file.counters.add_live(position.size);
-        let entry = Entry { position, tstamp_secs: write.tstamp_secs, seq, digest: write.digest };
-        let previous = self.index.put(key, &entry);
+        let expires_secs = self.shared.config.expires_at(write.tstamp_secs, write.expires_secs);
+        let entry = Entry { position, expires_secs, seq, digest: write.digest };
+        let Write { head, body, tstamp_secs, expires_secs, .. } = *write;
+        let version = Version { head, body, tstamp_secs, expires_secs };
+        let previous = self.index.put(key, &entry, &version, prior);
         if let Some(old) = &previous {
             self.forget_live(old);
         }
@@ -239,12 +239,13 @@ impl Core {
     }
 
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
-        let hashed = HashedKey::new(key);
+        let indexed = I::key(key);
         let mut writer = self.writer.lock();
         self.check_writable()?;
-        if self.index.get(hashed).is_none() {
+        if self.index.get(indexed, ReadMode::Blocking)?.is_none() {
             return Ok(None);
         }
+        let prior = self.index.prior(indexed)?;
         let record = NewRecord {
             kind: Kind::Tombstone,
             key,
@@ -254,9 +255,10 @@ impl Core {
             crc_body: 0,
             digest: 0,
             tstamp_secs: self.now_secs.load(Ordering::Relaxed).min(u64::from(u32::MAX)) as u32,
+            expires_secs: 0,
         };
         let seq = self.append(&mut writer, &record)?.seq;
-        let old = self.index.remove(hashed);
+        let old = self.index.remove(indexed, prior);
         if let Some(old) = &old {
             self.forget_live(old);
         }
@@ -349,7 +351,7 @@ impl Core {
         let sum = |count: fn(&DataFile) -> u64| files.values().map(|file| count(file)).sum::<u64>();
         let live_bytes = sum(|file| file.counters.live_bytes.load(Ordering::Relaxed));
         Status {
-            backend: "bitcask",
+            backend: I::BACKEND,
             keys: sizes.keys,
             live_bytes,
             dead_bytes: sum(|file| file.counters.length.load(Ordering::Relaxed)).saturating_sub(live_bytes),
@@ -374,8 +376,11 @@ impl Core {
         }
         upkeep.abandon_merge(self);
         self.writer.lock().roll();
-        let sealed =
-            self.check_writable().and_then(|()| self.seal_rolled(usize::MAX)).and_then(|()| self.check_writable());
+        let sealed = self
+            .check_writable()
+            .and_then(|()| self.seal_rolled(usize::MAX))
+            .and_then(|()| self.checkpoint(&mut upkeep))
+            .and_then(|()| self.check_writable());
         self.closed.store(true, Ordering::Release);
         sealed
     }
@@ -391,6 +396,8 @@ impl Core {
         if !writer.dir_exists {
             return Ok(());
         }
+        // Without its index the journal is whole; an index without its journal would be full of keys that are gone.
+        self.index.destroy()?;
         let (fs, root) = (&*self.shared.fs, &self.shared.root);
         let aside = root.join(format!("{}{DROPPED_SUFFIX}", self.partition));
         if fs.list(&aside).is_ok() {
@@ -403,22 +410,22 @@ impl Core {
     }
 }
 
-impl Drop for Core {
+impl<I: KeyIndex> Drop for Core<I> {
     fn drop(&mut self) {
         self.upkeep.get_mut().release_merge_turn(&self.shared, self.partition);
-        self.shared.open_partitions.lock().remove(&self.partition);
+        self.shared.leave(self.partition);
     }
 }
 
-impl Backend for Store {
+impl<I: KeyIndex> Backend for Store<I> {
     fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
-        let key = HashedKey::new(key);
-        self.core.read_with(key, mode, Wanted::Whole, || self.core.index.get(key))
+        let indexed = I::key(key);
+        self.core.read_with(key, mode, Wanted::Whole, || self.core.index.get(indexed, mode))
     }
 
     fn head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
-        let key = HashedKey::new(key);
-        self.core.read_with(key, mode, Wanted::Head, || self.core.index.get(key))
+        let indexed = I::key(key);
+        self.core.read_with(key, mode, Wanted::Head, || self.core.index.get_head(indexed, mode))
     }
 
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
@@ -442,7 +449,7 @@ impl Backend for Store {
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
-        Ok(Box::new(BitcaskSnapshot::begin(self.core.clone())?))
+        Ok(Box::new(JournalSnapshot::begin(self.core.clone())?))
     }
 
     fn status(&self) -> Status {

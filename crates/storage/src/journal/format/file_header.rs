@@ -1,6 +1,6 @@
 //! The first bytes of a data file.
 
-use super::{FORMAT_VERSION, le_at};
+use super::{FORMAT_VERSION, READABLE_VERSIONS, le_at};
 
 /// Length of a data file's header.
 pub(crate) const FILE_HEADER_BYTES: usize = 40;
@@ -46,7 +46,7 @@ impl FileHeader {
             return Err(HeaderError::Damaged);
         }
         match le_at!(u16, bytes, 8) {
-            FORMAT_VERSION => Ok(Self {
+            version if READABLE_VERSIONS.contains(&version) => Ok(Self {
                 file_id: le_at!(u32, bytes, 12),
                 created_secs: le_at!(u64, bytes, 16),
                 salt: le_at!(u64, bytes, 24),

@@ -1,0 +1,170 @@
+//! What a journal asks of the index over it: for each key, where its current version lies.
+//!
+//! The journal decides what is written and in which order (`seq`); an index is told of it under the writer's lock, except
+//! for relocations and removals by merges, which it has to make atomic by itself.
+
+use crate::backend::ReadMode;
+use crate::error::StorageError;
+use bytes::Bytes;
+
+/// Where a version lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    pub(crate) file_id: u32,
+    pub(crate) offset: u32,
+    /// Length of the whole record.
+    pub(crate) size: u32,
+    /// The head's length in units of 32 bytes, rounded up; 255 means that much or more.
+    pub(crate) head_units: u8,
+}
+
+/// What an index knows of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) position: Position,
+    /// When it is absent by itself, in Unix seconds; 0: never.
+    pub(crate) expires_secs: u32,
+    pub(crate) seq: u64,
+    pub(crate) digest: u64,
+}
+
+/// An index's answer: the entry and, where it holds more than that, what need not be read from the journal.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) entry: Entry,
+    pub(crate) head: Option<Bytes>,
+    pub(crate) body: Option<Bytes>,
+}
+
+/// What an index may keep of a version beside its entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Version<'a> {
+    pub(crate) head: &'a [u8],
+    pub(crate) body: &'a [&'a [u8]],
+    pub(crate) tstamp_secs: u32,
+    /// As the writer wanted it; 0: never.
+    pub(crate) expires_secs: u32,
+}
+
+/// How much of a version an index keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// Where it lies: in memory, made anew at each start.
+    Position,
+    /// Its head, too: on disk.
+    Head,
+    /// All of it, on disk: the journal is needed only for what came after the last checkpoint.
+    Everything,
+}
+
+/// What came of loading one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loaded {
+    /// It is the newest so far; the one it replaced.
+    Newest(Option<Entry>),
+    /// A newer one is known.
+    Superseded,
+}
+
+/// Sizes of an index.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IndexSizes {
+    pub(crate) keys: u64,
+    pub(crate) key_bytes: u64,
+    /// In memory, keys included.
+    pub(crate) bytes: u64,
+}
+
+/// For each key, where its current version lies.
+pub(crate) trait KeyIndex: Send + Sync + 'static {
+    /// A key as the index looks for it, made once a call.
+    type Key<'a>: Copy;
+    /// What has to be known before a version is appended, so that nothing can fail afterwards.
+    type Prior<'a>;
+    /// A view of one moment, and how far its walk has come.
+    type View: Send;
+
+    /// The name of a backend with this index.
+    const BACKEND: &'static str;
+
+    /// How much of a version the index keeps.
+    const KEEPS: Keeps;
+
+    fn key(bytes: &[u8]) -> Self::Key<'_>;
+
+    /// The current version of a key; the head is of no interest.
+    fn get(&self, key: Self::Key<'_>, mode: ReadMode) -> Result<Option<Found>, StorageError>;
+
+    /// The current version of a key, with its head if that is at hand.
+    fn get_head(&self, key: Self::Key<'_>, mode: ReadMode) -> Result<Option<Found>, StorageError>;
+
+    /// Remembers a head that was read from the journal.
+    fn remember_head(&self, position: Position, head: &Bytes);
+
+    /// Before an append of a version of `key`; the writer's lock is held from here to `put` or `remove`.
+    fn prior(&self, key: Self::Key<'_>) -> Result<Self::Prior<'_>, StorageError>;
+
+    /// Takes a version that is newer than any before; the one it replaces.
+    fn put(&self, key: Self::Key<'_>, entry: &Entry, version: &Version<'_>, prior: Self::Prior<'_>) -> Option<Entry>;
+
+    /// Forgets a key.
+    fn remove(&self, key: Self::Key<'_>, prior: Self::Prior<'_>) -> Option<Entry>;
+
+    /// Forgets a key if its version satisfies `condition`.
+    fn remove_if(&self, key: Self::Key<'_>, condition: impl Fn(&Entry) -> bool) -> Result<Option<Entry>, StorageError>;
+
+    /// Lets a version lie elsewhere; false when the key's version is not the one at `from` any more.
+    fn relocate(&self, key: Self::Key<'_>, from: Position, to: Position) -> Result<bool, StorageError>;
+
+    /// Takes a record found on disk, in any order. A tombstone has size 0 and stays until
+    /// [`finish_load`](Self::finish_load). Of two copies of a version the one in the later file is taken.
+    fn load(&self, key: Self::Key<'_>, entry: &Entry, version: &Version<'_>) -> Result<Loaded, StorageError>;
+
+    /// Forgets the tombstones of a load.
+    fn finish_load(&self) -> Result<(), StorageError>;
+
+    /// Work that can wait, in a bounded slice.
+    fn upkeep(&self) -> Result<(), StorageError>;
+
+    /// The last checkpoint that is on disk; none for an index that is in memory only.
+    fn restored(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// Whether enough has gathered in memory for a checkpoint.
+    fn wants_checkpoint(&self) -> bool {
+        false
+    }
+
+    /// Takes a checkpoint of the present moment: the writer's lock is held, and no merge is at work.
+    fn checkpoint(&self, _state: Bytes) {}
+
+    /// Writes everything up to the last checkpoint: on disk when this returns.
+    fn flush(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    /// Removes what the index has on disk: the store is dropped.
+    fn destroy(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    fn sizes(&self) -> IndexSizes;
+
+    /// Begins a view of everything up to `seq`. The writer's lock is held.
+    fn view(&self, seq: u64) -> Result<Self::View, StorageError>;
+
+    fn end_view(&self, view: &Self::View);
+
+    /// The version of a key that a view shows.
+    fn get_at(&self, key: Self::Key<'_>, view: &Self::View, mode: ReadMode) -> Result<Option<Found>, StorageError>;
+
+    /// Goes on with a view's walk until `visit` says that it has enough or all is seen. May visit keys that do not begin
+    /// with `prefix`.
+    fn walk(
+        &self,
+        view: &mut Self::View,
+        prefix: &[u8],
+        visit: impl FnMut(&[u8], &Entry) -> bool,
+    ) -> Result<(), StorageError>;
+}

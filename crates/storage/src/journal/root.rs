@@ -1,0 +1,43 @@
+//! The directory of a node's stores of one kind: one directory a partition.
+
+use crate::error::{StorageError, io_error};
+use crate::fs::FileSystem;
+use std::io;
+use std::path::Path;
+
+/// Marks the directory of a dropped partition until its files are gone.
+pub(super) const DROPPED_SUFFIX: &str = ".dropped";
+
+/// Creates the root and makes sure that its name, and those of parents created with it, survive a loss of power.
+pub(super) fn create_root(fs: &dyn FileSystem, root: &Path) -> Result<(), StorageError> {
+    let missing = root.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && fs.list(dir).is_err()).count();
+    fs.create_dir_all(root).map_err(|source| io_error("create", root, source))?;
+    // Of a root that was there, the name is synced once more: the start that created it may have been killed.
+    for dir in root.ancestors().skip(1).take(missing.max(1)) {
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        match fs.sync_dir(dir) {
+            // A parent that we may not read was not created by us.
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(io_error("fsync", dir, error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Finishes what a crash interrupted: see `drop_partition`.
+pub(super) fn remove_dropped(fs: &dyn FileSystem, root: &Path) -> Result<(), StorageError> {
+    let names = fs.list(root).map_err(|source| io_error("list", root, source))?;
+    for name in names.iter().filter(|name| name.ends_with(DROPPED_SUFFIX)) {
+        remove_store_dir(fs, &root.join(name))?;
+    }
+    Ok(())
+}
+
+/// Removes a directory and the files in it.
+pub(super) fn remove_store_dir(fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
+    for name in fs.list(dir).map_err(|source| io_error("list", dir, source))? {
+        let path = dir.join(name);
+        fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
+    }
+    fs.remove_dir(dir).map_err(|source| io_error("remove", dir, source))
+}

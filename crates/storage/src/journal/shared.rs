@@ -1,0 +1,78 @@
+//! What the stores of one root have in common.
+
+use super::budget::IoBudget;
+use super::config::JournalConfig;
+use super::data_file::Handles;
+use super::root::{create_root, remove_dropped};
+use crate::error::{StorageError, io_error};
+use crate::fs::{FileLock, FileSystem};
+use parking_lot::Mutex;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const LOCK_FILE: &str = "lock";
+/// Offsets have 32 bits.
+const FILE_BYTES_MAX: u64 = u32::MAX as u64;
+
+pub(crate) struct Shared {
+    pub(super) fs: Arc<dyn FileSystem>,
+    pub(super) root: PathBuf,
+    pub(super) config: JournalConfig,
+    pub(super) handles: Handles,
+    pub(super) budget: IoBudget,
+    /// The partition that merges: one at a time on a node.
+    pub(super) merging: Mutex<Option<u32>>,
+    pub(super) open_partitions: Mutex<BTreeSet<u32>>,
+    #[expect(dead_code, reason = "held as long as a store of the root may write")]
+    lock: Box<dyn FileLock>,
+}
+
+impl Shared {
+    /// Takes the root directory, creating and locking it. A root that another process or factory uses is an error;
+    /// `setting` names it to the operator.
+    pub(crate) fn open(
+        fs: Arc<dyn FileSystem>,
+        root: PathBuf,
+        config: JournalConfig,
+        setting: &str,
+    ) -> Result<Arc<Self>, StorageError> {
+        let config = JournalConfig { file_bytes_max: config.file_bytes_max.min(FILE_BYTES_MAX), ..config };
+        create_root(&*fs, &root)?;
+        let lock_path = root.join(LOCK_FILE);
+        let lock = fs.lock(&lock_path).map_err(|source| match source.kind() {
+            io::ErrorKind::WouldBlock => StorageError::Unusable {
+                path: root.clone(),
+                what: format!("another process uses this directory: stop it, or configure another {setting}"),
+            },
+            _ => io_error("lock", &lock_path, source),
+        })?;
+        remove_dropped(&*fs, &root)?;
+        Ok(Arc::new(Self {
+            handles: Handles::new(fs.clone(), config.open_files_max),
+            budget: IoBudget::new(config.merge.io_bytes_per_sec),
+            merging: Mutex::new(None),
+            open_partitions: Mutex::default(),
+            fs,
+            root,
+            config,
+            lock,
+        }))
+    }
+
+    /// Takes a partition, which nobody else may have open.
+    pub(super) fn enter(&self, partition: u32) -> Result<(), StorageError> {
+        if self.open_partitions.lock().insert(partition) {
+            return Ok(());
+        }
+        Err(StorageError::Unusable {
+            path: self.root.join(partition.to_string()),
+            what: "this partition is open already in this process".into(),
+        })
+    }
+
+    pub(super) fn leave(&self, partition: u32) {
+        self.open_partitions.lock().remove(&partition);
+    }
+}

@@ -1,0 +1,85 @@
+//! Opens stores with a ledger: one directory a partition for the journal, another for the ledger beside it.
+
+use super::index::{LedgerIndex, LedgerShared};
+use super::tree::{TreeLimits, TreeShared};
+use crate::backend::{Backend, BackendFactory, HeadTerms};
+use crate::error::StorageError;
+use crate::fs::FileSystem;
+use crate::journal::{JournalConfig, KeyIndex, Shared, Store};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Sizes of ledgers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LedgerConfig {
+    /// What one ledger gathers in memory before it writes it, in bytes.
+    pub memory_bytes_max: u64,
+    /// Blocks that are kept in memory, in bytes, for all ledgers together.
+    pub cache_bytes: u64,
+    /// About the size of a table file, in bytes.
+    pub table_bytes: u64,
+    /// Table files that are held open, for all ledgers together.
+    pub open_files_max: usize,
+    /// Whether blocks on disk are compressed (lz4).
+    pub compresses: bool,
+    /// While the ledgers on disk are smaller than this together, in bytes, they are taken to be in the page cache and read
+    /// by network threads.
+    pub cached_bytes_max: u64,
+}
+
+impl Default for LedgerConfig {
+    fn default() -> Self {
+        Self {
+            memory_bytes_max: 4 << 20,
+            cache_bytes: 64 << 20,
+            table_bytes: 8 << 20,
+            open_files_max: 512,
+            compresses: true,
+            cached_bytes_max: 2 << 30,
+        }
+    }
+}
+
+/// Opens stores with a ledger. With `INLINE` the ledger has the values, too.
+pub struct LedgerFactory<const INLINE: bool> {
+    journals: Arc<Shared>,
+    ledgers: Arc<LedgerShared>,
+    root: PathBuf,
+}
+
+impl<const INLINE: bool> LedgerFactory<INLINE> {
+    /// Takes the root directory, creating and locking it. A root that another process or factory uses is an error.
+    pub fn new(
+        fs: Arc<dyn FileSystem>,
+        root: impl Into<PathBuf>,
+        journal: JournalConfig,
+        ledger: LedgerConfig,
+        terms: Arc<dyn HeadTerms>,
+    ) -> Result<Self, StorageError> {
+        let root = root.into();
+        let setting = format!("{}.data_root", LedgerIndex::<INLINE>::BACKEND);
+        let journals = Shared::open(fs, root.clone(), journal, &setting)?;
+        let limits = TreeLimits {
+            cache_bytes: ledger.cache_bytes,
+            open_files_max: ledger.open_files_max,
+            table_bytes: ledger.table_bytes,
+            compresses: ledger.compresses,
+        };
+        let (memory_bytes_max, cached_bytes_max) = (ledger.memory_bytes_max, ledger.cached_bytes_max);
+        let trees = TreeShared::new(limits);
+        let ledgers = LedgerShared::new(trees, terms, memory_bytes_max, cached_bytes_max, journal);
+        Ok(Self { journals, ledgers: Arc::new(ledgers), root })
+    }
+}
+
+impl<const INLINE: bool> BackendFactory for LedgerFactory<INLINE> {
+    fn open(&self, partition: u32) -> Result<Arc<dyn Backend>, StorageError> {
+        let dir = self.root.join(format!("{partition}.ledger"));
+        let index = |_: &std::path::Path| LedgerIndex::<INLINE>::open(&dir, &self.ledgers);
+        Ok(Arc::new(Store::open(&self.journals, partition, index)?))
+    }
+
+    fn name(&self) -> &'static str {
+        LedgerIndex::<INLINE>::BACKEND
+    }
+}

@@ -1,0 +1,415 @@
+//! A ledger as the index over a journal: keys with their heads, and terms, change together.
+//!
+//! Invariant: `writes` is held from the look at a key's entry to the change that follows from it, so that a merge and a put
+//! of the same key do not overlook each other.
+
+use super::entry::{self, LedgerEntry};
+use super::keys::{LedgerKey, after_prefix, keys_from, note, store_key};
+use super::tree::{Change, Tree, TreeShared, TreeView};
+use crate::backend::{HeadTerms, ReadMode};
+use crate::error::StorageError;
+use crate::journal::{
+    Entry, Found, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, Version, is_checkpoint,
+};
+use bytes::Bytes;
+use ombak_types::names::split_storage_key;
+use parking_lot::{Mutex, MutexGuard};
+use std::io;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const CHECKPOINT: &[u8] = b"checkpoint";
+const SIZES: &[u8] = b"sizes";
+
+/// Tombstones of a load that are remembered one by one; of more, the whole ledger is looked through at its end.
+const TOMBSTONES_LISTED_MAX: usize = 100_000;
+/// Changes that a look through the ledger gathers before it applies them.
+const SWEEP_BATCH: usize = 1000;
+
+/// What ledgers of a node have in common.
+pub(crate) struct LedgerShared {
+    pub(crate) trees: TreeShared,
+    pub(crate) terms: Arc<dyn HeadTerms>,
+    /// Bytes that a ledger gathers in memory before it writes them.
+    pub(crate) memory_bytes_max: u64,
+    /// While the ledgers on disk are smaller than this in all, they are taken to be in the page cache.
+    pub(crate) cached_bytes_max: u64,
+    pub(crate) journal: JournalConfig,
+    disk_bytes: AtomicU64,
+}
+
+impl LedgerShared {
+    pub(crate) fn new(
+        trees: TreeShared,
+        terms: Arc<dyn HeadTerms>,
+        memory_bytes_max: u64,
+        cached_bytes_max: u64,
+        journal: JournalConfig,
+    ) -> Self {
+        Self { trees, terms, memory_bytes_max, cached_bytes_max, journal, disk_bytes: AtomicU64::new(0) }
+    }
+}
+
+/// With `INLINE`, the ledger has the bodies, too.
+pub(crate) struct LedgerIndex<const INLINE: bool> {
+    shared: Arc<LedgerShared>,
+    tree: Tree,
+    writes: Mutex<()>,
+    keys: AtomicU64,
+    key_bytes: AtomicU64,
+    tombstones: Mutex<Tombstones>,
+    /// What this tree adds to the shared count.
+    disk_bytes: AtomicU64,
+}
+
+/// Keys that a load found to be gone.
+#[derive(Default)]
+struct Tombstones {
+    listed: Vec<Bytes>,
+    overflown: bool,
+}
+
+/// A key's entry before a write, which nobody else changes meanwhile.
+pub(crate) struct Prior<'a> {
+    _writes: MutexGuard<'a, ()>,
+    entry: Option<LedgerEntry>,
+}
+
+/// A view, and the last key that its walk has passed.
+pub(crate) struct LedgerView {
+    tree: TreeView,
+    passed: Option<Bytes>,
+}
+
+impl<const INLINE: bool> LedgerIndex<INLINE> {
+    /// Opens the ledger in a directory. One that is damaged, or does not say how far it had come, is made anew.
+    pub(crate) fn open(dir: &Path, shared: &Arc<LedgerShared>) -> Result<Self, StorageError> {
+        let tree = match open_whole(dir, shared) {
+            Ok(tree) => tree,
+            Err(error) => {
+                tracing::error!(dir = %dir.display(), %error, "the ledger is made anew from the journal");
+                remove_dir(dir)?;
+                Tree::open(dir, &shared.trees)?
+            }
+        };
+        let sizes = tree.get(&note(SIZES))?;
+        let count = |n: usize| {
+            let bytes = sizes.as_ref().and_then(|sizes| sizes.get(n * 8..n * 8 + 8)).and_then(|b| b.try_into().ok());
+            AtomicU64::new(bytes.map_or(0, u64::from_le_bytes))
+        };
+        let index = Self {
+            shared: shared.clone(),
+            keys: count(0),
+            key_bytes: count(1),
+            tree,
+            writes: Mutex::default(),
+            tombstones: Mutex::default(),
+            disk_bytes: AtomicU64::new(0),
+        };
+        index.note_disk_bytes();
+        Ok(index)
+    }
+
+    fn note_disk_bytes(&self) {
+        let now = self.tree.disk_bytes();
+        let before = self.disk_bytes.swap(now, Ordering::Relaxed);
+        self.shared.disk_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    /// Whether a look may be made where nobody must wait for a disk. The library cannot say whether a block is in memory.
+    fn check_mode(&self, mode: ReadMode) -> Result<(), StorageError> {
+        let small = self.shared.disk_bytes.load(Ordering::Relaxed) <= self.shared.cached_bytes_max;
+        if small || mode == ReadMode::Blocking { Ok(()) } else { Err(StorageError::WouldBlock) }
+    }
+
+    fn entry(&self, key: &LedgerKey) -> Result<Option<LedgerEntry>, StorageError> {
+        self.tree.get(&key.bytes)?.map(|bytes| self.decode(&bytes)).transpose()
+    }
+
+    fn decode(&self, bytes: &Bytes) -> Result<LedgerEntry, StorageError> {
+        let mut decoded = entry::decode(bytes).ok_or_else(|| self.tree.damaged("an entry that cannot be read"))?;
+        decoded.entry.expires_secs = self.shared.journal.expires_at(decoded.tstamp_secs, decoded.entry.expires_secs);
+        Ok(decoded)
+    }
+
+    fn found(entry: LedgerEntry) -> Option<Found> {
+        (entry.entry.position.size != 0).then_some(Found {
+            entry: entry.entry,
+            head: Some(entry.head),
+            body: entry.body,
+        })
+    }
+
+    /// A key's entry and terms, in place of what was there.
+    fn replace(&self, key: &[u8], old: Option<&LedgerEntry>, new: Option<(&Entry, &Version<'_>)>) {
+        let ledger_key = LedgerKey::of_key(key);
+        let mut changes: Vec<Change> = Vec::with_capacity(1);
+        self.change_terms(key, old.map_or(&[], |old| &old.head), new.map_or(&[], |(_, new)| new.head), &mut changes);
+        let value = new.map(|(entry, version)| {
+            let wanted = Entry { expires_secs: version.expires_secs, ..*entry };
+            entry::encode(&ledger_key, &wanted, version.tstamp_secs, version.head, INLINE.then_some(version.body))
+        });
+        changes.push((ledger_key.bytes, value));
+        self.tree.apply(changes);
+        let (had, has) = (old.is_some_and(|old| old.entry.position.size != 0), new.is_some_and(|(e, _)| e.position.size != 0));
+        match (had, has) {
+            (false, true) => {
+                self.keys.fetch_add(1, Ordering::Relaxed);
+                self.key_bytes.fetch_add(key.len() as u64, Ordering::Relaxed);
+            }
+            (true, false) => {
+                self.keys.fetch_sub(1, Ordering::Relaxed);
+                self.key_bytes.fetch_sub(key.len() as u64, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+
+    fn change_terms(&self, key: &[u8], old_head: &[u8], new_head: &[u8], changes: &mut Vec<Change>) {
+        let bucket_len = split_storage_key(key).map_or(0, |(_, _, user_key)| key.len() - user_key.len());
+        let terms_of = |head: &[u8]| {
+            let mut terms: Vec<LedgerKey> = Vec::new();
+            if !head.is_empty() {
+                self.shared.terms.visit(head, &mut |field, term| {
+                    terms.push(LedgerKey::of_term(key, bucket_len, field, term));
+                });
+            }
+            terms
+        };
+        let (old, new) = (terms_of(old_head), terms_of(new_head));
+        let has = |terms: &[LedgerKey], term: &LedgerKey| terms.iter().any(|other| other.bytes == term.bytes);
+        changes.extend(old.iter().filter(|term| !has(&new, term)).map(|term| (term.bytes.clone(), None)));
+        let added = new.iter().filter(|term| !has(&old, term));
+        changes.extend(added.map(|term| (term.bytes.clone(), Some(term.whole.clone().unwrap_or_default()))));
+    }
+
+    fn remember_tombstone(&self, key: &[u8]) {
+        let mut tombstones = self.tombstones.lock();
+        if tombstones.listed.len() < TOMBSTONES_LISTED_MAX {
+            tombstones.listed.push(Bytes::copy_from_slice(key));
+        } else {
+            tombstones.overflown = true;
+        }
+    }
+
+    /// Looks through the whole ledger for keys that a load has found to be gone.
+    fn sweep_tombstones(&self) -> Result<(), StorageError> {
+        let mut passed: Option<Bytes> = None;
+        loop {
+            let view = self.tree.view();
+            let from = keys_from(&[]);
+            let to = after_prefix(&from);
+            let mut gone: Vec<Change> = Vec::new();
+            let mut visited = 0;
+            let start = passed.clone();
+            let bounds = (lower(start.as_ref(), &from), upper(to.as_ref()));
+            self.tree.scan(&view, bounds.0, bounds.1, |key, value| {
+                if entry::decode(&value).is_some_and(|entry| entry.entry.position.size == 0) {
+                    gone.push((Bytes::copy_from_slice(key), None));
+                }
+                passed = Some(Bytes::copy_from_slice(key));
+                visited += 1;
+                visited < SWEEP_BATCH
+            })?;
+            drop(view);
+            self.tree.apply(gone);
+            if visited < SWEEP_BATCH {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
+    type Key<'a> = &'a [u8];
+    type Prior<'a> = Prior<'a>;
+    type View = LedgerView;
+
+    const BACKEND: &'static str = if INLINE { "leveldb" } else { "leveled" };
+    const KEEPS: Keeps = if INLINE { Keeps::Everything } else { Keeps::Head };
+
+    fn key(bytes: &[u8]) -> &[u8] {
+        bytes
+    }
+
+    fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Found>, StorageError> {
+        self.check_mode(mode)?;
+        Ok(self.entry(&LedgerKey::of_key(key))?.and_then(Self::found))
+    }
+
+    fn get_head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Found>, StorageError> {
+        self.get(key, mode)
+    }
+
+    fn remember_head(&self, _position: Position, _head: &Bytes) {}
+
+    fn prior(&self, key: &[u8]) -> Result<Prior<'_>, StorageError> {
+        let writes = self.writes.lock();
+        let entry = self.entry(&LedgerKey::of_key(key))?;
+        Ok(Prior { _writes: writes, entry })
+    }
+
+    fn put(&self, key: &[u8], entry: &Entry, version: &Version<'_>, prior: Prior<'_>) -> Option<Entry> {
+        self.replace(key, prior.entry.as_ref(), Some((entry, version)));
+        prior.entry.map(|old| old.entry)
+    }
+
+    fn remove(&self, key: &[u8], prior: Prior<'_>) -> Option<Entry> {
+        self.replace(key, prior.entry.as_ref(), None);
+        prior.entry.map(|old| old.entry)
+    }
+
+    fn remove_if(&self, key: &[u8], condition: impl Fn(&Entry) -> bool) -> Result<Option<Entry>, StorageError> {
+        let prior = self.prior(key)?;
+        match &prior.entry {
+            Some(old) if condition(&old.entry) => Ok(self.remove(key, prior)),
+            _ => Ok(None),
+        }
+    }
+
+    fn relocate(&self, key: &[u8], from: Position, to: Position) -> Result<bool, StorageError> {
+        let _writes = self.writes.lock();
+        let key = LedgerKey::of_key(key);
+        let Some(value) = self.tree.get(&key.bytes)? else { return Ok(false) };
+        let at = self.decode(&value)?.entry.position;
+        if (at.file_id, at.offset) != (from.file_id, from.offset) {
+            return Ok(false);
+        }
+        self.tree.apply([(key.bytes, Some(entry::moved(&value, to)))]);
+        Ok(true)
+    }
+
+    fn load(&self, key: &[u8], entry: &Entry, version: &Version<'_>) -> Result<Loaded, StorageError> {
+        let prior = self.prior(key)?;
+        if let Some(old) = &prior.entry
+            && (old.entry.seq, old.entry.position.file_id) > (entry.seq, entry.position.file_id)
+        {
+            return Ok(Loaded::Superseded);
+        }
+        if entry.position.size == 0 {
+            self.remember_tombstone(key);
+        }
+        Ok(Loaded::Newest(self.put(key, entry, version, prior)))
+    }
+
+    fn finish_load(&self) -> Result<(), StorageError> {
+        let tombstones = std::mem::take(&mut *self.tombstones.lock());
+        if tombstones.overflown {
+            return self.sweep_tombstones();
+        }
+        for key in tombstones.listed {
+            self.remove_if(&key, |entry| entry.position.size == 0)?;
+        }
+        Ok(())
+    }
+
+    fn upkeep(&self) -> Result<(), StorageError> {
+        self.tree.compact()?;
+        self.note_disk_bytes();
+        Ok(())
+    }
+
+    fn restored(&self) -> Option<Bytes> {
+        self.tree.get(&note(CHECKPOINT)).ok().flatten()
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        self.tree.memory_bytes() >= self.shared.memory_bytes_max
+    }
+
+    fn checkpoint(&self, state: Bytes) {
+        let _writes = self.writes.lock();
+        let sizes = [&self.keys, &self.key_bytes].map(|count| count.load(Ordering::Relaxed).to_le_bytes()).concat();
+        self.tree.apply([(note(CHECKPOINT), Some(state)), (note(SIZES), Some(sizes.into()))]);
+        self.tree.rotate();
+    }
+
+    fn flush(&self) -> Result<(), StorageError> {
+        self.tree.flush()?;
+        self.note_disk_bytes();
+        Ok(())
+    }
+
+    fn sizes(&self) -> IndexSizes {
+        IndexSizes {
+            keys: self.keys.load(Ordering::Relaxed),
+            key_bytes: self.key_bytes.load(Ordering::Relaxed),
+            bytes: self.tree.memory_bytes() + self.tree.pinned_bytes(),
+        }
+    }
+
+    fn view(&self, _seq: u64) -> Result<LedgerView, StorageError> {
+        Ok(LedgerView { tree: self.tree.view(), passed: None })
+    }
+
+    fn end_view(&self, _view: &LedgerView) {}
+
+    fn get_at(&self, key: &[u8], view: &LedgerView, mode: ReadMode) -> Result<Option<Found>, StorageError> {
+        self.check_mode(mode)?;
+        let value = self.tree.get_at(&LedgerKey::of_key(key).bytes, &view.tree)?;
+        Ok(value.map(|value| self.decode(&value)).transpose()?.and_then(Self::found))
+    }
+
+    fn walk(
+        &self,
+        view: &mut LedgerView,
+        prefix: &[u8],
+        mut visit: impl FnMut(&[u8], &Entry) -> bool,
+    ) -> Result<(), StorageError> {
+        let from = keys_from(prefix);
+        let to = after_prefix(&from);
+        let LedgerView { tree, passed } = view;
+        let start = passed.clone();
+        let mut failed = None;
+        self.tree.scan(tree, lower(start.as_ref(), &from), upper(to.as_ref()), |key, value| {
+            *passed = Some(Bytes::copy_from_slice(key));
+            let entry = match self.decode(&value) {
+                Ok(entry) => entry,
+                Err(error) => {
+                    failed = Some(error);
+                    return false;
+                }
+            };
+            let whole = entry.whole_key.as_deref().unwrap_or(key);
+            match store_key(whole) {
+                Some(key) if entry.entry.position.size != 0 => visit(key, &entry.entry),
+                _ => true,
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn destroy(&self) -> Result<(), StorageError> {
+        self.tree.clear()
+    }
+}
+
+fn lower<'a>(passed: Option<&'a Bytes>, from: &'a Bytes) -> Bound<&'a [u8]> {
+    passed.map_or(Bound::Included(&from[..]), |passed| Bound::Excluded(&passed[..]))
+}
+
+fn upper(to: Option<&Bytes>) -> Bound<&[u8]> {
+    to.map_or(Bound::Unbounded, |to| Bound::Excluded(&to[..]))
+}
+
+/// A tree that is empty, or says how far it had come.
+fn open_whole(dir: &Path, shared: &LedgerShared) -> Result<Tree, StorageError> {
+    let tree = Tree::open(dir, &shared.trees)?;
+    let whole = match tree.get(&note(CHECKPOINT))? {
+        Some(checkpoint) => is_checkpoint(&checkpoint),
+        None => tree.disk_bytes() == 0,
+    };
+    if whole { Ok(tree) } else { Err(tree.damaged("its checkpoint cannot be read")) }
+}
+
+/// Removes a directory with everything in it. The library keeps its files on the real file system.
+pub(crate) fn remove_dir(dir: &Path) -> Result<(), StorageError> {
+    match std::fs::remove_dir_all(dir) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(StorageError::Io { op: "remove", path: PathBuf::from(dir), source })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,188 @@
+//! What the keys of a ledger look like.
+//!
+//! ```text
+//! k storage_key                                        a key: its entry
+//! i bucket_prefix field 00 00 term 00 00 key           a term: nothing, or what did not fit
+//! m name                                               notes of the ledger about itself
+//! ```
+//!
+//! In `field` and `term` a zero byte is followed by ff, so that the order of ledger keys is that of the terms, and a zero
+//! behind the end of a term is before everything that could follow in a longer one.
+//!
+//! The library takes keys of 65,535 bytes. A longer one is cut, with a hash of it behind the cut; the value then begins
+//! with the whole key. Keys that have their first 65,000 bytes in common are in no order among themselves.
+
+use super::tree::KEY_BYTES_MAX;
+use bytes::{BufMut, Bytes, BytesMut};
+use xxhash_rust::xxh3::xxh3_128;
+
+const KEY: u8 = b'k';
+const TERM: u8 = b'i';
+const NOTE: u8 = b'm';
+const HASH_BYTES: usize = 16;
+/// Bytes of a key that is cut.
+const CUT_BYTES: usize = KEY_BYTES_MAX - HASH_BYTES - 500;
+
+/// A ledger key, and what of it must be said again in the value.
+pub(super) struct LedgerKey {
+    pub(super) bytes: Bytes,
+    /// The key was cut: the whole of it.
+    pub(super) whole: Option<Bytes>,
+}
+
+impl LedgerKey {
+    fn new(bytes: BytesMut) -> Self {
+        let whole = bytes.freeze();
+        if whole.len() <= KEY_BYTES_MAX {
+            return Self { bytes: whole, whole: None };
+        }
+        let mut cut = BytesMut::with_capacity(CUT_BYTES + HASH_BYTES);
+        cut.put_slice(&whole[..CUT_BYTES]);
+        cut.put_slice(&xxh3_128(&whole).to_be_bytes());
+        Self { bytes: cut.freeze(), whole: Some(whole) }
+    }
+
+    /// Of a key of the store.
+    pub(super) fn of_key(key: &[u8]) -> Self {
+        let mut bytes = BytesMut::with_capacity(1 + key.len());
+        bytes.put_u8(KEY);
+        bytes.put_slice(key);
+        Self::new(bytes)
+    }
+
+    /// Of a term of a key of the store: `bucket_len` bytes of the key are its bucket.
+    pub(super) fn of_term(key: &[u8], bucket_len: usize, field: &[u8], term: &[u8]) -> Self {
+        let (bucket, key) = key.split_at(bucket_len.min(key.len()));
+        let mut bytes = BytesMut::with_capacity(1 + bucket.len() + field.len() + term.len() + key.len() + 8);
+        put_term_prefix(bucket, field, &mut bytes);
+        put_escaped(term, &mut bytes);
+        bytes.put_slice(key);
+        Self::new(bytes)
+    }
+}
+
+/// What all terms of a field of a bucket begin with.
+pub(super) fn put_term_prefix(bucket: &[u8], field: &[u8], out: &mut BytesMut) {
+    out.put_u8(TERM);
+    out.put_slice(bucket);
+    put_escaped(field, out);
+}
+
+/// A name under which a ledger notes something about itself.
+pub(super) fn note(name: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(1 + name.len());
+    bytes.put_u8(NOTE);
+    bytes.put_slice(name);
+    bytes.freeze()
+}
+
+/// The first ledger key of keys that begin with `prefix`.
+pub(super) fn keys_from(prefix: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(1 + prefix.len());
+    bytes.put_u8(KEY);
+    bytes.put_slice(prefix);
+    bytes.truncate(KEY_BYTES_MAX);
+    bytes.freeze()
+}
+
+/// The key of the store in a ledger key of the first kind.
+pub(super) fn store_key(ledger_key: &[u8]) -> Option<&[u8]> {
+    ledger_key.strip_prefix(&[KEY])
+}
+
+/// Term and key (without its bucket) behind the prefix of a field.
+pub(super) fn split_term(behind_prefix: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut term = Vec::new();
+    let mut rest = behind_prefix;
+    loop {
+        let zero = rest.iter().position(|byte| *byte == 0)?;
+        let (before, after) = rest.split_at(zero);
+        term.extend_from_slice(before);
+        match after.get(1)? {
+            0 => return Some((term, after.get(2..)?)),
+            0xff => term.push(0),
+            _ => return None,
+        }
+        rest = after.get(2..)?;
+    }
+}
+
+/// Bytes in an order-preserving form that ends where it ends.
+pub(super) fn put_escaped(bytes: &[u8], out: &mut BytesMut) {
+    put_escaped_open(bytes, out);
+    out.put_slice(&[0, 0]);
+}
+
+/// The same without the end: where the search for terms that begin with `bytes` begins.
+pub(super) fn put_escaped_open(bytes: &[u8], out: &mut BytesMut) {
+    for byte in bytes {
+        out.put_u8(*byte);
+        if *byte == 0 {
+            out.put_u8(0xff);
+        }
+    }
+}
+
+/// The smallest bytes that are larger than all that begin with `prefix`; none when there are none.
+pub(super) fn after_prefix(prefix: &[u8]) -> Option<Bytes> {
+    let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
+    let mut after = prefix[..=last].to_vec();
+    after[last] += 1;
+    Some(after.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn term_key(field: &[u8], term: &[u8], key: &[u8]) -> Bytes {
+        let whole = [b"\x02\0\x01b", key].concat();
+        LedgerKey::of_term(&whole, 4, field, term).bytes
+    }
+
+    /// Bytes with many zeros: what the escaping is about.
+    fn tricky() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(prop_oneof![3 => Just(0u8), 2 => Just(0xffu8), 1 => Just(1u8), 1 => any::<u8>()], 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn terms_are_in_order_and_come_back(
+            one in (tricky(), tricky()), other in (tricky(), tricky()),
+        ) {
+            let (a, b) = (term_key(b"f_bin", &one.0, &one.1), term_key(b"f_bin", &other.0, &other.1));
+            prop_assert_eq!(a.cmp(&b), one.cmp(&other));
+            let mut prefix = BytesMut::new();
+            put_term_prefix(b"\x02\0\x01b", b"f_bin", &mut prefix);
+            let (term, key) = split_term(a.strip_prefix(&prefix[..]).unwrap()).unwrap();
+            prop_assert_eq!((term, key.to_vec()), one);
+        }
+
+        #[test]
+        fn fields_are_apart(one in tricky(), other in tricky()) {
+            prop_assume!(one != other);
+            let mut prefix = BytesMut::new();
+            put_term_prefix(b"\x02\0\x01b", &one, &mut prefix);
+            prop_assert!(!term_key(&other, b"t", b"k").starts_with(&prefix));
+        }
+
+        #[test]
+        fn nothing_that_begins_so_is_after_what_follows(prefix in tricky(), more in tricky()) {
+            let longer = [&prefix[..], &more[..]].concat();
+            match after_prefix(&prefix) {
+                Some(after) => prop_assert!(after[..] > longer[..] && after[..] > prefix[..]),
+                None => prop_assert!(prefix.iter().all(|byte| *byte == 0xff)),
+            }
+        }
+    }
+
+    #[test]
+    fn long_keys_are_cut_and_stay_apart() {
+        let long = |end: &str| [&vec![b'x'; 100_000][..], end.as_bytes()].concat();
+        let (a, b) = (LedgerKey::of_key(&long("a")), LedgerKey::of_key(&long("b")));
+        assert!(a.bytes != b.bytes && a.bytes.len() <= KEY_BYTES_MAX);
+        assert_eq!(a.whole.as_deref().and_then(store_key), Some(&long("a")[..]));
+        assert!(LedgerKey::of_key(b"short").whole.is_none());
+    }
+}

@@ -1,0 +1,20 @@
+//! The ledger: an ordered index on disk, for stores whose keys do not all fit into memory and for secondary indexes.
+//!
+//! What it is: the keys of a store with heads and positions, its index terms, and a note of how much of the journal it
+//! has seen, in a log-structured merge tree of its own for each partition.
+//!
+//! What it is not: it is no log. What was put since it was last flushed is in memory only, and comes back from the journal
+//! at the next start; a ledger that is lost or damaged is made anew from there.
+//!
+//! Invariants:
+//! * the checkpoint in a ledger is as old as the newest entry on its disk: both are flushed together;
+//! * a version's key and its terms change together in every view;
+//! * nothing that an open view can see is collected.
+
+mod entry;
+mod factory;
+mod index;
+mod keys;
+mod tree;
+
+pub use factory::{LedgerConfig, LedgerFactory};

@@ -1,0 +1,379 @@
+//! The log-structured merge tree of one partition: the only file that knows which library it is.
+//!
+//! The library collects versions that no reader of the present needs, up to a watermark that its caller gives; a read
+//! behind the watermark is a panic. So every view is registered here, and the watermark is never beyond the oldest.
+
+use crate::error::StorageError;
+use bytes::Bytes;
+use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, BloomConstructionPolicy};
+use lsm_tree::{
+    AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, Guard, SeqNo, SequenceNumberCounter, Slice,
+};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Longest key that the library takes.
+pub(super) const KEY_BYTES_MAX: usize = u16::MAX as usize;
+
+/// Tables of the first level that make it worth a merge.
+const FIRST_LEVEL_TABLES: u8 = 4;
+
+/// Sizes that all trees of a node share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TreeLimits {
+    /// Blocks that are kept in memory, in bytes, over all trees.
+    pub(crate) cache_bytes: u64,
+    /// Table files that are held open, over all trees.
+    pub(crate) open_files_max: usize,
+    /// About the size of a table file: what one slice of compaction reads and writes is a few times this.
+    pub(crate) table_bytes: u64,
+    /// Whether blocks on disk are compressed.
+    pub(crate) compresses: bool,
+}
+
+impl Default for TreeLimits {
+    fn default() -> Self {
+        Self { cache_bytes: 64 << 20, open_files_max: 512, table_bytes: 8 << 20, compresses: true }
+    }
+}
+
+/// What the trees of a node have in common.
+pub(crate) struct TreeShared {
+    limits: TreeLimits,
+    cache: Arc<Cache>,
+    descriptors: Arc<DescriptorTable>,
+}
+
+impl TreeShared {
+    pub(crate) fn new(limits: TreeLimits) -> Self {
+        Self {
+            limits,
+            cache: Arc::new(Cache::with_capacity_bytes(limits.cache_bytes)),
+            descriptors: Arc::new(DescriptorTable::new(limits.open_files_max.max(1))),
+        }
+    }
+
+    /// Memory that blocks take at present.
+    pub(crate) fn cache_bytes(&self) -> u64 {
+        self.cache.size()
+    }
+}
+
+/// Changes that become visible together: a key and its new value, or none.
+pub(crate) type Change = (Bytes, Option<Bytes>);
+
+pub(crate) struct Tree {
+    tree: AnyTree,
+    dir: PathBuf,
+    next: SequenceNumberCounter,
+    visible: SequenceNumberCounter,
+    views: Arc<Views>,
+    compaction: Arc<lsm_tree::compaction::Leveled>,
+    written_bytes: AtomicU64,
+}
+
+/// Open views: how many see everything before a sequence number.
+#[derive(Default)]
+struct Views {
+    open: Mutex<BTreeMap<SeqNo, usize>>,
+}
+
+/// A view of a tree at one moment. What it sees is kept as long as it lives.
+pub(crate) struct TreeView {
+    before: SeqNo,
+    views: Arc<Views>,
+}
+
+impl Drop for TreeView {
+    fn drop(&mut self) {
+        let mut open = self.views.open.lock();
+        if let Some(count) = open.get_mut(&self.before) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.before);
+            }
+        }
+    }
+}
+
+impl Tree {
+    /// Opens or creates the tree in a directory.
+    pub(crate) fn open(dir: &Path, shared: &TreeShared) -> Result<Self, StorageError> {
+        let (next, visible) = (SequenceNumberCounter::default(), SequenceNumberCounter::default());
+        let compression = if shared.limits.compresses { CompressionType::Lz4 } else { CompressionType::None };
+        let bits = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
+        let config = Config::new(dir, next.clone(), visible.clone())
+            .use_cache(shared.cache.clone())
+            .use_descriptor_table(Some(shared.descriptors.clone()))
+            .data_block_size_policy(BlockSizePolicy::all(4096))
+            .data_block_compression_policy(CompressionPolicy::all(compression))
+            .filter_policy(FilterPolicy::all(bits));
+        let tree = config.open().map_err(|error| unusable(dir, &error))?;
+        // Numbers go on behind everything that is on disk.
+        let seen = tree.get_highest_seqno().map_or(0, |highest| highest + 1);
+        next.fetch_max(seen);
+        visible.fetch_max(seen);
+        let compaction = lsm_tree::compaction::Leveled::default()
+            .with_l0_threshold(FIRST_LEVEL_TABLES)
+            .with_table_target_size(shared.limits.table_bytes);
+        Ok(Self {
+            tree,
+            dir: dir.to_owned(),
+            next,
+            visible,
+            views: Arc::default(),
+            compaction: Arc::new(compaction),
+            written_bytes: AtomicU64::new(0),
+        })
+    }
+
+    /// The present value of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
+        self.get_before(key, SeqNo::MAX)
+    }
+
+    /// The value of a key that a view shows.
+    pub(crate) fn get_at(&self, key: &[u8], view: &TreeView) -> Result<Option<Bytes>, StorageError> {
+        self.get_before(key, view.before)
+    }
+
+    fn get_before(&self, key: &[u8], before: SeqNo) -> Result<Option<Bytes>, StorageError> {
+        let found = self.tree.get(key, before).map_err(|error| self.failed("read", error))?;
+        Ok(found.map(Bytes::from))
+    }
+
+    /// Takes changes. Only one caller at a time: who reads before it writes holds a lock anyway.
+    pub(crate) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
+        let number = self.next.next();
+        for (key, value) in changes {
+            match value {
+                Some(value) => drop(self.tree.insert(Slice::from(key), Slice::from(value), number)),
+                None => drop(self.tree.remove(Slice::from(key), number)),
+            }
+        }
+        self.visible.fetch_max(number + 1);
+    }
+
+    /// A view of what has been applied.
+    pub(crate) fn view(&self) -> TreeView {
+        let mut open = self.views.open.lock();
+        let before = self.visible.get();
+        *open.entry(before).or_default() += 1;
+        TreeView { before, views: self.views.clone() }
+    }
+
+    /// Visits what lies between two keys, in order, until `visit` has enough.
+    pub(crate) fn scan(
+        &self,
+        view: &TreeView,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        mut visit: impl FnMut(&[u8], Bytes) -> bool,
+    ) -> Result<(), StorageError> {
+        if is_empty(from, to) {
+            return Ok(());
+        }
+        for item in self.tree.range::<&[u8], _>((from, to), view.before, None) {
+            let (key, value) = item.into_inner().map_err(|error| self.failed("read", error))?;
+            if !visit(&key, Bytes::from(value)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that are in memory only.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.tree.active_memtable().size()
+    }
+
+    /// Closes what is in memory for further changes, so that [`flush`](Self::flush) can write it.
+    pub(crate) fn rotate(&self) {
+        self.tree.rotate_memtable();
+    }
+
+    /// Writes what was rotated: on disk when this returns.
+    pub(crate) fn flush(&self) -> Result<(), StorageError> {
+        self.counting_tables(|watermark| {
+            let lock = self.tree.get_flush_lock();
+            self.tree.flush(&lock, watermark).map(drop)
+        })
+    }
+
+    /// Does one piece of compaction, if there is one to do.
+    pub(crate) fn compact(&self) -> Result<(), StorageError> {
+        self.counting_tables(|watermark| self.tree.compact(self.compaction.clone(), watermark))
+    }
+
+    /// Whether a compaction would find something to do: too many tables of the first level are in the way of reads.
+    pub(crate) fn first_level_tables(&self) -> usize {
+        self.tree.l0_run_count()
+    }
+
+    /// Bytes of the tables on disk.
+    pub(crate) fn disk_bytes(&self) -> u64 {
+        self.tree.disk_space()
+    }
+
+    /// Bytes of tables written since the start.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Memory of filters and block indexes that are always at hand.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        (self.tree.pinned_filter_size() + self.tree.pinned_block_index_size()) as u64
+    }
+
+    /// Removes everything.
+    pub(crate) fn clear(&self) -> Result<(), StorageError> {
+        self.tree.clear().map_err(|error| self.failed("remove", error))
+    }
+
+    /// Something in it is not what it should be.
+    pub(crate) fn damaged(&self, what: &str) -> StorageError {
+        StorageError::Unusable { path: self.dir.clone(), what: format!("the ledger is damaged: {what}") }
+    }
+
+    fn counting_tables(&self, work: impl FnOnce(SeqNo) -> lsm_tree::Result<()>) -> Result<(), StorageError> {
+        let first_new = self.tree.next_table_id();
+        work(self.watermark()).map_err(|error| self.failed("write", error))?;
+        let version = self.tree.current_version();
+        let new = version.iter_tables().filter(|table| table.id() >= first_new);
+        self.written_bytes.fetch_add(new.map(|table| table.metadata.file_size).sum(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Nothing that a view may still read is older than this.
+    fn watermark(&self) -> SeqNo {
+        let open = self.views.open.lock();
+        open.first_key_value().map_or_else(|| self.visible.get(), |(oldest, _)| *oldest)
+    }
+
+    fn failed(&self, op: &'static str, error: lsm_tree::Error) -> StorageError {
+        match error {
+            lsm_tree::Error::Io(source) => StorageError::Io { op, path: self.dir.clone(), source },
+            error => StorageError::Io { op, path: self.dir.clone(), source: io::Error::other(error.to_string()) },
+        }
+    }
+}
+
+fn unusable(dir: &Path, error: &lsm_tree::Error) -> StorageError {
+    StorageError::Unusable { path: dir.to_owned(), what: format!("the ledger cannot be opened: {error}") }
+}
+
+/// The library panics on ranges that are the wrong way round.
+fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
+    match (from, to) {
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
+        | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(text: &str) -> Bytes {
+        Bytes::copy_from_slice(text.as_bytes())
+    }
+
+    fn put(tree: &Tree, key: &str, value: &str) {
+        tree.apply([(bytes(key), Some(bytes(value)))]);
+    }
+
+    fn all(tree: &Tree, view: &TreeView) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        tree.scan(view, Bound::Unbounded, Bound::Unbounded, |key, value| {
+            found.push((text(key), text(&value)));
+            true
+        })
+        .unwrap();
+        found
+    }
+
+    #[test]
+    fn views_outlive_flushes_and_compactions() {
+        let dir = tempfile::tempdir().unwrap();
+        let shared = TreeShared::new(TreeLimits { table_bytes: 4096, ..TreeLimits::default() });
+        let tree = Tree::open(&dir.path().join("ledger"), &shared).unwrap();
+        let empty = tree.view();
+        let mut views = Vec::new();
+        for round in 0..20 {
+            for key in 0..50 {
+                put(&tree, &format!("key {key:03}"), &format!("{round} of {key}"));
+            }
+            tree.apply([(bytes("key 007"), None)]);
+            views.push((round, tree.view()));
+            tree.rotate();
+            tree.flush().unwrap();
+            tree.compact().unwrap();
+        }
+        assert_eq!(all(&tree, &empty), []);
+        for (round, view) in &views {
+            let found = all(&tree, view);
+            assert_eq!(found.len(), 49);
+            assert!(found.iter().all(|(_, value)| value.starts_with(&format!("{round} of"))));
+            assert_eq!(tree.get_at(b"key 007", view).unwrap(), None);
+            assert_eq!(tree.get_at(b"key 008", view).unwrap(), Some(bytes(&format!("{round} of 8"))));
+        }
+        views.clear();
+        drop(empty);
+        for _ in 0..10 {
+            tree.compact().unwrap();
+        }
+        assert_eq!(all(&tree, &tree.view()).len(), 49);
+        assert!(tree.written_bytes() > 0 && tree.disk_bytes() > 0);
+    }
+
+    #[test]
+    fn what_was_flushed_is_there_again_and_numbers_go_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let shared = TreeShared::new(TreeLimits::default());
+        for round in 0..3 {
+            let tree = Tree::open(&dir.path().join("ledger"), &shared).unwrap();
+            let expected = if round == 0 { None } else { Some(bytes(&format!("round {}", round - 1))) };
+            assert_eq!(tree.get(b"key").unwrap(), expected);
+            put(&tree, "key", &format!("round {round}"));
+            tree.rotate();
+            tree.flush().unwrap();
+            put(&tree, "lost", "in memory");
+            assert!(tree.memory_bytes() > 0);
+            assert_eq!(tree.get(b"key").unwrap(), Some(bytes(&format!("round {round}"))));
+        }
+        let tree = Tree::open(&dir.path().join("ledger"), &shared).unwrap();
+        assert_eq!(tree.get(b"lost").unwrap(), None);
+    }
+
+    #[test]
+    fn ranges_have_their_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = Tree::open(&dir.path().join("ledger"), &TreeShared::new(TreeLimits::default())).unwrap();
+        tree.apply(["a", "b", "c", "d"].map(|key| (bytes(key), Some(bytes("")))));
+        let view = tree.view();
+        let keys = |from: Bound<&str>, to: Bound<&str>| {
+            let mut keys = String::new();
+            tree.scan(&view, from.map(str::as_bytes), to.map(str::as_bytes), |key, _| {
+                keys.push(char::from(key[0]));
+                true
+            })
+            .unwrap();
+            keys
+        };
+        use Bound::{Excluded, Included, Unbounded};
+        assert_eq!(keys(Included("b"), Included("c")), "bc");
+        assert_eq!(keys(Excluded("b"), Unbounded), "cd");
+        assert_eq!(keys(Unbounded, Excluded("b")), "a");
+        assert_eq!(keys(Included("c"), Included("b")), "");
+        assert_eq!(keys(Excluded("b"), Excluded("b")), "");
+        assert_eq!(keys(Included("b"), Excluded("b")), "");
+    }
+}

@@ -1,0 +1,17 @@
+//! Leveled: values in a journal, and a ledger of keys and heads over it (spec/backends.md §4).
+//!
+//! What it is: a value is written to disk once, however many keys there are; reading a head never touches the journal; keys
+//! are in order, and secondary indexes beside them.
+//!
+//! What it is not: Riak's files of that name are not read; its data comes over through the API.
+
+use crate::journal::JournalConfig;
+use crate::ledger::LedgerFactory;
+
+/// Opens leveled stores.
+pub type LeveledFactory = LedgerFactory<false>;
+
+/// Riak's defaults (spec/backends.md §4.5).
+pub fn default_journal() -> JournalConfig {
+    JournalConfig { file_bytes_max: 1_000_000_000, ..JournalConfig::default() }
+}
