@@ -63,7 +63,7 @@ fn store_alone(name: &str, keys: usize, store: &dyn Backend) {
     let keys: Vec<Bytes> = (0..keys).map(|i| Bytes::from(format!("\x02\0\x05benchkey{i:08}"))).collect();
     let (head, body) = (vec![0; 90], vec![b'x'; VALUE_BYTES]);
     let put = |key: &Bytes| {
-        let write = Write { key, head: &head, body: &[&body], digest: 2, tstamp_secs: 1, expires_secs: 0 };
+        let write = Write { key, head: &head, body: &[&body], digest: 2, tstamp_secs: 1, expires_secs: 0, has_terms: false };
         store.put(&write).unwrap();
     };
     timed(name, "store: put", &keys, put);

@@ -2,7 +2,11 @@
 
 use crate::error::StorageError;
 use bytes::Bytes;
+use std::ops::Bound;
 use std::sync::Arc;
+
+/// Keys that are removed between two looks at a fold.
+const DROP_BATCH: usize = 1000;
 
 /// What a read may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub struct Write<'a> {
     pub tstamp_secs: u32,
     /// Unix seconds at which the version is absent by itself; 0: as the store is configured.
     pub expires_secs: u32,
+    /// Whether [`HeadTerms`] finds index entries in the head.
+    pub has_terms: bool,
 }
 
 /// Reads the index entries in a head, which is bytes to a store.
@@ -64,6 +70,41 @@ pub struct Appended {
     pub seq: u64,
 }
 
+/// Which keys a fold visits: never more than it has to (design: replication rules §1).
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    /// What the storage keys begin with.
+    pub prefix: &'a [u8],
+    /// Whether a key is of the class (the buckets of one `n_val`) that is asked for; none: all are.
+    pub class: Option<&'a (dyn Fn(&[u8]) -> bool + Sync)>,
+}
+
+impl<'a> Scope<'a> {
+    /// Every key.
+    pub const ALL: Self = Self { prefix: b"", class: None };
+
+    /// Keys that begin with `prefix`.
+    pub const fn prefix(prefix: &'a [u8]) -> Self {
+        Self { prefix, class: None }
+    }
+
+    /// Whether a storage key is in it.
+    pub fn includes(&self, key: &[u8]) -> bool {
+        key.starts_with(self.prefix) && self.class.is_none_or(|class| class(key))
+    }
+}
+
+/// How much of each version a fold hands out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Its digest.
+    Keys,
+    /// Its head, too. Where the index has heads, bodies are not touched.
+    Heads,
+    /// All of it.
+    Objects,
+}
+
 /// What a fold visits.
 #[derive(Clone, Debug)]
 pub struct FoldEntry {
@@ -71,6 +112,45 @@ pub struct FoldEntry {
     pub key: Bytes,
     /// The version's digest.
     pub digest: u64,
+    /// The version's place in the store's append order.
+    pub seq: u64,
+    /// What was asked for beyond that.
+    pub stored: Option<Stored>,
+}
+
+/// A part of the keys of one bucket, in order.
+#[derive(Clone, Copy, Debug)]
+pub struct KeyRange<'a> {
+    /// What the storage keys of the bucket begin with.
+    pub bucket: &'a [u8],
+    /// The first key.
+    pub from: Bound<&'a [u8]>,
+    /// The last key.
+    pub to: Bound<&'a [u8]>,
+}
+
+/// A part of the terms of one field of a bucket, in the order of terms and, for a term, of keys.
+#[derive(Clone, Copy, Debug)]
+pub struct TermRange<'a> {
+    /// What the storage keys of the bucket begin with.
+    pub bucket: &'a [u8],
+    /// The field, with its `_bin` or `_int`.
+    pub field: &'a [u8],
+    /// The first term, in the form that [`HeadTerms`] hands out.
+    pub from: &'a [u8],
+    /// The last term.
+    pub to: &'a [u8],
+    /// Term and key where the page before ended.
+    pub after: Option<(&'a [u8], &'a [u8])>,
+}
+
+/// One index entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TermEntry {
+    /// In the form that sorts bytewise.
+    pub term: Bytes,
+    /// The key within its bucket.
+    pub key: Bytes,
 }
 
 /// Sizes and states of a store, for `vnode-status` and metrics.
@@ -108,8 +188,14 @@ pub struct Status {
 
 /// A consistent view of a store's keys, unaffected by later writes. Dropping it releases what it holds back.
 pub trait Snapshot: Send {
-    /// The next entries whose storage key starts with `prefix`, at most `count_max` of them; empty at the end.
-    fn next_keys(&mut self, prefix: &[u8], count_max: usize) -> Result<Vec<FoldEntry>, StorageError>;
+    /// The next entries of a fold, at most `count_max` of them; empty at the end.
+    fn next(&mut self, scope: &Scope<'_>, detail: Detail, count_max: usize) -> Result<Vec<FoldEntry>, StorageError>;
+
+    /// Keys of one bucket in order, at most `count_max` of them. Only on a view of [`Backend::ordered_snapshot`].
+    fn keys_in_order(&mut self, range: &KeyRange<'_>, count_max: usize) -> Result<Vec<FoldEntry>, StorageError>;
+
+    /// Index entries in order, at most `count_max` of them. Only on a view of [`Backend::ordered_snapshot`].
+    fn terms_in_order(&mut self, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError>;
 
     /// The version of a key that this view shows.
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError>;
@@ -130,6 +216,10 @@ pub trait Backend: Send + Sync {
     /// Removes a key and whatever versions it had; `None` when there was none.
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError>;
 
+    /// Removes a key if it still holds the version with this digest: what was proven of a version is true of that one only
+    /// (design: replication rules §4). `None` when it does not.
+    fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError>;
+
     /// Waits until everything up to `seq` survives a loss of power. Blocks: not for network threads. One call serves
     /// all who wait at the same time.
     fn sync(&self, seq: u64) -> Result<(), StorageError>;
@@ -137,11 +227,24 @@ pub trait Backend: Send + Sync {
     /// Whether everything up to `seq` is known to survive a loss of power.
     fn is_synced(&self, seq: u64) -> bool;
 
+    /// Everything up to here is known to survive a loss of power.
+    fn synced_seq(&self) -> u64;
+
+    /// The last append.
+    fn last_seq(&self) -> u64;
+
+    /// Refuses writes with [`StorageError::ClosedToWrites`] from now on, or takes them again; reads go on. What was under
+    /// way has ended when this returns.
+    fn close_to_writes(&self, closed: bool);
+
     /// Whether the store is configured to sync each write before it is acknowledged (`sync.strategy = o_sync`).
     fn sync_each_write(&self) -> bool;
 
     /// A view for folds.
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError>;
+
+    /// A view that knows the order of keys and index entries. May wait for that order to be made: not for network threads.
+    fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError>;
 
     /// Sizes and states.
     fn status(&self) -> Status;
@@ -150,6 +253,21 @@ pub trait Backend: Send + Sync {
     /// store has been compared with another replica.
     fn complete(&self) -> bool {
         self.status().lost_ranges == 0
+    }
+
+    /// Removes the keys of a scope; how many there were. In bounded memory, and not at once: others write meanwhile.
+    fn drop_scope(&self, scope: &Scope<'_>) -> Result<u64, StorageError> {
+        let mut snapshot = self.snapshot()?;
+        let mut dropped = 0;
+        loop {
+            let batch = snapshot.next(scope, Detail::Keys, DROP_BATCH)?;
+            if batch.is_empty() {
+                return Ok(dropped);
+            }
+            for entry in batch {
+                dropped += u64::from(self.delete_if(&entry.key, entry.digest)?.is_some());
+            }
+        }
     }
 
     /// Removes everything, files included. The store takes no calls afterwards.

@@ -44,6 +44,9 @@ pub enum StorageError {
     /// Too much of this kind is under way: try again later.
     #[error("{0}")]
     Busy(String),
+    /// The store takes no writes while it is handed over ([`crate::Backend::close_to_writes`]).
+    #[error("the store is being handed over and takes no writes")]
+    ClosedToWrites,
     /// The store was closed or dropped.
     #[error("the store is closed")]
     Closed,

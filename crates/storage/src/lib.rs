@@ -26,12 +26,13 @@ pub mod memory;
 pub mod riak_bitcask;
 
 pub use backend::{
-    Appended, Backend, BackendFactory, FoldEntry, HeadTerms, NoTerms, ReadMode, Snapshot, Status, Stored, Write,
+    Appended, Backend, BackendFactory, Detail, FoldEntry, HeadTerms, KeyRange, NoTerms, ReadMode, Scope, Snapshot, Status,
+    Stored, TermEntry, TermRange, Write,
 };
 pub use bitcask::BitcaskFactory;
 pub use ledger::LedgerConfig;
 pub use leveldb::LeveldbFactory;
 pub use leveled::LeveledFactory;
-pub use journal::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
+pub use journal::{Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 pub use error::StorageError;
 pub use memory::{MemoryConfig, MemoryFactory};

@@ -7,8 +7,8 @@ use common::*;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{
-    BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
-    MemoryFactory, MergeConfig, NoTerms, ReadMode, StorageError, SyncStrategy,
+    BackendFactory, BitcaskFactory, Detail, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
+    MemoryFactory, MergeConfig, NoTerms, ReadMode, Scope, StorageError, SyncStrategy,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -171,7 +171,7 @@ fn sizes_from_nothing_to_long(subject: Subject) {
     }
     for head_len in [0usize, 1, 31, 32, 33, 8000, 8159, 8160, 8161, 100_000] {
         let (key, head) = (format!("head {head_len}"), vec![b'h'; head_len]);
-        let write = ombak_storage::Write { key: key.as_bytes(), head: &head, body: &[b"b"], digest: 1, tstamp_secs: 1, expires_secs: 0 };
+        let write = ombak_storage::Write { key: key.as_bytes(), head: &head, body: &[b"b"], digest: 1, tstamp_secs: 1, expires_secs: 0, has_terms: false };
         store.put(&write).unwrap();
         assert_eq!(store.head(key.as_bytes(), ReadMode::Blocking).unwrap().unwrap().head, head);
         assert_eq!(store.get(key.as_bytes(), ReadMode::Blocking).unwrap().unwrap().body.unwrap(), b"b".as_slice());
@@ -186,7 +186,7 @@ fn snapshots_do_not_move(subject: Subject) {
     }
     let mut snapshot = store.snapshot().unwrap();
     let mut later = store.snapshot().unwrap();
-    let mut found = snapshot.next_keys(b"", 100).unwrap();
+    let mut found = snapshot.next(&Scope::ALL, Detail::Keys, 100).unwrap();
     for n in 0..1000 {
         match n % 3 {
             0 => drop(store.delete(format!("key {n}").as_bytes()).unwrap()),
@@ -196,7 +196,7 @@ fn snapshots_do_not_move(subject: Subject) {
         store.maintain(NOW_SECS).unwrap();
     }
     loop {
-        let batch = snapshot.next_keys(b"", 70).unwrap();
+        let batch = snapshot.next(&Scope::ALL, Detail::Keys, 70).unwrap();
         if batch.is_empty() {
             break;
         }

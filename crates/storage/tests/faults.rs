@@ -7,7 +7,7 @@ use common::*;
 use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
 use ombak_storage::fs::{File, FileLock, FileSystem, OpenMode, RealFs};
 use ombak_storage::{
-    Backend, BackendFactory, JournalConfig, BitcaskFactory, MergeConfig, ReadMode, StorageError, SyncStrategy,
+    Detail, Scope, Backend, BackendFactory, JournalConfig, BitcaskFactory, MergeConfig, ReadMode, StorageError, SyncStrategy,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ fn a_failed_write_poisons_and_reads_go_on() {
         assert!(matches!(store.delete(b"key 1"), Err(StorageError::Poisoned(_))));
         assert!(matches!(store.sync(u64::MAX >> 20), Err(StorageError::Poisoned(_))));
         check(&*store, 0..20);
-        assert_eq!(store.snapshot().unwrap().next_keys(b"", 1000).unwrap().len(), number as usize);
+        assert_eq!(store.snapshot().unwrap().next(&Scope::ALL, Detail::Keys, 1000).unwrap().len(), number as usize);
         store.maintain(NOW_SECS).unwrap();
         assert!(matches!(store.close(), Err(StorageError::Poisoned(_))));
         drop(store);

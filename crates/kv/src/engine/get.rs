@@ -182,7 +182,7 @@ mod tests {
             head[bit / 8] ^= 1 << (bit % 8);
         }
         let body: Vec<&[u8]> = object.siblings.iter().map(|s| &s.value[..]).collect();
-        let write = Write { key: &key, head: &head, body: &body, digest: digest(object), tstamp_secs: 1, expires_secs: 0 };
+        let write = Write { key: &key, head: &head, body: &body, digest: digest(object), tstamp_secs: 1, expires_secs: 0, has_terms: false };
         partition.store().put(&write).unwrap();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::partition::{Partition, is_tombstone};
 use bytes::Bytes;
-use ombak_storage::{Snapshot, StorageError};
+use ombak_storage::{Detail, Scope, Snapshot, StorageError};
 use ombak_types::Bucket;
 use ombak_types::names::{DEFAULT_TYPE, encode_bucket_prefix, split_storage_key};
 use std::collections::HashSet;
@@ -55,7 +55,7 @@ impl Walk {
             Some(snapshot) => snapshot,
             None => self.snapshot.insert(partition.store().snapshot()?),
         };
-        let entries = snapshot.next_keys(&self.prefix, ENTRIES_MAX)?;
+        let entries = snapshot.next(&Scope::prefix(&self.prefix), Detail::Keys, ENTRIES_MAX)?;
         if entries.is_empty() {
             self.at += 1;
             self.snapshot = None;

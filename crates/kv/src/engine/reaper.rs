@@ -5,7 +5,7 @@
 
 use crate::config::DeleteMode;
 use crate::partition::{Access, Failure, Partition, is_tombstone};
-use ombak_storage::{Snapshot, StorageError};
+use ombak_storage::{Detail, Scope, Snapshot, StorageError};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Reaper {
             Some(snapshot) => snapshot,
             None => sweep.snapshot.insert(partition.store().snapshot()?),
         };
-        let batch = snapshot.next_keys(b"", SWEEP_ENTRIES)?;
+        let batch = snapshot.next(&Scope::ALL, Detail::Keys, SWEEP_ENTRIES)?;
         if batch.is_empty() {
             sweep.partition += 1;
             sweep.snapshot = None;

@@ -2,10 +2,12 @@
 
 use super::head_cache::HeadCache;
 use super::index::MemoryIndex;
-use crate::backend::{Backend, BackendFactory};
+use super::order::OrderShared;
+use crate::backend::{Backend, BackendFactory, HeadTerms, NoTerms};
 use crate::error::StorageError;
 use crate::fs::FileSystem;
 use crate::journal::{JournalConfig, Shared, Store};
+use crate::ledger::{LedgerConfig, TreeShared};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,20 +15,38 @@ use std::sync::Arc;
 pub struct BitcaskFactory {
     shared: Arc<Shared>,
     heads: Arc<HeadCache>,
+    orders: Arc<OrderShared>,
+    root: PathBuf,
 }
 
 impl BitcaskFactory {
     /// Takes the root directory, creating and locking it. A root that another process or factory uses is an error.
     pub fn new(fs: Arc<dyn FileSystem>, root: impl Into<PathBuf>, config: JournalConfig) -> Result<Self, StorageError> {
-        let shared = Shared::open(fs, root.into(), config, "bitcask.data_root")?;
-        Ok(Self { shared, heads: Arc::new(HeadCache::new()) })
+        Self::with_terms(fs, root, config, &LedgerConfig::default(), Arc::new(NoTerms))
+    }
+
+    /// The same with secondary indexes: `terms` reads the index entries in heads, `order` says how much the order of keys
+    /// and index entries may take.
+    pub fn with_terms(
+        fs: Arc<dyn FileSystem>,
+        root: impl Into<PathBuf>,
+        config: JournalConfig,
+        order: &LedgerConfig,
+        terms: Arc<dyn HeadTerms>,
+    ) -> Result<Self, StorageError> {
+        let root = root.into();
+        let shared = Shared::open(fs, root.clone(), config, "bitcask.data_root")?;
+        let trees = TreeShared::new(order.tree_limits());
+        let orders = OrderShared { trees, terms, memory_bytes_max: order.memory_bytes_max };
+        Ok(Self { shared, heads: Arc::new(HeadCache::new()), orders: Arc::new(orders), root })
     }
 }
 
 impl BackendFactory for BitcaskFactory {
     fn open(&self, partition: u32) -> Result<Arc<dyn Backend>, StorageError> {
-        let store = Store::open(&self.shared, partition, |_dir| Ok(MemoryIndex::new(self.heads.clone())))?;
-        Ok(Arc::new(store))
+        let order_dir = self.root.join(format!("{partition}.order"));
+        let index = |_: &std::path::Path| MemoryIndex::new(self.heads.clone(), self.orders.clone(), order_dir);
+        Ok(Arc::new(Store::open(&self.shared, partition, index)?))
     }
 
     fn name(&self) -> &'static str {

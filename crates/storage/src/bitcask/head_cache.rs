@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     fn at(file_id: u32, offset: u32) -> Position {
-        Position { file_id, offset, size: 100, head_units: 1 }
+        Position { file_id, offset, size: 100, head_units: 1, has_terms: false }
     }
 
     fn found(cache: &HeadCache, store: StoreId, position: Position) -> Option<Vec<u8>> {

@@ -7,5 +7,6 @@
 mod factory;
 mod head_cache;
 mod index;
+mod order;
 
 pub use factory::BitcaskFactory;

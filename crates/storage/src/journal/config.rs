@@ -1,5 +1,6 @@
 //! How stores with a journal behave: bitcask's names and defaults in Riak (spec/backends.md §2.8).
 
+use super::coding::{Compression, CompressionPoint};
 use std::time::Duration;
 
 /// When appended versions reach the disk (`bitcask.sync.strategy`).
@@ -87,6 +88,12 @@ pub struct JournalConfig {
     pub expiry_grace_secs: u32,
     /// Merging.
     pub merge: MergeConfig,
+    /// How bodies are compressed on disk. A store with it on or off reads what was written with it off or on.
+    pub compression: Compression,
+    /// When they are.
+    pub compression_point: CompressionPoint,
+    /// Seconds between two looks for versions that have expired, to be forgotten.
+    pub sweep_interval_secs: u32,
     /// Data files that are held open, over all partitions.
     pub open_files_max: usize,
     /// Unix time at the start: expiry is judged by it until the first `maintain`.
@@ -113,6 +120,9 @@ impl Default for JournalConfig {
             expiry_secs: None,
             expiry_grace_secs: 0,
             merge: MergeConfig::default(),
+            compression: Compression::None,
+            compression_point: CompressionPoint::OnReceipt,
+            sweep_interval_secs: 600,
             open_files_max: 512,
             opened_at_secs: 0,
         }

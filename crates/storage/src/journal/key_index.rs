@@ -3,7 +3,7 @@
 //! The journal decides what is written and in which order (`seq`); an index is told of it under the writer's lock, except
 //! for relocations and removals by merges, which it has to make atomic by itself.
 
-use crate::backend::ReadMode;
+use crate::backend::{KeyRange, ReadMode, TermRange};
 use crate::error::StorageError;
 use bytes::Bytes;
 
@@ -14,8 +14,10 @@ pub(crate) struct Position {
     pub(crate) offset: u32,
     /// Length of the whole record.
     pub(crate) size: u32,
-    /// The head's length in units of 32 bytes, rounded up; 255 means that much or more.
+    /// The head's length in units of 32 bytes, rounded up; 127 means that much or more.
     pub(crate) head_units: u8,
+    /// The head has index entries.
+    pub(crate) has_terms: bool,
 }
 
 /// What an index knows of a version.
@@ -44,6 +46,17 @@ pub(crate) struct Version<'a> {
     pub(crate) tstamp_secs: u32,
     /// As the writer wanted it; 0: never.
     pub(crate) expires_secs: u32,
+}
+
+/// How far a look at all entries has come.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SweepCursor {
+    /// In memory: a part of the index, and a place in it.
+    pub(crate) shard: usize,
+    pub(crate) place: u32,
+    /// On disk: the last key that was looked at.
+    pub(crate) passed: Option<Bytes>,
+    pub(crate) is_done: bool,
 }
 
 /// How much of a version an index keeps.
@@ -123,6 +136,10 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// Forgets the tombstones of a load.
     fn finish_load(&self) -> Result<(), StorageError>;
 
+    /// Goes on with a look for versions that expired before `now_secs`, at about `count_max` keys; their keys. The cursor is
+    /// done when all has been looked at.
+    fn expired(&self, now_secs: u64, cursor: &mut SweepCursor, count_max: usize) -> Result<Vec<Bytes>, StorageError>;
+
     /// Work that can wait, in a bounded slice.
     fn upkeep(&self) -> Result<(), StorageError>;
 
@@ -165,6 +182,35 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
         &self,
         view: &mut Self::View,
         prefix: &[u8],
+        visit: impl FnMut(&[u8], Found) -> bool,
+    ) -> Result<(), StorageError>;
+
+    /// Whether [`make_order`](Self::make_order) has something to do that was asked for.
+    fn wants_order(&self) -> bool {
+        false
+    }
+
+    /// Goes on making what [`keys_in_order`](Self::keys_in_order) and [`terms_in_order`](Self::terms_in_order) need, by about
+    /// `count_max` keys; true when it is there. `read_head` reads the head of a version.
+    fn make_order(
+        &self,
+        count_max: usize,
+        read_head: &dyn Fn(&[u8], &Entry) -> Result<Bytes, StorageError>,
+    ) -> Result<bool, StorageError>;
+
+    /// Visits keys (whole ones) of a bucket in order until `visit` has enough.
+    fn keys_in_order(
+        &self,
+        view: &Self::View,
+        range: &KeyRange<'_>,
         visit: impl FnMut(&[u8], &Entry) -> bool,
+    ) -> Result<(), StorageError>;
+
+    /// Visits index entries, term and key within the bucket, in order until `visit` has enough.
+    fn terms_in_order(
+        &self,
+        view: &Self::View,
+        range: &TermRange<'_>,
+        visit: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StorageError>;
 }

@@ -14,6 +14,7 @@
 
 mod budget;
 mod checkpoint;
+mod coding;
 mod config;
 mod data_file;
 mod format;
@@ -29,8 +30,9 @@ mod upkeep;
 mod writer;
 
 pub(crate) use checkpoint::is_checkpoint;
+pub use coding::{Compression, CompressionPoint};
 pub use config::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 pub(crate) use format::le_at;
-pub(crate) use key_index::{Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, Version};
+pub(crate) use key_index::{Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version};
 pub(crate) use shared::Shared;
 pub(crate) use store::Store;

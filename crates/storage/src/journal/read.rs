@@ -1,5 +1,6 @@
 //! Reading one record: one read of known length, verified, cut into slices.
 
+use super::coding::decompress;
 use super::data_file::{DataFile, Handles};
 use super::key_index::Entry;
 use crate::backend::{ReadMode, Stored};
@@ -60,7 +61,13 @@ pub(super) fn read_record(
         return Err(file.damaged(offset, "the checksum of its body is wrong"));
     }
     let bytes = Bytes::from(bytes);
-    let body = (wanted == Wanted::Whole).then(|| bytes.slice(meta_len..));
+    let body = match wanted {
+        Wanted::Head => None,
+        Wanted::Whole => {
+            let body = decompress(header.coding, bytes.slice(meta_len..));
+            Some(body.ok_or_else(|| file.damaged(offset, "its body cannot be decompressed"))?)
+        }
+    };
     Ok(Stored { head: bytes.slice(head_start..meta_len), body, digest: header.digest })
 }
 

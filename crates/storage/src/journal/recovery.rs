@@ -51,6 +51,8 @@ fn recover<I: KeyIndex>(shared: &Arc<Shared>, dir: &Path, index: I) -> Result<Re
         files: Files::new(),
         lost_ranges: 0,
         torn_bytes: 0,
+        // An index on disk does not say.
+        has_expiring: I::KEEPS != Keeps::Position,
         unclean: false,
     };
     let (dir_exists, id_max) = recovery.load_all()?;
@@ -60,9 +62,9 @@ fn recover<I: KeyIndex>(shared: &Arc<Shared>, dir: &Path, index: I) -> Result<Re
         shared.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
         shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
     }
-    let Recovery { index, checkpoint, files, seq_max, lost_ranges, torn_bytes, .. } = recovery;
+    let Recovery { index, checkpoint, files, seq_max, lost_ranges, torn_bytes, has_expiring, .. } = recovery;
     let writer = Writer::new(seq_max + 1, checkpoint.next_id.max(id_max + 1), dir_exists);
-    Ok(Recovered { index, files, writer, lost_ranges, torn_bytes })
+    Ok(Recovered { index, files, writer, lost_ranges, torn_bytes, has_expiring })
 }
 
 /// The id in a data file's name, and whether the file was never synced.
@@ -93,6 +95,7 @@ struct Recovery<'a, I> {
     seq_max: u64,
     lost_ranges: u64,
     torn_bytes: u64,
+    has_expiring: bool,
     unclean: bool,
 }
 
@@ -282,6 +285,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
         let position = position_of(file.id, hint);
         let expires_secs = self.shared.config.expires_at(hint.tstamp_secs, hint.expires_secs);
+        self.has_expiring |= expires_secs != 0;
         let entry = Entry { position, expires_secs, seq: hint.seq, digest: hint.digest };
         let version =
             Version { head, body: &[body], tstamp_secs: hint.tstamp_secs, expires_secs: hint.expires_secs };
@@ -433,6 +437,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
             body_len: header.body_len,
             tstamp_secs: header.tstamp_secs,
             expires_secs: header.expires_secs,
+            has_terms: header.has_terms,
             key: &key,
         };
         self.load_entry(file, &entry, &head, &body)?;

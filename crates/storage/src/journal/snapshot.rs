@@ -1,9 +1,9 @@
 //! A view of a store at one moment.
 
-use super::key_index::KeyIndex;
+use super::key_index::{Found, KeyIndex};
 use super::read::Wanted;
 use super::store::Core;
-use crate::backend::{FoldEntry, ReadMode, Snapshot, Stored};
+use crate::backend::{Detail, FoldEntry, KeyRange, ReadMode, Scope, Snapshot, Stored, TermEntry, TermRange};
 use crate::error::StorageError;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -22,39 +22,118 @@ impl<I: KeyIndex> JournalSnapshot<I> {
             // file goes away that the snapshot is about to see.
             let writer = core.writer.lock();
             let ticket = core.snapshot_tickets.lock().begin();
-            let view = core
-                .index
-                .view(writer.last_seq())
-                .inspect_err(|_| {
-                    core.snapshot_tickets.lock().live.remove(&ticket);
-                })?;
+            let view = core.index.view(writer.last_seq()).inspect_err(|_| {
+                core.snapshot_tickets.lock().live.remove(&ticket);
+            })?;
             (view, ticket)
         };
         Ok(Self { core, view, ticket })
     }
+
+    fn read_as(&self, key: &[u8], wanted: Wanted) -> Result<Option<Stored>, StorageError> {
+        let indexed = I::key(key);
+        let look = || self.core.index.get_at(indexed, &self.view, ReadMode::Blocking);
+        self.core.read_with(key, ReadMode::Blocking, wanted, look)
+    }
+
+    /// What a fold wants beyond the entry. None when the version has expired meanwhile.
+    fn detail(&self, key: &[u8], found: Found, detail: Detail) -> Result<Option<FoldEntry>, StorageError> {
+        let Found { entry, head, body } = found;
+        let stored = match detail {
+            Detail::Keys => None,
+            Detail::Heads => match head {
+                Some(head) => Some(Stored { head, body: None, digest: entry.digest }),
+                None => self.read_as(key, Wanted::Head)?,
+            },
+            Detail::Objects => match (head, body) {
+                (Some(head), Some(body)) => Some(Stored { head, body: Some(body), digest: entry.digest }),
+                _ => self.read_as(key, Wanted::Whole)?,
+            },
+        };
+        let is_there = detail == Detail::Keys || stored.is_some();
+        let entry = FoldEntry { key: Bytes::copy_from_slice(key), digest: entry.digest, seq: entry.seq, stored };
+        Ok(is_there.then_some(entry))
+    }
 }
 
 impl<I: KeyIndex> Snapshot for JournalSnapshot<I> {
-    fn next_keys(&mut self, prefix: &[u8], count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
-        let Self { core, view, .. } = self;
-        core.check_open()?;
-        let mut batch = Vec::with_capacity(count_max.min(1024));
+    fn next(&mut self, scope: &Scope<'_>, detail: Detail, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
+        self.core.check_open()?;
+        let mut batch: Vec<FoldEntry> = Vec::new();
+        // A batch of which everything has expired must not look like the end.
+        while batch.is_empty() && count_max > 0 {
+            let mut met: Vec<(Bytes, Found)> = Vec::with_capacity(count_max.min(1024));
+            let Self { core, view, .. } = self;
+            core.index.walk(view, scope.prefix, |key, found| {
+                if scope.includes(key) && !core.is_expired(found.entry.expires_secs) {
+                    met.push((Bytes::copy_from_slice(key), found));
+                }
+                met.len() < count_max
+            })?;
+            if met.is_empty() {
+                break;
+            }
+            for (key, found) in met {
+                batch.extend(self.detail(&key, found, detail)?);
+            }
+        }
+        Ok(batch)
+    }
+
+    fn keys_in_order(&mut self, range: &KeyRange<'_>, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
+        self.core.check_open()?;
+        let mut batch = Vec::new();
         if count_max == 0 {
             return Ok(batch);
         }
-        core.index.walk(view, prefix, |key, entry| {
-            if key.starts_with(prefix) && !core.is_expired(entry.expires_secs) {
-                batch.push(FoldEntry { key: Bytes::copy_from_slice(key), digest: entry.digest });
+        self.core.index.keys_in_order(&self.view, range, |key, entry| {
+            if !self.core.is_expired(entry.expires_secs) {
+                let key = Bytes::copy_from_slice(key);
+                batch.push(FoldEntry { key, digest: entry.digest, seq: entry.seq, stored: None });
             }
             batch.len() < count_max
         })?;
         Ok(batch)
     }
 
+    fn terms_in_order(&mut self, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError> {
+        self.core.check_open()?;
+        let mut batch: Vec<TermEntry> = Vec::new();
+        if count_max == 0 {
+            return Ok(batch);
+        }
+        let mut passed: Option<TermEntry> = None;
+        // Terms of versions that have expired are still there until those are swept away.
+        while batch.is_empty() {
+            let mut met: Vec<TermEntry> = Vec::with_capacity(count_max.min(1024));
+            let before = passed.take();
+            let after = before.as_ref().map(|entry| (&entry.term[..], &entry.key[..])).or(range.after);
+            let range = TermRange { after, ..*range };
+            self.core.index.terms_in_order(&self.view, &range, |term, key| {
+                met.push(TermEntry { term: Bytes::copy_from_slice(term), key: Bytes::copy_from_slice(key) });
+                met.len() < count_max
+            })?;
+            let Some(last) = met.last() else { break };
+            passed = Some(last.clone());
+            for entry in met {
+                if !self.core.expires_anything() || self.is_there(range.bucket, &entry.key)? {
+                    batch.push(entry);
+                }
+            }
+        }
+        Ok(batch)
+    }
+
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {
-        let indexed = I::key(key);
-        let look = || self.core.index.get_at(indexed, &self.view, ReadMode::Blocking);
-        self.core.read_with(key, ReadMode::Blocking, Wanted::Whole, look)
+        self.read_as(key, Wanted::Whole)
+    }
+}
+
+impl<I: KeyIndex> JournalSnapshot<I> {
+    fn is_there(&self, bucket: &[u8], key: &[u8]) -> Result<bool, StorageError> {
+        let key = [bucket, key].concat();
+        let found = self.core.index.get_at(I::key(&key), &self.view, ReadMode::Blocking)?;
+        Ok(found.is_some_and(|found| !self.core.is_expired(found.entry.expires_secs)))
     }
 }
 

@@ -5,8 +5,9 @@
 
 use super::config::SyncStrategy;
 use super::data_file::{DataFile, data_path};
-use super::format::{Kind, body_crc};
-use super::key_index::{Entry, Found, KeyIndex, Version};
+use super::coding::{CompressionPoint, compress};
+use super::format::{BodyCoding, Kind, body_crc};
+use super::key_index::{Entry, Found, Keeps, KeyIndex, Version};
 use super::read::{Wanted, read_record};
 use super::shared::Shared;
 use super::root::{DROPPED_SUFFIX, remove_store_dir};
@@ -24,6 +25,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How often a read starts over because a merge moved the version under it.
 const READ_TRIES_MAX: usize = 64;
+
+/// Keys that are put in order before others may have the turn.
+pub(super) const ORDER_SLICE: usize = 10_000;
 
 /// Files of a store by id.
 pub(super) type Files = BTreeMap<u32, Arc<DataFile>>;
@@ -50,6 +54,10 @@ pub(super) struct Core<I: KeyIndex> {
     /// Tickets of live snapshots: files that were in use when the oldest began stay on disk.
     pub(super) snapshot_tickets: Mutex<SnapshotTickets>,
     closed: AtomicBool,
+    /// Writes are refused while the store is handed over.
+    handed_over: AtomicBool,
+    /// Some version expires by itself.
+    has_expiring: AtomicBool,
     is_poisoned: AtomicBool,
     poison: Mutex<Option<String>>,
     synced_seq: AtomicU64,
@@ -85,6 +93,7 @@ pub(super) struct Recovered<I> {
     pub(super) writer: Writer,
     pub(super) lost_ranges: u64,
     pub(super) torn_bytes: u64,
+    pub(super) has_expiring: bool,
 }
 
 impl<I: KeyIndex> Core<I> {
@@ -106,6 +115,8 @@ impl<I: KeyIndex> Core<I> {
             now_secs,
             snapshot_tickets: Mutex::default(),
             closed: AtomicBool::new(false),
+            handed_over: AtomicBool::new(false),
+            has_expiring: AtomicBool::new(found.has_expiring),
             is_poisoned: AtomicBool::new(false),
             poison: Mutex::new(None),
             synced_seq,
@@ -184,8 +195,25 @@ impl<I: KeyIndex> Core<I> {
         Err(last)
     }
 
+    /// Whether a version may be in the index that has expired.
+    pub(super) fn expires_anything(&self) -> bool {
+        self.has_expiring.load(Ordering::Relaxed)
+    }
+
+    /// Goes on making the order of keys and terms; true when it is there.
+    pub(super) fn make_order(&self, count_max: usize) -> Result<bool, StorageError> {
+        self.index.make_order(count_max, &|key, entry| {
+            let look = || Ok(Some(Found { entry: *entry, head: None, body: None }));
+            let stored = self.read_with(key, ReadMode::Blocking, Wanted::Head, look)?;
+            Ok(stored.map(|stored| stored.head).unwrap_or_default())
+        })
+    }
+
     fn append(&self, writer: &mut MutexGuard<'_, Writer>, record: &NewRecord<'_>) -> Result<Written, StorageError> {
         self.check_writable()?;
+        if self.handed_over.load(Ordering::Acquire) {
+            return Err(StorageError::ClosedToWrites);
+        }
         let now_secs = self.now_secs.load(Ordering::Relaxed);
         let had_file = writer.active.as_ref().map(|active| active.file.id);
         let result = writer.append(&self.shared, &self.dir, record, now_secs);
@@ -211,16 +239,28 @@ impl<I: KeyIndex> Core<I> {
     }
 
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
+        let body_len = check_sizes(write)?;
+        let config = &self.shared.config;
+        // An index that keeps everything compresses by itself.
+        let compresses = config.compression_point == CompressionPoint::OnReceipt && I::KEEPS != Keeps::Everything;
+        let compressed = if compresses { compress(config.compression, write.body) } else { None };
+        let parts = compressed.as_ref().map(|(_, body)| [&body[..]]);
+        let (body, body_len, coding) = match (&parts, &compressed) {
+            (Some(parts), Some((coding, body))) => (&parts[..], body.len(), *coding),
+            _ => (write.body, body_len, BodyCoding::Plain),
+        };
         let record = NewRecord {
             kind: Kind::Put,
             key: write.key,
             head: write.head,
-            body: write.body,
-            body_len: check_sizes(write)?,
-            crc_body: body_crc(write.body),
+            body,
+            body_len,
+            coding,
+            crc_body: body_crc(body),
             digest: write.digest,
             tstamp_secs: write.tstamp_secs,
             expires_secs: write.expires_secs,
+            has_terms: write.has_terms,
         };
         let key = I::key(write.key);
         let mut writer = self.writer.lock();
@@ -228,6 +268,9 @@ impl<I: KeyIndex> Core<I> {
         let Written { seq, position, file } = self.append(&mut writer, &record)?;
         file.counters.add_live(position.size);
         let expires_secs = self.shared.config.expires_at(write.tstamp_secs, write.expires_secs);
+        if expires_secs != 0 && !self.expires_anything() {
+            self.has_expiring.store(true, Ordering::Relaxed);
+        }
         let entry = Entry { position, expires_secs, seq, digest: write.digest };
         let Write { head, body, tstamp_secs, expires_secs, .. } = *write;
         let version = Version { head, body, tstamp_secs, expires_secs };
@@ -238,11 +281,12 @@ impl<I: KeyIndex> Core<I> {
         Ok(Appended { previous: previous.map(|old| old.digest), seq })
     }
 
-    fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
+    /// Removes a key whose version satisfies `condition`.
+    fn delete(&self, key: &[u8], condition: impl Fn(&Entry) -> bool) -> Result<Option<Appended>, StorageError> {
         let indexed = I::key(key);
         let mut writer = self.writer.lock();
         self.check_writable()?;
-        if self.index.get(indexed, ReadMode::Blocking)?.is_none() {
+        if !self.index.get(indexed, ReadMode::Blocking)?.is_some_and(|found| condition(&found.entry)) {
             return Ok(None);
         }
         let prior = self.index.prior(indexed)?;
@@ -252,10 +296,12 @@ impl<I: KeyIndex> Core<I> {
             head: &[],
             body: &[],
             body_len: 0,
+            coding: BodyCoding::Plain,
             crc_body: 0,
             digest: 0,
             tstamp_secs: self.now_secs.load(Ordering::Relaxed).min(u64::from(u32::MAX)) as u32,
             expires_secs: 0,
+            has_terms: false,
         };
         let seq = self.append(&mut writer, &record)?.seq;
         let old = self.index.remove(indexed, prior);
@@ -433,7 +479,11 @@ impl<I: KeyIndex> Backend for Store<I> {
     }
 
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
-        self.core.delete(key)
+        self.core.delete(key, |_| true)
+    }
+
+    fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError> {
+        self.core.delete(key, |entry| entry.digest == digest)
     }
 
     fn sync(&self, seq: u64) -> Result<(), StorageError> {
@@ -444,12 +494,31 @@ impl<I: KeyIndex> Backend for Store<I> {
         self.core.is_synced(seq)
     }
 
+    fn synced_seq(&self) -> u64 {
+        self.core.synced_seq.load(Ordering::Acquire)
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.core.writer.lock().last_seq()
+    }
+
+    fn close_to_writes(&self, closed: bool) {
+        // The lock: a write that is under way ends first.
+        let _writer = self.core.writer.lock();
+        self.core.handed_over.store(closed, Ordering::Release);
+    }
+
     fn sync_each_write(&self) -> bool {
         self.core.shared.config.sync == SyncStrategy::OSync
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
         Ok(Box::new(JournalSnapshot::begin(self.core.clone())?))
+    }
+
+    fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+        while !self.core.make_order(ORDER_SLICE)? {}
+        self.snapshot()
     }
 
     fn status(&self) -> Status {

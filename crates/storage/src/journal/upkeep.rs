@@ -3,10 +3,10 @@
 use super::config::{MergePolicy, SyncStrategy};
 use super::data_file::{DataFile, hint_path};
 use super::checkpoint::{Checkpoint, FileState};
-use super::key_index::{Keeps, KeyIndex};
+use super::key_index::{Keeps, KeyIndex, SweepCursor};
 use super::merge::{MergeJob, Progress, remove_committed, select_inputs, summarize};
 use super::shared::Shared;
-use super::store::Core;
+use super::store::{Core, ORDER_SLICE};
 use crate::error::{StorageError, io_error};
 use std::io;
 use std::collections::BTreeMap;
@@ -17,6 +17,8 @@ use std::time::Instant;
 
 /// Files that one slice completes: each may take a sync.
 const SEALS_PER_SLICE: usize = 4;
+/// Keys that one slice looks at for expired versions.
+const SWEEP_SLICE: usize = 10_000;
 /// Less than this is not worth waking a merge for.
 const MERGE_SLICE_BYTES_MIN: u64 = 64 << 10;
 
@@ -29,6 +31,8 @@ pub(super) struct Upkeep {
     holds_merge_turn: bool,
     /// A merge could not be brought to an end: its inputs must stay, so nothing is merged until the next start.
     merging_stopped: bool,
+    sweep: Option<SweepCursor>,
+    next_sweep_secs: u64,
     retired: Vec<Retired>,
 }
 
@@ -50,6 +54,8 @@ impl Upkeep {
             merge: None,
             holds_merge_turn: false,
             merging_stopped: false,
+            sweep: None,
+            next_sweep_secs: 0,
             retired: Vec::new(),
         }
     }
@@ -113,17 +119,20 @@ impl<I: KeyIndex> Core<I> {
             self.checkpoint(&mut upkeep)?;
         }
         self.index.upkeep()?;
+        self.sweep_expired(&mut upkeep, now_secs)?;
+        if self.index.wants_order() {
+            self.make_order(ORDER_SLICE)?;
+        }
         self.merge_some(&mut upkeep, now_secs)
     }
 
     /// Writes what the index has in memory, with a note of how far it has seen the journal. Merging stands still: whoever
     /// holds `upkeep` is the one who merges.
     pub(super) fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
-        if I::KEEPS == Keeps::Position {
-            return Ok(());
+        if I::KEEPS == Keeps::Head {
+            // A start removes what a merge had not finished.
+            upkeep.merge.as_mut().map_or(Ok(()), |job| job.settle(self))?;
         }
-        // A start removes what a merge had not finished.
-        upkeep.merge.as_mut().map_or(Ok(()), |job| job.settle(self))?;
         let covered = {
             let mut writer = self.writer.lock();
             if I::KEEPS == Keeps::Everything {
@@ -131,8 +140,8 @@ impl<I: KeyIndex> Core<I> {
             }
             let files = self.files.read();
             let states = files.values().map(|file| (file.id, FileState::of(file)));
-            // What the index has all of is not looked for in the journal again.
-            let files = if I::KEEPS == Keeps::Everything { BTreeMap::new() } else { states.collect() };
+            // Who has everything, or nothing on disk, does not ask where a version lies.
+            let files = if I::KEEPS == Keeps::Head { states.collect() } else { BTreeMap::new() };
             let checkpoint = Checkpoint { seq: writer.last_seq(), next_id: writer.next_id, files };
             self.index.checkpoint(checkpoint.encode());
             checkpoint.seq
@@ -167,6 +176,28 @@ impl<I: KeyIndex> Core<I> {
                     _ => {}
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Forgets versions that have expired: their keys leave the index, what they take on disk is dead.
+    fn sweep_expired(&self, upkeep: &mut Upkeep, now_secs: u64) -> Result<(), StorageError> {
+        if !self.expires_anything() {
+            return Ok(());
+        }
+        if upkeep.sweep.is_none() && now_secs >= upkeep.next_sweep_secs {
+            upkeep.next_sweep_secs = now_secs + u64::from(self.shared.config.sweep_interval_secs);
+            upkeep.sweep = Some(SweepCursor::default());
+        }
+        let Some(cursor) = &mut upkeep.sweep else { return Ok(()) };
+        for key in self.index.expired(now_secs, cursor, SWEEP_SLICE)? {
+            let removed = self.index.remove_if(I::key(&key), |entry| self.is_expired(entry.expires_secs))?;
+            if let Some(old) = removed {
+                self.forget_live(&old);
+            }
+        }
+        if cursor.is_done {
+            upkeep.sweep = None;
         }
         Ok(())
     }

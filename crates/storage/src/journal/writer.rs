@@ -83,7 +83,7 @@ pub(super) fn position_of(file_id: u32, entry: &HintEntry<'_>) -> Position {
         // To a load, no size means gone.
         Kind::Tombstone => 0,
     };
-    Position { file_id, offset: entry.offset, size, head_units: entry.head_len.div_ceil(32).min(255) as u8 }
+    Position { file_id, offset: entry.offset, size, head_units: entry.head_len.div_ceil(32).min(127) as u8, has_terms: entry.has_terms }
 }
 
 /// Unpredictable to clients, so that a stored value cannot imitate a record.
@@ -98,11 +98,13 @@ pub(super) struct NewRecord<'a> {
     pub(super) head: &'a [u8],
     pub(super) body: &'a [&'a [u8]],
     pub(super) body_len: usize,
+    pub(super) coding: BodyCoding,
     pub(super) crc_body: u32,
     pub(super) digest: u64,
     pub(super) tstamp_secs: u32,
     /// 0: never.
     pub(super) expires_secs: u32,
+    pub(super) has_terms: bool,
 }
 
 /// What an append left behind.
@@ -181,7 +183,8 @@ impl Writer {
             kind: record.kind,
             tstamp_secs: record.tstamp_secs,
             expires_secs: record.expires_secs,
-            coding: BodyCoding::Plain,
+            coding: record.coding,
+            has_terms: record.has_terms,
             synced_to: active.file.counters.synced_length.load(Ordering::Acquire) as u32,
             seq,
             digest: record.digest,
@@ -206,6 +209,7 @@ impl Writer {
             body_len: record.body_len as u32,
             tstamp_secs: record.tstamp_secs,
             expires_secs: record.expires_secs,
+            has_terms: record.has_terms,
             key: record.key,
         };
         let position = position_of(active.file.id, &hint);

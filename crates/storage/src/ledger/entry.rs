@@ -3,7 +3,7 @@
 //! ```text
 //!  0 version     u8    1
 //!  1 flags       u8    1: the key was cut and follows whole; 2: the body is here
-//!  2 head_units  u8    of the position
+//!  2 head_units  u8    of the position, and 128 when the head has index entries
 //!  3 zero        u8
 //!  4 file_id     u32   where the version lies
 //!  8 offset      u32
@@ -27,6 +27,11 @@ const VERSION: u8 = 1;
 const FIXED_BYTES: usize = 48;
 const CUT: u8 = 1;
 const INLINE: u8 = 2;
+const TERMS: u8 = 0x80;
+
+fn pack(position: Position) -> u8 {
+    position.head_units | if position.has_terms { TERMS } else { 0 }
+}
 
 /// A key's entry in a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +50,7 @@ pub(super) fn encode(key: &LedgerKey, entry: &Entry, tstamp_secs: u32, head: &[u
     let body_len: usize = body.unwrap_or_default().iter().map(|part| part.len()).sum();
     let mut out = BytesMut::with_capacity(FIXED_BYTES + whole.len() + head.len() + body_len);
     let flags = if whole.is_empty() { 0 } else { CUT } | if body.is_some() { INLINE } else { 0 };
-    out.put_slice(&[VERSION, flags, entry.position.head_units, 0]);
+    out.put_slice(&[VERSION, flags, pack(entry.position), 0]);
     out.put_u32_le(entry.position.file_id);
     out.put_u32_le(entry.position.offset);
     out.put_u32_le(entry.position.size);
@@ -67,7 +72,8 @@ pub(super) fn decode(bytes: &Bytes) -> Option<LedgerEntry> {
         return None;
     }
     let position = Position {
-        head_units: bytes[2],
+        head_units: bytes[2] & !TERMS,
+        has_terms: bytes[2] & TERMS != 0,
         file_id: le_at!(u32, bytes, 4),
         offset: le_at!(u32, bytes, 8),
         size: le_at!(u32, bytes, 12),
@@ -96,7 +102,7 @@ pub(super) fn decode(bytes: &Bytes) -> Option<LedgerEntry> {
 /// The same entry at another place.
 pub(super) fn moved(bytes: &Bytes, to: Position) -> Bytes {
     let mut out = BytesMut::from(&bytes[..]);
-    out[2] = to.head_units;
+    out[2] = pack(to);
     out[4..8].copy_from_slice(&to.file_id.to_le_bytes());
     out[8..12].copy_from_slice(&to.offset.to_le_bytes());
     out[12..16].copy_from_slice(&to.size.to_le_bytes());
@@ -108,7 +114,7 @@ mod tests {
     use super::*;
 
     fn sample() -> Entry {
-        let position = Position { file_id: 1, offset: 2, size: 3, head_units: 4 };
+        let position = Position { file_id: 1, offset: 2, size: 3, head_units: 4, has_terms: true };
         Entry { position, expires_secs: 6, seq: 7, digest: 8 }
     }
 
@@ -121,7 +127,7 @@ mod tests {
             assert_eq!((back.entry, back.tstamp_secs, &back.head[..]), (sample(), 5, &b"head"[..]));
             assert_eq!(back.body.as_deref(), body.map(|_| &b"body"[..]));
             assert_eq!(back.whole_key, None);
-            let to = Position { file_id: 9, offset: 10, size: 3, head_units: 4 };
+            let to = Position { file_id: 9, offset: 10, size: 3, head_units: 4, has_terms: true };
             let there = decode(&moved(&bytes, to)).unwrap();
             assert_eq!(there, LedgerEntry { entry: Entry { position: to, ..sample() }, ..back });
             for len in 0..bytes.len() - body.map_or(0, |_| 4) {

@@ -40,6 +40,13 @@ impl Default for LedgerConfig {
     }
 }
 
+impl LedgerConfig {
+    pub(crate) fn tree_limits(&self) -> TreeLimits {
+        let Self { cache_bytes, open_files_max, table_bytes, compresses, .. } = *self;
+        TreeLimits { cache_bytes, open_files_max, table_bytes, compresses }
+    }
+}
+
 /// Opens stores with a ledger. With `INLINE` the ledger has the values, too.
 pub struct LedgerFactory<const INLINE: bool> {
     journals: Arc<Shared>,
@@ -59,14 +66,8 @@ impl<const INLINE: bool> LedgerFactory<INLINE> {
         let root = root.into();
         let setting = format!("{}.data_root", LedgerIndex::<INLINE>::BACKEND);
         let journals = Shared::open(fs, root.clone(), journal, &setting)?;
-        let limits = TreeLimits {
-            cache_bytes: ledger.cache_bytes,
-            open_files_max: ledger.open_files_max,
-            table_bytes: ledger.table_bytes,
-            compresses: ledger.compresses,
-        };
         let (memory_bytes_max, cached_bytes_max) = (ledger.memory_bytes_max, ledger.cached_bytes_max);
-        let trees = TreeShared::new(limits);
+        let trees = TreeShared::new(ledger.tree_limits());
         let ledgers = LedgerShared::new(trees, terms, memory_bytes_max, cached_bytes_max, journal);
         Ok(Self { journals, ledgers: Arc::new(ledgers), root })
     }

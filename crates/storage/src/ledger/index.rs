@@ -4,12 +4,13 @@
 //! of the same key do not overlook each other.
 
 use super::entry::{self, LedgerEntry};
-use super::keys::{LedgerKey, after_prefix, keys_from, note, store_key};
+use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key};
+use super::terms::visit_terms;
 use super::tree::{Change, Tree, TreeShared, TreeView};
-use crate::backend::{HeadTerms, ReadMode};
+use crate::backend::{HeadTerms, KeyRange, ReadMode, TermRange};
 use crate::error::StorageError;
 use crate::journal::{
-    Entry, Found, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, Version, is_checkpoint,
+    Entry, Found, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version, is_checkpoint,
 };
 use bytes::Bytes;
 use ombak_types::names::split_storage_key;
@@ -146,7 +147,11 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
     fn replace(&self, key: &[u8], old: Option<&LedgerEntry>, new: Option<(&Entry, &Version<'_>)>) {
         let ledger_key = LedgerKey::of_key(key);
         let mut changes: Vec<Change> = Vec::with_capacity(1);
-        self.change_terms(key, old.map_or(&[], |old| &old.head), new.map_or(&[], |(_, new)| new.head), &mut changes);
+        let old_head = old.filter(|old| old.entry.position.has_terms).map_or(&[][..], |old| &old.head);
+        let new_head = new.filter(|(entry, _)| entry.position.has_terms).map_or(&[][..], |(_, version)| version.head);
+        if !old_head.is_empty() || !new_head.is_empty() {
+            self.change_terms(key, old_head, new_head, &mut changes);
+        }
         let value = new.map(|(entry, version)| {
             let wanted = Entry { expires_secs: version.expires_secs, ..*entry };
             entry::encode(&ledger_key, &wanted, version.tstamp_secs, version.head, INLINE.then_some(version.body))
@@ -183,6 +188,32 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         changes.extend(old.iter().filter(|term| !has(&new, term)).map(|term| (term.bytes.clone(), None)));
         let added = new.iter().filter(|term| !has(&old, term));
         changes.extend(added.map(|term| (term.bytes.clone(), Some(term.whole.clone().unwrap_or_default()))));
+    }
+
+    /// Visits ledger key, key and what is known of it.
+    fn visit_entries(
+        &self,
+        view: &TreeView,
+        from: Bound<&[u8]>,
+        to: Bound<&[u8]>,
+        mut visit: impl FnMut(&[u8], &[u8], Found) -> bool,
+    ) -> Result<(), StorageError> {
+        let mut failed = None;
+        self.tree.scan(view, from, to, |ledger_key, value| {
+            let entry = match self.decode(&value) {
+                Ok(entry) => entry,
+                Err(error) => {
+                    failed = Some(error);
+                    return false;
+                }
+            };
+            let whole = entry.whole_key.clone();
+            match (store_key(whole.as_deref().unwrap_or(ledger_key)), Self::found(entry)) {
+                (Some(key), Some(found)) => visit(ledger_key, key, found),
+                _ => true,
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
     }
 
     fn remember_tombstone(&self, key: &[u8]) {
@@ -305,6 +336,27 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         Ok(())
     }
 
+    fn expired(&self, now_secs: u64, cursor: &mut SweepCursor, count_max: usize) -> Result<Vec<Bytes>, StorageError> {
+        let view = self.tree.view();
+        let from = keys_from(&[]);
+        let to = after_prefix(&from);
+        let start = cursor.passed.take();
+        let (mut keys, mut visits, mut passed) = (Vec::new(), 0, None);
+        self.visit_entries(&view, lower(start.as_ref(), &from), upper(to.as_ref()), |place, key, found| {
+            visits += 1;
+            if found.entry.expires_secs != 0 && u64::from(found.entry.expires_secs) < now_secs {
+                keys.push(Bytes::copy_from_slice(key));
+            }
+            if visits == count_max {
+                passed = Some(Bytes::copy_from_slice(place));
+            }
+            visits < count_max
+        })?;
+        cursor.is_done = passed.is_none();
+        cursor.passed = passed;
+        Ok(keys)
+    }
+
     fn upkeep(&self) -> Result<(), StorageError> {
         self.tree.compact()?;
         self.note_disk_bytes();
@@ -356,29 +408,43 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         &self,
         view: &mut LedgerView,
         prefix: &[u8],
-        mut visit: impl FnMut(&[u8], &Entry) -> bool,
+        mut visit: impl FnMut(&[u8], Found) -> bool,
     ) -> Result<(), StorageError> {
         let from = keys_from(prefix);
         let to = after_prefix(&from);
         let LedgerView { tree, passed } = view;
         let start = passed.clone();
-        let mut failed = None;
-        self.tree.scan(tree, lower(start.as_ref(), &from), upper(to.as_ref()), |key, value| {
-            *passed = Some(Bytes::copy_from_slice(key));
-            let entry = match self.decode(&value) {
-                Ok(entry) => entry,
-                Err(error) => {
-                    failed = Some(error);
-                    return false;
-                }
-            };
-            let whole = entry.whole_key.as_deref().unwrap_or(key);
-            match store_key(whole) {
-                Some(key) if entry.entry.position.size != 0 => visit(key, &entry.entry),
-                _ => true,
-            }
-        })?;
-        failed.map_or(Ok(()), Err)
+        self.visit_entries(tree, lower(start.as_ref(), &from), upper(to.as_ref()), |ledger_key, key, found| {
+            *passed = Some(Bytes::copy_from_slice(ledger_key));
+            visit(key, found)
+        })
+    }
+
+    fn make_order(
+        &self,
+        _count_max: usize,
+        _read_head: &dyn Fn(&[u8], &Entry) -> Result<Bytes, StorageError>,
+    ) -> Result<bool, StorageError> {
+        Ok(true)
+    }
+
+    fn keys_in_order(
+        &self,
+        view: &LedgerView,
+        range: &KeyRange<'_>,
+        mut visit: impl FnMut(&[u8], &Entry) -> bool,
+    ) -> Result<(), StorageError> {
+        let bounds = KeyBounds::new(range);
+        self.visit_entries(&view.tree, bounds.from(), bounds.to(), |_, key, found| visit(key, &found.entry))
+    }
+
+    fn terms_in_order(
+        &self,
+        view: &LedgerView,
+        range: &TermRange<'_>,
+        visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StorageError> {
+        visit_terms(&self.tree, &view.tree, range, visit)
     }
 
     fn destroy(&self) -> Result<(), StorageError> {

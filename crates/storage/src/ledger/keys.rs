@@ -13,7 +13,9 @@
 //! with the whole key. Keys that have their first 65,000 bytes in common are in no order among themselves.
 
 use super::tree::KEY_BYTES_MAX;
+use crate::backend::KeyRange;
 use bytes::{BufMut, Bytes, BytesMut};
+use std::ops::Bound;
 use xxhash_rust::xxh3::xxh3_128;
 
 const KEY: u8 = b'k';
@@ -24,10 +26,10 @@ const HASH_BYTES: usize = 16;
 const CUT_BYTES: usize = KEY_BYTES_MAX - HASH_BYTES - 500;
 
 /// A ledger key, and what of it must be said again in the value.
-pub(super) struct LedgerKey {
-    pub(super) bytes: Bytes,
+pub(crate) struct LedgerKey {
+    pub(crate) bytes: Bytes,
     /// The key was cut: the whole of it.
-    pub(super) whole: Option<Bytes>,
+    pub(crate) whole: Option<Bytes>,
 }
 
 impl LedgerKey {
@@ -43,7 +45,7 @@ impl LedgerKey {
     }
 
     /// Of a key of the store.
-    pub(super) fn of_key(key: &[u8]) -> Self {
+    pub(crate) fn of_key(key: &[u8]) -> Self {
         let mut bytes = BytesMut::with_capacity(1 + key.len());
         bytes.put_u8(KEY);
         bytes.put_slice(key);
@@ -51,7 +53,7 @@ impl LedgerKey {
     }
 
     /// Of a term of a key of the store: `bucket_len` bytes of the key are its bucket.
-    pub(super) fn of_term(key: &[u8], bucket_len: usize, field: &[u8], term: &[u8]) -> Self {
+    pub(crate) fn of_term(key: &[u8], bucket_len: usize, field: &[u8], term: &[u8]) -> Self {
         let (bucket, key) = key.split_at(bucket_len.min(key.len()));
         let mut bytes = BytesMut::with_capacity(1 + bucket.len() + field.len() + term.len() + key.len() + 8);
         put_term_prefix(bucket, field, &mut bytes);
@@ -62,14 +64,14 @@ impl LedgerKey {
 }
 
 /// What all terms of a field of a bucket begin with.
-pub(super) fn put_term_prefix(bucket: &[u8], field: &[u8], out: &mut BytesMut) {
+pub(crate) fn put_term_prefix(bucket: &[u8], field: &[u8], out: &mut BytesMut) {
     out.put_u8(TERM);
     out.put_slice(bucket);
     put_escaped(field, out);
 }
 
 /// A name under which a ledger notes something about itself.
-pub(super) fn note(name: &[u8]) -> Bytes {
+pub(crate) fn note(name: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(1 + name.len());
     bytes.put_u8(NOTE);
     bytes.put_slice(name);
@@ -85,8 +87,38 @@ pub(super) fn keys_from(prefix: &[u8]) -> Bytes {
     bytes.freeze()
 }
 
+/// Where a range of keys of a bucket begins and ends in a ledger.
+pub(crate) struct KeyBounds {
+    from: Bound<Bytes>,
+    to: Bound<Bytes>,
+}
+
+impl KeyBounds {
+    pub(crate) fn new(range: &KeyRange<'_>) -> Self {
+        let key = |key: &[u8]| LedgerKey::of_key(&[range.bucket, key].concat()).bytes;
+        let all = keys_from(range.bucket);
+        let from = match range.from {
+            Bound::Unbounded => Bound::Included(all.clone()),
+            bound => bound.map(key),
+        };
+        let to = match range.to {
+            Bound::Unbounded => after_prefix(&all).map_or(Bound::Unbounded, Bound::Excluded),
+            bound => bound.map(key),
+        };
+        Self { from, to }
+    }
+
+    pub(crate) fn from(&self) -> Bound<&[u8]> {
+        self.from.as_ref().map(|key| &key[..])
+    }
+
+    pub(crate) fn to(&self) -> Bound<&[u8]> {
+        self.to.as_ref().map(|key| &key[..])
+    }
+}
+
 /// The key of the store in a ledger key of the first kind.
-pub(super) fn store_key(ledger_key: &[u8]) -> Option<&[u8]> {
+pub(crate) fn store_key(ledger_key: &[u8]) -> Option<&[u8]> {
     ledger_key.strip_prefix(&[KEY])
 }
 
@@ -108,19 +140,14 @@ pub(super) fn split_term(behind_prefix: &[u8]) -> Option<(Vec<u8>, &[u8])> {
 }
 
 /// Bytes in an order-preserving form that ends where it ends.
-pub(super) fn put_escaped(bytes: &[u8], out: &mut BytesMut) {
-    put_escaped_open(bytes, out);
-    out.put_slice(&[0, 0]);
-}
-
-/// The same without the end: where the search for terms that begin with `bytes` begins.
-pub(super) fn put_escaped_open(bytes: &[u8], out: &mut BytesMut) {
+pub(crate) fn put_escaped(bytes: &[u8], out: &mut BytesMut) {
     for byte in bytes {
         out.put_u8(*byte);
         if *byte == 0 {
             out.put_u8(0xff);
         }
     }
+    out.put_slice(&[0, 0]);
 }
 
 /// The smallest bytes that are larger than all that begin with `prefix`; none when there are none.

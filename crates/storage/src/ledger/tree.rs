@@ -57,11 +57,6 @@ impl TreeShared {
             descriptors: Arc::new(DescriptorTable::new(limits.open_files_max.max(1))),
         }
     }
-
-    /// Memory that blocks take at present.
-    pub(crate) fn cache_bytes(&self) -> u64 {
-        self.cache.size()
-    }
 }
 
 /// Changes that become visible together: a key and its new value, or none.

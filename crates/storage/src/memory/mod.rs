@@ -2,31 +2,45 @@
 //!
 //! Invariants: with a limit, the oldest versions go first until the rest fits; an expired version reads as absent.
 
+mod snapshot;
 mod store;
+mod terms;
 
 pub use store::MemoryConfig;
 use store::MemoryStore;
 
-use crate::backend::{Backend, BackendFactory};
+use crate::backend::{Backend, BackendFactory, HeadTerms, NoTerms};
 use crate::error::StorageError;
 use std::sync::Arc;
 
 /// Opens memory stores; each `open` gives a new, empty one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone)]
 pub struct MemoryFactory {
     config: MemoryConfig,
+    terms: Arc<dyn HeadTerms>,
 }
 
 impl MemoryFactory {
-    /// Stores with these limits.
+    /// Stores with these limits, without secondary indexes.
     pub fn new(config: MemoryConfig) -> Self {
-        Self { config }
+        Self::with_terms(config, Arc::new(NoTerms))
+    }
+
+    /// Stores with these limits; `terms` reads the index entries in heads.
+    pub fn with_terms(config: MemoryConfig, terms: Arc<dyn HeadTerms>) -> Self {
+        Self { config, terms }
+    }
+}
+
+impl Default for MemoryFactory {
+    fn default() -> Self {
+        Self::new(MemoryConfig::default())
     }
 }
 
 impl BackendFactory for MemoryFactory {
     fn open(&self, _partition: u32) -> Result<Arc<dyn Backend>, StorageError> {
-        Ok(Arc::new(MemoryStore::new(self.config)))
+        Ok(Arc::new(MemoryStore::new(self.config, self.terms.clone())))
     }
 
     fn name(&self) -> &'static str {

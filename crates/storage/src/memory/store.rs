@@ -1,13 +1,15 @@
 //! One partition in memory.
 
-use crate::backend::{Appended, Backend, FoldEntry, ReadMode, Snapshot, Status, Stored, Write};
+use super::snapshot::MemorySnapshot;
+use super::terms::put_term_key;
+use crate::backend::{Appended, Backend, HeadTerms, ReadMode, Snapshot, Status, Stored, Write};
 use crate::error::StorageError;
 use crate::limits::check_sizes;
 use bytes::{Bytes, BytesMut};
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that an entry is counted with beyond its key, head and body: its places in both maps, the handles and the age
@@ -28,17 +30,28 @@ pub struct MemoryConfig {
 }
 
 #[derive(Clone)]
-struct Entry {
-    seq: u64,
-    digest: u64,
-    tstamp_secs: u32,
+pub(super) struct Entry {
+    pub(super) seq: u64,
+    pub(super) digest: u64,
+    /// Unix seconds; 0: never.
+    pub(super) expires_secs: u32,
     head_len: u32,
+    has_terms: bool,
     /// Head and body.
     block: Bytes,
 }
 
 impl Entry {
-    fn stored(&self, with_body: bool) -> Stored {
+    pub(super) fn is_expired(&self, now_secs: u64) -> bool {
+        self.expires_secs != 0 && u64::from(self.expires_secs) < now_secs
+    }
+
+    /// The head, if it has index entries.
+    fn head_with_terms(&self) -> &[u8] {
+        if self.has_terms { &self.block[..self.head_len as usize] } else { &[] }
+    }
+
+    pub(super) fn stored(&self, with_body: bool) -> Stored {
         let head_len = self.head_len as usize;
         let body = with_body.then(|| self.block.slice(head_len..));
         Stored { head: self.block.slice(..head_len), body, digest: self.digest }
@@ -55,38 +68,64 @@ struct State {
     entries: HashMap<Bytes, Entry>,
     /// The same in order and cheap to copy, for folds.
     ordered: OrdMap<Bytes, Entry>,
-    /// Keys by append order, for eviction and expiry; empty where there is neither.
+    /// Index entries in order.
+    terms: OrdSet<Bytes>,
+    /// Keys by append order, for eviction; empty where there is none.
     by_age: BTreeMap<u64, Bytes>,
+    /// Keys of versions that expire, by time and append order.
+    by_expiry: BTreeMap<(u32, u64), Bytes>,
     bytes: u64,
     key_bytes: u64,
     bytes_written: u64,
     seq: u64,
     closed: bool,
+    closed_to_writes: bool,
 }
 
 impl State {
-    fn remove(&mut self, key: &[u8]) -> Option<Entry> {
+    fn check_open(&self) -> Result<(), StorageError> {
+        if self.closed { Err(StorageError::Closed) } else { Ok(()) }
+    }
+
+    fn check_writable(&self) -> Result<(), StorageError> {
+        self.check_open()?;
+        if self.closed_to_writes { Err(StorageError::ClosedToWrites) } else { Ok(()) }
+    }
+
+    fn remove(&mut self, key: &[u8], terms: &dyn HeadTerms) -> Option<Entry> {
         let entry = self.entries.remove(key)?;
         self.ordered.remove(key);
+        self.change_terms(key, entry.head_with_terms(), &[], terms);
         self.forget(key, &entry);
         Some(entry)
+    }
+
+    fn change_terms(&mut self, key: &[u8], old_head: &[u8], new_head: &[u8], terms: &dyn HeadTerms) {
+        if !old_head.is_empty() {
+            terms.visit(old_head, &mut |field, term| drop(self.terms.remove(&put_term_key(key, field, term))));
+        }
+        if !new_head.is_empty() {
+            terms.visit(new_head, &mut |field, term| drop(self.terms.insert(put_term_key(key, field, term))));
+        }
     }
 
     /// An entry is not there any more.
     fn forget(&mut self, key: &[u8], entry: &Entry) {
         self.by_age.remove(&entry.seq);
+        self.by_expiry.remove(&(entry.expires_secs, entry.seq));
         self.bytes -= entry.cost_bytes(key);
         self.key_bytes -= key.len() as u64;
     }
 
     /// A key that is there already is used again: the maps share its bytes.
-    fn insert(&mut self, key: &[u8], entry: Entry, ages: bool) -> Option<Entry> {
+    fn insert(&mut self, key: &[u8], entry: Entry, ages: bool, terms: &dyn HeadTerms) -> Option<Entry> {
         let key = match self.entries.get_key_value(key) {
             Some((key, _)) => key.clone(),
             None => Bytes::copy_from_slice(key),
         };
         let cost = entry.cost_bytes(&key);
         let old = self.entries.insert(key.clone(), entry.clone());
+        self.change_terms(&key, old.as_ref().map_or(&[], Entry::head_with_terms), entry.head_with_terms(), terms);
         if let Some(old) = &old {
             self.forget(&key, old);
         }
@@ -96,43 +135,72 @@ impl State {
         if ages {
             self.by_age.insert(entry.seq, key.clone());
         }
+        if entry.expires_secs != 0 {
+            self.by_expiry.insert((entry.expires_secs, entry.seq), key.clone());
+        }
         self.ordered.insert(key, entry);
         old
     }
 
-    fn evict_oldest(&mut self) -> bool {
+    fn evict_oldest(&mut self, terms: &dyn HeadTerms) -> bool {
         let Some((_, key)) = self.by_age.first_key_value() else { return false };
         let key = key.clone();
-        self.remove(&key).is_some()
+        self.remove(&key, terms).is_some()
+    }
+
+    /// Removes a version that has expired, if there is one.
+    fn remove_expired(&mut self, now_secs: u64, terms: &dyn HeadTerms) -> bool {
+        let Some(((expires_secs, _), key)) = self.by_expiry.first_key_value() else { return false };
+        if u64::from(*expires_secs) >= now_secs {
+            return false;
+        }
+        let key = key.clone();
+        self.remove(&key, terms).is_some()
     }
 }
 
 pub(super) struct MemoryStore {
     config: MemoryConfig,
+    terms: Arc<dyn HeadTerms>,
     state: RwLock<State>,
     now_secs: AtomicU64,
 }
 
 impl MemoryStore {
-    pub(super) fn new(config: MemoryConfig) -> Self {
-        Self { config, state: RwLock::default(), now_secs: AtomicU64::new(config.opened_at_secs) }
+    pub(super) fn new(config: MemoryConfig, terms: Arc<dyn HeadTerms>) -> Self {
+        Self { config, terms, state: RwLock::default(), now_secs: AtomicU64::new(config.opened_at_secs) }
     }
 
-    fn is_expired(&self, entry: &Entry) -> bool {
-        expired(self.config.ttl_secs, entry.tstamp_secs, self.now_secs.load(Ordering::Relaxed))
+    fn now_secs(&self) -> u64 {
+        self.now_secs.load(Ordering::Relaxed)
     }
 
     fn read(&self, key: &[u8], with_body: bool) -> Result<Option<Stored>, StorageError> {
         let state = self.state.read();
-        if state.closed {
-            return Err(StorageError::Closed);
-        }
-        Ok(state.entries.get(key).filter(|entry| !self.is_expired(entry)).map(|entry| entry.stored(with_body)))
+        state.check_open()?;
+        let entry = state.entries.get(key).filter(|entry| !entry.is_expired(self.now_secs()));
+        Ok(entry.map(|entry| entry.stored(with_body)))
     }
-}
 
-fn expired(ttl_secs: Option<u32>, tstamp_secs: u32, now_secs: u64) -> bool {
-    ttl_secs.is_some_and(|ttl| u64::from(tstamp_secs) + u64::from(ttl) < now_secs)
+    fn expires_at(&self, write: &Write<'_>) -> u32 {
+        let by_age = self.config.ttl_secs.map(|ttl| write.tstamp_secs.saturating_add(ttl).max(1));
+        match (by_age, write.expires_secs) {
+            (None, wanted) => wanted,
+            (Some(by_age), 0) => by_age,
+            (Some(by_age), wanted) => by_age.min(wanted),
+        }
+    }
+
+    fn delete(&self, key: &[u8], condition: impl Fn(&Entry) -> bool) -> Result<Option<Appended>, StorageError> {
+        let mut state = self.state.write();
+        state.check_writable()?;
+        if !state.entries.get(key).is_some_and(condition) {
+            return Ok(None);
+        }
+        let Some(old) = state.remove(key, &*self.terms) else { return Ok(None) };
+        state.seq += 1;
+        Ok(Some(Appended { previous: Some(old.digest), seq: state.seq }))
+    }
 }
 
 impl Backend for MemoryStore {
@@ -154,11 +222,9 @@ impl Backend for MemoryStore {
 
         let mut guard = self.state.write();
         let state = &mut *guard;
-        if state.closed {
-            return Err(StorageError::Closed);
-        }
+        state.check_writable()?;
         let seq = state.seq + 1;
-        let entry = Entry { seq, digest: write.digest, tstamp_secs: write.tstamp_secs, head_len, block };
+        let entry = Entry { seq, digest: write.digest, expires_secs: self.expires_at(write), head_len, has_terms: write.has_terms, block };
         let cost = entry.cost_bytes(write.key);
         if let Some(max) = self.config.bytes_max
             && cost > max
@@ -168,20 +234,18 @@ impl Backend for MemoryStore {
             )));
         }
         state.seq = seq;
-        let ages = self.config.ttl_secs.is_some() || self.config.bytes_max.is_some();
-        let previous = state.insert(write.key, entry, ages).map(|old| old.digest);
-        while self.config.bytes_max.is_some_and(|max| state.bytes > max) && state.evict_oldest() {}
+        let ages = self.config.bytes_max.is_some();
+        let previous = state.insert(write.key, entry, ages, &*self.terms).map(|old| old.digest);
+        while self.config.bytes_max.is_some_and(|max| state.bytes > max) && state.evict_oldest(&*self.terms) {}
         Ok(Appended { previous, seq })
     }
 
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
-        let mut state = self.state.write();
-        if state.closed {
-            return Err(StorageError::Closed);
-        }
-        let Some(old) = state.remove(key) else { return Ok(None) };
-        state.seq += 1;
-        Ok(Some(Appended { previous: Some(old.digest), seq: state.seq }))
+        self.delete(key, |_| true)
+    }
+
+    fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError> {
+        self.delete(key, |entry| entry.digest == digest)
     }
 
     fn sync(&self, _seq: u64) -> Result<(), StorageError> {
@@ -192,21 +256,31 @@ impl Backend for MemoryStore {
         true
     }
 
+    fn synced_seq(&self) -> u64 {
+        self.last_seq()
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.state.read().seq
+    }
+
+    fn close_to_writes(&self, closed: bool) {
+        self.state.write().closed_to_writes = closed;
+    }
+
     fn sync_each_write(&self) -> bool {
         false
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
         let state = self.state.read();
-        if state.closed {
-            return Err(StorageError::Closed);
-        }
-        Ok(Box::new(MemorySnapshot {
-            entries: state.ordered.clone(),
-            ttl_secs: self.config.ttl_secs,
-            now_secs: self.now_secs.load(Ordering::Relaxed),
-            last: None,
-        }))
+        state.check_open()?;
+        let (entries, terms) = (state.ordered.clone(), state.terms.clone());
+        Ok(Box::new(MemorySnapshot::new(entries, terms, self.now_secs())))
+    }
+
+    fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+        self.snapshot()
     }
 
     fn status(&self) -> Status {
@@ -229,56 +303,18 @@ impl Backend for MemoryStore {
 
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.now_secs.store(now_secs, Ordering::Relaxed);
-        if self.config.ttl_secs.is_none() {
+        if self.state.read().by_expiry.is_empty() {
             return Ok(());
         }
         let mut state = self.state.write();
-        // In append order the stamps hardly ever go back: the first version that is young enough ends the search.
-        for _ in 0..EXPIRED_PER_SLICE_MAX {
-            let oldest = state.by_age.first_key_value().and_then(|(_, key)| state.entries.get(key));
-            if !oldest.is_some_and(|entry| self.is_expired(entry)) {
-                break;
-            }
-            state.evict_oldest();
+        let mut left = EXPIRED_PER_SLICE_MAX;
+        while left > 0 && state.remove_expired(now_secs, &*self.terms) {
+            left -= 1;
         }
         Ok(())
     }
 
     fn close(&self) -> Result<(), StorageError> {
         self.drop_partition()
-    }
-}
-
-struct MemorySnapshot {
-    entries: OrdMap<Bytes, Entry>,
-    ttl_secs: Option<u32>,
-    now_secs: u64,
-    last: Option<Bytes>,
-}
-
-impl Snapshot for MemorySnapshot {
-    fn next_keys(&mut self, prefix: &[u8], count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
-        let prefix_start = Bytes::copy_from_slice(prefix);
-        let from = match &self.last {
-            Some(last) if *last >= prefix_start => Bound::Excluded(last.clone()),
-            _ => Bound::Included(prefix_start),
-        };
-        let batch: Vec<FoldEntry> = self
-            .entries
-            .range((from, Bound::Unbounded))
-            .take_while(|(key, _)| key.starts_with(prefix))
-            .filter(|(_, entry)| !expired(self.ttl_secs, entry.tstamp_secs, self.now_secs))
-            .take(count_max)
-            .map(|(key, entry)| FoldEntry { key: key.clone(), digest: entry.digest })
-            .collect();
-        if let Some(entry) = batch.last() {
-            self.last = Some(entry.key.clone());
-        }
-        Ok(batch)
-    }
-
-    fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {
-        let entry = self.entries.get(key).filter(|entry| !expired(self.ttl_secs, entry.tstamp_secs, self.now_secs));
-        Ok(entry.map(|entry| entry.stored(true)))
     }
 }

@@ -1,7 +1,7 @@
 //! What the storage tests share.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "each test file uses a part of it")]
 
-use ombak_storage::{Appended, Backend, ReadMode, Snapshot, StorageError, Stored, Write};
+use ombak_storage::{Appended, Backend, Detail, ReadMode, Scope, Snapshot, StorageError, Stored, Write};
 
 pub const NOW_SECS: u64 = 1_000_000;
 
@@ -12,7 +12,8 @@ pub fn put(store: &dyn Backend, key: &[u8], value: &[u8]) -> Result<Appended, St
 pub fn put_at(store: &dyn Backend, key: &[u8], value: &[u8], tstamp_secs: u32) -> Result<Appended, StorageError> {
     let (left, right) = value.split_at(value.len() / 2);
     let head = head_of(value);
-    store.put(&Write { key, head: &head, body: &[left, right], digest: digest_of(value), tstamp_secs, expires_secs: 0 })
+    let (digest, body) = (digest_of(value), &[left, right]);
+    store.put(&Write { key, head: &head, body, digest, tstamp_secs, expires_secs: 0, has_terms: false })
 }
 
 /// Heads and digests follow from values, so that every read can be checked for being of one piece.
@@ -41,7 +42,7 @@ pub fn get(store: &dyn Backend, key: &[u8]) -> Result<Option<Vec<u8>>, StorageEr
 pub fn fold(snapshot: &mut dyn Snapshot, prefix: &[u8], count_max: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut found = Vec::new();
     loop {
-        let batch = snapshot.next_keys(prefix, count_max).unwrap();
+        let batch = snapshot.next(&Scope::prefix(prefix), Detail::Keys, count_max).unwrap();
         assert!(batch.len() <= count_max);
         if batch.is_empty() {
             break;

@@ -15,6 +15,8 @@ const GRAIN_BYTES: usize = 2;
 const OFFSET_BITS: u32 = 13;
 /// In the place of a file id: the slot is free. No file has this id.
 const FREE: u32 = u32::MAX;
+/// Beside the length of the head.
+const TERMS: u8 = 0x80;
 const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Default)]
@@ -51,7 +53,7 @@ impl Arena {
         slot[12..16].copy_from_slice(&entry.expires_secs.to_le_bytes());
         slot[16..24].copy_from_slice(&entry.digest.to_le_bytes());
         slot[24..30].copy_from_slice(&entry.seq.to_le_bytes()[..6]);
-        slot[33] = entry.position.head_units;
+        slot[33] = entry.position.head_units | if entry.position.has_terms { TERMS } else { 0 };
     }
 
     pub(super) fn entry(&self, handle: u32) -> Entry {
@@ -63,7 +65,8 @@ impl Arena {
                 file_id: le_at!(u32, slot, 0),
                 offset: le_at!(u32, slot, 4),
                 size: le_at!(u32, slot, 8),
-                head_units: slot[33],
+                head_units: slot[33] & !TERMS,
+                has_terms: slot[33] & TERMS != 0,
             },
             expires_secs: le_at!(u32, slot, 12),
             digest: le_at!(u64, slot, 16),

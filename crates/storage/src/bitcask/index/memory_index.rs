@@ -1,23 +1,129 @@
-//! The index in memory as a journal wants it, with the heads that were seen lately.
+//! The index in memory as a journal wants it, with the heads that were seen lately and, where somebody asked for it, the
+//! order of keys and index entries.
 
 use super::{HashedKey, Index, SNAPSHOTS_MAX, SnapshotSlot};
-use crate::backend::ReadMode;
+use crate::backend::{KeyRange, ReadMode, TermRange};
 use crate::bitcask::head_cache::{HeadCache, StoreId};
+use crate::bitcask::order::{Order, OrderShared};
 use crate::error::StorageError;
-use crate::journal::{Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, Version};
+use crate::journal::{Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version};
+use crate::ledger::{TreeView, remove_dir};
+use crate::limits::SEQ_MAX;
 use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Keys changed after an order was last written that a start remembers; of more, the order is made anew.
+const CHANGED_MAX: usize = 2_000_000;
 
 pub(crate) struct MemoryIndex {
     index: Index,
     heads: Arc<HeadCache>,
     store: StoreId,
+    order_dir: PathBuf,
+    orders: Arc<OrderShared>,
+    /// From the moment at which it is begun: every change is told to it.
+    order: RwLock<Option<Arc<Order>>>,
+    /// It is whole.
+    has_order: AtomicBool,
+    /// It is wanted: an index entry was written, or it was there before.
+    wants_order: AtomicBool,
+    making: Mutex<Making>,
+    /// All changes up to here have been told.
+    last_seq: AtomicU64,
+}
+
+/// What is left to do until the order is whole.
+enum Making {
+    /// Nothing was begun, or nothing is left.
+    Idle,
+    /// A load: keys that changed after the order on disk was written.
+    Loading { seen_seq: u64, changed: Vec<Bytes> },
+    /// These keys.
+    CatchingUp(Vec<Bytes>),
+    /// What this walk has not met.
+    Walking(SnapshotSlot),
+}
+
+/// A view, with the order at the same moment.
+pub(crate) struct MemoryView {
+    slot: SnapshotSlot,
+    order: Option<(Arc<Order>, TreeView)>,
 }
 
 impl MemoryIndex {
-    pub(crate) fn new(heads: Arc<HeadCache>) -> Self {
+    /// An empty index; `order_dir` is where the order is, or will be.
+    pub(crate) fn new(heads: Arc<HeadCache>, orders: Arc<OrderShared>, order_dir: PathBuf) -> Result<Self, StorageError> {
         let store = heads.enter();
-        Self { index: Index::new(), heads, store }
+        let opened = Order::open(&order_dir, &orders)?;
+        let (order, making) = match opened {
+            Some((order, seen_seq)) => (Some(Arc::new(order)), Making::Loading { seen_seq, changed: Vec::new() }),
+            None => (None, Making::Idle),
+        };
+        Ok(Self {
+            index: Index::new(),
+            heads,
+            store,
+            order_dir,
+            orders,
+            wants_order: AtomicBool::new(order.is_some()),
+            order: RwLock::new(order),
+            has_order: AtomicBool::new(false),
+            making: Mutex::new(making),
+            last_seq: AtomicU64::new(0),
+        })
+    }
+
+    /// Tells the order of a change, where there is one.
+    fn tell_order(&self, key: &[u8], head: Option<&[u8]>) {
+        let Some(order) = self.order.read().clone() else { return };
+        if let Err(error) = order.set(key, head) {
+            // It cannot be believed any more: it is made anew when it is asked for.
+            tracing::error!(dir = %self.order_dir.display(), %error, "the order of keys is damaged");
+            self.give_up_order();
+        }
+    }
+
+    fn give_up_order(&self) {
+        let mut making = self.making.lock();
+        self.has_order.store(false, Ordering::Release);
+        if let Making::Walking(slot) = std::mem::replace(&mut *making, Making::Idle) {
+            self.index.end_snapshot(&slot);
+        }
+        *self.order.write() = None;
+    }
+
+    /// A key is in the order as it is in the index.
+    fn set_in_order(
+        &self,
+        order: &Order,
+        key: &[u8],
+        read_head: &dyn Fn(&[u8], &Entry) -> Result<Bytes, StorageError>,
+    ) -> Result<(), StorageError> {
+        order.set_to_present(key, || match self.index.get(HashedKey::new(key)) {
+            None => Ok(None),
+            Some(entry) if !entry.position.has_terms => Ok(Some(Bytes::new())),
+            Some(entry) => match read_head(key, &entry) {
+                // Whoever reads the object learns of it; its index entries are lost with it.
+                Err(StorageError::Damaged { .. }) => Ok(Some(Bytes::new())),
+                head => head.map(Some),
+            },
+        })
+    }
+
+    /// The order, begun if it is not.
+    fn begin_order(&self, making: &mut Making) -> Result<Arc<Order>, StorageError> {
+        if let Some(order) = self.order.read().clone() {
+            return Ok(order);
+        }
+        let order = Arc::new(Order::create(&self.order_dir, &self.orders)?);
+        // From here on it is told of every change; the walk is for what was there before.
+        *self.order.write() = Some(order.clone());
+        let slot = self.index.begin_snapshot(SEQ_MAX).ok_or_else(too_many_views);
+        *making = Making::Walking(slot.inspect_err(|_| *self.order.write() = None)?);
+        Ok(order)
     }
 }
 
@@ -25,10 +131,18 @@ fn without_head(entry: Entry) -> Found {
     Found { entry, head: None, body: None }
 }
 
+fn too_many_views() -> StorageError {
+    StorageError::Busy(format!("{SNAPSHOTS_MAX} folds run on this partition already: try again when one has ended"))
+}
+
+fn no_order() -> StorageError {
+    StorageError::Busy("the order of keys is being made: try again".into())
+}
+
 impl KeyIndex for MemoryIndex {
     type Key<'a> = HashedKey<'a>;
     type Prior<'a> = ();
-    type View = SnapshotSlot;
+    type View = MemoryView;
 
     const BACKEND: &'static str = "bitcask";
     const KEEPS: Keeps = Keeps::Position;
@@ -57,15 +171,40 @@ impl KeyIndex for MemoryIndex {
 
     fn put(&self, key: HashedKey<'_>, entry: &Entry, version: &Version<'_>, (): ()) -> Option<Entry> {
         self.heads.keep(self.store, entry.position, version.head);
-        self.index.put(key, entry)
+        let previous = self.index.put(key, entry);
+        let had_terms = previous.is_some_and(|previous| previous.position.has_terms);
+        if previous.is_none() || had_terms || entry.position.has_terms {
+            if entry.position.has_terms && !self.wants_order.load(Ordering::Relaxed) {
+                self.wants_order.store(true, Ordering::Relaxed);
+            }
+            let head = if entry.position.has_terms { version.head } else { &[] };
+            self.tell_order(key.key, Some(head));
+        }
+        self.last_seq.store(entry.seq, Ordering::Release);
+        previous
     }
 
     fn remove(&self, key: HashedKey<'_>, (): ()) -> Option<Entry> {
-        self.index.remove_if(key, |_| true)
+        let removed = self.index.remove_if(key, |_| true);
+        self.tell_order(key.key, None);
+        removed
     }
 
     fn remove_if(&self, key: HashedKey<'_>, condition: impl Fn(&Entry) -> bool) -> Result<Option<Entry>, StorageError> {
-        Ok(self.index.remove_if(key, condition))
+        let removed = self.index.remove_if(key, condition);
+        if removed.is_some()
+            && let Some(order) = self.order.read().clone()
+        {
+            // A put of the key may have come in between.
+            let copy = |_: &[u8], _: &Entry| Err(no_order());
+            if self.index.get(key).is_none() {
+                self.set_in_order(&order, key.key, &copy).or_else(|error| match error {
+                    StorageError::Busy(_) => Ok(()),
+                    error => Err(error),
+                })?;
+            }
+        }
+        Ok(removed)
     }
 
     fn relocate(&self, key: HashedKey<'_>, from: Position, to: Position) -> Result<bool, StorageError> {
@@ -73,46 +212,158 @@ impl KeyIndex for MemoryIndex {
     }
 
     fn load(&self, key: HashedKey<'_>, entry: &Entry, _version: &Version<'_>) -> Result<Loaded, StorageError> {
+        self.last_seq.fetch_max(entry.seq, Ordering::AcqRel);
+        if entry.position.has_terms {
+            self.wants_order.store(true, Ordering::Relaxed);
+        }
+        if let Making::Loading { seen_seq, changed } = &mut *self.making.lock()
+            && entry.seq > *seen_seq
+            && changed.len() <= CHANGED_MAX
+        {
+            changed.push(Bytes::copy_from_slice(key.key));
+        }
         Ok(self.index.load(key, entry))
     }
 
     fn finish_load(&self) -> Result<(), StorageError> {
         self.index.finish_load();
+        let mut making = self.making.lock();
+        if let Making::Loading { changed, .. } = std::mem::replace(&mut *making, Making::Idle) {
+            if changed.len() > CHANGED_MAX {
+                *self.order.write() = None;
+            } else {
+                *making = Making::CatchingUp(changed);
+            }
+        }
         Ok(())
+    }
+
+    fn expired(&self, now_secs: u64, cursor: &mut SweepCursor, count_max: usize) -> Result<Vec<Bytes>, StorageError> {
+        Ok(self.index.expired(now_secs, cursor, count_max))
     }
 
     fn upkeep(&self) -> Result<(), StorageError> {
         self.index.compact_some();
-        Ok(())
+        let order = self.order.read().clone();
+        order.map_or(Ok(()), |order| order.compact())
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        let order = self.order.read().clone();
+        order.is_some_and(|order| order.wants_writing(self.last_seq.load(Ordering::Acquire)))
+    }
+
+    fn checkpoint(&self, _state: Bytes) {
+        let Some(order) = self.order.read().clone() else { return };
+        let whole = self.has_order.load(Ordering::Acquire);
+        order.rotate(whole.then(|| self.last_seq.load(Ordering::Acquire)));
+    }
+
+    fn flush(&self) -> Result<(), StorageError> {
+        let order = self.order.read().clone();
+        order.map_or(Ok(()), |order| order.flush())
+    }
+
+    fn destroy(&self) -> Result<(), StorageError> {
+        self.give_up_order();
+        remove_dir(&self.order_dir)
     }
 
     fn sizes(&self) -> IndexSizes {
-        self.index.sizes()
+        let order_bytes = self.order.read().as_ref().map_or(0, |order| order.memory_bytes());
+        let sizes = self.index.sizes();
+        IndexSizes { bytes: sizes.bytes + order_bytes, ..sizes }
     }
 
-    fn view(&self, seq: u64) -> Result<SnapshotSlot, StorageError> {
-        self.index.begin_snapshot(seq).ok_or_else(|| {
-            StorageError::Busy(format!(
-                "{SNAPSHOTS_MAX} folds run on this partition already: try again when one has ended"
-            ))
-        })
+    fn view(&self, seq: u64) -> Result<MemoryView, StorageError> {
+        let slot = self.index.begin_snapshot(seq).ok_or_else(too_many_views)?;
+        let order = self.order.read().clone().filter(|_| self.has_order.load(Ordering::Acquire));
+        let order = order.map(|order| {
+            let view = order.view();
+            (order, view)
+        });
+        Ok(MemoryView { slot, order })
     }
 
-    fn end_view(&self, view: &SnapshotSlot) {
-        self.index.end_snapshot(view);
+    fn end_view(&self, view: &MemoryView) {
+        self.index.end_snapshot(&view.slot);
     }
 
-    fn get_at(&self, key: HashedKey<'_>, view: &SnapshotSlot, _mode: ReadMode) -> Result<Option<Found>, StorageError> {
-        Ok(self.index.get_at(key, view).map(without_head))
+    fn get_at(&self, key: HashedKey<'_>, view: &MemoryView, _mode: ReadMode) -> Result<Option<Found>, StorageError> {
+        Ok(self.index.get_at(key, &view.slot).map(without_head))
     }
 
     fn walk(
         &self,
-        view: &mut SnapshotSlot,
+        view: &mut MemoryView,
         _prefix: &[u8],
-        visit: impl FnMut(&[u8], &Entry) -> bool,
+        mut visit: impl FnMut(&[u8], Found) -> bool,
     ) -> Result<(), StorageError> {
-        self.index.walk(view, visit);
+        self.index.walk(&mut view.slot, |key, entry| visit(key, without_head(*entry)));
         Ok(())
+    }
+
+    fn wants_order(&self) -> bool {
+        self.wants_order.load(Ordering::Relaxed) && !self.has_order.load(Ordering::Acquire)
+    }
+
+    fn make_order(
+        &self,
+        count_max: usize,
+        read_head: &dyn Fn(&[u8], &Entry) -> Result<Bytes, StorageError>,
+    ) -> Result<bool, StorageError> {
+        if self.has_order.load(Ordering::Acquire) {
+            return Ok(true);
+        }
+        let mut making = self.making.lock();
+        let order = self.begin_order(&mut making)?;
+        let mut keys: Vec<Bytes> = Vec::new();
+        let more = match &mut *making {
+            // Somebody else has just made it.
+            Making::Idle | Making::Loading { .. } => return Ok(self.has_order.load(Ordering::Acquire)),
+            Making::CatchingUp(changed) => {
+                let rest = changed.len().saturating_sub(count_max);
+                keys.extend(changed.drain(rest..));
+                !changed.is_empty()
+            }
+            Making::Walking(slot) => self.index.walk(slot, |key, _| {
+                keys.push(Bytes::copy_from_slice(key));
+                keys.len() < count_max
+            }),
+        };
+        for key in keys {
+            self.set_in_order(&order, &key, read_head)?;
+        }
+        if !more {
+            if let Making::Walking(slot) = std::mem::replace(&mut *making, Making::Idle) {
+                self.index.end_snapshot(&slot);
+            }
+            self.wants_order.store(true, Ordering::Relaxed);
+            self.has_order.store(true, Ordering::Release);
+        }
+        Ok(!more)
+    }
+
+    fn keys_in_order(
+        &self,
+        view: &MemoryView,
+        range: &KeyRange<'_>,
+        mut visit: impl FnMut(&[u8], &Entry) -> bool,
+    ) -> Result<(), StorageError> {
+        let (order, tree) = view.order.as_ref().ok_or_else(no_order)?;
+        order.keys(tree, range, |key| {
+            let entry = self.index.get_at(HashedKey::new(key), &view.slot);
+            entry.is_none_or(|entry| visit(key, &entry))
+        })
+    }
+
+    fn terms_in_order(
+        &self,
+        view: &MemoryView,
+        range: &TermRange<'_>,
+        visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StorageError> {
+        let (order, tree) = view.order.as_ref().ok_or_else(no_order)?;
+        order.terms(tree, range, visit)
     }
 }

@@ -13,7 +13,8 @@ mod shard;
 
 pub(crate) use memory_index::MemoryIndex;
 
-use crate::journal::{Entry, IndexSizes, Loaded, Position};
+use crate::journal::{Entry, IndexSizes, Loaded, Position, SweepCursor};
+use bytes::Bytes;
 use history::SlotMask;
 use parking_lot::{Mutex, RwLock};
 use shard::{Shard, ShardWalk};
@@ -108,6 +109,32 @@ impl Index {
             shard.remove_all(|entry| entry.position.size == 0);
             shard.compact();
         }
+    }
+
+    /// Goes on with a look for versions that expired before `now_secs`. A shard that is compacted meanwhile may be looked at
+    /// in part only, until the next time.
+    pub(crate) fn expired(&self, now_secs: u64, cursor: &mut SweepCursor, count_max: usize) -> Vec<Bytes> {
+        let mut keys = Vec::new();
+        let mut visits = 0;
+        while visits < count_max {
+            let Some(shard) = self.shards.get(cursor.shard) else {
+                cursor.is_done = true;
+                break;
+            };
+            let shard = shard.read();
+            for _ in 0..VISITS_PER_LOCK {
+                visits += 1;
+                let Some((key, entry, next)) = shard.look(cursor.place) else {
+                    (cursor.shard, cursor.place) = (cursor.shard + 1, 0);
+                    break;
+                };
+                if entry.expires_secs != 0 && u64::from(entry.expires_secs) < now_secs {
+                    keys.push(Bytes::copy_from_slice(key));
+                }
+                cursor.place = next;
+            }
+        }
+        keys
     }
 
     /// Copies one sparse shard together.

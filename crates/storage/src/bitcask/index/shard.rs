@@ -157,6 +157,12 @@ impl Shard {
         true
     }
 
+    /// The first entry at or after a place, and where to go on.
+    pub(super) fn look(&self, place: u32) -> Option<(&[u8], Entry, u32)> {
+        let (handle, next) = self.arena.walk(place)?;
+        Some((self.arena.key(handle), self.arena.entry(handle), next))
+    }
+
     pub(super) fn release(&mut self, slot: u32) {
         if self.history.as_mut().is_some_and(|history| history.release(slot)) {
             self.history = None;

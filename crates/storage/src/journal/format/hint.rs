@@ -4,7 +4,7 @@
 //! header   magic 8, version u16, zero u16, file id u32, salt u64, zero u32, CRC-32 u32
 //! block*   length u32, CRC-32 of the payload u32, payload: entries
 //!   entry  seq u64, digest u64, offset u32, key_len u32, head_len u32, body_len u32, tstamp u32, kind u8, flags u8,
-//!          zero 2, expires u32 with flag 1, key
+//!          zero 2, expires u32 with flag 1, key; flag 2 says that the head has index entries
 //! trailer  ffffffff, CRC-32 of the rest u32, length of the data file u64, entries u64, lost ranges u32, zero u32
 //! ```
 //!
@@ -25,6 +25,8 @@ const HEADER_BYTES: usize = 32;
 const BLOCK_HEADER_BYTES: usize = 8;
 const ENTRY_BYTES: usize = 40;
 const TRAILER_BYTES: usize = 32;
+const EXPIRES: u8 = 1;
+const TERMS: u8 = 2;
 const TRAILER_MARK: u32 = u32::MAX;
 /// Entries are gathered to blocks of about this size.
 const BLOCK_BYTES: usize = 64 << 10;
@@ -43,6 +45,8 @@ pub(crate) struct HintEntry<'a> {
     pub(crate) tstamp_secs: u32,
     /// 0: never.
     pub(crate) expires_secs: u32,
+    /// The head has index entries.
+    pub(crate) has_terms: bool,
     pub(crate) key: &'a [u8],
 }
 
@@ -82,9 +86,9 @@ impl HintWriter {
         block.extend_from_slice(&entry.head_len.to_le_bytes());
         block.extend_from_slice(&entry.body_len.to_le_bytes());
         block.extend_from_slice(&entry.tstamp_secs.to_le_bytes());
-        let flags = u8::from(entry.expires_secs != 0);
+        let flags = u8::from(entry.expires_secs != 0) * EXPIRES | u8::from(entry.has_terms) * TERMS;
         block.extend_from_slice(&[entry.kind.code(), flags, 0, 0]);
-        if flags != 0 {
+        if flags & EXPIRES != 0 {
             block.extend_from_slice(&entry.expires_secs.to_le_bytes());
         }
         block.extend_from_slice(entry.key);
@@ -233,10 +237,13 @@ fn split_entry(bytes: &[u8]) -> Option<(HintEntry<'_>, &[u8])> {
     }
     let (fixed, rest) = bytes.split_at(ENTRY_BYTES);
     let key_len = le_at!(u32, fixed, 20) as usize;
-    let (expires_secs, rest) = match fixed[37] {
+    let flags = fixed[37];
+    if flags & !(EXPIRES | TERMS) != 0 {
+        return None;
+    }
+    let (expires_secs, rest) = match flags & EXPIRES {
         0 => (0, rest),
-        1 => rest.split_first_chunk::<4>().map(|(secs, rest)| (u32::from_le_bytes(*secs), rest))?,
-        _ => return None,
+        _ => rest.split_first_chunk::<4>().map(|(secs, rest)| (u32::from_le_bytes(*secs), rest))?,
     };
     if rest.len() < key_len {
         return None;
@@ -251,6 +258,7 @@ fn split_entry(bytes: &[u8]) -> Option<(HintEntry<'_>, &[u8])> {
         body_len: le_at!(u32, fixed, 28),
         tstamp_secs: le_at!(u32, fixed, 32),
         expires_secs,
+        has_terms: flags & TERMS != 0,
         key,
     };
     let size =

@@ -4,7 +4,7 @@
 //!  0 crc_meta  u32   of salt, offset, bytes 4…48, key and head
 //!  4 crc_body  u32   of the body
 //!  8 kind      u8    1 put, 2 tombstone
-//!  9 flags     u8    1 expires, 2 body compressed by lz4, 4 by zstd
+//!  9 flags     u8    1 expires, 2 body compressed by lz4, 4 by zstd, 8 the head has index entries
 //! 10 mark      u16   low half of the file's salt: cheap to look for when a reader has lost its way
 //! 12 key_len   u32
 //! 16 head_len  u32
@@ -37,7 +37,8 @@ const FLAGS_AT: usize = 9;
 const EXPIRES: u8 = 1;
 const LZ4: u8 = 2;
 const ZSTD: u8 = 4;
-const FLAGS_KNOWN: u8 = EXPIRES | LZ4 | ZSTD;
+const TERMS: u8 = 8;
+const FLAGS_KNOWN: u8 = EXPIRES | LZ4 | ZSTD | TERMS;
 /// Bytes that may be between the fixed part and the key.
 pub(crate) const EXTRA_BYTES_MAX: usize = 4;
 
@@ -103,6 +104,8 @@ pub(crate) struct RecordFields {
     pub(crate) seq: u64,
     pub(crate) digest: u64,
     pub(crate) coding: BodyCoding,
+    /// The head has index entries.
+    pub(crate) has_terms: bool,
     pub(crate) crc_body: u32,
 }
 
@@ -118,6 +121,8 @@ pub(crate) struct RecordHeader {
     pub(crate) crc_body: u32,
     pub(crate) kind: Kind,
     pub(crate) coding: BodyCoding,
+    /// The head has index entries.
+    pub(crate) has_terms: bool,
     pub(crate) key_len: u32,
     pub(crate) head_len: u32,
     pub(crate) body_len: u32,
@@ -148,6 +153,7 @@ impl RecordHeader {
             crc_body: le_at!(u32, bytes, 4),
             kind: Kind::from_code(bytes[KIND_AT])?,
             coding: BodyCoding::from_flags(bytes[FLAGS_AT])?,
+            has_terms: bytes[FLAGS_AT] & TERMS != 0,
             expires_secs,
             key_len: le_at!(u32, bytes, 12),
             head_len: le_at!(u32, bytes, 16),
@@ -221,7 +227,8 @@ pub(crate) fn encode_record(
     out.reserve(RECORD_HEADER_BYTES + EXTRA_BYTES_MAX + key.len() + head.len() + body_len);
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&fields.crc_body.to_le_bytes());
-    let flags = if fields.expires_secs == 0 { 0 } else { EXPIRES } | fields.coding.flags();
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    let flags = flag(fields.expires_secs != 0, EXPIRES) | flag(fields.has_terms, TERMS) | fields.coding.flags();
     out.extend_from_slice(&[fields.kind.code(), flags]);
     out.extend_from_slice(&(salt as u16).to_le_bytes());
     out.extend_from_slice(&(key.len() as u32).to_le_bytes());
@@ -267,6 +274,7 @@ mod tests {
             seq: 6,
             digest: 7,
             coding: BodyCoding::Plain,
+            has_terms: false,
             crc_body: body_crc(&[b"bo", b"dy"]),
         };
         change(&mut fields);

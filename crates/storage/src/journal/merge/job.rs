@@ -2,6 +2,7 @@
 
 use super::commit::{INPUTS_MAX, write_commit};
 use crate::backend::ReadMode;
+use crate::journal::coding::{Compression, CompressionPoint, compress};
 use crate::journal::data_file::{DataFile, data_path, hint_path, merging_path};
 use crate::error::io_error;
 use crate::journal::key_index::{Entry, KeyIndex, Position};
@@ -188,7 +189,10 @@ impl MergeJob {
                         input.counters.remove_live(entry.position.size);
                     }
                 }
-                Some(entry) => self.copy_version(core, input, handle, &entry, header, key)?,
+                Some(entry) if !self.copy_compressed(core, handle, &entry, header, &key)? => {
+                    self.copy_version(core, input, handle, &entry, header, key)?;
+                }
+                Some(_) => {}
             },
         }
         if self.copies.bytes.len() >= BUFFER_BYTES { self.flush(core) } else { Ok(()) }
@@ -222,6 +226,52 @@ impl MergeJob {
         Ok(())
     }
 
+    /// Copies a version whose body is to be compressed when it is first merged; false when there is nothing to compress.
+    fn copy_compressed<I: KeyIndex>(
+        &mut self,
+        core: &Core<I>,
+        handle: &dyn File,
+        entry: &Entry,
+        header: &RecordHeader,
+        key: &[u8],
+    ) -> Result<bool, StorageError> {
+        let config = &core.shared.config;
+        let is_due = config.compression_point == CompressionPoint::OnCompact && config.compression != Compression::None;
+        if !is_due || header.coding != BodyCoding::Plain {
+            return Ok(false);
+        }
+        let meta_len = header.meta_len() as usize;
+        let mut record = vec![0; header.total_len() as usize];
+        let read = handle.read_at(&mut record, u64::from(entry.position.offset), ReadMode::Blocking);
+        // What cannot be read, or is not what was written, is copied as it is: a wrong body stays a wrong body.
+        if !matches!(read, Ok(count) if count == record.len()) {
+            return Ok(false);
+        }
+        let (meta, body) = record.split_at(meta_len);
+        if crc32fast::hash(body) != header.crc_body {
+            return Ok(false);
+        }
+        let Some((coding, body)) = compress(config.compression, &[body]) else { return Ok(false) };
+        let fields = RecordFields {
+            kind: Kind::Put,
+            tstamp_secs: header.tstamp_secs,
+            expires_secs: header.expires_secs,
+            synced_to: ALL_SYNCED,
+            seq: header.seq,
+            digest: header.digest,
+            coding,
+            has_terms: header.has_terms,
+            crc_body: crc32fast::hash(&body),
+        };
+        let head = &meta[header.key_start() + key.len()..];
+        let (salt, at) = self.place(core, (meta_len + body.len()) as u64)?;
+        encode_record(&mut self.copies.bytes, &fields, key, head, &[&body], salt, at);
+        self.bytes_read += u64::from(header.body_len);
+        let header = RecordHeader { coding, body_len: body.len() as u32, crc_body: fields.crc_body, ..*header };
+        self.copies.moves.push(Move { key: key.to_vec(), header, from: Some(entry.position) });
+        Ok(true)
+    }
+
     fn copy_tombstone<I: KeyIndex>(&mut self, core: &Core<I>, key: Vec<u8>, header: &RecordHeader) -> Result<(), StorageError> {
         let (salt, at) = self.place(core, (RECORD_HEADER_BYTES + key.len()) as u64)?;
         let fields = RecordFields {
@@ -229,6 +279,7 @@ impl MergeJob {
             tstamp_secs: header.tstamp_secs,
             expires_secs: 0,
             coding: BodyCoding::Plain,
+            has_terms: false,
             synced_to: ALL_SYNCED,
             seq: header.seq,
             digest: 0,
@@ -238,6 +289,7 @@ impl MergeJob {
         let header = RecordHeader {
             kind: Kind::Tombstone,
             coding: BodyCoding::Plain,
+            has_terms: false,
             expires_secs: 0,
             head_len: 0,
             body_len: 0,
@@ -291,6 +343,7 @@ impl MergeJob {
                 body_len: header.body_len,
                 tstamp_secs: header.tstamp_secs,
                 expires_secs: header.expires_secs,
+                has_terms: header.has_terms,
                 key: &key,
             };
             output.count(&core.shared, &entry);
@@ -299,9 +352,9 @@ impl MergeJob {
             // Counted before anybody can supersede it there.
             output.file.counters.add_live(to.size);
             let moved = core.index.relocate(I::key(&key), from, to)?;
-            let left = if moved { from.file_id } else { to.file_id };
-            if let Some(file) = core.files.read().get(&left) {
-                file.counters.remove_live(to.size);
+            let left = if moved { from } else { to };
+            if let Some(file) = core.files.read().get(&left.file_id) {
+                file.counters.remove_live(left.size);
             }
         }
         if self.unsynced_bytes >= SYNC_BYTES {

@@ -1,0 +1,233 @@
+//! The order of a bitcask store: its keys and index entries in a ledger of their own, made when somebody first asks for
+//! them or writes an index entry. Who does neither pays nothing.
+//!
+//! ```text
+//! k storage_key                                   the index entries of the key: count u32, then field and term, each after
+//!                                                 its length u32
+//! i bucket_prefix field 00 00 term 00 00 key      see the ledger
+//! m "order"                                       up to which seq it has seen the journal, u64
+//! ```
+//!
+//! Invariants:
+//! * the terms under a key's entry are those that are in the ledger;
+//! * whoever changes a key looks at the index in memory, or tells what was just put there, under `writes`: the last one has
+//!   seen the newest version.
+
+use crate::backend::{HeadTerms, KeyRange, TermRange};
+use crate::error::StorageError;
+use crate::journal::le_at;
+use crate::ledger::{
+    Change, KeyBounds, LedgerKey, Tree, TreeShared, TreeView, note, remove_dir, store_key, visit_terms,
+};
+use bytes::{BufMut, Bytes, BytesMut};
+use ombak_types::names::split_storage_key;
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const NOTE: &[u8] = b"order";
+
+/// What the orders of a root have in common.
+pub(super) struct OrderShared {
+    pub(super) trees: TreeShared,
+    pub(super) terms: Arc<dyn HeadTerms>,
+    /// Bytes that one gathers in memory before it writes them.
+    pub(super) memory_bytes_max: u64,
+}
+
+/// Appends after which an order is written, however little has changed in it: what a start has to look at again.
+const APPENDS_BETWEEN_NOTES: u64 = 1_000_000;
+
+pub(super) struct Order {
+    shared: Arc<OrderShared>,
+    tree: Tree,
+    writes: Mutex<()>,
+    noted_seq: AtomicU64,
+}
+
+impl Order {
+    /// Begins an order, from nothing.
+    pub(super) fn create(dir: &Path, shared: &Arc<OrderShared>) -> Result<Self, StorageError> {
+        remove_dir(dir)?;
+        Ok(Self::new(Tree::open(dir, &shared.trees)?, shared, 0))
+    }
+
+    /// An order that was whole when it was last written, with the seq up to which it had seen the journal.
+    pub(super) fn open(dir: &Path, shared: &Arc<OrderShared>) -> Result<Option<(Self, u64)>, StorageError> {
+        if !dir.is_dir() {
+            return Ok(None);
+        }
+        let opened = Tree::open(dir, &shared.trees).and_then(|tree| {
+            let noted = tree.get(&note(NOTE))?;
+            Ok((tree, noted))
+        });
+        match opened {
+            Ok((tree, Some(noted))) if noted.len() == 8 => {
+                let seq = le_at!(u64, noted, 0);
+                Ok(Some((Self::new(tree, shared, seq), seq)))
+            }
+            Ok(_) => Ok(None),
+            Err(error) => {
+                tracing::error!(dir = %dir.display(), %error, "the order of keys is made anew when it is asked for");
+                Ok(None)
+            }
+        }
+    }
+
+    fn new(tree: Tree, shared: &Arc<OrderShared>, noted_seq: u64) -> Self {
+        Self { shared: shared.clone(), tree, writes: Mutex::default(), noted_seq: AtomicU64::new(noted_seq) }
+    }
+
+    /// A key has a version with this head, or is gone. A head without index entries may be empty.
+    pub(super) fn set(&self, key: &[u8], head: Option<&[u8]>) -> Result<(), StorageError> {
+        let _writes = self.writes.lock();
+        self.replace(key, head)
+    }
+
+    /// As [`set`](Self::set), with what `look` finds when nobody else can change it here.
+    pub(super) fn set_to_present(
+        &self,
+        key: &[u8],
+        look: impl FnOnce() -> Result<Option<Bytes>, StorageError>,
+    ) -> Result<(), StorageError> {
+        let _writes = self.writes.lock();
+        let head = look()?;
+        self.replace(key, head.as_deref())
+    }
+
+    fn replace(&self, key: &[u8], head: Option<&[u8]>) -> Result<(), StorageError> {
+        let ledger_key = LedgerKey::of_key(key);
+        let old = self.tree.get(&ledger_key.bytes)?;
+        let old_terms = old.as_ref().map_or_else(Vec::new, |old| decode_terms(old));
+        let mut terms: Vec<(Bytes, Bytes)> = Vec::new();
+        if let Some(head) = head.filter(|head| !head.is_empty()) {
+            let copy = Bytes::copy_from_slice;
+            self.shared.terms.visit(head, &mut |field, term| terms.push((copy(field), copy(term))));
+            terms.sort();
+            terms.dedup();
+        }
+        if old.is_some() == head.is_some() && old_terms == terms {
+            return Ok(());
+        }
+        let bucket_len = split_storage_key(key).map_or(0, |(_, _, user_key)| key.len() - user_key.len());
+        let place = |(field, term): &(Bytes, Bytes)| LedgerKey::of_term(key, bucket_len, field, term);
+        let mut changes: Vec<Change> = Vec::new();
+        changes.extend(old_terms.iter().filter(|old| !terms.contains(old)).map(|old| (place(old).bytes, None)));
+        changes.extend(terms.iter().filter(|new| !old_terms.contains(new)).map(|new| {
+            let place = place(new);
+            (place.bytes, Some(place.whole.unwrap_or_default()))
+        }));
+        let whole = ledger_key.whole;
+        changes.push((ledger_key.bytes, head.map(|_| encode_terms(&terms, whole.as_deref()))));
+        self.tree.apply(changes);
+        Ok(())
+    }
+
+    /// Whether enough has gathered to be written.
+    pub(super) fn wants_writing(&self, last_seq: u64) -> bool {
+        self.tree.memory_bytes() >= self.shared.memory_bytes_max
+            || last_seq.saturating_sub(self.noted_seq.load(Ordering::Relaxed)) >= APPENDS_BETWEEN_NOTES
+    }
+
+    /// Closes what is in memory for changes. With `seq`, everything that was appended up to there has been told here.
+    pub(super) fn rotate(&self, seq: Option<u64>) {
+        let _writes = self.writes.lock();
+        if let Some(seq) = seq {
+            self.tree.apply([(note(NOTE), Some(Bytes::copy_from_slice(&seq.to_le_bytes())))]);
+            self.noted_seq.fetch_max(seq, Ordering::Relaxed);
+        }
+        self.tree.rotate();
+    }
+
+    /// Writes what was rotated: on disk when this returns.
+    pub(super) fn flush(&self) -> Result<(), StorageError> {
+        self.tree.flush()
+    }
+
+    pub(super) fn compact(&self) -> Result<(), StorageError> {
+        self.tree.compact()
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.tree.memory_bytes() + self.tree.pinned_bytes()
+    }
+
+    pub(super) fn view(&self) -> TreeView {
+        self.tree.view()
+    }
+
+    /// Visits keys of a bucket in order.
+    pub(super) fn keys(
+        &self,
+        view: &TreeView,
+        range: &KeyRange<'_>,
+        mut visit: impl FnMut(&[u8]) -> bool,
+    ) -> Result<(), StorageError> {
+        let bounds = KeyBounds::new(range);
+        self.tree.scan(view, bounds.from(), bounds.to(), |place, value| {
+            let whole = whole_key(&value);
+            store_key(whole.as_deref().unwrap_or(place)).is_none_or(&mut visit)
+        })
+    }
+
+    pub(super) fn terms(
+        &self,
+        view: &TreeView,
+        range: &TermRange<'_>,
+        visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StorageError> {
+        visit_terms(&self.tree, view, range, visit)
+    }
+}
+
+fn encode_terms(terms: &[(Bytes, Bytes)], whole_key: Option<&[u8]>) -> Bytes {
+    let mut out = BytesMut::new();
+    out.put_u32_le(terms.len() as u32);
+    for part in terms.iter().flat_map(|(field, term)| [&field[..], &term[..]]).chain(whole_key) {
+        out.put_u32_le(part.len() as u32);
+        out.put_slice(part);
+    }
+    out.freeze()
+}
+
+fn parts(value: &Bytes) -> impl Iterator<Item = Bytes> + '_ {
+    let mut at = 4;
+    std::iter::from_fn(move || {
+        let length = value.get(at..at + 4).map(|length| le_at!(u32, length, 0) as usize)?;
+        let part = value.get(at + 4..at + 4 + length)?;
+        at += 4 + length;
+        Some(value.slice_ref(part))
+    })
+}
+
+fn decode_terms(value: &Bytes) -> Vec<(Bytes, Bytes)> {
+    if value.len() < 4 {
+        return Vec::new();
+    }
+    let count = le_at!(u32, value, 0) as usize;
+    let mut parts = parts(value);
+    (0..count).map_while(|_| Some((parts.next()?, parts.next()?))).collect()
+}
+
+fn whole_key(value: &Bytes) -> Option<Bytes> {
+    let count = if value.len() < 4 { 0 } else { le_at!(u32, value, 0) as usize };
+    parts(value).nth(count * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_come_back() {
+        let term = |field: &'static str, term: &'static str| (Bytes::from(field), Bytes::from(term));
+        for terms in [vec![], vec![term("a_bin", "x")], vec![term("a_bin", ""), term("b_int", "y")]] {
+            for whole in [None, Some(&b"kwhole"[..])] {
+                let value = encode_terms(&terms, whole);
+                assert_eq!(decode_terms(&value), terms);
+                assert_eq!(whole_key(&value).as_deref(), whole);
+            }
+        }
+    }
+}

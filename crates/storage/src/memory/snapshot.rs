@@ -1,0 +1,91 @@
+//! A view of a store in memory: its maps as they were, which cost nothing to copy.
+
+use super::store::Entry;
+use crate::backend::{Detail, FoldEntry, KeyRange, Scope, Snapshot, Stored, TermEntry, TermRange};
+use crate::error::StorageError;
+use crate::ledger::TermBounds;
+use bytes::Bytes;
+use imbl::{OrdMap, OrdSet};
+use std::ops::Bound;
+
+pub(super) struct MemorySnapshot {
+    entries: OrdMap<Bytes, Entry>,
+    terms: OrdSet<Bytes>,
+    now_secs: u64,
+    last: Option<Bytes>,
+}
+
+impl MemorySnapshot {
+    pub(super) fn new(entries: OrdMap<Bytes, Entry>, terms: OrdSet<Bytes>, now_secs: u64) -> Self {
+        Self { entries, terms, now_secs, last: None }
+    }
+
+    fn is_there(&self, bucket: &[u8], key: &[u8]) -> bool {
+        let entry = self.entries.get(&[bucket, key].concat()[..]);
+        entry.is_some_and(|entry| !entry.is_expired(self.now_secs))
+    }
+}
+
+fn fold_entry(key: &Bytes, entry: &Entry, detail: Detail) -> FoldEntry {
+    let stored = (detail != Detail::Keys).then(|| entry.stored(detail == Detail::Objects));
+    FoldEntry { key: key.clone(), digest: entry.digest, seq: entry.seq, stored }
+}
+
+impl Snapshot for MemorySnapshot {
+    fn next(&mut self, scope: &Scope<'_>, detail: Detail, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
+        let start = Bytes::copy_from_slice(scope.prefix);
+        let from = match &self.last {
+            Some(last) if *last >= start => Bound::Excluded(last.clone()),
+            _ => Bound::Included(start),
+        };
+        let batch: Vec<FoldEntry> = self
+            .entries
+            .range((from, Bound::Unbounded))
+            .take_while(|(key, _)| key.starts_with(scope.prefix))
+            .filter(|(key, entry)| !entry.is_expired(self.now_secs) && scope.includes(key))
+            .take(count_max)
+            .map(|(key, entry)| fold_entry(key, entry, detail))
+            .collect();
+        if let Some(entry) = batch.last() {
+            self.last = Some(entry.key.clone());
+        }
+        Ok(batch)
+    }
+
+    fn keys_in_order(&mut self, range: &KeyRange<'_>, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
+        let key = |key: &[u8]| Bytes::from([range.bucket, key].concat());
+        let from = match range.from {
+            Bound::Unbounded => Bound::Included(key(b"")),
+            bound => bound.map(key),
+        };
+        let to = range.to.map(key);
+        let is_in = |key: &Bytes| match &to {
+            Bound::Included(to) => key <= to,
+            Bound::Excluded(to) => key < to,
+            Bound::Unbounded => key.starts_with(range.bucket),
+        };
+        let found = self.entries.range((from, Bound::Unbounded)).take_while(|(key, _)| is_in(key));
+        let alive = found.filter(|(_, entry)| !entry.is_expired(self.now_secs));
+        Ok(alive.take(count_max).map(|(key, entry)| fold_entry(key, entry, Detail::Keys)).collect())
+    }
+
+    fn terms_in_order(&mut self, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError> {
+        let bounds = TermBounds::new(range);
+        let mut batch = Vec::new();
+        for place in self.terms.range((bounds.from.clone(), Bound::Unbounded)) {
+            if batch.len() == count_max || !bounds.is_before_end(place) {
+                break;
+            }
+            let Some((term, key)) = bounds.split(place) else { break };
+            if self.is_there(range.bucket, key) {
+                batch.push(TermEntry { term: term.into(), key: Bytes::copy_from_slice(key) });
+            }
+        }
+        Ok(batch)
+    }
+
+    fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {
+        let entry = self.entries.get(key).filter(|entry| !entry.is_expired(self.now_secs));
+        Ok(entry.map(|entry| entry.stored(true)))
+    }
+}
