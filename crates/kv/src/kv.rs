@@ -7,6 +7,7 @@ use crate::ids::key_text;
 use crate::listing::Listing;
 use crate::open_error::OpenError;
 use crate::partition::{Access, Failure};
+use crate::query::{IndexQuery, QueryResults, QueryWalk};
 use crate::random::random_160;
 use crate::request::{DeleteReply, DeleteRequest, GetReply, GetRequest, PreflistItem, PutReply, PutRequest, Read};
 use crate::stats::Stats;
@@ -202,6 +203,18 @@ impl Kv {
         }
         self.engine.buckets.type_map(bucket_type)?;
         self.list(Walk::over_buckets(self.engine.partitions().clone(), bucket_type), timeout)
+    }
+
+    /// Index entries or keys of a bucket, in order. `timeout` covers the whole query; none means that it may take as long as it
+    /// takes.
+    pub fn query(&self, query: IndexQuery, timeout: Option<Duration>) -> Result<QueryResults, Error> {
+        check_bucket(&query.bucket)?;
+        self.engine.buckets.props(&query.bucket)?;
+        if !self.engine.is_open() {
+            return Err(Error::Stopping);
+        }
+        let walk = QueryWalk::new(self.engine.partitions().clone(), query);
+        Ok(QueryResults::new(self.engine.clone(), walk, timeout))
     }
 
     fn list(&self, walk: Walk, timeout: Option<Duration>) -> Result<Listing, Error> {

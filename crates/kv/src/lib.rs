@@ -25,6 +25,7 @@ mod node;
 mod open_error;
 pub mod partition;
 pub mod put;
+pub mod query;
 mod quorums;
 mod random;
 mod replica;
@@ -37,6 +38,7 @@ pub use import::{ImportOutcome, Importer};
 pub use kv::{Health, Kv};
 pub use listing::Listing;
 pub use open_error::OpenError;
+pub use query::{IndexMatch, IndexQuery, QueryOf, QueryResults, head_terms};
 pub use replica::Replica;
 pub use request::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,

@@ -1,6 +1,7 @@
 //! What every storage backend does: one store a partition.
 
 use crate::error::StorageError;
+use crate::seq::SeqSource;
 use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -184,6 +185,8 @@ pub struct Status {
     pub disk_full: bool,
     /// Why the store takes no writes any more, if so.
     pub poisoned: Option<String>,
+    /// Of a store that consists of others: theirs.
+    pub children: Vec<Status>,
 }
 
 /// A consistent view of a store's keys, unaffected by later writes. Dropping it releases what it holds back.
@@ -284,7 +287,12 @@ pub trait Backend: Send + Sync {
 /// Opens stores; one per configured backend.
 pub trait BackendFactory: Send + Sync {
     /// Opens, or creates, the store of a partition (0 … ring_size−1).
-    fn open(&self, partition: u32) -> Result<Arc<dyn Backend>, StorageError>;
+    fn open(&self, partition: u32) -> Result<Arc<dyn Backend>, StorageError> {
+        self.open_in(partition, &SeqSource::default())
+    }
+
+    /// The same for a store that shares its append order with others.
+    fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError>;
 
     /// `bitcask`, `memory`.
     fn name(&self) -> &'static str;

@@ -23,7 +23,9 @@ pub mod leveldb;
 pub mod leveled;
 pub mod limits;
 pub mod memory;
+pub mod multi;
 pub mod riak_bitcask;
+mod seq;
 
 pub use backend::{
     Appended, Backend, BackendFactory, Detail, FoldEntry, HeadTerms, KeyRange, NoTerms, ReadMode, Scope, Snapshot, Status,
@@ -36,3 +38,5 @@ pub use leveled::LeveledFactory;
 pub use journal::{Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 pub use error::StorageError;
 pub use memory::{MemoryConfig, MemoryFactory};
+pub use multi::{MultiFactory, Selector};
+pub use seq::SeqSource;

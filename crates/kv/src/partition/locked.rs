@@ -181,7 +181,8 @@ fn append(
         }
         let body: SmallVec<[&[u8]; 4]> = object.siblings.iter().map(|s| &s.value[..]).collect();
         let tstamp_secs = u32::try_from(now.secs()).unwrap_or(u32::MAX);
-        let write = Write { key, head, body: &body, digest, tstamp_secs, expires_secs: 0, has_terms: false };
+        let has_terms = object.siblings.iter().any(|s| !s.meta.indexes.is_empty() && !s.meta.deleted);
+        let write = Write { key, head, body: &body, digest, tstamp_secs, expires_secs: 0, has_terms };
         partition.store().put(&write).map_err(|e| refuse(partition, key, e))
     })?;
     Ok(Written { object, seq: Some(seq.seq), digest })

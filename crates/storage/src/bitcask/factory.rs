@@ -8,6 +8,7 @@ use crate::error::StorageError;
 use crate::fs::FileSystem;
 use crate::journal::{JournalConfig, Shared, Store};
 use crate::ledger::{LedgerConfig, TreeShared};
+use crate::seq::SeqSource;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,10 +44,10 @@ impl BitcaskFactory {
 }
 
 impl BackendFactory for BitcaskFactory {
-    fn open(&self, partition: u32) -> Result<Arc<dyn Backend>, StorageError> {
+    fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
         let order_dir = self.root.join(format!("{partition}.order"));
         let index = |_: &std::path::Path| MemoryIndex::new(self.heads.clone(), self.orders.clone(), order_dir);
-        Ok(Arc::new(Store::open(&self.shared, partition, index)?))
+        Ok(Arc::new(Store::open(&self.shared, partition, seqs, index)?))
     }
 
     fn name(&self) -> &'static str {

@@ -15,6 +15,7 @@ use super::writer::{Writer, position_of, record_bytes};
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
+use crate::seq::SeqSource;
 use super::format::{
     FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
 };
@@ -30,17 +31,23 @@ impl<I: KeyIndex> Store<I> {
     pub(crate) fn open(
         shared: &Arc<Shared>,
         partition: u32,
+        seqs: &SeqSource,
         index: impl FnOnce(&Path) -> Result<I, StorageError>,
     ) -> Result<Self, StorageError> {
         shared.enter(partition)?;
         let dir = shared.root.join(partition.to_string());
-        let recovered = index(&dir).and_then(|index| recover(shared, &dir, index));
+        let recovered = index(&dir).and_then(|index| recover(shared, &dir, seqs, index));
         let found = recovered.inspect_err(|_| shared.leave(partition))?;
         Ok(Self { core: Arc::new(Core::new(shared.clone(), partition, dir, found)) })
     }
 }
 
-fn recover<I: KeyIndex>(shared: &Arc<Shared>, dir: &Path, index: I) -> Result<Recovered<I>, StorageError> {
+fn recover<I: KeyIndex>(
+    shared: &Arc<Shared>,
+    dir: &Path,
+    seqs: &SeqSource,
+    index: I,
+) -> Result<Recovered<I>, StorageError> {
     let checkpoint = index.restored().and_then(|bytes| Checkpoint::decode(&bytes)).unwrap_or_default();
     let mut recovery = Recovery {
         shared,
@@ -63,7 +70,8 @@ fn recover<I: KeyIndex>(shared: &Arc<Shared>, dir: &Path, index: I) -> Result<Re
         shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
     }
     let Recovery { index, checkpoint, files, seq_max, lost_ranges, torn_bytes, has_expiring, .. } = recovery;
-    let writer = Writer::new(seq_max + 1, checkpoint.next_id.max(id_max + 1), dir_exists);
+    seqs.raise(seq_max);
+    let writer = Writer::new(seqs.clone(), seq_max, checkpoint.next_id.max(id_max + 1), dir_exists);
     Ok(Recovered { index, files, writer, lost_ranges, torn_bytes, has_expiring })
 }
 

@@ -412,6 +412,7 @@ impl<I: KeyIndex> Core<I> {
             torn_bytes: self.torn_bytes,
             disk_full,
             poisoned: self.poison.lock().clone(),
+            children: Vec::new(),
         }
     }
 
@@ -437,7 +438,7 @@ impl<I: KeyIndex> Core<I> {
         upkeep.abandon_merge(self);
         self.closed.store(true, Ordering::Release);
         let mut writer = self.writer.lock();
-        *writer = Writer::new(writer.next_seq, writer.next_id, writer.dir_exists);
+        *writer = Writer::new(writer.seqs.clone(), writer.last_seq(), writer.next_id, writer.dir_exists);
         self.files.write().clear();
         if !writer.dir_exists {
             return Ok(());

@@ -3,7 +3,8 @@
 use super::config::{MergePolicy, SyncStrategy};
 use super::data_file::{DataFile, hint_path};
 use super::checkpoint::{Checkpoint, FileState};
-use super::key_index::{Keeps, KeyIndex, SweepCursor};
+use super::format::RECORD_HEADER_BYTES;
+use super::key_index::{Entry, Keeps, KeyIndex, SweepCursor};
 use super::merge::{MergeJob, Progress, remove_committed, select_inputs, summarize};
 use super::shared::Shared;
 use super::store::{Core, ORDER_SLICE};
@@ -194,12 +195,22 @@ impl<I: KeyIndex> Core<I> {
             let removed = self.index.remove_if(I::key(&key), |entry| self.is_expired(entry.expires_secs))?;
             if let Some(old) = removed {
                 self.forget_live(&old);
+                self.count_swept(&old, key.len());
             }
         }
         if cursor.is_done {
             upkeep.sweep = None;
         }
         Ok(())
+    }
+
+    /// The record of a version that is forgotten is as good as a tombstone: a merge must not lose it while it hides older
+    /// versions of its key.
+    fn count_swept(&self, old: &Entry, key_len: usize) {
+        if let Some(file) = self.files.read().get(&old.position.file_id) {
+            file.counters.tombstones.fetch_add(1, Ordering::Relaxed);
+            file.counters.tombstone_bytes.fetch_add((RECORD_HEADER_BYTES + key_len) as u64, Ordering::Relaxed);
+        }
     }
 
     fn sync_if_due(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {

@@ -8,6 +8,7 @@ use super::key_index::Position;
 use super::shared::Shared;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
+use crate::seq::SeqSource;
 use super::format::{
     BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields,
     encode_record, extra_len,
@@ -119,7 +120,9 @@ pub(super) struct Writer {
     pub(super) active: Option<Appender>,
     /// Closed for appends, not yet synced and hinted.
     pub(super) rolled: Vec<Appender>,
-    pub(super) next_seq: u64,
+    pub(super) seqs: SeqSource,
+    /// This store's last append.
+    last_seq: u64,
     pub(super) next_id: u32,
     /// The partition's directory is there.
     pub(super) dir_exists: bool,
@@ -141,11 +144,12 @@ pub(super) enum AppendError {
 }
 
 impl Writer {
-    pub(super) fn new(next_seq: u64, next_id: u32, dir_exists: bool) -> Self {
+    pub(super) fn new(seqs: SeqSource, last_seq: u64, next_id: u32, dir_exists: bool) -> Self {
         Self {
             active: None,
             rolled: Vec::new(),
-            next_seq,
+            seqs,
+            last_seq,
             next_id,
             dir_exists,
             root_dirty: false,
@@ -156,7 +160,7 @@ impl Writer {
     }
 
     pub(super) fn last_seq(&self) -> u64 {
-        self.next_seq - 1
+        self.last_seq
     }
 
     /// Appends with one write call.
@@ -172,13 +176,13 @@ impl Writer {
             self.probe_space(shared, dir, size)?;
         }
         self.roll_if_full(size, shared.config.file_bytes_max);
-        let seq = self.next_seq;
         if self.active.is_none() {
             self.create_active(shared, dir, now_secs)?;
         }
         let Some(active) = &mut self.active else {
             return Err(AppendError::Refused(StorageError::Closed));
         };
+        let seq = self.seqs.take();
         let fields = RecordFields {
             kind: record.kind,
             tstamp_secs: record.tstamp_secs,
@@ -215,7 +219,7 @@ impl Writer {
         let position = position_of(active.file.id, &hint);
         active.count(shared, &hint);
         let file = active.file.clone();
-        self.next_seq += 1;
+        self.last_seq = seq;
         self.bytes_written += size;
         self.disk_full = false;
         Ok(Written { seq, position, file })

@@ -6,6 +6,7 @@ use crate::backend::{Backend, BackendFactory, HeadTerms};
 use crate::error::StorageError;
 use crate::fs::FileSystem;
 use crate::journal::{JournalConfig, KeyIndex, Shared, Store};
+use crate::seq::SeqSource;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -74,10 +75,10 @@ impl<const INLINE: bool> LedgerFactory<INLINE> {
 }
 
 impl<const INLINE: bool> BackendFactory for LedgerFactory<INLINE> {
-    fn open(&self, partition: u32) -> Result<Arc<dyn Backend>, StorageError> {
+    fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
         let dir = self.root.join(format!("{partition}.ledger"));
         let index = |_: &std::path::Path| LedgerIndex::<INLINE>::open(&dir, &self.ledgers);
-        Ok(Arc::new(Store::open(&self.journals, partition, index)?))
+        Ok(Arc::new(Store::open(&self.journals, partition, seqs, index)?))
     }
 
     fn name(&self) -> &'static str {

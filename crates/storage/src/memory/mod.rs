@@ -11,6 +11,7 @@ use store::MemoryStore;
 
 use crate::backend::{Backend, BackendFactory, HeadTerms, NoTerms};
 use crate::error::StorageError;
+use crate::seq::SeqSource;
 use std::sync::Arc;
 
 /// Opens memory stores; each `open` gives a new, empty one.
@@ -39,8 +40,8 @@ impl Default for MemoryFactory {
 }
 
 impl BackendFactory for MemoryFactory {
-    fn open(&self, _partition: u32) -> Result<Arc<dyn Backend>, StorageError> {
-        Ok(Arc::new(MemoryStore::new(self.config, self.terms.clone())))
+    fn open_in(&self, _partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
+        Ok(Arc::new(MemoryStore::new(self.config, self.terms.clone(), seqs.clone())))
     }
 
     fn name(&self) -> &'static str {

@@ -5,6 +5,7 @@ use super::terms::put_term_key;
 use crate::backend::{Appended, Backend, HeadTerms, ReadMode, Snapshot, Status, Stored, Write};
 use crate::error::StorageError;
 use crate::limits::check_sizes;
+use crate::seq::SeqSource;
 use bytes::{Bytes, BytesMut};
 use imbl::{OrdMap, OrdSet};
 use parking_lot::RwLock;
@@ -162,13 +163,14 @@ impl State {
 pub(super) struct MemoryStore {
     config: MemoryConfig,
     terms: Arc<dyn HeadTerms>,
+    seqs: SeqSource,
     state: RwLock<State>,
     now_secs: AtomicU64,
 }
 
 impl MemoryStore {
-    pub(super) fn new(config: MemoryConfig, terms: Arc<dyn HeadTerms>) -> Self {
-        Self { config, terms, state: RwLock::default(), now_secs: AtomicU64::new(config.opened_at_secs) }
+    pub(super) fn new(config: MemoryConfig, terms: Arc<dyn HeadTerms>, seqs: SeqSource) -> Self {
+        Self { config, terms, seqs, state: RwLock::default(), now_secs: AtomicU64::new(config.opened_at_secs) }
     }
 
     fn now_secs(&self) -> u64 {
@@ -198,7 +200,7 @@ impl MemoryStore {
             return Ok(None);
         }
         let Some(old) = state.remove(key, &*self.terms) else { return Ok(None) };
-        state.seq += 1;
+        state.seq = self.seqs.take();
         Ok(Some(Appended { previous: Some(old.digest), seq: state.seq }))
     }
 }
@@ -223,7 +225,7 @@ impl Backend for MemoryStore {
         let mut guard = self.state.write();
         let state = &mut *guard;
         state.check_writable()?;
-        let seq = state.seq + 1;
+        let seq = self.seqs.take();
         let entry = Entry { seq, digest: write.digest, expires_secs: self.expires_at(write), head_len, has_terms: write.has_terms, block };
         let cost = entry.cost_bytes(write.key);
         if let Some(max) = self.config.bytes_max

@@ -1,0 +1,24 @@
+//! Secondary index queries (spec/semantics.md §5): index entries, or keys, of one bucket in order, over all partitions.
+//!
+//! What it is: the entries of each partition come in order, a page at a time, and are merged; a batch is made when it is
+//! asked for, so that a slow reader holds no thread and nothing is gathered that nobody takes.
+//!
+//! What it is not: it knows no protocol, and no form of a continuation.
+//!
+//! Invariants: results are in order, and none comes twice; what is held in memory does not grow with the results.
+
+mod results;
+mod terms;
+mod walk;
+
+pub use results::QueryResults;
+pub use walk::{IndexMatch, IndexQuery, QueryOf};
+pub(crate) use walk::QueryWalk;
+
+use ombak_storage::HeadTerms;
+use std::sync::Arc;
+
+/// Reads index entries from the heads that this crate has stores keep: for the stores' factories.
+pub fn head_terms() -> Arc<dyn HeadTerms> {
+    Arc::new(terms::ObjectTerms)
+}

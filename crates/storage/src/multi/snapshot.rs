@@ -1,0 +1,53 @@
+//! A view of all stores of a partition.
+
+use super::Selector;
+use crate::backend::{Detail, FoldEntry, KeyRange, Scope, Snapshot, Stored, TermEntry, TermRange};
+use crate::error::StorageError;
+use std::sync::Arc;
+
+pub(super) struct MultiSnapshot {
+    stores: Vec<Box<dyn Snapshot>>,
+    selector: Arc<dyn Selector>,
+    /// The store that a fold has come to.
+    at: usize,
+}
+
+impl MultiSnapshot {
+    pub(super) fn new(stores: Vec<Box<dyn Snapshot>>, selector: Arc<dyn Selector>) -> Self {
+        Self { stores, selector, at: 0 }
+    }
+
+    fn selected(&mut self, bucket: &[u8]) -> Result<&mut Box<dyn Snapshot>, StorageError> {
+        let selected = self.selector.select(bucket)?;
+        self.stores.get_mut(selected).ok_or(StorageError::Closed)
+    }
+}
+
+impl Snapshot for MultiSnapshot {
+    fn next(&mut self, scope: &Scope<'_>, detail: Detail, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
+        while let Some(store) = self.stores.get_mut(self.at) {
+            let (at, selector) = (self.at, &*self.selector);
+            let is_here = |key: &[u8]| selector.select(key).is_ok_and(|selected| selected == at) && scope.includes(key);
+            let here = Scope { prefix: scope.prefix, class: Some(&is_here) };
+            let batch = store.next(&here, detail, count_max)?;
+            if !batch.is_empty() || count_max == 0 {
+                return Ok(batch);
+            }
+            self.at += 1;
+        }
+        Ok(Vec::new())
+    }
+
+    fn keys_in_order(&mut self, range: &KeyRange<'_>, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
+        self.selected(range.bucket)?.keys_in_order(range, count_max)
+    }
+
+    fn terms_in_order(&mut self, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError> {
+        self.selected(range.bucket)?.terms_in_order(range, count_max)
+    }
+
+    fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {
+        let selected = self.selector.select(key)?;
+        self.stores.get(selected).ok_or(StorageError::Closed)?.read(key)
+    }
+}

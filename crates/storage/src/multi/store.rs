@@ -1,0 +1,123 @@
+//! The stores of one partition as one.
+
+use super::Selector;
+use super::snapshot::MultiSnapshot;
+use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
+use crate::error::StorageError;
+use crate::seq::SeqSource;
+use std::sync::Arc;
+
+pub(super) struct MultiStore {
+    stores: Vec<Arc<dyn Backend>>,
+    selector: Arc<dyn Selector>,
+    seqs: SeqSource,
+}
+
+impl MultiStore {
+    pub(super) fn new(stores: Vec<Arc<dyn Backend>>, selector: Arc<dyn Selector>, seqs: SeqSource) -> Self {
+        Self { stores, selector, seqs }
+    }
+
+    fn store(&self, key: &[u8]) -> Result<&dyn Backend, StorageError> {
+        let selected = self.selector.select(key)?;
+        self.stores.get(selected).map(|store| &**store).ok_or(StorageError::Closed)
+    }
+
+    /// Does the same to all; the first error, after all have been tried.
+    fn all(&self, work: impl Fn(&dyn Backend) -> Result<(), StorageError>) -> Result<(), StorageError> {
+        let results: Vec<_> = self.stores.iter().map(|store| work(&**store)).collect();
+        results.into_iter().collect()
+    }
+}
+
+impl Backend for MultiStore {
+    fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        self.store(key)?.get(key, mode)
+    }
+
+    fn head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        self.store(key)?.head(key, mode)
+    }
+
+    fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
+        self.store(write.key)?.put(write)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
+        self.store(key)?.delete(key)
+    }
+
+    fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError> {
+        self.store(key)?.delete_if(key, digest)
+    }
+
+    fn sync(&self, seq: u64) -> Result<(), StorageError> {
+        // A store knows only of its own appends.
+        self.all(|store| store.sync(seq.min(store.last_seq())))
+    }
+
+    fn is_synced(&self, seq: u64) -> bool {
+        self.stores.iter().all(|store| store.is_synced(seq.min(store.last_seq())))
+    }
+
+    fn synced_seq(&self) -> u64 {
+        let behind = self.stores.iter().filter(|store| store.synced_seq() < store.last_seq());
+        behind.map(|store| store.synced_seq()).min().unwrap_or_else(|| self.last_seq())
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.seqs.last()
+    }
+
+    fn close_to_writes(&self, closed: bool) {
+        self.stores.iter().for_each(|store| store.close_to_writes(closed));
+    }
+
+    fn sync_each_write(&self) -> bool {
+        self.stores.iter().any(|store| store.sync_each_write())
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+        let stores = self.stores.iter().map(|store| store.snapshot()).collect::<Result<_, _>>()?;
+        Ok(Box::new(MultiSnapshot::new(stores, self.selector.clone())))
+    }
+
+    fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+        let stores = self.stores.iter().map(|store| store.ordered_snapshot()).collect::<Result<_, _>>()?;
+        Ok(Box::new(MultiSnapshot::new(stores, self.selector.clone())))
+    }
+
+    fn status(&self) -> Status {
+        let children: Vec<Status> = self.stores.iter().map(|store| store.status()).collect();
+        let sum = |count: fn(&Status) -> u64| children.iter().map(count).sum();
+        Status {
+            backend: "multi",
+            keys: sum(|child| child.keys),
+            live_bytes: sum(|child| child.live_bytes),
+            dead_bytes: sum(|child| child.dead_bytes),
+            files: sum(|child| child.files),
+            index_bytes: sum(|child| child.index_bytes),
+            key_bytes: sum(|child| child.key_bytes),
+            bytes_written: sum(|child| child.bytes_written),
+            merges: sum(|child| child.merges),
+            read_errors: sum(|child| child.read_errors),
+            lost_ranges: sum(|child| child.lost_ranges),
+            torn_bytes: sum(|child| child.torn_bytes),
+            disk_full: children.iter().any(|child| child.disk_full),
+            poisoned: children.iter().find_map(|child| child.poisoned.clone()),
+            children,
+        }
+    }
+
+    fn drop_partition(&self) -> Result<(), StorageError> {
+        self.all(|store| store.drop_partition())
+    }
+
+    fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
+        self.all(|store| store.maintain(now_secs))
+    }
+
+    fn close(&self) -> Result<(), StorageError> {
+        self.all(|store| store.close())
+    }
+}
