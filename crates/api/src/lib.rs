@@ -8,6 +8,7 @@
 
 pub mod admin;
 pub mod http;
+mod index_query;
 pub mod jobs;
 mod network_threads;
 pub mod pb;

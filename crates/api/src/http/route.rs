@@ -48,6 +48,8 @@ pub enum Route {
     Object(Bucket, Bytes, Generation),
     /// A walk along the links of an object: the steps as they stand in the path, not decoded.
     LinkWalk(Bucket, Bytes, Vec<Bytes>, Generation),
+    /// A secondary index query: field and terms.
+    Index(Bucket, Vec<Bytes>),
     /// A part of Riak's interface that this server does not have.
     Absent(Absent),
     /// Nothing of these.
@@ -57,8 +59,6 @@ pub enum Route {
 /// Parts of Riak's interface that this server does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// Secondary index queries.
-    Index(Bucket),
     /// `/mapred`
     MapReduce,
     /// The older counters.
@@ -146,7 +146,7 @@ fn newer(bucket_type: Bytes, parts: &[Bytes], request: &Request, generation: Gen
             let before = if generation == Generation::Types { 6 } else { 4 };
             Route::LinkWalk(bucket, rest[1].clone(), steps(request, before), generation)
         }
-        [b"index", ..] => Route::Absent(Absent::Index(bucket)),
+        [b"index", ..] => Route::Index(bucket, rest[1..].to_vec()),
         [b"counters", _] if bucket.is_default_type() => Route::Absent(Absent::Counter(bucket)),
         [b"datatypes"] | [b"datatypes", _] if generation == Generation::Types => {
             Route::Absent(Absent::DataType(bucket))

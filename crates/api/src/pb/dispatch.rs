@@ -5,7 +5,7 @@ use super::context::PbContext;
 use super::reader::Reader;
 use super::refusal::Refusal;
 use super::writer::Writer;
-use super::{bucket, cs_bucket, later, listing, object};
+use super::{bucket, cs_bucket, index, later, listing, object};
 use bytes::Bytes;
 use ombak_proto::messages::{
     RpbBucketKeyPreflistItem, RpbGetBucketKeyPreflistReq, RpbGetBucketKeyPreflistResp, RpbGetClientIdResp,
@@ -95,6 +95,7 @@ async fn serve(
         code::PREFLIST_REQ => write_message(code::PREFLIST_RESP, &preflist(ctx, decode(body)?)?, &mut writer.buffer),
         code::LIST_BUCKETS_REQ => listing::buckets(ctx, decode(body)?, reader, writer).await?,
         code::LIST_KEYS_REQ => listing::keys(ctx, decode(body)?, reader, writer).await?,
+        code::INDEX_REQ => index::query(ctx, decode(body)?, reader, writer).await?,
         code::CS_BUCKET_REQ => cs_bucket::objects(ctx, decode(body)?, reader, writer).await?,
         code::GET_BUCKET_REQ => {
             write_message(code::GET_BUCKET_RESP, &bucket::get(ctx, decode(body)?)?, &mut writer.buffer);

@@ -9,7 +9,7 @@ use crate::jobs::JobClass;
 use bytes::Bytes;
 use ombak_proto::Frame;
 use ombak_proto::code::{self, Direction, Service};
-use ombak_proto::messages::{DtFetchReq, DtUpdateReq, RpbCounterUpdateReq, RpbIndexReq};
+use ombak_proto::messages::{DtFetchReq, DtUpdateReq, RpbCounterUpdateReq};
 use ombak_types::Error;
 use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::props::DataType;
@@ -28,7 +28,6 @@ pub(super) fn refuse(ctx: &PbContext, frame: &Frame) -> Result<Refusal, Refusal>
     match frame.code {
         code::START_TLS => Ok(Refusal::new("Security not enabled; STARTTLS not allowed.")),
         code::MAP_RED_REQ => Ok(job_disabled(JobClass::MapReduce)),
-        code::INDEX_REQ => index(ctx, decode(body)?),
         code::COUNTER_UPDATE_REQ => counter_update(ctx, decode(body)?),
         code::COUNTER_GET_REQ => Ok(counters_unsupported()),
         code::DT_FETCH_REQ => {
@@ -46,12 +45,6 @@ pub(super) fn refuse(ctx: &PbContext, frame: &Frame) -> Result<Refusal, Refusal>
 
 fn job_disabled(class: JobClass) -> Refusal {
     Error::JobDisabled(class.term()).into()
-}
-
-fn index(ctx: &PbContext, req: RpbIndexReq) -> Result<Refusal, Refusal> {
-    ctx.kv.buckets().props(&object::bucket(req.r#type, req.bucket)?)?;
-    let streamed = req.stream.unwrap_or(false);
-    Ok(job_disabled(if streamed { JobClass::StreamSecondaryIndex } else { JobClass::SecondaryIndex }))
 }
 
 /// Riak sends this text through `~p`, which puts it in quotes (spec/pb-api.md §1.1).

@@ -18,6 +18,7 @@ mod connection;
 mod context;
 mod cs_bucket;
 mod dispatch;
+mod index;
 mod later;
 mod listener;
 mod listing;

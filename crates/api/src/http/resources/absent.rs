@@ -16,7 +16,6 @@ pub fn answer(ctx: &HttpContext, request: &Request, what: &Absent) -> Reply {
         return refusal;
     }
     match what {
-        Absent::Index(bucket) => index(ctx, bucket),
         Absent::MapReduce => match ctx.jobs.check(JobClass::MapReduce) {
             Err(error) => failure::reply_for(&error, Asked::Other),
             Ok(()) => missing("MapReduce"),
@@ -31,7 +30,7 @@ pub fn answer(ctx: &HttpContext, request: &Request, what: &Absent) -> Reply {
 
 fn allow(what: &Absent) -> &'static str {
     match what {
-        Absent::Index(_) | Absent::AaeFold => READ_ONLY,
+        Absent::AaeFold => READ_ONLY,
         Absent::MapReduce | Absent::DataType(_) => "GET, HEAD, POST",
         Absent::Counter(_) | Absent::Queue => "GET, POST",
         Absent::Search => "GET, HEAD, POST, PUT, DELETE",
@@ -40,17 +39,6 @@ fn allow(what: &Absent) -> &'static str {
 
 fn missing(what: &str) -> Reply {
     reply::text(StatusCode::NOT_IMPLEMENTED, format!("Not in this version: {what}\n"))
-}
-
-fn index(ctx: &HttpContext, bucket: &Bucket) -> Reply {
-    if let Err(error) = ctx.jobs.check(JobClass::SecondaryIndex) {
-        return failure::reply_for(&error, Asked::Other);
-    }
-    if ctx.kv.buckets().props(bucket).is_err() {
-        return reply::page(StatusCode::NOT_FOUND);
-    }
-    let text = "Error:\n{indexes_not_supported,\"secondary index queries do not exist in this version\"}\n";
-    reply::text(StatusCode::INTERNAL_SERVER_ERROR, text)
 }
 
 fn data_type(ctx: &HttpContext, bucket: &Bucket) -> Reply {

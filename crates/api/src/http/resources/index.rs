@@ -1,0 +1,257 @@
+//! Secondary index queries: `/buckets/B/index/FIELD/TERM` and `/buckets/B/index/FIELD/FROM/TO` (spec/http-api.md §6).
+
+use crate::JobClass;
+use crate::http::base62;
+use crate::http::conditional::Validators;
+use crate::http::context::HttpContext;
+use crate::http::erlang;
+use crate::http::failure::{self, Asked};
+use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::names::{json_elements, json_name};
+use crate::http::params::{self, TimeLimit};
+use crate::http::reply::{self, Reply, StreamAborted};
+use crate::http::request::Request;
+use crate::index_query::{self, BadQuery, Span, Wishes};
+use bytes::Bytes;
+use futures_util::stream;
+use hyper::StatusCode;
+use hyper::header::HeaderValue;
+use ombak_kv::{IndexMatch, IndexQuery, QueryResults};
+use ombak_types::{Bucket, Error};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Results that fit into this many bytes are sent in one piece.
+const WHOLE_BYTES_MAX: usize = 64 * 1024;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// `GET …/index/…`
+pub struct Index<'a> {
+    ctx: &'a HttpContext,
+    request: &'a Request,
+    bucket: Bucket,
+    /// Field and terms.
+    path: Vec<Bytes>,
+    asked: Option<Query>,
+}
+
+/// A query as it was asked for.
+struct Query {
+    query: IndexQuery,
+    with_terms: bool,
+    is_streamed: bool,
+    timeout: Option<Duration>,
+}
+
+impl<'a> Index<'a> {
+    /// For one request; `path` is what follows `index`.
+    pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, path: Vec<Bytes>) -> Self {
+        Self { ctx, request, bucket, path, asked: None }
+    }
+
+    fn parse(&self, field: &[u8], span: Span<'_>, is_streamed: bool) -> Result<Query, Reply> {
+        let results_max = self.request.parameter("max_results").map(max_results).transpose()?;
+        let wanted = self.request.parameter("return_terms").map(boolean).transpose()?.unwrap_or(false);
+        let timeout = match params::time_limit(self.request)? {
+            Some(TimeLimit::Within(limit)) => Some(limit),
+            // Nothing, which Riak takes for no limit.
+            Some(TimeLimit::Passed) | None => None,
+        };
+        let wishes = Wishes {
+            results_max,
+            continuation: self.request.parameter("continuation"),
+            pattern: self.request.parameter("term_regex"),
+        };
+        let query = index_query::query(self.bucket.clone(), field, span, &wishes).map_err(|bad| refusal(&bad))?;
+        let with_terms = wanted && index_query::has_terms(&query.of, span);
+        Ok(Query { query, with_terms, is_streamed, timeout })
+    }
+}
+
+impl Resource for Index<'_> {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    async fn prepare(&mut self) -> Result<(), Reply> {
+        let is_streamed = self.request.parameter_is("stream", "true");
+        let class = if is_streamed { JobClass::StreamSecondaryIndex } else { JobClass::SecondaryIndex };
+        self.ctx.jobs.check(class).map_err(|error| failure::reply_for(&error, Asked::Other))?;
+        self.asked = match self.path.as_slice() {
+            [field, term] => Some(self.parse(field, Span::Equal(term), is_streamed)?),
+            [field, from, to] => Some(self.parse(field, Span::Range(from, to), is_streamed)?),
+            _ => None,
+        };
+        Ok(())
+    }
+
+    fn offers(&self) -> Offers {
+        Offers::json()
+    }
+
+    async fn existence(&mut self) -> Result<Existence, Reply> {
+        Ok(match self.ctx.kv.buckets().props(&self.bucket) {
+            Ok(_) => Existence::Present(Validators::default()),
+            Err(_) => Existence::Missing,
+        })
+    }
+
+    async fn answer(self, _offer: usize) -> Reply {
+        // Riak answers so where the term is missing.
+        let Some(Query { query, with_terms, is_streamed, timeout }) = self.asked else {
+            return reply::json(StatusCode::OK, "{\"keys\":[]}");
+        };
+        match self.ctx.kv.query(query, timeout) {
+            Err(error) => failure::reply_for(&error, Asked::Other),
+            Ok(results) if is_streamed => parts(results, with_terms),
+            Ok(results) => document(results, with_terms).await,
+        }
+    }
+}
+
+fn bad(text: String) -> Reply {
+    reply::text(StatusCode::BAD_REQUEST, text)
+}
+
+fn max_results(text: &[u8]) -> Result<usize, Reply> {
+    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<usize>().ok());
+    let refused = || bad(format!("Invalid \"max_results\". {} is not a positive integer", erlang::string(text)));
+    number.filter(|max| *max > 0).ok_or_else(refused)
+}
+
+fn boolean(text: &[u8]) -> Result<bool, Reply> {
+    match text {
+        b"true" => Ok(true),
+        b"false" => Ok(false),
+        _ => Err(bad(format!("Invalid \"return_terms\". {} is not a boolean", erlang::string(text)))),
+    }
+}
+
+fn refusal(problem: &BadQuery) -> Reply {
+    match problem {
+        BadQuery::UnknownField(_) | BadQuery::BadTerm { .. } => bad(format!("Invalid query: {problem}\n")),
+        BadQuery::PatternOnIntegers => bad("Can not use term regular expressions on integer queries".to_owned()),
+        BadQuery::BadPattern { pattern, why } => {
+            let (pattern, why) = (erlang::string(pattern), erlang::string(why.as_bytes()));
+            bad(format!("Invalid term regular expression {pattern} : {why}"))
+        }
+        BadQuery::BadContinuation(_) => bad(format!("Invalid query: {problem}\n")),
+    }
+}
+
+/// The name of the member that holds results.
+fn member(with_terms: bool) -> &'static str {
+    if with_terms { "results" } else { "keys" }
+}
+
+/// Results as the elements of a JSON array, without its brackets.
+fn elements(batch: &[IndexMatch], with_terms: bool) -> String {
+    if !with_terms {
+        let keys: Vec<Bytes> = batch.iter().map(|found| found.key.clone()).collect();
+        return json_elements(&keys);
+    }
+    let mut out = String::new();
+    for found in batch {
+        let term = found.term.as_ref().map(index_query::term_text).unwrap_or_default();
+        if !out.is_empty() {
+            out.push(',');
+        }
+        let (term, key) = (Value::String(json_name(&term)), Value::String(json_name(&found.key)));
+        out += &format!("{{{term}:{key}}}");
+    }
+    out
+}
+
+fn continuation(results: &QueryResults, last: Option<&IndexMatch>) -> Option<String> {
+    last.filter(|_| results.is_full()).map(index_query::continuation)
+}
+
+/// One document. An error that is met before much was sent is an answer of its own; a later one cuts the answer off.
+async fn document(mut results: QueryResults, with_terms: bool) -> Reply {
+    let mut head = format!("{{\"{}\":[", member(with_terms));
+    let start = head.len();
+    let mut last = None;
+    while head.len() < WHOLE_BYTES_MAX {
+        match results.next().await {
+            Some(Ok(batch)) => {
+                if head.len() > start {
+                    head.push(',');
+                }
+                head += &elements(&batch, with_terms);
+                last = batch.last().cloned();
+            }
+            Some(Err(error)) => return failure::reply_for(&error, Asked::Other),
+            None => return reply::json(StatusCode::OK, head + &ending(&results, last.as_ref())),
+        }
+    }
+    let rest = stream::unfold(Some((results, head, last)), move |state| async move {
+        let (mut results, held, last) = state?;
+        if !held.is_empty() {
+            return Some((Ok(Bytes::from(held)), Some((results, String::new(), last))));
+        }
+        Some(match results.next().await {
+            Some(Ok(batch)) => {
+                let part = format!(",{}", elements(&batch, with_terms));
+                (Ok(Bytes::from(part)), Some((results, held, batch.last().cloned())))
+            }
+            Some(Err(error)) => (Err(StreamAborted(error.to_string())), None),
+            None => (Ok(Bytes::from(ending(&results, last.as_ref()))), None),
+        })
+    });
+    reply::stream(JSON, rest)
+}
+
+fn ending(results: &QueryResults, last: Option<&IndexMatch>) -> String {
+    match continuation(results, last) {
+        None => "]}".to_owned(),
+        Some(text) => format!("],\"continuation\":{}}}", Value::String(text)),
+    }
+}
+
+/// How far a stream of parts has come.
+enum Stage {
+    Results(Option<IndexMatch>),
+    End,
+}
+
+/// A part for every batch, one for the continuation if there is one, and the closing line.
+fn parts(results: QueryResults, with_terms: bool) -> Reply {
+    let boundary = base62::boundary(b"index");
+    let content_type = format!("multipart/mixed;boundary={boundary}");
+    let part = move |boundary: &str, json: &str| {
+        Bytes::from(format!("\r\n--{boundary}\r\nContent-Type: application/json\r\n\r\n{json}"))
+    };
+    let state = Some((results, boundary, Stage::Results(None)));
+    let parts = stream::unfold(state, move |state| async move {
+        let (mut results, boundary, stage) = state?;
+        let last = match stage {
+            Stage::End => return Some((Ok(Bytes::from(format!("\r\n--{boundary}--\r\n"))), None)),
+            Stage::Results(last) => last,
+        };
+        match results.next().await {
+            Some(Ok(batch)) => {
+                let json = format!("{{\"{}\":[{}]}}", member(with_terms), elements(&batch, with_terms));
+                let bytes = part(&boundary, &json);
+                Some((Ok(bytes), Some((results, boundary, Stage::Results(batch.last().cloned())))))
+            }
+            Some(Err(error)) => {
+                let bytes = part(&boundary, &error_document(&error));
+                Some((Ok(bytes), Some((results, boundary, Stage::End))))
+            }
+            None => match continuation(&results, last.as_ref()) {
+                Some(text) => {
+                    let bytes = part(&boundary, &json!({"continuation": text}).to_string());
+                    Some((Ok(bytes), Some((results, boundary, Stage::End))))
+                }
+                None => Some((Ok(Bytes::from(format!("\r\n--{boundary}--\r\n"))), None)),
+            },
+        }
+    });
+    let content_type = HeaderValue::try_from(content_type).unwrap_or(JSON);
+    reply::stream(content_type, parts)
+}
+
+fn error_document(error: &Error) -> String {
+    json!({"error": error.to_string()}).to_string()
+}

@@ -1,0 +1,225 @@
+//! What both interfaces make of an index query: the field and its terms, the regular expression, the continuation
+//! (spec/pb-api.md §10, spec/http-api.md §6).
+//!
+//! A continuation is the base64 text of the external term of where a page ended: `{Term, Key}`, or the key alone where keys
+//! were asked for. Clients hand it back as it is.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use num_bigint::BigInt;
+use ombak_kv::{IndexMatch, IndexQuery, QueryOf};
+use ombak_types::etf::{self, BinaryText, StringText, Term};
+use ombak_types::object::BadIndexEntry;
+use ombak_types::{Bucket, IndexEntry, IndexTerm};
+use regex::bytes::RegexBuilder;
+use std::fmt;
+
+/// What a compiled regular expression may take in memory.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+const KEY_FIELD: &[u8] = b"$key";
+const BUCKET_FIELD: &[u8] = b"$bucket";
+
+/// The terms that are asked for, as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span<'a> {
+    /// One.
+    Equal(&'a [u8]),
+    /// From one to another, both included.
+    Range(&'a [u8], &'a [u8]),
+}
+
+impl<'a> Span<'a> {
+    fn ends(self) -> (&'a [u8], &'a [u8]) {
+        match self {
+            Self::Equal(term) => (term, term),
+            Self::Range(from, to) => (from, to),
+        }
+    }
+}
+
+/// What a client asks for beside field and terms.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wishes<'a> {
+    pub(crate) results_max: Option<usize>,
+    pub(crate) continuation: Option<&'a [u8]>,
+    pub(crate) pattern: Option<&'a [u8]>,
+}
+
+/// Why there is no such query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BadQuery {
+    UnknownField(Bytes),
+    BadTerm { field: Bytes, text: Bytes },
+    PatternOnIntegers,
+    BadPattern { pattern: Bytes, why: String },
+    BadContinuation(Bytes),
+}
+
+/// Riak's words for the first two; the others say what they are about, each interface in its own way.
+impl fmt::Display for BadQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownField(field) => write!(f, "{{unknown_field_type,{}}}", BinaryText(field)),
+            Self::BadTerm { field, text } => {
+                write!(f, "{{field_parsing_failed,{{{},{}}}}}", BinaryText(field), BinaryText(text))
+            }
+            Self::PatternOnIntegers => f.write_str("Can not use term regular expression in integer query"),
+            Self::BadPattern { pattern, why } => {
+                write!(f, "Invalid term regular expression {} : {}", BinaryText(pattern), StringText(why.as_bytes()))
+            }
+            Self::BadContinuation(text) => write!(f, "{{invalid_continuation,{}}}", BinaryText(text)),
+        }
+    }
+}
+
+/// The query that a request stands for.
+pub(crate) fn query(bucket: Bucket, field: &[u8], span: Span<'_>, wishes: &Wishes<'_>) -> Result<IndexQuery, BadQuery> {
+    let of = query_of(field, span)?;
+    let pattern = wishes.pattern.map(|pattern| compile(&of, pattern)).transpose()?;
+    let after = wishes.continuation.map(|text| read_continuation(&of, text)).transpose()?;
+    Ok(IndexQuery { bucket, of, after, results_max: wishes.results_max, pattern })
+}
+
+/// Whether results may come with their terms: a range of a normal index.
+pub(crate) fn has_terms(of: &QueryOf, span: Span<'_>) -> bool {
+    matches!(of, QueryOf::Terms { .. }) && matches!(span, Span::Range(..))
+}
+
+fn query_of(field: &[u8], span: Span<'_>) -> Result<QueryOf, BadQuery> {
+    let (from, to) = span.ends();
+    let copy = Bytes::copy_from_slice;
+    if field == BUCKET_FIELD {
+        return Ok(QueryOf::Bucket);
+    }
+    if field == KEY_FIELD {
+        return Ok(QueryOf::Keys { from: copy(from), to: copy(to) });
+    }
+    let term = |text: &[u8]| {
+        IndexEntry::parse(field, text).map_err(|bad| match bad {
+            BadIndexEntry::UnknownFieldType => BadQuery::UnknownField(copy(field)),
+            BadIndexEntry::NotAnInteger => BadQuery::BadTerm { field: copy(field), text: copy(text) },
+        })
+    };
+    let (from, to) = (term(from)?, term(to)?);
+    Ok(QueryOf::Terms { field: from.field, from: from.term, to: to.term })
+}
+
+fn compile(of: &QueryOf, pattern: &[u8]) -> Result<regex::bytes::Regex, BadQuery> {
+    if let QueryOf::Terms { from: IndexTerm::Int(_), .. } = of {
+        return Err(BadQuery::PatternOnIntegers);
+    }
+    let bad = |why: String| BadQuery::BadPattern { pattern: Bytes::copy_from_slice(pattern), why };
+    let text = std::str::from_utf8(pattern).map_err(|error| bad(error.to_string()))?;
+    // Bytes, not characters: terms are bytes to Riak, too.
+    let built = RegexBuilder::new(text).unicode(false).size_limit(PATTERN_BYTES_MAX).build();
+    built.map_err(|error| match error {
+        regex::Error::Syntax(text) => bad(text.lines().last().unwrap_or_default().trim_start_matches("error: ").into()),
+        error => bad(error.to_string()),
+    })
+}
+
+/// Where a page ended, for the client to hand back.
+pub(crate) fn continuation(last: &IndexMatch) -> String {
+    let key = Term::Binary(last.key.clone());
+    let term = match &last.term {
+        None => key,
+        Some(IndexTerm::Bin(term)) => Term::pair(Term::Binary(term.clone()), key),
+        Some(IndexTerm::Int(term)) => {
+            let small = i64::try_from(term).map(Term::Int);
+            Term::pair(small.unwrap_or_else(|_| Term::Big(term.clone())), key)
+        }
+    };
+    BASE64.encode(etf::encode(&term))
+}
+
+fn read_continuation(of: &QueryOf, text: &[u8]) -> Result<(Option<IndexTerm>, Bytes), BadQuery> {
+    let bad = || BadQuery::BadContinuation(Bytes::copy_from_slice(text));
+    let bytes = BASE64.decode(text).map_err(|_| bad())?;
+    let place = etf::decode(&bytes).map_err(|_| bad())?;
+    match (of, place) {
+        (QueryOf::Keys { .. } | QueryOf::Bucket, Term::Binary(key)) => Ok((None, key)),
+        (QueryOf::Terms { from, .. }, place) => {
+            let [term, Term::Binary(key)] = place.as_tuple::<2>().ok_or_else(bad)? else { return Err(bad()) };
+            let term = match (from, term) {
+                (IndexTerm::Bin(_), Term::Binary(term)) => IndexTerm::Bin(term.clone()),
+                (IndexTerm::Int(_), Term::Int(term)) => IndexTerm::Int(BigInt::from(*term)),
+                (IndexTerm::Int(_), Term::Big(term)) => IndexTerm::Int(term.clone()),
+                _ => return Err(bad()),
+            };
+            Ok((Some(term), key.clone()))
+        }
+        _ => Err(bad()),
+    }
+}
+
+/// A term as clients see it: the bytes, or the number in decimal.
+pub(crate) fn term_text(term: &IndexTerm) -> Bytes {
+    match term {
+        IndexTerm::Bin(term) => term.clone(),
+        IndexTerm::Int(term) => term.to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(field: &[u8], span: Span<'_>, wishes: &Wishes<'_>) -> Result<IndexQuery, BadQuery> {
+        query(Bucket::untyped("b"), field, span, wishes)
+    }
+
+    fn refused(field: &[u8], span: Span<'_>, wishes: &Wishes<'_>) -> String {
+        made(field, span, wishes).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn fields_and_terms_are_riaks() {
+        let none = Wishes::default();
+        let int = |n: i64| IndexTerm::Int(n.into());
+        let of = made(b"AGE_int", Span::Range(b"-5", b"10"), &none).unwrap().of;
+        assert_eq!(of, QueryOf::Terms { field: "age_int".into(), from: int(-5), to: int(10) });
+        assert!(has_terms(&of, Span::Range(b"", b"")) && !has_terms(&of, Span::Equal(b"")));
+        let of = made(b"$key", Span::Equal(b"k"), &none).unwrap().of;
+        assert_eq!(of, QueryOf::Keys { from: "k".into(), to: "k".into() });
+        assert_eq!(made(b"$bucket", Span::Equal(b"ignored"), &none).unwrap().of, QueryOf::Bucket);
+        assert_eq!(refused(b"zork", Span::Equal(b"1"), &none), "{unknown_field_type,<<\"zork\">>}");
+        let text = refused(b"num_int", Span::Equal(b"zork"), &none);
+        assert_eq!(text, "{field_parsing_failed,{<<\"num_int\">>,<<\"zork\">>}}");
+    }
+
+    #[test]
+    fn continuations_come_back_and_others_are_refused() {
+        let key = Bytes::from("k");
+        let big: BigInt = "123456789012345678901234567890".parse().unwrap();
+        for (field, from, term) in [
+            (&b"f_bin"[..], &b"a"[..], Some(IndexTerm::Bin("x\0y".into()))),
+            (b"f_int", b"1", Some(IndexTerm::Int((-7).into()))),
+            (b"f_int", b"1", Some(IndexTerm::Int(big))),
+            (b"$key", b"a", None),
+            (b"$bucket", b"", None),
+        ] {
+            let text = continuation(&IndexMatch { term: term.clone(), key: key.clone() });
+            let wishes = Wishes { continuation: Some(text.as_bytes()), ..Wishes::default() };
+            assert_eq!(made(field, Span::Equal(from), &wishes).unwrap().after, Some((term, key.clone())));
+        }
+        let of_keys = continuation(&IndexMatch { term: None, key });
+        for text in [&b"zork"[..], b"", b"g2EB", of_keys.as_bytes()] {
+            let wishes = Wishes { continuation: Some(text), ..Wishes::default() };
+            assert!(refused(b"f_bin", Span::Equal(b"a"), &wishes).starts_with("{invalid_continuation,"));
+        }
+    }
+
+    #[test]
+    fn patterns_match_bytes() {
+        let wishes = |pattern: &'static [u8]| Wishes { pattern: Some(pattern), ..Wishes::default() };
+        let query = made(b"f_bin", Span::Range(b"a", b"z"), &wishes(b"^a.*z$")).unwrap();
+        assert!(query.pattern.unwrap().is_match(b"a\xff\xfez"));
+        let text = refused(b"f_int", Span::Equal(b"1"), &wishes(b"a"));
+        assert_eq!(text, "Can not use term regular expression in integer query");
+        assert!(refused(b"f_bin", Span::Equal(b"a"), &wishes(b"(")).starts_with("Invalid term regular expression <<\"(\">> : "));
+        let bomb = b"((((a{1,1000}){1,1000}){1,1000}){1,1000})";
+        assert!(made(b"f_bin", Span::Equal(b"a"), &wishes(bomb)).is_err());
+    }
+}

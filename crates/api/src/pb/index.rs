@@ -1,0 +1,138 @@
+//! Secondary index queries (spec/pb-api.md §10).
+
+use super::context::PbContext;
+use super::dispatch::Failure;
+use super::object;
+use super::reader::Reader;
+use super::refusal::{ErlangBinary, Refusal};
+use super::writer::Writer;
+use crate::index_query::{self, BadQuery, Span, Wishes};
+use crate::jobs::JobClass;
+use bytes::Bytes;
+use ombak_kv::{IndexMatch, QueryResults};
+use ombak_proto::code;
+use ombak_proto::messages::rpb_index_req::IndexQueryType;
+use ombak_proto::messages::{RpbIndexReq, RpbIndexResp, RpbPair};
+use ombak_proto::reply::write_message;
+
+pub(super) async fn query(
+    ctx: &PbContext,
+    req: RpbIndexReq,
+    reader: &mut Reader<'_>,
+    writer: &mut Writer<'_>,
+) -> Result<(), Failure> {
+    let streamed = req.stream.unwrap_or(false);
+    ctx.config.jobs.check(if streamed { JobClass::StreamSecondaryIndex } else { JobClass::SecondaryIndex })?;
+    let bucket = object::bucket(req.r#type.clone(), req.bucket.clone())?;
+    if req.max_results == Some(0) {
+        write_message(code::INDEX_RESP, &RpbIndexResp::default(), &mut writer.buffer);
+        return Ok(());
+    }
+    let span = span(&req)?;
+    let wishes = Wishes {
+        results_max: req.max_results.map(|max| max as usize),
+        continuation: req.continuation.as_deref(),
+        pattern: req.term_regex.as_deref(),
+    };
+    let query = index_query::query(bucket, &req.index, span, &wishes).map_err(refusal)?;
+    let with_terms = req.return_terms.unwrap_or(false) && index_query::has_terms(&query.of, span);
+    let mut results = ctx.kv.query(query, object::timeout(req.timeout))?;
+    if streamed {
+        stream(&mut results, with_terms, reader, writer).await
+    } else {
+        answer_at_once(&mut results, with_terms, ctx.config.frame_bytes_max, reader, writer).await
+    }
+}
+
+fn span(req: &RpbIndexReq) -> Result<Span<'_>, Refusal> {
+    let show = |text: Option<&Bytes>| text.map_or("undefined".to_owned(), |text| ErlangBinary(text).to_string());
+    // All keys of a bucket: neither key nor range means anything.
+    if &req.index[..] == b"$bucket" {
+        return Ok(Span::Equal(b""));
+    }
+    match req.qtype() {
+        IndexQueryType::Eq => match &req.key {
+            Some(key) => Ok(Span::Equal(key)),
+            None => Err(Refusal::new(format!("Invalid equality query {}", show(None)))),
+        },
+        IndexQueryType::Range => match (&req.range_min, &req.range_max) {
+            (Some(from), Some(to)) => Ok(Span::Range(from, to)),
+            (from, to) => {
+                Err(Refusal::new(format!("Invalid range query: {} -> {}", show(from.as_ref()), show(to.as_ref()))))
+            }
+        },
+    }
+}
+
+fn refusal(bad: BadQuery) -> Refusal {
+    Refusal::new(bad.to_string())
+}
+
+async fn stream(
+    results: &mut QueryResults,
+    with_terms: bool,
+    reader: &mut Reader<'_>,
+    writer: &mut Writer<'_>,
+) -> Result<(), Failure> {
+    let mut last = None;
+    while let Some(batch) = next_batch(results, reader).await? {
+        last = batch.last().cloned();
+        write_message(code::INDEX_RESP, &response(batch, with_terms), &mut writer.buffer);
+        writer.relieve().await?;
+    }
+    let end = RpbIndexResp { continuation: continuation(results, last), done: Some(true), ..RpbIndexResp::default() };
+    write_message(code::INDEX_RESP, &end, &mut writer.buffer);
+    Ok(())
+}
+
+/// Everything in one answer, as far as one frame can hold it.
+async fn answer_at_once(
+    results: &mut QueryResults,
+    with_terms: bool,
+    bytes_max: usize,
+    reader: &mut Reader<'_>,
+    writer: &mut Writer<'_>,
+) -> Result<(), Failure> {
+    let mut answer = RpbIndexResp::default();
+    let (mut bytes, mut last) = (0usize, None);
+    while let Some(batch) = next_batch(results, reader).await? {
+        last = batch.last().cloned();
+        let part = response(batch, with_terms);
+        bytes += part.keys.iter().map(|key| key.len() + 6).sum::<usize>();
+        bytes += part.results.iter().map(|pair| pair.key.len() + 24 + pair.value.as_ref().map_or(0, Bytes::len)).sum::<usize>();
+        if bytes > bytes_max {
+            let text = format!("The results do not fit into one answer of {bytes_max} bytes; ask with stream=true or max_results");
+            return Err(Failure::Refused(Refusal::new(text)));
+        }
+        answer.keys.extend(part.keys);
+        answer.results.extend(part.results);
+    }
+    answer.continuation = continuation(results, last);
+    write_message(code::INDEX_RESP, &answer, &mut writer.buffer);
+    Ok(())
+}
+
+fn response(batch: Vec<IndexMatch>, with_terms: bool) -> RpbIndexResp {
+    if !with_terms {
+        let keys = batch.into_iter().map(|found| found.key).collect();
+        return RpbIndexResp { keys, ..RpbIndexResp::default() };
+    }
+    let pair = |found: IndexMatch| RpbPair {
+        key: found.term.as_ref().map(index_query::term_text).unwrap_or_default(),
+        value: Some(found.key),
+    };
+    RpbIndexResp { results: batch.into_iter().map(pair).collect(), ..RpbIndexResp::default() }
+}
+
+fn continuation(results: &QueryResults, last: Option<IndexMatch>) -> Option<Bytes> {
+    last.filter(|_| results.is_full()).map(|last| index_query::continuation(&last).into())
+}
+
+/// The next matches, or the end of the connection when the peer does not wait for them any more.
+async fn next_batch(results: &mut QueryResults, reader: &mut Reader<'_>) -> Result<Option<Vec<IndexMatch>>, Failure> {
+    tokio::select! {
+        biased;
+        batch = results.next() => Ok(batch.transpose()?),
+        end = reader.gone() => Err(Failure::Ended(end)),
+    }
+}
