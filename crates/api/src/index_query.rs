@@ -67,7 +67,7 @@ impl fmt::Display for BadQuery {
             }
             Self::PatternOnIntegers => f.write_str("Can not use term regular expression in integer query"),
             Self::BadPattern { pattern, why } => {
-                write!(f, "Invalid term regular expression {} : {}", BinaryText(pattern), StringText(why.as_bytes()))
+                write!(f, "Invalid term regular expression {} : {}", BinaryText(pattern), StringText(why))
             }
             Self::BadContinuation(text) => write!(f, "{{invalid_continuation,{}}}", BinaryText(text)),
         }

@@ -71,6 +71,7 @@ async fn dispatch(ctx: &Arc<HttpContext>, peer: IpAddr, request: Request) -> Rep
         Route::LinkWalk(bucket, key, steps, generation) => {
             graph::run(link_walk::LinkWalk::new(ctx, bucket, key, steps, generation), request).await
         }
+        Route::Index(bucket, path) => graph::run(index::Index::new(ctx, request, bucket, path), request).await,
         Route::Absent(what) => absent::answer(ctx, request, &what),
         Route::Nowhere => reply::page(StatusCode::NOT_FOUND),
     }

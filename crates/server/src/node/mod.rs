@@ -18,7 +18,8 @@ use ombak_api::http::{self, HttpContext, HttpLimits, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_kv::{Kv, KvConfig};
 use ombak_storage::fs::RealFs;
-use ombak_storage::{BackendFactory, BitcaskFactory, MemoryConfig, MemoryFactory};
+use ombak_kv::head_terms;
+use ombak_storage::{BackendFactory, BitcaskFactory, LedgerConfig, MemoryConfig, MemoryFactory};
 use record::NodeRecord;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -128,13 +129,15 @@ pub fn open_backend(settings: &Settings) -> Result<Arc<dyn BackendFactory>, Stri
     Ok(match &settings.backend {
         BackendSettings::Bitcask { data_root, config } => {
             let config = ombak_storage::JournalConfig { opened_at_secs, ..*config };
-            Arc::new(BitcaskFactory::new(Arc::new(RealFs), data_root, config).map_err(|e| e.to_string())?)
+            let (fs, order) = (Arc::new(RealFs), LedgerConfig::default());
+            let factory = BitcaskFactory::with_terms(fs, data_root, config, &order, head_terms());
+            Arc::new(factory.map_err(|e| e.to_string())?)
         }
-        BackendSettings::Memory { ttl, partition_bytes_max } => Arc::new(MemoryFactory::new(MemoryConfig {
+        BackendSettings::Memory { ttl, partition_bytes_max } => Arc::new(MemoryFactory::with_terms(MemoryConfig {
             ttl_secs: ttl.map(|t| u32::try_from(t.as_secs()).unwrap_or(u32::MAX)),
             bytes_max: *partition_bytes_max,
             opened_at_secs,
-        })),
+        }, head_terms())),
     })
 }
 

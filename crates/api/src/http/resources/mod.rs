@@ -3,6 +3,7 @@
 pub mod absent;
 pub mod buckets;
 pub mod health;
+pub mod index;
 pub mod keys;
 pub mod link_walk;
 mod listing;
