@@ -1,7 +1,7 @@
 //! Stores that fail on demand.
 
 use ombak_storage::{
-    Appended, Backend, BackendFactory, MemoryConfig, MemoryFactory, ReadMode, Snapshot, Status, StorageError, Stored,
+    Appended, Backend, BackendFactory, MemoryConfig, MemoryFactory, ReadMode, SeqSource, Snapshot, Status, StorageError, Stored,
     Write,
 };
 use std::path::PathBuf;
@@ -51,8 +51,8 @@ struct FaultyStore {
 }
 
 impl BackendFactory for FaultyFactory {
-    fn open(&self, partition: u32) -> Result<Arc<dyn Backend>, StorageError> {
-        let inner = self.inner.open(partition)?;
+    fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
+        let inner = self.inner.open_in(partition, seqs)?;
         Ok(Arc::new(FaultyStore { faults: self.faults.clone(), inner, synced: AtomicU64::new(0) }))
     }
 
@@ -95,6 +95,22 @@ impl Backend for FaultyStore {
         self.inner.delete(key)
     }
 
+    fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError> {
+        self.inner.delete_if(key, digest)
+    }
+
+    fn synced_seq(&self) -> u64 {
+        self.synced.load(Ordering::SeqCst)
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.inner.last_seq()
+    }
+
+    fn close_to_writes(&self, closed: bool) {
+        self.inner.close_to_writes(closed);
+    }
+
     fn sync(&self, seq: u64) -> Result<(), StorageError> {
         self.faults.syncs.fetch_add(1, Ordering::SeqCst);
         let mut held = self.faults.syncs_held.lock().unwrap();
@@ -118,6 +134,10 @@ impl Backend for FaultyStore {
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
         self.inner.snapshot()
+    }
+
+    fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+        self.inner.ordered_snapshot()
     }
 
     fn status(&self) -> Status {
