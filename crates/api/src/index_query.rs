@@ -218,7 +218,10 @@ mod tests {
         assert!(query.pattern.unwrap().is_match(b"a\xff\xfez"));
         let text = refused(b"f_int", Span::Equal(b"1"), &wishes(b"a"));
         assert_eq!(text, "Can not use term regular expression in integer query");
-        assert!(refused(b"f_bin", Span::Equal(b"a"), &wishes(b"(")).starts_with("Invalid term regular expression <<\"(\">> : "));
+        assert!(
+            refused(b"f_bin", Span::Equal(b"a"), &wishes(b"("))
+                .starts_with("Invalid term regular expression <<\"(\">> : ")
+        );
         let bomb = b"((((a{1,1000}){1,1000}){1,1000}){1,1000})";
         assert!(made(b"f_bin", Span::Equal(b"a"), &wishes(bomb)).is_err());
     }

@@ -99,9 +99,15 @@ async fn answer_at_once(
         last = batch.last().cloned();
         let part = response(batch, with_terms);
         bytes += part.keys.iter().map(|key| key.len() + 6).sum::<usize>();
-        bytes += part.results.iter().map(|pair| pair.key.len() + 24 + pair.value.as_ref().map_or(0, Bytes::len)).sum::<usize>();
+        bytes += part
+            .results
+            .iter()
+            .map(|pair| pair.key.len() + 24 + pair.value.as_ref().map_or(0, Bytes::len))
+            .sum::<usize>();
         if bytes > bytes_max {
-            let text = format!("The results do not fit into one answer of {bytes_max} bytes; ask with stream=true or max_results");
+            let text = format!(
+                "The results do not fit into one answer of {bytes_max} bytes; ask with stream=true or max_results"
+            );
             return Err(Failure::Refused(Refusal::new(text)));
         }
         answer.keys.extend(part.keys);

@@ -46,9 +46,6 @@ async fn absent_parts_of_riak_say_so() {
     let server = Server::start().await;
     server.create_type("t");
     for (method, path, status) in [
-        ("GET", "/buckets/b/index/x_bin/1", 500),
-        ("GET", "/types/none/buckets/b/index/x_bin/1", 404),
-        ("POST", "/buckets/b/index/x_bin/1", 405),
         ("POST", "/mapred", 501),
         ("GET", "/buckets/b/counters/k", 501),
         ("GET", "/types/t/buckets/b/datatypes/k", 403),

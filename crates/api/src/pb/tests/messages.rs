@@ -5,7 +5,7 @@ use bytes::Bytes;
 use ombak_proto::messages::{
     DtFetchReq, RpbBucketProps, RpbCommitHook, RpbContent, RpbCounterUpdateReq, RpbGetBucketKeyPreflistReq,
     RpbGetBucketKeyPreflistResp, RpbGetBucketReq, RpbGetBucketResp, RpbGetBucketTypeReq, RpbGetClientIdResp,
-    RpbGetServerInfoResp, RpbIndexReq, RpbModFun, RpbPutReq, RpbResetBucketReq, RpbSetBucketReq, RpbSetBucketTypeReq,
+    RpbGetServerInfoResp, RpbModFun, RpbPutReq, RpbResetBucketReq, RpbSetBucketReq, RpbSetBucketTypeReq,
     RpbSetClientIdReq,
 };
 use serde_json::json;
@@ -152,15 +152,6 @@ async fn features_that_are_not_there_are_refused_as_riak_refuses_them() {
         wire.send_bytes(&bare(code)).await;
         assert_eq!(wire.expect_error().await, text);
     }
-    let index = |bucket_type: &'static str| RpbIndexReq {
-        bucket: "b".into(),
-        index: "a_bin".into(),
-        r#type: Some(bucket_type.into()),
-        ..RpbIndexReq::default()
-    };
-    assert_eq!(wire.ask_refused(code::INDEX_REQ, &index("nonesuch")).await, "no_type");
-    let text = wire.ask_refused(code::INDEX_REQ, &index("sibs")).await;
-    assert_eq!(text, "Operation '{riak_kv,secondary_index}' is not enabled");
     let counter = RpbCounterUpdateReq { bucket: "b".into(), key: "k".into(), amount: 1, ..Default::default() };
     let text = wire.ask_refused(code::COUNTER_UPDATE_REQ, &counter).await;
     assert_eq!(text, "\"Counters require bucket property 'allow_mult=true'\"");

@@ -15,7 +15,7 @@ use ombak_proto::messages::RpbErrorResp;
 use ombak_proto::reply::{write_empty, write_message};
 use ombak_proto::{code, lenient};
 use ombak_storage::fs::RealFs;
-use ombak_storage::{BackendFactory, JournalConfig, BitcaskFactory, MemoryConfig, MemoryFactory, SyncStrategy};
+use ombak_storage::{BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory, SyncStrategy};
 use prost::{Message, Name};
 use std::net::SocketAddr;
 use std::sync::Arc;
