@@ -28,15 +28,15 @@ pub mod riak_bitcask;
 mod seq;
 
 pub use backend::{
-    Appended, Backend, BackendFactory, Detail, FoldEntry, HeadTerms, KeyRange, NoTerms, ReadMode, Scope, Snapshot, Status,
-    Stored, TermEntry, TermRange, Write,
+    Appended, Backend, BackendFactory, Detail, FoldEntry, HeadTerms, KeyRange, NoTerms, ReadMode, Scope, Snapshot,
+    Status, Stored, TermEntry, TermRange, Write,
 };
 pub use bitcask::BitcaskFactory;
+pub use error::StorageError;
+pub use journal::{Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 pub use ledger::LedgerConfig;
 pub use leveldb::LeveldbFactory;
 pub use leveled::LeveledFactory;
-pub use journal::{Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
-pub use error::StorageError;
 pub use memory::{MemoryConfig, MemoryFactory};
 pub use multi::{MultiFactory, Selector};
 pub use seq::SeqSource;

@@ -48,7 +48,7 @@ fn busy_config() -> JournalConfig {
 }
 
 fn bitcask_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> Subject {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch_dir();
     let factory = BitcaskFactory::new(fs, dir.path().join("bitcask"), config).unwrap();
     Subject { factory: Box::new(factory), _dir: Some(dir) }
 }
@@ -68,14 +68,14 @@ fn busy_ledger() -> LedgerConfig {
 }
 
 fn leveled_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> Subject {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch_dir();
     let root = dir.path().join("leveled");
     let factory = LeveledFactory::new(fs, root, config, busy_ledger(), Arc::new(NoTerms)).unwrap();
     Subject { factory: Box::new(factory), _dir: Some(dir) }
 }
 
 fn leveldb_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> Subject {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch_dir();
     let root = dir.path().join("leveldb");
     let factory = LeveldbFactory::new(fs, root, config, busy_ledger(), Arc::new(NoTerms)).unwrap();
     Subject { factory: Box::new(factory), _dir: Some(dir) }
@@ -171,7 +171,15 @@ fn sizes_from_nothing_to_long(subject: Subject) {
     }
     for head_len in [0usize, 1, 31, 32, 33, 8000, 8159, 8160, 8161, 100_000] {
         let (key, head) = (format!("head {head_len}"), vec![b'h'; head_len]);
-        let write = ombak_storage::Write { key: key.as_bytes(), head: &head, body: &[b"b"], digest: 1, tstamp_secs: 1, expires_secs: 0, has_terms: false };
+        let write = ombak_storage::Write {
+            key: key.as_bytes(),
+            head: &head,
+            body: &[b"b"],
+            digest: 1,
+            tstamp_secs: 1,
+            expires_secs: 0,
+            has_terms: false,
+        };
         store.put(&write).unwrap();
         assert_eq!(store.head(key.as_bytes(), ReadMode::Blocking).unwrap().unwrap().head, head);
         assert_eq!(store.get(key.as_bytes(), ReadMode::Blocking).unwrap().unwrap().body.unwrap(), b"b".as_slice());

@@ -7,7 +7,8 @@ use common::*;
 use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
 use ombak_storage::fs::{File, FileLock, FileSystem, OpenMode, RealFs};
 use ombak_storage::{
-    Detail, Scope, Backend, BackendFactory, JournalConfig, BitcaskFactory, MergeConfig, ReadMode, StorageError, SyncStrategy,
+    Backend, BackendFactory, BitcaskFactory, Detail, JournalConfig, MergeConfig, ReadMode, Scope, StorageError,
+    SyncStrategy,
 };
 use std::io;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, OpenMode, RealFs};
-use ombak_storage::{Backend, BackendFactory, JournalConfig, BitcaskFactory, StorageError};
+use ombak_storage::{Backend, BackendFactory, BitcaskFactory, JournalConfig, StorageError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

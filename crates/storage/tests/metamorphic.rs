@@ -7,9 +7,9 @@ mod common;
 use common::*;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::{
-    Backend, BackendFactory, BitcaskFactory, Compression, CompressionPoint, Detail, HeadTerms, JournalConfig, KeyRange, LedgerConfig, LeveldbFactory,
-    LeveledFactory, MemoryConfig, MemoryFactory, MergeConfig, MultiFactory, ReadMode, Scope, Selector, StorageError,
-    SyncStrategy, TermRange, Write,
+    Backend, BackendFactory, BitcaskFactory, Compression, CompressionPoint, Detail, HeadTerms, JournalConfig, KeyRange,
+    LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig, MemoryFactory, MergeConfig, MultiFactory, ReadMode,
+    Scope, Selector, StorageError, SyncStrategy, TermRange, Write,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -146,7 +146,7 @@ struct History {
 
 impl History {
     fn new(open: Opener, seed: u64, is_durable: bool) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch_dir();
         let fs = FaultyFs::new(seed);
         let factory = open(&dir.path().join("store"), fs.clone(), NOW_SECS).unwrap();
         let store = factory.open(0).unwrap();
@@ -306,9 +306,10 @@ impl History {
         let count_max = 1 + self.random.below(30) as usize;
         let mut snapshot = self.store.ordered_snapshot().unwrap();
         let found = snapshot.keys_in_order(&KeyRange { bucket, from, to }, count_max).unwrap();
-        let expected = self.model.iter().filter(|(key, version)| {
-            key.strip_prefix(bucket).is_some_and(is_in) && self.is_alive(version)
-        });
+        let expected = self
+            .model
+            .iter()
+            .filter(|(key, version)| key.strip_prefix(bucket).is_some_and(is_in) && self.is_alive(version));
         let expected: Vec<(Vec<u8>, u64)> =
             expected.map(|(key, version)| (key.clone(), version.digest)).take(count_max).collect();
         let found: Vec<(Vec<u8>, u64)> = found.iter().map(|entry| (entry.key.to_vec(), entry.digest)).collect();
@@ -366,7 +367,8 @@ impl History {
 
     fn hand_over(&mut self) {
         self.store.close_to_writes(true);
-        let write = Write { key: b"k", head: b"h", body: &[], digest: 0, tstamp_secs: 0, expires_secs: 0, has_terms: false };
+        let write =
+            Write { key: b"k", head: b"h", body: &[], digest: 0, tstamp_secs: 0, expires_secs: 0, has_terms: false };
         assert!(matches!(self.store.put(&write), Err(StorageError::ClosedToWrites)));
         self.read();
         self.store.close_to_writes(false);

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
-use ombak_storage::{Backend, BackendFactory, JournalConfig, BitcaskFactory, MergeConfig, SyncStrategy};
+use ombak_storage::{Backend, BackendFactory, BitcaskFactory, JournalConfig, MergeConfig, SyncStrategy};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

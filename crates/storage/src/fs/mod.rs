@@ -49,6 +49,39 @@ pub trait File: Send + Sync {
     fn truncate(&self, length: u64) -> io::Result<()>;
 }
 
+/// Fills `buffer` with as many calls of `read` as it takes: `read` is given what is left of it and how much is done. Fewer
+/// bytes only where `read` finds the end of the file.
+pub(crate) fn read_whole(
+    buffer: &mut [u8],
+    mut read: impl FnMut(&mut [u8], usize) -> io::Result<usize>,
+) -> io::Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        match read(&mut buffer[done..], done) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes all of `bytes` with as many calls of `write` as it takes: `write` is given what is left of them and how much is
+/// done.
+pub(crate) fn write_whole(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> io::Result<usize>) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match write(&bytes[done..], done) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// A lock on a path, released when dropped or when the process ends.
 pub trait FileLock: Send + Sync {}
 

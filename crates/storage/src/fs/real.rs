@@ -1,6 +1,6 @@
 //! The operating system's file system.
 
-use super::{File, FileLock, FileSystem, OpenMode};
+use super::{File, FileLock, FileSystem, OpenMode, read_whole, write_whole};
 use crate::backend::ReadMode;
 use std::fs;
 use std::io;
@@ -23,12 +23,12 @@ impl File for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64, mode: ReadMode) -> io::Result<usize> {
         match mode {
             ReadMode::Cached => read_cached(&self.0, buffer, offset),
-            ReadMode::Blocking => read_blocking(&self.0, buffer, offset),
+            ReadMode::Blocking => read_whole(buffer, |rest, done| self.0.read_at(rest, offset + done as u64)),
         }
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        write_whole(bytes, |rest, done| self.0.write_at(rest, offset + done as u64))
     }
 
     fn sync_data(&self) -> io::Result<()> {
@@ -42,19 +42,6 @@ impl File for RealFile {
     fn truncate(&self, length: u64) -> io::Result<()> {
         self.0.set_len(length)
     }
-}
-
-fn read_blocking(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read_at(&mut buffer[filled..], offset + filled as u64) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 /// One system call: what is cached only in part counts as not cached.

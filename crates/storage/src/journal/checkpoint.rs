@@ -123,7 +123,8 @@ impl Checkpoint {
             };
             (le_at!(u32, file, 0), state)
         });
-        let checkpoint = Self { seq: le_at!(u64, content, 6), next_id: le_at!(u32, content, 14), files: files.collect() };
+        let checkpoint =
+            Self { seq: le_at!(u64, content, 6), next_id: le_at!(u32, content, 14), files: files.collect() };
         (checkpoint.files.len() == le_at!(u32, content, 2) as usize).then_some(checkpoint)
     }
 }

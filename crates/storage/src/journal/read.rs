@@ -2,10 +2,10 @@
 
 use super::coding::decompress;
 use super::data_file::{DataFile, Handles};
+use super::format::{EXTRA_BYTES_MAX, Kind, RECORD_HEADER_BYTES, RecordHeader};
 use super::key_index::Entry;
 use crate::backend::{ReadMode, Stored};
 use crate::error::StorageError;
-use super::format::{EXTRA_BYTES_MAX, Kind, RECORD_HEADER_BYTES, RecordHeader};
 use bytes::Bytes;
 use std::io;
 use std::sync::Arc;
@@ -51,9 +51,7 @@ pub(super) fn read_record(
     if bytes.len() < meta_len || !header.meta_matches(&bytes[..meta_len], file.salt, offset) {
         return Err(file.damaged(offset, "the checksum of its key and head is wrong"));
     }
-    if header.kind != Kind::Put
-        || header.key_len as usize != key.len()
-        || &bytes[header.key_start()..head_start] != key
+    if header.kind != Kind::Put || header.key_len as usize != key.len() || &bytes[header.key_start()..head_start] != key
     {
         return Err(file.damaged(offset, "another record than the index says"));
     }

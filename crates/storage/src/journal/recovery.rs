@@ -5,8 +5,11 @@
 //! behind, and ignored (`torn_bytes`); damage before it is rot, and counted (`lost_ranges`). A file that was never synced
 //! has a name of its own (`<id>.fresh`): of that, anything may be missing.
 
-use super::data_file::{DataFile, data_path, fresh_path, hint_path, hint_temporary_path};
 use super::checkpoint::Checkpoint;
+use super::data_file::{DataFile, data_path, fresh_path, hint_path, hint_temporary_path};
+use super::format::{
+    FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
+};
 use super::key_index::{Entry, Keeps, KeyIndex, Loaded, Version};
 use super::merge::{COMMIT_SUFFIX, finish_commit};
 use super::shared::Shared;
@@ -16,9 +19,6 @@ use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
 use crate::seq::SeqSource;
-use super::format::{
-    FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
-};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -295,8 +295,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let expires_secs = self.shared.config.expires_at(hint.tstamp_secs, hint.expires_secs);
         self.has_expiring |= expires_secs != 0;
         let entry = Entry { position, expires_secs, seq: hint.seq, digest: hint.digest };
-        let version =
-            Version { head, body: &[body], tstamp_secs: hint.tstamp_secs, expires_secs: hint.expires_secs };
+        let version = Version { head, body: &[body], tstamp_secs: hint.tstamp_secs, expires_secs: hint.expires_secs };
         let Loaded::Newest(old) = self.index.load(I::key(hint.key), &entry, &version)? else { return Ok(()) };
         if let Some(old) = old.filter(|old| old.position.size != 0)
             && let Some(old_file) = self.files.get(&old.position.file_id)

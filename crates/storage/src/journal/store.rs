@@ -3,14 +3,14 @@
 //! Locks, in the order in which they may be taken: `upkeep`, `writer`, an index shard, `files`. Reads take the last two
 //! and hold neither while they wait for the disk.
 
+use super::coding::{CompressionPoint, compress};
 use super::config::SyncStrategy;
 use super::data_file::{DataFile, data_path};
-use super::coding::{CompressionPoint, compress};
 use super::format::{BodyCoding, Kind, body_crc};
 use super::key_index::{Entry, Found, Keeps, KeyIndex, Version};
 use super::read::{Wanted, read_record};
-use super::shared::Shared;
 use super::root::{DROPPED_SUFFIX, remove_store_dir};
+use super::shared::Shared;
 use super::snapshot::JournalSnapshot;
 use super::upkeep::Upkeep;
 use super::writer::{AppendError, NewRecord, Writer, Written};

@@ -1,16 +1,16 @@
 //! Background work, in bounded slices: syncing at an interval, hint files, merging, removing merged files.
 
+use super::checkpoint::{Checkpoint, FileState};
 use super::config::{MergePolicy, SyncStrategy};
 use super::data_file::{DataFile, hint_path};
-use super::checkpoint::{Checkpoint, FileState};
 use super::format::RECORD_HEADER_BYTES;
 use super::key_index::{Entry, Keeps, KeyIndex, SweepCursor};
 use super::merge::{MergeJob, Progress, remove_committed, select_inputs, summarize};
 use super::shared::Shared;
 use super::store::{Core, ORDER_SLICE};
 use crate::error::{StorageError, io_error};
-use std::io;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -165,15 +165,16 @@ impl<I: KeyIndex> Core<I> {
         };
         let covered: Vec<Arc<DataFile>> = {
             let mut files = self.files.write();
-            let is_covered = |file: &DataFile| {
-                !appended.contains(&file.id) && file.counters.seq_max.load(Ordering::Acquire) <= seq
-            };
+            let is_covered =
+                |file: &DataFile| !appended.contains(&file.id) && file.counters.seq_max.load(Ordering::Acquire) <= seq;
             files.extract_if(.., |_, file| is_covered(file)).map(|(_, file)| file).collect()
         };
         for file in covered {
             for path in [hint_path(&self.dir, file.id), file.path()] {
                 match self.shared.fs.remove_file(&path) {
-                    Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", &path, source)),
+                    Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                        return Err(io_error("remove", &path, source));
+                    }
                     _ => {}
                 }
             }

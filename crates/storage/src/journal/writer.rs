@@ -4,15 +4,15 @@
 //! poisoned and never appends behind the debris.
 
 use super::data_file::{DataFile, fresh_path, hint_temporary_path};
+use super::format::{
+    BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields,
+    encode_record, extra_len,
+};
 use super::key_index::Position;
 use super::shared::Shared;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
 use crate::seq::SeqSource;
-use super::format::{
-    BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields,
-    encode_record, extra_len,
-};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
@@ -74,7 +74,10 @@ impl Appender {
 
 /// Length of the record on disk.
 pub(super) fn record_bytes(entry: &HintEntry<'_>) -> u64 {
-    (RECORD_HEADER_BYTES + extra_len(entry.expires_secs)) as u64 + entry.key.len() as u64 + u64::from(entry.head_len) + u64::from(entry.body_len)
+    (RECORD_HEADER_BYTES + extra_len(entry.expires_secs)) as u64
+        + entry.key.len() as u64
+        + u64::from(entry.head_len)
+        + u64::from(entry.body_len)
 }
 
 /// Where the index finds a record.
@@ -84,7 +87,13 @@ pub(super) fn position_of(file_id: u32, entry: &HintEntry<'_>) -> Position {
         // To a load, no size means gone.
         Kind::Tombstone => 0,
     };
-    Position { file_id, offset: entry.offset, size, head_units: entry.head_len.div_ceil(32).min(127) as u8, has_terms: entry.has_terms }
+    Position {
+        file_id,
+        offset: entry.offset,
+        size,
+        head_units: entry.head_len.div_ceil(32).min(127) as u8,
+        has_terms: entry.has_terms,
+    }
 }
 
 /// Unpredictable to clients, so that a stored value cannot imitate a record.
@@ -171,7 +180,11 @@ impl Writer {
         record: &NewRecord<'_>,
         now_secs: u64,
     ) -> Result<Written, AppendError> {
-        let size = (RECORD_HEADER_BYTES + extra_len(record.expires_secs) + record.key.len() + record.head.len() + record.body_len) as u64;
+        let size = (RECORD_HEADER_BYTES
+            + extra_len(record.expires_secs)
+            + record.key.len()
+            + record.head.len()
+            + record.body_len) as u64;
         if self.disk_full {
             self.probe_space(shared, dir, size)?;
         }

@@ -158,7 +158,8 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         });
         changes.push((ledger_key.bytes, value));
         self.tree.apply(changes);
-        let (had, has) = (old.is_some_and(|old| old.entry.position.size != 0), new.is_some_and(|(e, _)| e.position.size != 0));
+        let (had, has) =
+            (old.is_some_and(|old| old.entry.position.size != 0), new.is_some_and(|(e, _)| e.position.size != 0));
         match (had, has) {
             (false, true) => {
                 self.keys.fetch_add(1, Ordering::Relaxed);

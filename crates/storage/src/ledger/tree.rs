@@ -5,7 +5,7 @@
 
 use crate::error::StorageError;
 use bytes::Bytes;
-use lsm_tree::config::{BlockSizePolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, BloomConstructionPolicy};
+use lsm_tree::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
 use lsm_tree::{
     AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, Guard, SeqNo, SequenceNumberCounter, Slice,
 };

@@ -226,7 +226,14 @@ impl Backend for MemoryStore {
         let state = &mut *guard;
         state.check_writable()?;
         let seq = self.seqs.take();
-        let entry = Entry { seq, digest: write.digest, expires_secs: self.expires_at(write), head_len, has_terms: write.has_terms, block };
+        let entry = Entry {
+            seq,
+            digest: write.digest,
+            expires_secs: self.expires_at(write),
+            head_len,
+            has_terms: write.has_terms,
+            block,
+        };
         let cost = entry.cost_bytes(write.key);
         if let Some(max) = self.config.bytes_max
             && cost > max

@@ -5,6 +5,14 @@ use ombak_storage::{Appended, Backend, Detail, ReadMode, Scope, Snapshot, Storag
 
 pub const NOW_SECS: u64 = 1_000_000;
 
+/// A directory for ledgers, which are on the real file system: in memory where there is such a file system, so that
+/// thousands of stores cost no waiting for a disk.
+pub fn scratch_dir() -> tempfile::TempDir {
+    let in_memory = std::path::Path::new("/dev/shm");
+    let made = tempfile::tempdir_in(in_memory);
+    made.or_else(|_| tempfile::tempdir()).expect("a directory for temporary files")
+}
+
 pub fn put(store: &dyn Backend, key: &[u8], value: &[u8]) -> Result<Appended, StorageError> {
     put_at(store, key, value, NOW_SECS as u32)
 }

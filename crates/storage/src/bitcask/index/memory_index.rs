@@ -55,7 +55,11 @@ pub(crate) struct MemoryView {
 
 impl MemoryIndex {
     /// An empty index; `order_dir` is where the order is, or will be.
-    pub(crate) fn new(heads: Arc<HeadCache>, orders: Arc<OrderShared>, order_dir: PathBuf) -> Result<Self, StorageError> {
+    pub(crate) fn new(
+        heads: Arc<HeadCache>,
+        orders: Arc<OrderShared>,
+        order_dir: PathBuf,
+    ) -> Result<Self, StorageError> {
         let store = heads.enter();
         let opened = Order::open(&order_dir, &orders)?;
         let (order, making) = match opened {

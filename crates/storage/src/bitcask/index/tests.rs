@@ -2,7 +2,13 @@ use super::*;
 use std::collections::BTreeMap;
 
 fn entry(seq: u64) -> Entry {
-    let position = Position { file_id: (seq % 7) as u32, offset: seq as u32, size: 100, head_units: 1, has_terms: seq.is_multiple_of(2) };
+    let position = Position {
+        file_id: (seq % 7) as u32,
+        offset: seq as u32,
+        size: 100,
+        head_units: 1,
+        has_terms: seq.is_multiple_of(2),
+    };
     Entry { position, expires_secs: seq as u32, seq, digest: seq * 3 }
 }
 

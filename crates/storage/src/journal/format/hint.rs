@@ -261,8 +261,10 @@ fn split_entry(bytes: &[u8]) -> Option<(HintEntry<'_>, &[u8])> {
         has_terms: flags & TERMS != 0,
         key,
     };
-    let size =
-        (super::RECORD_HEADER_BYTES + extra_len(expires_secs)) as u64 + u64::from(entry.head_len) + u64::from(entry.body_len) + key_len as u64;
+    let size = (super::RECORD_HEADER_BYTES + extra_len(expires_secs)) as u64
+        + u64::from(entry.head_len)
+        + u64::from(entry.body_len)
+        + key_len as u64;
     let is_possible = key_len <= KEY_BYTES_MAX && size <= u64::from(u32::MAX) && entry.seq <= SEQ_MAX;
     is_possible.then_some((entry, after))
 }

@@ -88,7 +88,9 @@ impl<'a> Scanner<'a> {
 
     fn record_at(&mut self, offset: u64) -> io::Result<Option<RecordHeader>> {
         let (salt, end) = (self.salt, self.end);
-        let Some(header) = RecordHeader::parse(self.bytes(offset, (RECORD_HEADER_BYTES + EXTRA_BYTES_MAX) as u64)?, salt) else {
+        let Some(header) =
+            RecordHeader::parse(self.bytes(offset, (RECORD_HEADER_BYTES + EXTRA_BYTES_MAX) as u64)?, salt)
+        else {
             return Ok(None);
         };
         if header.total_len() > end - offset {

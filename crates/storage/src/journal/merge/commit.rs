@@ -3,10 +3,10 @@
 //! Layout: magic 8, version u16, zero u16, count u32, then id u32 and salt u64 of each file, CRC-32 of all that u32.
 
 use crate::backend::ReadMode;
-use crate::journal::data_file::{data_path, hint_path};
-use crate::error::io_error;
 use crate::error::StorageError;
+use crate::error::io_error;
 use crate::fs::{FileSystem, OpenMode};
+use crate::journal::data_file::{data_path, hint_path};
 use crate::journal::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, le_at};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -2,19 +2,19 @@
 
 use super::commit::{INPUTS_MAX, write_commit};
 use crate::backend::ReadMode;
+use crate::error::StorageError;
+use crate::error::io_error;
+use crate::fs::File;
 use crate::journal::coding::{Compression, CompressionPoint, compress};
 use crate::journal::data_file::{DataFile, data_path, hint_path, merging_path};
-use crate::error::io_error;
+use crate::journal::format::{
+    ALL_SYNCED, BodyCoding, FILE_HEADER_BYTES, HintEntry, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader,
+    Scanned, Scanner, encode_record, reseal,
+};
 use crate::journal::key_index::{Entry, KeyIndex, Position};
 use crate::journal::store::Core;
 use crate::journal::upkeep::{Retired, Upkeep};
 use crate::journal::writer::{Appender, is_disk_full, position_of};
-use crate::error::StorageError;
-use crate::fs::File;
-use crate::journal::format::{
-    ALL_SYNCED, BodyCoding, FILE_HEADER_BYTES, HintEntry, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader, Scanned, Scanner,
-    encode_record, reseal,
-};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -102,7 +102,11 @@ impl MergeJob {
     }
 
     /// Reads and copies about `allowed_bytes`.
-    pub(in crate::journal) fn advance<I: KeyIndex>(&mut self, core: &Core<I>, allowed_bytes: u64) -> Result<Progress, StorageError> {
+    pub(in crate::journal) fn advance<I: KeyIndex>(
+        &mut self,
+        core: &Core<I>,
+        allowed_bytes: u64,
+    ) -> Result<Progress, StorageError> {
         let start = self.bytes_moved();
         while let Some(input) = self.inputs.get(self.input).cloned() {
             let used = self.bytes_moved() - start;
@@ -128,7 +132,12 @@ impl MergeJob {
     }
 
     /// Goes on with one input; true at its end.
-    fn read_some<I: KeyIndex>(&mut self, core: &Core<I>, input: &Arc<DataFile>, allowed_bytes: u64) -> Result<bool, StorageError> {
+    fn read_some<I: KeyIndex>(
+        &mut self,
+        core: &Core<I>,
+        input: &Arc<DataFile>,
+        allowed_bytes: u64,
+    ) -> Result<bool, StorageError> {
         let failed = |source: io::Error| input.io_error("read", source);
         let handle = core.shared.handles.get(input, ReadMode::Blocking).map_err(failed)?;
         let end = input.counters.length.load(Ordering::Acquire);
@@ -272,7 +281,12 @@ impl MergeJob {
         Ok(true)
     }
 
-    fn copy_tombstone<I: KeyIndex>(&mut self, core: &Core<I>, key: Vec<u8>, header: &RecordHeader) -> Result<(), StorageError> {
+    fn copy_tombstone<I: KeyIndex>(
+        &mut self,
+        core: &Core<I>,
+        key: Vec<u8>,
+        header: &RecordHeader,
+    ) -> Result<(), StorageError> {
         let (salt, at) = self.place(core, (RECORD_HEADER_BYTES + key.len()) as u64)?;
         let fields = RecordFields {
             kind: Kind::Tombstone,

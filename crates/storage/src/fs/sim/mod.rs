@@ -1,0 +1,285 @@
+//! The tests' twin of the file system: in memory, seeded, and as treacherous as a disk may be.
+//!
+//! What it models: what of unsynced bytes, lengths, names and directories survives a loss of power (nothing, all, or
+//! any mixture, torn at any byte); failing calls; a disk that fills up; a failed sync, after which the dirty pages are
+//! lost although the next sync succeeds, as on Linux; bits that flip; writes that land elsewhere; reads and writes that do
+//! only a part of their work; a disk that does not answer; reads that are not in the page cache.
+//!
+//! What it is not: it has no permissions, links or timestamps.
+
+mod disk;
+mod file;
+mod state;
+
+use super::{File, FileLock, FileSystem, OpenMode};
+use disk::{DirNode, FileNode, Node};
+use file::{FaultyFile, FaultyLock};
+use parking_lot::MutexGuard;
+use state::{ROOT, Shared, State, names_of};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a loss of power leaves of what was not synced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing.
+    Everything,
+    /// Everything: the process was killed, the machine went on.
+    Nothing,
+    /// Any sectors, lengths and names, at random.
+    Some,
+}
+
+/// A class of calls, to make them fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Call {
+    /// `open`, creating or not.
+    Open,
+    /// `read_at`.
+    Read,
+    /// `write_at`.
+    Write,
+    /// `sync_data`.
+    SyncData,
+    /// `sync_dir`.
+    SyncDir,
+    /// `truncate`.
+    Truncate,
+    /// `rename`.
+    Rename,
+    /// `remove_file`, `remove_dir`.
+    Remove,
+    /// Everything else.
+    Other,
+}
+
+/// A file system in memory that can be made to fail.
+pub struct FaultyFs {
+    shared: Arc<Shared>,
+}
+
+impl FaultyFs {
+    /// An empty file system. The same seed and calls give the same faults.
+    pub fn new(seed: u64) -> Arc<Self> {
+        Self::with_nodes(vec![Node::Dir(DirNode::default())], seed)
+    }
+
+    fn with_nodes(nodes: Vec<Node>, seed: u64) -> Arc<Self> {
+        Arc::new(Self { shared: Arc::new(Shared::new(nodes, seed)) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state()
+    }
+
+    fn enter(&self, call: Call) -> io::Result<MutexGuard<'_, State>> {
+        let (state, entered) = self.shared.enter(call);
+        entered.map(|()| state)
+    }
+
+    /// Calls so far.
+    pub fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// Calls of one class so far.
+    pub fn calls_of(&self, call: Call) -> u64 {
+        self.state().counts.get(&call).copied().unwrap_or(0)
+    }
+
+    /// Lets the power go at the `number`-th call from now (1 = the next): it and all later ones fail.
+    pub fn cut_power_at(&self, number: u64) {
+        let mut state = self.state();
+        state.power_cut_at = Some(state.calls + number.max(1));
+    }
+
+    /// Whether the power is gone.
+    pub fn is_off(&self) -> bool {
+        self.state().is_off
+    }
+
+    /// Lets the `number`-th call of a class from now (1 = the next) fail with an I/O error.
+    pub fn fail_at(&self, call: Call, number: u64) {
+        self.state().failing.insert(call, number.max(1));
+    }
+
+    /// Lets the bytes of the `number`-th write from now (1 = the next) land at another place, of any file. The call says
+    /// that all went well.
+    pub fn misdirect_write_at(&self, number: u64) {
+        self.state().misdirected = Some(number.max(1));
+    }
+
+    /// Lets the `number`-th read from now (1 = the next) find the end of the file before it is there.
+    pub fn end_read_early_at(&self, number: u64) {
+        self.state().ending_early = Some(number.max(1));
+    }
+
+    /// Lets each read and write do only a part of its work, or be interrupted, as system calls may.
+    pub fn set_transfers_are_short(&self, short: bool) {
+        self.state().transfers_are_short = short;
+    }
+
+    /// Lets calls of a class wait until [`release`](Self::release): a disk that does not answer. Cached reads answer
+    /// `WouldBlock` meanwhile.
+    pub fn hold(&self, call: Call) {
+        self.shared.hold(call);
+    }
+
+    /// Lets held calls go on.
+    pub fn release(&self, call: Call) {
+        self.shared.release(call);
+    }
+
+    /// Waits until somebody waits in a held call.
+    ///
+    /// # Panics
+    /// If nobody does within half a minute.
+    pub fn wait_for_held(&self, call: Call) {
+        self.shared.wait_for_held(call);
+    }
+
+    /// Bytes that may still be written; none = no limit.
+    pub fn set_free_bytes(&self, free_bytes: Option<u64>) {
+        self.state().free_bytes = free_bytes;
+    }
+
+    /// Makes every cached read answer `WouldBlock`, or none.
+    pub fn set_nothing_is_cached(&self, nothing: bool) {
+        self.state().nothing_is_cached = nothing;
+    }
+
+    /// Flips one bit of a file, on disk and in the cache.
+    pub fn flip_bit(&self, path: &Path, bit: u64) -> io::Result<()> {
+        let mut state = self.state();
+        let node = state.find(path)?;
+        let file = state.file(node)?;
+        let (byte, mask) = ((bit / 8) as usize, 1 << (bit % 8));
+        let content = file.bytes.get_mut(byte).ok_or(io::ErrorKind::UnexpectedEof)?;
+        *content ^= mask;
+        if let Some(content) = file.disk.get_mut(byte) {
+            *content ^= mask;
+        }
+        Ok(())
+    }
+
+    /// Length of a file.
+    pub fn length(&self, path: &Path) -> io::Result<u64> {
+        let mut state = self.state();
+        let node = state.find(path)?;
+        Ok(state.file(node)?.bytes.len() as u64)
+    }
+
+    /// Cuts the power, or kills the process ([`Loss::Nothing`]), and starts again: what is found. This file system is off
+    /// afterwards.
+    pub fn restart(&self, loss: Loss) -> Arc<Self> {
+        let mut state = self.state();
+        state.is_off = true;
+        let mut nodes = std::mem::take(&mut state.nodes);
+        // After a kill, what was not synced is as it was: there, and in danger.
+        for node in nodes.iter_mut().filter(|_| loss != Loss::Nothing) {
+            let mut random = || state.next_random();
+            let random: Option<&mut dyn FnMut() -> u64> = if loss == Loss::Some { Some(&mut random) } else { None };
+            match node {
+                Node::File(file) => file.lose(random),
+                Node::Dir(dir) => dir.lose(random),
+            }
+        }
+        Self::with_nodes(nodes, state.random)
+    }
+}
+
+impl FileSystem for FaultyFs {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let mut state = self.enter(Call::Open)?;
+        let node = match mode {
+            OpenMode::Read | OpenMode::Write => state.find(path)?,
+            OpenMode::CreateNew => {
+                if state.find(path).is_ok() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                let (parent, name) = state.find_parent(path)?;
+                state.add(parent, name, Node::File(FileNode::default()))?
+            }
+        };
+        state.file(node)?;
+        Ok(Arc::new(FaultyFile { shared: self.shared.clone(), node }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.enter(Call::Rename)?;
+        let node = state.find(from)?;
+        let (from_dir, from_name) = state.find_parent(from)?;
+        let (to_dir, to_name) = state.find_parent(to)?;
+        if from_dir == to_dir {
+            state.dir(from_dir)?.change(vec![(from_name, None), (to_name, Some(node))]);
+            return Ok(());
+        }
+        state.dir(from_dir)?.change(vec![(from_name, None)]);
+        state.dir(to_dir)?.change(vec![(to_name, Some(node))]);
+        Ok(())
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.enter(Call::Remove)?;
+        let node = state.find(path)?;
+        let freed = state.file(node)?.bytes.len() as u64;
+        state.free_bytes = state.free_bytes.map(|free| free + freed);
+        let (parent, name) = state.find_parent(path)?;
+        state.dir(parent)?.change(vec![(name, None)]);
+        Ok(())
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.enter(Call::Remove)?;
+        let node = state.find(path)?;
+        if !state.dir(node)?.names.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        let (parent, name) = state.find_parent(path)?;
+        state.dir(parent)?.change(vec![(name, None)]);
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut state = self.enter(Call::Other)?;
+        let node = state.find(dir)?;
+        Ok(state.dir(node)?.names.keys().cloned().collect())
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.enter(Call::Other)?;
+        let mut node = ROOT;
+        for name in names_of(dir) {
+            let known = state.dir(node)?.names.get(name).copied();
+            node = match known {
+                Some(node) => node,
+                None => state.add(node, name.to_owned(), Node::Dir(DirNode::default()))?,
+            };
+        }
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut state = self.enter(Call::SyncDir)?;
+        let node = state.find(dir)?;
+        state.dir(node)?.sync();
+        Ok(())
+    }
+
+    fn free_bytes(&self, _dir: &Path) -> io::Result<u64> {
+        let state = self.enter(Call::Other)?;
+        Ok(state.free_bytes.unwrap_or(u64::MAX))
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
+        let mut state = self.enter(Call::Other)?;
+        if !state.locks.insert(path.to_owned()) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        Ok(Box::new(FaultyLock { shared: self.shared.clone(), path: path.to_owned() }))
+    }
+}
+
+#[cfg(test)]
+mod tests;
