@@ -117,6 +117,20 @@ pub struct FoldEntry {
     pub seq: u64,
     /// What was asked for beyond that.
     pub stored: Option<Stored>,
+    /// How the version was written: with [`Detail::Objects`], from stores on disk.
+    pub attrs: Option<WriteAttrs>,
+}
+
+/// What a write says of a version beside its key, head, body and digest: with these, a version can be written elsewhere as it
+/// was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteAttrs {
+    /// Unix seconds of the write.
+    pub tstamp_secs: u32,
+    /// As the writer wanted it, whatever the store is configured to; 0: never.
+    pub expires_secs: u32,
+    /// Whether the head has index entries.
+    pub has_terms: bool,
 }
 
 /// A part of the keys of one bucket, in order.
@@ -257,6 +271,10 @@ pub trait Backend: Send + Sync {
     fn complete(&self) -> bool {
         self.status().lost_ranges == 0
     }
+
+    /// Notes, durably, that something is missing here which no file of this store shows: the content came from where
+    /// `lost_ranges` places could not be read. [`complete`](Self::complete) is false from then on.
+    fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError>;
 
     /// Removes the keys of a scope; how many there were. In bounded memory, and not at once: others write meanwhile.
     fn drop_scope(&self, scope: &Scope<'_>) -> Result<u64, StorageError> {

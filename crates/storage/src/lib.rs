@@ -29,7 +29,7 @@ mod seq;
 
 pub use backend::{
     Appended, Backend, BackendFactory, Detail, FoldEntry, HeadTerms, KeyRange, NoTerms, ReadMode, Scope, Snapshot,
-    Status, Stored, TermEntry, TermRange, Write,
+    Status, Stored, TermEntry, TermRange, Write, WriteAttrs,
 };
 pub use bitcask::BitcaskFactory;
 pub use error::StorageError;

@@ -112,6 +112,7 @@ on_all! {
     dropped_and_closed_stores_refuse
     limits_are_named
     status_counts
+    losses_are_noted
     histories_agree_with_a_model
 }
 
@@ -361,4 +362,39 @@ fn a_full_memory_store_forgets_the_oldest() {
     assert!(get(&*store, b"0").unwrap().is_none());
     assert!(store.status().keys > 70);
     assert!(matches!(put(&*store, b"k", &[0; 100_000]), Err(StorageError::TooLarge(_))));
+}
+
+fn losses_are_noted(subject: Subject) {
+    let store = subject.factory.open(3).unwrap();
+    assert!(store.complete());
+    store.note_loss(2).unwrap();
+    put(&*store, b"key", b"value").unwrap();
+    store.note_loss(1).unwrap();
+    assert_eq!((store.complete(), store.status().lost_ranges), (false, 3));
+    store.close().unwrap();
+    drop(store);
+    if subject.factory.name() != "memory" {
+        let store = subject.factory.open(3).unwrap();
+        assert_eq!((store.complete(), store.status().lost_ranges), (false, 3));
+        assert_eq!(get(&*store, b"key").unwrap().unwrap(), b"value");
+    }
+}
+
+#[test]
+fn a_leveldb_tree_that_does_not_open_is_not_thrown_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let fs = FaultyFs::new(1);
+    let open = || LeveldbFactory::new(fs.clone(), dir.path(), busy_config(), busy_ledger(), Arc::new(NoTerms)).unwrap();
+    let factory = open();
+    let store = factory.open(0).unwrap();
+    put(&*store, b"key", b"value").unwrap();
+    store.close().unwrap();
+    drop((store, factory));
+    let current = dir.path().join("0.ledger/current");
+    let bytes = std::fs::read(&current).unwrap();
+    std::fs::remove_file(&current).unwrap();
+    let error = open().open(0).err().unwrap().to_string();
+    assert!(error.contains("ombak admin backend verify"), "{error}");
+    std::fs::write(&current, &bytes).unwrap();
+    assert_eq!(get(&*open().open(0).unwrap(), b"key").unwrap().unwrap(), b"value");
 }

@@ -9,7 +9,7 @@ use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, Compression, CompressionPoint, Detail, HeadTerms, JournalConfig, KeyRange,
     LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig, MemoryFactory, MergeConfig, MultiFactory, ReadMode,
-    Scope, Selector, StorageError, SyncStrategy, TermRange, Write,
+    Scope, Selector, StorageError, SyncStrategy, TermRange, Write, WriteAttrs,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -126,6 +126,7 @@ struct Version {
     head: Vec<u8>,
     body: Vec<u8>,
     digest: u64,
+    tstamp_secs: u32,
     expires_secs: u32,
     terms: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
@@ -198,7 +199,7 @@ impl History {
         let (body, has_terms) = (&[left, right], !terms.is_empty());
         let write = Write { key: &key, head: &head, body, digest, tstamp_secs, expires_secs, has_terms };
         let appended = self.store.put(&write).unwrap();
-        let old = self.model.insert(key, Version { head, body: value, digest, expires_secs, terms });
+        let old = self.model.insert(key, Version { head, body: value, digest, tstamp_secs, expires_secs, terms });
         // A version that has expired may be known or forgotten.
         if !self.expires_anything {
             assert_eq!(appended.previous, old.map(|old| old.digest));
@@ -270,6 +271,11 @@ impl History {
                 let expected = expected.get(&entry.key[..]).expect("a key of the moment");
                 assert_eq!(entry.digest, expected.digest);
                 assert_eq!(entry.stored.is_some(), detail != Detail::Keys);
+                if detail == Detail::Objects && self.is_durable {
+                    let Version { tstamp_secs, expires_secs, .. } = *expected;
+                    let has_terms = !expected.terms.is_empty();
+                    assert_eq!(entry.attrs, Some(WriteAttrs { tstamp_secs, expires_secs, has_terms }));
+                }
                 if let Some(stored) = entry.stored {
                     assert_eq!(stored.head, expected.head);
                     assert_eq!(stored.body.is_some(), detail == Detail::Objects);

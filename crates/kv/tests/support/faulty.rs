@@ -144,6 +144,10 @@ impl Backend for FaultyStore {
         self.inner.status()
     }
 
+    fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
+        self.inner.note_loss(lost_ranges)
+    }
+
     fn drop_partition(&self) -> Result<(), StorageError> {
         self.inner.drop_partition()
     }

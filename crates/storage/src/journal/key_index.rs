@@ -3,7 +3,7 @@
 //! The journal decides what is written and in which order (`seq`); an index is told of it under the writer's lock, except
 //! for relocations and removals by merges, which it has to make atomic by itself.
 
-use crate::backend::{KeyRange, ReadMode, TermRange};
+use crate::backend::{KeyRange, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
 use bytes::Bytes;
 
@@ -36,6 +36,7 @@ pub(crate) struct Found {
     pub(crate) entry: Entry,
     pub(crate) head: Option<Bytes>,
     pub(crate) body: Option<Bytes>,
+    pub(crate) attrs: Option<WriteAttrs>,
 }
 
 /// What an index may keep of a version beside its entry.

@@ -4,7 +4,7 @@ use super::coding::decompress;
 use super::data_file::{DataFile, Handles};
 use super::format::{EXTRA_BYTES_MAX, Kind, RECORD_HEADER_BYTES, RecordHeader};
 use super::key_index::Entry;
-use crate::backend::{ReadMode, Stored};
+use crate::backend::{ReadMode, Stored, WriteAttrs};
 use crate::error::StorageError;
 use bytes::Bytes;
 use std::io;
@@ -17,6 +17,12 @@ pub(super) enum Wanted {
     Whole,
 }
 
+/// A version, and how it was written where whoever had it knows that.
+pub(super) struct Read {
+    pub(super) stored: Stored,
+    pub(super) attrs: Option<WriteAttrs>,
+}
+
 pub(super) fn read_record(
     handles: &Handles,
     file: &Arc<DataFile>,
@@ -24,7 +30,7 @@ pub(super) fn read_record(
     key: &[u8],
     mode: ReadMode,
     wanted: Wanted,
-) -> Result<Stored, StorageError> {
+) -> Result<Read, StorageError> {
     let size = entry.position.size as usize;
     let length = match wanted {
         Wanted::Whole => size,
@@ -66,7 +72,11 @@ pub(super) fn read_record(
             Some(body.ok_or_else(|| file.damaged(offset, "its body cannot be decompressed"))?)
         }
     };
-    Ok(Stored { head: bytes.slice(head_start..meta_len), body, digest: header.digest })
+    let RecordHeader { tstamp_secs, expires_secs, has_terms, .. } = header;
+    Ok(Read {
+        stored: Stored { head: bytes.slice(head_start..meta_len), body, digest: header.digest },
+        attrs: Some(WriteAttrs { tstamp_secs, expires_secs, has_terms }),
+    })
 }
 
 fn read(

@@ -11,6 +11,7 @@ use super::format::{
     FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
 };
 use super::key_index::{Entry, Keeps, KeyIndex, Loaded, Version};
+use super::lost_note::LostNote;
 use super::merge::{COMMIT_SUFFIX, finish_commit};
 use super::shared::Shared;
 use super::store::{Core, Files, Recovered, Store};
@@ -129,6 +130,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((false, 0)),
             Err(source) => return Err(io_error("list", self.dir, source)),
         };
+        self.lost_ranges += LostNote::read(fs, self.dir)?.count();
         for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
             self.lost_ranges += u64::from(!finish_commit(fs, self.dir, name)?);
         }

@@ -1,7 +1,7 @@
 //! A view of a store at one moment.
 
 use super::key_index::{Found, KeyIndex};
-use super::read::Wanted;
+use super::read::{Read, Wanted};
 use super::store::Core;
 use crate::backend::{Detail, FoldEntry, KeyRange, ReadMode, Scope, Snapshot, Stored, TermEntry, TermRange};
 use crate::error::StorageError;
@@ -30,7 +30,7 @@ impl<I: KeyIndex> JournalSnapshot<I> {
         Ok(Self { core, view, ticket })
     }
 
-    fn read_as(&self, key: &[u8], wanted: Wanted) -> Result<Option<Stored>, StorageError> {
+    fn read_as(&self, key: &[u8], wanted: Wanted) -> Result<Option<Read>, StorageError> {
         let indexed = I::key(key);
         let look = || self.core.index.get_at(indexed, &self.view, ReadMode::Blocking);
         self.core.read_with(key, ReadMode::Blocking, wanted, look)
@@ -38,21 +38,22 @@ impl<I: KeyIndex> JournalSnapshot<I> {
 
     /// What a fold wants beyond the entry. None when the version has expired meanwhile.
     fn detail(&self, key: &[u8], found: Found, detail: Detail) -> Result<Option<FoldEntry>, StorageError> {
-        let Found { entry, head, body } = found;
-        let stored = match detail {
-            Detail::Keys => None,
-            Detail::Heads => match head {
-                Some(head) => Some(Stored { head, body: None, digest: entry.digest }),
-                None => self.read_as(key, Wanted::Head)?,
-            },
-            Detail::Objects => match (head, body) {
-                (Some(head), Some(body)) => Some(Stored { head, body: Some(body), digest: entry.digest }),
-                _ => self.read_as(key, Wanted::Whole)?,
-            },
+        let Found { entry, head, body, attrs } = found;
+        let whole = |head, body| Some(Read { stored: Stored { head, body, digest: entry.digest }, attrs });
+        let read = match (detail, head, body) {
+            (Detail::Keys, ..) => None,
+            (Detail::Heads, Some(head), _) => whole(head, None),
+            (Detail::Heads, None, _) => self.read_as(key, Wanted::Head)?,
+            (Detail::Objects, Some(head), Some(body)) => whole(head, Some(body)),
+            (Detail::Objects, ..) => self.read_as(key, Wanted::Whole)?,
         };
-        let is_there = detail == Detail::Keys || stored.is_some();
-        let entry = FoldEntry { key: Bytes::copy_from_slice(key), digest: entry.digest, seq: entry.seq, stored };
-        Ok(is_there.then_some(entry))
+        if detail != Detail::Keys && read.is_none() {
+            return Ok(None);
+        }
+        let attrs = read.as_ref().and_then(|read| read.attrs).filter(|_| detail == Detail::Objects);
+        let stored = read.map(|read| read.stored);
+        let key = Bytes::copy_from_slice(key);
+        Ok(Some(FoldEntry { key, digest: entry.digest, seq: entry.seq, stored, attrs }))
     }
 }
 
@@ -89,7 +90,7 @@ impl<I: KeyIndex> Snapshot for JournalSnapshot<I> {
         self.core.index.keys_in_order(&self.view, range, |key, entry| {
             if !self.core.is_expired(entry.expires_secs) {
                 let key = Bytes::copy_from_slice(key);
-                batch.push(FoldEntry { key, digest: entry.digest, seq: entry.seq, stored: None });
+                batch.push(FoldEntry { key, digest: entry.digest, seq: entry.seq, stored: None, attrs: None });
             }
             batch.len() < count_max
         })?;
@@ -125,7 +126,7 @@ impl<I: KeyIndex> Snapshot for JournalSnapshot<I> {
     }
 
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {
-        self.read_as(key, Wanted::Whole)
+        Ok(self.read_as(key, Wanted::Whole)?.map(|read| read.stored))
     }
 }
 

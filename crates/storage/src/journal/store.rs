@@ -8,7 +8,8 @@ use super::config::SyncStrategy;
 use super::data_file::{DataFile, data_path};
 use super::format::{BodyCoding, Kind, body_crc};
 use super::key_index::{Entry, Found, Keeps, KeyIndex, Version};
-use super::read::{Wanted, read_record};
+use super::lost_note::LostNote;
+use super::read::{Read, Wanted, read_record};
 use super::root::{DROPPED_SUFFIX, remove_store_dir};
 use super::shared::Shared;
 use super::snapshot::JournalSnapshot;
@@ -159,25 +160,25 @@ impl<I: KeyIndex> Core<I> {
         mode: ReadMode,
         wanted: Wanted,
         look: impl Fn() -> Result<Option<Found>, StorageError>,
-    ) -> Result<Option<Stored>, StorageError> {
+    ) -> Result<Option<Read>, StorageError> {
         self.check_open()?;
         let mut last = StorageError::Closed;
         for _ in 0..READ_TRIES_MAX {
             let Some(found) = look()?.filter(|found| !self.is_expired(found.entry.expires_secs)) else {
                 return Ok(None);
             };
-            let Found { entry, head, body } = found;
+            let Found { entry, head, body, attrs } = found;
             let body = body.filter(|_| wanted == Wanted::Whole);
             if let Some(head) = head.filter(|_| wanted == Wanted::Head || body.is_some()) {
-                return Ok(Some(Stored { head, body, digest: entry.digest }));
+                return Ok(Some(Read { stored: Stored { head, body, digest: entry.digest }, attrs }));
             }
             let Some(file) = self.files.read().get(&entry.position.file_id).cloned() else { continue };
             match read_record(&self.shared.handles, &file, &entry, key, mode, wanted) {
-                Ok(stored) => {
+                Ok(read) => {
                     if wanted == Wanted::Head {
-                        self.index.remember_head(entry.position, &stored.head);
+                        self.index.remember_head(entry.position, &read.stored.head);
                     }
-                    return Ok(Some(stored));
+                    return Ok(Some(read));
                 }
                 Err(StorageError::Io { op, path, source }) if source.kind() == std::io::ErrorKind::NotFound => {
                     last = StorageError::Io { op, path, source };
@@ -203,9 +204,9 @@ impl<I: KeyIndex> Core<I> {
     /// Goes on making the order of keys and terms; true when it is there.
     pub(super) fn make_order(&self, count_max: usize) -> Result<bool, StorageError> {
         self.index.make_order(count_max, &|key, entry| {
-            let look = || Ok(Some(Found { entry: *entry, head: None, body: None }));
-            let stored = self.read_with(key, ReadMode::Blocking, Wanted::Head, look)?;
-            Ok(stored.map(|stored| stored.head).unwrap_or_default())
+            let look = || Ok(Some(Found { entry: *entry, head: None, body: None, attrs: None }));
+            let read = self.read_with(key, ReadMode::Blocking, Wanted::Head, look)?;
+            Ok(read.map(|read| read.stored.head).unwrap_or_default())
         })
     }
 
@@ -432,6 +433,23 @@ impl<I: KeyIndex> Core<I> {
         sealed
     }
 
+    fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
+        let mut writer = self.writer.lock();
+        self.check_writable()?;
+        let fs = &*self.shared.fs;
+        if !writer.dir_exists {
+            fs.create_dir_all(&self.dir).map_err(|source| io_error("create", &self.dir, source))?;
+            writer.dir_exists = true;
+            let root = &self.shared.root;
+            fs.sync_dir(root).map_err(|source| io_error("fsync", root, source))?;
+        }
+        let mut note = LostNote::read(fs, &self.dir)?;
+        note.add_further(lost_ranges);
+        note.write(fs, &self.dir)?;
+        self.lost_ranges.fetch_add(lost_ranges, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// The directory is put aside first: after a crash it is either the store, or debris with a name that says so.
     fn drop_partition(&self) -> Result<(), StorageError> {
         let mut upkeep = self.upkeep.lock();
@@ -467,12 +485,14 @@ impl<I: KeyIndex> Drop for Core<I> {
 impl<I: KeyIndex> Backend for Store<I> {
     fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
         let indexed = I::key(key);
-        self.core.read_with(key, mode, Wanted::Whole, || self.core.index.get(indexed, mode))
+        let read = self.core.read_with(key, mode, Wanted::Whole, || self.core.index.get(indexed, mode))?;
+        Ok(read.map(|read| read.stored))
     }
 
     fn head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
         let indexed = I::key(key);
-        self.core.read_with(key, mode, Wanted::Head, || self.core.index.get_head(indexed, mode))
+        let read = self.core.read_with(key, mode, Wanted::Head, || self.core.index.get_head(indexed, mode))?;
+        Ok(read.map(|read| read.stored))
     }
 
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
@@ -524,6 +544,10 @@ impl<I: KeyIndex> Backend for Store<I> {
 
     fn status(&self) -> Status {
         self.core.status()
+    }
+
+    fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
+        self.core.note_loss(lost_ranges)
     }
 
     fn drop_partition(&self) -> Result<(), StorageError> {

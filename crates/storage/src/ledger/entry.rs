@@ -38,6 +38,8 @@ fn pack(position: Position) -> u8 {
 pub(super) struct LedgerEntry {
     pub(super) entry: Entry,
     pub(super) tstamp_secs: u32,
+    /// As the writer wanted it; 0: never.
+    pub(super) wanted_expires_secs: u32,
     pub(super) head: Bytes,
     pub(super) body: Option<Bytes>,
     /// The ledger key, where that is cut.
@@ -91,6 +93,7 @@ pub(super) fn decode(bytes: &Bytes) -> Option<LedgerEntry> {
     }
     let (is_cut, is_inline) = (bytes[1] & CUT != 0, bytes[1] & INLINE != 0);
     Some(LedgerEntry {
+        wanted_expires_secs: entry.expires_secs,
         entry,
         tstamp_secs: le_at!(u32, bytes, 16),
         head: bytes.slice(head_start..head_end),

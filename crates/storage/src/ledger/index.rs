@@ -7,7 +7,8 @@ use super::entry::{self, LedgerEntry};
 use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key};
 use super::terms::visit_terms;
 use super::tree::{Change, Tree, TreeShared, TreeView};
-use crate::backend::{HeadTerms, KeyRange, ReadMode, TermRange};
+use super::tree_files::TreeFiles;
+use crate::backend::{HeadTerms, KeyRange, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
 use crate::journal::{
     Entry, Found, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version, is_checkpoint,
@@ -85,10 +86,12 @@ pub(crate) struct LedgerView {
 }
 
 impl<const INLINE: bool> LedgerIndex<INLINE> {
-    /// Opens the ledger in a directory. One that is damaged, or does not say how far it had come, is made anew.
+    /// Opens the ledger in a directory. One that is damaged, or does not say how far it had come, is made anew where the
+    /// journal has everything; where it has not, it is left for whoever can save the rest.
     pub(crate) fn open(dir: &Path, shared: &Arc<LedgerShared>) -> Result<Self, StorageError> {
         let tree = match open_whole(dir, shared) {
             Ok(tree) => tree,
+            Err(error) if INLINE => return Err(beyond_opening(dir, &error)),
             Err(error) => {
                 tracing::error!(dir = %dir.display(), %error, "the ledger is made anew from the journal");
                 remove_dir(dir)?;
@@ -140,6 +143,11 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
             entry: entry.entry,
             head: Some(entry.head),
             body: entry.body,
+            attrs: Some(WriteAttrs {
+                tstamp_secs: entry.tstamp_secs,
+                expires_secs: entry.wanted_expires_secs,
+                has_terms: entry.entry.position.has_terms,
+            }),
         })
     }
 
@@ -463,12 +471,26 @@ fn upper(to: Option<&Bytes>) -> Bound<&[u8]> {
 
 /// A tree that is empty, or says how far it had come.
 fn open_whole(dir: &Path, shared: &LedgerShared) -> Result<Tree, StorageError> {
+    // The library believes a list without looking at its checksum, and removes the tables that are not in it.
+    let list = TreeFiles::read(dir).map_err(|source| StorageError::Io { op: "read", path: dir.to_owned(), source })?;
+    if let Err(damage) = list {
+        return Err(StorageError::Unusable { path: damage.file, what: damage.what.into() });
+    }
     let tree = Tree::open(dir, &shared.trees)?;
     let whole = match tree.get(&note(CHECKPOINT))? {
         Some(checkpoint) => is_checkpoint(&checkpoint),
         None => tree.disk_bytes() == 0,
     };
     if whole { Ok(tree) } else { Err(tree.damaged("its checkpoint cannot be read")) }
+}
+
+/// A ledger that has values nobody else has.
+fn beyond_opening(dir: &Path, error: &StorageError) -> StorageError {
+    let what = format!(
+        "the tree with the values of this partition is damaged ({error}); 'ombak admin backend verify' says how much, and \
+         with --repair keeps everything that can be read"
+    );
+    StorageError::Unusable { path: dir.to_owned(), what }
 }
 
 /// Removes a directory with everything in it. The library keeps its files on the real file system.

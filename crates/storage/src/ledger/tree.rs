@@ -1,4 +1,4 @@
-//! The log-structured merge tree of one partition: the only file that knows which library it is.
+//! The log-structured merge tree of one partition: with `tree_files` all that knows which library it is.
 //!
 //! The library collects versions that no reader of the present needs, up to a watermark that its caller gives; a read
 //! behind the watermark is a panic. So every view is registered here, and the watermark is never beyond the oldest.

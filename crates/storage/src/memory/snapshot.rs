@@ -28,7 +28,7 @@ impl MemorySnapshot {
 
 fn fold_entry(key: &Bytes, entry: &Entry, detail: Detail) -> FoldEntry {
     let stored = (detail != Detail::Keys).then(|| entry.stored(detail == Detail::Objects));
-    FoldEntry { key: key.clone(), digest: entry.digest, seq: entry.seq, stored }
+    FoldEntry { key: key.clone(), digest: entry.digest, seq: entry.seq, stored, attrs: None }
 }
 
 impl Snapshot for MemorySnapshot {

@@ -166,11 +166,13 @@ pub(super) struct MemoryStore {
     seqs: SeqSource,
     state: RwLock<State>,
     now_secs: AtomicU64,
+    lost_ranges: AtomicU64,
 }
 
 impl MemoryStore {
     pub(super) fn new(config: MemoryConfig, terms: Arc<dyn HeadTerms>, seqs: SeqSource) -> Self {
-        Self { config, terms, seqs, state: RwLock::default(), now_secs: AtomicU64::new(config.opened_at_secs) }
+        let now_secs = AtomicU64::new(config.opened_at_secs);
+        Self { config, terms, seqs, state: RwLock::default(), now_secs, lost_ranges: AtomicU64::new(0) }
     }
 
     fn now_secs(&self) -> u64 {
@@ -301,8 +303,14 @@ impl Backend for MemoryStore {
             index_bytes: state.key_bytes + state.entries.len() as u64 * ENTRY_OVERHEAD_BYTES,
             key_bytes: state.key_bytes,
             bytes_written: state.bytes_written,
+            lost_ranges: self.lost_ranges.load(Ordering::Relaxed),
             ..Status::default()
         }
+    }
+
+    fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
+        self.lost_ranges.fetch_add(lost_ranges, Ordering::Relaxed);
+        Ok(())
     }
 
     fn drop_partition(&self) -> Result<(), StorageError> {

@@ -109,6 +109,11 @@ impl Backend for MultiStore {
         }
     }
 
+    fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
+        // One store that says so is enough: the partition is incomplete.
+        self.stores.first().ok_or(StorageError::Closed)?.note_loss(lost_ranges)
+    }
+
     fn drop_partition(&self) -> Result<(), StorageError> {
         self.all(|store| store.drop_partition())
     }

@@ -132,7 +132,7 @@ impl MemoryIndex {
 }
 
 fn without_head(entry: Entry) -> Found {
-    Found { entry, head: None, body: None }
+    Found { entry, head: None, body: None, attrs: None }
 }
 
 fn too_many_views() -> StorageError {
@@ -162,7 +162,7 @@ impl KeyIndex for MemoryIndex {
     fn get_head(&self, key: HashedKey<'_>, _mode: ReadMode) -> Result<Option<Found>, StorageError> {
         let Some(entry) = self.index.get(key) else { return Ok(None) };
         let head = self.heads.with(self.store, entry.position, Bytes::copy_from_slice);
-        Ok(Some(Found { entry, head, body: None }))
+        Ok(Some(Found { entry, head, body: None, attrs: None }))
     }
 
     fn remember_head(&self, position: Position, head: &Bytes) {

@@ -1,0 +1,157 @@
+//! What a store knows to be missing although its files do not show it any more: damage that was taken out of them, or that
+//! was known where its content came from.
+//!
+//! Layout of the file `lost` in a partition's directory: magic 8, version u16, zero u16, count of places u32, further u64, place
+//! u64 each, CRC-32 of all that u32. All integers are little-endian.
+//!
+//! Invariant: it only grows. A note that cannot be read counts as one loss: something was known.
+
+use super::format::le_at;
+use crate::backend::ReadMode;
+use crate::error::{StorageError, io_error};
+use crate::fs::{FileSystem, OpenMode};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+const FILE_NAME: &str = "lost";
+const MAGIC: &[u8; 8] = b"OMBAKLST";
+const VERSION: u16 = 1;
+const PREFIX_BYTES: usize = 24;
+/// Places that are told apart; more are only counted.
+const PLACES_MAX: usize = 10_000;
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LostNote {
+    /// Fingerprints of places: who notes a place twice has lost it once.
+    places: BTreeSet<u64>,
+    further: u64,
+    /// The file was there and could not be read.
+    is_damaged: bool,
+}
+
+impl LostNote {
+    /// The note in a partition's directory; an empty one when there is none.
+    pub(crate) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self, StorageError> {
+        let path = dir.join(FILE_NAME);
+        let file = match fs.open(&path, OpenMode::Read) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(source) => return Err(io_error("open", &path, source)),
+        };
+        let length_max = (PREFIX_BYTES + PLACES_MAX * 8 + 4) as u64;
+        let length = file.length().map_err(|source| io_error("stat", &path, source))?.min(length_max);
+        let mut bytes = vec![0; length as usize];
+        let read = file.read_at(&mut bytes, 0, ReadMode::Blocking).map_err(|source| io_error("read", &path, source))?;
+        bytes.truncate(read);
+        Ok(Self::decode(&bytes).unwrap_or_else(|| {
+            tracing::error!(file = %path.display(), "damaged note of what is missing: something is");
+            Self { further: 1, is_damaged: true, ..Self::default() }
+        }))
+    }
+
+    /// Replaces the note: on disk when this returns. The directory must be there.
+    pub(crate) fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
+        let path = dir.join(FILE_NAME);
+        let temporary = path.with_extension("tmp");
+        let write = || {
+            match fs.remove_file(&temporary) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let file = fs.open(&temporary, OpenMode::CreateNew)?;
+            file.write_at(&self.encode(), 0)?;
+            file.sync_data()?;
+            fs.rename(&temporary, &path)?;
+            fs.sync_dir(dir)
+        };
+        write().map_err(|source| io_error("write", &path, source))
+    }
+
+    /// How many losses it tells of.
+    pub(crate) fn count(&self) -> u64 {
+        self.further.saturating_add(self.places.len() as u64)
+    }
+
+    /// Whether the file was there and could not be read.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged
+    }
+
+    /// Notes a place by its fingerprint, once.
+    pub(crate) fn add_place(&mut self, place: u64) {
+        if self.places.len() < PLACES_MAX {
+            self.places.insert(place);
+        } else if !self.places.contains(&place) {
+            self.further = self.further.saturating_add(1);
+        }
+    }
+
+    /// Notes losses that have no place here.
+    pub(crate) fn add_further(&mut self, count: u64) {
+        self.further = self.further.saturating_add(count);
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(PREFIX_BYTES + self.places.len() * 8 + 4);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&[0; 2]);
+        bytes.extend_from_slice(&(self.places.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&self.further.to_le_bytes());
+        self.places.iter().for_each(|place| bytes.extend_from_slice(&place.to_le_bytes()));
+        let crc = crc32fast::hash(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (content, crc) = bytes.split_last_chunk::<4>()?;
+        if content.len() < PREFIX_BYTES
+            || &content[..8] != MAGIC
+            || le_at!(u16, content, 8) != VERSION
+            || crc32fast::hash(content) != u32::from_le_bytes(*crc)
+        {
+            return None;
+        }
+        let places = content[PREFIX_BYTES..].chunks_exact(8).map(|place| le_at!(u64, place, 0)).collect();
+        Some(Self { places, further: le_at!(u64, content, 16), is_damaged: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::sim::FaultyFs;
+
+    #[test]
+    fn notes_come_back_and_damage_counts() {
+        let fs = FaultyFs::new(1);
+        let dir = Path::new("/0");
+        fs.create_dir_all(dir).unwrap();
+        assert_eq!(LostNote::read(&*fs, dir).unwrap().count(), 0);
+        let mut note = LostNote::default();
+        note.add_place(7);
+        note.add_place(7);
+        note.add_place(8);
+        note.add_further(3);
+        note.write(&*fs, dir).unwrap();
+        note.write(&*fs, dir).unwrap();
+        assert_eq!((LostNote::read(&*fs, dir).unwrap(), note.count()), (note.clone(), 5));
+        let path = dir.join(FILE_NAME);
+        for bit in 0..fs.length(&path).unwrap() * 8 {
+            fs.flip_bit(&path, bit).unwrap();
+            let damaged = LostNote::read(&*fs, dir).unwrap();
+            assert!(damaged.is_damaged() && damaged.count() == 1, "bit {bit}");
+            fs.flip_bit(&path, bit).unwrap();
+        }
+    }
+
+    #[test]
+    fn more_places_than_fit_are_counted() {
+        let mut note = LostNote::default();
+        (0..PLACES_MAX as u64 + 5).for_each(|place| note.add_place(place));
+        assert_eq!((note.places.len(), note.count()), (PLACES_MAX, PLACES_MAX as u64 + 5));
+    }
+}

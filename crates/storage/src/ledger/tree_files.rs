@@ -1,0 +1,439 @@
+//! The files of a tree as they lie on disk, read without opening it: opening removes what the library takes for debris.
+//!
+//! What it is: the list of tables that count, with its checksum; a check of every byte of every table; and all that can be
+//! read of a tree of which some cannot.
+//!
+//! What it is not: it writes nothing, and knows nothing of what keys and values mean. With `tree` it is all that knows which
+//! library it is.
+//!
+//! ```text
+//! current   version u64, checksum of the list u128, its kind u8 (0: XXH3)
+//! v<n>      the list, an archive of sections; `tables`: levels u8, then for each: runs u8, then for each: tables u32, then for
+//!           each: id u64, kind of checksum u8, checksum of its file u128, what to add to its sequence numbers u64
+//! tables/<id>   blocks, then an archive's table of contents. A block: magic 4, kind u8, checksum of its bytes u128, length u32,
+//!           length before compression u32, low half of a checksum of all that u32, bytes
+//! ```
+//!
+//! All integers are little-endian.
+
+use crate::journal::le_at;
+use bytes::Bytes;
+use lsm_tree::table::Scanner;
+use lsm_tree::{Cache, Checksum, CompressionType, InternalValue, Table};
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
+
+pub(super) const CURRENT_FILE: &str = "current";
+pub(super) const TABLES_DIR: &str = "tables";
+const CURRENT_BYTES: usize = 25;
+const BLOCK_MAGIC: &[u8; 4] = b"LSM\x03";
+const BLOCK_HEADER_BYTES: usize = 33;
+/// A list of tables is never near this long.
+const LIST_BYTES_MAX: u64 = 64 << 20;
+const CHUNK_BYTES: usize = 256 << 10;
+const CACHE_BYTES: u64 = 4 << 20;
+
+/// A part of a tree that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TreeDamage {
+    pub(crate) file: PathBuf,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) what: &'static str,
+}
+
+/// The tables of a tree that count.
+#[derive(Debug)]
+pub(crate) struct TreeFiles {
+    dir: PathBuf,
+    runs: Vec<Vec<TableFile>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TableFile {
+    id: u64,
+    checksum: u128,
+    seqno_base: u64,
+}
+
+impl TreeFiles {
+    /// Reads the list of tables. None where no tree is.
+    pub(crate) fn read(dir: &Path) -> io::Result<Result<Option<Self>, TreeDamage>> {
+        let current = dir.join(CURRENT_FILE);
+        let bytes = match std::fs::read(&current) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let damage = TreeDamage { file: current, offset: 0, length: 0, what: "the list of tables is missing" };
+                return Ok(if table_names(dir)?.is_empty() { Ok(None) } else { Err(damage) });
+            }
+            Err(error) => return Err(error),
+        };
+        let damaged =
+            |file: PathBuf, length: usize, what| Err(TreeDamage { file, offset: 0, length: length as u64, what });
+        if bytes.len() != CURRENT_BYTES || bytes[CURRENT_BYTES - 1] != 0 {
+            return Ok(damaged(current, bytes.len(), "not the name of a list of tables"));
+        }
+        let path = dir.join(format!("v{}", le_at!(u64, bytes, 0)));
+        let list = match File::open(&path).and_then(|file| read_at_most(file, LIST_BYTES_MAX)) {
+            Ok(list) => list,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(damaged(current, CURRENT_BYTES, "the list of tables that it names is missing"));
+            }
+            Err(error) => return Err(error),
+        };
+        if xxh3_128(&list) != le_at!(u128, bytes, 8) {
+            return Ok(damaged(path, list.len(), "the checksum of the list of tables is wrong"));
+        }
+        Ok(match decode_list(&list) {
+            Some(runs) => Ok(Some(Self { dir: dir.to_owned(), runs })),
+            None => damaged(path, list.len(), "not a list of tables"),
+        })
+    }
+
+    /// All tables in the directory, whether they count or not: what is left when their list is lost.
+    pub(crate) fn without_list(dir: &Path) -> io::Result<Self> {
+        let ids = table_names(dir)?;
+        let table = |id: u64| vec![TableFile { id, checksum: 0, seqno_base: 0 }];
+        Ok(Self { dir: dir.to_owned(), runs: ids.into_iter().map(table).collect() })
+    }
+
+    /// Bytes of all tables.
+    pub(crate) fn bytes(&self) -> u64 {
+        let length = |table: &TableFile| std::fs::metadata(self.path(table)).map_or(0, |meta| meta.len());
+        self.runs.iter().flatten().map(length).sum()
+    }
+
+    /// Reads every byte of every table; `observe` is told how many were read, and says whether to go on.
+    pub(crate) fn check(&self, observe: &mut dyn FnMut(u64) -> bool) -> io::Result<Vec<TreeDamage>> {
+        let mut damage = Vec::new();
+        for table in self.runs.iter().flatten() {
+            let path = self.path(table);
+            let whole = |what| TreeDamage { file: path.clone(), offset: 0, length: 0, what };
+            match checksum_of(&path, observe) {
+                Ok(Some(checksum)) if checksum == table.checksum => {}
+                Ok(Some(_)) => damage.extend(damaged_blocks(&path)?),
+                Ok(None) => return Ok(damage),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => damage.push(whole("the table is missing")),
+                Err(_) => damage.push(whole("the disk gives an error")),
+            }
+        }
+        Ok(damage)
+    }
+
+    /// Visits what can be read, in the order of keys: the newest entry of each, none for one that was removed.
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(&[u8], Option<Bytes>)) {
+        let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
+        let mut streams: Vec<Box<dyn Iterator<Item = InternalValue> + '_>> = Vec::new();
+        for run in &self.runs {
+            let cache = cache.clone();
+            streams.push(Box::new(run.iter().flat_map(move |table| self.items(table, &cache))));
+        }
+        // A table whose block index is damaged is read from its beginning as well.
+        let damaged = self.runs.iter().flatten().filter(|table| !self.is_readable(table, &cache));
+        streams.extend(damaged.map(|table| Box::new(self.scanned(table)) as Box<dyn Iterator<Item = _>>));
+        let mut heap: BinaryHeap<Head> = BinaryHeap::with_capacity(streams.len());
+        for (stream, items) in streams.iter_mut().enumerate() {
+            heap.extend(items.next().map(|item| Head { item, stream }));
+        }
+        let mut last: Option<lsm_tree::UserKey> = None;
+        while let Some(Head { item, stream }) = heap.pop() {
+            heap.extend(streams.get_mut(stream).and_then(Iterator::next).map(|item| Head { item, stream }));
+            if last.as_ref() == Some(&item.key.user_key) {
+                continue;
+            }
+            let is_there = item.key.value_type == lsm_tree::ValueType::Value;
+            visit(&item.key.user_key, is_there.then(|| Bytes::from(item.value)));
+            last = Some(item.key.user_key);
+        }
+    }
+
+    fn path(&self, table: &TableFile) -> PathBuf {
+        self.dir.join(TABLES_DIR).join(table.id.to_string())
+    }
+
+    fn open(&self, table: &TableFile, cache: &Arc<Cache>) -> Option<Table> {
+        let checksum = Checksum::from_raw(table.checksum);
+        Table::recover(self.path(table), checksum, table.seqno_base, 0, cache.clone(), None, false, false).ok()
+    }
+
+    fn is_readable(&self, table: &TableFile, cache: &Arc<Cache>) -> bool {
+        self.open(table, cache).is_some_and(|open| open.iter().all(|item| item.is_ok()))
+    }
+
+    /// What the block index of a table leads to, past blocks that cannot be read.
+    fn items(&self, table: &TableFile, cache: &Arc<Cache>) -> Box<dyn Iterator<Item = InternalValue>> {
+        let Some(open) = self.open(table, cache) else { return Box::new(std::iter::empty()) };
+        // Each error is a block that is passed; there are not more blocks than this.
+        let mut errors_left =
+            std::fs::metadata(self.path(table)).map_or(0, |meta| meta.len()) / BLOCK_HEADER_BYTES as u64;
+        let mut items = open.iter();
+        Box::new(std::iter::from_fn(move || {
+            loop {
+                match items.next()? {
+                    Ok(item) => return Some(item),
+                    Err(_) => errors_left = errors_left.checked_sub(1)?,
+                }
+            }
+        }))
+    }
+
+    /// A table from its beginning to the first block that cannot be read, without its index.
+    fn scanned(&self, table: &TableFile) -> impl Iterator<Item = InternalValue> + use<> {
+        let path = self.path(table);
+        let scan = |compression| Scanner::new(&path, usize::MAX, compression, table.seqno_base).ok();
+        let scanner = scan(CompressionType::Lz4).or_else(|| scan(CompressionType::None));
+        scanner.into_iter().flat_map(|scanner| scanner.map_while(Result::ok))
+    }
+}
+
+/// The next item of a stream. The greatest is the one with the least key and, of that, the newest.
+struct Head {
+    item: InternalValue,
+    stream: usize,
+}
+
+impl Ord for Head {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let by_key = other.item.key.user_key.cmp(&self.item.key.user_key);
+        by_key.then(self.item.key.seqno.cmp(&other.item.key.seqno))
+    }
+}
+
+impl PartialOrd for Head {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Head {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Head {}
+
+fn read_at_most(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn table_names(dir: &Path) -> io::Result<Vec<u64>> {
+    match std::fs::read_dir(dir.join(TABLES_DIR)) {
+        Ok(entries) => {
+            let id = |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+            let mut ids: Vec<u64> = entries.filter_map(id).collect();
+            ids.sort_unstable();
+            Ok(ids)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn decode_list(list: &[u8]) -> Option<Vec<Vec<TableFile>>> {
+    let reader = sfa::Reader::from_reader(&mut io::Cursor::new(list)).ok()?;
+    let section = reader.toc().section(b"tables")?;
+    let start = usize::try_from(section.pos()).ok()?;
+    let mut rest = list.get(start..)?.get(..usize::try_from(section.len()).ok()?)?;
+    let mut take = |count: usize| {
+        let (taken, left) = rest.split_at_checked(count)?;
+        rest = left;
+        Some(taken)
+    };
+    let mut runs = Vec::new();
+    for _ in 0..take(1)?[0] {
+        for _ in 0..take(1)?[0] {
+            let mut run = Vec::new();
+            for _ in 0..le_at!(u32, take(4)?, 0) {
+                let table = take(33)?;
+                let [id, seqno_base] = [le_at!(u64, table, 0), le_at!(u64, table, 25)];
+                run.push(TableFile { id, checksum: le_at!(u128, table, 9), seqno_base });
+            }
+            runs.push(run);
+        }
+    }
+    Some(runs)
+}
+
+/// None when `observe` wants no more.
+fn checksum_of(path: &Path, observe: &mut dyn FnMut(u64) -> bool) -> io::Result<Option<u128>> {
+    let mut file = File::open(path)?;
+    let mut hasher = Xxh3Default::new();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        let read = file.read(&mut chunk)?;
+        if read == 0 {
+            return Ok(Some(hasher.digest128()));
+        }
+        hasher.update(&chunk[..read]);
+        if !observe(read as u64) {
+            return Ok(None);
+        }
+    }
+}
+
+/// Where in a table whose checksum is wrong the damage is: in a block, or else anywhere between blocks.
+fn damaged_blocks(path: &Path) -> io::Result<Vec<TreeDamage>> {
+    let file = File::open(path)?;
+    let end = file.metadata()?.len();
+    let damaged =
+        |from: u64, to: u64, what| TreeDamage { file: path.to_owned(), offset: from, length: to - from, what };
+    let (mut blocks, mut between) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while let Some((start, length)) = next_block(&file, at, end)? {
+        if start > at {
+            between.push(damaged(at, start, "no block, and not what the table should have there"));
+        }
+        let stop = end.min(start + length);
+        let mut bytes = vec![0; (stop - start) as usize];
+        file.read_exact_at(&mut bytes, start)?;
+        if stop - start < length || xxh3_128(&bytes[BLOCK_HEADER_BYTES..]) != le_at!(u128, bytes, 5) {
+            blocks.push(damaged(start, stop, "the checksum of a block is wrong"));
+        }
+        at = stop;
+    }
+    between.push(damaged(at, end, "its table of contents is wrong"));
+    Ok(if blocks.is_empty() { between } else { blocks })
+}
+
+/// Where the first block header from `from` on is that matches its checksum, and the block's length with it.
+fn next_block(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+    let mut at = from;
+    let mut window = Vec::new();
+    while at + BLOCK_HEADER_BYTES as u64 <= end {
+        window.resize(CHUNK_BYTES.min((end - at) as usize), 0);
+        file.read_exact_at(&mut window, at)?;
+        for (place, header) in window.windows(BLOCK_HEADER_BYTES).enumerate() {
+            let (content, crc) = header.split_at(BLOCK_HEADER_BYTES - 4);
+            if content.starts_with(BLOCK_MAGIC) && xxh3_128(content) as u32 == le_at!(u32, crc, 0) {
+                let length = u64::from(le_at!(u32, content, 21)) + BLOCK_HEADER_BYTES as u64;
+                return Ok(Some((at + place as u64, length)));
+            }
+        }
+        at += (window.len() - BLOCK_HEADER_BYTES + 1) as u64;
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::{Tree, TreeLimits, TreeShared};
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn key(n: u32) -> Bytes {
+        format!("key {n:05}").into()
+    }
+
+    /// A tree of several levels, with entries that were replaced and removed.
+    fn make_tree(dir: &Path) -> BTreeMap<Bytes, Bytes> {
+        let shared = TreeShared::new(TreeLimits { table_bytes: 8 << 10, ..TreeLimits::default() });
+        let tree = Tree::open(dir, &shared).unwrap();
+        let mut model = BTreeMap::new();
+        for round in 0..8u32 {
+            for n in (round * 7..400).step_by(1 + round as usize % 3) {
+                let value = (n % 5 != round % 5).then(|| Bytes::from(format!("{round} of {n} ").repeat(9)));
+                match &value {
+                    Some(value) => drop(model.insert(key(n), value.clone())),
+                    None => drop(model.remove(&key(n))),
+                }
+                tree.apply([(key(n), value)]);
+            }
+            tree.rotate();
+            tree.flush().unwrap();
+            if round != 6 {
+                tree.compact().unwrap();
+            }
+        }
+        model
+    }
+
+    fn read_all(files: &TreeFiles) -> BTreeMap<Bytes, Bytes> {
+        let mut found = BTreeMap::new();
+        files.for_each(|key, value| {
+            let value = value.map(|value| (Bytes::copy_from_slice(key), value));
+            found.extend(value);
+        });
+        found
+    }
+
+    #[test]
+    fn a_whole_tree_is_read_as_the_library_reads_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let model = make_tree(dir.path());
+        let files = TreeFiles::read(dir.path()).unwrap().unwrap().unwrap();
+        let mut bytes = 0;
+        assert_eq!(
+            files
+                .check(&mut |read| {
+                    bytes += read;
+                    true
+                })
+                .unwrap(),
+            []
+        );
+        assert_eq!(bytes, files.bytes());
+        assert!(files.runs.len() > 1 && files.runs.iter().flatten().count() > 3, "{files:?}");
+        assert_eq!(read_all(&files), model);
+        assert!(TreeFiles::read(&dir.path().join("nowhere")).unwrap().unwrap().is_none());
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found_and_the_rest_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let model = make_tree(dir.path());
+        let tables = table_names(dir.path()).unwrap();
+        let mut kept_least = usize::MAX;
+        for seed in 0..400u64 {
+            let id = tables[seed as usize % tables.len()];
+            let path = dir.path().join(TABLES_DIR).join(id.to_string());
+            let bytes = std::fs::read(&path).unwrap();
+            let at = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (bytes.len() as u64 * 8);
+            let mut bad = bytes.clone();
+            bad[(at / 8) as usize] ^= 1 << (at % 8);
+            std::fs::write(&path, &bad).unwrap();
+            let files = TreeFiles::read(dir.path()).unwrap().unwrap().unwrap();
+            let damage = files.check(&mut |_| true).unwrap();
+            let covers = |d: &TreeDamage| d.file == path && (d.offset..d.offset + d.length).contains(&(at / 8));
+            assert!(damage.iter().any(covers), "bit {at} of table {id}: {damage:?}");
+            let found = read_all(&files);
+            assert!(found.values().all(|value| value.windows(4).any(|part| part == b" of ")), "only what was written");
+            let kept = model.iter().filter(|(key, value)| found.get(*key) == Some(value)).count();
+            kept_least = kept_least.min(kept);
+            std::fs::write(&path, &bytes).unwrap();
+        }
+        assert!(kept_least > model.len() / 2, "one block at most is lost: {kept_least} of {}", model.len());
+    }
+
+    #[test]
+    fn a_damaged_list_shows_and_tables_are_read_without_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let model = make_tree(dir.path());
+        for name in ["current", &list_name(dir.path())] {
+            let path = dir.path().join(name);
+            let bytes = std::fs::read(&path).unwrap();
+            for byte in 0..bytes.len() {
+                let mut bad = bytes.clone();
+                bad[byte] ^= 4;
+                std::fs::write(&path, &bad).unwrap();
+                assert!(TreeFiles::read(dir.path()).unwrap().is_err(), "{name}, byte {byte}");
+            }
+            std::fs::write(&path, &bytes).unwrap();
+        }
+        std::fs::remove_file(dir.path().join(CURRENT_FILE)).unwrap();
+        assert!(TreeFiles::read(dir.path()).unwrap().is_err());
+        assert_eq!(read_all(&TreeFiles::without_list(dir.path()).unwrap()), model);
+    }
+
+    fn list_name(dir: &Path) -> String {
+        let current = std::fs::read(dir.join(CURRENT_FILE)).unwrap();
+        format!("v{}", le_at!(u64, current, 0))
+    }
+}
