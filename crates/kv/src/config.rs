@@ -1,5 +1,6 @@
 //! How an engine is set up.
 
+use crate::clock::{WallClock, system_clock};
 use ombak_storage::BackendFactory;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_types::PropMap;
@@ -64,6 +65,8 @@ pub struct KvConfig {
     pub io_threads: usize,
     /// How often background work of the stores is looked after.
     pub maintain_interval: Duration,
+    /// What time it is; the machine's clock, but for tests.
+    pub clock: WallClock,
 }
 
 impl KvConfig {
@@ -82,6 +85,7 @@ impl KvConfig {
             timeout: Duration::from_secs(60),
             io_threads: 8,
             maintain_interval: Duration::from_millis(200),
+            clock: system_clock(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Takes in objects that another store has acknowledged, a Riak node's for instance.
 
-use crate::engine::{check_bucket, check_key, now};
+use crate::engine::{check_bucket, check_key};
 use crate::kv::Kv;
 use crate::partition::{Access, Failure, WriteRules};
 use ombak_types::names::encode_storage_key;
@@ -49,7 +49,7 @@ impl Importer<'_> {
         };
         let mut storage_key = Vec::new();
         encode_storage_key(bucket, key, &mut storage_key);
-        let rules = WriteRules { props: &props, limits: &engine.config.limits, now: now() };
+        let rules = WriteRules { props: &props, limits: &engine.config.limits, now: engine.now() };
         let mut locked = partition.lock(&storage_key, Access::Blocking).map_err(refused)?;
         locked.load_for(&object.clock, false).map_err(refused)?;
         let was_there = locked.local().is_some();

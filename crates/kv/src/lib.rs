@@ -14,8 +14,10 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod buckets;
+pub mod clock;
 pub mod config;
 mod engine;
+pub mod expiry;
 pub mod get;
 mod ids;
 mod import;

@@ -99,6 +99,9 @@ pub enum Error {
     /// The object would have more siblings than `object.siblings.maximum`.
     #[error("{{too_many_siblings,{0}}}")]
     TooManySiblings(u32),
+    /// A time to live that cannot be one. Holds what was given and what can be.
+    #[error("{0}")]
+    BadTtl(String),
     /// Bytes handed in as a clock are none that a node could have issued.
     #[error("vclock does not decode: {0}")]
     BadClock(String),

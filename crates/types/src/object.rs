@@ -60,6 +60,8 @@ pub struct Metadata {
     pub val_encoding: u8,
     /// Pairs of Riak's metadata that have no meaning here: (name, value), each with Riak's tag byte in front.
     pub extra: Vec<(Bytes, Bytes)>,
+    /// Unix seconds after which it is absent; none: it stays. A tombstone has none.
+    pub expires_secs: Option<u32>,
 }
 
 /// The value is an Erlang term in its external form, which an Erlang program stored without making it a binary.
@@ -150,6 +152,11 @@ impl Sibling {
         Self { value: Bytes::new(), meta: Metadata { deleted: true, ..Metadata::default() } }
     }
 
+    /// Whether its time has passed. It counts to the end of the second that it names, as in stores.
+    pub fn is_expired(&self, now: UnixMicros) -> bool {
+        self.meta.expires_secs.is_some_and(|at| u64::from(at) < now.secs())
+    }
+
     fn same_content(&self, other: &Self) -> bool {
         self.value == other.value && self.meta.same_but_dot(&other.meta)
     }
@@ -186,6 +193,7 @@ impl Metadata {
             dot: _,
             val_encoding,
             extra,
+            expires_secs,
         } = self;
         *vtag == other.vtag
             && *last_modified == other.last_modified
@@ -198,6 +206,7 @@ impl Metadata {
             && *user_meta == other.user_meta
             && *indexes == other.indexes
             && *extra == other.extra
+            && *expires_secs == other.expires_secs
     }
 }
 
@@ -221,6 +230,24 @@ impl Object {
     /// Whether every sibling is a tombstone: to a client, not found.
     pub fn is_deleted(&self) -> bool {
         self.siblings.iter().all(|s| s.meta.deleted)
+    }
+
+    /// Whether a client finds nothing at `now`: every sibling is a tombstone or has expired.
+    pub fn is_absent(&self, now: UnixMicros) -> bool {
+        self.siblings.iter().all(|s| s.meta.deleted || s.is_expired(now))
+    }
+
+    /// Unix seconds after which all its values have expired, whatever tombstones lie beside them; none: that does not come
+    /// by itself.
+    pub fn expires_secs(&self) -> Option<u32> {
+        let values = self.siblings.iter().filter(|s| !s.meta.deleted);
+        values.map(|s| s.meta.expires_secs).reduce(|a, b| Some(a?.max(b?))).flatten()
+    }
+
+    /// Leaves out the siblings that have expired. For answers, and for a coordinator under a new event: copies that replicas
+    /// merge and compare keep them.
+    pub fn drop_expired(&mut self, now: UnixMicros) {
+        self.siblings.retain(|s| !s.is_expired(now));
     }
 
     /// Merges a copy that came from elsewhere into this one, by clock alone: what replicas, repairs, hand-off and
@@ -415,6 +442,10 @@ impl Sibling {
                     h.bytes(&term.to_signed_bytes_be());
                 }
             }
+        }
+        // Last, and only where it is: values that stay have the fingerprint that they always had.
+        if let Some(at) = m.expires_secs {
+            h.number(u64::from(at));
         }
         h.finish()
     }

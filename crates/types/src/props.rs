@@ -8,7 +8,7 @@ mod check;
 mod defaults;
 mod errors;
 
-pub use check::{N_VAL_MAX, PropScope, check};
+pub use check::{N_VAL_MAX, PropScope, TTL_SECS_MAX, check, ttl_secs};
 pub use defaults::{created_type_defaults, default_type_defaults};
 pub use errors::{PropError, PropErrors, Reason};
 
@@ -130,6 +130,8 @@ pub struct BucketProps {
     /// `chash_bucketonly_keyfun`: the hash covers the bucket alone.
     pub hash_bucket_only: bool,
     pub aae_tree_exclude: bool,
+    /// Ombak's own: seconds that a value lives, unless it says otherwise itself; 0: it stays.
+    pub ttl: u32,
 }
 
 impl Default for BucketProps {
@@ -163,6 +165,7 @@ impl Default for BucketProps {
             write_once: false,
             hash_bucket_only: false,
             aae_tree_exclude: false,
+            ttl: 0,
         }
     }
 }
@@ -208,6 +211,7 @@ impl BucketProps {
                 .get("chash_keyfun")
                 .is_some_and(|f| function_name(f) == Some("chash_bucketonly_keyfun")),
             aae_tree_exclude: flag("aae_tree_exclude", d.aae_tree_exclude),
+            ttl: int("ttl", d.ttl),
         }
     }
 

@@ -111,6 +111,8 @@ mod name {
     pub const INDEX: &[u8] = b"index";
     pub const DOT: &[u8] = b"dot";
     pub const VAL_ENCODING: &[u8] = b"X-Riak-Val-Encoding";
+    /// Ombak's own: Unix seconds. A Riak node keeps it as it keeps all pairs that it does not know.
+    pub const EXPIRES: &[u8] = b"X-Ombak-Expires";
 }
 
 /// Takes in one pair of metadata; `false`, with nothing changed, if the name is not known or the value has another
@@ -127,6 +129,10 @@ fn take_pair(meta: &mut Metadata, pair_name: &[u8], value: &Term) -> bool {
         name::VAL_ENCODING => {
             let tag = value.as_u64().and_then(|n| u8::try_from(n).ok());
             tag.filter(|&tag| tag > 1).map(|tag| meta.val_encoding = tag)
+        }
+        name::EXPIRES => {
+            let at = value.as_u64().and_then(|n| u32::try_from(n).ok());
+            at.map(|at| meta.expires_secs = Some(at))
         }
         _ => None,
     };

@@ -4,10 +4,11 @@
 //! values one after the other; so a reader of heads never touches values, and a value is sliced out of what was read
 //! without a copy. Riak's own bytes are in [`crate::riak_object`].
 //!
-//! Head, version 1 (`varint` = LEB128, `bytes` = varint length + bytes):
+//! Head, version 1 (`varint` = LEB128, `bytes` = varint length + bytes). Version 2 has the kind `EXPIRES`, too, and is written
+//! where a sibling has one; all else is the same.
 //!
 //! ```text
-//! 4F 01  clock  varint siblings  sibling*
+//! 4F version  clock  varint siblings  sibling*
 //! clock   = varint entries, entry*            entry = dot
 //! dot     = u8 actor_len, actor, varint counter, varint stamp (Gregorian seconds)
 //! sibling = varint value_len, u8 flags, part*
@@ -33,8 +34,10 @@ use std::ops::Range;
 
 /// First byte of everything in this file.
 pub const MAGIC: u8 = 0x4F;
-/// The version that is written.
+/// The version of clocks, and of heads without a time of expiry.
 pub const VERSION: u8 = 1;
+/// The version of heads with one: who does not know it must not serve the object for ever.
+const VERSION_EXPIRING: u8 = 2;
 
 /// Why bytes are no stored object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -67,11 +70,14 @@ mod rare {
     pub const VAL_ENCODING: u8 = 7;
     /// name, value
     pub const EXTRA: u8 = 8;
+    /// From version 2 on. Unix seconds, four bytes, big-endian
+    pub const EXPIRES: u8 = 9;
 }
 
 /// Writes the head of `object` to `out`. The body is the values in the order of the siblings.
 pub fn encode_head(object: &Object, out: &mut Vec<u8>) {
-    out.extend_from_slice(&[MAGIC, VERSION]);
+    let expires = object.siblings.iter().any(|s| s.meta.expires_secs.is_some());
+    out.extend_from_slice(&[MAGIC, if expires { VERSION_EXPIRING } else { VERSION }]);
     put_clock(&object.clock, out);
     put_varint(object.siblings.len() as u64, out);
     for sibling in &object.siblings {
@@ -83,7 +89,7 @@ pub fn encode_head(object: &Object, out: &mut Vec<u8>) {
 /// Reads an object back. `body` is `None` when only the head was read: values are then empty.
 pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
     let mut r = Reader { whole: head, owner: Some(head), at: 0 };
-    r.magic()?;
+    r.version(VERSION_EXPIRING)?;
     let clock = r.clock()?;
     let count = r.count(SIBLING_BYTES_MIN, "more siblings than bytes")?;
     let mut siblings = Vec::with_capacity(count);
@@ -126,7 +132,10 @@ impl Single {
     /// Reads an object; `None` when it has another form and [`decode`] is to be asked. Checks what `decode` checks.
     pub fn read(head: &Bytes, body: &Bytes) -> Result<Option<Self>, Corrupt> {
         let mut r = Reader { whole: head, owner: None, at: 0 };
-        r.magic()?;
+        // What a client gets as the clock begins with this byte.
+        if r.version(VERSION_EXPIRING)? != VERSION {
+            return Ok(None);
+        }
         for _ in 0..r.count(DOT_BYTES_MIN, "more clock entries than bytes")? {
             r.skip_dot()?;
         }
@@ -214,7 +223,7 @@ pub fn decode_clock(bytes: &[u8]) -> Result<VectorClock, Error> {
         None => Ok(VectorClock::new()),
         Some(&MAGIC) => {
             let mut r = Reader { whole: bytes, owner: None, at: 0 };
-            let clock = r.magic().and_then(|()| r.clock()).map_err(|e| Error::BadClock(e.0.into()))?;
+            let clock = r.version(VERSION).and_then(|_| r.clock()).map_err(|e| Error::BadClock(e.0.into()))?;
             if r.at != bytes.len() {
                 return Err(Error::BadClock("bytes after the end".into()));
             }
@@ -269,7 +278,8 @@ fn put_metadata(m: &Metadata, out: &mut Vec<u8>) {
         || !m.user_meta.is_empty()
         || !m.indexes.is_empty()
         || m.val_encoding != 0
-        || !m.extra.is_empty();
+        || !m.extra.is_empty()
+        || m.expires_secs.is_some();
     let flags = [
         (m.deleted, flag::DELETED),
         (m.dot.is_some(), flag::DOT),
@@ -327,6 +337,9 @@ fn put_rare(m: &Metadata, out: &mut Vec<u8>) {
     for (name, value) in &m.extra {
         part(rare::EXTRA, &[name, value]);
     }
+    if let Some(at) = m.expires_secs {
+        part(rare::EXPIRES, &[&at.to_be_bytes()]);
+    }
     out.push(rare::END);
 }
 
@@ -349,14 +362,15 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn magic(&mut self) -> Result<(), Corrupt> {
+    /// What the first two bytes say.
+    fn version(&mut self, newest: u8) -> Result<u8, Corrupt> {
         if self.u8()? != MAGIC {
             return Err(Corrupt("wrong first byte"));
         }
-        if self.u8()? != VERSION {
-            return Err(Corrupt("written by a newer version"));
+        match self.u8()? {
+            version if (VERSION..=newest).contains(&version) => Ok(version),
+            _ => Err(Corrupt("written by a newer version")),
         }
-        Ok(())
     }
 
     fn u8(&mut self) -> Result<u8, Corrupt> {
@@ -482,6 +496,11 @@ impl Reader<'_> {
                     m.val_encoding = *bytes.first().ok_or(Corrupt("empty value encoding"))?;
                 }
                 rare::EXTRA => m.extra.push((self.bytes()?, self.bytes()?)),
+                rare::EXPIRES => {
+                    let at = self.bytes()?;
+                    let at = at[..].try_into().map_err(|_| Corrupt("time of expiry"))?;
+                    m.expires_secs = Some(u32::from_be_bytes(at));
+                }
                 _ => return Err(Corrupt("unknown part")),
             }
         }

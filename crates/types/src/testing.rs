@@ -37,22 +37,27 @@ fn any_meta() -> impl Strategy<Value = Metadata> {
         any::<bool>(),
         prop::option::of(any_dot()),
         any::<u8>(),
-        prop::collection::vec(extra, 0..2),
+        (prop::collection::vec(extra, 0..2), prop::option::of(any::<u32>())),
     )
-        .prop_map(|(texts, vtag, at, links, user_meta, indexes, deleted, dot, val_encoding, extra)| Metadata {
-            content_type: texts.0,
-            charset: texts.1,
-            content_encoding: texts.2,
-            vtag,
-            last_modified: at.map(UnixMicros),
-            links,
-            user_meta,
-            indexes,
-            deleted,
-            dot,
-            val_encoding,
-            extra,
-        })
+        .prop_map(
+            |(texts, vtag, at, links, user_meta, indexes, deleted, dot, val_encoding, (extra, expires_secs))| {
+                Metadata {
+                    content_type: texts.0,
+                    charset: texts.1,
+                    content_encoding: texts.2,
+                    vtag,
+                    last_modified: at.map(UnixMicros),
+                    links,
+                    user_meta,
+                    indexes,
+                    deleted,
+                    dot,
+                    val_encoding,
+                    extra,
+                    expires_secs,
+                }
+            },
+        )
 }
 
 /// An object as a decoder lets it through; extra pairs are tagged as Riak tags them.

@@ -45,7 +45,9 @@ pub fn reply_for(error: &Error, asked: Asked) -> Reply {
             let name = String::from_utf8_lossy(&bucket.bucket_type);
             reply::text(S::NOT_FOUND, format!("Unknown bucket type: {name}"))
         }
-        Error::ZeroLength(_) | Error::KeyTooLarge => reply::text(S::BAD_REQUEST, format!("{error}\n")),
+        Error::ZeroLength(_) | Error::KeyTooLarge | Error::BadTtl(_) => {
+            reply::text(S::BAD_REQUEST, format!("{error}\n"))
+        }
         Error::TooLarge(bytes_max) => reply::text(
             S::PAYLOAD_TOO_LARGE,
             format!("The object would be larger than the {bytes_max} bytes that this node takes\n"),

@@ -11,6 +11,7 @@ use super::route::Generation;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LINK};
+use ombak_kv::expiry::TTL_NAME;
 use ombak_types::object::{BadIndexEntry, DEFAULT_CONTENT_TYPE};
 use ombak_types::{Bucket, IndexEntry, Metadata};
 
@@ -68,7 +69,8 @@ fn unquoted(value: &[u8]) -> &[u8] {
 }
 
 fn user_meta(request: &Request) -> Vec<(Bytes, Bytes)> {
-    let names = request.headers.keys().filter(|name| name.as_str().starts_with(META_PREFIX));
+    let is_user_meta = |name: &str| name.starts_with(META_PREFIX) || name.eq_ignore_ascii_case(TTL_NAME);
+    let names = request.headers.keys().filter(|name| is_user_meta(name.as_str()));
     names
         .filter_map(|name| {
             let value = Bytes::copy_from_slice(&request.header(name)?);

@@ -1,7 +1,8 @@
 //! The threads of background work.
 
-use super::engine::now;
 use super::reaper::Reaper;
+use crate::clock::WallClock;
+use crate::config::KvConfig;
 use crate::open_error::OpenError;
 use crate::partition::Partition;
 use crate::stats::Stats;
@@ -28,14 +29,15 @@ pub(super) struct Background {
 
 impl Background {
     pub(super) fn start(
+        config: &KvConfig,
         partitions: &Arc<[Arc<Partition>]>,
         reaper: &Arc<Reaper>,
         stats: &Arc<Stats>,
-        maintain_interval: Duration,
     ) -> Result<Self, OpenError> {
         let background = Self { stop: Arc::default(), threads: Mutex::default() };
         let (partitions, reaper, stats) = (partitions.clone(), reaper.clone(), stats.clone());
-        background.spawn("ombak-maintain", maintain_interval, move || maintain(&partitions))?;
+        let clock = config.clock.clone();
+        background.spawn("ombak-maintain", config.maintain_interval, move || maintain(&partitions, &clock))?;
         background.spawn("ombak-reaper", REAP_INTERVAL, move || {
             reaper.round();
             stats.tick(Instant::now());
@@ -84,8 +86,8 @@ impl Stop {
     }
 }
 
-fn maintain(partitions: &[Arc<Partition>]) {
-    let now_secs = now().secs();
+fn maintain(partitions: &[Arc<Partition>], clock: &WallClock) {
+    let now_secs = clock().secs();
     for partition in partitions {
         if let Err(e) = partition.store().maintain(now_secs) {
             error!(partition = partition.number(), error = %e, "background work failed");

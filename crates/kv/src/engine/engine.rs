@@ -20,7 +20,7 @@ use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, BucketProps, Error};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
 /// How long [`Engine::close`] waits for requests under way.
@@ -66,7 +66,7 @@ impl Engine {
         let stats = Arc::new(Stats::new(Instant::now()));
         let io = IoPool::start("ombak-io", config.io_threads, config.requests_max + partitions.len())?;
         let folds = IoPool::start("ombak-fold", FOLD_THREADS, config.requests_max)?;
-        let background = Background::start(&partitions, &reaper, &stats, config.maintain_interval)?;
+        let background = Background::start(&config, &partitions, &reaper, &stats)?;
         info!(node = config.node_name, boot = identity.boot, clean = mark.is_some(), "node opened");
         Ok(Self {
             vtags: Vtags::new(random_u64()?),
@@ -89,6 +89,11 @@ impl Engine {
 
     pub(crate) fn enter(&self) -> Result<Pass<'_>, Error> {
         self.gate.enter()
+    }
+
+    /// What the wall clock says.
+    pub(crate) fn now(&self) -> UnixMicros {
+        (self.config.clock)()
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -161,13 +166,6 @@ fn open_partitions(
             Ok(Arc::new(Partition::new(partition, store, actors.clone(), floor)))
         })
         .collect()
-}
-
-/// What the wall clock says.
-#[expect(clippy::disallowed_methods, reason = "the engine reads the clock here, for everything below it")]
-pub(crate) fn now() -> UnixMicros {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    UnixMicros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
 }
 
 /// Checks the lengths of names (spec/pb-api.md §1.1).

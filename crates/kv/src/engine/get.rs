@@ -24,8 +24,13 @@ impl Engine {
         let replicas = self.replicas(n);
         let plan = GetPlan { local: Some(0), ..GetPlan::new(&request.options, props, n, &replicas)? };
         let (partition, key) = self.locate(&request.bucket, &request.key, props);
+        // Only here does the answer depend on the time: a single plain sibling never expires.
+        let coordinate = |read| {
+            let plan = GetPlan { now: self.now(), ..plan };
+            coordinate(partition, &key, plan, &replicas, read, access).map(Read::Reply)
+        };
         if plan.head || replicas.len() > 1 {
-            return coordinate(partition, &key, plan, &replicas, None, access).map(Read::Reply);
+            return coordinate(None);
         }
         // The plan was made, so the one copy there is stands for all the positions that were asked for.
         let found = match partition.read(&key, access) {
@@ -36,7 +41,7 @@ impl Engine {
             },
             other => other,
         };
-        coordinate(partition, &key, plan, &replicas, Some(found), access).map(Read::Reply)
+        coordinate(Some(found))
     }
 }
 
@@ -108,6 +113,8 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::Arc;
 
+    const NOW_SECS: u32 = 1_000;
+
     prop_compose! {
         fn sibling()(
             value in prop::collection::vec(any::<u8>(), 0..40),
@@ -115,8 +122,10 @@ mod tests {
             charset in prop::option::weighted(0.2, Just(Bytes::from_static(b"utf-8"))),
             content_type in prop::option::of(Just(Bytes::from_static(b"text/plain"))),
             deleted in prop::bool::weighted(0.3),
+            expires_secs in prop::option::weighted(0.3, NOW_SECS - 2..NOW_SECS + 2),
         ) -> Sibling {
-            let meta = Metadata { last_modified, charset, content_type, deleted, ..Metadata::default() };
+            let expires_secs = expires_secs.filter(|_| !deleted);
+            let meta = Metadata { last_modified, charset, content_type, deleted, expires_secs, ..Metadata::default() };
             Sibling { value: value.into(), meta }
         }
     }
@@ -141,7 +150,8 @@ mod tests {
         let buckets = engine.buckets.now();
         let props = buckets.props(&request.bucket)?;
         let replicas = engine.replicas(props.n_val);
-        let plan = GetPlan { local: Some(0), ..GetPlan::new(&request.options, props, props.n_val, &replicas)? };
+        let plan = GetPlan::new(&request.options, props, props.n_val, &replicas)?;
+        let plan = GetPlan { local: Some(0), now: engine.now(), ..plan };
         let (partition, key) = engine.locate(&request.bucket, &request.key, props);
         coordinate(partition, &key, plan, &replicas, None, Access::Inline)
     }
@@ -160,6 +170,7 @@ mod tests {
             let stores = Arc::new(MemoryFactory::new(MemoryConfig::default()));
             let mut config = KvConfig::new("ombak@127.0.0.1", dir.path(), stores);
             config.ring_size = 8;
+            config.clock = Arc::new(|| UnixMicros::from_secs(NOW_SECS.into()));
             config.default_props.insert("allow_mult".into(), siblings.into());
             let engine = Engine::open(config).unwrap();
             let (bucket, key) = (Bucket::untyped("b"), Bytes::from_static(b"k"));
@@ -182,7 +193,15 @@ mod tests {
             head[bit / 8] ^= 1 << (bit % 8);
         }
         let body: Vec<&[u8]> = object.siblings.iter().map(|s| &s.value[..]).collect();
-        let write = Write { key: &key, head: &head, body: &body, digest: digest(object), tstamp_secs: 1, expires_secs: 0, has_terms: false };
+        let write = Write {
+            key: &key,
+            head: &head,
+            body: &body,
+            digest: digest(object),
+            tstamp_secs: 1,
+            expires_secs: 0,
+            has_terms: false,
+        };
         partition.store().put(&write).unwrap();
     }
 }

@@ -18,6 +18,6 @@ mod put;
 mod reaper;
 mod syncs;
 
-pub(crate) use engine::{Engine, check_bucket, check_key, now};
+pub(crate) use engine::{Engine, check_bucket, check_key};
 pub(crate) use list::Walk;
 pub(crate) use put::PutProgress;

@@ -1,6 +1,7 @@
 //! Runs a write over the partitions of this node.
 
-use super::engine::{Engine, check_bucket, check_key, now, refuse_consistent};
+use super::engine::{Engine, check_bucket, check_key, refuse_consistent};
+use crate::expiry;
 use crate::partition::{Access, Failure, Partition, WriteRules, Written, is_tombstone};
 use crate::put::{PutAction, PutActions, PutCore, PutEvent, PutPlan};
 use crate::quorums::effective_n;
@@ -8,6 +9,7 @@ use crate::request::{PutOptions, PutReply, PutRequest};
 use bytes::Bytes;
 use ombak_types::error::PrecommitReason;
 use ombak_types::props::{Hook, SyncOnWrite};
+use ombak_types::time::UnixMicros;
 use ombak_types::{BucketProps, Error, Object, VectorClock};
 use std::sync::Arc;
 
@@ -71,13 +73,16 @@ impl Engine {
         let plan = PutPlan::new(&request.options, props, n, &replicas)?;
         run_precommit(props)?;
         let how = How::of(request, props)?;
+        let now = self.now();
+        expiry::stamp(&mut request.object, props.ttl, how == How::AsIs, now)?;
         let plan = PutPlan { coordinator: (how == How::Coordinated).then_some(0), ..plan };
         let (partition, storage_key) = self.locate(&request.bucket, &key, props);
         let (core, first) = PutCore::start(plan, &replicas);
         require_local(&first)?;
-        let written = self.write(partition, &storage_key, request, how, props, access)?;
+        let rules = WriteRules { props, limits: &self.config.limits, now };
+        let written = self.write(partition, &storage_key, request, how, &rules, access)?;
         let sync_to = written.seq.filter(|_| wants_sync(&request.options, props, partition));
-        let reply = reply(&request.options, how, &written);
+        let reply = reply(&request.options, how, &written, now);
         let partition = partition.clone();
         Ok(PutProgress { core, how, partition, key: storage_key, written, sync_to, synced: Ok(()), reply })
     }
@@ -88,23 +93,22 @@ impl Engine {
         key: &[u8],
         request: &mut PutRequest,
         how: How,
-        props: &BucketProps,
+        rules: &WriteRules<'_>,
         access: Access,
     ) -> Result<Written, Failure> {
-        let rules = WriteRules { props, limits: &self.config.limits, now: now() };
         let mut locked = partition.lock(key, access)?;
-        locked.check(&request.options.condition)?;
+        locked.check(&request.options.condition, rules.now)?;
         let newest_only = how == How::Coordinated && rules.newest_only();
         locked.load_for(&request.object.clock, newest_only)?;
         match how {
-            How::Coordinated => locked.coordinate(std::mem::take(&mut request.object), &self.vtags.next(), &rules),
+            How::Coordinated => locked.coordinate(std::mem::take(&mut request.object), &self.vtags.next(), rules),
             // Deleted, or written before under other rules: the value needs a clock to win over what is there.
             How::WriteOnce if locked.local().is_some_and(|l| !l.clock.is_empty()) => {
                 let mut object = std::mem::take(&mut request.object);
                 if let Some(tombstone) = locked.local().filter(|l| l.is_deleted()) {
                     object.clock.merge(&tombstone.clock);
                 }
-                locked.coordinate(object, &self.vtags.next(), &rules)
+                locked.coordinate(object, &self.vtags.next(), rules)
             }
             How::WriteOnce | How::AsIs => {
                 let mut object = request.object.clone();
@@ -115,7 +119,7 @@ impl Engine {
                     meta.vtag.get_or_insert_with(|| Bytes::copy_from_slice(&self.vtags.next()));
                     meta.last_modified.get_or_insert(rules.now);
                 }
-                locked.merge(object, &rules)
+                locked.merge(object, rules)
             }
         }
     }
@@ -173,11 +177,12 @@ fn wants_sync(options: &PutOptions, props: &BucketProps, partition: &Partition) 
 }
 
 /// What the client is shown of the stored object, if anything.
-fn reply(options: &PutOptions, how: How, written: &Written) -> Option<Object> {
+fn reply(options: &PutOptions, how: How, written: &Written, now: UnixMicros) -> Option<Object> {
     if how == How::WriteOnce || !(options.return_body || options.return_head) {
         return None;
     }
     let mut object = written.object.clone();
+    expiry::show(&mut object, now);
     if !options.return_body {
         object.siblings.iter_mut().for_each(|s| s.value.clear());
     }

@@ -8,6 +8,7 @@
 //! that has seen everything its head promised (design: replication rules §13); nothing follows [`GetAction::Done`].
 
 use super::plan::GetPlan;
+use crate::expiry;
 use crate::replica::{Replica, Tally};
 use crate::request::GetReply;
 use ombak_types::{Error, Object};
@@ -261,7 +262,7 @@ impl GetCore {
         if ok.positions >= plan.r {
             return Err(Error::InsufficientNodes { have: ok.nodes, need: plan.node_confirms });
         }
-        let alive = |c: &Held| matches!(c, Held::Found { object, .. } if !object.is_deleted());
+        let alive = |c: &Held| matches!(c, Held::Found { object, .. } if !object.is_absent(plan.now));
         if self.failed.positions == 0 && !self.copies.iter().any(alive) {
             let tombstone = match self.newest() {
                 Newest::Ready(object) => Some(object.clock),
@@ -276,8 +277,11 @@ impl GetCore {
         if self.plan.newest_only {
             object.keep_newest();
         }
+        // After the choice of the newest: what it has replaced does not come back when it ends.
+        expiry::show(&mut object, self.plan.now);
         if object.is_deleted() {
-            return GetReply::NotFound { tombstone: Some(object.clock) };
+            let has_tombstone = !object.siblings.is_empty();
+            return GetReply::NotFound { tombstone: has_tombstone.then_some(object.clock) };
         }
         if self.plan.head {
             object.siblings.iter_mut().for_each(|s| s.value.clear());

@@ -3,6 +3,7 @@
 use crate::quorums::{expand, quorum};
 use crate::replica::{Replica, Tally};
 use crate::request::GetOptions;
+use ombak_types::time::UnixMicros;
 use ombak_types::{BucketProps, Error};
 
 /// The thresholds of one read.
@@ -26,6 +27,8 @@ pub struct GetPlan {
     pub dvv: bool,
     /// The replica that is this node, if it is one: it is asked for the whole object at once.
     pub local: Option<usize>,
+    /// The time of the request: what has expired by then is not shown. The caller's part; the beginning of time shows all.
+    pub now: UnixMicros,
 }
 
 impl GetPlan {
@@ -58,6 +61,7 @@ impl GetPlan {
             newest_only: props.last_write_wins || !props.allow_mult,
             dvv: props.dvv_enabled,
             local: None,
+            now: UnixMicros::default(),
         })
     }
 }

@@ -1,75 +1,8 @@
 //! The scenarios that Riak's tests call kv679, with partitions as replicas (spec/riak-test.md): an acknowledged write must
 //! not be taken for something that was seen before.
 
-use super::{Access, ActorSource, Partition, WriteRules};
-use crate::config::ObjectLimits;
-use ombak_storage::{BackendFactory, MemoryConfig, MemoryFactory};
-use ombak_types::names::encode_storage_key;
-use ombak_types::time::UnixMicros;
-use ombak_types::{Bucket, BucketProps, Object, Sibling, VectorClock};
-use std::sync::Arc;
-
-struct Replica {
-    partition: Partition,
-    props: BucketProps,
-    key: Vec<u8>,
-}
-
-impl Replica {
-    fn new(id: u64) -> Self {
-        let store = MemoryFactory::new(MemoryConfig::default()).open(0).unwrap();
-        let partition = Partition::new(0, store, Arc::new(ActorSource::new(id << 32)), 0);
-        let props = BucketProps { allow_mult: true, dvv_enabled: true, ..BucketProps::default() };
-        let mut key = Vec::new();
-        encode_storage_key(&Bucket::untyped("b"), b"k", &mut key);
-        Self { partition, props, key }
-    }
-
-    fn rules<'a>(&'a self, limits: &'a ObjectLimits) -> WriteRules<'a> {
-        WriteRules { props: &self.props, limits, now: UnixMicros(1) }
-    }
-
-    fn write(&self, sibling: Sibling, seen: &VectorClock) -> Object {
-        let limits = ObjectLimits::default();
-        let mut locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
-        locked.load_for(seen, false).unwrap();
-        let incoming = Object { clock: seen.clone(), siblings: vec![sibling] };
-        locked.coordinate(incoming, b"vtag", &self.rules(&limits)).unwrap().object
-    }
-
-    fn put(&self, value: &'static str, seen: &VectorClock) -> Object {
-        self.write(Sibling::new(value), seen)
-    }
-
-    fn receive(&self, object: &Object) {
-        let limits = ObjectLimits::default();
-        let mut locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
-        locked.load_for(&object.clock, false).unwrap();
-        locked.merge(object.clone(), &self.rules(&limits)).unwrap();
-    }
-
-    fn get(&self) -> Option<Object> {
-        self.partition.get(&self.key, Access::Blocking).unwrap()
-    }
-
-    fn values(&self) -> Vec<String> {
-        let object = self.get().unwrap_or_default();
-        let mut values: Vec<_> = object.siblings.iter().map(|s| String::from_utf8(s.value.to_vec()).unwrap()).collect();
-        values.sort();
-        values
-    }
-
-    /// The disk forgot the key.
-    fn lose(&self) {
-        self.partition.store().delete(&self.key).unwrap();
-    }
-
-    /// Removes the key if it is exactly this tombstone.
-    fn reap(&self, tombstone: &Object) -> bool {
-        let locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
-        locked.reap(super::digest(tombstone)).unwrap()
-    }
-}
+use super::test_replica::Replica;
+use ombak_types::{BucketProps, Sibling, VectorClock};
 
 fn replicas() -> [Replica; 3] {
     [Replica::new(1), Replica::new(2), Replica::new(3)]
@@ -175,7 +108,7 @@ fn a_tombstone_is_reaped_only_as_it_was() {
 #[test]
 fn replicas_merge_and_never_reduce() {
     let [a, b, mut c] = replicas();
-    c.props = BucketProps::default();
+    c.set_props(BucketProps::default());
     let (x, y) = (a.put("x", &VectorClock::new()), b.put("y", &VectorClock::new()));
     c.receive(&x);
     c.receive(&y);

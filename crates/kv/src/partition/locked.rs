@@ -54,9 +54,9 @@ impl<'a> Locked<'a> {
         self.local.as_ref()
     }
 
-    /// Whether a conditional write may go ahead. A tombstone counts as nothing.
-    pub fn check(&self, condition: &PutCondition) -> Result<(), Error> {
-        let alive = self.local.as_ref().filter(|o| !o.is_deleted());
+    /// Whether a conditional write may go ahead. A tombstone counts as nothing, and so does what has expired.
+    pub fn check(&self, condition: &PutCondition, now: UnixMicros) -> Result<(), Error> {
+        let alive = self.local.as_ref().filter(|o| !o.is_absent(now));
         match (condition, alive) {
             (PutCondition::IfNoneMatch, Some(_)) => Err(Error::MatchFound),
             (PutCondition::IfNotModified(_), None) => Err(Error::NotFound),
@@ -77,7 +77,7 @@ impl<'a> Locked<'a> {
     }
 
     /// Stores a client's value under a new event, beside the siblings that the client has not seen or, where the bucket
-    /// takes none, instead of them. [`Self::load_for`] comes first.
+    /// takes none, instead of them. Siblings that have expired go. [`Self::load_for`] comes first.
     pub fn coordinate(self, mut incoming: Object, vtag: &[u8], rules: &WriteRules<'_>) -> Result<Written, Failure> {
         let newest_seen = self.local.as_ref().and_then(Object::last_modified);
         let now = newest_seen.map_or(rules.now, |seen| rules.now.max(UnixMicros(seen.0.saturating_add(1))));
@@ -94,6 +94,8 @@ impl<'a> Locked<'a> {
             if let Some(local) = &mut local {
                 local.siblings.clear();
             }
+        } else if let Some(local) = &mut local {
+            local.drop_expired(rules.now);
         }
         let mut object = Object::coordinate(local, incoming, &actor, now, rules.props.dvv_enabled);
         object.clock.prune(&rules.pruning(), now);
@@ -114,7 +116,7 @@ impl<'a> Locked<'a> {
         let writes_once = local.clock.is_empty() && incoming.clock.is_empty();
         if writes_once {
             let whole = partition.get(self.key, self.access)?.unwrap_or(local);
-            if digest(&whole) <= digest(&incoming) {
+            if !whole.is_absent(now) && digest(&whole) <= digest(&incoming) {
                 return Ok(kept(whole));
             }
             return append(partition, self.key, incoming, None, now);
@@ -182,7 +184,8 @@ fn append(
         let body: SmallVec<[&[u8]; 4]> = object.siblings.iter().map(|s| &s.value[..]).collect();
         let tstamp_secs = u32::try_from(now.secs()).unwrap_or(u32::MAX);
         let has_terms = object.siblings.iter().any(|s| !s.meta.indexes.is_empty() && !s.meta.deleted);
-        let write = Write { key, head, body: &body, digest, tstamp_secs, expires_secs: 0, has_terms };
+        let expires_secs = object.expires_secs().unwrap_or(0);
+        let write = Write { key, head, body: &body, digest, tstamp_secs, expires_secs, has_terms };
         partition.store().put(&write).map_err(|e| refuse(partition, key, e))
     })?;
     Ok(Written { object, seq: Some(seq.seq), digest })

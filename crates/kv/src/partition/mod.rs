@@ -7,6 +7,8 @@
 mod actors;
 mod digest;
 #[cfg(test)]
+mod expired;
+#[cfg(test)]
 mod histories;
 #[cfg(test)]
 mod kv679;
@@ -15,6 +17,8 @@ mod locks;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod partition;
 mod rules;
+#[cfg(test)]
+mod test_replica;
 
 pub use actors::{ActorSource, Ticket};
 pub use digest::{digest, is_tombstone};

@@ -349,3 +349,40 @@ fn index_entries_are_read_from_text() {
     }
     assert_eq!(IndexEntry::parse(b"zork", b"1"), Err(BadIndexEntry::UnknownFieldType));
 }
+
+#[test]
+fn an_object_ends_with_the_last_of_its_values() {
+    let expiring = |n, expires_secs| {
+        let mut sibling = value(n);
+        sibling.meta.expires_secs = expires_secs;
+        sibling
+    };
+    let object = |siblings: &[Sibling]| Object { clock: VectorClock::new(), siblings: siblings.to_vec() };
+    let (short, long, stays, tombstone) =
+        (expiring(1, Some(10)), expiring(2, Some(20)), expiring(3, None), Sibling::tombstone());
+    for (siblings, ends) in [
+        (vec![short.clone()], Some(10)),
+        (vec![short.clone(), long.clone()], Some(20)),
+        (vec![short.clone(), stays], None),
+        (vec![short.clone(), tombstone.clone()], Some(10)),
+        (vec![tombstone], None),
+    ] {
+        let object = object(&siblings);
+        assert_eq!(object.expires_secs(), ends, "{siblings:?}");
+        let Some(ends) = ends else { continue };
+        assert!(!object.is_absent(at(ends.into())) && object.is_absent(at(u64::from(ends) + 1)), "{siblings:?}");
+    }
+    let mut both = object(&[short, long.clone()]);
+    both.drop_expired(at(11));
+    assert_eq!(both.siblings, [long]);
+}
+
+#[test]
+fn the_fingerprint_knows_when_a_value_ends() {
+    let mut object = Object::new(value(1));
+    let mut seen = BTreeSet::from([object.digest()]);
+    for expires_secs in [0, 1, u32::MAX] {
+        object.siblings[0].meta.expires_secs = Some(expires_secs);
+        assert!(seen.insert(object.digest()), "{expires_secs}");
+    }
+}

@@ -11,6 +11,18 @@ use serde_json::Value;
 /// The largest `n_val`: that of the largest ring. More copies than partitions cannot be placed.
 pub const N_VAL_MAX: u64 = 1024;
 
+/// The longest time to live, in seconds: longer than anybody means it, and short enough that the moment of expiry has room
+/// in 32 bits for decades to come.
+pub const TTL_SECS_MAX: u32 = 1_000_000_000;
+
+/// A time to live in seconds from decimal digits; 0 stands for none. The error says what can be one.
+pub fn ttl_secs(text: &str) -> Result<u32, String> {
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let secs = if is_number { text.parse().ok() } else { None };
+    secs.filter(|&secs| secs <= TTL_SECS_MAX)
+        .ok_or_else(|| format!("must be a whole number of seconds from 1 to {TTL_SECS_MAX}, or 0 for no end"))
+}
+
 /// Whose properties change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PropScope {
@@ -34,6 +46,7 @@ enum Kind {
     Count,
     NVal,
     Seconds,
+    TimeToLive,
     Quorum,
     QuorumOrZero,
     SyncOnWrite,
@@ -79,6 +92,7 @@ const KNOWN: &[(&str, Kind)] = &[
     ("consistent", Kind::Bool),
     ("write_once", Kind::Bool),
     ("aae_tree_exclude", Kind::Bool),
+    ("ttl", Kind::TimeToLive),
     ("stat_tracked", Kind::Bool),
     ("search", Kind::Bool),
     ("search_index", Kind::Name),
@@ -154,6 +168,10 @@ fn normalise(kind: Kind, value: &Value) -> Result<Option<Value>, Reason> {
             Value::from(n)
         }
         Kind::Seconds => Value::from(count_or_digits(value).ok_or(Reason::Atom("not_integer"))?),
+        Kind::TimeToLive => {
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            Value::from(ttl_secs(&text).map_err(Reason::Text)?)
+        }
         Kind::Quorum => quorum(value, 1)?,
         Kind::QuorumOrZero => quorum(value, 0)?,
         Kind::SyncOnWrite => {

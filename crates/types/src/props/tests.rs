@@ -53,7 +53,7 @@ fn every_property_reaches_the_engine() {
         "dw": 0, "pw": 2, "rw": "all", "node_confirms": 2, "notfound_ok": false, "basic_quorum": true,
         "sync_on_write": "all", "precommit": [{"mod": "m", "fun": "f"}], "postcommit": [{"name": "js"}],
         "old_vclock": 1, "young_vclock": 2, "big_vclock": 3, "small_vclock": 4, "backend": "fast", "datatype": "hll",
-        "hll_precision": 12, "consistent": true, "write_once": true, "aae_tree_exclude": true,
+        "hll_precision": 12, "consistent": true, "write_once": true, "aae_tree_exclude": true, "ttl": 7,
         "chash_keyfun": {"mod": "riak_core_util", "fun": "chash_bucketonly_keyfun"}, "active": true, "zork": 1,
     })));
     let expected = BucketProps {
@@ -84,6 +84,7 @@ fn every_property_reaches_the_engine() {
         write_once: true,
         hash_bucket_only: true,
         aae_tree_exclude: true,
+        ttl: 7,
     };
     assert_eq!(props, expected);
     assert_eq!(props.pruning(), Pruning { small: 4, big: 3, young_secs: 2, old_secs: 1 });
@@ -159,6 +160,17 @@ fn words_and_numbers_become_what_they_stand_for() {
         "repl": true, "r": "one", "pr": 0, "w": 9, "node_confirms": "all", "sync_on_write": "one",
     });
     assert_eq!(bucket(changes), Ok(map(kept)));
+}
+
+#[test]
+fn a_time_to_live_is_in_seconds() {
+    for (given, kept) in [(json!(0), 0), (json!(60), 60), (json!("60"), 60), (json!(TTL_SECS_MAX), TTL_SECS_MAX)] {
+        assert_eq!(bucket(json!({ "ttl": given })), Ok(map(json!({ "ttl": kept }))));
+    }
+    for bad in [json!(-1), json!(1.5), json!(TTL_SECS_MAX + 1), json!("1h"), json!(""), json!(null), json!([60])] {
+        let (json, _) = refusal(bucket(json!({ "ttl": bad })));
+        assert_eq!(json, r#"{"ttl":"must be a whole number of seconds from 1 to 1000000000, or 0 for no end"}"#);
+    }
 }
 
 #[test]

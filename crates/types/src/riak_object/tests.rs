@@ -111,6 +111,7 @@ fn dict(meta: &Metadata) -> Term {
         meta.deleted.then(|| named("X-Riak-Deleted", Term::string(b"true"))).flatten(),
         meta.dot.as_ref().and_then(|dot| named("dot", dot_to_term(dot))),
         (meta.val_encoding > 1).then(|| named("X-Riak-Val-Encoding", Term::Int(meta.val_encoding.into()))).flatten(),
+        meta.expires_secs.and_then(|at| named("X-Ombak-Expires", Term::from(u64::from(at)))),
     ];
     let extra = meta.extra.iter().map(|(name, value)| cons(Term::binary(&name[1..]), Term::binary(&value[1..])));
     let mut buckets: Vec<Term> = pairs.into_iter().flatten().chain(extra).map(|pair| Term::List(vec![pair])).collect();

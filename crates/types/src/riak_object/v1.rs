@@ -189,6 +189,9 @@ fn put_pairs(meta: &Metadata, out: &mut Vec<u8>) {
     if let Some(dot) = &meta.dot {
         put_pair(name::DOT, &dot_to_term(dot), out);
     }
+    if let Some(at) = meta.expires_secs {
+        put_pair(name::EXPIRES, &Term::from(u64::from(at)), out);
+    }
     for (name, value) in &meta.extra {
         put_sized(name, out);
         put_sized(value, out);

@@ -154,6 +154,28 @@ fn version_1_stays_readable() {
     assert_eq!(encoded(&version_1_object()).0, head);
 }
 
+/// Version 2: the same with a time of expiry.
+const VERSION_2_HEAD: &[u8] = b"\x4f\x02\x01\x03abc\x05\x80\x80\xd2\xcb\xe7\x01\x02\
+    \x05\x20\x09\x04\x6b\x49\xd2\x00\x00\x00\x00";
+
+fn version_2_object() -> Object {
+    let meta = Metadata { expires_secs: Some(1_800_000_000), ..Metadata::default() };
+    let siblings = vec![Sibling { value: Bytes::from_static(b"hello"), meta }, Sibling::new(Bytes::new())];
+    Object { clock: version_1_object().clock, siblings }
+}
+
+#[test]
+fn version_2_stays_readable() {
+    let head = Bytes::from_static(VERSION_2_HEAD);
+    let body = Bytes::from_static(b"hello");
+    assert_eq!(decode(&head, Some(&body)), Ok(version_2_object()));
+    assert_eq!(encoded(&version_2_object()).0, head);
+    assert_eq!(Single::read(&head, &body).map(|single| single.is_some()), Ok(false));
+    assert_eq!(decode_clock(&encode_clock(&version_2_object().clock)), Ok(version_2_object().clock));
+    let refused = decode_clock(b"\x4f\x02\x00");
+    assert_eq!(refused, Err(Error::BadClock("written by a newer version".into())), "clocks have no version 2");
+}
+
 #[test]
 fn fields_are_slices_of_what_was_read() {
     let (head, body) = encoded(&version_1_object());
@@ -167,9 +189,10 @@ fn fields_are_slices_of_what_was_read() {
 fn what_this_version_does_not_know_is_refused() {
     let decode = |bytes: &'static [u8]| decode(&Bytes::from_static(bytes), None);
     assert_eq!(decode(b"\x4e\x01\0\0"), Err(Corrupt("wrong first byte")));
-    assert_eq!(decode(b"\x4f\x02\0\0"), Err(Corrupt("written by a newer version")));
+    assert_eq!(decode(b"\x4f\x03\0\0"), Err(Corrupt("written by a newer version")));
     assert_eq!(decode(b"\x4f\x01\0\x01\0\x40"), Err(Corrupt("unknown flag")));
-    assert_eq!(decode(b"\x4f\x01\0\x01\0\x20\x09\0"), Err(Corrupt("unknown part")));
+    assert_eq!(decode(b"\x4f\x01\0\x01\0\x20\x0a\0"), Err(Corrupt("unknown part")));
+    assert_eq!(decode(b"\x4f\x02\0\x01\0\x20\x09\x03abc\0"), Err(Corrupt("time of expiry")));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The interface as clients see it: real sockets, a real engine on the memory backend.
 
+mod expiry;
 mod limits;
 mod link_walk;
 mod listings;
@@ -10,6 +11,7 @@ mod properties;
 
 use super::context::{HttpContext, HttpLimits, StatsSource};
 use crate::JobSwitches;
+use ombak_kv::clock::{WallClock, system_clock};
 use ombak_kv::{Kv, KvConfig};
 use ombak_storage::memory::MemoryFactory;
 use std::net::SocketAddr;
@@ -48,9 +50,13 @@ impl Server {
     }
 
     async fn with(limits: HttpLimits, jobs: JobSwitches) -> Self {
+        Self::timed(limits, jobs, system_clock()).await
+    }
+
+    async fn timed(limits: HttpLimits, jobs: JobSwitches, clock: WallClock) -> Self {
         let dir = TempDir::new().expect("a directory");
         let stores = Arc::new(MemoryFactory::default());
-        let config = KvConfig { ring_size: 8, ..KvConfig::new("ombak@127.0.0.1", dir.path(), stores) };
+        let config = KvConfig { ring_size: 8, clock, ..KvConfig::new("ombak@127.0.0.1", dir.path(), stores) };
         let kv = tokio::task::spawn_blocking(move || Kv::open(config)).await.expect("no panic").expect("opens");
         let source = StatsSource { backend: "memory", dirs: vec![dir.path().to_owned()] };
         let ctx = Arc::new(HttpContext::new(kv.clone(), jobs, limits, source, None));

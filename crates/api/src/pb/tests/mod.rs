@@ -1,5 +1,6 @@
 //! Over real sockets, against a real engine on the memory backend.
 
+mod expiry;
 mod limits;
 mod listings;
 mod messages;
@@ -8,6 +9,7 @@ mod objects;
 use super::{PbConfig, PbContext, serve};
 use crate::NetworkThreads;
 use bytes::BytesMut;
+use ombak_kv::clock::{WallClock, system_clock};
 use ombak_kv::stats::{NodeFacts, SystemFacts};
 use ombak_kv::{Kv, KvConfig};
 use ombak_proto::frame::{Frame, next_frame};
@@ -58,8 +60,12 @@ impl Node {
     }
 
     async fn over(backend: Arc<dyn BackendFactory>, dir: TempDir, config: PbConfig) -> Self {
+        Self::timed(backend, dir, config, system_clock()).await
+    }
+
+    async fn timed(backend: Arc<dyn BackendFactory>, dir: TempDir, config: PbConfig, clock: WallClock) -> Self {
         let mut kv_config = KvConfig::new("ombak@127.0.0.1", dir.path(), backend);
-        kv_config.ring_size = 8;
+        (kv_config.ring_size, kv_config.clock) = (8, clock);
         let kv = tokio::task::spawn_blocking(move || Kv::open(kv_config)).await.unwrap().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,0 +1,76 @@
+//! Values that end by themselves: what writers may ask for, and what readers are told. Ombak's own; Riak has neither.
+//!
+//! A value's time begins with its write: the time to live that the write names, or else the bucket's property `ttl`. What a
+//! write names is a piece of user metadata, so that it can be said over every interface and comes back with the value: a
+//! client that reads, changes and writes gives the new value the same time again. The moment of expiry lies in the
+//! object ([`ombak_types::Metadata::expires_secs`]), so replicas agree on it whenever they get their copy.
+//!
+//! An object is absent when all its values have expired; before that, expired siblings are not shown, and the next
+//! coordinated write leaves them out. A store forgets an absent object with its clock, as if it had never been: the rules of
+//! [`crate::partition::ActorSource`] keep what is written afterwards safe.
+
+use bytes::Bytes;
+use ombak_types::props::ttl_secs;
+use ombak_types::time::UnixMicros;
+use ombak_types::{Error, Metadata, Object};
+
+/// The user metadata by which a write asks for a time to live: decimal seconds, 0 for no end whatever the bucket says. In any
+/// case, and with or without the prefix that HTTP clients put in front of user metadata.
+pub const TTL_NAME: &str = "X-Ombak-Ttl";
+
+/// The user metadata by which answers say how many seconds a value still lives: at least 1. Not kept when it comes back.
+pub const TTL_LEFT_NAME: &str = "X-Ombak-Ttl-Left";
+
+const HTTP_PREFIX: &[u8] = b"X-Riak-Meta-";
+
+/// Sets when the values of `object` expire, in a bucket whose values live for `bucket_ttl_secs` (0: they stay). Their time
+/// begins at `now`, or where they bring the time of their write along and `keeps_times`, at that.
+pub(crate) fn stamp(
+    object: &mut Object,
+    bucket_ttl_secs: u32,
+    keeps_times: bool,
+    now: UnixMicros,
+) -> Result<(), Error> {
+    for meta in object.siblings.iter_mut().map(|s| &mut s.meta) {
+        meta.user_meta.retain(|(name, _)| !is_named(name, TTL_LEFT_NAME));
+        let asked = asked_ttl_secs(meta)?;
+        let written = meta.last_modified.filter(|_| keeps_times).unwrap_or(now);
+        meta.expires_secs = match asked.unwrap_or(bucket_ttl_secs) {
+            _ if meta.deleted => None,
+            0 => None,
+            ttl_secs => Some(u32::try_from(written.secs() + u64::from(ttl_secs)).unwrap_or(u32::MAX)),
+        };
+    }
+    Ok(())
+}
+
+/// Makes of an object as it is stored what a client sees at `now`.
+pub(crate) fn show(object: &mut Object, now: UnixMicros) {
+    object.drop_expired(now);
+    for meta in object.siblings.iter_mut().map(|s| &mut s.meta) {
+        if let Some(at) = meta.expires_secs {
+            let left_secs = u64::from(at).saturating_sub(now.secs()).max(1);
+            meta.user_meta.push((Bytes::from_static(TTL_LEFT_NAME.as_bytes()), Bytes::from(left_secs.to_string())));
+        }
+    }
+}
+
+fn asked_ttl_secs(meta: &Metadata) -> Result<Option<u32>, Error> {
+    let mut asked = None;
+    for (_, value) in meta.user_meta.iter().filter(|(name, _)| is_named(name, TTL_NAME)) {
+        let text = String::from_utf8_lossy(value);
+        let secs = ttl_secs(&text).map_err(|why| Error::BadTtl(format!("{TTL_NAME} {why}, not '{text}'")))?;
+        if asked.replace(secs).is_some_and(|before| before != secs) {
+            return Err(Error::BadTtl(format!("{TTL_NAME} was given more than once")));
+        }
+    }
+    Ok(asked)
+}
+
+fn is_named(name: &[u8], wanted: &str) -> bool {
+    let bare = match name.split_at_checked(HTTP_PREFIX.len()) {
+        Some((prefix, bare)) if prefix.eq_ignore_ascii_case(HTTP_PREFIX) => bare,
+        _ => name,
+    };
+    bare.eq_ignore_ascii_case(wanted.as_bytes())
+}

@@ -1,0 +1,84 @@
+//! Partitions as replicas of one key, for histories.
+
+use super::{Access, ActorSource, Partition, WriteRules};
+use crate::config::ObjectLimits;
+use ombak_storage::{BackendFactory, MemoryConfig, MemoryFactory};
+use ombak_types::names::encode_storage_key;
+use ombak_types::time::UnixMicros;
+use ombak_types::{Bucket, BucketProps, Object, Sibling, VectorClock};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// One key on one partition.
+pub(super) struct Replica {
+    partition: Partition,
+    props: BucketProps,
+    key: Vec<u8>,
+    now_secs: Cell<u64>,
+}
+
+impl Replica {
+    pub(super) fn new(id: u64) -> Self {
+        let store = MemoryFactory::new(MemoryConfig::default()).open(0).unwrap();
+        let partition = Partition::new(0, store, Arc::new(ActorSource::new(id << 32)), 0);
+        let props = BucketProps { allow_mult: true, dvv_enabled: true, ..BucketProps::default() };
+        let mut key = Vec::new();
+        encode_storage_key(&Bucket::untyped("b"), b"k", &mut key);
+        Self { partition, props, key, now_secs: Cell::new(1) }
+    }
+
+    fn rules<'a>(&'a self, limits: &'a ObjectLimits) -> WriteRules<'a> {
+        WriteRules { props: &self.props, limits, now: UnixMicros::from_secs(self.now_secs.get()) }
+    }
+
+    pub(super) fn write(&self, sibling: Sibling, seen: &VectorClock) -> Object {
+        let limits = ObjectLimits::default();
+        let mut locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
+        locked.load_for(seen, false).unwrap();
+        let incoming = Object { clock: seen.clone(), siblings: vec![sibling] };
+        locked.coordinate(incoming, b"vtag", &self.rules(&limits)).unwrap().object
+    }
+
+    pub(super) fn put(&self, value: &'static str, seen: &VectorClock) -> Object {
+        self.write(Sibling::new(value), seen)
+    }
+
+    pub(super) fn receive(&self, object: &Object) {
+        let limits = ObjectLimits::default();
+        let mut locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
+        locked.load_for(&object.clock, false).unwrap();
+        locked.merge(object.clone(), &self.rules(&limits)).unwrap();
+    }
+
+    pub(super) fn get(&self) -> Option<Object> {
+        self.partition.get(&self.key, Access::Blocking).unwrap()
+    }
+
+    pub(super) fn values(&self) -> Vec<String> {
+        let object = self.get().unwrap_or_default();
+        let mut values: Vec<_> = object.siblings.iter().map(|s| String::from_utf8(s.value.to_vec()).unwrap()).collect();
+        values.sort();
+        values
+    }
+
+    /// The disk forgot the key.
+    pub(super) fn lose(&self) {
+        self.partition.store().delete(&self.key).unwrap();
+    }
+
+    /// Removes the key if it is exactly this tombstone.
+    pub(super) fn reap(&self, tombstone: &Object) -> bool {
+        let locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
+        locked.reap(super::digest(tombstone)).unwrap()
+    }
+
+    pub(super) fn set_props(&mut self, props: BucketProps) {
+        self.props = props;
+    }
+
+    /// Moves the time of this replica: its store forgets what has expired.
+    pub(super) fn set_time(&self, now_secs: u64) {
+        self.now_secs.set(now_secs);
+        self.partition.store().maintain(now_secs).unwrap();
+    }
+}

@@ -1,0 +1,362 @@
+//! Values that end by themselves, on every backend, under a clock that the tests move.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod support;
+
+use bytes::Bytes;
+use ombak_kv::expiry::{TTL_LEFT_NAME, TTL_NAME};
+use ombak_kv::{DeleteReply, GetReply, IndexQuery, Kv, PutCondition, PutRequest, QueryOf, head_terms};
+use ombak_storage::fs::RealFs;
+use ombak_storage::{
+    BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
+    MemoryFactory,
+};
+use ombak_types::time::UnixMicros;
+use ombak_types::{Bucket, Error, IndexEntry, Object, Sibling, VectorClock};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use support::{Node, bucket, found, map, values};
+use tempfile::TempDir;
+
+const START_SECS: u64 = 1_800_000_000;
+/// Longer than any background work takes to come round.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A node whose time stands still until it is moved.
+struct Timed {
+    node: Node,
+    secs: Arc<AtomicU64>,
+    _dir: TempDir,
+}
+
+impl Timed {
+    fn start() -> Self {
+        Self::on("memory", json!({"allow_mult": true, "dvv_enabled": true}))
+    }
+
+    fn on(backend: &str, default_props: serde_json::Value) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let stores = factory(backend, dir.path());
+        let secs = Arc::new(AtomicU64::new(START_SECS));
+        let clock = secs.clone();
+        let node = Node::configured(|config| {
+            config.backend = stores;
+            config.ring_size = 8;
+            config.maintain_interval = Duration::from_millis(5);
+            config.default_props = map(default_props);
+            config.clock = Arc::new(move || UnixMicros::from_secs(clock.load(Ordering::SeqCst)));
+        });
+        Self { node, secs, _dir: dir }
+    }
+
+    fn wait_secs(&self, secs: u64) {
+        self.secs.fetch_add(secs, Ordering::SeqCst);
+    }
+
+    fn put_with(&self, key: &str, value: &str, ttl: &str, clock: VectorClock) -> PutRequest {
+        let mut request = self.node.put_request(key, value, clock);
+        request.object.siblings[0].meta.user_meta.push((TTL_NAME.into(), Bytes::from(ttl.to_owned())));
+        request
+    }
+
+    async fn put(&self, key: &str, value: &str, ttl: &str) {
+        self.node.kv.put(self.put_with(key, value, ttl, VectorClock::new())).await.unwrap();
+    }
+
+    async fn is_there(&self, key: &str) -> bool {
+        matches!(self.node.get(key).await.unwrap(), GetReply::Found(_))
+    }
+
+    /// Waits until the listing, which goes by what stores know of the time, is as expected.
+    async fn lists(&self, keys: &[&str]) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let listed = self.node.list_keys().await;
+            if listed.iter().map(String::as_str).eq(keys.iter().copied()) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{listed:?} are listed, not {keys:?}");
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn keys_of_term(&self, term: &str) -> Vec<String> {
+        let term = IndexEntry::parse(b"f_bin", term.as_bytes()).unwrap().term;
+        let of = QueryOf::Terms { field: "f_bin".into(), from: term.clone(), to: term };
+        let query = IndexQuery { bucket: bucket(), of, after: None, results_max: None, pattern: None };
+        let mut results = self.node.kv.query(query, None).unwrap();
+        let mut keys = Vec::new();
+        while let Some(batch) = results.next().await {
+            keys.extend(batch.unwrap().into_iter().map(|found| String::from_utf8(found.key.to_vec()).unwrap()));
+        }
+        keys
+    }
+}
+
+fn factory(backend: &str, dir: &Path) -> Arc<dyn BackendFactory> {
+    let config = JournalConfig { opened_at_secs: START_SECS, ..JournalConfig::default() };
+    let (fs, ledger) = (Arc::new(RealFs), LedgerConfig::default());
+    match backend {
+        "memory" => {
+            let config = MemoryConfig { opened_at_secs: START_SECS, ..MemoryConfig::default() };
+            Arc::new(MemoryFactory::with_terms(config, head_terms()))
+        }
+        "bitcask" => Arc::new(BitcaskFactory::with_terms(fs, dir, config, &ledger, head_terms()).unwrap()),
+        "leveled" => Arc::new(LeveledFactory::new(fs, dir, config, ledger, head_terms()).unwrap()),
+        "leveldb" => Arc::new(LeveldbFactory::new(fs, dir, config, ledger, head_terms()).unwrap()),
+        other => panic!("no backend {other}"),
+    }
+}
+
+async fn on_every_backend(check: impl AsyncFn(Timed)) {
+    for backend in ["memory", "bitcask", "leveled", "leveldb"] {
+        check(Timed::on(backend, json!({"allow_mult": true, "dvv_enabled": true}))).await;
+    }
+}
+
+#[tokio::test]
+async fn a_value_ends_with_its_time() {
+    on_every_backend(async |timed| {
+        let mut request = timed.put_with("short", "v", "60", VectorClock::new());
+        request.object.siblings[0].meta.indexes.push(IndexEntry::parse(b"f_bin", b"t").unwrap());
+        timed.node.kv.put(request).await.unwrap();
+        timed.node.put("stays", "v", VectorClock::new()).await.unwrap();
+        timed.wait_secs(60);
+        assert!(timed.is_there("short").await, "it counts to the end of its last second");
+        timed.lists(&["short", "stays"]).await;
+        assert_eq!(timed.keys_of_term("t").await, ["short"]);
+        timed.wait_secs(1);
+        assert_eq!(timed.node.get("short").await.unwrap(), GetReply::NotFound { tombstone: None });
+        assert!(timed.is_there("stays").await);
+        timed.lists(&["stays"]).await;
+        assert_eq!(timed.keys_of_term("t").await, [""; 0]);
+        assert_eq!(timed.node.delete("short").await, Ok(DeleteReply { found: false }));
+        timed.node.put("short", "again", VectorClock::new()).await.unwrap();
+        assert_eq!(values(&found(timed.node.get("short").await.unwrap())), ["again"], "alone: it has no sibling");
+        timed.lists(&["short", "stays"]).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_buckets_values_live_as_its_property_says_unless_they_say_it_themselves() {
+    let timed = Timed::start();
+    let set_ttl = |ttl: u64| timed.node.kv.buckets().set_bucket(&bucket(), &map(json!({"ttl": ttl}))).unwrap();
+    set_ttl(10);
+    timed.node.put("as the bucket", "v", VectorClock::new()).await.unwrap();
+    timed.put("longer", "v", "20").await;
+    timed.put("never", "v", "0").await;
+    set_ttl(0);
+    timed.node.put("later", "v", VectorClock::new()).await.unwrap();
+    timed.wait_secs(11);
+    timed.lists(&["later", "longer", "never"]).await;
+    timed.wait_secs(10);
+    timed.lists(&["later", "never"]).await;
+    timed.wait_secs(1_000_000);
+    timed.lists(&["later", "never"]).await;
+}
+
+#[tokio::test]
+async fn answers_say_how_long_it_is_and_a_write_begins_anew() {
+    let timed = Timed::start();
+    let meta = |object: &Object| -> Vec<(String, String)> {
+        let text = |bytes: &Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+        object.siblings[0].meta.user_meta.iter().map(|(name, value)| (text(name), text(value))).collect()
+    };
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    timed.put("k", "v", "60").await;
+    timed.wait_secs(50);
+    let read = found(timed.node.get("k").await.unwrap());
+    assert_eq!(meta(&read), [pair(TTL_NAME, "60"), pair(TTL_LEFT_NAME, "10")]);
+    timed.wait_secs(10);
+    let last_second = found(timed.node.get("k").await.unwrap());
+    assert_eq!(meta(&last_second)[1], pair(TTL_LEFT_NAME, "1"), "0 would read as no end");
+    // A client that hands back what it read.
+    let mut request = timed.node.put_request("k", "w", read.clock.clone());
+    request.object.siblings[0].meta.user_meta = read.siblings[0].meta.user_meta.clone();
+    request.options.return_body = true;
+    let written = timed.node.kv.put(request).await.unwrap().object.unwrap();
+    assert_eq!(meta(&written), [pair(TTL_NAME, "60"), pair(TTL_LEFT_NAME, "60")]);
+    timed.wait_secs(60);
+    assert!(timed.is_there("k").await);
+    timed.wait_secs(1);
+    assert!(!timed.is_there("k").await);
+}
+
+#[tokio::test]
+async fn a_time_to_live_that_cannot_be_is_refused_and_nothing_is_written() {
+    let timed = Timed::start();
+    for bad in ["", "-1", "soon", "1.5", "1000000001", "99999999999999999999", "60 ", "+60"] {
+        let refused = timed.node.kv.put(timed.put_with("k", "v", bad, VectorClock::new())).await;
+        let Err(Error::BadTtl(text)) = refused else { panic!("{bad:?}: {refused:?}") };
+        let expected = "must be a whole number of seconds from 1 to 1000000000, or 0 for no end";
+        assert_eq!(text, format!("{TTL_NAME} {expected}, not '{bad}'"));
+    }
+    let mut twice = timed.put_with("k", "v", "60", VectorClock::new());
+    twice.object.siblings[0].meta.user_meta.push(("x-riak-meta-X-OMBAK-TTL".into(), "61".into()));
+    assert!(matches!(timed.node.kv.put(twice).await, Err(Error::BadTtl(_))));
+    assert!(!timed.is_there("k").await);
+    for ttl in [json!(-1), json!("soon"), json!(1_000_000_001), json!(null), json!(1.5), json!(true)] {
+        let refused = timed.node.kv.buckets().set_bucket(&bucket(), &map(json!({"ttl": ttl})));
+        assert!(format!("{refused:?}").contains("must be a whole number of seconds"), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_expired_sibling_is_not_shown_beside_a_living_one() {
+    on_every_backend(async |timed| {
+        timed.put("k", "short", "10").await;
+        timed.put("k", "long", "100").await;
+        timed.node.put("mixed", "stays", VectorClock::new()).await.unwrap();
+        timed.put("mixed", "short", "10").await;
+        let both = found(timed.node.get("k").await.unwrap());
+        assert_eq!(values(&both), ["long", "short"]);
+        timed.wait_secs(11);
+        assert_eq!(values(&found(timed.node.get("k").await.unwrap())), ["long"]);
+        // A writer that has seen nothing: what has expired does not come back beside its value.
+        timed.put("k", "new", "100").await;
+        assert_eq!(values(&found(timed.node.get("k").await.unwrap())), ["long", "new"]);
+        // One that saw the expired sibling only.
+        timed.wait_secs(90);
+        assert_eq!(values(&found(timed.node.get("k").await.unwrap())), ["new"]);
+        timed.lists(&["k", "mixed"]).await;
+        timed.wait_secs(11);
+        assert!(!timed.is_there("k").await);
+        timed.lists(&["mixed"]).await;
+        assert_eq!(values(&found(timed.node.get("mixed").await.unwrap())), ["stays"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tombstone_has_no_time_and_holds_nothing() {
+    on_every_backend(async |timed| {
+        timed.put("k", "v", "10").await;
+        assert_eq!(timed.node.delete("k").await, Ok(DeleteReply { found: true }));
+        timed.wait_secs(1000);
+        assert!(matches!(timed.node.get("k").await, Ok(GetReply::NotFound { tombstone: Some(_) })));
+        // Beside a value that the deleting client had not seen.
+        timed.put("both", "old", "10").await;
+        let old = found(timed.node.get("both").await.unwrap());
+        timed.put("both", "new", "10").await;
+        let mut delete = timed.node.delete_request("both");
+        delete.clock = Some(old.clock);
+        timed.node.kv.delete(delete).await.unwrap();
+        assert_eq!(found(timed.node.get("both").await.unwrap()).siblings.len(), 2);
+        timed.lists(&["both"]).await;
+        timed.wait_secs(11);
+        assert!(!timed.is_there("both").await);
+        timed.lists(&[]).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_newest_value_replaced_does_not_come_back_when_it_ends() {
+    let timed = Timed::on("memory", json!({"allow_mult": false}));
+    timed.node.put("k", "old", VectorClock::new()).await.unwrap();
+    timed.put("k", "new", "10").await;
+    assert_eq!(values(&found(timed.node.get("k").await.unwrap())), ["new"]);
+    timed.wait_secs(11);
+    assert!(!timed.is_there("k").await);
+    timed.lists(&[]).await;
+    // Copies that were written apart, as replicas merge them.
+    let sibling = |value: &'static str, at_secs: u64, expires_secs| {
+        let mut sibling = Sibling::new(value);
+        sibling.meta.last_modified = Some(UnixMicros::from_secs(at_secs));
+        sibling.meta.expires_secs = expires_secs;
+        sibling
+    };
+    let now_secs = timed.secs.load(Ordering::SeqCst);
+    let siblings = vec![sibling("old", now_secs - 5, None), sibling("new", now_secs, Some(now_secs as u32 + 10))];
+    import(&timed.node.kv, "merged", Object { clock: VectorClock::new(), siblings });
+    assert_eq!(values(&found(timed.node.get("merged").await.unwrap())), ["new"]);
+    timed.wait_secs(11);
+    assert!(!timed.is_there("merged").await);
+}
+
+fn import(kv: &Kv, key: &str, object: Object) {
+    kv.importer().import(&bucket(), key.as_bytes(), object).unwrap();
+}
+
+#[tokio::test]
+async fn conditions_take_the_expired_for_absent() {
+    on_every_backend(async |timed| {
+        timed.put("k", "v", "10").await;
+        let seen = found(timed.node.get("k").await.unwrap()).clock;
+        let conditional = |condition| {
+            let mut request = timed.node.put_request("k", "w", seen.clone());
+            request.options.condition = condition;
+            timed.node.kv.put(request)
+        };
+        assert_eq!(conditional(PutCondition::IfNoneMatch).await, Err(Error::MatchFound));
+        timed.wait_secs(11);
+        assert_eq!(conditional(PutCondition::IfNotModified(seen.clone())).await, Err(Error::NotFound));
+        conditional(PutCondition::IfNoneMatch).await.unwrap();
+        assert_eq!(values(&found(timed.node.get("k").await.unwrap())), ["w"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn buckets_that_are_written_once_can_be_written_again() {
+    let timed = Timed::start();
+    let types = timed.node.kv.buckets();
+    types.create_type(b"once", &map(json!({"write_once": true, "ttl": 10}))).unwrap();
+    types.activate_type(b"once").unwrap();
+    let once = Bucket::typed("once", "b");
+    for value in ["1", "2", "3"] {
+        let mut put = timed.node.put_request("k", value, VectorClock::new());
+        put.bucket = once.clone();
+        timed.node.kv.put(put).await.unwrap();
+        let mut get = timed.node.get_request("k");
+        get.bucket = once.clone();
+        assert_eq!(values(&found(timed.node.kv.get(get.clone()).await.unwrap())), [value]);
+        timed.wait_secs(11);
+        assert!(matches!(timed.node.kv.get(get).await.unwrap(), GetReply::NotFound { .. }));
+    }
+}
+
+/// A replicated write keeps its time; what an imported object says of its end holds.
+#[tokio::test]
+async fn a_write_as_it_is_ends_when_it_would_have_where_it_was_made() {
+    let timed = Timed::start();
+    let mut request = timed.put_with("k", "v", "60", VectorClock::new());
+    request.options.asis = true;
+    request.object.siblings[0].meta.last_modified = Some(UnixMicros::from_secs(START_SECS - 50));
+    timed.node.kv.put(request).await.unwrap();
+    assert!(timed.is_there("k").await);
+    timed.wait_secs(11);
+    assert!(!timed.is_there("k").await);
+}
+
+#[tokio::test]
+async fn what_expired_stays_away_after_a_restart() {
+    for backend in ["bitcask", "leveled", "leveldb"] {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |now_secs: u64| {
+            let stores = factory(backend, &dir.path().join("stores"));
+            Node::configured(|config| {
+                (config.backend, config.ring_size) = (stores, 8);
+                config.data_dir = dir.path().to_owned();
+                config.default_props = map(json!({"ttl": 10}));
+                config.clock = Arc::new(move || UnixMicros::from_secs(now_secs));
+            })
+        };
+        let node = open(START_SECS);
+        node.put("k", "v", VectorClock::new()).await.unwrap();
+        node.close().await;
+        drop(node);
+        let node = open(START_SECS + 5);
+        assert_eq!(values(&found(node.get("k").await.unwrap())), ["v"], "{backend}");
+        node.close().await;
+        drop(node);
+        let node = open(START_SECS + 11);
+        assert_eq!(node.get("k").await.unwrap(), GetReply::NotFound { tombstone: None }, "{backend}");
+        node.close().await;
+    }
+}
