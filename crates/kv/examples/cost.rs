@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ombak_kv::{DeleteMode, GetOptions, GetReply, GetRequest, Kv, KvConfig, PutOptions, PutRequest};
 use ombak_storage::fs::RealFs;
 use ombak_storage::{
-    Backend, BackendFactory, JournalConfig, BitcaskFactory, MemoryConfig, MemoryFactory, ReadMode, Write,
+    Backend, BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory, ReadMode, Write,
 };
 use ombak_types::{Bucket, Object, Sibling, VectorClock};
 use std::future::Future;
@@ -63,7 +63,8 @@ fn store_alone(name: &str, keys: usize, store: &dyn Backend) {
     let keys: Vec<Bytes> = (0..keys).map(|i| Bytes::from(format!("\x02\0\x05benchkey{i:08}"))).collect();
     let (head, body) = (vec![0; 90], vec![b'x'; VALUE_BYTES]);
     let put = |key: &Bytes| {
-        let write = Write { key, head: &head, body: &[&body], digest: 2, tstamp_secs: 1, expires_secs: 0, has_terms: false };
+        let write =
+            Write { key, head: &head, body: &[&body], digest: 2, tstamp_secs: 1, expires_secs: 0, has_terms: false };
         store.put(&write).unwrap();
     };
     timed(name, "store: put", &keys, put);

@@ -1,5 +1,6 @@
 //! How an engine is set up.
 
+use crate::backend_choice::BackendChoice;
 use crate::clock::{WallClock, system_clock};
 use ombak_storage::BackendFactory;
 use ombak_storage::fs::{FileSystem, RealFs};
@@ -51,6 +52,8 @@ pub struct KvConfig {
     pub ring_size: u32,
     /// Opens the stores.
     pub backend: Arc<dyn BackendFactory>,
+    /// With several backends: the selector that `backend` was made with.
+    pub backend_choice: Option<Arc<BackendChoice>>,
     /// Properties of untyped buckets that differ from the built-in ones (`buckets.default.*`).
     pub default_props: PropMap,
     /// When tombstones go.
@@ -78,6 +81,7 @@ impl KvConfig {
             fs: Arc::new(RealFs),
             ring_size: 64,
             backend,
+            backend_choice: None,
             default_props: PropMap::new(),
             delete_mode: DeleteMode::After(Duration::from_secs(3)),
             limits: ObjectLimits::default(),

@@ -13,6 +13,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod backend_choice;
 pub mod buckets;
 pub mod clock;
 pub mod config;
@@ -34,6 +35,7 @@ mod replica;
 pub mod request;
 pub mod stats;
 
+pub use backend_choice::BackendChoice;
 pub use buckets::{BucketRegistry, PropsError, TypeStatus, TypeSummary};
 pub use config::{DeleteMode, KvConfig, ObjectLimits};
 pub use import::{ImportOutcome, Importer};

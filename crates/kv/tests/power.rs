@@ -9,7 +9,7 @@ use bytes::Bytes;
 use ombak_kv::{DeleteMode, GetReply, Kv, KvConfig, OpenError, PutOptions, PutRequest};
 use ombak_storage::fs::FileSystem;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
-use ombak_storage::{JournalConfig, BitcaskFactory, SyncStrategy};
+use ombak_storage::{BitcaskFactory, JournalConfig, SyncStrategy};
 use ombak_types::{Object, Sibling, VectorClock};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};

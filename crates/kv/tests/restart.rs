@@ -6,7 +6,7 @@ mod support;
 
 use ombak_kv::{DeleteMode, GetReply, Kv, KvConfig, OpenError};
 use ombak_storage::fs::RealFs;
-use ombak_storage::{JournalConfig, BitcaskFactory};
+use ombak_storage::{BitcaskFactory, JournalConfig};
 use ombak_types::VectorClock;
 use serde_json::json;
 use std::collections::BTreeSet;

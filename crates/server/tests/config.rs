@@ -20,13 +20,13 @@ fn with_variable(dir: &Path, name: &str, value: &str, args: &[&str]) -> Said {
 #[test]
 fn a_good_configuration_is_ok_and_a_bad_one_is_told_line_by_line() {
     assert_eq!(run(home("ring_size = 16\n").path(), &["config", "check"]).ok(), "config is OK\n");
-    let bad = home("ring_sise = 16\n\nnodename = me\nstorage_backend = leveled\nwhat\n");
+    let bad = home("ring_sise = 16\n\nnodename = me\nstorage_backend = yessir\nwhat\n");
     let errors = run(bad.path(), &["config", "check"]).failed(1);
     for line in [
         "ombak.conf:1: unknown key 'ring_sise'; did you mean 'ring_size'?",
         "ombak.conf:3: nodename = me: must be NAME@HOST, such as riak@127.0.0.1",
-        "ombak.conf:4: storage_backend = leveled: the leveled backend does not exist in this version; use bitcask \
-         (durable) or memory",
+        "ombak.conf:4: storage_backend = yessir: the yessir backend of Riak's tests does not exist here; use bitcask, \
+         leveled, leveldb or memory",
         "ombak.conf:5: not understood; a line is a comment (#) or 'key = value'",
     ] {
         assert!(errors.lines().any(|l| l == line), "{line}\nin {errors}");

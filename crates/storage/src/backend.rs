@@ -171,7 +171,9 @@ pub struct TermEntry {
 /// Sizes and states of a store, for `vnode-status` and metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
-    /// `bitcask` or `memory`.
+    /// Of one of several backends: its name.
+    pub name: String,
+    /// `bitcask`, `leveled`, `leveldb`, `memory` or `multi`.
     pub backend: &'static str,
     /// Keys that have a value or an object tombstone.
     pub keys: u64,

@@ -44,6 +44,9 @@ pub enum StorageError {
     /// Too much of this kind is under way: try again later.
     #[error("{0}")]
     Busy(String),
+    /// A bucket is to lie in a backend that the node does not have. Holds which, and what to do.
+    #[error("{0}")]
+    NoBackend(String),
     /// The store takes no writes while it is handed over ([`crate::Backend::close_to_writes`]).
     #[error("the store is being handed over and takes no writes")]
     ClosedToWrites,

@@ -34,7 +34,7 @@ pub use backend::{
 pub use bitcask::BitcaskFactory;
 pub use error::StorageError;
 pub use journal::{Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
-pub use ledger::LedgerConfig;
+pub use ledger::{LedgerConfig, LedgerFactory};
 pub use leveldb::LeveldbFactory;
 pub use leveled::LeveledFactory;
 pub use memory::{MemoryConfig, MemoryFactory};

@@ -114,9 +114,9 @@ impl Selector for ByBucket {
 
 fn multi(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
     let backends = vec![
-        Arc::from(bitcask(&dir.join("bitcask"), fs.clone(), now_secs)?),
-        Arc::from(leveled(&dir.join("leveled"), fs.clone(), now_secs)?),
-        Arc::from(leveldb(&dir.join("leveldb"), fs, now_secs)?),
+        ("a".to_owned(), Arc::from(bitcask(&dir.join("bitcask"), fs.clone(), now_secs)?)),
+        ("b".to_owned(), Arc::from(leveled(&dir.join("leveled"), fs.clone(), now_secs)?)),
+        ("c".to_owned(), Arc::from(leveldb(&dir.join("leveldb"), fs, now_secs)?)),
     ];
     Ok(Box::new(MultiFactory::new(backends, Arc::new(ByBucket))))
 }

@@ -7,7 +7,9 @@ use crate::open_error::OpenError;
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use ombak_types::names::{DEFAULT_TYPE, NAME_BYTES_MAX};
-use ombak_types::props::{BucketProps, PropMap, PropScope, check, created_type_defaults, default_type_defaults};
+use ombak_types::props::{
+    BucketProps, PropErrors, PropMap, PropScope, check, created_type_defaults, default_type_defaults,
+};
 use ombak_types::{Bucket, Error};
 use parking_lot::Mutex;
 use std::path::Path;
@@ -34,10 +36,16 @@ impl BucketRegistry {
     pub fn open(data_dir: &Path, node_name: &str, default_overrides: &PropMap) -> Result<Self, OpenError> {
         let default_overrides = check(PropScope::Bucket, &default_type_defaults(), default_overrides)
             .map_err(|errors| OpenError::Config(format!("buckets.default: {}", errors.to_lines())))?;
-        let settings = Settings { node_name: node_name.to_owned(), default_overrides };
+        let settings = Settings { node_name: node_name.to_owned(), default_overrides, backends: None };
         let (file, records) = RegistryFile::open(data_dir)?;
         let current = ArcSwap::from_pointee(Snapshot::new(&settings, records));
         Ok(Self { settings, current, file: Mutex::new(file) })
+    }
+
+    /// Refuses other values of the property `backend` from now on. What was set before stays as it is.
+    #[must_use]
+    pub fn with_backends(self, names: &[Bytes]) -> Self {
+        Self { settings: Settings { backends: Some(names.to_vec()), ..self.settings }, ..self }
     }
 
     /// Everything as it is now, for as long as a request takes: without a reference count that threads share.
@@ -63,7 +71,7 @@ impl BucketRegistry {
         }
         self.change(|now| {
             let effective = now.bucket_map(bucket).ok_or(PropsError::NoType)?;
-            let checked = check(PropScope::Bucket, effective, changes)?;
+            let checked = self.known(check(PropScope::Bucket, effective, changes)?)?;
             let mut records = now.records.clone();
             if checked.is_empty() {
                 return Ok(records);
@@ -118,7 +126,7 @@ impl BucketRegistry {
             if now.status(bucket_type) == Some(TypeStatus::Active) {
                 return Err(PropsError::AlreadyActive);
             }
-            let overrides = check(PropScope::CreateType, &created_type_defaults(), props)?;
+            let overrides = self.known(check(PropScope::CreateType, &created_type_defaults(), props)?)?;
             let mut records = now.records.clone();
             records.types.insert(Bytes::copy_from_slice(bucket_type), TypeRecord { active: false, overrides });
             if records.types.len() > TYPES_MAX {
@@ -144,7 +152,7 @@ impl BucketRegistry {
     /// Changes properties of an active type; those not named stay as they are.
     pub fn update_type(&self, bucket_type: &[u8], changes: &PropMap) -> Result<(), PropsError> {
         self.change_active_type(bucket_type, |effective, overrides| {
-            let checked = check(PropScope::UpdateType { active: true }, effective, changes)?;
+            let checked = self.known(check(PropScope::UpdateType { active: true }, effective, changes)?)?;
             overrides.extend(checked);
             Ok(())
         })
@@ -179,6 +187,17 @@ impl BucketRegistry {
             edit(effective, &mut record.overrides)?;
             Ok(records)
         })
+    }
+
+    /// Refuses a backend that this node does not have.
+    fn known(&self, checked: PropMap) -> Result<PropMap, PropsError> {
+        let wanted = checked.get("backend").and_then(serde_json::Value::as_str);
+        let (Some(wanted), Some(names)) = (wanted, &self.settings.backends) else { return Ok(checked) };
+        if names.iter().any(|name| name == wanted.as_bytes()) {
+            return Ok(checked);
+        }
+        let names: Vec<_> = names.iter().map(|name| name.escape_ascii().to_string()).collect();
+        Err(PropErrors::of_text("backend", format!("undefined_backend: it is one of {}", names.join(", "))).into())
     }
 
     /// Makes a change durable, then visible. The next records follow from the current ones under the lock, so no change

@@ -1,8 +1,9 @@
 //! What the registry knows, and how effective properties follow from it.
 
 use bytes::Bytes;
+use ombak_types::names::{DEFAULT_TYPE, encode_bucket_prefix};
 use ombak_types::props::{BucketProps, PropMap, created_type_defaults, default_type_defaults};
-use ombak_types::{Bucket, Error, names::DEFAULT_TYPE};
+use ombak_types::{Bucket, Error};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -66,6 +67,8 @@ pub(super) struct Settings {
     pub node_name: String,
     /// `buckets.default.*` of the configuration: properties of untyped buckets that differ from Riak's.
     pub default_overrides: PropMap,
+    /// What the property `backend` may hold; none: this node has one backend, and the property means nothing.
+    pub backends: Option<Vec<Bytes>>,
 }
 
 /// Effective properties in both forms.
@@ -89,6 +92,8 @@ pub struct Snapshot {
     default_type: Effective,
     types: HashMap<Bytes, Effective>,
     buckets: HashMap<Bucket, Effective>,
+    /// The backends of buckets with properties of their own, by what their storage keys begin with.
+    bucket_backends: HashMap<Vec<u8>, Option<Bytes>>,
 }
 
 impl Snapshot {
@@ -101,6 +106,7 @@ impl Snapshot {
             default_type: Effective::new(defaults),
             types: HashMap::new(),
             buckets: HashMap::new(),
+            bucket_backends: HashMap::new(),
         };
         for (name, record) in &records.types {
             let map = type_map(record, &settings.node_name);
@@ -108,8 +114,11 @@ impl Snapshot {
         }
         for (bucket, overrides) in &records.buckets {
             if let Some(base) = snapshot.of_type(&bucket.bucket_type) {
-                let map = bucket_map(bucket, &base.map, overrides);
-                snapshot.buckets.insert(bucket.clone(), Effective::new(map));
+                let effective = Effective::new(bucket_map(bucket, &base.map, overrides));
+                let mut prefix = Vec::new();
+                encode_bucket_prefix(bucket, &mut prefix);
+                snapshot.bucket_backends.insert(prefix, effective.props.backend.clone());
+                snapshot.buckets.insert(bucket.clone(), effective);
             }
         }
         snapshot.records = records;
@@ -139,6 +148,17 @@ impl Snapshot {
     /// request.
     pub fn props(&self, bucket: &Bucket) -> Result<&Arc<BucketProps>, Error> {
         self.of_bucket(bucket).map(|e| &e.props).ok_or_else(|| Error::NoType(bucket.clone()))
+    }
+
+    /// The property `backend` of the bucket whose storage keys begin with `prefix`, and which is of this type. On the path
+    /// of every access to a store where there are several.
+    pub(crate) fn backend_of(&self, bucket_type: &[u8], prefix: &[u8]) -> Option<&Bytes> {
+        if !self.bucket_backends.is_empty()
+            && let Some(own) = self.bucket_backends.get(prefix)
+        {
+            return own.as_ref();
+        }
+        self.of_type(bucket_type)?.props.backend.as_ref()
     }
 
     fn of_bucket(&self, bucket: &Bucket) -> Option<&Effective> {

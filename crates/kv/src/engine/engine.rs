@@ -32,7 +32,7 @@ const FOLD_THREADS: usize = 2;
 pub(crate) struct Engine {
     pub(crate) config: KvConfig,
     pub(crate) ring: Ring,
-    pub(crate) buckets: BucketRegistry,
+    pub(crate) buckets: Arc<BucketRegistry>,
     pub(crate) stats: Arc<Stats>,
     pub(super) partitions: Arc<[Arc<Partition>]>,
     pub(super) vtags: Vtags,
@@ -58,7 +58,7 @@ impl Engine {
             None => (ActorSource::new(random_u64()?), 0),
         };
         let actors = Arc::new(actors);
-        let buckets = BucketRegistry::open(&config.data_dir, &config.node_name, &config.default_props)?;
+        let buckets = open_buckets(&config)?;
         let version = RingVersion::first(identity.ring_lineage);
         let ring = Ring::of_one_node(&config.node_name, ring_size, version);
         let partitions = open_partitions(&config, &actors, floor)?;
@@ -153,6 +153,15 @@ impl Engine {
             Err(why) => warn!(%why, "not a clean end: the next start takes a new actor"),
         }
     }
+}
+
+/// Before the stores: where a key goes depends on the properties of its bucket.
+fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
+    let buckets = BucketRegistry::open(&config.data_dir, &config.node_name, &config.default_props)?;
+    let Some(choice) = &config.backend_choice else { return Ok(Arc::new(buckets)) };
+    let buckets = Arc::new(buckets.with_backends(choice.names()));
+    choice.use_properties(buckets.clone());
+    Ok(buckets)
 }
 
 fn open_partitions(

@@ -12,8 +12,8 @@ mod terms;
 mod walk;
 
 pub use results::QueryResults;
-pub use walk::{IndexMatch, IndexQuery, QueryOf};
 pub(crate) use walk::QueryWalk;
+pub use walk::{IndexMatch, IndexQuery, QueryOf};
 
 use ombak_storage::HeadTerms;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Index terms as stores see them: bytes whose order is that of the terms.
 
+use bytes::Bytes;
 use num_bigint::{BigInt, Sign};
 use ombak_storage::HeadTerms;
 use ombak_types::{IndexTerm, stored};
-use bytes::Bytes;
 
 /// An integer of more bytes is none that was ever taken.
 const MAGNITUDE_BYTES_MAX: usize = u16::MAX as usize;
@@ -71,9 +71,8 @@ mod tests {
     fn int() -> impl Strategy<Value = BigInt> {
         let small = any::<i16>().prop_map(BigInt::from);
         let large = (any::<bool>(), prop::collection::vec(any::<u8>(), 0..12));
-        let large = large.prop_map(|(minus, bytes)| {
-            BigInt::from_bytes_be(if minus { Sign::Minus } else { Sign::Plus }, &bytes)
-        });
+        let large = large
+            .prop_map(|(minus, bytes)| BigInt::from_bytes_be(if minus { Sign::Minus } else { Sign::Plus }, &bytes));
         prop_oneof![small, large]
     }
 

@@ -107,7 +107,7 @@ fn about_node(facts: &NodeFacts, out: &mut Map<String, Value>) {
         ("ring_num_partitions", Value::from(partitions)),
         ("ring_creation_size", Value::from(partitions)),
         ("riak_kv_vnodes_running", Value::from(mine)),
-        ("storage_backend", Value::from(format!("riak_kv_{}_backend", facts.backend))),
+        ("storage_backend", Value::from(riak_backend(facts.backend))),
     ];
     out.extend(members_of_stats.map(|(name, value)| (name.to_owned(), value)));
 }
@@ -140,6 +140,15 @@ fn about_system(facts: &NodeFacts, out: &mut Map<String, Value>) {
         ("sys_wordsize", Value::from(size_of::<usize>())),
     ];
     out.extend(members_of_stats.map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// The name of Riak's module.
+fn riak_backend(name: &str) -> String {
+    match name {
+        "leveldb" => "riak_kv_eleveldb_backend".into(),
+        "prefix_multi" => "riak_kv_multi_prefix_backend".into(),
+        _ => format!("riak_kv_{name}_backend"),
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Stores that fail on demand.
 
 use ombak_storage::{
-    Appended, Backend, BackendFactory, MemoryConfig, MemoryFactory, ReadMode, SeqSource, Snapshot, Status, StorageError, Stored,
-    Write,
+    Appended, Backend, BackendFactory, MemoryConfig, MemoryFactory, ReadMode, SeqSource, Snapshot, Status,
+    StorageError, Stored, Write,
 };
 use std::path::PathBuf;
 use std::sync::Arc;

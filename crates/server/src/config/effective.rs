@@ -148,7 +148,8 @@ fn read(path: &Path) -> Result<String, Problem> {
 #[derive(Default)]
 struct Collected {
     given: HashMap<String, Given>,
-    /// Keys of patterns in the order in which they came.
+    /// Keys that have no entry of their own in the registry, in the order in which they came: those of patterns, and
+    /// options of one of several backends.
     order: Vec<String>,
     warnings: Vec<Problem>,
     errors: Vec<Problem>,
@@ -194,7 +195,7 @@ impl Collected {
         if let Some(warning) = spec.warning() {
             self.warnings.push(Problem::at(place.clone(), format!("{key} {warning}")));
         }
-        if spec.is_pattern() && !self.given.contains_key(key) {
+        if spec.name != key && !self.given.contains_key(key) {
             self.order.push(key.to_owned());
         }
         self.given.insert(key.to_owned(), Given { text: text.to_owned(), origin, place });
@@ -209,7 +210,20 @@ impl Collected {
                 self.push(spec.name, spec, &mut settings);
             }
         }
+        self.push_options_of_several(&mut settings);
         settings
+    }
+
+    /// Only those that somebody set: what is not said of one of several backends is as for the node.
+    fn push_options_of_several(&mut self, settings: &mut Vec<Setting>) {
+        let options: Vec<(String, &'static KeySpec)> = self
+            .order
+            .iter()
+            .filter_map(|key| Some((key.clone(), keys::find(key).filter(|spec| !spec.is_pattern())?)))
+            .collect();
+        for (key, spec) in options {
+            self.push(&key, spec, settings);
+        }
     }
 
     fn push_instances(&mut self, spec: &'static KeySpec, settings: &mut Vec<Setting>) {
@@ -257,7 +271,12 @@ impl Collected {
 
 /// What to say about a key that is not known.
 pub fn unknown_key(key: &str) -> String {
-    let candidates: Vec<String> = keys::all().filter(|s| !s.name.contains('*')).map(|s| s.filled_from(key)).collect();
+    let listed = || keys::all().filter(|s| !s.name.contains('*'));
+    let mut candidates: Vec<String> = listed().map(|s| s.filled_from(key)).collect();
+    if let Some((name, _)) = keys::split_of_several(key) {
+        let options = listed().map(|s| format!("multi_backend.{name}.{}", s.name));
+        candidates.extend(options.filter(|key| keys::find(key).is_some()));
+    }
     let hint = match nearest(key, candidates.iter().map(String::as_str)) {
         Some(known) => format!("did you mean '{known}'?"),
         None => "'ombak config example' shows all keys".to_owned(),
@@ -318,10 +337,12 @@ mod tests {
     #[test]
     fn bad_values_say_what_would_be_right() {
         let errors =
-            merge("ring_size = 100\nobject.size.maximum = much\nstorage_backend = leveled", &[]).expect_err("bad");
+            merge("ring_size = 100\nobject.size.maximum = much\nstorage_backend = yessir", &[]).expect_err("bad");
         assert_eq!(errors.len(), 3, "{errors:?}");
         assert!(errors.iter().any(|e| e == "x.conf:1: ring_size = 100: must be a power of two from 8 to 1024"));
-        assert!(errors.iter().any(|e| e.starts_with("x.conf:3:") && e.contains("use bitcask (durable) or memory")));
+        assert!(
+            errors.iter().any(|e| e.starts_with("x.conf:3:") && e.contains("use bitcask, leveled, leveldb or memory"))
+        );
     }
 
     #[test]
@@ -356,5 +377,25 @@ mod tests {
         let e = merge("listener.http.a = 127.0.0.1:1\nlistener.http.b = 127.0.0.1:2", &[]).expect("valid");
         let names: Vec<&str> = e.instances("listener.http.$name").map(|s| s.key.as_str()).collect();
         assert_eq!(names, ["listener.http.a", "listener.http.b"]);
+    }
+
+    #[test]
+    fn options_of_one_of_several_backends_are_checked_like_the_nodes() {
+        let text = "multi_backend.a.storage_backend = bitcask\nmulti_backend.a.bitcask.max_file_size = 1MB\n";
+        let e = merge(text, &[("OMBAK_MULTI_BACKEND__A__BITCASK__DATA_ROOT", "/a")]).expect("valid");
+        assert_eq!(value(&e, "multi_backend.a.bitcask.max_file_size"), "1MB");
+        assert_eq!(value(&e, "multi_backend.a.bitcask.data_root"), "/a");
+        assert_eq!(value(&e, "bitcask.max_file_size"), "2GB");
+        let errors = merge("multi_backend.a.bitcask.max_file_sise = 1MB", &[]).expect_err("unknown");
+        assert!(errors[0].ends_with("did you mean 'multi_backend.a.bitcask.max_file_size'?"), "{errors:?}");
+        let errors = merge("multi_backend.a.bitcask.max_file_size = much", &[]).expect_err("wrong");
+        assert!(errors[0].contains("multi_backend.a.bitcask.max_file_size = much: must be"), "{errors:?}");
+        let e = merge("multi_backend.a.leveldb.threads = 7", &[]).expect("valid");
+        assert!(
+            e.warnings[0].to_string().contains("multi_backend.a.leveldb.threads has no effect"),
+            "{:?}",
+            e.warnings
+        );
+        assert!(merge("multi_backend.a.storage_backend = multi", &[]).is_err());
     }
 }

@@ -9,17 +9,23 @@
 //! Invariants: a key that is not in the registry is an error in a file and on the command line; a key that has no
 //! effect never passes in silence; every default parses as a value of its key.
 
+mod backend;
 mod effective;
 mod file;
 mod key_spec;
 mod keys;
+mod ledger_memory;
+mod machine;
 mod problem;
+mod reader;
 mod settings;
+mod stores;
 mod value;
 
+pub use backend::{BackendSettings, DiskSettings, MultiSettings};
 pub use effective::{Effective, Origin, Overrides, Setting, unknown_key};
 pub use key_spec::{KeySpec, Meaning};
 pub use keys::{all as all_keys, find as find_key};
 pub use problem::Problem;
-pub use settings::{BackendSettings, Listen, LogSettings, Settings};
+pub use settings::{Listen, LogSettings, Settings};
 pub use value::Value;

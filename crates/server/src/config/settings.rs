@@ -1,11 +1,12 @@
 //! What a node is built from: the values in force, typed.
 
-use super::effective::{Effective, Setting};
+use super::backend::BackendSettings;
+use super::effective::Effective;
 use super::problem::Problem;
+use super::reader::{Reader, mismatch};
 use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
 use ombak_kv::{DeleteMode, ObjectLimits};
-use ombak_storage::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 use ombak_types::PropMap;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -33,35 +34,6 @@ pub struct LogSettings {
     pub files_max: u32,
     /// Size of one file, in bytes.
     pub file_bytes_max: u64,
-}
-
-/// Which backend, and how.
-#[derive(Clone, Debug)]
-pub enum BackendSettings {
-    /// Append-only files.
-    Bitcask {
-        /// Directory of the partitions.
-        data_root: PathBuf,
-        /// Everything else.
-        config: JournalConfig,
-    },
-    /// Nothing survives.
-    Memory {
-        /// Age at which a value is gone.
-        ttl: Option<Duration>,
-        /// Bytes of one partition.
-        partition_bytes_max: Option<u64>,
-    },
-}
-
-impl BackendSettings {
-    /// The word of `storage_backend`.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Bitcask { .. } => "bitcask",
-            Self::Memory { .. } => "memory",
-        }
-    }
 }
 
 /// What a node is built from.
@@ -94,7 +66,7 @@ pub struct Settings {
 impl Settings {
     /// From the values in force; checks what concerns several keys together.
     pub fn new(from: &Effective) -> Result<Self, Vec<Problem>> {
-        let settings = Self::typed(&Reader(from)).map_err(|p| vec![p])?;
+        let settings = Self::typed(&Reader::new(from)).map_err(|p| vec![p])?;
         let problems = settings.contradictions();
         if problems.is_empty() { Ok(settings) } else { Err(problems) }
     }
@@ -125,7 +97,7 @@ impl Settings {
             },
             delete_mode: delete_mode(from)?,
             default_props: default_props(from)?,
-            backend: backend(from)?,
+            backend: BackendSettings::of_node(from)?,
             log: LogSettings {
                 level: level(&from.text("logger.level")?),
                 file: from.text("logger.file")?.into(),
@@ -143,89 +115,12 @@ impl Settings {
                 problems.push(Problem::whole(format!("{} and {} are both {}", b.key, a.key, a.address)));
             }
         }
-        if let BackendSettings::Bitcask { config, .. } = &self.backend
-            && config.file_bytes_max > u64::from(u32::MAX)
-        {
-            problems.push(Problem::whole("bitcask.max_file_size must be less than 4GB"));
-        }
+        problems.extend(self.backend.contradictions());
         if self.log.file_bytes_max == 0 {
             problems.push(Problem::whole("logger.max_file_size must be more than 0"));
         }
         problems
     }
-}
-
-/// Typed access. A key that is missing or of another type is a mistake in this file; it is reported, not hidden.
-struct Reader<'a>(&'a Effective);
-
-impl Reader<'_> {
-    fn value(&self, key: &str) -> Result<&Value, Problem> {
-        self.0.get(key).ok_or_else(|| Problem::whole(format!("{key} has no value")))
-    }
-
-    fn text(&self, key: &str) -> Result<String, Problem> {
-        match self.value(key)? {
-            Value::Text(text) => Ok(text.clone()),
-            other => Err(mismatch(key, other)),
-        }
-    }
-
-    fn flag(&self, key: &str) -> Result<bool, Problem> {
-        match self.value(key)? {
-            Value::Flag(on) => Ok(*on),
-            other => Err(mismatch(key, other)),
-        }
-    }
-
-    fn count<T: TryFrom<i64>>(&self, key: &str) -> Result<T, Problem> {
-        match self.value(key)? {
-            Value::Int(n) => T::try_from(*n).map_err(|_| Problem::whole(format!("{key} = {n} is out of range"))),
-            other => Err(mismatch(key, other)),
-        }
-    }
-
-    fn bytes(&self, key: &str) -> Result<u64, Problem> {
-        match self.value(key)? {
-            Value::Bytes(n) => Ok(*n),
-            other => Err(mismatch(key, other)),
-        }
-    }
-
-    fn duration(&self, key: &str) -> Result<Duration, Problem> {
-        match self.value(key)? {
-            Value::Duration(Some(d)) => Ok(*d),
-            other => Err(mismatch(key, other)),
-        }
-    }
-
-    fn optional_duration(&self, key: &str) -> Option<Duration> {
-        match self.0.get(key) {
-            Some(Value::Duration(d)) => *d,
-            _ => None,
-        }
-    }
-
-    fn listeners(&self, pattern: &str) -> Result<Vec<Listen>, Problem> {
-        let listen = |s: &Setting| match &s.value {
-            Some(Value::Address(address)) => Ok(Listen { key: s.key.clone(), address: *address }),
-            _ => Err(Problem::whole(format!("{} has no address", s.key))),
-        };
-        self.0.instances(pattern).map(listen).collect()
-    }
-
-    /// A property value as JSON: numbers as numbers, words as text.
-    fn prop(&self, key: &str) -> Result<serde_json::Value, Problem> {
-        match self.value(key)? {
-            Value::Int(n) => Ok(json!(n)),
-            Value::Text(word) => Ok(json!(word)),
-            Value::Flag(on) => Ok(json!(on)),
-            other => Err(mismatch(key, other)),
-        }
-    }
-}
-
-fn mismatch(key: &str, value: &Value) -> Problem {
-    Problem::whole(format!("{key} = {value} is of an unexpected type"))
 }
 
 fn jobs(from: &Reader<'_>) -> Result<JobSwitches, Problem> {
@@ -240,7 +135,7 @@ fn delete_mode(from: &Reader<'_>) -> Result<DeleteMode, Problem> {
     Ok(match from.value("delete_mode")? {
         Value::Text(word) if word == "keep" => DeleteMode::Keep,
         Value::Text(_) => DeleteMode::Immediate,
-        Value::Duration(Some(after)) => DeleteMode::After(*after),
+        Value::Duration(after) => DeleteMode::After(*after),
         other => return Err(mismatch("delete_mode", other)),
     })
 }
@@ -249,7 +144,7 @@ fn delete_mode(from: &Reader<'_>) -> Result<DeleteMode, Problem> {
 fn default_props(from: &Reader<'_>) -> Result<PropMap, Problem> {
     const PREFIX: &str = "buckets.default.";
     let mut props = PropMap::new();
-    for setting in from.0.settings() {
+    for setting in from.effective().settings() {
         let Some(name) = setting.key.strip_prefix(PREFIX) else { continue };
         if setting.origin == super::Origin::Default {
             continue;
@@ -270,54 +165,6 @@ fn hooks(text: &str) -> serde_json::Value {
     text.split_whitespace().filter_map(hook).collect()
 }
 
-fn backend(from: &Reader<'_>) -> Result<BackendSettings, Problem> {
-    if from.text("storage_backend")? == "memory" {
-        let partition_bytes_max = from.bytes("memory_backend.max_memory_per_vnode").ok();
-        return Ok(BackendSettings::Memory { ttl: from.optional_duration("memory_backend.ttl"), partition_bytes_max });
-    }
-    let config = JournalConfig {
-        sync: match from.text("bitcask.sync.strategy")?.as_str() {
-            "o_sync" => SyncStrategy::OSync,
-            "interval" => SyncStrategy::Interval(from.duration("bitcask.sync.interval")?),
-            _ => SyncStrategy::None,
-        },
-        file_bytes_max: from.bytes("bitcask.max_file_size")?,
-        expiry_secs: from.optional_duration("bitcask.expiry").map(secs),
-        expiry_grace_secs: secs(from.duration("bitcask.expiry.grace_time")?),
-        merge: merge(from)?,
-        open_files_max: from.count("bitcask.max_open_files")?,
-        ..JournalConfig::default()
-    };
-    Ok(BackendSettings::Bitcask { data_root: from.text("bitcask.data_root")?.into(), config })
-}
-
-fn merge(from: &Reader<'_>) -> Result<MergeConfig, Problem> {
-    Ok(MergeConfig {
-        policy: match from.text("bitcask.merge.policy")?.as_str() {
-            "never" => MergePolicy::Never,
-            "window" => MergePolicy::Window {
-                start_hour: from.count("bitcask.merge.window.start")?,
-                end_hour: from.count("bitcask.merge.window.end")?,
-            },
-            _ => MergePolicy::Always,
-        },
-        utc_offset_secs: from.count::<i32>("bitcask.merge.window.utc_offset_minutes")? * 60,
-        trigger_fragmentation_percent: from.count("bitcask.merge.triggers.fragmentation")?,
-        trigger_dead_bytes: from.bytes("bitcask.merge.triggers.dead_bytes")?,
-        threshold_fragmentation_percent: from.count("bitcask.merge.thresholds.fragmentation")?,
-        threshold_dead_bytes: from.bytes("bitcask.merge.thresholds.dead_bytes")?,
-        threshold_small_file_bytes: from.bytes("bitcask.merge.thresholds.small_file")?,
-        bytes_max: from.bytes("bitcask.max_merge_size")?,
-        check_interval_secs: secs(from.duration("bitcask.merge_check_interval")?),
-        check_jitter_percent: from.count("bitcask.merge_check_jitter")?,
-        io_bytes_per_sec: from.bytes("bitcask.merge.bytes_per_second")?.max(1),
-    })
-}
-
-fn secs(d: Duration) -> u32 {
-    u32::try_from(d.as_secs()).unwrap_or(u32::MAX)
-}
-
 fn level(name: &str) -> LevelFilter {
     match name {
         "debug" => LevelFilter::DEBUG,
@@ -332,6 +179,7 @@ fn level(name: &str) -> LevelFilter {
 mod tests {
     use super::super::Overrides;
     use super::*;
+    use ombak_storage::JournalConfig;
     use std::path::Path;
 
     fn settings(text: &str) -> Result<Settings, Vec<Problem>> {
@@ -346,15 +194,15 @@ mod tests {
         assert_eq!(s.delete_mode, DeleteMode::After(Duration::from_secs(3)));
         assert!(s.default_props.is_empty());
         assert_eq!(s.jobs, JobSwitches::default());
-        let BackendSettings::Bitcask { data_root, config } = s.backend else { panic!("bitcask is the default") };
-        assert_eq!(data_root, Path::new("./data/bitcask"));
-        assert_eq!(format!("{config:?}"), format!("{:?}", JournalConfig::default()));
+        let BackendSettings::Bitcask(disk) = s.backend else { panic!("bitcask is the default") };
+        assert_eq!(disk.data_root, Path::new("./data/bitcask"));
+        assert_eq!(format!("{:?}", disk.journal), format!("{:?}", JournalConfig::default()));
     }
 
     #[test]
     fn what_is_set_arrives() {
         let s = settings(
-            "delete_mode = keep\nbitcask.sync.strategy = interval\nbitcask.sync.interval = 250ms\nbitcask.expiry = 1d\n\
+            "delete_mode = keep\n\
              buckets.default.n_val = 5\nbuckets.default.w = all\nbuckets.default.merge_strategy = 2\n\
              buckets.default.allow_mult = true\nbuckets.default.precommit = a:b c:d\n\
              cluster.job.riak_kv.list_keys = disabled\nlogger.level = warning",
@@ -366,25 +214,12 @@ mod tests {
         let expected = json!({"n_val": 5, "w": "all", "allow_mult": true, "dvv_enabled": true,
             "precommit": [{"mod": "a", "fun": "b"}, {"mod": "c", "fun": "d"}]});
         assert_eq!(serde_json::Value::Object(s.default_props), expected);
-        let BackendSettings::Bitcask { config, .. } = s.backend else { panic!("bitcask") };
-        assert_eq!(config.sync, SyncStrategy::Interval(Duration::from_millis(250)));
-        assert_eq!(config.expiry_secs, Some(86_400));
     }
 
     #[test]
     fn contradictions_are_named() {
         let problems = settings("listener.http.a = 127.0.0.1:5\nlistener.protobuf.b = 127.0.0.1:5").expect_err("clash");
         assert_eq!(problems[0].to_string(), "listener.http.a and listener.protobuf.b are both 127.0.0.1:5");
-        assert!(settings("bitcask.max_file_size = 5GB").is_err());
         assert!(settings("listener.http.a = 127.0.0.1:0\nlistener.protobuf.b = 127.0.0.1:0").is_ok());
-    }
-
-    #[test]
-    fn memory_has_limits_of_its_own() {
-        let text = "storage_backend = memory\nmemory_backend.ttl = 1h\nmemory_backend.max_memory_per_vnode = 1MB";
-        let BackendSettings::Memory { ttl, partition_bytes_max } = settings(text).expect("valid").backend else {
-            panic!("memory")
-        };
-        assert_eq!((ttl, partition_bytes_max), (Some(Duration::from_secs(3600)), Some(1 << 20)));
     }
 }

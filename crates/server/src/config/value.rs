@@ -39,12 +39,14 @@ pub enum Kind {
     DeleteMode,
     /// `module:function`, separated by blanks.
     Hooks,
+    /// `PREFIX=NAME`, separated by blanks.
+    BackendPrefixes,
 }
 
 /// A value that has been understood.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Text, paths, names, words and hooks.
+    /// Text, paths, names, hooks, and words such as the one that stands for no time.
     Text(String),
     /// An on/off switch.
     Flag(bool),
@@ -52,8 +54,8 @@ pub enum Value {
     Int(i64),
     /// Bytes.
     Bytes(u64),
-    /// A time; `None` for the word that stands for none.
-    Duration(Option<Duration>),
+    /// A time.
+    Duration(Duration),
     /// An address to listen on or connect to.
     Address(SocketAddr),
 }
@@ -72,13 +74,11 @@ impl Kind {
                 Ok(n) if n.count_ones() == 1 => Ok(Value::Int(n)),
                 _ => Err(format!("must be a power of two from {min} to {max}")),
             },
-            Self::Percent => int(text.trim_end_matches('%').trim_end(), 0, 100).map(Value::Int),
+            Self::Percent => percent(text.trim_end_matches('%').trim_end()).map(Value::Int),
             Self::ByteSize => byte_size(text).map(Value::Bytes),
-            Self::Duration => duration(text).map(|d| Value::Duration(Some(d))),
-            Self::DurationOr(none) if text == none => Ok(Value::Duration(None)),
-            Self::DurationOr(none) => {
-                duration(text).map(|d| Value::Duration(Some(d))).map_err(|e| format!("{e}, or {none}"))
-            }
+            Self::Duration => duration(text).map(|d| Value::Duration(d)),
+            Self::DurationOr(none) if text == none => Ok(Value::Text(text.to_owned())),
+            Self::DurationOr(none) => duration(text).map(|d| Value::Duration(d)).map_err(|e| format!("{e}, or {none}")),
             Self::Address => text
                 .parse()
                 .map(Value::Address)
@@ -96,6 +96,7 @@ impl Kind {
             },
             Self::DeleteMode => delete_mode(text),
             Self::Hooks => hooks(text),
+            Self::BackendPrefixes => backend_prefixes(text).map(|_| Value::Text(text.to_owned())),
         }
     }
 
@@ -118,6 +119,7 @@ impl Kind {
             Self::Quorum => "a whole number, one, quorum or all".into(),
             Self::DeleteMode => "keep, immediate or a time (a bare number is milliseconds)".into(),
             Self::Hooks => "module:function, several separated by blanks".into(),
+            Self::BackendPrefixes => "PREFIX=NAME, several separated by blanks".into(),
         }
     }
 }
@@ -130,8 +132,7 @@ impl fmt::Display for Value {
             Self::Flag(on) => f.write_str(if *on { "on" } else { "off" }),
             Self::Int(n) => write!(f, "{n}"),
             Self::Bytes(bytes) => write_bytes(*bytes, f),
-            Self::Duration(None) => f.write_str("off"),
-            Self::Duration(Some(d)) => write_duration(*d, f),
+            Self::Duration(d) => write_duration(*d, f),
             Self::Address(address) => write!(f, "{address}"),
         }
     }
@@ -160,6 +161,39 @@ fn int(text: &str, min: i64, max: i64) -> Result<i64, String> {
         _ if max == i64::MAX => Err(format!("must be a whole number from {min}")),
         _ => Err(format!("must be a whole number from {min} to {max}")),
     }
+}
+
+/// To the whole number below: `75.0` is how some of Riak's keys spell it.
+fn percent(text: &str) -> Result<i64, String> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return Err("must be a percentage from 0 to 100".into());
+    }
+    int(whole, 0, 100)
+}
+
+/// Prefixes of untyped buckets and the backends of those, in the order of the text.
+pub fn backend_prefixes(text: &str) -> Result<Vec<(Vec<u8>, String)>, String> {
+    let pair = |pair: &str| {
+        let (prefix, name) = pair.rsplit_once('=').filter(|(prefix, name)| !prefix.is_empty() && !name.is_empty())?;
+        Some((unescape(prefix)?, name.to_owned()))
+    };
+    let bad =
+        |text: &str| format!("'{text}' is not PREFIX=NAME, such as 0b:=blocks; a blank in a prefix is written %20");
+    text.split_whitespace().map(|text| pair(text).ok_or_else(|| bad(text))).collect()
+}
+
+/// `%XX` stands for a byte.
+fn unescape(text: &str) -> Option<Vec<u8>> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
+        bytes.push(u8::from_str_radix(digits, 16).ok().filter(|_| is_hex)?);
+        bytes.extend_from_slice(rest.as_bytes());
+    }
+    Some(bytes)
 }
 
 fn choice(text: &str, words: &[&str]) -> Result<Value, String> {
@@ -244,9 +278,9 @@ fn delete_mode(text: &str) -> Result<Value, String> {
         return Ok(Value::Text(text.to_owned()));
     }
     match text.parse::<u32>() {
-        Ok(ms) => Ok(Value::Duration(Some(Duration::from_millis(ms.into())))),
+        Ok(ms) => Ok(Value::Duration(Duration::from_millis(ms.into()))),
         Err(_) => duration(text)
-            .map(|d| Value::Duration(Some(d)))
+            .map(|d| Value::Duration(d))
             .map_err(|_| "must be keep, immediate or a time such as 3s".to_owned()),
     }
 }
@@ -282,7 +316,7 @@ mod tests {
     #[test]
     fn times_add_up() {
         let ms = |text| match Kind::Duration.parse(text) {
-            Ok(Value::Duration(Some(d))) => d.as_millis(),
+            Ok(Value::Duration(d)) => d.as_millis(),
             other => panic!("{text}: {other:?}"),
         };
         assert_eq!(ms("12ms"), 12);
@@ -292,7 +326,26 @@ mod tests {
         for bad in ["", "10", "s", "1x", "1s2", "..s", "99999999w"] {
             assert!(Kind::Duration.parse(bad).is_err(), "{bad}");
         }
-        assert_eq!(Kind::DurationOr("off").parse("off"), Ok(Value::Duration(None)));
+        assert_eq!(Kind::DurationOr("off").parse("off"), Ok(Value::Text("off".into())));
+    }
+
+    #[test]
+    fn percentages_may_have_decimals() {
+        assert_eq!(Kind::Percent.parse("75.0"), Ok(Value::Int(75)));
+        assert_eq!(Kind::Percent.parse("30 %"), Ok(Value::Int(30)));
+        for bad in ["", "101", "75.", "7.x", "-1"] {
+            assert!(Kind::Percent.parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn prefixes_keep_their_order_and_bytes() {
+        let expected = vec![(b"0b:".to_vec(), "blocks".to_owned()), (b"a=\xff".to_vec(), "other".to_owned())];
+        assert_eq!(backend_prefixes("0b:=blocks  a=%fF=other"), Ok(expected));
+        assert_eq!(backend_prefixes(""), Ok(vec![]));
+        for bad in ["x", "=x", "x=", "%0=x", "%+1=x", "%é=x"] {
+            assert!(backend_prefixes(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
@@ -301,6 +354,8 @@ mod tests {
             (Kind::Duration, "336h"),
             (Kind::Duration, "90s"),
             (Kind::DurationOr("off"), "off"),
+            (Kind::DurationOr("unlimited"), "unlimited"),
+            (Kind::BackendPrefixes, "0b:=blocks %00=other"),
             (Kind::ByteSize, "10MB"),
             (Kind::Flag, "enabled"),
             (Kind::Address, "[::1]:8098"),

@@ -3,7 +3,7 @@
 use super::report::Report;
 use super::run::{Import, Progress};
 use super::types_file::create_types;
-use crate::config::{BackendSettings, Effective, Settings};
+use crate::config::{Effective, Settings};
 use crate::node::lock::DataDirLock;
 use crate::node::{join, open_engine, open_files};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -30,7 +30,7 @@ pub struct Options {
 /// command goes on. The error is one line for the operator.
 pub fn bitcask(options: &Options, effective: &Effective) -> Result<Report, String> {
     let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
-    if matches!(settings.backend, BackendSettings::Memory { .. }) {
+    if settings.backend.keeps_nothing() {
         return Err("storage_backend = memory keeps nothing: import into a node with storage_backend = bitcask".into());
     }
     let data_dir = settings.data_dir.clone();

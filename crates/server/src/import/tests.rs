@@ -10,7 +10,7 @@ use ombak_ring::{KeyHash, PartitionIndex, RingSize};
 use ombak_storage::fs::RealFs;
 use ombak_storage::riak_bitcask::key::{encode_v0, encode_v1};
 use ombak_storage::riak_bitcask::writer::FileWriter;
-use ombak_storage::{JournalConfig, BitcaskFactory};
+use ombak_storage::{BitcaskFactory, JournalConfig};
 use ombak_types::etf::{self, Term};
 use ombak_types::object::Link;
 use ombak_types::time::UnixMicros;

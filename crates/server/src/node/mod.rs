@@ -8,7 +8,8 @@ pub mod open_files;
 pub mod record;
 pub mod token;
 
-use crate::config::{BackendSettings, Effective, Listen, Problem, Settings};
+use crate::backends::{self, Stores};
+use crate::config::{Effective, Listen, Problem, Settings};
 use crate::logging;
 use listen::{exposure, listen};
 use lock::DataDirLock;
@@ -17,15 +18,12 @@ use ombak_api::admin::{AdminContext, AdminToken, ConfigEntry, NodeInfo};
 use ombak_api::http::{self, HttpContext, HttpLimits, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_kv::{Kv, KvConfig};
-use ombak_storage::fs::RealFs;
-use ombak_kv::head_terms;
-use ombak_storage::{BackendFactory, BitcaskFactory, LedgerConfig, MemoryConfig, MemoryFactory};
 use record::NodeRecord;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -109,6 +107,7 @@ async fn serve(settings: &Settings, effective: &Effective, kv: &Kv, token: Admin
 
 /// Opens the engine that the settings describe; the caller holds the data directory's lock.
 pub fn open_engine(settings: &Settings) -> Result<Kv, String> {
+    let Stores { factory, choice } = backends::open(&settings.backend)?;
     let config = KvConfig {
         ring_size: settings.ring_size,
         default_props: settings.default_props.clone(),
@@ -117,28 +116,10 @@ pub fn open_engine(settings: &Settings) -> Result<Kv, String> {
         requests_max: settings.requests_max,
         timeout: settings.request_timeout,
         io_threads: settings.io_threads,
-        ..KvConfig::new(&settings.node_name, &settings.data_dir, open_backend(settings)?)
+        backend_choice: choice,
+        ..KvConfig::new(&settings.node_name, &settings.data_dir, factory)
     };
     Kv::open(config).map_err(|e| e.to_string())
-}
-
-/// Opens the backend that the settings ask for; its stores open with the engine.
-#[expect(clippy::disallowed_methods, reason = "the program's edge: what is below is handed the time")]
-pub fn open_backend(settings: &Settings) -> Result<Arc<dyn BackendFactory>, String> {
-    let opened_at_secs = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    Ok(match &settings.backend {
-        BackendSettings::Bitcask { data_root, config } => {
-            let config = ombak_storage::JournalConfig { opened_at_secs, ..*config };
-            let (fs, order) = (Arc::new(RealFs), LedgerConfig::default());
-            let factory = BitcaskFactory::with_terms(fs, data_root, config, &order, head_terms());
-            Arc::new(factory.map_err(|e| e.to_string())?)
-        }
-        BackendSettings::Memory { ttl, partition_bytes_max } => Arc::new(MemoryFactory::with_terms(MemoryConfig {
-            ttl_secs: ttl.map(|t| u32::try_from(t.as_secs()).unwrap_or(u32::MAX)),
-            bytes_max: *partition_bytes_max,
-            opened_at_secs,
-        }, head_terms())),
-    })
 }
 
 fn open_ports(on: &[Listen], backlog: i32) -> Result<Vec<TcpListener>, String> {
@@ -193,9 +174,7 @@ fn http_limits(settings: &Settings) -> HttpLimits {
 
 fn stats_source(settings: &Settings) -> StatsSource {
     let mut dirs = vec![settings.data_dir.clone()];
-    if let BackendSettings::Bitcask { data_root, .. } = &settings.backend {
-        dirs.push(data_root.clone());
-    }
+    dirs.extend(settings.backend.data_roots().map(Path::to_path_buf));
     StatsSource { backend: settings.backend.name(), dirs }
 }
 

@@ -1,6 +1,6 @@
 //! The limit on open files: raised as far as the operating system allows, judged against what the settings may need.
 
-use crate::config::{BackendSettings, Settings};
+use crate::config::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Files that a node needs whatever its settings: logs, registries, locks, the runtime's own.
@@ -19,10 +19,9 @@ pub fn raise_limit() -> Option<u64> {
 /// What to tell the operator, if the limit does not cover what the settings allow.
 pub fn shortage(limit: Option<u64>, settings: &Settings) -> Option<String> {
     let limit = limit?;
-    let data_files = match &settings.backend {
-        BackendSettings::Bitcask { config, .. } => config.open_files_max as u64 + 2 * u64::from(settings.ring_size),
-        BackendSettings::Memory { .. } => 0,
-    };
+    let of_store = |journal: usize, ledger: usize| journal as u64 + ledger as u64 + 2 * u64::from(settings.ring_size);
+    let disks = settings.backend.stores().into_iter().filter_map(|(_, store)| store.disk());
+    let data_files: u64 = disks.map(|disk| of_store(disk.journal.open_files_max, disk.ledger.open_files_max)).sum();
     let connections = (settings.pb_connections_max + settings.http_connections_max) as u64;
     let needed = connections + data_files + FIXED;
     (limit < needed).then(|| {
@@ -44,7 +43,7 @@ mod tests {
         let effective = Effective::merge(None, &Overrides::default()).expect("defaults");
         let settings = Settings::new(&effective).expect("defaults");
         let text = shortage(Some(1024), &settings).expect("too low");
-        assert!(text.contains("is 1024") && text.contains("ulimit -n 13056"), "{text}");
+        assert!(text.contains("is 1024") && text.contains("ulimit -n 13568"), "{text}");
         assert_eq!(shortage(Some(1 << 20), &settings), None);
         assert_eq!(shortage(None, &settings), None);
     }

@@ -398,6 +398,7 @@ impl<I: KeyIndex> Core<I> {
         let sum = |count: fn(&DataFile) -> u64| files.values().map(|file| count(file)).sum::<u64>();
         let live_bytes = sum(|file| file.counters.live_bytes.load(Ordering::Relaxed));
         Status {
+            name: String::new(),
             backend: I::BACKEND,
             keys: sizes.keys,
             live_bytes,

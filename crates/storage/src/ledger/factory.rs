@@ -23,6 +23,12 @@ pub struct LedgerConfig {
     pub open_files_max: usize,
     /// Whether blocks on disk are compressed (lz4).
     pub compresses: bool,
+    /// Whether tables have filters that spare reads of absent keys.
+    pub filters: bool,
+    /// About the size of a block, in bytes before compression.
+    pub block_bytes: u32,
+    /// Keys of a block of which only the first is written as a whole.
+    pub restart_interval: u8,
     /// While the ledgers on disk are smaller than this together, in bytes, they are taken to be in the page cache and read
     /// by network threads.
     pub cached_bytes_max: u64,
@@ -36,6 +42,9 @@ impl Default for LedgerConfig {
             table_bytes: 8 << 20,
             open_files_max: 512,
             compresses: true,
+            filters: true,
+            block_bytes: 4096,
+            restart_interval: 16,
             cached_bytes_max: 2 << 30,
         }
     }
@@ -44,7 +53,8 @@ impl Default for LedgerConfig {
 impl LedgerConfig {
     pub(crate) fn tree_limits(&self) -> TreeLimits {
         let Self { cache_bytes, open_files_max, table_bytes, compresses, .. } = *self;
-        TreeLimits { cache_bytes, open_files_max, table_bytes, compresses }
+        let Self { filters, block_bytes, restart_interval, .. } = *self;
+        TreeLimits { cache_bytes, open_files_max, table_bytes, compresses, filters, block_bytes, restart_interval }
     }
 }
 

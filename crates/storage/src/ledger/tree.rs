@@ -5,7 +5,9 @@
 
 use crate::error::StorageError;
 use bytes::Bytes;
-use lsm_tree::config::{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry};
+use lsm_tree::config::{
+    BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, RestartIntervalPolicy,
+};
 use lsm_tree::{
     AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, Guard, SeqNo, SequenceNumberCounter, Slice,
 };
@@ -34,11 +36,18 @@ pub(crate) struct TreeLimits {
     pub(crate) table_bytes: u64,
     /// Whether blocks on disk are compressed.
     pub(crate) compresses: bool,
+    /// Whether tables have filters that spare reads of absent keys.
+    pub(crate) filters: bool,
+    /// About the size of a block, before compression.
+    pub(crate) block_bytes: u32,
+    /// Keys of a block of which only the first is written as a whole.
+    pub(crate) restart_interval: u8,
 }
 
+#[cfg(test)]
 impl Default for TreeLimits {
     fn default() -> Self {
-        Self { cache_bytes: 64 << 20, open_files_max: 512, table_bytes: 8 << 20, compresses: true }
+        super::LedgerConfig::default().tree_limits()
     }
 }
 
@@ -102,12 +111,14 @@ impl Tree {
         let (next, visible) = (SequenceNumberCounter::default(), SequenceNumberCounter::default());
         let compression = if shared.limits.compresses { CompressionType::Lz4 } else { CompressionType::None };
         let bits = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
+        let filters = if shared.limits.filters { FilterPolicy::all(bits) } else { FilterPolicy::disabled() };
         let config = Config::new(dir, next.clone(), visible.clone())
             .use_cache(shared.cache.clone())
             .use_descriptor_table(Some(shared.descriptors.clone()))
-            .data_block_size_policy(BlockSizePolicy::all(4096))
+            .data_block_size_policy(BlockSizePolicy::all(shared.limits.block_bytes))
             .data_block_compression_policy(CompressionPolicy::all(compression))
-            .filter_policy(FilterPolicy::all(bits));
+            .data_block_restart_interval_policy(RestartIntervalPolicy::all(shared.limits.restart_interval))
+            .filter_policy(filters);
         let tree = config.open().map_err(|error| unusable(dir, &error))?;
         // Numbers go on behind everything that is on disk.
         let seen = tree.get_highest_seqno().map_or(0, |highest| highest + 1);

@@ -26,16 +26,16 @@ pub trait Selector: Send + Sync {
 
 /// Opens stores of several backends.
 pub struct MultiFactory {
-    backends: Vec<Arc<dyn BackendFactory>>,
+    backends: Vec<(String, Arc<dyn BackendFactory>)>,
     selector: Arc<dyn Selector>,
 }
 
 impl MultiFactory {
-    /// Of these backends.
+    /// Of these backends, each with its name.
     ///
     /// # Panics
     /// If there are none.
-    pub fn new(backends: Vec<Arc<dyn BackendFactory>>, selector: Arc<dyn Selector>) -> Self {
+    pub fn new(backends: Vec<(String, Arc<dyn BackendFactory>)>, selector: Arc<dyn Selector>) -> Self {
         assert!(!backends.is_empty(), "a node has at least one backend");
         Self { backends, selector }
     }
@@ -43,7 +43,10 @@ impl MultiFactory {
 
 impl BackendFactory for MultiFactory {
     fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
-        let stores = self.backends.iter().map(|backend| backend.open_in(partition, seqs)).collect::<Result<_, _>>()?;
+        let open = |(name, backend): &(String, Arc<dyn BackendFactory>)| {
+            Ok::<_, StorageError>((name.clone(), backend.open_in(partition, seqs)?))
+        };
+        let stores = self.backends.iter().map(open).collect::<Result<_, _>>()?;
         Ok(Arc::new(MultiStore::new(stores, self.selector.clone(), seqs.clone())))
     }
 

@@ -3,6 +3,7 @@
 use super::Selector;
 use crate::backend::{Detail, FoldEntry, KeyRange, Scope, Snapshot, Stored, TermEntry, TermRange};
 use crate::error::StorageError;
+use ombak_types::names::split_storage_key;
 use std::sync::Arc;
 
 pub(super) struct MultiSnapshot {
@@ -25,6 +26,10 @@ impl MultiSnapshot {
 
 impl Snapshot for MultiSnapshot {
     fn next(&mut self, scope: &Scope<'_>, detail: Detail, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
+        // All of a bucket's keys are in one place, or in one that is not there.
+        if split_storage_key(scope.prefix).is_ok() {
+            self.selector.select(scope.prefix)?;
+        }
         while let Some(store) = self.stores.get_mut(self.at) {
             let (at, selector) = (self.at, &*self.selector);
             let is_here = |key: &[u8]| selector.select(key).is_ok_and(|selected| selected == at) && scope.includes(key);

@@ -7,25 +7,32 @@ use crate::error::StorageError;
 use crate::seq::SeqSource;
 use std::sync::Arc;
 
+/// A store with the name of its backend.
+type Child = (String, Arc<dyn Backend>);
+
 pub(super) struct MultiStore {
-    stores: Vec<Arc<dyn Backend>>,
+    stores: Vec<Child>,
     selector: Arc<dyn Selector>,
     seqs: SeqSource,
 }
 
 impl MultiStore {
-    pub(super) fn new(stores: Vec<Arc<dyn Backend>>, selector: Arc<dyn Selector>, seqs: SeqSource) -> Self {
+    pub(super) fn new(stores: Vec<Child>, selector: Arc<dyn Selector>, seqs: SeqSource) -> Self {
         Self { stores, selector, seqs }
     }
 
     fn store(&self, key: &[u8]) -> Result<&dyn Backend, StorageError> {
         let selected = self.selector.select(key)?;
-        self.stores.get(selected).map(|store| &**store).ok_or(StorageError::Closed)
+        self.stores.get(selected).map(|(_, store)| &**store).ok_or(StorageError::Closed)
+    }
+
+    fn stores(&self) -> impl Iterator<Item = &dyn Backend> {
+        self.stores.iter().map(|(_, store)| &**store)
     }
 
     /// Does the same to all; the first error, after all have been tried.
     fn all(&self, work: impl Fn(&dyn Backend) -> Result<(), StorageError>) -> Result<(), StorageError> {
-        let results: Vec<_> = self.stores.iter().map(|store| work(&**store)).collect();
+        let results: Vec<_> = self.stores().map(work).collect();
         results.into_iter().collect()
     }
 }
@@ -57,11 +64,11 @@ impl Backend for MultiStore {
     }
 
     fn is_synced(&self, seq: u64) -> bool {
-        self.stores.iter().all(|store| store.is_synced(seq.min(store.last_seq())))
+        self.stores().all(|store| store.is_synced(seq.min(store.last_seq())))
     }
 
     fn synced_seq(&self) -> u64 {
-        let behind = self.stores.iter().filter(|store| store.synced_seq() < store.last_seq());
+        let behind = self.stores().filter(|store| store.synced_seq() < store.last_seq());
         behind.map(|store| store.synced_seq()).min().unwrap_or_else(|| self.last_seq())
     }
 
@@ -70,27 +77,29 @@ impl Backend for MultiStore {
     }
 
     fn close_to_writes(&self, closed: bool) {
-        self.stores.iter().for_each(|store| store.close_to_writes(closed));
+        self.stores().for_each(|store| store.close_to_writes(closed));
     }
 
     fn sync_each_write(&self) -> bool {
-        self.stores.iter().any(|store| store.sync_each_write())
+        self.stores().any(|store| store.sync_each_write())
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
-        let stores = self.stores.iter().map(|store| store.snapshot()).collect::<Result<_, _>>()?;
+        let stores = self.stores().map(|store| store.snapshot()).collect::<Result<_, _>>()?;
         Ok(Box::new(MultiSnapshot::new(stores, self.selector.clone())))
     }
 
     fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
-        let stores = self.stores.iter().map(|store| store.ordered_snapshot()).collect::<Result<_, _>>()?;
+        let stores = self.stores().map(|store| store.ordered_snapshot()).collect::<Result<_, _>>()?;
         Ok(Box::new(MultiSnapshot::new(stores, self.selector.clone())))
     }
 
     fn status(&self) -> Status {
-        let children: Vec<Status> = self.stores.iter().map(|store| store.status()).collect();
+        let status_of = |(name, store): &Child| Status { name: name.clone(), ..store.status() };
+        let children: Vec<Status> = self.stores.iter().map(status_of).collect();
         let sum = |count: fn(&Status) -> u64| children.iter().map(count).sum();
         Status {
+            name: String::new(),
             backend: "multi",
             keys: sum(|child| child.keys),
             live_bytes: sum(|child| child.live_bytes),
@@ -111,7 +120,7 @@ impl Backend for MultiStore {
 
     fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
         // One store that says so is enough: the partition is incomplete.
-        self.stores.first().ok_or(StorageError::Closed)?.note_loss(lost_ranges)
+        self.stores().next().ok_or(StorageError::Closed)?.note_loss(lost_ranges)
     }
 
     fn drop_partition(&self) -> Result<(), StorageError> {

@@ -40,6 +40,11 @@ impl PropErrors {
         self.0.is_empty()
     }
 
+    /// One error, in words.
+    pub fn of_text(property: &str, reason: String) -> Self {
+        Self(vec![PropError { property: property.to_owned(), reason: Reason::Text(reason) }])
+    }
+
     pub(super) fn names(&self, property: &str) -> bool {
         self.0.iter().any(|e| e.property == property)
     }

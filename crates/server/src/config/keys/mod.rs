@@ -2,23 +2,52 @@
 //!
 //! Facts: spec/semantics.md §15 (names and defaults), spec/backends.md §2.8, §3, §4.5, §5, §6.
 
+mod bitcask;
 mod cluster;
 mod features;
+mod leveldb;
+mod leveled;
 mod node;
 mod objects;
 mod replication;
 mod storage;
 
 use super::KeySpec;
+pub(super) use storage::SINGLE_BACKENDS;
+
+/// What the options of the backends that can be one of several begin with.
+const OPTION_PREFIXES: &[&str] = &["bitcask.", "leveled.", "leveldb.", "hanoidb.", "memory_backend."];
 
 /// All keys.
 pub fn all() -> impl Iterator<Item = &'static KeySpec> {
-    [node::KEYS, objects::KEYS, storage::KEYS, cluster::KEYS, features::KEYS, replication::KEYS].into_iter().flatten()
+    let families = [
+        node::KEYS,
+        objects::KEYS,
+        storage::KEYS,
+        bitcask::KEYS,
+        leveled::KEYS,
+        leveldb::KEYS,
+        cluster::KEYS,
+        features::KEYS,
+        replication::KEYS,
+    ];
+    families.into_iter().flatten()
 }
 
-/// What is known about `key`; a literal name goes before a pattern.
+/// What is known about `key`; a literal name goes before a pattern. An option of one of several backends is known by what
+/// it is an option of.
 pub fn find(key: &str) -> Option<&'static KeySpec> {
-    all().find(|spec| !spec.is_pattern() && spec.name == key).or_else(|| all().find(|spec| spec.matches(key)))
+    all()
+        .find(|spec| !spec.is_pattern() && spec.name == key)
+        .or_else(|| all().find(|spec| spec.matches(key)))
+        .or_else(|| split_of_several(key).and_then(|(_, option)| all().find(|spec| spec.name == option)))
+}
+
+/// The backend's name and the option in `multi_backend.NAME.OPTION`, where OPTION is that of a backend.
+pub fn split_of_several(key: &str) -> Option<(&str, &str)> {
+    let (name, option) = key.strip_prefix("multi_backend.")?.split_once('.')?;
+    let is_of_a_backend = OPTION_PREFIXES.iter().any(|prefix| option.starts_with(prefix));
+    (!name.is_empty() && is_of_a_backend).then_some((name, option))
 }
 
 #[cfg(test)]
@@ -62,6 +91,18 @@ mod tests {
     #[test]
     fn a_literal_name_goes_before_a_pattern() {
         assert_eq!(find("multi_backend.default").map(|s| s.name), Some("multi_backend.default"));
-        assert_eq!(find("multi_backend.a.storage_backend").map(|s| s.name), Some("multi_backend.$name.**"));
+        assert_eq!(
+            find("multi_backend.a.storage_backend").map(|s| s.name),
+            Some("multi_backend.$name.storage_backend")
+        );
+    }
+
+    #[test]
+    fn options_of_one_of_several_backends_are_known() {
+        assert_eq!(find("multi_backend.a.bitcask.sync.strategy").map(|s| s.name), Some("bitcask.sync.strategy"));
+        assert_eq!(find("multi_backend.a.memory_backend.ttl").map(|s| s.name), Some("memory_backend.ttl"));
+        for unknown in ["multi_backend.a.nonsense", "multi_backend.a.ring_size", "multi_backend..bitcask.data_root"] {
+            assert_eq!(find(unknown), None, "{unknown}");
+        }
     }
 }

@@ -230,11 +230,11 @@ pub(super) const KEYS: &[KeySpec] = &[
         "Whether DTrace probes are on.",
         "Riak's probes trace its Erlang functions",
     ),
-    KeySpec::no_meaning(
+    KeySpec::works(
         "cs_version",
-        Kind::Text,
+        Kind::Int(20_000, 1_000_000),
         "",
-        "The version of Riak CS that uses this node.",
-        "nothing here depends on it",
+        "The version of Riak CS that uses this node, 20100 for 2.1.0 for instance: storage_backend = prefix_multi sets \
+         itself up for it, blocks (buckets that begin with 0b:) in bitcask and all else in leveldb.",
     ),
 ];

@@ -1,166 +1,38 @@
-//! Where objects lie: the backends.
+//! Where objects lie: which backend, the memory backend, several backends at once.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;
 
-const LEVELED: &str = "the leveled backend";
-const LEVELDB: &str = "the leveldb backend";
-const MULTI: &str = "the multi backend";
+/// The words of `storage_backend` that are backends of their own: each can be one of several, too.
+pub(crate) const SINGLE_BACKENDS: &[&str] = &["bitcask", "leveled", "leveldb", "hanoidb", "memory"];
+
+const BACKENDS: &[&str] = &["bitcask", "leveled", "leveldb", "hanoidb", "memory", "multi", "prefix_multi"];
 
 /// Words of Riak for `storage_backend` that cannot be had.
-const REFUSED: &[(&str, &str)] = &[
-    ("leveled", "the leveled backend does not exist in this version; use bitcask (durable) or memory"),
-    ("leveldb", "the leveldb backend does not exist in this version; use bitcask (durable) or memory"),
-    ("multi", "the multi backend does not exist in this version; use bitcask (durable) or memory for all buckets"),
-    (
-        "prefix_multi",
-        "the prefix_multi backend does not exist in this version; use bitcask (durable) or memory for all buckets",
-    ),
-    ("yessir", "the yessir backend of Riak's tests does not exist here; use bitcask (durable) or memory"),
+const REFUSED: &[(&str, &str)] =
+    &[("yessir", "the yessir backend of Riak's tests does not exist here; use bitcask, leveled, leveldb or memory")];
+
+/// Words of Riak for one of several backends that cannot be had.
+const REFUSED_IN_MULTI: &[(&str, &str)] = &[
+    ("multi", "a multi backend cannot be part of another"),
+    ("prefix_multi", "a multi backend cannot be part of another"),
 ];
 
 pub(super) const KEYS: &[KeySpec] = &[
     KeySpec::works(
         "storage_backend",
-        Kind::ChoiceOf(&["bitcask", "memory"], REFUSED),
+        Kind::ChoiceOf(BACKENDS, REFUSED),
         "bitcask",
-        "How objects are stored: bitcask (append-only files, every key in memory) or memory (nothing survives a restart).",
+        "How objects are stored: bitcask (append-only files, every key in memory), leveled (values in append-only files, \
+         keys in order on disk), leveldb (everything in order on disk), hanoidb (leveldb in a directory of its own), \
+         memory (nothing survives a restart), multi (several, a bucket's property 'backend' says which), prefix_multi \
+         (several, by prefixes of buckets first).",
     ),
     KeySpec::works(
-        "bitcask.data_root",
+        "hanoidb.data_root",
         Kind::Path,
-        "$(platform_data_dir)/bitcask",
-        "The directory of bitcask's files.",
-    ),
-    KeySpec::works(
-        "bitcask.sync.strategy",
-        Kind::Choice(&["none", "o_sync", "interval"]),
-        "none",
-        "When writes reach the disk: none (when the operating system likes; they survive kill -9, not a power cut), \
-         o_sync (before each acknowledgement), interval (every bitcask.sync.interval).",
-    ),
-    KeySpec::works(
-        "bitcask.sync.interval",
-        Kind::Duration,
-        "1s",
-        "Time between syncs with bitcask.sync.strategy = interval.",
-    ),
-    KeySpec::works(
-        "bitcask.max_file_size",
-        Kind::ByteSize,
-        "2GB",
-        "Size (below 4GB) at which a new data file is begun.",
-    ),
-    KeySpec::works(
-        "bitcask.merge.policy",
-        Kind::Choice(&["always", "never", "window"]),
-        "always",
-        "When files may be merged.",
-    ),
-    KeySpec::works(
-        "bitcask.merge.window.start",
-        Kind::Int(0, 23),
-        "0",
-        "First hour of the day (UTC) for bitcask.merge.policy = window.",
-    ),
-    KeySpec::works(
-        "bitcask.merge.window.end",
-        Kind::Int(0, 23),
-        "23",
-        "Last hour of the day (UTC) for bitcask.merge.policy = window.",
-    ),
-    KeySpec::works(
-        "bitcask.merge.triggers.fragmentation",
-        Kind::Percent,
-        "60",
-        "Share of dead keys in a file that starts a merge.",
-    ),
-    KeySpec::works(
-        "bitcask.merge.triggers.dead_bytes",
-        Kind::ByteSize,
-        "512MB",
-        "Bytes of dead values in a file that start a merge.",
-    ),
-    KeySpec::works(
-        "bitcask.merge.thresholds.fragmentation",
-        Kind::Percent,
-        "40",
-        "Share of dead keys from which a file takes part in a merge.",
-    ),
-    KeySpec::works(
-        "bitcask.merge.thresholds.dead_bytes",
-        Kind::ByteSize,
-        "128MB",
-        "Bytes of dead values from which a file takes part in a merge.",
-    ),
-    KeySpec::works(
-        "bitcask.merge.thresholds.small_file",
-        Kind::ByteSize,
-        "10MB",
-        "Size below which a file takes part in a merge.",
-    ),
-    KeySpec::own(
-        "bitcask.merge.window.utc_offset_minutes",
-        Kind::Int(-840, 840),
-        "0",
-        "What to add to UTC for the hours of the window.",
-    ),
-    KeySpec::own(
-        "bitcask.merge.bytes_per_second",
-        Kind::ByteSize,
-        "20000000",
-        "How much all merges together may read and write a second.",
-    ),
-    KeySpec::works("bitcask.merge_check_interval", Kind::Duration, "3m", "Time between looks whether to merge."),
-    KeySpec::works("bitcask.merge_check_jitter", Kind::Percent, "30%", "Share by which that time varies at random."),
-    KeySpec::works("bitcask.max_merge_size", Kind::ByteSize, "100GB", "Bytes of the files that one merge takes."),
-    KeySpec::own(
-        "bitcask.max_open_files",
-        Kind::Int(16, 1_000_000),
-        "512",
-        "Data files that are held open, over all partitions.",
-    ),
-    KeySpec::works("bitcask.expiry", Kind::DurationOr("off"), "off", "Age at which a value is gone."),
-    KeySpec::works(
-        "bitcask.expiry.grace_time",
-        Kind::Duration,
-        "0s",
-        "How much longer an expired value may stay on disk before it alone starts a merge.",
-    ),
-    KeySpec::no_meaning(
-        "bitcask.open_timeout",
-        Kind::Duration,
-        "4s",
-        "How long opening a directory may take.",
-        "a directory opens or fails without a time limit",
-    ),
-    KeySpec::no_meaning(
-        "bitcask.fold.max_age",
-        Kind::DurationOr("unlimited"),
-        "unlimited",
-        "Age of a view that a listing may share.",
-        "every listing has a view of its own",
-    ),
-    KeySpec::no_meaning(
-        "bitcask.fold.max_puts",
-        Kind::Text,
-        "0",
-        "Writes that a shared view may lag behind.",
-        "every listing has a view of its own",
-    ),
-    KeySpec::no_meaning(
-        "bitcask.hintfile_checksums",
-        Kind::Choice(&["strict", "allow_missing"]),
-        "strict",
-        "Whether hint files need checksums.",
-        "hint files are always checked",
-    ),
-    KeySpec::no_meaning(
-        "bitcask.io_mode",
-        Kind::Choice(&["erlang", "nif"]),
-        "erlang",
-        "Which library does the I/O.",
-        "there is one way of doing I/O here",
+        "$(platform_data_dir)/hanoidb",
+        "The directory of the files of storage_backend = hanoidb. Everything else is as leveldb.* says.",
     ),
     KeySpec::works("memory_backend.ttl", Kind::Duration, "", "Age at which a value of the memory backend is gone."),
     KeySpec::works(
@@ -169,79 +41,32 @@ pub(super) const KEYS: &[KeySpec] = &[
         "",
         "Bytes that a partition of the memory backend may take; the oldest values go first.",
     ),
-    KeySpec::not_yet(
-        "leveldb.data_root",
-        Kind::Path,
-        "$(platform_data_dir)/leveldb",
-        "The directory of leveldb's files.",
-        LEVELDB,
+    KeySpec::works(
+        "multi_backend.default",
+        Kind::Text,
+        "",
+        "The backend of buckets that name none. Without it: the one that the configuration names first.",
     ),
-    KeySpec::not_yet(
-        "leveldb.maximum_memory.percent",
-        Kind::Percent,
-        "70",
-        "Share of the machine's memory for leveldb.",
-        LEVELDB,
+    KeySpec::works(
+        "multi_backend.$name.storage_backend",
+        Kind::ChoiceOf(SINGLE_BACKENDS, REFUSED_IN_MULTI),
+        "",
+        "One of several backends (storage_backend = multi or prefix_multi), under a name of your choice. Its own options \
+         follow that name, multi_backend.NAME.bitcask.data_root for instance; what is not said there is as for the node.",
     ),
-    KeySpec::not_yet("leveldb.compression", Kind::Flag, "on", "Whether blocks are compressed.", LEVELDB),
-    KeySpec::not_yet(
-        "leveldb.compression.algorithm",
-        Kind::Choice(&["snappy", "lz4"]),
-        "lz4",
-        "How blocks are compressed.",
-        LEVELDB,
+    KeySpec::own(
+        "multi_backend_prefix_list",
+        Kind::BackendPrefixes,
+        "",
+        "Which untyped buckets lie in which backend (storage_backend = prefix_multi): PREFIX=NAME, several separated by \
+         blanks, the first that fits counts; %XX stands for a byte. Checked before the property 'backend'. In Riak this \
+         is set in advanced.config.",
     ),
-    KeySpec::not_yet("leveldb.**", Kind::Text, "", "Further settings of leveldb.", LEVELDB),
-    KeySpec::not_yet(
-        "leveled.data_root",
-        Kind::Path,
-        "$(platform_data_dir)/leveled",
-        "The directory of leveled's files.",
-        LEVELED,
-    ),
-    KeySpec::not_yet(
-        "leveled.sync_strategy",
-        Kind::Choice(&["none", "sync", "riak_sync"]),
-        "none",
-        "When writes reach the disk.",
-        LEVELED,
-    ),
-    KeySpec::not_yet(
-        "leveled.compression_method",
-        Kind::Choice(&["native", "lz4", "zstd", "none"]),
-        "native",
-        "How values are compressed.",
-        LEVELED,
-    ),
-    KeySpec::not_yet(
-        "leveled.compression_point",
-        Kind::Choice(&["on_receipt", "on_compact"]),
-        "on_receipt",
-        "When values are compressed.",
-        LEVELED,
-    ),
-    KeySpec::not_yet(
-        "leveled.journal_size",
-        Kind::ByteSize,
-        "1000000000",
-        "Size at which a new journal file is begun.",
-        LEVELED,
-    ),
-    KeySpec::not_yet("leveled.**", Kind::Text, "", "Further settings of leveled.", LEVELED),
-    KeySpec::not_yet(
-        "leveled_reload_recalc",
-        Kind::Flag,
-        "off",
-        "How index entries are found again after a loss.",
-        LEVELED,
-    ),
-    KeySpec::not_yet(
+    KeySpec::no_meaning(
         "backend_pause_ms",
         Kind::Int(0, 60_000),
         "10",
         "Milliseconds to wait when a backend asks for a pause.",
-        LEVELED,
+        "a write waits for as long as its store has to catch up",
     ),
-    KeySpec::not_yet("multi_backend.default", Kind::Text, "", "The backend of buckets that name none.", MULTI),
-    KeySpec::not_yet("multi_backend.$name.**", Kind::Text, "", "Settings of one of several backends.", MULTI),
 ];

@@ -1,0 +1,80 @@
+//! Which of several backends has the objects of a bucket (spec/backends.md §6).
+//!
+//! What it is: prefixes of untyped buckets, then the property `backend` of the bucket or its type, then the default.
+//! Looked up for each key in the properties as they are at that moment.
+//!
+//! What it is not: it moves nothing when a property changes.
+
+use crate::buckets::BucketRegistry;
+use bytes::Bytes;
+use ombak_storage::{Selector, StorageError};
+use ombak_types::names::{DEFAULT_TYPE, split_storage_key};
+use std::sync::{Arc, OnceLock};
+
+/// The backends of a node that has several, and how buckets are dealt to them.
+#[derive(Debug)]
+pub struct BackendChoice {
+    names: Vec<Bytes>,
+    default: usize,
+    prefixes: Vec<(Vec<u8>, usize)>,
+    buckets: OnceLock<Arc<BucketRegistry>>,
+}
+
+impl BackendChoice {
+    /// Of backends with these names. `default` is the place of the one for buckets that name none, `prefixes` are those of
+    /// untyped buckets with the places of their backends; the first that fits counts.
+    pub fn new(names: Vec<Bytes>, default: usize, prefixes: Vec<(Vec<u8>, usize)>) -> Self {
+        Self { names, default, prefixes, buckets: OnceLock::new() }
+    }
+
+    /// The names that the property `backend` may hold.
+    pub fn names(&self) -> &[Bytes] {
+        &self.names
+    }
+
+    /// Looks properties up in this registry from now on. Before that, nothing can be selected.
+    pub fn use_properties(&self, buckets: Arc<BucketRegistry>) {
+        // A second registry would be a second engine over the same stores; the first one stays.
+        let _ = self.buckets.set(buckets);
+    }
+
+    fn by_prefix(&self, bucket_type: &[u8], bucket: &[u8]) -> Option<usize> {
+        let untyped = bucket_type == DEFAULT_TYPE;
+        self.prefixes.iter().find(|(prefix, _)| untyped && bucket.starts_with(prefix)).map(|(_, at)| *at)
+    }
+}
+
+impl Selector for BackendChoice {
+    fn select(&self, key: &[u8]) -> Result<usize, StorageError> {
+        let (bucket_type, bucket, user_key) =
+            split_storage_key(key).map_err(|error| StorageError::NoBackend(error.to_string()))?;
+        if let Some(at) = self.by_prefix(bucket_type, bucket) {
+            return Ok(at);
+        }
+        let Some(buckets) = self.buckets.get() else {
+            return Err(StorageError::NoBackend("the properties of buckets are not known yet".into()));
+        };
+        let now = buckets.now();
+        let Some(wanted) = now.backend_of(bucket_type, &key[..key.len() - user_key.len()]) else {
+            return Ok(self.default);
+        };
+        self.names
+            .iter()
+            .position(|name| name == wanted)
+            .ok_or_else(|| StorageError::NoBackend(self.unknown(bucket, wanted)))
+    }
+}
+
+impl BackendChoice {
+    #[cold]
+    fn unknown(&self, bucket: &[u8], wanted: &[u8]) -> String {
+        let names = self.names.iter().map(|name| name.escape_ascii().to_string()).collect::<Vec<_>>().join(", ");
+        format!(
+            "the property 'backend' of bucket '{}' is '{}', which is not configured (there are {names}): configure \
+             multi_backend.{}.storage_backend again, or change the property",
+            bucket.escape_ascii(),
+            wanted.escape_ascii(),
+            wanted.escape_ascii()
+        )
+    }
+}

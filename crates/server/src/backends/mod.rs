@@ -1,0 +1,81 @@
+//! From settings to stores: the one place that knows how each backend of the configuration is opened.
+//!
+//! What it is: [`open`] for what a node serves from, [`open_one`] for tools that read or write one backend of a stopped
+//! node.
+//!
+//! What it is not: it reads no configuration (`config::BackendSettings`) and holds no lock on the data directory; each
+//! backend locks its own.
+
+use crate::config::{BackendSettings, DiskSettings, MultiSettings};
+use bytes::Bytes;
+use ombak_kv::{BackendChoice, head_terms};
+use ombak_storage::fs::RealFs;
+use ombak_storage::{
+    BackendFactory, BitcaskFactory, JournalConfig, LedgerFactory, MemoryConfig, MemoryFactory, MultiFactory,
+    StorageError,
+};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a node serves from.
+pub struct Stores {
+    /// Opens the store of each partition.
+    pub factory: Arc<dyn BackendFactory>,
+    /// With several backends: which of them has a key. It needs the properties of buckets before it can say.
+    pub choice: Option<Arc<BackendChoice>>,
+}
+
+/// Takes the directories of everything that the settings name. The error is one line for the operator.
+pub fn open(settings: &BackendSettings) -> Result<Stores, String> {
+    match settings {
+        BackendSettings::Multi(multi) => open_several(multi),
+        one => Ok(Stores { factory: open_one(one)?, choice: None }),
+    }
+}
+
+/// Takes the directory of one backend. The error is one line for the operator.
+///
+/// Several backends are several calls, one for each of [`BackendSettings::stores`].
+pub fn open_one(settings: &BackendSettings) -> Result<Arc<dyn BackendFactory>, String> {
+    let opened: Result<Arc<dyn BackendFactory>, StorageError> = match settings {
+        BackendSettings::Bitcask(disk) => bitcask(disk),
+        BackendSettings::Leveled(disk) => with_ledger::<false>(disk),
+        BackendSettings::Leveldb(disk) | BackendSettings::Hanoidb(disk) => with_ledger::<true>(disk),
+        BackendSettings::Memory(config) => {
+            let config = MemoryConfig { opened_at_secs: now_secs(), ..*config };
+            Ok(Arc::new(MemoryFactory::with_terms(config, head_terms())))
+        }
+        BackendSettings::Multi(_) => return Err("several backends are opened one by one".into()),
+    };
+    opened.map_err(|e| e.to_string())
+}
+
+fn open_several(multi: &MultiSettings) -> Result<Stores, String> {
+    let names = multi.backends.iter().map(|(name, _)| Bytes::copy_from_slice(name.as_bytes())).collect();
+    let choice = Arc::new(BackendChoice::new(names, multi.default, multi.prefixes.clone()));
+    let open = |(name, backend): &(String, BackendSettings)| Ok((name.clone(), open_one(backend)?));
+    let backends = multi.backends.iter().map(open).collect::<Result<_, String>>()?;
+    let factory = Arc::new(MultiFactory::new(backends, choice.clone()));
+    Ok(Stores { factory, choice: Some(choice) })
+}
+
+fn bitcask(disk: &DiskSettings) -> Result<Arc<dyn BackendFactory>, StorageError> {
+    let (fs, journal) = (Arc::new(RealFs), starting_now(&disk.journal));
+    let factory = BitcaskFactory::with_terms(fs, &disk.data_root, journal, &disk.ledger, head_terms())?;
+    Ok(Arc::new(factory))
+}
+
+fn with_ledger<const INLINE: bool>(disk: &DiskSettings) -> Result<Arc<dyn BackendFactory>, StorageError> {
+    let (fs, journal) = (Arc::new(RealFs), starting_now(&disk.journal));
+    let factory = LedgerFactory::<INLINE>::new(fs, &disk.data_root, journal, disk.ledger, head_terms())?;
+    Ok(Arc::new(factory))
+}
+
+fn starting_now(journal: &JournalConfig) -> JournalConfig {
+    JournalConfig { opened_at_secs: now_secs(), ..*journal }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the program's edge: what is below is handed the time")]
+fn now_secs() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}

@@ -1,0 +1,327 @@
+//! Which backend a node has, and how: what `storage_backend` and the options of the backends say.
+
+use super::effective::Effective;
+use super::keys::{SINGLE_BACKENDS, split_of_several};
+use super::ledger_memory::LedgerMemory;
+use super::problem::Problem;
+use super::reader::Reader;
+use super::stores::{bitcask, leveldb, leveled, memory};
+use super::value::backend_prefixes;
+use ombak_storage::{JournalConfig, LedgerConfig, MemoryConfig};
+use std::path::{Path, PathBuf};
+
+/// Which backend, and how.
+#[derive(Clone, Debug)]
+pub enum BackendSettings {
+    /// Append-only files, every key in memory.
+    Bitcask(DiskSettings),
+    /// Values in a journal, keys and heads in a ledger.
+    Leveled(DiskSettings),
+    /// Everything in order on disk.
+    Leveldb(DiskSettings),
+    /// Leveldb under another name and in another directory.
+    Hanoidb(DiskSettings),
+    /// Nothing survives.
+    Memory(MemoryConfig),
+    /// Several of them.
+    Multi(MultiSettings),
+}
+
+/// A backend with files.
+#[derive(Clone, Debug)]
+pub struct DiskSettings {
+    /// Directory of the partitions.
+    pub data_root: PathBuf,
+    /// The key that says so.
+    pub data_root_key: String,
+    /// The append-only files.
+    pub journal: JournalConfig,
+    /// The order of keys.
+    pub ledger: LedgerConfig,
+}
+
+/// Several backends.
+#[derive(Clone, Debug)]
+pub struct MultiSettings {
+    /// Whether prefixes of buckets are looked at: `prefix_multi`.
+    pub by_prefix: bool,
+    /// The backends with their names. There is at least one, and none of them is several itself.
+    pub backends: Vec<(String, BackendSettings)>,
+    /// The one of buckets that name none: its place in the list.
+    pub default: usize,
+    /// Prefixes of untyped buckets with the places of their backends; the first that fits counts.
+    pub prefixes: Vec<(Vec<u8>, usize)>,
+}
+
+impl BackendSettings {
+    /// What `storage_backend` says.
+    pub(super) fn of_node(from: &Reader<'_>) -> Result<Self, Problem> {
+        match from.text("storage_backend")?.as_str() {
+            word @ ("multi" | "prefix_multi") => Ok(Self::Multi(multi(from, word == "prefix_multi")?)),
+            word => Self::of_word(from, word, 1),
+        }
+    }
+
+    /// A backend of this node by its word for `storage_backend`, or by the name that `multi_backend.NAME.storage_backend`
+    /// gives it: for tools that read one backend and write another. The word goes before the name.
+    pub fn named(effective: &Effective, name: &str) -> Result<Self, Problem> {
+        let from = Reader::new(effective);
+        if SINGLE_BACKENDS.contains(&name) {
+            return Self::of_word(&from, name, 1);
+        }
+        let several = multi(&from, false)?;
+        let names = several.backends.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ");
+        let found = several.backends.into_iter().find(|(other, _)| other == name);
+        found.map(|(_, backend)| backend).ok_or_else(|| {
+            let words = SINGLE_BACKENDS.join(", ");
+            let configured = if names.is_empty() { String::new() } else { format!(", or a configured name ({names})") };
+            Problem::whole(format!("there is no backend '{name}'; it is one of {words}{configured}"))
+        })
+    }
+
+    /// One backend. `sharing`: how many of the node share what is said for all ledgers together.
+    fn of_word(from: &Reader<'_>, word: &str, sharing: u64) -> Result<Self, Problem> {
+        let memory_of = |from| LedgerMemory::of_leveldb(from, sharing);
+        Ok(match word {
+            "memory" => Self::Memory(memory(from)),
+            "leveled" => Self::Leveled(leveled(from)?),
+            "leveldb" => Self::Leveldb(leveldb(from, "leveldb.data_root", &memory_of(from)?)?),
+            "hanoidb" => Self::Hanoidb(leveldb(from, "hanoidb.data_root", &memory_of(from)?)?),
+            _ => Self::Bitcask(bitcask(from)?),
+        })
+    }
+
+    /// The word of `storage_backend`.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Bitcask(_) => "bitcask",
+            Self::Leveled(_) => "leveled",
+            Self::Leveldb(_) => "leveldb",
+            Self::Hanoidb(_) => "hanoidb",
+            Self::Memory(_) => "memory",
+            Self::Multi(MultiSettings { by_prefix: false, .. }) => "multi",
+            Self::Multi(MultiSettings { by_prefix: true, .. }) => "prefix_multi",
+        }
+    }
+
+    /// Files and options of a backend that has files and is not several.
+    pub const fn disk(&self) -> Option<&DiskSettings> {
+        match self {
+            Self::Bitcask(disk) | Self::Leveled(disk) | Self::Leveldb(disk) | Self::Hanoidb(disk) => Some(disk),
+            Self::Memory(_) | Self::Multi(_) => None,
+        }
+    }
+
+    /// It, or the several that it stands for, each with its name: for one, its word.
+    pub fn stores(&self) -> Vec<(&str, &Self)> {
+        match self {
+            Self::Multi(multi) => multi.backends.iter().map(|(name, backend)| (name.as_str(), backend)).collect(),
+            one => vec![(one.name(), one)],
+        }
+    }
+
+    /// Directories of all backends that have files.
+    pub fn data_roots(&self) -> impl Iterator<Item = &Path> {
+        self.stores().into_iter().filter_map(|(_, store)| store.disk()).map(|disk| disk.data_root.as_path())
+    }
+
+    /// Whether nothing of it survives a restart.
+    pub fn keeps_nothing(&self) -> bool {
+        self.data_roots().next().is_none()
+    }
+
+    /// What cannot be together.
+    pub(super) fn contradictions(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let disks: Vec<&DiskSettings> = self.stores().into_iter().filter_map(|(_, store)| store.disk()).collect();
+        for (i, a) in disks.iter().enumerate() {
+            if let Some(b) = disks[..i].iter().find(|b| overlap(&a.data_root, &b.data_root)) {
+                problems.push(Problem::whole(format!(
+                    "two backends cannot share a directory: {} = {} and {} = {}",
+                    b.data_root_key,
+                    b.data_root.display(),
+                    a.data_root_key,
+                    a.data_root.display()
+                )));
+            }
+            if a.journal.file_bytes_max > u64::from(u32::MAX) {
+                let key = match self {
+                    Self::Bitcask(_) => "bitcask.max_file_size",
+                    Self::Leveled(_) => "leveled.journal_size",
+                    _ => "bitcask.max_file_size and leveled.journal_size",
+                };
+                problems.push(Problem::whole(format!("{key} must be less than 4GB")));
+            }
+        }
+        problems
+    }
+}
+
+/// One in the other would be looked through, and removed, as if it were part of it.
+fn overlap(a: &Path, b: &Path) -> bool {
+    a.starts_with(b) || b.starts_with(a)
+}
+
+fn multi(from: &Reader<'_>, by_prefix: bool) -> Result<MultiSettings, Problem> {
+    let words = declared(from);
+    if by_prefix && words.is_empty() && from.optional("cs_version").is_some() {
+        return riak_cs(from);
+    }
+    if words.is_empty() {
+        let what =
+            "storage_backend = multi needs its backends: multi_backend.NAME.storage_backend = bitcask, for instance";
+        return Err(Problem::whole(what));
+    }
+    undeclared(from, &words)?;
+    // What is said of memory for all leveldb backends together is theirs together.
+    let sharing = words.iter().filter(|(_, word)| matches!(word.as_str(), "leveldb" | "hanoidb")).count() as u64;
+    let open = |(name, word): &(String, String)| {
+        Ok((name.clone(), BackendSettings::of_word(&from.of_backend(name), word, sharing.max(1))?))
+    };
+    let backends: Vec<(String, BackendSettings)> = words.iter().map(open).collect::<Result<_, _>>()?;
+    let place = |key: &str, wanted: &str| {
+        let names = || words.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+        words.iter().position(|(name, _)| name == wanted).ok_or_else(|| {
+            Problem::whole(format!(
+                "{key} names the backend '{wanted}', which is not configured; there are {}",
+                names()
+            ))
+        })
+    };
+    let default = match from.text("multi_backend.default") {
+        Ok(name) => place("multi_backend.default", &name)?,
+        Err(_) => 0,
+    };
+    Ok(MultiSettings { by_prefix, backends, default, prefixes: prefixes(from, by_prefix, place)? })
+}
+
+/// Names and words of `multi_backend.NAME.storage_backend`, in the order of the configuration.
+fn declared(from: &Reader<'_>) -> Vec<(String, String)> {
+    let instances = from.effective().instances("multi_backend.$name.storage_backend");
+    let name_of = |key: &str| key.strip_prefix("multi_backend.")?.strip_suffix(".storage_backend").map(str::to_owned);
+    instances.filter_map(|s| Some((name_of(&s.key)?, from.text(&s.key).ok()?))).collect()
+}
+
+/// Options of a backend that nobody declared are a mistake in a name.
+fn undeclared(from: &Reader<'_>, words: &[(String, String)]) -> Result<(), Problem> {
+    for setting in from.effective().settings() {
+        if let Some((name, _)) = split_of_several(&setting.key)
+            && !words.iter().any(|(declared, _)| declared == name)
+        {
+            let what = format!("{}: there is no multi_backend.{name}.storage_backend", setting.key);
+            return Err(Problem::whole(what));
+        }
+    }
+    Ok(())
+}
+
+fn prefixes(
+    from: &Reader<'_>,
+    by_prefix: bool,
+    place: impl Fn(&str, &str) -> Result<usize, Problem>,
+) -> Result<Vec<(Vec<u8>, usize)>, Problem> {
+    const KEY: &str = "multi_backend_prefix_list";
+    let Ok(text) = from.text(KEY) else { return Ok(Vec::new()) };
+    if !by_prefix {
+        return Err(Problem::whole(format!("{KEY} is for storage_backend = prefix_multi")));
+    }
+    let pairs = backend_prefixes(&text).map_err(|what| Problem::whole(format!("{KEY}: {what}")))?;
+    pairs.into_iter().map(|(prefix, name)| Ok((prefix, place(KEY, &name)?))).collect()
+}
+
+/// What Riak sets up by itself for Riak CS: blocks of files in bitcask, all else in leveldb.
+fn riak_cs(from: &Reader<'_>) -> Result<MultiSettings, Problem> {
+    let backends = vec![
+        ("be_default".to_owned(), BackendSettings::of_word(from, "leveldb", 1)?),
+        ("be_blocks".to_owned(), BackendSettings::of_word(from, "bitcask", 1)?),
+    ];
+    Ok(MultiSettings { by_prefix: true, backends, default: 0, prefixes: vec![(b"0b:".to_vec(), 1)] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Effective, Overrides, Settings};
+    use super::*;
+
+    fn backend(text: &str) -> Result<BackendSettings, String> {
+        let effective = Effective::merge(Some((Path::new("x.conf"), text)), &Overrides::default());
+        let settings = effective.and_then(|effective| Settings::new(&effective));
+        settings.map(|s| s.backend).map_err(|p| p.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    }
+
+    #[test]
+    fn each_backend_has_a_directory_of_its_own() {
+        for word in ["bitcask", "leveled", "leveldb", "hanoidb"] {
+            let backend = backend(&format!("storage_backend = {word}")).expect("valid");
+            assert_eq!(backend.name(), word);
+            assert_eq!(backend.data_roots().collect::<Vec<_>>(), [Path::new(&format!("./data/{word}"))]);
+        }
+        assert!(backend("storage_backend = memory").expect("valid").keeps_nothing());
+    }
+
+    #[test]
+    fn several_backends_have_options_of_their_own_and_the_nodes() {
+        let text = "storage_backend = multi\nmulti_backend.default = b\nbitcask.max_file_size = 2MB\n\
+            multi_backend.a.storage_backend = bitcask\nmulti_backend.b.storage_backend = bitcask\n\
+            multi_backend.b.bitcask.data_root = /b\nmulti_backend.b.bitcask.expiry = 1h\n\
+            multi_backend.m.storage_backend = memory\nmulti_backend.m.memory_backend.ttl = 5s";
+        let BackendSettings::Multi(multi) = backend(text).expect("valid") else { panic!("multi") };
+        let names: Vec<&str> = multi.backends.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((names, multi.default), (vec!["a", "b", "m"], 1));
+        let [(_, BackendSettings::Bitcask(a)), (_, BackendSettings::Bitcask(b)), (_, BackendSettings::Memory(m))] =
+            &multi.backends[..]
+        else {
+            panic!("{multi:?}")
+        };
+        assert_eq!((&a.data_root, &b.data_root), (&"./data/bitcask".into(), &"/b".into()));
+        assert_eq!((a.journal.expiry_secs, b.journal.expiry_secs), (None, Some(3600)));
+        assert_eq!((a.journal.file_bytes_max, b.journal.file_bytes_max), (2 << 20, 2 << 20));
+        assert_eq!(m.ttl_secs, Some(5));
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let two = "multi_backend.a.storage_backend = bitcask\nmulti_backend.b.storage_backend = bitcask\n";
+        for (text, expected) in [
+            ("storage_backend = multi", "multi_backend.NAME.storage_backend"),
+            (&format!("storage_backend = multi\n{two}"), "bitcask.data_root = ./data/bitcask and bitcask.data_root"),
+            (&format!("storage_backend = multi\n{two}multi_backend.b.bitcask.data_root = ./data/bitcask/b"), "share"),
+            (&format!("storage_backend = multi\n{two}multi_backend.default = c"), "there are a, b"),
+            (
+                &format!("storage_backend = multi\n{two}multi_backend.c.bitcask.expiry = 1h"),
+                "multi_backend.c.storage_b",
+            ),
+            (&format!("storage_backend = multi\n{two}multi_backend_prefix_list = x=a"), "prefix_multi"),
+            (&format!("storage_backend = prefix_multi\n{two}multi_backend_prefix_list = x=c"), "'c', which is not"),
+            ("bitcask.max_file_size = 5GB", "bitcask.max_file_size must be less than 4GB"),
+            ("storage_backend = leveled\nleveled.journal_size = 5GB", "leveled.journal_size must be"),
+        ] {
+            let said = backend(text).expect_err(text);
+            assert!(said.contains(expected), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn prefixes_name_backends() {
+        let text = "storage_backend = prefix_multi\nmulti_backend.x.storage_backend = memory\n\
+            multi_backend.y.storage_backend = leveldb\nmulti_backend_prefix_list = 0b:=y a=x";
+        let BackendSettings::Multi(multi) = backend(text).expect("valid") else { panic!("multi") };
+        assert_eq!(multi.prefixes, [(b"0b:".to_vec(), 1), (b"a".to_vec(), 0)]);
+        let BackendSettings::Multi(cs) = backend("storage_backend = prefix_multi\ncs_version = 20100").expect("valid")
+        else {
+            panic!("multi")
+        };
+        let words: Vec<&str> = cs.backends.iter().map(|(_, backend)| backend.name()).collect();
+        assert_eq!((words, cs.default, cs.prefixes), (vec!["leveldb", "bitcask"], 0, vec![(b"0b:".to_vec(), 1)]));
+    }
+
+    #[test]
+    fn a_backend_is_found_by_word_and_by_name() {
+        let text = "multi_backend.a.storage_backend = leveled\nmulti_backend.a.leveled.data_root = /a";
+        let effective = Effective::merge(Some((Path::new("x.conf"), text)), &Overrides::default()).expect("valid");
+        let root = |name| BackendSettings::named(&effective, name).expect("known").disk().map(|d| d.data_root.clone());
+        assert_eq!((root("a"), root("leveled")), (Some("/a".into()), Some("./data/leveled".into())));
+        let unknown = BackendSettings::named(&effective, "b").expect_err("unknown").to_string();
+        assert!(unknown.contains("bitcask, leveled") && unknown.ends_with("(a)"), "{unknown}");
+    }
+}

@@ -1,0 +1,230 @@
+//! Options of one backend: the keys of bitcask, leveled, leveldb and memory as the storage crate wants them.
+
+use super::backend::DiskSettings;
+use super::ledger_memory::LedgerMemory;
+use super::problem::Problem;
+use super::reader::Reader;
+use ombak_storage::{
+    Compression, CompressionPoint, JournalConfig, LedgerConfig, MemoryConfig, MergeConfig, MergePolicy, SyncStrategy,
+};
+use std::time::Duration;
+
+const SECS_A_DAY: u32 = 86_400;
+
+/// About the memory of a key of a ledger with its head.
+const LEDGER_KEY_BYTES: u64 = 210;
+
+pub(super) fn memory(from: &Reader<'_>) -> MemoryConfig {
+    MemoryConfig {
+        ttl_secs: from.optional_duration("memory_backend.ttl").map(secs),
+        bytes_max: from.bytes("memory_backend.max_memory_per_vnode").ok(),
+        ..MemoryConfig::default()
+    }
+}
+
+pub(super) fn bitcask(from: &Reader<'_>) -> Result<DiskSettings, Problem> {
+    let journal = JournalConfig {
+        sync: match from.text("bitcask.sync.strategy")?.as_str() {
+            "o_sync" => SyncStrategy::OSync,
+            "interval" => SyncStrategy::Interval(from.duration("bitcask.sync.interval")?),
+            _ => SyncStrategy::None,
+        },
+        file_bytes_max: from.bytes("bitcask.max_file_size")?,
+        expiry_secs: from.optional_duration("bitcask.expiry").map(secs),
+        expiry_grace_secs: secs(from.duration("bitcask.expiry.grace_time")?),
+        merge: bitcask_merge(from)?,
+        compression: compression(&from.text("bitcask.compression")?, from.count("bitcask.compression.level")?),
+        compression_point: compression_point(&from.text("bitcask.compression.point")?),
+        open_files_max: from.count("bitcask.max_open_files")?,
+        ..JournalConfig::default()
+    };
+    disk(from, "bitcask.data_root", journal, LedgerConfig::default())
+}
+
+fn bitcask_merge(from: &Reader<'_>) -> Result<MergeConfig, Problem> {
+    Ok(MergeConfig {
+        policy: match from.text("bitcask.merge.policy")?.as_str() {
+            "never" => MergePolicy::Never,
+            "window" => MergePolicy::Window {
+                start_hour: from.count("bitcask.merge.window.start")?,
+                end_hour: from.count("bitcask.merge.window.end")?,
+            },
+            _ => MergePolicy::Always,
+        },
+        utc_offset_secs: from.count::<i32>("bitcask.merge.window.utc_offset_minutes")? * 60,
+        trigger_fragmentation_percent: from.count("bitcask.merge.triggers.fragmentation")?,
+        trigger_dead_bytes: from.bytes("bitcask.merge.triggers.dead_bytes")?,
+        threshold_fragmentation_percent: from.count("bitcask.merge.thresholds.fragmentation")?,
+        threshold_dead_bytes: from.bytes("bitcask.merge.thresholds.dead_bytes")?,
+        threshold_small_file_bytes: from.bytes("bitcask.merge.thresholds.small_file")?,
+        bytes_max: from.bytes("bitcask.max_merge_size")?,
+        check_interval_secs: secs(from.duration("bitcask.merge_check_interval")?),
+        check_jitter_percent: from.count("bitcask.merge_check_jitter")?,
+        io_bytes_per_sec: from.bytes("bitcask.merge.bytes_per_second")?.max(1),
+    })
+}
+
+pub(super) fn leveled(from: &Reader<'_>) -> Result<DiskSettings, Problem> {
+    let method = from.text("leveled.compression_method")?;
+    let journal = JournalConfig {
+        sync: if from.text("leveled.sync_strategy")? == "none" { SyncStrategy::None } else { SyncStrategy::OSync },
+        file_bytes_max: from.bytes("leveled.journal_size")?,
+        merge: leveled_compaction(from)?,
+        compression: compression(&method, from.count("leveled.compression_level")?),
+        compression_point: compression_point(&from.text("leveled.compression_point")?),
+        open_files_max: from.count("leveled.max_open_files")?,
+        ..ombak_storage::leveled::default_journal()
+    };
+    let ledger_method = from.text("leveled.ledger_compression")?;
+    let ledger = LedgerConfig {
+        memory_bytes_max: from.count::<u64>("leveled.penciller_cache_size")? * LEDGER_KEY_BYTES,
+        cache_bytes: from.bytes("leveled.block_cache_size")?,
+        open_files_max: from.count("leveled.max_open_files")?,
+        compresses: if ledger_method == "as_store" { method != "none" } else { ledger_method != "none" },
+        ..LedgerConfig::default()
+    };
+    disk(from, "leveled.data_root", journal, ledger)
+}
+
+fn leveled_compaction(from: &Reader<'_>) -> Result<MergeConfig, Problem> {
+    let (start_hour, end_hour) =
+        (from.count("leveled.compaction_low_hour")?, from.count("leveled.compaction_top_hour")?);
+    let all_day = (start_hour, end_hour) == (0, 23);
+    Ok(MergeConfig {
+        policy: if all_day { MergePolicy::Always } else { MergePolicy::Window { start_hour, end_hour } },
+        utc_offset_secs: from.count::<i32>("leveled.compaction_utc_offset_minutes")? * 60,
+        check_interval_secs: SECS_A_DAY / from.count::<u32>("leveled.compaction_runs_perday")?,
+        io_bytes_per_sec: from.bytes("leveled.compaction_bytes_per_second")?.max(1),
+        ..MergeConfig::default()
+    })
+}
+
+/// Hanoidb has everything but the directory from here, too.
+pub(super) fn leveldb(from: &Reader<'_>, data_root_key: &str, memory: &LedgerMemory) -> Result<DiskSettings, Problem> {
+    let expires = from.flag("leveldb.expiration")?;
+    let journal = JournalConfig {
+        sync: if from.flag("leveldb.sync_on_write")? { SyncStrategy::OSync } else { SyncStrategy::None },
+        expiry_secs: from.optional_duration("leveldb.expiration.retention_time").filter(|_| expires).map(secs),
+        open_files_max: from.count("leveldb.max_open_files")?,
+        ..ombak_storage::leveldb::default_journal()
+    };
+    let ledger = LedgerConfig {
+        memory_bytes_max: memory.write_buffer_bytes,
+        cache_bytes: memory.cache_bytes,
+        open_files_max: from.count("leveldb.max_open_files")?,
+        compresses: from.flag("leveldb.compression")?,
+        filters: from.flag("leveldb.bloomfilter")?,
+        block_bytes: block_bytes(from)?,
+        restart_interval: from.count("leveldb.block.restart_interval")?,
+        ..LedgerConfig::default()
+    };
+    disk(from, data_root_key, journal, ledger)
+}
+
+fn block_bytes(from: &Reader<'_>) -> Result<u32, Problem> {
+    let key = from.key("leveldb.block.size");
+    let bytes = from.bytes("leveldb.block.size")?;
+    let fits = u32::try_from(bytes).ok().filter(|bytes| (1024..=1 << 20).contains(bytes));
+    fits.ok_or_else(|| Problem::whole(format!("{key} = {bytes} bytes: must be from 1KB to 1MB")))
+}
+
+fn disk(
+    from: &Reader<'_>,
+    data_root_key: &str,
+    journal: JournalConfig,
+    ledger: LedgerConfig,
+) -> Result<DiskSettings, Problem> {
+    let data_root = from.text(data_root_key)?.into();
+    Ok(DiskSettings { data_root, data_root_key: from.key(data_root_key), journal, ledger })
+}
+
+/// Riak's native compression (zlib) is zstd here: as small, and faster.
+fn compression(word: &str, level: i32) -> Compression {
+    match word {
+        "none" => Compression::None,
+        "lz4" => Compression::Lz4,
+        _ => Compression::Zstd(level),
+    }
+}
+
+fn compression_point(word: &str) -> CompressionPoint {
+    if word == "on_compact" { CompressionPoint::OnCompact } else { CompressionPoint::OnReceipt }
+}
+
+fn secs(d: Duration) -> u32 {
+    u32::try_from(d.as_secs()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::backend::BackendSettings;
+    use super::super::{Effective, Overrides, Settings};
+    use super::*;
+    use std::path::Path;
+
+    fn disk_of(text: &str) -> DiskSettings {
+        let effective = Effective::merge(Some((Path::new("x.conf"), text)), &Overrides::default()).expect("valid");
+        Settings::new(&effective).expect("valid").backend.disk().expect("has files").clone()
+    }
+
+    #[test]
+    fn bitcask_is_as_it_is_set() {
+        let disk = disk_of(
+            "bitcask.sync.strategy = interval\nbitcask.sync.interval = 250ms\nbitcask.expiry = 1d\n\
+             bitcask.compression = zstd\nbitcask.compression.level = 3\nbitcask.compression.point = on_compact",
+        );
+        assert_eq!(disk.journal.sync, SyncStrategy::Interval(Duration::from_millis(250)));
+        assert_eq!(disk.journal.expiry_secs, Some(86_400));
+        assert_eq!(disk.journal.compression, Compression::Zstd(3));
+        assert_eq!(disk.journal.compression_point, CompressionPoint::OnCompact);
+        assert_eq!(disk_of("bitcask.compression = lz4").journal.compression, Compression::Lz4);
+    }
+
+    #[test]
+    fn leveled_is_as_it_is_set() {
+        let defaults = disk_of("storage_backend = leveled");
+        assert_eq!(defaults.journal.compression, Compression::Zstd(1));
+        assert_eq!(
+            (defaults.journal.file_bytes_max, defaults.journal.merge.check_interval_secs),
+            (1_000_000_000, 3600)
+        );
+        assert_eq!(defaults.journal.merge.policy, MergePolicy::Always);
+        assert!(defaults.ledger.compresses);
+        let disk = disk_of(
+            "storage_backend = leveled\nleveled.sync_strategy = riak_sync\nleveled.compression_method = none\n\
+             leveled.journal_size = 1MB\nleveled.compaction_low_hour = 22\nleveled.compaction_top_hour = 4\n\
+             leveled.penciller_cache_size = 100\nleveled.block_cache_size = 1MB",
+        );
+        assert_eq!((disk.journal.sync, disk.journal.compression), (SyncStrategy::OSync, Compression::None));
+        assert_eq!(disk.journal.file_bytes_max, 1 << 20);
+        assert_eq!(disk.journal.merge.policy, MergePolicy::Window { start_hour: 22, end_hour: 4 });
+        assert_eq!((disk.ledger.memory_bytes_max, disk.ledger.cache_bytes), (21_000, 1 << 20));
+        assert!(!disk.ledger.compresses, "as_store follows the method");
+        let mixed =
+            disk_of("storage_backend = leveled\nleveled.compression_method = none\nleveled.ledger_compression = lz4");
+        assert!(mixed.ledger.compresses);
+    }
+
+    #[test]
+    fn leveldb_is_as_it_is_set() {
+        let disk = disk_of(
+            "storage_backend = leveldb\nleveldb.sync_on_write = on\nleveldb.bloomfilter = off\nleveldb.block.size = 8KB\n\
+             leveldb.compression = off\nleveldb.expiration = on\nleveldb.expiration.retention_time = 2h",
+        );
+        assert_eq!((disk.journal.sync, disk.journal.expiry_secs), (SyncStrategy::OSync, Some(7200)));
+        assert_eq!((disk.ledger.filters, disk.ledger.block_bytes, disk.ledger.compresses), (false, 8192, false));
+        let off =
+            disk_of("storage_backend = hanoidb\nleveldb.expiration.retention_time = 2h\nleveldb.sync_on_write = on");
+        assert_eq!((off.journal.expiry_secs, off.journal.sync), (None, SyncStrategy::OSync));
+    }
+
+    #[test]
+    fn memory_has_limits_of_its_own() {
+        let text = "storage_backend = memory\nmemory_backend.ttl = 1h\nmemory_backend.max_memory_per_vnode = 1MB";
+        let effective = Effective::merge(Some((Path::new("x.conf"), text)), &Overrides::default()).expect("valid");
+        let BackendSettings::Memory(config) = Settings::new(&effective).expect("valid").backend else {
+            panic!("memory")
+        };
+        assert_eq!((config.ttl_secs, config.bytes_max), (Some(3600), Some(1 << 20)));
+    }
+}
