@@ -300,6 +300,17 @@ pub trait Backend: Send + Sync {
     /// few hundred milliseconds; returns after a bounded slice of work. `now_secs` is Unix time.
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError>;
 
+    /// Whether so much has gathered in memory, or waits to be compacted, that a writer who may wait should
+    /// [`catch_up`](Self::catch_up) before it adds to it.
+    fn is_behind(&self) -> bool {
+        false
+    }
+
+    /// Does work of [`maintain`](Self::maintain) that is overdue. Blocks: not for network threads.
+    fn catch_up(&self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
     /// Writes and syncs what is pending and closes the files. Further writes are refused.
     fn close(&self) -> Result<(), StorageError>;
 }

@@ -68,9 +68,21 @@ impl Partition {
     /// an absence: nothing may be written over it, and no epoch drawn so far is continued (design: replication rules
     /// §13).
     pub fn lock<'a>(&'a self, key: &'a [u8], access: Access) -> Result<Locked<'a>, Failure> {
+        self.await_store(access)?;
         let guard = self.locks.lock(key, access).ok_or(Failure::WouldBlock)?;
         let local = self.head(key, access).inspect_err(|e| self.note_unreadable(e))?;
         Ok(Locked::new(self, key, guard, local, access))
+    }
+
+    /// Keeps writers from adding to what a store has not caught up with: memory would grow without bound. They help.
+    fn await_store(&self, access: Access) -> Result<(), Failure> {
+        if !self.store.is_behind() {
+            return Ok(());
+        }
+        match access {
+            Access::Inline => Err(Failure::WouldBlock),
+            Access::Blocking => Ok(self.store.catch_up()?),
+        }
     }
 
     pub(super) fn note_unreadable(&self, failure: &Failure) {

@@ -1,10 +1,20 @@
 //! How many bytes merging may move: a token bucket shared by all partitions of a node.
+//!
+//! It fills at a rate, so that what is dead goes while nobody writes; and with what is appended, so that merging keeps up with
+//! whoever overwrites faster than that. A disk that fills with the dead would be worse than a merge that is felt.
 
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 /// Tokens that gather while nobody merges, in milliseconds of the rate.
 const BURST_MS: u64 = 250;
+
+/// What may be moved for each byte appended. Who overwrites a byte leaves one dead; ridding the disk of it moves, from files of
+/// which half is live, one byte in and one out.
+const MOVED_PER_APPENDED: u64 = 3;
+
+/// Tokens from appends that gather while nobody merges: what one round of work may take.
+const EARNED_BYTES_MAX: i64 = 64 << 20;
 
 /// Longer pauses earn no more: the burst is full by then, or a debt that large is no debt of ours.
 const ELAPSED_MAX: Duration = Duration::from_secs(3600);
@@ -30,6 +40,15 @@ impl IoBudget {
         tokens.max(0) as u64
     }
 
+    /// Adds what appends make room for.
+    pub(super) fn earn(&self, appended_bytes: u64) {
+        let earned = i64::try_from(appended_bytes.saturating_mul(MOVED_PER_APPENDED)).unwrap_or(i64::MAX);
+        let mut state = self.state.lock();
+        if state.0 < EARNED_BYTES_MAX {
+            state.0 = state.0.saturating_add(earned).min(EARNED_BYTES_MAX);
+        }
+    }
+
     /// Accounts for bytes moved. One record may be longer than what was available: the debt is waited off.
     pub(super) fn spend(&self, bytes: u64) {
         let mut state = self.state.lock();
@@ -46,7 +65,8 @@ fn refill(tokens: i64, elapsed: Duration, bytes_per_sec: u64) -> (i64, Duration)
     let earned = rate * elapsed.as_nanos() as i128 / NANOS_PER_SEC;
     let paid_for_ns = (earned * NANOS_PER_SEC + rate - 1) / rate;
     let paid_for = Duration::from_nanos(u64::try_from(paid_for_ns).unwrap_or(u64::MAX)).min(elapsed);
-    let tokens = (i128::from(tokens) + earned).min(burst);
+    // What appends have earned beyond the burst stays.
+    let tokens = (i128::from(tokens) + earned).min(burst.max(i128::from(tokens)));
     (i64::try_from(tokens).unwrap_or(i64::MAX), paid_for)
 }
 
@@ -61,6 +81,17 @@ mod tests {
         assert_eq!(after(0, 60_000, 1_000_000), 250_000);
         assert_eq!(after(-500_000, 200, 1_000_000), -300_000);
         assert_eq!(after(i64::MIN, 1, u64::MAX), i64::MIN + 18_446_744_073_709_551);
+        assert_eq!(after(9_000_000, 60_000, 1_000_000), 9_000_000, "what appends have earned is not taken away");
+    }
+
+    #[test]
+    fn appends_earn_up_to_a_bound() {
+        let budget = IoBudget::new(1);
+        budget.spend(1000);
+        budget.earn(1000);
+        assert!((2000..=2001).contains(&budget.available_bytes()));
+        budget.earn(u64::MAX);
+        assert_eq!(budget.available_bytes(), EARNED_BYTES_MAX as u64);
     }
 
     #[test]

@@ -47,13 +47,16 @@ pub struct MergeConfig {
     pub threshold_dead_bytes: u64,
     /// `bitcask.merge.thresholds.small_file`: a smaller file always takes part.
     pub threshold_small_file_bytes: u64,
+    /// Dead bytes of a store, per cent of its live ones, beyond which its files of the largest dead share are merged whether they
+    /// ask for it or not. None: only files that ask are.
+    pub dead_percent_max: Option<u16>,
     /// `bitcask.max_merge_size`: bytes of the files of one merge.
     pub bytes_max: u64,
     /// `bitcask.merge_check_interval`.
     pub check_interval_secs: u32,
     /// `bitcask.merge_check_jitter`: the interval varies by up to this share either way.
     pub check_jitter_percent: u8,
-    /// Bytes read and written a second by merges, for all partitions together: merging must not be felt.
+    /// Bytes read and written a second by merges, for all partitions together, while nobody writes; what is written adds to it.
     pub io_bytes_per_sec: u64,
 }
 
@@ -67,10 +70,26 @@ impl Default for MergeConfig {
             threshold_fragmentation_percent: 40,
             threshold_dead_bytes: 128 << 20,
             threshold_small_file_bytes: 10 << 20,
+            dead_percent_max: None,
             bytes_max: 100 << 30,
             check_interval_secs: 180,
             check_jitter_percent: 30,
             io_bytes_per_sec: 20_000_000,
+        }
+    }
+}
+
+impl MergeConfig {
+    /// For leveled, which has a score instead of triggers: a file is merged when a quarter of it would be kept
+    /// (`leveled.singlefile_compactionpercentage`), and before the disk has to hold twice what is live.
+    pub fn leveled() -> Self {
+        Self {
+            trigger_fragmentation_percent: 75,
+            trigger_dead_bytes: u64::MAX,
+            threshold_fragmentation_percent: 75,
+            threshold_dead_bytes: u64::MAX,
+            dead_percent_max: Some(70),
+            ..Self::default()
         }
     }
 }

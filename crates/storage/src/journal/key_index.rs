@@ -154,6 +154,11 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
         false
     }
 
+    /// Whether it has gathered so much that writers should wait for it.
+    fn is_behind(&self) -> bool {
+        false
+    }
+
     /// Takes a checkpoint of the present moment: the writer's lock is held, and no merge is at work.
     fn checkpoint(&self, _state: Bytes) {}
 

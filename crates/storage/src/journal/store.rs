@@ -559,6 +559,14 @@ impl<I: KeyIndex> Backend for Store<I> {
         self.core.maintain(now_secs)
     }
 
+    fn is_behind(&self) -> bool {
+        self.core.index.is_behind()
+    }
+
+    fn catch_up(&self) -> Result<(), StorageError> {
+        self.core.catch_up()
+    }
+
     fn close(&self) -> Result<(), StorageError> {
         self.core.close()
     }

@@ -20,6 +20,12 @@ use std::time::Instant;
 const SEALS_PER_SLICE: usize = 4;
 /// Keys that one slice looks at for expired versions.
 const SWEEP_SLICE: usize = 10_000;
+/// Pieces of work that one writer does for an index that is behind.
+const CATCH_UP_SLICES_MAX: usize = 4;
+/// A file that is still appended to is not closed for its dead before it has so many bytes: files would be too many.
+const ROLL_BYTES_MIN: u64 = 4 << 20;
+/// What is appended between two looks for something to merge, whatever their interval.
+const APPENDED_BYTES_MIN: u64 = 8 << 20;
 /// Less than this is not worth waking a merge for.
 const MERGE_SLICE_BYTES_MIN: u64 = 64 << 10;
 
@@ -27,6 +33,9 @@ const MERGE_SLICE_BYTES_MIN: u64 = 64 << 10;
 pub(super) struct Upkeep {
     last_sync: Instant,
     next_merge_check_secs: Option<u64>,
+    /// Bytes appended, as of the last slice of work and the last look for something to merge.
+    appended_bytes: u64,
+    checked_bytes: u64,
     jitter: u64,
     merge: Option<MergeJob>,
     holds_merge_turn: bool,
@@ -50,6 +59,8 @@ impl Upkeep {
         Self {
             last_sync: Instant::now(),
             next_merge_check_secs: None,
+            appended_bytes: 0,
+            checked_bytes: 0,
             // Partitions look at different moments.
             jitter: u64::from(partition).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
             merge: None,
@@ -61,19 +72,26 @@ impl Upkeep {
         }
     }
 
-    /// Whether it is time to look for something to merge.
+    /// Whether it is time to look for something to merge: at an interval, and when much was written meanwhile.
     fn is_merge_check_due<I: KeyIndex>(&mut self, core: &Core<I>, now_secs: u64) -> bool {
         let config = &core.shared.config.merge;
         let interval = u64::from(config.check_interval_secs);
-        if self.next_merge_check_secs.is_some_and(|next| now_secs < next) {
+        let has_grown = self.appended_bytes - self.checked_bytes >= APPENDED_BYTES_MIN;
+        if !has_grown && self.next_merge_check_secs.is_some_and(|next| now_secs < next) {
             return false;
         }
+        self.checked_bytes = self.appended_bytes;
         self.jitter = self.jitter.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let spread = interval * u64::from(config.check_jitter_percent) / 100;
         let jitter = if spread == 0 { 0 } else { (self.jitter >> 33) % (2 * spread + 1) };
         let first = self.next_merge_check_secs.is_none();
         self.next_merge_check_secs = Some(now_secs + interval - spread.min(interval) + jitter);
-        !first || interval == 0
+        !first || has_grown || interval == 0
+    }
+
+    /// Looks again in the next slice: others are merging.
+    fn check_soon(&mut self, now_secs: u64) {
+        self.next_merge_check_secs = Some(now_secs);
     }
 
     fn take_merge_turn<I: KeyIndex>(&mut self, core: &Core<I>) -> bool {
@@ -114,6 +132,7 @@ impl<I: KeyIndex> Core<I> {
             return Ok(());
         }
         self.sync_if_due(&mut upkeep)?;
+        self.note_appended(&mut upkeep);
         self.seal_rolled(SEALS_PER_SLICE)?;
         self.purge_retired(&mut upkeep)?;
         if self.index.wants_checkpoint() {
@@ -125,6 +144,50 @@ impl<I: KeyIndex> Core<I> {
             self.make_order(ORDER_SLICE)?;
         }
         self.merge_some(&mut upkeep, now_secs)
+    }
+
+    /// What an index needs before it may gather more; who waits does the work, one at a time.
+    pub(super) fn catch_up(&self) -> Result<(), StorageError> {
+        let mut upkeep = self.upkeep.lock();
+        self.check_writable()?;
+        for _ in 0..CATCH_UP_SLICES_MAX {
+            if !self.index.is_behind() {
+                break;
+            }
+            if self.index.wants_checkpoint() {
+                self.checkpoint(&mut upkeep)?;
+            }
+            self.index.upkeep()?;
+        }
+        Ok(())
+    }
+
+    /// Lets merging keep up with what is appended, and closes a file that is mostly dead before it is full: only closed files
+    /// are merged.
+    fn note_appended(&self, upkeep: &mut Upkeep) {
+        let mut writer = self.writer.lock();
+        let appended_bytes = writer.bytes_written;
+        self.shared.budget.earn(appended_bytes - std::mem::replace(&mut upkeep.appended_bytes, appended_bytes));
+        let config = &self.shared.config.merge;
+        let Some(active) = &writer.active else { return };
+        if config.policy == MergePolicy::Never || active.length < ROLL_BYTES_MIN {
+            return;
+        }
+        let live_bytes = active.file.counters.live_bytes.load(Ordering::Acquire);
+        let dead_bytes = active.length.saturating_sub(live_bytes);
+        let is_mostly_dead = dead_bytes * 100 >= active.length * u64::from(config.trigger_fragmentation_percent);
+        if is_mostly_dead || dead_bytes >= self.dead_bytes_of_one_max() {
+            writer.roll();
+        }
+    }
+
+    /// Dead bytes that a file may have before it is closed.
+    fn dead_bytes_of_one_max(&self) -> u64 {
+        let config = &self.shared.config.merge;
+        let Some(percent) = config.dead_percent_max else { return config.trigger_dead_bytes };
+        let live: u64 = self.files.read().values().map(|file| file.counters.live_bytes.load(Ordering::Relaxed)).sum();
+        // Of what the store may have, a part: the files of the largest dead share are to be found among several.
+        (live / 100 * u64::from(percent) / 4).max(ROLL_BYTES_MIN).min(config.trigger_dead_bytes)
     }
 
     /// Writes what the index has in memory, with a note of how far it has seen the journal. Merging stands still: whoever
@@ -312,7 +375,11 @@ impl<I: KeyIndex> Core<I> {
                 now_secs.saturating_sub(u64::from(expiry) + u64::from(self.shared.config.expiry_grace_secs))
             });
         let inputs = select_inputs(&summaries, config, expired_before);
-        if inputs.is_empty() || !upkeep.take_merge_turn(self) {
+        if inputs.is_empty() {
+            return false;
+        }
+        if !upkeep.take_merge_turn(self) {
+            upkeep.check_soon(now_secs);
             return false;
         }
         upkeep.merge = MergeJob::start(self, &inputs, &upkeep.retired);

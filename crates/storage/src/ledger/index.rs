@@ -20,13 +20,15 @@ use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const CHECKPOINT: &[u8] = b"checkpoint";
 const SIZES: &[u8] = b"sizes";
 
 /// Tombstones of a load that are remembered one by one; of more, the whole ledger is looked through at its end.
 const TOMBSTONES_LISTED_MAX: usize = 100_000;
+/// Beyond so many tables of the first level, writers wait: each read looks into all of them.
+const FIRST_LEVEL_TABLES_MAX: usize = 16;
 /// Changes that a look through the ledger gathers before it applies them.
 const SWEEP_BATCH: usize = 1000;
 
@@ -64,6 +66,8 @@ pub(crate) struct LedgerIndex<const INLINE: bool> {
     tombstones: Mutex<Tombstones>,
     /// What this tree adds to the shared count.
     disk_bytes: AtomicU64,
+    /// Compaction has not kept up.
+    has_many_tables: AtomicBool,
 }
 
 /// Keys that a load found to be gone.
@@ -111,12 +115,14 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
             writes: Mutex::default(),
             tombstones: Mutex::default(),
             disk_bytes: AtomicU64::new(0),
+            has_many_tables: AtomicBool::new(false),
         };
-        index.note_disk_bytes();
+        index.note_tables();
         Ok(index)
     }
 
-    fn note_disk_bytes(&self) {
+    fn note_tables(&self) {
+        self.has_many_tables.store(self.tree.first_level_tables() > FIRST_LEVEL_TABLES_MAX, Ordering::Relaxed);
         let now = self.tree.disk_bytes();
         let before = self.disk_bytes.swap(now, Ordering::Relaxed);
         self.shared.disk_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
@@ -368,7 +374,7 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
 
     fn upkeep(&self) -> Result<(), StorageError> {
         self.tree.compact()?;
-        self.note_disk_bytes();
+        self.note_tables();
         Ok(())
     }
 
@@ -380,6 +386,10 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         self.tree.memory_bytes() >= self.shared.memory_bytes_max
     }
 
+    fn is_behind(&self) -> bool {
+        self.has_many_tables.load(Ordering::Relaxed) || self.tree.memory_bytes() >= 2 * self.shared.memory_bytes_max
+    }
+
     fn checkpoint(&self, state: Bytes) {
         let _writes = self.writes.lock();
         let sizes = [&self.keys, &self.key_bytes].map(|count| count.load(Ordering::Relaxed).to_le_bytes()).concat();
@@ -389,7 +399,7 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
 
     fn flush(&self) -> Result<(), StorageError> {
         self.tree.flush()?;
-        self.note_disk_bytes();
+        self.note_tables();
         Ok(())
     }
 

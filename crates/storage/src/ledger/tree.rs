@@ -216,7 +216,7 @@ impl Tree {
         self.counting_tables(|watermark| self.tree.compact(self.compaction.clone(), watermark))
     }
 
-    /// Whether a compaction would find something to do: too many tables of the first level are in the way of reads.
+    /// Runs of tables that a read may have to look into one after the other.
     pub(crate) fn first_level_tables(&self) -> usize {
         self.tree.l0_run_count()
     }

@@ -131,6 +131,14 @@ impl Backend for MultiStore {
         self.all(|store| store.maintain(now_secs))
     }
 
+    fn is_behind(&self) -> bool {
+        self.stores.iter().any(|store| store.is_behind())
+    }
+
+    fn catch_up(&self) -> Result<(), StorageError> {
+        self.all(|store| store.catch_up())
+    }
+
     fn close(&self) -> Result<(), StorageError> {
         self.all(|store| store.close())
     }

@@ -6,8 +6,10 @@ use crate::config::{ConfigError, Operation, Settings};
 use crate::drivers::{DriverError, Prepared};
 use crate::term::Term;
 use ombak_storage::fs::RealFs;
+use ombak_storage::backend::NoTerms;
 use ombak_storage::{
-    BackendFactory, JournalConfig, BitcaskFactory, MemoryConfig, MemoryFactory, StorageError, SyncStrategy,
+    BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
+    MemoryFactory, StorageError, SyncStrategy,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +24,34 @@ const BUCKET_DEFAULT: &str = "test";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Bitcask,
+    Leveled,
+    Leveldb,
     Memory,
+}
+
+/// What `ombak_backend` may say.
+const KINDS: &str = "bitcask, leveled, leveldb and memory";
+
+impl Kind {
+    /// By Riak's name, or as basho_bench's driver of it is called.
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "bitcask" | "ombak_embedded" => Self::Bitcask,
+            "leveled" => Self::Leveled,
+            "leveldb" | "eleveldb" | "eldb" => Self::Leveldb,
+            "memory" | "ets" => Self::Memory,
+            _ => return None,
+        })
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Bitcask => "bitcask",
+            Self::Leveled => "leveled",
+            Self::Leveldb => "leveldb",
+            Self::Memory => "memory",
+        }
+    }
 }
 
 /// An engine with its settings.
@@ -59,7 +88,7 @@ impl EmbeddedPlan {
     pub(in crate::drivers) fn describe(&self) -> Vec<String> {
         let kind = match self.kind {
             Kind::Memory => "memory".to_owned(),
-            Kind::Bitcask => format!("bitcask in {}", self.dir.display()),
+            kind => format!("{} in {}", kind.name(), self.dir.display()),
         };
         let sync = match (self.kind, self.sync) {
             (Kind::Memory, _) => "nothing to sync",
@@ -71,17 +100,22 @@ impl EmbeddedPlan {
 
     pub(in crate::drivers) async fn prepare(&mut self) -> Result<Prepared, DriverError> {
         let open = |error: StorageError| DriverError(format!("cannot open the engine: {error}"));
-        let factory: Arc<dyn BackendFactory> = match self.kind {
-            Kind::Memory => Arc::new(MemoryFactory::new(MemoryConfig::default())),
-            Kind::Bitcask => {
-                let config = JournalConfig { sync: self.sync, ..JournalConfig::default() };
-                Arc::new(BitcaskFactory::new(Arc::new(RealFs), self.dir.clone(), config).map_err(open)?)
-            }
-        };
+        let factory = self.factory().map_err(open)?;
         let stores = (0..self.partitions).map(|n| factory.open(n)).collect::<Result<_, _>>().map_err(open)?;
         let engine = Engine::start(stores).map_err(|e| DriverError(format!("cannot start a thread: {e}")))?;
         self.engine = Some(Arc::new(engine));
         Ok(Prepared::default())
+    }
+
+    fn factory(&self) -> Result<Arc<dyn BackendFactory>, StorageError> {
+        let journal = JournalConfig { sync: self.sync, ..JournalConfig::default() };
+        let (fs, ledger) = (Arc::new(RealFs), LedgerConfig::default());
+        Ok(match self.kind {
+            Kind::Memory => Arc::new(MemoryFactory::new(MemoryConfig::default())),
+            Kind::Bitcask => Arc::new(BitcaskFactory::new(fs, &self.dir, journal)?),
+            Kind::Leveled => Arc::new(LeveledFactory::new(fs, &self.dir, journal, ledger, Arc::new(NoTerms))?),
+            Kind::Leveldb => Arc::new(LeveldbFactory::new(fs, &self.dir, journal, ledger, Arc::new(NoTerms))?),
+        })
     }
 
     pub(in crate::drivers) async fn connect(&self) -> Result<EmbeddedWorker, DriverError> {
@@ -94,23 +128,13 @@ impl EmbeddedPlan {
 
 fn kind(driver: &str, settings: &Settings) -> Result<Kind, ConfigError> {
     const KEY: &str = "ombak_backend";
-    let named = match settings.get(KEY) {
-        Some(Term::Atom(name)) => Some(name.as_str()),
-        Some(other) => {
-            return Err(ConfigError::setting(KEY, format!("{other} is no engine; there are bitcask and memory")));
-        }
-        None => None,
-    };
-    match (named, driver) {
-        (Some("bitcask"), _) | (None, "basho_bench_driver_bitcask" | "ombak_embedded") => Ok(Kind::Bitcask),
-        (Some("memory"), _) | (None, "basho_bench_driver_ets") => Ok(Kind::Memory),
-        (Some(other), _) => {
-            Err(ConfigError::setting(KEY, format!("there is no engine '{other}'; there are bitcask and memory")))
-        }
-        (None, _) => Err(ConfigError::setting(
-            "driver",
-            format!("the engine of {driver} is not here; {{{KEY}, bitcask}} runs the same test on bitcask"),
-        )),
+    match settings.get(KEY) {
+        None => Kind::of(driver.trim_start_matches("basho_bench_driver_")).ok_or_else(|| {
+            ConfigError::setting("driver", format!("{driver} is no engine; {{{KEY}, bitcask}} names one of {KINDS}"))
+        }),
+        Some(Term::Atom(name)) => Kind::of(name)
+            .ok_or_else(|| ConfigError::setting(KEY, format!("there is no engine '{name}'; there are {KINDS}"))),
+        Some(other) => Err(ConfigError::setting(KEY, format!("{other} is no engine; there are {KINDS}"))),
     }
 }
 

@@ -85,6 +85,9 @@ impl EmbeddedWorker {
         let tstamp_secs = u32::try_from(unix_now().secs()).unwrap_or(u32::MAX);
         let (key, head, digest) = (&self.key, &self.head, self.written << 1);
         let store = self.store()?;
+        if store.is_behind() {
+            store.catch_up()?;
+        }
         let appended = store.put(&Write { key, head, body: &[value], digest, tstamp_secs, expires_secs: 0, has_terms: false })?;
         if store.sync_each_write() { store.sync(appended.seq) } else { Ok(()) }
     }

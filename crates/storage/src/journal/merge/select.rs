@@ -61,6 +61,11 @@ impl FileSummary {
     }
 }
 
+/// Less is not worth a merge.
+const DEAD_BYTES_MIN: u64 = 4 << 20;
+/// A file that would be copied nearly whole is no help against a full disk.
+const RELIEF_PERCENT_MIN: u64 = 25;
+
 /// The files of the next merge; none when no file asks for one. `expired_before`: versions written before that second
 /// are expired, grace included.
 pub(in crate::journal) fn select_inputs(
@@ -88,10 +93,11 @@ pub(in crate::journal) fn select_inputs(
     let tombstones_go = |file: &FileSummary| {
         files.iter().all(|other| other.id == file.id || other.seq_min > file.seq_max || certain.contains(&other.id))
     };
-    if !files.iter().any(|file| asks(file, tombstones_go(file))) {
-        return Vec::new();
-    }
-    let mut chosen: Vec<&FileSummary> = files.iter().filter(|file| takes_part(file, tombstones_go(file))).collect();
+    let mut chosen: Vec<&FileSummary> = if files.iter().any(|file| asks(file, tombstones_go(file))) {
+        files.iter().filter(|file| takes_part(file, tombstones_go(file))).collect()
+    } else {
+        most_dead(files, config)
+    };
     chosen.sort_unstable_by_key(|file| file.id);
     let mut bytes = 0u64;
     chosen.retain(|file| {
@@ -99,6 +105,29 @@ pub(in crate::journal) fn select_inputs(
         bytes <= config.bytes_max || bytes == file.bytes
     });
     chosen.iter().map(|file| file.id).collect()
+}
+
+/// Where a store has more dead bytes than it may: the files of the largest dead share, until it has clearly fewer. To merge the
+/// worst ones only is what keeps the copying small.
+fn most_dead<'a>(files: &'a [FileSummary], config: &MergeConfig) -> Vec<&'a FileSummary> {
+    let Some(percent_max) = config.dead_percent_max else { return Vec::new() };
+    let live: u64 = files.iter().map(|file| file.live_bytes).sum();
+    let all: u64 = files.iter().map(|file| file.bytes).sum();
+    let dead_max = live.saturating_mul(u64::from(percent_max)) / 100;
+    let mut dead = all.saturating_sub(live);
+    if dead <= dead_max.max(DEAD_BYTES_MIN) {
+        return Vec::new();
+    }
+    let dead_percent = |file: &FileSummary| (file.waste(false).bytes * 100).checked_div(file.bytes).unwrap_or(0);
+    let helps = |file: &&FileSummary| file.mergeable && dead_percent(file) >= RELIEF_PERCENT_MIN;
+    let mut candidates: Vec<&FileSummary> = files.iter().filter(helps).collect();
+    candidates.sort_by_key(|file| std::cmp::Reverse(dead_percent(file)));
+    candidates.retain(|file| {
+        let is_needed = dead > dead_max - dead_max / 8;
+        dead = dead.saturating_sub(if is_needed { file.waste(false).bytes } else { 0 });
+        is_needed
+    });
+    candidates
 }
 
 #[cfg(test)]
@@ -149,6 +178,20 @@ mod tests {
         assert_eq!(select_inputs(&[file(1, 100), tombstones], &config, None), NOTHING);
         assert_eq!(select_inputs(&[file(1, 10), tombstones], &config, None), [1, 2], "what they hide goes too");
         assert_eq!(select_inputs(&[tombstones, file(3, 100)], &config, None), [2], "nothing older is left");
+    }
+
+    #[test]
+    fn a_store_with_too_much_dead_merges_its_worst_files() {
+        let config = MergeConfig { dead_percent_max: Some(50), ..MergeConfig::leveled() };
+        let files = [file(1, 60), file(2, 80), file(3, 50), file(4, 90)];
+        // 280 live, 120 dead.
+        assert_eq!(select_inputs(&files, &config, None), NOTHING);
+        let files = [file(1, 60), file(2, 80), file(3, 40), file(4, 70)];
+        // 250 live, 150 dead: down to 110 and less.
+        assert_eq!(select_inputs(&files, &config, None), [3]);
+        assert_eq!(select_inputs(&files, &MergeConfig { dead_percent_max: Some(20), ..config }, None), [1, 3, 4]);
+        let never = MergeConfig { dead_percent_max: None, ..config };
+        assert_eq!(select_inputs(&files, &never, None), NOTHING);
     }
 
     #[test]
