@@ -132,7 +132,7 @@ impl Backend for MultiStore {
     }
 
     fn is_behind(&self) -> bool {
-        self.stores.iter().any(|store| store.is_behind())
+        self.stores.iter().any(|(_, store)| store.is_behind())
     }
 
     fn catch_up(&self) -> Result<(), StorageError> {
