@@ -213,7 +213,7 @@ impl Kv {
         if !self.engine.is_open() {
             return Err(Error::Stopping);
         }
-        let walk = QueryWalk::new(self.engine.partitions().clone(), query);
+        let walk = QueryWalk::new(self.engine.partitions().clone(), query, self.engine.now());
         Ok(QueryResults::new(self.engine.clone(), walk, timeout))
     }
 

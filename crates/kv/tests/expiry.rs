@@ -30,7 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Timed {
     node: Node,
     secs: Arc<AtomicU64>,
-    _dir: TempDir,
+    backend: String,
+    default_props: serde_json::Value,
+    dir: TempDir,
 }
 
 impl Timed {
@@ -39,18 +41,33 @@ impl Timed {
     }
 
     fn on(backend: &str, default_props: serde_json::Value) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let stores = factory(backend, dir.path());
-        let secs = Arc::new(AtomicU64::new(START_SECS));
+        Self::open(
+            backend.to_owned(),
+            default_props,
+            Arc::new(AtomicU64::new(START_SECS)),
+            tempfile::tempdir().unwrap(),
+        )
+    }
+
+    fn open(backend: String, default_props: serde_json::Value, secs: Arc<AtomicU64>, dir: TempDir) -> Self {
+        let stores = factory(&backend, &dir.path().join("stores"), secs.load(Ordering::SeqCst));
         let clock = secs.clone();
         let node = Node::configured(|config| {
             config.backend = stores;
+            config.data_dir = dir.path().to_owned();
             config.ring_size = 8;
             config.maintain_interval = Duration::from_millis(5);
-            config.default_props = map(default_props);
+            config.default_props = map(default_props.clone());
             config.clock = Arc::new(move || UnixMicros::from_secs(clock.load(Ordering::SeqCst)));
         });
-        Self { node, secs, _dir: dir }
+        Self { node, secs, backend, default_props, dir }
+    }
+
+    async fn restarted(self) -> Self {
+        let Self { node, secs, backend, default_props, dir } = self;
+        node.close().await;
+        drop(node);
+        Self::open(backend, default_props, secs, dir)
     }
 
     fn wait_secs(&self, secs: u64) {
@@ -97,12 +114,12 @@ impl Timed {
     }
 }
 
-fn factory(backend: &str, dir: &Path) -> Arc<dyn BackendFactory> {
-    let config = JournalConfig { opened_at_secs: START_SECS, ..JournalConfig::default() };
+fn factory(backend: &str, dir: &Path, opened_at_secs: u64) -> Arc<dyn BackendFactory> {
+    let config = JournalConfig { opened_at_secs, ..JournalConfig::default() };
     let (fs, ledger) = (Arc::new(RealFs), LedgerConfig::default());
     match backend {
         "memory" => {
-            let config = MemoryConfig { opened_at_secs: START_SECS, ..MemoryConfig::default() };
+            let config = MemoryConfig { opened_at_secs, ..MemoryConfig::default() };
             Arc::new(MemoryFactory::with_terms(config, head_terms()))
         }
         "bitcask" => Arc::new(BitcaskFactory::with_terms(fs, dir, config, &ledger, head_terms()).unwrap()),
@@ -233,6 +250,46 @@ async fn an_expired_sibling_is_not_shown_beside_a_living_one() {
 }
 
 #[tokio::test]
+async fn the_index_entries_of_a_sibling_end_with_it() {
+    on_every_backend(async |timed| {
+        let indexed = |value, ttl, terms: &[&str]| {
+            let mut request = timed.put_with("k", value, ttl, VectorClock::new());
+            let terms = terms.iter().map(|term| IndexEntry::parse(b"f_bin", term.as_bytes()).unwrap());
+            request.object.siblings[0].meta.indexes.extend(terms);
+            request
+        };
+        let put = async |request| timed.node.kv.put(request).await.unwrap();
+        put(indexed("short", "10", &["a", "both"])).await;
+        put(indexed("long", "100", &["b", "both"])).await;
+        let of = async |terms: [&str; 3]| {
+            let mut found = Vec::new();
+            for term in terms {
+                found.push(timed.keys_of_term(term).await.len());
+            }
+            found
+        };
+        assert_eq!(of(["a", "b", "both"]).await, [1, 1, 1]);
+        timed.wait_secs(11);
+        assert_eq!(of(["a", "b", "both"]).await, [0, 1, 1], "what both have is still the other one's");
+        // More of them than a page takes, and a key behind them all that is found.
+        for n in 0..500 {
+            let mut request = indexed("short", "10", &["page"]);
+            request.key = Some(format!("key {n:03}").into());
+            put(request.clone()).await;
+            request.object.siblings[0] = Sibling::new("stays");
+            put(request).await;
+        }
+        let mut last = indexed("v", "0", &["page"]);
+        last.key = Some("z".into());
+        put(last).await;
+        assert_eq!(timed.keys_of_term("page").await.len(), 501);
+        timed.wait_secs(11);
+        assert_eq!(timed.keys_of_term("page").await, ["z"]);
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_tombstone_has_no_time_and_holds_nothing() {
     on_every_backend(async |timed| {
         timed.put("k", "v", "10").await;
@@ -334,29 +391,27 @@ async fn a_write_as_it_is_ends_when_it_would_have_where_it_was_made() {
     assert!(!timed.is_there("k").await);
 }
 
+/// The order of keys and index entries, too, and whether the store knows that it has something that expires.
 #[tokio::test]
-async fn what_expired_stays_away_after_a_restart() {
+async fn what_was_to_expire_expires_after_a_restart() {
     for backend in ["bitcask", "leveled", "leveldb"] {
-        let dir = tempfile::tempdir().unwrap();
-        let open = |now_secs: u64| {
-            let stores = factory(backend, &dir.path().join("stores"));
-            Node::configured(|config| {
-                (config.backend, config.ring_size) = (stores, 8);
-                config.data_dir = dir.path().to_owned();
-                config.default_props = map(json!({"ttl": 10}));
-                config.clock = Arc::new(move || UnixMicros::from_secs(now_secs));
-            })
-        };
-        let node = open(START_SECS);
-        node.put("k", "v", VectorClock::new()).await.unwrap();
-        node.close().await;
-        drop(node);
-        let node = open(START_SECS + 5);
-        assert_eq!(values(&found(node.get("k").await.unwrap())), ["v"], "{backend}");
-        node.close().await;
-        drop(node);
-        let node = open(START_SECS + 11);
-        assert_eq!(node.get("k").await.unwrap(), GetReply::NotFound { tombstone: None }, "{backend}");
-        node.close().await;
+        let mut timed = Timed::on(backend, json!({"allow_mult": true, "dvv_enabled": true}));
+        for (key, ttl) in [("short", "10"), ("stays", "0")] {
+            let mut request = timed.put_with(key, "v", ttl, VectorClock::new());
+            request.object.siblings[0].meta.indexes.push(IndexEntry::parse(b"f_bin", b"t").unwrap());
+            timed.node.kv.put(request).await.unwrap();
+        }
+        timed.wait_secs(5);
+        timed = timed.restarted().await;
+        timed.lists(&["short", "stays"]).await;
+        assert_eq!(timed.keys_of_term("t").await, ["short", "stays"], "{backend}");
+        timed.wait_secs(6);
+        assert!(!timed.is_there("short").await, "{backend}");
+        timed.lists(&["stays"]).await;
+        assert_eq!(timed.keys_of_term("t").await, ["stays"], "{backend}");
+        timed = timed.restarted().await;
+        assert_eq!(timed.node.get("short").await.unwrap(), GetReply::NotFound { tombstone: None }, "{backend}");
+        timed.lists(&["stays"]).await;
+        assert_eq!(timed.keys_of_term("t").await, ["stays"], "{backend}");
     }
 }

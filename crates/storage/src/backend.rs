@@ -216,6 +216,11 @@ pub trait Snapshot: Send {
     /// Index entries in order, at most `count_max` of them. Only on a view of [`Backend::ordered_snapshot`].
     fn terms_in_order(&mut self, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError>;
 
+    /// Whether some version in it may be absent by itself one day. True where that is not known.
+    fn may_expire(&self) -> bool {
+        true
+    }
+
     /// The version of a key that this view shows.
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError>;
 }

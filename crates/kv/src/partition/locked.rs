@@ -184,11 +184,18 @@ fn append(
         let body: SmallVec<[&[u8]; 4]> = object.siblings.iter().map(|s| &s.value[..]).collect();
         let tstamp_secs = u32::try_from(now.secs()).unwrap_or(u32::MAX);
         let has_terms = object.siblings.iter().any(|s| !s.meta.indexes.is_empty() && !s.meta.deleted);
-        let expires_secs = object.expires_secs().unwrap_or(0);
+        let expires_secs = expires_secs(&object);
         let write = Write { key, head, body: &body, digest, tstamp_secs, expires_secs, has_terms };
         partition.store().put(&write).map_err(|e| refuse(partition, key, e))
     })?;
     Ok(Written { object, seq: Some(seq.seq), digest })
+}
+
+/// When a store may forget the object; 0: never. One with a sibling that expires never says never: a store that has
+/// nothing that expires tells queries that they need not look for such siblings.
+fn expires_secs(object: &Object) -> u32 {
+    let mixed = || object.siblings.iter().any(|s| s.meta.expires_secs.is_some());
+    object.expires_secs().unwrap_or_else(|| if mixed() { u32::MAX } else { 0 })
 }
 
 fn refuse(partition: &Partition, key: &[u8], e: StorageError) -> Failure {

@@ -7,6 +7,7 @@
 //!
 //! Invariants: results are in order, and none comes twice; what is held in memory does not grow with the results.
 
+mod early;
 mod results;
 mod terms;
 mod walk;

@@ -1,5 +1,6 @@
 //! Index terms as stores see them: bytes whose order is that of the terms.
 
+use super::early;
 use bytes::Bytes;
 use num_bigint::{BigInt, Sign};
 use ombak_storage::HeadTerms;
@@ -19,6 +20,9 @@ impl HeadTerms for ObjectTerms {
         let Ok(object) = stored::decode(&Bytes::copy_from_slice(head), None) else { return };
         for entry in object.siblings.iter().filter(|sibling| !sibling.meta.deleted).flat_map(|s| &s.meta.indexes) {
             visit(&entry.field, &sortable(&entry.term));
+        }
+        if let Some(at) = early::mark(&object) {
+            visit(early::field(), &at);
         }
     }
 }

@@ -1,10 +1,12 @@
 //! A query over all partitions: their entries merged, a batch at a time.
 
+use super::early::EarlyEnds;
 use super::terms::{from_sortable, sortable};
 use crate::partition::{Partition, is_tombstone};
 use bytes::Bytes;
 use ombak_storage::{KeyRange, Snapshot, StorageError, TermRange};
 use ombak_types::names::encode_bucket_prefix;
+use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, IndexTerm};
 use regex::bytes::Regex;
 use std::cmp::Reverse;
@@ -70,6 +72,7 @@ type Entry = (Bytes, Bytes);
 /// The entries of one partition.
 struct Source {
     snapshot: Box<dyn Snapshot>,
+    early_ends: EarlyEnds,
     page: VecDeque<Entry>,
     last: Option<Entry>,
     is_done: bool,
@@ -79,6 +82,7 @@ struct Source {
 pub(crate) struct QueryWalk {
     query: IndexQuery,
     prefix: Vec<u8>,
+    now: UnixMicros,
     partitions: Arc<[Arc<Partition>]>,
     /// Made with the first batch: making an order may take its time.
     sources: Vec<Source>,
@@ -89,11 +93,12 @@ pub(crate) struct QueryWalk {
 }
 
 impl QueryWalk {
-    pub(crate) fn new(partitions: Arc<[Arc<Partition>]>, query: IndexQuery) -> Self {
+    /// `now`: what has expired by then is passed over.
+    pub(crate) fn new(partitions: Arc<[Arc<Partition>]>, query: IndexQuery, now: UnixMicros) -> Self {
         let mut prefix = Vec::new();
         encode_bucket_prefix(&query.bucket, &mut prefix);
         let (sources, heads) = (Vec::new(), BinaryHeap::new());
-        Self { query, prefix, partitions, sources, heads, began: false, found: 0, last: None }
+        Self { query, prefix, now, partitions, sources, heads, began: false, found: 0, last: None }
     }
 
     /// The next matches, in order; `None` at the end. May be empty in between.
@@ -128,12 +133,16 @@ impl QueryWalk {
 
     fn begin(&mut self) -> Result<(), StorageError> {
         for partition in self.partitions.iter() {
-            let snapshot = partition.store().ordered_snapshot()?;
+            let mut snapshot = partition.store().ordered_snapshot()?;
+            let early_ends = match self.query.of {
+                QueryOf::Terms { .. } => EarlyEnds::find(&mut *snapshot, &self.prefix, self.now)?,
+                QueryOf::Keys { .. } | QueryOf::Bucket => EarlyEnds::default(),
+            };
             let last = self.query.after.as_ref().map(|(term, key)| {
                 let term = term.as_ref().map(sortable).unwrap_or_default();
                 (term, key.clone())
             });
-            self.sources.push(Source { snapshot, page: VecDeque::new(), last, is_done: false });
+            self.sources.push(Source { snapshot, early_ends, page: VecDeque::new(), last, is_done: false });
         }
         (0..self.sources.len()).try_for_each(|source| self.advance(source))
     }
@@ -142,7 +151,7 @@ impl QueryWalk {
     fn advance(&mut self, at: usize) -> Result<(), StorageError> {
         let page = self.query.results_max.map_or(PAGE, |max| max.clamp(1, PAGE));
         let Some(source) = self.sources.get_mut(at) else { return Ok(()) };
-        if source.page.is_empty() && !source.is_done {
+        while source.page.is_empty() && !source.is_done {
             source.read_page(&self.query.of, &self.prefix, page)?;
         }
         if let Some(entry) = source.page.pop_front() {
@@ -175,8 +184,14 @@ impl Source {
                 let after = last.as_ref().map(|(term, key)| (&term[..], &key[..]));
                 let range = TermRange { bucket, field, from: &from, to: &to, after };
                 let entries = self.snapshot.terms_in_order(&range, count_max)?;
-                self.page.extend(entries.into_iter().map(|entry| (entry.term, entry.key)));
-                self.page.len()
+                let read = entries.len();
+                self.last = entries.last().map(|entry| (entry.term.clone(), entry.key.clone()));
+                for entry in entries {
+                    if !self.early_ends.hides(&*self.snapshot, bucket, field, &entry)? {
+                        self.page.push_back((entry.term, entry.key));
+                    }
+                }
+                read
             }
             QueryOf::Keys { from, to } => {
                 let from = after_or(last.as_ref(), Bound::Included(&from[..]));

@@ -149,6 +149,11 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
         None
     }
 
+    /// Whether a version that is in the index before anything was loaded may expire by itself.
+    fn may_expire(&self) -> bool {
+        false
+    }
+
     /// Whether enough has gathered in memory for a checkpoint.
     fn wants_checkpoint(&self) -> bool {
         false

@@ -53,14 +53,13 @@ fn recover<I: KeyIndex>(
     let mut recovery = Recovery {
         shared,
         dir,
-        index,
         seq_max: checkpoint.seq,
         checkpoint,
         files: Files::new(),
         lost_ranges: 0,
         torn_bytes: 0,
-        // An index on disk does not say.
-        has_expiring: I::KEEPS != Keeps::Position,
+        has_expiring: index.may_expire(),
+        index,
         unclean: false,
     };
     let (dir_exists, id_max) = recovery.load_all()?;

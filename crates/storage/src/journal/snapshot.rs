@@ -125,6 +125,10 @@ impl<I: KeyIndex> Snapshot for JournalSnapshot<I> {
         Ok(batch)
     }
 
+    fn may_expire(&self) -> bool {
+        self.core.expires_anything()
+    }
+
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {
         Ok(self.read_as(key, Wanted::Whole)?.map(|read| read.stored))
     }

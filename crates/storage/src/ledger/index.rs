@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const CHECKPOINT: &[u8] = b"checkpoint";
 const SIZES: &[u8] = b"sizes";
+const EXPIRES: &[u8] = b"expires";
 
 /// Tombstones of a load that are remembered one by one; of more, the whole ledger is looked through at its end.
 const TOMBSTONES_LISTED_MAX: usize = 100_000;
@@ -68,6 +69,8 @@ pub(crate) struct LedgerIndex<const INLINE: bool> {
     disk_bytes: AtomicU64,
     /// Compaction has not kept up.
     has_many_tables: AtomicBool,
+    /// It says, on disk too, that it holds versions that expire by themselves.
+    expires: AtomicBool,
 }
 
 /// Keys that a load found to be gone.
@@ -102,6 +105,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
                 Tree::open(dir, &shared.trees)?
             }
         };
+        let expires = shared.journal.expiry_secs.is_some() || tree.get(&note(EXPIRES))?.is_some();
         let sizes = tree.get(&note(SIZES))?;
         let count = |n: usize| {
             let bytes = sizes.as_ref().and_then(|sizes| sizes.get(n * 8..n * 8 + 8)).and_then(|b| b.try_into().ok());
@@ -116,6 +120,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
             tombstones: Mutex::default(),
             disk_bytes: AtomicU64::new(0),
             has_many_tables: AtomicBool::new(false),
+            expires: AtomicBool::new(expires),
         };
         index.note_tables();
         Ok(index)
@@ -171,6 +176,10 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
             entry::encode(&ledger_key, &wanted, version.tstamp_secs, version.head, INLINE.then_some(version.body))
         });
         changes.push((ledger_key.bytes, value));
+        let expires = new.is_some_and(|(_, version)| version.expires_secs != 0);
+        if expires && !self.expires.swap(true, Ordering::Relaxed) {
+            changes.push((note(EXPIRES), Some(Bytes::new())));
+        }
         self.tree.apply(changes);
         let (had, has) =
             (old.is_some_and(|old| old.entry.position.size != 0), new.is_some_and(|(e, _)| e.position.size != 0));
@@ -380,6 +389,10 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
 
     fn restored(&self) -> Option<Bytes> {
         self.tree.get(&note(CHECKPOINT)).ok().flatten()
+    }
+
+    fn may_expire(&self) -> bool {
+        self.expires.load(Ordering::Relaxed)
     }
 
     fn wants_checkpoint(&self) -> bool {

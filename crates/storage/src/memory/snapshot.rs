@@ -12,12 +12,13 @@ pub(super) struct MemorySnapshot {
     entries: OrdMap<Bytes, Entry>,
     terms: OrdSet<Bytes>,
     now_secs: u64,
+    may_expire: bool,
     last: Option<Bytes>,
 }
 
 impl MemorySnapshot {
-    pub(super) fn new(entries: OrdMap<Bytes, Entry>, terms: OrdSet<Bytes>, now_secs: u64) -> Self {
-        Self { entries, terms, now_secs, last: None }
+    pub(super) fn new(entries: OrdMap<Bytes, Entry>, terms: OrdSet<Bytes>, now_secs: u64, may_expire: bool) -> Self {
+        Self { entries, terms, now_secs, may_expire, last: None }
     }
 
     fn is_there(&self, bucket: &[u8], key: &[u8]) -> bool {
@@ -82,6 +83,10 @@ impl Snapshot for MemorySnapshot {
             }
         }
         Ok(batch)
+    }
+
+    fn may_expire(&self) -> bool {
+        self.may_expire
     }
 
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {

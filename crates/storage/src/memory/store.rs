@@ -287,7 +287,8 @@ impl Backend for MemoryStore {
         let state = self.state.read();
         state.check_open()?;
         let (entries, terms) = (state.ordered.clone(), state.terms.clone());
-        Ok(Box::new(MemorySnapshot::new(entries, terms, self.now_secs())))
+        let may_expire = !state.by_expiry.is_empty();
+        Ok(Box::new(MemorySnapshot::new(entries, terms, self.now_secs(), may_expire)))
     }
 
     fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {

@@ -51,6 +51,10 @@ impl Snapshot for MultiSnapshot {
         self.selected(range.bucket)?.terms_in_order(range, count_max)
     }
 
+    fn may_expire(&self) -> bool {
+        self.stores.iter().any(|store| store.may_expire())
+    }
+
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {
         let selected = self.selector.select(key)?;
         self.stores.get(selected).ok_or(StorageError::Closed)?.read(key)
