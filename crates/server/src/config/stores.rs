@@ -95,7 +95,7 @@ fn leveled_compaction(from: &Reader<'_>) -> Result<MergeConfig, Problem> {
         utc_offset_secs: from.count::<i32>("leveled.compaction_utc_offset_minutes")? * 60,
         check_interval_secs: SECS_A_DAY / from.count::<u32>("leveled.compaction_runs_perday")?,
         io_bytes_per_sec: from.bytes("leveled.compaction_bytes_per_second")?.max(1),
-        ..MergeConfig::default()
+        ..MergeConfig::leveled()
     })
 }
 
