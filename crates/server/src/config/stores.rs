@@ -57,6 +57,7 @@ fn bitcask_merge(from: &Reader<'_>) -> Result<MergeConfig, Problem> {
         threshold_fragmentation_percent: from.count("bitcask.merge.thresholds.fragmentation")?,
         threshold_dead_bytes: from.bytes("bitcask.merge.thresholds.dead_bytes")?,
         threshold_small_file_bytes: from.bytes("bitcask.merge.thresholds.small_file")?,
+        dead_percent_max: None,
         bytes_max: from.bytes("bitcask.max_merge_size")?,
         check_interval_secs: secs(from.duration("bitcask.merge_check_interval")?),
         check_jitter_percent: from.count("bitcask.merge_check_jitter")?,
