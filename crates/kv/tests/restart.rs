@@ -56,6 +56,54 @@ async fn an_actor_outlives_a_clean_end_only() {
     assert_eq!(values(&found(node.get("k").await.unwrap())), ["v", "v"]);
 }
 
+/// Whoever puts back, copies or removes a store of a node that was closed takes back what its actor has issued.
+#[tokio::test]
+async fn an_actor_goes_on_only_over_the_stores_that_it_left() {
+    type Change = fn(&Path);
+    let changes: [(Change, bool); 4] = [
+        (|_| (), true),
+        (|store| std::fs::remove_dir_all(store).unwrap(), false),
+        (|store| put_back(store, &store.with_extension("copy")), false),
+        (|store| std::fs::remove_file(store.join("identity")).unwrap(), false),
+    ];
+    for (change, goes_on) in changes {
+        let dir = tempfile::tempdir().unwrap();
+        let node = start(dir.path());
+        let first = actor_of_a_put(&node, "k").await;
+        node.close().await;
+        drop(node);
+        let stores = std::fs::read_dir(dir.path().join("bitcask")).unwrap();
+        let store = stores.map(|entry| entry.unwrap().path()).find(|path| path.is_dir()).unwrap();
+        change(&store);
+        let node = start(dir.path());
+        assert_eq!(actor_of_a_put(&node, "other").await == first, goes_on);
+    }
+}
+
+/// As an operator does it who has only copies.
+fn put_back(dir: &Path, copy: &Path) {
+    std::fs::create_dir(copy).unwrap();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+    std::fs::rename(copy, dir).unwrap();
+}
+
+#[tokio::test]
+async fn memory_stores_keep_no_actor() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut actors = BTreeSet::new();
+    for _ in 0..2 {
+        let stores = Arc::new(ombak_storage::MemoryFactory::default());
+        let node = Node::over(Kv::open(KvConfig::new("ombak@127.0.0.1", dir.path(), stores)).unwrap());
+        actors.insert(actor_of_a_put(&node, "k").await);
+        node.close().await;
+    }
+    assert_eq!(actors.len(), 2);
+}
+
 fn found_now(node: &Node, key: &str) -> ombak_types::Object {
     let kv = node.kv.clone();
     let request = node.get_request(key);

@@ -1,6 +1,7 @@
 //! What every storage backend does: one store a partition.
 
 use crate::error::StorageError;
+use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
 use bytes::Bytes;
 use std::ops::Bound;
@@ -272,6 +273,9 @@ pub trait Backend: Send + Sync {
 
     /// Sizes and states.
     fn status(&self) -> Status;
+
+    /// Who this store is, and what its start knows of the end of the run before.
+    fn identity(&self) -> StoreIdentity;
 
     /// Whether nothing that was once synced is known to be missing. Not so: an absent key proves nothing until this
     /// store has been compared with another replica.

@@ -17,6 +17,7 @@ pub mod backend;
 pub mod bitcask;
 pub mod error;
 pub mod fs;
+mod identity;
 mod journal;
 mod ledger;
 pub mod leveldb;
@@ -33,6 +34,7 @@ pub use backend::{
 };
 pub use bitcask::BitcaskFactory;
 pub use error::StorageError;
+pub use identity::StoreIdentity;
 pub use journal::{Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 pub use ledger::{LedgerConfig, LedgerFactory};
 pub use leveldb::LeveldbFactory;

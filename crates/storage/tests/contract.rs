@@ -8,7 +8,7 @@ use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{
     BackendFactory, BitcaskFactory, Detail, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
-    MemoryFactory, MergeConfig, NoTerms, ReadMode, Scope, StorageError, SyncStrategy,
+    MemoryFactory, MergeConfig, MultiFactory, NoTerms, ReadMode, Scope, Selector, StorageError, SyncStrategy,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -89,6 +89,26 @@ fn leveldb() -> Subject {
     leveldb_on(FaultyFs::new(1), busy_config())
 }
 
+/// The key's length says which backend has it.
+struct ByLength;
+
+impl Selector for ByLength {
+    fn select(&self, key: &[u8]) -> Result<usize, StorageError> {
+        Ok(key.len() % 2)
+    }
+}
+
+fn multi() -> Subject {
+    let dir = tempfile::tempdir().unwrap();
+    let bitcask = BitcaskFactory::new(FaultyFs::new(1), dir.path().join("bitcask"), busy_config()).unwrap();
+    let root = dir.path().join("leveldb");
+    let leveldb = LeveldbFactory::new(FaultyFs::new(1), root, busy_config(), busy_ledger(), Arc::new(NoTerms)).unwrap();
+    let backends: Vec<(String, Arc<dyn BackendFactory>)> =
+        vec![("bitcask".into(), Arc::new(bitcask)), ("leveldb".into(), Arc::new(leveldb))];
+    let factory = MultiFactory::new(backends, Arc::new(ByLength));
+    Subject { factory: Box::new(factory), _dir: Some(dir) }
+}
+
 fn bitcask_with_expiry() -> Subject {
     bitcask_on(FaultyFs::new(1), JournalConfig { expiry_secs: Some(100), ..busy_config() })
 }
@@ -100,6 +120,7 @@ macro_rules! on_all {
         mod on_bitcask_simulated { $(#[test] fn $test() { super::$test(super::bitcask_simulated()); })* }
         mod on_leveled { $(#[test] fn $test() { super::$test(super::leveled()); })* }
         mod on_leveldb { $(#[test] fn $test() { super::$test(super::leveldb()); })* }
+        mod on_multi { $(#[test] fn $test() { super::$test(super::multi()); })* }
     };
 }
 
@@ -114,6 +135,9 @@ on_all! {
     status_counts
     losses_are_noted
     histories_agree_with_a_model
+    closed_to_writes_means_reads_only
+    what_is_synced_is_said
+    a_store_knows_itself
 }
 
 #[test]
@@ -397,4 +421,103 @@ fn a_leveldb_tree_that_does_not_open_is_not_thrown_away() {
     assert!(error.contains("ombak admin backend verify"), "{error}");
     std::fs::write(&current, &bytes).unwrap();
     assert_eq!(get(&*open().open(0).unwrap(), b"key").unwrap().unwrap(), b"value");
+}
+
+fn closed_to_writes_means_reads_only(subject: Subject) {
+    let store = subject.factory.open(1).unwrap();
+    for key in [&b"k"[..], b"kk"] {
+        put(&*store, key, b"v").unwrap();
+    }
+    store.close_to_writes(true);
+    for key in [&b"k"[..], b"kk"] {
+        assert!(matches!(put(&*store, key, b"w"), Err(StorageError::ClosedToWrites)));
+        assert!(matches!(store.delete(key), Err(StorageError::ClosedToWrites)));
+        assert!(matches!(store.delete_if(key, digest_of(b"v")), Err(StorageError::ClosedToWrites)));
+        assert_eq!(get(&*store, key).unwrap().unwrap(), b"v");
+    }
+    assert_eq!(fold(&mut *store.snapshot().unwrap(), b"", 10).len(), 2);
+    let last = store.last_seq();
+    store.maintain(NOW_SECS).unwrap();
+    store.sync(last).unwrap();
+    assert_eq!((store.last_seq(), store.synced_seq()), (last, last), "nothing was written");
+    store.close_to_writes(false);
+    assert!(put(&*store, b"k", b"w").unwrap().seq > last);
+}
+
+/// Writers are at work while the store is closed to them: what was acknowledged before it returned is all there is.
+#[test]
+fn closing_to_writes_waits_for_those_under_way() {
+    for subject in [memory(), bitcask_simulated(), leveled(), leveldb(), multi()] {
+        let store = subject.factory.open(1).unwrap();
+        std::thread::scope(|scope| {
+            for writer in 0..3 {
+                let store = &store;
+                scope.spawn(move || {
+                    for n in 0u64.. {
+                        match put(&**store, format!("{writer} {n}").as_bytes(), b"v") {
+                            Ok(_) => {}
+                            Err(StorageError::ClosedToWrites) => return,
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+            while store.last_seq() < 100 {
+                std::thread::yield_now();
+            }
+            store.close_to_writes(true);
+            let last = store.last_seq();
+            assert_eq!(store.status().keys, last, "{}", subject.factory.name());
+        });
+    }
+}
+
+fn what_is_synced_is_said(subject: Subject) {
+    let store = subject.factory.open(1).unwrap();
+    assert_eq!((store.last_seq(), store.synced_seq()), (0, 0));
+    for n in 1..50 {
+        let key = format!("key {n}");
+        let appended = put(&*store, key.as_bytes(), b"v").unwrap();
+        assert_eq!((appended.seq, store.last_seq()), (n, n));
+        assert!(store.synced_seq() <= n);
+        assert!((0..=n).all(|seq| store.is_synced(seq) == (seq <= store.synced_seq())), "{n}");
+        if n % 7 == 0 {
+            store.sync(n).unwrap();
+            assert_eq!(store.synced_seq(), n);
+        }
+    }
+    assert!(store.delete(b"key 1").unwrap().is_some());
+    store.sync(50).unwrap();
+    assert_eq!((store.last_seq(), store.synced_seq()), (50, 50));
+}
+
+fn a_store_knows_itself(subject: Subject) {
+    let is_on_disk = subject.factory.name() != "memory";
+    let fill = |boot: u64| {
+        let store = subject.factory.open(1).unwrap();
+        for key in [&b"k"[..], b"kk"] {
+            put(&*store, key, format!("{boot}").as_bytes()).unwrap();
+        }
+        store
+    };
+    assert!(subject.factory.open(1).unwrap().identity().is_new());
+    let store = fill(1);
+    let first = store.identity();
+    assert!(first.is_new() && !first.was_clean && !first.is_restored && first.boot == 1, "{first:?}");
+    store.close().unwrap();
+    drop(store);
+    let closed = fill(2).identity();
+    if !is_on_disk {
+        assert!(closed.is_new() && closed.store_id != first.store_id && !closed.was_clean);
+        return;
+    }
+    assert_eq!((closed.store_id, closed.boot, closed.was_clean), (first.store_id, 2, true));
+    let store = fill(3);
+    let killed = store.identity();
+    assert_eq!((killed.store_id, killed.boot, killed.was_clean), (first.store_id, 3, false));
+    assert_eq!((killed.tail_lost_boot, killed.is_restored), (None, false), "the machine ran on");
+    store.drop_partition().unwrap();
+    drop(store);
+    let anew = fill(1).identity();
+    assert!(anew.is_new() && anew.store_id != first.store_id, "{anew:?}");
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
-use ombak_storage::fs::{File, FileLock, FileSystem, OpenMode, RealFs};
+use ombak_storage::fs::{File, FileBirth, FileLock, FileSystem, OpenMode, RealFs};
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, Detail, JournalConfig, MergeConfig, ReadMode, Scope, StorageError,
     SyncStrategy,
@@ -464,10 +464,21 @@ impl File for GatedFile {
 
 impl FileSystem for GatedFs {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        Ok(Arc::new(GatedFile { inner: self.inner.open(path, mode)?, gate: self.gate.clone() }))
+        let inner = self.inner.open(path, mode)?;
+        let is_data = path.extension().is_some_and(|extension| extension == "fresh" || extension == "data");
+        Ok(if is_data { Arc::new(GatedFile { inner, gate: self.gate.clone() }) } else { inner })
     }
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.inner.rename(from, to)
+    }
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.hard_link(from, to)
+    }
+    fn birth(&self, path: &Path) -> io::Result<FileBirth> {
+        self.inner.birth(path)
+    }
+    fn machine_boot(&self) -> io::Result<Option<u128>> {
+        self.inner.machine_boot()
     }
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.inner.remove_file(path)

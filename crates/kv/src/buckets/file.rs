@@ -7,13 +7,18 @@
 use super::state::{Records, TypeRecord};
 use crate::open_error::OpenError;
 use bytes::Bytes;
+use ombak_storage::fs::{FileSystem, read_file, replace_file};
 use ombak_types::{Bucket, PropMap};
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::fmt;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-const FILE_NAME: &str = "buckets.json";
+/// The name of the file in the directory of a node.
+pub const FILE_NAME: &str = "buckets.json";
+/// As many types and buckets as there may be, with long names and many properties, take less.
+const FILE_BYTES_MAX: u64 = 4 << 30;
 /// The version that is written.
 const FORMAT: u32 = 1;
 
@@ -48,17 +53,23 @@ struct FormatOnly {
 }
 
 /// Where the records are kept.
-#[derive(Debug)]
 pub(super) struct RegistryFile {
+    fs: Arc<dyn FileSystem>,
     dir: PathBuf,
+}
+
+impl fmt::Debug for RegistryFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RegistryFile").field(&self.dir).finish()
+    }
 }
 
 impl RegistryFile {
     /// Reads what was saved last; nothing yet is the empty state.
-    pub fn open(dir: &Path) -> Result<(Self, Records), OpenError> {
-        let file = Self { dir: dir.to_owned() };
+    pub fn open(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<(Self, Records), OpenError> {
+        let file = Self { fs, dir: dir.to_owned() };
         let path = file.path("");
-        let text = match fs::read(&path) {
+        let text = match read_file(&*file.fs, &path, FILE_BYTES_MAX) {
             Ok(text) => text,
             Err(e) if e.kind() == ErrorKind::NotFound => return file.open_without(&path),
             Err(source) => return Err(OpenError::Io { op: "read", path, source }),
@@ -77,7 +88,7 @@ impl RegistryFile {
     /// Without a file but with an earlier generation something removed it: starting empty would hide every typed bucket.
     fn open_without(self, path: &Path) -> Result<(Self, Records), OpenError> {
         let previous = self.path(".previous");
-        if previous.exists() {
+        if self.exists(&previous).map_err(|source| OpenError::Io { op: "read", path: previous.clone(), source })? {
             return Err(OpenError::Unusable {
                 path: path.to_owned(),
                 what: format!(
@@ -94,29 +105,34 @@ impl RegistryFile {
     /// old or the new ones do.
     pub fn save(&mut self, records: &Records) -> io::Result<()> {
         let text = serde_json::to_vec_pretty(&to_saved(records))?;
-        let (current, new) = (self.path(""), self.path(".new"));
-        let mut file = File::create(&new)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        if current.exists() {
+        let current = self.path("");
+        if self.exists(&current)? {
             self.keep_previous(&current)?;
         }
-        fs::rename(&new, &current)?;
-        File::open(&self.dir)?.sync_all()
+        replace_file(&*self.fs, &current, &text)
+    }
+
+    fn exists(&self, path: &Path) -> io::Result<bool> {
+        match self.fs.birth(path) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(e),
+        }
     }
 
     /// A second name for the current generation, so that at every moment `buckets.json` itself is there.
     fn keep_previous(&self, current: &Path) -> io::Result<()> {
         let link = self.path(".link");
-        match fs::remove_file(&link) {
+        let previous = self.path(".previous");
+        match self.fs.remove_file(&link) {
             Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
             _ => {}
         }
-        if fs::hard_link(current, &link).is_err() {
-            // Some file systems have no hard links.
-            fs::copy(current, &link)?;
+        match self.fs.hard_link(current, &link) {
+            Ok(()) => self.fs.rename(&link, &previous),
+            // Some file systems have no second names.
+            Err(_) => replace_file(&*self.fs, &previous, &read_file(&*self.fs, current, FILE_BYTES_MAX)?),
         }
-        fs::rename(&link, self.path(".previous"))
     }
 
     fn path(&self, suffix: &str) -> PathBuf {

@@ -6,6 +6,7 @@ use super::state::{Records, Settings, Snapshot, TypeRecord, TypeStatus, TypeSumm
 use crate::open_error::OpenError;
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
+use ombak_storage::fs::FileSystem;
 use ombak_types::names::{DEFAULT_TYPE, NAME_BYTES_MAX};
 use ombak_types::props::{
     BucketProps, PropErrors, PropMap, PropScope, check, created_type_defaults, default_type_defaults,
@@ -33,11 +34,16 @@ pub struct BucketRegistry {
 impl BucketRegistry {
     /// Opens the registry of a data directory; one that has none starts empty. `default_overrides` are the properties
     /// of untyped buckets that the configuration sets (`buckets.default.*`).
-    pub fn open(data_dir: &Path, node_name: &str, default_overrides: &PropMap) -> Result<Self, OpenError> {
+    pub fn open(
+        fs: Arc<dyn FileSystem>,
+        data_dir: &Path,
+        node_name: &str,
+        default_overrides: &PropMap,
+    ) -> Result<Self, OpenError> {
         let default_overrides = check(PropScope::Bucket, &default_type_defaults(), default_overrides)
             .map_err(|errors| OpenError::Config(format!("buckets.default: {}", errors.to_lines())))?;
         let settings = Settings { node_name: node_name.to_owned(), default_overrides, backends: None };
-        let (file, records) = RegistryFile::open(data_dir)?;
+        let (file, records) = RegistryFile::open(fs, data_dir)?;
         let current = ArcSwap::from_pointee(Snapshot::new(&settings, records));
         Ok(Self { settings, current, file: Mutex::new(file) })
     }
@@ -218,6 +224,8 @@ impl BucketRegistry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ombak_storage::fs::RealFs;
+    use ombak_storage::fs::sim::{FaultyFs, Loss};
     use serde_json::json;
     use std::fs;
 
@@ -226,7 +234,11 @@ mod tests {
     }
 
     fn open(dir: &Path) -> BucketRegistry {
-        BucketRegistry::open(dir, "n@h", &PropMap::new()).unwrap()
+        BucketRegistry::open(Arc::new(RealFs), dir, "n@h", &PropMap::new()).unwrap()
+    }
+
+    fn refusal(dir: &Path, defaults: &PropMap) -> String {
+        BucketRegistry::open(Arc::new(RealFs), dir, "n@h", defaults).err().unwrap().to_string()
     }
 
     fn with_active_type(dir: &Path, name: &[u8], props: serde_json::Value) -> BucketRegistry {
@@ -251,14 +263,13 @@ mod tests {
     fn configured_defaults_hold_for_untyped_buckets_only() {
         let dir = tempfile::tempdir().unwrap();
         let defaults = map(json!({"allow_mult": true, "n_val": 5}));
-        let registry = BucketRegistry::open(dir.path(), "n@h", &defaults).unwrap();
+        let registry = BucketRegistry::open(Arc::new(RealFs), dir.path(), "n@h", &defaults).unwrap();
         registry.create_type(b"t", &PropMap::new()).unwrap();
         registry.activate_type(b"t").unwrap();
         let untyped = registry.props(&Bucket::untyped("a")).unwrap();
         assert_eq!((untyped.allow_mult, untyped.n_val), (true, 5));
         assert_eq!(registry.props(&Bucket::typed("t", "a")).unwrap().n_val, 3);
-        let wrong = BucketRegistry::open(dir.path(), "n@h", &map(json!({"n_val": 0}))).unwrap_err();
-        assert_eq!(wrong.to_string(), "buckets.default: n_val: not_integer");
+        assert_eq!(refusal(dir.path(), &map(json!({"n_val": 0}))), "buckets.default: n_val: not_integer");
     }
 
     #[test]
@@ -381,11 +392,11 @@ mod tests {
             (String::new(), "is damaged"),
         ] {
             fs::write(&path, &bad).unwrap();
-            let error = BucketRegistry::open(dir.path(), "n@h", &PropMap::new()).unwrap_err().to_string();
+            let error = refusal(dir.path(), &PropMap::new());
             assert!(error.contains(why) && error.contains("buckets.json.previous"), "{error}");
         }
         fs::remove_file(&path).unwrap();
-        let error = BucketRegistry::open(dir.path(), "n@h", &PropMap::new()).unwrap_err().to_string();
+        let error = refusal(dir.path(), &PropMap::new());
         assert!(error.contains("is missing"), "{error}");
         fs::copy(dir.path().join("buckets.json.previous"), &path).unwrap();
         let registry = open(dir.path());
@@ -400,6 +411,54 @@ mod tests {
         let refused = registry.set_bucket(&Bucket::untyped("b"), &map(json!({"n_val": 2})));
         assert!(matches!(refused, Err(PropsError::Storage(_))), "{refused:?}");
         assert_eq!(registry.props(&Bucket::untyped("b")).unwrap().n_val, 3);
+    }
+
+    /// A change that was acknowledged is there, one that was not is there as a whole or not at all, and the file of the
+    /// generation before always reads.
+    #[test]
+    fn the_power_may_go_at_every_call() {
+        let dir = Path::new("/data");
+        let open = |fs: &Arc<FaultyFs>| BucketRegistry::open(fs.clone(), dir, "n@h", &PropMap::new());
+        let n_val = |registry: &BucketRegistry| registry.props(&Bucket::untyped("b")).unwrap().n_val;
+        for call in 1..60 {
+            for loss in [Loss::Everything, Loss::Some, Loss::Nothing] {
+                let fs = FaultyFs::new(call);
+                fs.create_dir_all(dir).unwrap();
+                fs.sync_dir(Path::new("/")).unwrap();
+                fs.cut_power_at(call);
+                let (mut acknowledged, mut tried) = (3, 3);
+                if let Ok(registry) = open(&fs) {
+                    for n in 4..9 {
+                        tried = n;
+                        if registry.set_bucket(&Bucket::untyped("b"), &map(json!({"n_val": n}))).is_err() {
+                            break;
+                        }
+                        acknowledged = n;
+                    }
+                }
+                let fs = fs.restart(loss);
+                let found = n_val(&open(&fs).unwrap_or_else(|e| panic!("call {call}, {loss:?}: {e}")));
+                assert!((acknowledged..=tried).contains(&found), "call {call}, {loss:?}: {found}, not {acknowledged}");
+                open(&fs).unwrap().set_bucket(&Bucket::untyped("b"), &map(json!({"n_val": 11}))).unwrap();
+                assert_eq!(n_val(&open(&fs.restart(Loss::Everything)).unwrap()), 11);
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_disk_refuses_a_change_and_keeps_what_is_there() {
+        let fs = FaultyFs::new(1);
+        fs.create_dir_all(Path::new("/data")).unwrap();
+        let registry = BucketRegistry::open(fs.clone(), Path::new("/data"), "n@h", &PropMap::new()).unwrap();
+        registry.set_bucket(&Bucket::untyped("b"), &map(json!({"n_val": 4}))).unwrap();
+        fs.set_free_bytes(Some(10));
+        let refused = registry.set_bucket(&Bucket::untyped("b"), &map(json!({"n_val": 5})));
+        assert!(matches!(refused, Err(PropsError::Storage(_))), "{refused:?}");
+        assert_eq!(registry.props(&Bucket::untyped("b")).unwrap().n_val, 4);
+        fs.set_free_bytes(None);
+        let registry = BucketRegistry::open(fs, Path::new("/data"), "n@h", &PropMap::new()).unwrap();
+        assert_eq!(registry.props(&Bucket::untyped("b")).unwrap().n_val, 4);
+        registry.set_bucket(&Bucket::untyped("b"), &map(json!({"n_val": 5}))).unwrap();
     }
 
     #[test]

@@ -10,11 +10,12 @@ use crate::config::KvConfig;
 use crate::ids::Vtags;
 use crate::node::{Identity, NodeFiles};
 use crate::open_error::OpenError;
-use crate::partition::{ActorSource, Partition};
+use crate::partition::{ActorSource, ActorState, Partition};
 use crate::random::random_u64;
 use crate::replica::Replica;
 use crate::stats::Stats;
 use ombak_ring::{KeyHash, Ring, RingSize, RingVersion};
+use ombak_storage::{Backend, StoreIdentity};
 use ombak_types::names::{KEY_BYTES_MAX, NAME_BYTES_MAX, encode_storage_key};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, BucketProps, Error};
@@ -53,15 +54,19 @@ impl Engine {
         let ring_size = RingSize::new(config.ring_size).map_err(|e| OpenError::Config(format!("ring_size: {e}")))?;
         let files = NodeFiles::open(config.fs.clone(), &config.data_dir)?;
         let (identity, mark) = files.start(config.ring_size)?;
+        let buckets = open_buckets(&config)?;
+        let version = RingVersion::first(identity.ring_lineage);
+        let ring = Ring::of_one_node(&config.node_name, ring_size, version);
+        let stores = open_stores(&config)?;
+        // An actor goes on only over stores that are exactly what it left behind.
+        let mark = mark.filter(|mark| closed_stores(&stores) == Some(mark.stores));
         let (actors, floor) = match &mark {
             Some(mark) => (ActorSource::resume(mark.actor, mark.next_ticket), mark.floor),
             None => (ActorSource::new(random_u64()?), 0),
         };
         let actors = Arc::new(actors);
-        let buckets = open_buckets(&config)?;
-        let version = RingVersion::first(identity.ring_lineage);
-        let ring = Ring::of_one_node(&config.node_name, ring_size, version);
-        let partitions = open_partitions(&config, &actors, floor)?;
+        let partition = |(number, store)| Arc::new(Partition::new(number, store, actors.clone(), floor));
+        let partitions: Arc<[Arc<Partition>]> = (0..).zip(stores).map(partition).collect();
         let reaper = Arc::new(Reaper::new(config.delete_mode, partitions.clone()));
         let stats = Arc::new(Stats::new(Instant::now()));
         let io = IoPool::start("ombak-io", config.io_threads, config.requests_max + partitions.len())?;
@@ -147,7 +152,9 @@ impl Engine {
             return;
         }
         let floor = self.partitions.iter().map(|p| p.floor()).max().unwrap_or(0);
-        let marked = self.files.mark_clean(self.identity.boot, self.actors.id(), self.actors.next_ticket(), floor);
+        let stores: Vec<_> = self.partitions.iter().map(|p| p.store().clone()).collect();
+        let state = ActorState { id: self.actors.id(), next_ticket: self.actors.next_ticket(), floor };
+        let marked = self.files.mark_clean(self.identity.boot, present_stores(&stores), state);
         match marked {
             Ok(()) => info!("node closed"),
             Err(why) => warn!(%why, "not a clean end: the next start takes a new actor"),
@@ -157,24 +164,35 @@ impl Engine {
 
 /// Before the stores: where a key goes depends on the properties of its bucket.
 fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
-    let buckets = BucketRegistry::open(&config.data_dir, &config.node_name, &config.default_props)?;
+    let buckets = BucketRegistry::open(config.fs.clone(), &config.data_dir, &config.node_name, &config.default_props)?;
     let Some(choice) = &config.backend_choice else { return Ok(Arc::new(buckets)) };
     let buckets = Arc::new(buckets.with_backends(choice.names()));
     choice.use_properties(buckets.clone());
     Ok(buckets)
 }
 
-fn open_partitions(
-    config: &KvConfig,
-    actors: &Arc<ActorSource>,
-    floor: u64,
-) -> Result<Arc<[Arc<Partition>]>, OpenError> {
-    (0..config.ring_size)
-        .map(|partition| {
-            let store = config.backend.open(partition).map_err(|source| OpenError::Store { partition, source })?;
-            Ok(Arc::new(Partition::new(partition, store, actors.clone(), floor)))
-        })
-        .collect()
+fn open_stores(config: &KvConfig) -> Result<Vec<Arc<dyn Backend>>, OpenError> {
+    let open = |partition| config.backend.open(partition).map_err(|source| OpenError::Store { partition, source });
+    (0..config.ring_size).map(open).collect()
+}
+
+/// Which stores there are, and how often they were started.
+fn present_stores(stores: &[Arc<dyn Backend>]) -> u64 {
+    digest_of(stores.iter().map(|store| store.identity()).map(|identity| (identity, 0)))
+}
+
+/// What [`present_stores`] said at the end of the run before; none when a store is not as that left it.
+fn closed_stores(stores: &[Arc<dyn Backend>]) -> Option<u64> {
+    let identities: Vec<_> = stores.iter().map(|store| store.identity()).collect();
+    let as_closed = identities.iter().all(StoreIdentity::is_as_closed);
+    as_closed.then(|| digest_of(identities.into_iter().map(|identity| (identity, 1))))
+}
+
+/// Of stores that are on disk, as they were some boots ago.
+fn digest_of(identities: impl Iterator<Item = (StoreIdentity, u64)>) -> u64 {
+    let on_disk = (0u64..).zip(identities).filter(|(_, (identity, _))| identity.boot > 0);
+    let numbers = on_disk.flat_map(|(number, (identity, ago))| [number, identity.store_id, identity.boot - ago]);
+    xxhash_rust::xxh3::xxh3_64(&numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
 }
 
 /// Checks the lengths of names (spec/pb-api.md §1.1).

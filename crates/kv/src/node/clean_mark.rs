@@ -19,4 +19,13 @@ pub struct CleanMark {
     pub next_ticket: Ticket,
     /// Epochs below this are never continued, in no partition.
     pub floor: Ticket,
+    /// Which stores were closed, at which boot.
+    #[serde(with = "hex")]
+    pub stores: u64,
+    /// Where this file was written: one that is elsewhere is a copy, and proves nothing.
+    #[serde(with = "hex")]
+    pub inode: u64,
+    /// When the file was created, in nanoseconds since 1970.
+    #[serde(with = "hex")]
+    pub created_ns: u64,
 }

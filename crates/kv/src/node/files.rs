@@ -3,18 +3,21 @@
 use super::clean_mark::CleanMark;
 use super::identity::Identity;
 use crate::open_error::OpenError;
+use crate::partition::ActorState;
 use crate::random::random_u64;
-use ombak_storage::ReadMode;
-use ombak_storage::fs::{FileLock, FileSystem, OpenMode};
+use ombak_storage::fs::{FileBirth, FileLock, FileSystem, read_file, replace_file, replace_file_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The version of both files that is written.
-const FORMAT: u32 = 1;
-const IDENTITY: &str = "node.json";
+/// The version of the identity.
+const IDENTITY_FORMAT: u32 = 1;
+/// The version of the mark: 1 did not say which stores were closed.
+const MARK_FORMAT: u32 = 2;
+/// The name of the identity in the directory of a node.
+pub const IDENTITY: &str = "node.json";
 const CLEAN_MARK: &str = "clean.json";
 const LOCK: &str = "node.lock";
 /// No file of a node is near this long.
@@ -46,7 +49,7 @@ impl NodeFiles {
     /// Starts the node: consumes the mark of a clean end, if there is a valid one, and counts the start.
     pub fn start(&self, ring_size: u32) -> Result<(Identity, Option<CleanMark>), OpenError> {
         let mark = self.take_clean_mark()?;
-        let identity = match self.read::<Identity>(IDENTITY)? {
+        let identity = match self.read::<Identity>(IDENTITY, IDENTITY_FORMAT)? {
             Some(found) if found.ring_size != ring_size => {
                 return Err(OpenError::Config(format!(
                     "the data in {} is laid out for ring_size {}, and the configuration says {ring_size}; set \
@@ -57,9 +60,13 @@ impl NodeFiles {
                 )));
             }
             Some(found) => Identity { boot: found.boot + 1, ..found },
-            None => {
-                Identity { format: FORMAT, node_id: random_u64()?, ring_lineage: random_u64()?, ring_size, boot: 1 }
-            }
+            None => Identity {
+                format: IDENTITY_FORMAT,
+                node_id: random_u64()?,
+                ring_lineage: random_u64()?,
+                ring_size,
+                boot: 1,
+            },
         };
         self.replace(IDENTITY, &identity)?;
         let mark = mark.filter(|m| m.boot + 1 == identity.boot);
@@ -69,9 +76,12 @@ impl NodeFiles {
     fn take_clean_mark(&self) -> Result<Option<CleanMark>, OpenError> {
         let path = self.dir.join(CLEAN_MARK);
         // A mark that does not decode proves nothing; it goes all the same.
-        let mark = match self.read::<CleanMark>(CLEAN_MARK) {
+        let mark = match self.read::<CleanMark>(CLEAN_MARK, MARK_FORMAT) {
             Ok(None) => return Ok(None),
-            Ok(mark) => mark,
+            Ok(mark) => {
+                let birth = self.fs.birth(&path).map_err(io_error("read", &path))?;
+                mark.filter(|mark| FileBirth { inode: mark.inode, created_ns: mark.created_ns } == birth)
+            }
             Err(OpenError::Unusable { .. }) => None,
             Err(e) => return Err(e),
         };
@@ -81,28 +91,32 @@ impl NodeFiles {
     }
 
     /// Leaves the mark of a clean end. Everything else must have been closed.
-    pub fn mark_clean(&self, boot: u64, actor: u64, next_ticket: u64, floor: u64) -> Result<(), OpenError> {
-        self.replace(CLEAN_MARK, &CleanMark { format: FORMAT, boot, actor, next_ticket, floor })
+    pub fn mark_clean(&self, boot: u64, stores: u64, actors: ActorState) -> Result<(), OpenError> {
+        let ActorState { id: actor, next_ticket, floor } = actors;
+        let path = self.dir.join(CLEAN_MARK);
+        let content = |new: &Path| {
+            let FileBirth { inode, created_ns } = self.fs.birth(new)?;
+            to_text(&CleanMark { format: MARK_FORMAT, boot, actor, next_ticket, floor, stores, inode, created_ns })
+        };
+        replace_file_with(&*self.fs, &path, content).map_err(io_error("write", &path))
     }
 
-    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, OpenError> {
+    fn read<T: DeserializeOwned>(&self, name: &str, expected: u32) -> Result<Option<T>, OpenError> {
         let path = self.dir.join(name);
-        let file = match self.fs.open(&path, OpenMode::Read) {
-            Ok(file) => file,
+        let text = match read_file(&*self.fs, &path, FILE_BYTES_MAX) {
+            Ok(text) => text,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(OpenError::Io { op: "open", path, source }),
+            // Far longer than any that was written.
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => Vec::new(),
+            Err(source) => return Err(OpenError::Io { op: "read", path, source }),
         };
-        let length = file.length().map_err(io_error("read", &path))?;
-        let mut text = vec![0; length.min(FILE_BYTES_MAX) as usize];
-        let count = file.read_at(&mut text, 0, ReadMode::Blocking).map_err(io_error("read", &path))?;
         let unusable = |what| OpenError::Unusable { path: path.clone(), what };
-        let text = &text[..count.min(text.len())];
-        let value: serde_json::Value = serde_json::from_slice(text)
+        let value: serde_json::Value = serde_json::from_slice(&text)
             .map_err(|e| unusable(format!("is damaged ({e}); put back the copy of your last backup of this file")))?;
         let format = value.get("format").and_then(serde_json::Value::as_u64);
-        if format != Some(u64::from(FORMAT)) {
+        if format != Some(u64::from(expected)) {
             let found = format.map_or("none".into(), |f| f.to_string());
-            return Err(unusable(format!("has format {found}, and this version of ombak reads format {FORMAT}")));
+            return Err(unusable(format!("has format {found}, and this version of ombak reads format {expected}")));
         }
         serde_json::from_value(value)
             .map(Some)
@@ -110,19 +124,16 @@ impl NodeFiles {
     }
 
     fn replace<T: Serialize>(&self, name: &str, value: &T) -> Result<(), OpenError> {
-        let (path, new) = (self.dir.join(name), self.dir.join(format!("{name}.new")));
-        let mut text = serde_json::to_vec_pretty(value).map_err(|e| io_error("write", &path)(e.into()))?;
-        text.push(b'\n');
-        match self.fs.remove_file(&new) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io_error("remove", &new)(e)),
-            _ => {}
-        }
-        let file = self.fs.open(&new, OpenMode::CreateNew).map_err(io_error("create", &new))?;
-        file.write_at(&text, 0).map_err(io_error("write", &new))?;
-        file.sync_data().map_err(io_error("sync", &new))?;
-        self.fs.rename(&new, &path).map_err(io_error("rename", &new))?;
-        self.fs.sync_dir(&self.dir).map_err(io_error("sync", &self.dir))
+        let path = self.dir.join(name);
+        let text = to_text(value).map_err(io_error("write", &path))?;
+        replace_file(&*self.fs, &path, &text).map_err(io_error("write", &path))
     }
+}
+
+fn to_text<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 fn io_error(op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
@@ -134,6 +145,8 @@ fn io_error(op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenErro
 mod tests {
     use super::*;
     use ombak_storage::fs::RealFs;
+
+    const STATE: ActorState = ActorState { id: u64::MAX - 1, next_ticket: 5, floor: 3 };
 
     fn open(dir: &Path) -> Result<NodeFiles, OpenError> {
         NodeFiles::open(Arc::new(RealFs), dir)
@@ -154,10 +167,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let files = open(dir.path()).unwrap();
         let (identity, _) = files.start(64).unwrap();
-        files.mark_clean(identity.boot, u64::MAX - 1, 5, 3).unwrap();
+        files.mark_clean(identity.boot, 0xABCD, STATE).unwrap();
         drop(files);
         let mark = open(dir.path()).unwrap().start(64).unwrap().1.unwrap();
-        assert_eq!((mark.actor, mark.next_ticket, mark.floor), (u64::MAX - 1, 5, 3));
+        assert_eq!((mark.actor, mark.next_ticket, mark.floor, mark.stores), (u64::MAX - 1, 5, 3, 0xABCD));
         assert_eq!(open(dir.path()).unwrap().start(64).unwrap().1, None);
     }
 
@@ -167,8 +180,24 @@ mod tests {
         let files = open(dir.path()).unwrap();
         files.start(64).unwrap();
         files.start(64).unwrap();
-        files.mark_clean(1, 7, 5, 3).unwrap();
+        files.mark_clean(1, 7, STATE).unwrap();
         assert_eq!(files.start(64).unwrap().1, None);
+    }
+
+    #[test]
+    fn a_copied_mark_and_one_of_another_version_are_worthless() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = open(dir.path()).unwrap();
+        let mark = dir.path().join(CLEAN_MARK);
+        let (identity, _) = files.start(64).unwrap();
+        files.mark_clean(identity.boot, 7, STATE).unwrap();
+        std::fs::copy(&mark, dir.path().join("copy")).unwrap();
+        std::fs::rename(dir.path().join("copy"), &mark).unwrap();
+        assert_eq!(files.start(64).unwrap().1, None, "a copied directory is another node's past");
+        std::fs::write(&mark, "{\"format\": 1, \"boot\": 2, \"actor\": \"7\", \"next_ticket\": 5, \"floor\": 3}")
+            .unwrap();
+        assert_eq!(files.start(64).unwrap().1, None);
+        assert!(!mark.exists());
     }
 
     #[test]

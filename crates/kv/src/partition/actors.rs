@@ -24,6 +24,17 @@ pub struct ActorSource {
     next: AtomicU64,
 }
 
+/// What a process leaves to the next one of what it has issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ActorState {
+    /// The random part of its actors.
+    pub id: u64,
+    /// The epochs it drew are below this.
+    pub next_ticket: Ticket,
+    /// Epochs below this are never continued, in no partition.
+    pub floor: Ticket,
+}
+
 /// An own event in a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct OwnEvent {

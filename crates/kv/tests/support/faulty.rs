@@ -2,7 +2,7 @@
 
 use ombak_storage::{
     Appended, Backend, BackendFactory, MemoryConfig, MemoryFactory, ReadMode, SeqSource, Snapshot, Status,
-    StorageError, Stored, Write,
+    StorageError, StoreIdentity, Stored, Write,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -138,6 +138,10 @@ impl Backend for FaultyStore {
 
     fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
         self.inner.ordered_snapshot()
+    }
+
+    fn identity(&self) -> StoreIdentity {
+        self.inner.identity()
     }
 
     fn status(&self) -> Status {

@@ -11,8 +11,10 @@
 
 mod real;
 pub mod sim;
+mod small_file;
 
 pub use real::RealFs;
+pub use small_file::{read_file, replace_file, replace_file_with};
 
 use crate::backend::ReadMode;
 use std::io;
@@ -82,6 +84,15 @@ pub(crate) fn write_whole(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> i
     Ok(())
 }
 
+/// What tells a file from every copy of it, wherever that was put: it keeps this when it is given another name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileBirth {
+    /// Its number in its file system.
+    pub inode: u64,
+    /// When it was created, in nanoseconds since 1970; 0 where the file system does not say.
+    pub created_ns: u64,
+}
+
 /// A lock on a path, released when dropped or when the process ends.
 pub trait FileLock: Send + Sync {}
 
@@ -92,6 +103,17 @@ pub trait FileSystem: Send + Sync {
 
     /// Gives a file or directory another name, replacing a file of that name at once.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Gives a file a second name, which must be free. Fails where that would be on another file system, or where file
+    /// systems have no second names.
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// What tells a file from its copies.
+    fn birth(&self, path: &Path) -> io::Result<FileBirth>;
+
+    /// Says which run of the machine this is: as long as it stays the same, what was written and not synced is still there,
+    /// whatever became of the process. None when the system cannot tell.
+    fn machine_boot(&self) -> io::Result<Option<u128>>;
 
     /// Removes a file's name; open handles go on working.
     fn remove_file(&self, path: &Path) -> io::Result<()>;

@@ -1,12 +1,16 @@
 //! The operating system's file system.
 
-use super::{File, FileLock, FileSystem, OpenMode, read_whole, write_whole};
+use super::{File, FileBirth, FileLock, FileSystem, OpenMode, read_whole, write_whole};
 use crate::backend::ReadMode;
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+/// A random number of each run of the machine, in hexadecimal digits and dashes (Linux: proc(5)).
+const MACHINE_BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The operating system's file system. Linux answers [`ReadMode::Cached`] from the page cache; where the system cannot
 /// tell what is cached, such reads answer `WouldBlock`.
@@ -79,6 +83,25 @@ impl FileSystem for RealFs {
         fs::rename(from, to)
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
+    fn birth(&self, path: &Path) -> io::Result<FileBirth> {
+        let metadata = fs::metadata(path)?;
+        let created = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let created_ns = created.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
+        Ok(FileBirth { inode: metadata.ino(), created_ns })
+    }
+
+    fn machine_boot(&self) -> io::Result<Option<u128>> {
+        match fs::read_to_string(MACHINE_BOOT) {
+            Ok(text) => Ok(u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
@@ -140,10 +163,20 @@ mod tests {
         file.truncate(5).unwrap();
         assert_eq!(file.length().unwrap(), 5);
         assert!(fs.open(&path, OpenMode::CreateNew).is_err());
+        let birth = fs.birth(&path).unwrap();
         fs.rename(&path, &dir.path().join("b")).unwrap();
         fs.sync_dir(dir.path()).unwrap();
         assert!(fs.free_bytes(dir.path()).unwrap() > 0);
         assert_eq!(fs.list(dir.path()).unwrap(), ["b"]);
+
+        fs.hard_link(&dir.path().join("b"), &dir.path().join("c")).unwrap();
+        let taken = fs.hard_link(&dir.path().join("b"), &dir.path().join("c")).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        fs::copy(dir.path().join("b"), dir.path().join("copy")).unwrap();
+        assert_eq!(fs.birth(&dir.path().join("b")).unwrap(), birth);
+        assert_eq!(fs.birth(&dir.path().join("c")).unwrap(), birth);
+        assert_ne!(fs.birth(&dir.path().join("copy")).unwrap(), birth);
+        assert_eq!(fs.machine_boot().unwrap(), fs.machine_boot().unwrap());
 
         let lock = fs.lock(&dir.path().join("lock")).unwrap();
         assert_eq!(fs.lock(&dir.path().join("lock")).err().unwrap().kind(), io::ErrorKind::WouldBlock);

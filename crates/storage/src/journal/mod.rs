@@ -1,7 +1,7 @@
 //! The journal: append-only files of versions, under every store that is on disk.
 //!
 //! What it is: data files with checksums (`<id>.data`, before the first sync `<id>.fresh`), hint files (`<id>.hint`) that
-//! say what is in them, one sync for all who wait, recovery, merging under an I/O budget (`<id>.merged` while a merge
+//! say what is in them, who the store is (`identity`), one sync for all who wait, recovery, merging under an I/O budget (`<id>.merged` while a merge
 //! ends), snapshots. One directory a partition.
 //!
 //! What it is not: it does not know where the current version of a key lies. That is the [`KeyIndex`]'s part: in memory
@@ -18,6 +18,7 @@ mod coding;
 mod config;
 mod data_file;
 mod format;
+mod identity;
 mod key_index;
 mod lost_note;
 mod merge;

@@ -11,11 +11,12 @@ use super::format::{
     FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
 };
 use super::key_index::{Entry, Keeps, KeyIndex, Loaded, Version};
+use super::identity::{Found, IdentityFile};
 use super::lost_note::LostNote;
 use super::merge::{COMMIT_SUFFIX, finish_commit};
 use super::shared::Shared;
 use super::store::{Core, Files, Recovered, Store};
-use super::writer::{Writer, position_of, record_bytes};
+use super::writer::{Writer, is_disk_full, position_of, record_bytes};
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
@@ -70,9 +71,33 @@ fn recover<I: KeyIndex>(
         shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
     }
     let Recovery { index, checkpoint, files, seq_max, lost_ranges, torn_bytes, has_expiring, .. } = recovery;
+    let has_data = seq_max > 0 || !files.is_empty();
+    let found = if has_data { Found::Data } else if dir_exists { Found::Directory } else { Found::Nothing };
+    let identity = IdentityFile::load(shared.fs.clone(), dir, found)?;
+    let dir_exists = found != Found::Nothing && begin(shared, dir, dir_exists, &identity)?;
+    let seq_max = seq_max.max(identity.seq());
     seqs.raise(seq_max);
     let writer = Writer::new(seqs.clone(), seq_max, checkpoint.next_id.max(id_max + 1), dir_exists);
-    Ok(Recovered { index, files, writer, lost_ranges, torn_bytes, has_expiring })
+    Ok(Recovered { identity, index, files, writer, lost_ranges, torn_bytes, has_expiring })
+}
+
+/// Puts the start on disk; whether the directory is there then. On a full disk that waits for the first write: reads go on.
+fn begin(shared: &Shared, dir: &Path, dir_exists: bool, identity: &IdentityFile) -> Result<bool, StorageError> {
+    let begun = || {
+        if !dir_exists {
+            shared.fs.create_dir_all(dir)?;
+            shared.fs.sync_dir(&shared.root)?;
+        }
+        identity.begin()
+    };
+    match begun() {
+        Ok(()) => Ok(true),
+        Err(error) if is_disk_full(&error) => {
+            tracing::warn!(dir = %dir.display(), "the disk is full: the store takes no writes until there is room");
+            Ok(dir_exists)
+        }
+        Err(source) => Err(io_error("write", dir, source)),
+    }
 }
 
 /// The id in a data file's name, and whether the file was never synced.

@@ -7,6 +7,7 @@ use super::coding::{CompressionPoint, compress};
 use super::config::SyncStrategy;
 use super::data_file::{DataFile, data_path};
 use super::format::{BodyCoding, Kind, body_crc};
+use super::identity::IdentityFile;
 use super::key_index::{Entry, Found, Keeps, KeyIndex, Version};
 use super::lost_note::LostNote;
 use super::read::{Read, Wanted, read_record};
@@ -14,9 +15,10 @@ use super::root::{DROPPED_SUFFIX, remove_store_dir};
 use super::shared::Shared;
 use super::snapshot::JournalSnapshot;
 use super::upkeep::Upkeep;
-use super::writer::{AppendError, NewRecord, Writer, Written};
+use super::writer::{AppendError, NewRecord, Writer, Written, refused_io};
 use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
 use crate::error::{StorageError, io_error};
+use crate::identity::StoreIdentity;
 use crate::limits::check_sizes;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,6 +45,7 @@ pub(super) struct Core<I: KeyIndex> {
     pub(super) shared: Arc<Shared>,
     pub(super) partition: u32,
     pub(super) dir: PathBuf,
+    pub(super) identity: IdentityFile,
     pub(super) index: I,
     pub(super) files: RwLock<Files>,
     pub(super) writer: Mutex<Writer>,
@@ -89,6 +92,7 @@ impl SnapshotTickets {
 
 /// What a start found.
 pub(super) struct Recovered<I> {
+    pub(super) identity: IdentityFile,
     pub(super) index: I,
     pub(super) files: Files,
     pub(super) writer: Writer,
@@ -106,6 +110,7 @@ impl<I: KeyIndex> Core<I> {
             shared,
             partition,
             dir,
+            identity: found.identity,
             index: found.index,
             files: RwLock::new(found.files),
             writer: Mutex::new(found.writer),
@@ -145,12 +150,17 @@ impl<I: KeyIndex> Core<I> {
 
     /// Takes no writes any more: what has reached the disk is unknown.
     pub(super) fn poison(&self, error: &StorageError) {
-        let mut poison = self.poison.lock();
-        if poison.is_none() {
-            tracing::error!(partition = self.partition, %error, "the store takes no writes any more");
-            *poison = Some(error.to_string());
-        }
+        let is_first = {
+            let mut poison = self.poison.lock();
+            let is_first = poison.is_none();
+            poison.get_or_insert_with(|| error.to_string());
+            is_first
+        };
         self.is_poisoned.store(true, Ordering::Release);
+        if is_first {
+            tracing::error!(partition = self.partition, %error, "the store takes no writes any more");
+            self.identity.note_failure();
+        }
     }
 
     /// Looks a key up until its file is there: a merge may move it between the look and the read.
@@ -215,6 +225,9 @@ impl<I: KeyIndex> Core<I> {
         if self.handed_over.load(Ordering::Acquire) {
             return Err(StorageError::ClosedToWrites);
         }
+        if !self.identity.has_begun() {
+            self.begin_late()?;
+        }
         let now_secs = self.now_secs.load(Ordering::Relaxed);
         let had_file = writer.active.as_ref().map(|active| active.file.id);
         let result = writer.append(&self.shared, &self.dir, record, now_secs);
@@ -230,6 +243,17 @@ impl<I: KeyIndex> Core<I> {
                 error
             }
         })
+    }
+
+    /// The first write of a new store, or of one whose start found the disk full.
+    #[cold]
+    fn begin_late(&self) -> Result<(), StorageError> {
+        let begin = || {
+            self.shared.fs.create_dir_all(&self.dir)?;
+            self.shared.fs.sync_dir(&self.shared.root)?;
+            self.identity.begin()
+        };
+        begin().map_err(|source| refused_io("create", &self.dir, source))
     }
 
     /// The index does not point at this version any more.
@@ -429,7 +453,8 @@ impl<I: KeyIndex> Core<I> {
             .check_writable()
             .and_then(|()| self.seal_rolled(usize::MAX))
             .and_then(|()| self.checkpoint(&mut upkeep))
-            .and_then(|()| self.check_writable());
+            .and_then(|()| self.check_writable())
+            .and_then(|()| self.identity.end(self.writer.lock().last_seq()));
         self.closed.store(true, Ordering::Release);
         sealed
     }
@@ -541,6 +566,10 @@ impl<I: KeyIndex> Backend for Store<I> {
     fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
         while !self.core.make_order(ORDER_SLICE)? {}
         self.snapshot()
+    }
+
+    fn identity(&self) -> StoreIdentity {
+        self.core.identity.identity()
     }
 
     fn status(&self) -> Status {

@@ -275,12 +275,8 @@ impl Writer {
     }
 
     fn refused(&mut self, op: &'static str, path: &Path, source: io::Error) -> AppendError {
-        AppendError::Refused(if is_disk_full(&source) {
-            self.disk_full = true;
-            StorageError::DiskFull { path: path.to_owned() }
-        } else {
-            io_error(op, path, source)
-        })
+        self.disk_full |= is_disk_full(&source);
+        AppendError::Refused(refused_io(op, path, source))
     }
 
     /// After a full disk: asks before it tries again, so that a flood of writes is refused cheaply.
@@ -305,6 +301,11 @@ impl Writer {
         self.disk_full = true;
         AppendError::Refused(StorageError::DiskFull { path: active.file.path() })
     }
+}
+
+/// A failure that left everything as it was.
+pub(super) fn refused_io(op: &'static str, path: &Path, source: io::Error) -> StorageError {
+    if is_disk_full(&source) { StorageError::DiskFull { path: path.to_owned() } } else { io_error(op, path, source) }
 }
 
 pub(super) fn is_disk_full(error: &io::Error) -> bool {

@@ -4,6 +4,7 @@ use super::snapshot::MemorySnapshot;
 use super::terms::put_term_key;
 use crate::backend::{Appended, Backend, HeadTerms, ReadMode, Snapshot, Status, Stored, Write};
 use crate::error::StorageError;
+use crate::identity::{StoreIdentity, random_id};
 use crate::limits::check_sizes;
 use crate::seq::SeqSource;
 use bytes::{Bytes, BytesMut};
@@ -161,6 +162,7 @@ impl State {
 }
 
 pub(super) struct MemoryStore {
+    id: u64,
     config: MemoryConfig,
     terms: Arc<dyn HeadTerms>,
     seqs: SeqSource,
@@ -172,7 +174,8 @@ pub(super) struct MemoryStore {
 impl MemoryStore {
     pub(super) fn new(config: MemoryConfig, terms: Arc<dyn HeadTerms>, seqs: SeqSource) -> Self {
         let now_secs = AtomicU64::new(config.opened_at_secs);
-        Self { config, terms, seqs, state: RwLock::default(), now_secs, lost_ranges: AtomicU64::new(0) }
+        let id = random_id();
+        Self { id, config, terms, seqs, state: RwLock::default(), now_secs, lost_ranges: AtomicU64::new(0) }
     }
 
     fn now_secs(&self) -> u64 {
@@ -293,6 +296,10 @@ impl Backend for MemoryStore {
 
     fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
         self.snapshot()
+    }
+
+    fn identity(&self) -> StoreIdentity {
+        StoreIdentity { store_id: self.id, boot: 1, ..StoreIdentity::default() }
     }
 
     fn status(&self) -> Status {

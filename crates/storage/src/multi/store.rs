@@ -4,6 +4,7 @@ use super::Selector;
 use super::snapshot::MultiSnapshot;
 use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
 use crate::error::StorageError;
+use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
 use std::sync::Arc;
 
@@ -92,6 +93,10 @@ impl Backend for MultiStore {
     fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
         let stores = self.stores().map(|store| store.ordered_snapshot()).collect::<Result<_, _>>()?;
         Ok(Box::new(MultiSnapshot::new(stores, self.selector.clone())))
+    }
+
+    fn identity(&self) -> StoreIdentity {
+        StoreIdentity::of_all(self.stores().map(|store| store.identity()).collect())
     }
 
     fn status(&self) -> Status {

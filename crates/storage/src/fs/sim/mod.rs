@@ -5,13 +5,13 @@
 //! lost although the next sync succeeds, as on Linux; bits that flip; writes that land elsewhere; reads and writes that do
 //! only a part of their work; a disk that does not answer; reads that are not in the page cache.
 //!
-//! What it is not: it has no permissions, links or timestamps.
+//! What it is not: it has no permissions or timestamps.
 
 mod disk;
 mod file;
 mod state;
 
-use super::{File, FileLock, FileSystem, OpenMode};
+use super::{File, FileBirth, FileLock, FileSystem, OpenMode};
 use disk::{DirNode, FileNode, Node};
 use file::{FaultyFile, FaultyLock};
 use parking_lot::MutexGuard;
@@ -46,7 +46,7 @@ pub enum Call {
     SyncDir,
     /// `truncate`.
     Truncate,
-    /// `rename`.
+    /// `rename`, `hard_link`.
     Rename,
     /// `remove_file`, `remove_dir`.
     Remove,
@@ -185,7 +185,9 @@ impl FaultyFs {
                 Node::Dir(dir) => dir.lose(random),
             }
         }
-        Self::with_nodes(nodes, state.random)
+        let next = Self::with_nodes(nodes, state.random);
+        next.state().power_cuts = state.power_cuts + u64::from(loss != Loss::Nothing);
+        next
     }
 }
 
@@ -223,11 +225,29 @@ impl FileSystem for FaultyFs {
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         let mut state = self.enter(Call::Remove)?;
         let node = state.find(path)?;
-        let freed = state.file(node)?.bytes.len() as u64;
-        state.free_bytes = state.free_bytes.map(|free| free + freed);
         let (parent, name) = state.find_parent(path)?;
-        state.dir(parent)?.change(vec![(name, None)]);
+        state.unlink(node, parent, name)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.enter(Call::Rename)?;
+        let node = state.find(from)?;
+        state.file(node)?;
+        if state.find(to).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let (parent, name) = state.find_parent(to)?;
+        state.dir(parent)?.change(vec![(name, Some(node))]);
         Ok(())
+    }
+
+    fn birth(&self, path: &Path) -> io::Result<FileBirth> {
+        let mut state = self.enter(Call::Other)?;
+        Ok(FileBirth { inode: state.find(path)? as u64, created_ns: 0 })
+    }
+
+    fn machine_boot(&self) -> io::Result<Option<u128>> {
+        Ok(Some(u128::from(self.enter(Call::Other)?.power_cuts)))
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {

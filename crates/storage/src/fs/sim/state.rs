@@ -37,6 +37,8 @@ pub(super) struct State {
     /// Countdown to a read that ends before the file does.
     pub(super) ending_early: Option<u64>,
     pub(super) free_bytes: Option<u64>,
+    /// Losses of power so far.
+    pub(super) power_cuts: u64,
     pub(super) nothing_is_cached: bool,
     /// Reads and writes transfer only a part of what was asked for.
     pub(super) transfers_are_short: bool,
@@ -58,6 +60,7 @@ impl Shared {
             misdirected: None,
             ending_early: None,
             free_bytes: None,
+            power_cuts: 0,
             nothing_is_cached: false,
             transfers_are_short: false,
             held: BTreeMap::new(),
@@ -180,6 +183,19 @@ impl State {
         let number = self.nodes.len() - 1;
         self.dir(parent)?.change(vec![(name, Some(number))]);
         Ok(number)
+    }
+
+    /// A name of a file goes; with the last one its bytes are free.
+    pub(super) fn unlink(&mut self, node: usize, parent: usize, name: String) -> io::Result<()> {
+        let length = self.file(node)?.bytes.len() as u64;
+        self.dir(parent)?.change(vec![(name, None)]);
+        let has_name = |other: &Node| matches!(other, Node::Dir(dir) if dir.names.values().any(|named| *named == node));
+        if let Some(free) = self.free_bytes
+            && !self.nodes.iter().any(has_name)
+        {
+            self.free_bytes = Some(free + length);
+        }
+        Ok(())
     }
 
     /// Writes as far as there is room.

@@ -432,6 +432,7 @@ impl MergeJob {
             );
             return Ok(None);
         }
+        self.cover_seq(core)?;
         // An index on disk must not find the inputs gone that it points at.
         core.checkpoint(upkeep)?;
         let number = core.writer.lock().take_id();
@@ -448,6 +449,17 @@ impl MergeJob {
         core.counters.merges.fetch_add(1, Ordering::Relaxed);
         let ticket = core.snapshot_tickets.lock().next;
         Ok(Some(Retired { files: self.inputs, commit_path, ticket }))
+    }
+
+    /// The newest append may be a tombstone that is not needed any more: its number is not given away again.
+    fn cover_seq<I: KeyIndex>(&self, core: &Core<I>) -> Result<(), StorageError> {
+        let last_seq = core.writer.lock().last_seq();
+        let is_input = |id: u32| self.inputs.iter().any(|input| input.id == id);
+        let files = core.files.read();
+        let stays = files.values().filter(|file| !is_input(file.id));
+        let seq_max = stays.map(|file| file.counters.seq_max.load(Ordering::Acquire)).max();
+        drop(files);
+        if seq_max >= Some(last_seq) { Ok(()) } else { core.identity.cover(last_seq) }
     }
 
     /// Stops early: what was copied is kept under its final name, and so are all inputs.

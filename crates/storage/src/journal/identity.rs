@@ -1,0 +1,409 @@
+//! The identity of a store on disk: the file `identity` in its directory.
+//!
+//! Layout: magic 8, version u16, flags u16, zero u32, store id, boot, last boot that may have lost its tail, seq (u64 each),
+//! run of the machine u128, inode and creation time of this file (u64 each), CRC-32 of all that u32. Flags: 1 closed in
+//! order, 2 began as a copy, 4 the run of the machine is known, 8 a write or sync failed. All integers are little-endian.
+//!
+//! Invariants:
+//! * the mark of a clean end is gone, durably, before the first write of a start;
+//! * a file that is not where it was written, but a copy of that, makes the store another one.
+
+use super::format::le_at;
+use crate::error::{StorageError, io_error};
+use crate::fs::{FileBirth, FileSystem, read_file, replace_file_with};
+use crate::identity::{StoreIdentity, random_id};
+use parking_lot::Mutex;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const NAME: &str = "identity";
+const MAGIC: &[u8; 8] = b"OMBAKSID";
+const VERSION: u16 = 1;
+const CONTENT_BYTES: usize = 80;
+const FILE_BYTES: usize = CONTENT_BYTES + 4;
+
+const CLEAN: u16 = 1;
+const RESTORED: u16 = 2;
+const MACHINE_KNOWN: u16 = 4;
+const FAILED: u16 = 8;
+
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Record {
+    store_id: u64,
+    boot: u64,
+    /// Written last, by a close that had put everything on disk.
+    is_clean: bool,
+    is_restored: bool,
+    /// What reached the disk is unknown since a write or sync failed.
+    has_failed: bool,
+    /// 0: none.
+    tail_lost_boot: u64,
+    /// No append had a higher number when this was written.
+    seq: u64,
+    /// The run of the machine.
+    machine: Option<u128>,
+}
+
+impl Record {
+    fn encode(&self, birth: FileBirth) -> Vec<u8> {
+        let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
+        let flags = flag(self.is_clean, CLEAN)
+            | flag(self.is_restored, RESTORED)
+            | flag(self.machine.is_some(), MACHINE_KNOWN)
+            | flag(self.has_failed, FAILED);
+        let mut bytes = Vec::with_capacity(FILE_BYTES);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&flags.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        for number in [self.store_id, self.boot, self.tail_lost_boot, self.seq] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.machine.unwrap_or(0).to_le_bytes());
+        bytes.extend_from_slice(&birth.inode.to_le_bytes());
+        bytes.extend_from_slice(&birth.created_ns.to_le_bytes());
+        let crc = crc32fast::hash(&bytes);
+        bytes.extend_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// None when it is damaged.
+    fn decode(bytes: &[u8], path: &Path) -> Result<Option<(Self, FileBirth)>, StorageError> {
+        let Some((content, crc)) = bytes.split_last_chunk::<4>() else { return Ok(None) };
+        if content.len() < CONTENT_BYTES
+            || &content[..8] != MAGIC
+            || crc32fast::hash(content) != u32::from_le_bytes(*crc)
+        {
+            return Ok(None);
+        }
+        let version = le_at!(u16, content, 8);
+        if version != VERSION {
+            let what = format!("written in format {version}, which this build does not read: use the newer one again");
+            return Err(StorageError::Unusable { path: path.to_owned(), what });
+        }
+        let flags = le_at!(u16, content, 10);
+        let record = Self {
+            store_id: le_at!(u64, content, 16),
+            boot: le_at!(u64, content, 24),
+            is_clean: flags & CLEAN != 0,
+            is_restored: flags & RESTORED != 0,
+            has_failed: flags & FAILED != 0,
+            tail_lost_boot: le_at!(u64, content, 32),
+            seq: le_at!(u64, content, 40),
+            machine: (flags & MACHINE_KNOWN != 0).then(|| le_at!(u128, content, 48)),
+        };
+        Ok(Some((record, FileBirth { inode: le_at!(u64, content, 64), created_ns: le_at!(u64, content, 72) })))
+    }
+
+    /// A store that begins with this start.
+    fn begin(is_restored: bool, machine: Option<u128>) -> Self {
+        Self {
+            store_id: random_id(),
+            boot: 1,
+            is_clean: false,
+            is_restored,
+            has_failed: false,
+            tail_lost_boot: 0,
+            seq: 0,
+            machine,
+        }
+    }
+
+    /// The same store, started once more.
+    fn next(&self, machine: Option<u128>) -> Self {
+        let boot = self.boot + 1;
+        let same_machine_run = machine.is_some() && machine == self.machine && !self.has_failed;
+        let tail_lost_boot = if self.is_clean || same_machine_run { self.tail_lost_boot } else { boot };
+        Self { boot, is_clean: false, has_failed: false, tail_lost_boot, machine, ..*self }
+    }
+}
+
+/// What else a start found of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Not even its directory.
+    Nothing,
+    /// Its directory.
+    Directory,
+    /// Something that was written to it.
+    Data,
+}
+
+/// Who the store of a directory is, and the file that says so.
+pub(super) struct IdentityFile {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    was_clean: bool,
+    /// Nothing was there.
+    is_fresh: bool,
+    record: Mutex<Record>,
+    /// This start is on disk.
+    has_begun: AtomicBool,
+}
+
+impl IdentityFile {
+    /// Reads who the store of a directory is.
+    pub(super) fn load(fs: Arc<dyn FileSystem>, dir: &Path, beside: Found) -> Result<Self, StorageError> {
+        let path = dir.join(NAME);
+        let failed = |source| io_error("read", &path, source);
+        let machine = fs.machine_boot().map_err(failed)?;
+        let found = match beside {
+            Found::Nothing => None,
+            Found::Directory | Found::Data => read(&*fs, &path)?,
+        };
+        let (record, was_clean) = match &found {
+            Some(Some((last, birth))) if *birth == fs.birth(&path).map_err(failed)? => {
+                (last.next(machine), last.is_clean && last.boot > 0)
+            }
+            Some(Some((last, _))) => {
+                tracing::warn!(dir = %dir.display(), "this store is a copy of another one: it takes an id of its own");
+                (Record { seq: last.seq, ..Record::begin(true, machine) }, false)
+            }
+            Some(None) => {
+                tracing::error!(file = %path.display(), "damaged: the store takes a new id");
+                (Record::begin(true, machine), false)
+            }
+            None => (Record::begin(beside == Found::Data, machine), false),
+        };
+        Ok(Self {
+            fs,
+            dir: dir.to_owned(),
+            was_clean,
+            is_fresh: found.is_none() && beside != Found::Data,
+            record: Mutex::new(record),
+            has_begun: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn identity(&self) -> StoreIdentity {
+        let record = self.record.lock();
+        StoreIdentity {
+            store_id: record.store_id,
+            boot: if self.is_fresh && !self.has_begun() { 0 } else { record.boot },
+            was_clean: self.was_clean,
+            is_restored: record.is_restored,
+            tail_lost_boot: Some(record.tail_lost_boot).filter(|boot| *boot > 0),
+            children: Vec::new(),
+        }
+    }
+
+    /// No append had a higher number when the file was written, and none may get that number again.
+    pub(super) fn seq(&self) -> u64 {
+        self.record.lock().seq
+    }
+
+    /// Whether [`begin`](Self::begin) has been done: to be asked before each write.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Acquire)
+    }
+
+    /// Puts this start on disk, in place of the mark of a clean end.
+    pub(super) fn begin(&self) -> io::Result<()> {
+        let record = self.record.lock();
+        if !self.has_begun() {
+            self.write(&record)?;
+            self.has_begun.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// No append up to `seq` must be forgotten although the file that had it goes.
+    pub(super) fn cover(&self, seq: u64) -> Result<(), StorageError> {
+        self.change(|record| record.seq = record.seq.max(seq))
+    }
+
+    /// Leaves the mark of a clean end. Everything else has been closed.
+    pub(super) fn end(&self, seq: u64) -> Result<(), StorageError> {
+        if !self.has_begun() {
+            // Nothing was written since the last mark.
+            return Ok(());
+        }
+        self.change(|record| {
+            record.seq = record.seq.max(seq);
+            record.is_clean = true;
+        })
+    }
+
+    /// What reached the disk is unknown: the next start must know, even if the machine runs on.
+    pub(super) fn note_failure(&self) {
+        if let Err(error) = self.change(|record| record.has_failed = true) {
+            tracing::warn!(%error, "the failure cannot be noted");
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Record)) -> Result<(), StorageError> {
+        let mut record = self.record.lock();
+        change(&mut record);
+        self.write(&record).map_err(|source| io_error("write", &self.dir.join(NAME), source))
+    }
+
+    fn write(&self, record: &Record) -> io::Result<()> {
+        write(&*self.fs, &self.dir, record)
+    }
+}
+
+/// None when there is no file, none in it when that is damaged.
+fn read(fs: &dyn FileSystem, path: &Path) -> Result<Option<Option<(Record, FileBirth)>>, StorageError> {
+    match read_file(fs, path, FILE_BYTES as u64) {
+        Ok(bytes) => Record::decode(&bytes, path).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some(None)),
+        Err(source) => Err(io_error("read", path, source)),
+    }
+}
+
+fn write(fs: &dyn FileSystem, dir: &Path, record: &Record) -> io::Result<()> {
+    replace_file_with(fs, &dir.join(NAME), |new| Ok(record.encode(fs.birth(new)?)))
+}
+
+/// Makes a directory into which files of a backup were put a store of its own: its first start finds it restored. `seq`: no
+/// append in it has a higher number.
+pub(crate) fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), StorageError> {
+    let record = Record { boot: 0, is_clean: true, seq, ..Record::begin(true, None) };
+    write(fs, dir, &record).map_err(|source| io_error("write", &dir.join(NAME), source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::sim::{FaultyFs, Loss};
+
+    const DIR: &str = "/store";
+
+    fn load(fs: &Arc<FaultyFs>, beside: Found) -> IdentityFile {
+        IdentityFile::load(fs.clone(), Path::new(DIR), beside).unwrap()
+    }
+
+    fn begun(fs: &Arc<FaultyFs>) -> IdentityFile {
+        fs.create_dir_all(Path::new(DIR)).unwrap();
+        fs.sync_dir(Path::new("/")).unwrap();
+        let file = load(fs, Found::Data);
+        file.begin().unwrap();
+        file
+    }
+
+    #[test]
+    fn every_bit_of_the_file_is_checked() {
+        let record = Record {
+            store_id: 1 << 60,
+            boot: 7,
+            is_clean: true,
+            is_restored: true,
+            has_failed: true,
+            tail_lost_boot: 3,
+            seq: 99,
+            machine: Some(1 << 100),
+        };
+        let birth = FileBirth { inode: 5, created_ns: 6 };
+        let bytes = record.encode(birth);
+        assert_eq!(bytes.len(), FILE_BYTES);
+        assert_eq!(Record::decode(&bytes, Path::new("f")).unwrap(), Some((record, birth)));
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Record::decode(&bad, Path::new("f")).unwrap(), None, "bit {bit}");
+        }
+        let mut newer = bytes[..CONTENT_BYTES].to_vec();
+        newer[8] = 2;
+        newer.extend_from_slice(&crc32fast::hash(&newer).to_le_bytes());
+        let text = Record::decode(&newer, Path::new("f")).unwrap_err().to_string();
+        assert!(text.contains("format 2"), "{text}");
+    }
+
+    #[test]
+    fn a_start_knows_how_the_run_before_ended() {
+        let fs = FaultyFs::new(1);
+        let first = begun(&fs).identity();
+        assert!(first.is_restored, "data, and nothing that says whose");
+        assert_eq!((first.boot, first.was_clean, first.tail_lost_boot), (1, false, None));
+        let killed = begun(&fs.restart(Loss::Nothing)).identity();
+        assert_eq!((killed.store_id, killed.boot, killed.tail_lost_boot), (first.store_id, 2, None));
+    }
+
+    #[test]
+    fn the_tail_is_lost_with_the_power_and_never_after_a_clean_end() {
+        let fs = FaultyFs::new(1);
+        begun(&fs).end(40).unwrap();
+        let fs = fs.restart(Loss::Everything);
+        let clean = begun(&fs);
+        let identity = clean.identity();
+        assert_eq!((identity.boot, identity.was_clean, identity.tail_lost_boot, clean.seq()), (2, true, None, 40));
+        let fs = fs.restart(Loss::Everything);
+        let lost = begun(&fs).identity();
+        assert_eq!((lost.boot, lost.was_clean, lost.tail_lost_boot), (3, false, Some(3)));
+        assert!(lost.has_lost_tail());
+        let later = begun(&fs.restart(Loss::Nothing)).identity();
+        assert_eq!((later.boot, later.tail_lost_boot, later.has_lost_tail()), (4, Some(3), false));
+    }
+
+    #[test]
+    fn a_failed_sync_is_as_bad_as_a_loss_of_power() {
+        let fs = FaultyFs::new(1);
+        begun(&fs).note_failure();
+        let fs = fs.restart(Loss::Nothing);
+        assert_eq!(begun(&fs).identity().tail_lost_boot, Some(2));
+        assert_eq!(begun(&fs).identity().tail_lost_boot, Some(2), "that was noted once");
+    }
+
+    #[test]
+    fn a_clean_mark_serves_one_start_wherever_the_power_goes() {
+        for call in 1..20 {
+            for loss in [Loss::Everything, Loss::Some, Loss::Nothing] {
+                let fs = FaultyFs::new(call);
+                begun(&fs).end(1).unwrap();
+                fs.cut_power_at(call);
+                let second = IdentityFile::load(fs.clone(), Path::new(DIR), Found::Data);
+                let begun = second.is_ok_and(|second| second.begin().is_ok());
+                let third = load(&fs.restart(loss), Found::Data).identity();
+                assert!(!begun || (third.boot, third.was_clean) == (3, false), "call {call}, {loss:?}: {third:?}");
+                assert!(third.was_clean == (third.boot == 2), "call {call}, {loss:?}: {third:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_copy_is_another_store() {
+        let fs = FaultyFs::new(1);
+        let first = begun(&fs);
+        first.end(9).unwrap();
+        let path = Path::new(DIR).join(NAME);
+        let bytes = read_file(&*fs, &path, 1000).unwrap();
+        fs.remove_file(&path).unwrap();
+        crate::fs::replace_file(&*fs, &path, &bytes).unwrap();
+        let copy = load(&fs, Found::Data);
+        let identity = copy.identity();
+        assert_ne!(identity.store_id, first.identity().store_id);
+        assert_eq!((identity.boot, identity.was_clean, identity.is_restored, copy.seq()), (1, false, true, 9));
+    }
+
+    #[test]
+    fn a_damaged_file_makes_a_new_store_and_an_empty_directory_one_that_is_new() {
+        let fs = FaultyFs::new(1);
+        begun(&fs).end(1).unwrap();
+        fs.flip_bit(&Path::new(DIR).join(NAME), 200).unwrap();
+        assert!(load(&fs, Found::Data).identity().is_restored);
+        let fs = FaultyFs::new(1);
+        fs.create_dir_all(Path::new(DIR)).unwrap();
+        let empty = load(&fs, Found::Directory);
+        assert!(empty.identity().is_new() && empty.identity().boot == 0);
+        empty.begin().unwrap();
+        assert!(empty.identity().is_new() && empty.identity().boot == 1);
+        assert!(!load(&fs, Found::Directory).identity().is_new());
+    }
+
+    #[test]
+    fn a_restored_store_says_so_at_every_start() {
+        let fs = FaultyFs::new(1);
+        fs.create_dir_all(Path::new(DIR)).unwrap();
+        begin_restored(&*fs, Path::new(DIR), 77).unwrap();
+        for boot in 1..4 {
+            let file = begun(&fs);
+            let identity = file.identity();
+            assert_eq!((identity.boot, identity.is_restored, identity.was_clean), (boot, true, false));
+            assert_eq!((file.seq(), identity.tail_lost_boot), (77, None));
+        }
+    }
+}

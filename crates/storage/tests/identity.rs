@@ -1,0 +1,176 @@
+//! Who a store is: over losses of power, on full disks, after everything in it was merged away.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use common::*;
+use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
+use ombak_storage::{
+    Backend, BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MergeConfig,
+    NoTerms, StorageError, StoreIdentity,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+const PARTITION: u32 = 3;
+
+fn config() -> JournalConfig {
+    JournalConfig {
+        file_bytes_max: 4096,
+        merge: MergeConfig {
+            check_interval_secs: 0,
+            trigger_fragmentation_percent: 20,
+            threshold_fragmentation_percent: 10,
+            io_bytes_per_sec: 1 << 40,
+            ..MergeConfig::default()
+        },
+        opened_at_secs: NOW_SECS,
+        ..JournalConfig::default()
+    }
+}
+
+fn bitcask(fs: &Arc<FaultyFs>) -> Result<Arc<dyn Backend>, StorageError> {
+    BitcaskFactory::new(fs.clone(), "/data", config())?.open(PARTITION)
+}
+
+/// Boots rise, a clean end is one once, and whoever has written without one knows it, wherever the power goes.
+#[test]
+fn the_power_may_go_at_every_call() {
+    let mut seen = (false, false);
+    for call in 1..60 {
+        for loss in [Loss::Everything, Loss::Some, Loss::Nothing] {
+            let when = format!("call {call}, {loss:?}");
+            let fs = FaultyFs::new(call);
+            let store = bitcask(&fs).unwrap();
+            put(&*store, b"key", b"one").unwrap();
+            store.close().unwrap();
+            let first = store.identity();
+            drop(store);
+
+            fs.cut_power_at(call);
+            let (mut wrote, mut closed) = (false, false);
+            if let Ok(store) = bitcask(&fs) {
+                assert_eq!((store.identity().boot, store.identity().was_clean), (2, true));
+                wrote = put(&*store, b"key", b"two").is_ok();
+                closed = store.close().is_ok();
+            }
+            let fs = fs.restart(loss);
+            let store = bitcask(&fs).unwrap();
+            let identity = store.identity();
+            assert_eq!(identity.store_id, first.store_id, "{when}");
+            assert!(identity.boot == 3 || (identity.boot == 2 && !wrote), "{when}: {identity:?}");
+            assert!(!closed || (identity.was_clean && identity.boot == 3), "{when}: {identity:?}");
+            // A mark whose writer never heard that it was there is one all the same.
+            let is_whole = !wrote || get(&*store, b"key").unwrap().unwrap() == b"two";
+            assert!(!identity.was_clean || is_whole, "{when}: {identity:?}");
+            let lost = !identity.was_clean && loss != Loss::Nothing;
+            assert_eq!(identity.tail_lost_boot, lost.then_some(identity.boot), "{when}");
+            seen = (seen.0 | (wrote && !closed), seen.1 | closed);
+        }
+    }
+    assert_eq!(seen, (true, true), "the cuts reach from the start to behind the end");
+}
+
+#[test]
+fn on_a_full_disk_a_store_reads_and_begins_with_the_first_write_that_has_room() {
+    let fs = FaultyFs::new(1);
+    let store = bitcask(&fs).unwrap();
+    put(&*store, b"key", b"one").unwrap();
+    store.close().unwrap();
+    drop(store);
+    fs.set_free_bytes(Some(0));
+    let store = bitcask(&fs).unwrap();
+    assert_eq!(get(&*store, b"key").unwrap().unwrap(), b"one");
+    let refused = put(&*store, b"key", b"two").unwrap_err();
+    assert!(matches!(refused, StorageError::DiskFull { .. }), "{refused}");
+    drop(store);
+    let store = bitcask(&fs).unwrap();
+    assert!(store.identity().was_clean, "nothing was written since the clean end");
+    fs.set_free_bytes(None);
+    put(&*store, b"key", b"two").unwrap();
+    drop(store);
+    let identity = bitcask(&fs.restart(Loss::Nothing)).unwrap().identity();
+    assert_eq!((identity.boot, identity.was_clean), (3, false));
+}
+
+#[test]
+fn a_failed_sync_is_remembered_although_the_machine_runs_on() {
+    let fs = FaultyFs::new(1);
+    let store = bitcask(&fs).unwrap();
+    let appended = put(&*store, b"key", b"one").unwrap();
+    fs.fail_at(Call::SyncData, 1);
+    assert!(store.sync(appended.seq).is_err());
+    assert!(store.close().is_err());
+    drop(store);
+    let identity = bitcask(&fs.restart(Loss::Nothing)).unwrap().identity();
+    assert_eq!((identity.was_clean, identity.tail_lost_boot), (false, Some(2)));
+}
+
+/// What is told of a store by its append order (marks, what a peer is owed) must stay true.
+#[test]
+fn the_append_order_goes_on_when_nothing_is_left() {
+    let fs = FaultyFs::new(1);
+    let store = bitcask(&fs).unwrap();
+    for n in 0..20 {
+        put(&*store, format!("key {n}").as_bytes(), &[1; 200]).unwrap();
+    }
+    for n in 0..20 {
+        store.delete(format!("key {n}").as_bytes()).unwrap();
+    }
+    let last = store.last_seq();
+    store.close().unwrap();
+    drop(store);
+    let store = bitcask(&fs).unwrap();
+    while store.status().files > 0 {
+        store.maintain(NOW_SECS).unwrap();
+    }
+    drop(store);
+    let store = bitcask(&fs.restart(Loss::Everything)).unwrap();
+    assert_eq!(store.last_seq(), last);
+    assert_eq!(put(&*store, b"key", b"v").unwrap().seq, last + 1);
+}
+
+/// A directory that was copied, or whose file says nothing any more, is not the store that it was.
+#[test]
+fn copies_of_a_directory_are_told_apart() {
+    type Open = fn(&Path) -> Arc<dyn Backend>;
+    let opens: [(Open, &str); 3] = [
+        (
+            |root| BitcaskFactory::new(Arc::new(ombak_storage::fs::RealFs), root, config()).unwrap().open(1).unwrap(),
+            "bitcask",
+        ),
+        (|root| ledger::<false>(root), "leveled"),
+        (|root| ledger::<true>(root), "leveldb"),
+    ];
+    for (open, name) in opens {
+        let dir = tempfile::tempdir().unwrap();
+        let (original, copy, moved) = (dir.path().join("original"), dir.path().join("copy"), dir.path().join("moved"));
+        let store = open(&original);
+        put(&*store, b"key", b"value").unwrap();
+        store.close().unwrap();
+        let first = store.identity();
+        drop(store);
+        let copied = std::process::Command::new("cp").arg("-a").args([&original, &copy]).status().unwrap();
+        assert!(copied.success());
+        std::fs::rename(&original, &moved).unwrap();
+        let identity_of = |root: &Path| -> StoreIdentity {
+            let store = open(root);
+            assert_eq!(get(&*store, b"key").unwrap().unwrap(), b"value", "{name}");
+            store.identity()
+        };
+        let (moved, copy) = (identity_of(&moved), identity_of(&copy));
+        assert_eq!((moved.store_id, moved.boot, moved.was_clean), (first.store_id, 2, true), "{name}: a move is none");
+        assert_ne!(copy.store_id, first.store_id, "{name}");
+        assert_eq!((copy.boot, copy.was_clean, copy.is_restored), (1, false, true), "{name}");
+    }
+}
+
+fn ledger<const INLINE: bool>(root: &Path) -> Arc<dyn Backend> {
+    let fs = Arc::new(ombak_storage::fs::RealFs);
+    let (ledger, terms) = (LedgerConfig::default(), Arc::new(NoTerms));
+    if INLINE {
+        LeveldbFactory::new(fs, root, config(), ledger, terms).unwrap().open(1).unwrap()
+    } else {
+        LeveledFactory::new(fs, root, config(), ledger, terms).unwrap().open(1).unwrap()
+    }
+}
