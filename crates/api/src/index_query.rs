@@ -14,6 +14,7 @@ use ombak_types::object::BadIndexEntry;
 use ombak_types::{Bucket, IndexEntry, IndexTerm};
 use regex::bytes::RegexBuilder;
 use std::fmt;
+use std::ops::Bound;
 
 /// What a compiled regular expression may take in memory.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -79,7 +80,7 @@ pub(crate) fn query(bucket: Bucket, field: &[u8], span: Span<'_>, wishes: &Wishe
     let of = query_of(field, span)?;
     let pattern = wishes.pattern.map(|pattern| compile(&of, pattern)).transpose()?;
     let after = wishes.continuation.map(|text| read_continuation(&of, text)).transpose()?;
-    Ok(IndexQuery { bucket, of, after, results_max: wishes.results_max, pattern })
+    Ok(IndexQuery { bucket, of, after, results_max: wishes.results_max, pattern, shows_tombstones: field == KEY_FIELD })
 }
 
 /// Whether results may come with their terms: a range of a normal index.
@@ -91,10 +92,10 @@ fn query_of(field: &[u8], span: Span<'_>) -> Result<QueryOf, BadQuery> {
     let (from, to) = span.ends();
     let copy = Bytes::copy_from_slice;
     if field == BUCKET_FIELD {
-        return Ok(QueryOf::Bucket);
+        return Ok(QueryOf::Keys { from: Bound::Unbounded, to: Bound::Unbounded });
     }
     if field == KEY_FIELD {
-        return Ok(QueryOf::Keys { from: copy(from), to: copy(to) });
+        return Ok(QueryOf::Keys { from: Bound::Included(copy(from)), to: Bound::Included(copy(to)) });
     }
     let term = |text: &[u8]| {
         IndexEntry::parse(field, text).map_err(|bad| match bad {
@@ -134,12 +135,13 @@ pub(crate) fn continuation(last: &IndexMatch) -> String {
     BASE64.encode(etf::encode(&term))
 }
 
-fn read_continuation(of: &QueryOf, text: &[u8]) -> Result<(Option<IndexTerm>, Bytes), BadQuery> {
+/// Where the page before ended, as [`continuation`] said it.
+pub(crate) fn read_continuation(of: &QueryOf, text: &[u8]) -> Result<(Option<IndexTerm>, Bytes), BadQuery> {
     let bad = || BadQuery::BadContinuation(Bytes::copy_from_slice(text));
     let bytes = BASE64.decode(text).map_err(|_| bad())?;
     let place = etf::decode(&bytes).map_err(|_| bad())?;
     match (of, place) {
-        (QueryOf::Keys { .. } | QueryOf::Bucket, Term::Binary(key)) => Ok((None, key)),
+        (QueryOf::Keys { .. }, Term::Binary(key)) => Ok((None, key)),
         (QueryOf::Terms { from, .. }, place) => {
             let [term, Term::Binary(key)] = place.as_tuple::<2>().ok_or_else(bad)? else { return Err(bad()) };
             let term = match (from, term) {
@@ -182,8 +184,9 @@ mod tests {
         assert_eq!(of, QueryOf::Terms { field: "age_int".into(), from: int(-5), to: int(10) });
         assert!(has_terms(&of, Span::Range(b"", b"")) && !has_terms(&of, Span::Equal(b"")));
         let of = made(b"$key", Span::Equal(b"k"), &none).unwrap().of;
-        assert_eq!(of, QueryOf::Keys { from: "k".into(), to: "k".into() });
-        assert_eq!(made(b"$bucket", Span::Equal(b"ignored"), &none).unwrap().of, QueryOf::Bucket);
+        assert_eq!(of, QueryOf::Keys { from: Bound::Included("k".into()), to: Bound::Included("k".into()) });
+        let of = made(b"$bucket", Span::Equal(b"ignored"), &none).unwrap().of;
+        assert_eq!(of, QueryOf::Keys { from: Bound::Unbounded, to: Bound::Unbounded });
         assert_eq!(refused(b"zork", Span::Equal(b"1"), &none), "{unknown_field_type,<<\"zork\">>}");
         let text = refused(b"num_int", Span::Equal(b"zork"), &none);
         assert_eq!(text, "{field_parsing_failed,{<<\"num_int\">>,<<\"zork\">>}}");

@@ -2,6 +2,7 @@
 
 use crate::backend_choice::BackendChoice;
 use crate::clock::{WallClock, system_clock};
+use crate::query::QueryConfig;
 use ombak_storage::BackendFactory;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_types::PropMap;
@@ -64,6 +65,8 @@ pub struct KvConfig {
     pub requests_max: usize,
     /// Time limit of gets, puts and deletes that name none.
     pub timeout: Duration,
+    /// Index queries.
+    pub queries: QueryConfig,
     /// Threads that wait for disks.
     pub io_threads: usize,
     /// How often background work of the stores is looked after.
@@ -87,6 +90,7 @@ impl KvConfig {
             limits: ObjectLimits::default(),
             requests_max: 50_000,
             timeout: Duration::from_secs(60),
+            queries: QueryConfig::default(),
             io_threads: 8,
             maintain_interval: Duration::from_millis(200),
             clock: system_clock(),

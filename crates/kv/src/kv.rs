@@ -205,16 +205,21 @@ impl Kv {
         self.list(Walk::over_buckets(self.engine.partitions().clone(), bucket_type), timeout)
     }
 
-    /// Index entries or keys of a bucket, in order. `timeout` covers the whole query; none means that it may take as long as it
-    /// takes.
-    pub fn query(&self, query: IndexQuery, timeout: Option<Duration>) -> Result<QueryResults, Error> {
-        check_bucket(&query.bucket)?;
-        self.engine.buckets.props(&query.bucket)?;
-        if !self.engine.is_open() {
-            return Err(Error::Stopping);
-        }
-        let walk = QueryWalk::new(self.engine.partitions().clone(), query, self.engine.now());
-        Ok(QueryResults::new(self.engine.clone(), walk, timeout))
+    /// Index entries or keys of a bucket, in order. `timeout` covers the whole query: none means what is configured, zero
+    /// that it may take as long as it takes.
+    pub fn query(&self, mut query: IndexQuery, timeout: Option<Duration>) -> Result<QueryResults, Error> {
+        let config = &self.engine.config.queries;
+        self.check_query(&query.bucket).inspect_err(|_| self.engine.stats.query_failed())?;
+        query.shows_tombstones &= config.shows_tombstones;
+        let (limit, bucket) = (timeout.unwrap_or(config.timeout), query.bucket.clone());
+        let walk = QueryWalk::new(self.engine.partitions(), query, self.engine.now());
+        Ok(QueryResults::new(self.engine.clone(), walk, bucket, (!limit.is_zero()).then_some(limit)))
+    }
+
+    fn check_query(&self, bucket: &Bucket) -> Result<(), Error> {
+        check_bucket(bucket)?;
+        self.engine.buckets.props(bucket)?;
+        if self.engine.is_open() { Ok(()) } else { Err(Error::Stopping) }
     }
 
     fn list(&self, walk: Walk, timeout: Option<Duration>) -> Result<Listing, Error> {

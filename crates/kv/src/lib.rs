@@ -42,7 +42,7 @@ pub use import::{ImportOutcome, Importer};
 pub use kv::{Health, Kv};
 pub use listing::Listing;
 pub use open_error::OpenError;
-pub use query::{IndexMatch, IndexQuery, QueryOf, QueryResults, head_terms};
+pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryOf, QueryResults, head_terms};
 pub use replica::Replica;
 pub use request::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,

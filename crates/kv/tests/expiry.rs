@@ -104,7 +104,8 @@ impl Timed {
     async fn keys_of_term(&self, term: &str) -> Vec<String> {
         let term = IndexEntry::parse(b"f_bin", term.as_bytes()).unwrap().term;
         let of = QueryOf::Terms { field: "f_bin".into(), from: term.clone(), to: term };
-        let query = IndexQuery { bucket: bucket(), of, after: None, results_max: None, pattern: None };
+        let query =
+            IndexQuery { bucket: bucket(), of, after: None, results_max: None, pattern: None, shows_tombstones: false };
         let mut results = self.node.kv.query(query, None).unwrap();
         let mut keys = Vec::new();
         while let Some(batch) = results.next().await {

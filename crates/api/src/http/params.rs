@@ -161,7 +161,7 @@ fn sync_on_write(request: &Request) -> Result<Option<SyncOnWrite>, Reply> {
 }
 
 /// A decimal integer with an optional sign; one too large to hold becomes the largest that can be.
-fn integer(text: &[u8]) -> Option<i64> {
+pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {

@@ -14,6 +14,7 @@ use ombak_proto::code;
 use ombak_proto::messages::rpb_index_req::IndexQueryType;
 use ombak_proto::messages::{RpbIndexReq, RpbIndexResp, RpbPair};
 use ombak_proto::reply::write_message;
+use std::time::Duration;
 
 pub(super) async fn query(
     ctx: &PbContext,
@@ -25,7 +26,8 @@ pub(super) async fn query(
     ctx.config.jobs.check(if streamed { JobClass::StreamSecondaryIndex } else { JobClass::SecondaryIndex })?;
     let bucket = object::bucket(req.r#type.clone(), req.bucket.clone())?;
     if req.max_results == Some(0) {
-        write_message(code::INDEX_RESP, &RpbIndexResp::default(), &mut writer.buffer);
+        let nothing = RpbIndexResp { done: streamed.then_some(true), ..RpbIndexResp::default() };
+        write_message(code::INDEX_RESP, &nothing, &mut writer.buffer);
         return Ok(());
     }
     let span = span(&req)?;
@@ -36,12 +38,17 @@ pub(super) async fn query(
     };
     let query = index_query::query(bucket, &req.index, span, &wishes).map_err(refusal)?;
     let with_terms = req.return_terms.unwrap_or(false) && index_query::has_terms(&query.of, span);
-    let mut results = ctx.kv.query(query, object::timeout(req.timeout))?;
+    let mut results = ctx.kv.query(query, limit(req.timeout))?;
     if streamed {
         stream(&mut results, with_terms, reader, writer).await
     } else {
         answer_at_once(&mut results, with_terms, ctx.config.frame_bytes_max, reader, writer).await
     }
+}
+
+/// The time limit that a request names; zero is none.
+pub(super) fn limit(timeout_ms: Option<u32>) -> Option<Duration> {
+    timeout_ms.map(|ms| Duration::from_millis(ms.into()))
 }
 
 fn span(req: &RpbIndexReq) -> Result<Span<'_>, Refusal> {
@@ -78,7 +85,9 @@ async fn stream(
     while let Some(batch) = next_batch(results, reader).await? {
         last = batch.last().cloned();
         write_message(code::INDEX_RESP, &response(batch, with_terms), &mut writer.buffer);
-        writer.relieve().await?;
+        // The next may be far: what there is goes out first.
+        writer.flush().await?;
+        writer.begin();
     }
     let end = RpbIndexResp { continuation: continuation(results, last), done: Some(true), ..RpbIndexResp::default() };
     write_message(code::INDEX_RESP, &end, &mut writer.buffer);
@@ -135,7 +144,10 @@ fn continuation(results: &QueryResults, last: Option<IndexMatch>) -> Option<Byte
 }
 
 /// The next matches, or the end of the connection when the peer does not wait for them any more.
-async fn next_batch(results: &mut QueryResults, reader: &mut Reader<'_>) -> Result<Option<Vec<IndexMatch>>, Failure> {
+pub(super) async fn next_batch(
+    results: &mut QueryResults,
+    reader: &mut Reader<'_>,
+) -> Result<Option<Vec<IndexMatch>>, Failure> {
     tokio::select! {
         biased;
         batch = results.next() => Ok(batch.transpose()?),

@@ -5,16 +5,19 @@
 //!
 //! What it is not: it knows no protocol, and no form of a continuation.
 //!
-//! Invariants: results are in order, and none comes twice; what is held in memory does not grow with the results.
+//! Invariants: results are in order, and none comes twice; what is held in memory does not grow with the results; a
+//! thread works for a query no longer than it takes to read a bounded number of entries.
 
 mod early;
+mod index_query;
 mod results;
+mod source;
 mod terms;
 mod walk;
 
+pub use index_query::{IndexMatch, IndexQuery, QueryConfig, QueryOf};
 pub use results::QueryResults;
 pub(crate) use walk::QueryWalk;
-pub use walk::{IndexMatch, IndexQuery, QueryOf};
 
 use ombak_storage::HeadTerms;
 use std::sync::Arc;

@@ -1,24 +1,43 @@
 //! The results of a query, in batches.
 
-use super::walk::{IndexMatch, QueryWalk};
+use super::index_query::IndexMatch;
+use super::walk::QueryWalk;
 use crate::engine::Engine;
-use ombak_types::Error;
+use ombak_types::{Bucket, Error};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tracing::info;
 
-/// Matches in bounded batches, in order. The work for a batch is done when it is asked for; dropping the results ends it.
+/// Matches in bounded batches, in order. The work for a batch is done when it is asked for, so a slow reader holds no
+/// thread; dropping the results ends the query.
 pub struct QueryResults {
     engine: Arc<Engine>,
+    bucket: Bucket,
+    began: Instant,
+    deadline: Option<Instant>,
     /// `None` once the query has ended, and while a batch is being made.
     walk: Option<QueryWalk>,
-    deadline: Option<Instant>,
     is_full: bool,
+    found: u64,
+    outcome: Outcome,
+}
+
+/// How a query ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// It has not, or nobody waited for the end.
+    Abandoned,
+    Complete,
+    Failed,
 }
 
 impl QueryResults {
-    pub(crate) fn new(engine: Arc<Engine>, walk: QueryWalk, timeout: Option<Duration>) -> Self {
-        let deadline = timeout.and_then(|limit| Instant::now().checked_add(limit));
-        Self { engine, walk: Some(walk), deadline, is_full: false }
+    pub(crate) fn new(engine: Arc<Engine>, walk: QueryWalk, bucket: Bucket, limit: Option<Duration>) -> Self {
+        engine.stats.query_started(walk.sources());
+        let began = Instant::now();
+        let deadline = limit.and_then(|limit| began.checked_add(limit));
+        let (walk, outcome) = (Some(walk), Outcome::Abandoned);
+        Self { engine, bucket, began, deadline, walk, is_full: false, found: 0, outcome }
     }
 
     /// The next batch, never empty; `None` at the end. An error is the last thing it gives.
@@ -26,18 +45,22 @@ impl QueryResults {
         loop {
             let walk = self.walk.take()?;
             match self.step(walk).await {
-                Ok((walk, Some(batch))) => {
+                Ok((walk, batch)) => {
                     self.is_full = walk.is_full();
+                    let Some(batch) = batch else {
+                        self.outcome = Outcome::Complete;
+                        return None;
+                    };
                     self.walk = Some(walk);
                     if !batch.is_empty() {
+                        self.found += batch.len() as u64;
                         return Some(Ok(batch));
                     }
                 }
-                Ok((walk, None)) => {
-                    self.is_full = walk.is_full();
-                    return None;
+                Err(error) => {
+                    self.outcome = Outcome::Failed;
+                    return Some(Err(error));
                 }
-                Err(e) => return Some(Err(e)),
             }
         }
     }
@@ -62,5 +85,17 @@ impl QueryResults {
             return Err(Error::Timeout);
         }
         Ok((walk, batch.map_err(|e| Error::Storage(e.to_string()))?))
+    }
+}
+
+impl Drop for QueryResults {
+    fn drop(&mut self) {
+        let took = self.began.elapsed();
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.engine.stats.query_ended(self.outcome == Outcome::Complete, self.found, took_us);
+        if self.engine.config.queries.logs {
+            let (bucket_type, bucket) = (self.bucket.bucket_type.escape_ascii(), self.bucket.name.escape_ascii());
+            info!(%bucket_type, %bucket, results = self.found, took_us, outcome = ?self.outcome, "index query");
+        }
     }
 }

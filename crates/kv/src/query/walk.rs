@@ -1,128 +1,76 @@
 //! A query over all partitions: their entries merged, a batch at a time.
 
-use super::early::EarlyEnds;
-use super::terms::{from_sortable, sortable};
-use crate::partition::{Partition, is_tombstone};
-use bytes::Bytes;
-use ombak_storage::{KeyRange, Snapshot, StorageError, TermRange};
-use ombak_types::names::encode_bucket_prefix;
+use super::index_query::{IndexMatch, IndexQuery, QueryOf};
+use super::source::{Entry, Range, Source};
+use super::terms::from_sortable;
+use crate::partition::Partition;
+use ombak_storage::StorageError;
+use ombak_types::IndexTerm;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Bucket, IndexTerm};
-use regex::bytes::Regex;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use std::ops::Bound;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Entries that are read from a partition at once.
-const PAGE: usize = 200;
 /// Matches of one batch.
 const BATCH: usize = 500;
-
-/// What a query asks for.
-#[derive(Clone, Debug)]
-pub struct IndexQuery {
-    /// Where.
-    pub bucket: Bucket,
-    /// What.
-    pub of: QueryOf,
-    /// Term (none for keys) and key where the page before ended.
-    pub after: Option<(Option<IndexTerm>, Bytes)>,
-    /// How many matches at most.
-    pub results_max: Option<usize>,
-    /// What a term, or a key where keys are asked for, has to match.
-    pub pattern: Option<Regex>,
-}
-
-/// What a query looks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum QueryOf {
-    /// Entries of a field between two terms, both included.
-    Terms {
-        /// With its `_bin` or `_int`.
-        field: Bytes,
-        /// The first term.
-        from: IndexTerm,
-        /// The last term.
-        to: IndexTerm,
-    },
-    /// Keys between two keys, both included (`$key`).
-    Keys {
-        /// The first key.
-        from: Bytes,
-        /// The last key.
-        to: Bytes,
-    },
-    /// All keys (`$bucket`).
-    Bucket,
-}
-
-/// One result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexMatch {
-    /// The term; none where keys were asked for.
-    pub term: Option<IndexTerm>,
-    /// The key.
-    pub key: Bytes,
-}
-
-/// An entry on its way: term in its sortable form (empty for keys), key.
-type Entry = (Bytes, Bytes);
-
-/// The entries of one partition.
-struct Source {
-    snapshot: Box<dyn Snapshot>,
-    early_ends: EarlyEnds,
-    page: VecDeque<Entry>,
-    last: Option<Entry>,
-    is_done: bool,
-}
+/// Entries that one batch reads at most, whether they match or not: a thread does other work in between, and a client that
+/// has gone is noticed.
+const READ_MAX: usize = 5_000;
+/// What making a view of a store counts for among them.
+const VIEW_COST: usize = 50;
+/// Entries of all partitions together that wait to be merged: this many, or [`PAGE_MIN`] of each.
+const HELD_MAX: usize = 4_096;
+const PAGE_MIN: usize = 8;
+const PAGE_MAX: usize = 200;
 
 /// A query under way. It is moved to a thread that may wait for each batch.
 pub(crate) struct QueryWalk {
     query: IndexQuery,
-    prefix: Vec<u8>,
-    now: UnixMicros,
-    partitions: Arc<[Arc<Partition>]>,
-    /// Made with the first batch: making an order may take its time.
+    range: Range,
+    page: usize,
     sources: Vec<Source>,
+    /// The next entry of each source that has one, the first of all on top.
     heads: BinaryHeap<Reverse<(Entry, usize)>>,
-    began: bool,
+    /// Sources whose next entry is not known. Nothing is taken from `heads` before they are asked.
+    unasked: Vec<usize>,
     found: usize,
     last: Option<Entry>,
 }
 
 impl QueryWalk {
     /// `now`: what has expired by then is passed over.
-    pub(crate) fn new(partitions: Arc<[Arc<Partition>]>, query: IndexQuery, now: UnixMicros) -> Self {
-        let mut prefix = Vec::new();
-        encode_bucket_prefix(&query.bucket, &mut prefix);
-        let (sources, heads) = (Vec::new(), BinaryHeap::new());
-        Self { query, prefix, now, partitions, sources, heads, began: false, found: 0, last: None }
+    pub(crate) fn new(partitions: &[Arc<Partition>], query: IndexQuery, now: UnixMicros) -> Self {
+        let range = Range::new(&query, now);
+        let after = query.after.as_ref().map(|(term, key)| Entry::new(term.as_ref(), key));
+        let asked = if range.is_empty() { &[] } else { partitions };
+        let sources: Vec<Source> = asked.iter().map(|p| Source::new(p.clone(), after.clone())).collect();
+        let page = (HELD_MAX / sources.len().max(1)).clamp(PAGE_MIN, PAGE_MAX);
+        // A page of a few results is read no further than it must be.
+        let page = query.results_max.map_or(page, |max| page.min(max.max(PAGE_MIN)));
+        let unasked = (0..sources.len()).collect();
+        Self { query, range, page, sources, heads: BinaryHeap::new(), unasked, found: 0, last: None }
     }
 
     /// The next matches, in order; `None` at the end. May be empty in between.
     pub(crate) fn next_batch(&mut self) -> Result<Option<Vec<IndexMatch>>, StorageError> {
-        if !self.began {
-            self.begin()?;
-            self.began = true;
-        }
         let mut batch = Vec::new();
-        let mut looked_at = 0;
-        while batch.len() < BATCH && looked_at < BATCH && !self.is_full() {
-            let Some(Reverse((entry, from))) = self.heads.pop() else { break };
-            looked_at += 1;
-            self.advance(from)?;
-            if self.last.as_ref() == Some(&entry) {
+        let mut read = 0;
+        while batch.len() < BATCH && read < READ_MAX && !self.is_full() {
+            if let Some(source) = self.unasked.pop() {
+                read += self.ask(source)?;
                 continue;
             }
-            if let Some(found) = self.matching(&entry) {
-                self.found += 1;
-                batch.push(found);
+            let Some(Reverse((entry, source))) = self.heads.pop() else { break };
+            self.unasked.push(source);
+            // The same entry of another partition: its bucket was put elsewhere by its properties once.
+            if self.last.as_ref() != Some(&entry) {
+                let matching = self.matching(&entry);
+                self.found += usize::from(matching.is_some());
+                batch.extend(matching);
+                self.last = Some(entry);
             }
-            self.last = Some(entry);
         }
-        let is_over = looked_at == 0;
+        let is_over = batch.is_empty() && (self.is_full() || self.heads.is_empty() && self.unasked.is_empty());
         Ok((!is_over).then_some(batch))
     }
 
@@ -131,111 +79,127 @@ impl QueryWalk {
         self.query.results_max.is_some_and(|max| self.found >= max)
     }
 
-    fn begin(&mut self) -> Result<(), StorageError> {
-        for partition in self.partitions.iter() {
-            let mut snapshot = partition.store().ordered_snapshot()?;
-            let early_ends = match self.query.of {
-                QueryOf::Terms { .. } => EarlyEnds::find(&mut *snapshot, &self.prefix, self.now)?,
-                QueryOf::Keys { .. } | QueryOf::Bucket => EarlyEnds::default(),
-            };
-            let last = self.query.after.as_ref().map(|(term, key)| {
-                let term = term.as_ref().map(sortable).unwrap_or_default();
-                (term, key.clone())
-            });
-            self.sources.push(Source { snapshot, early_ends, page: VecDeque::new(), last, is_done: false });
-        }
-        (0..self.sources.len()).try_for_each(|source| self.advance(source))
+    /// How many partitions are asked.
+    pub(crate) fn sources(&self) -> usize {
+        self.sources.len()
     }
 
-    /// Puts the next entry of a partition up for merging.
-    fn advance(&mut self, at: usize) -> Result<(), StorageError> {
-        let page = self.query.results_max.map_or(PAGE, |max| max.clamp(1, PAGE));
-        let Some(source) = self.sources.get_mut(at) else { return Ok(()) };
-        while source.page.is_empty() && !source.is_done {
-            source.read_page(&self.query.of, &self.prefix, page)?;
-        }
-        if let Some(entry) = source.page.pop_front() {
+    /// Puts the next entry of a source up for merging. What it cost, in entries read.
+    fn ask(&mut self, at: usize) -> Result<usize, StorageError> {
+        let Some(source) = self.sources.get_mut(at) else { return Ok(0) };
+        if let Some(entry) = source.take() {
             self.heads.push(Reverse((entry, at)));
+            return Ok(0);
         }
-        Ok(())
+        let cost = if source.is_open() { 0 } else { VIEW_COST };
+        let read = source.read_page(&self.range, self.page)?;
+        // A page may have been of nothing but deleted keys.
+        if !source.is_done() {
+            self.unasked.push(at);
+        }
+        Ok(cost + read)
     }
 
-    fn matching(&self, (term, key): &Entry) -> Option<IndexMatch> {
+    fn matching(&self, entry: &Entry) -> Option<IndexMatch> {
         let term = match &self.query.of {
-            QueryOf::Terms { field, .. } => Some(from_sortable(field, term)?),
-            QueryOf::Keys { .. } | QueryOf::Bucket => None,
+            QueryOf::Terms { field, .. } => Some(from_sortable(field, &entry.term)?),
+            QueryOf::Keys { .. } => None,
         };
         let text: &[u8] = match &term {
             Some(IndexTerm::Bin(term)) => term,
             Some(IndexTerm::Int(_)) => b"",
-            None => key,
+            None => &entry.key,
         };
         let matches = self.query.pattern.as_ref().is_none_or(|pattern| pattern.is_match(text));
-        matches.then(|| IndexMatch { term, key: key.clone() })
+        matches.then(|| IndexMatch { term, key: entry.key.clone() })
     }
 }
 
-impl Source {
-    fn read_page(&mut self, of: &QueryOf, bucket: &[u8], count_max: usize) -> Result<(), StorageError> {
-        let last = self.last.take();
-        let read = match of {
-            QueryOf::Terms { field, from, to } => {
-                let (from, to) = (sortable(from), sortable(to));
-                let after = last.as_ref().map(|(term, key)| (&term[..], &key[..]));
-                let range = TermRange { bucket, field, from: &from, to: &to, after };
-                let entries = self.snapshot.terms_in_order(&range, count_max)?;
-                let read = entries.len();
-                self.last = entries.last().map(|entry| (entry.term.clone(), entry.key.clone()));
-                for entry in entries {
-                    if !self.early_ends.hides(&*self.snapshot, bucket, field, &entry)? {
-                        self.page.push_back((entry.term, entry.key));
-                    }
-                }
-                read
-            }
-            QueryOf::Keys { from, to } => {
-                let from = after_or(last.as_ref(), Bound::Included(&from[..]));
-                self.read_keys(&KeyRange { bucket, from, to: Bound::Included(to) }, count_max)?
-            }
-            QueryOf::Bucket => {
-                let from = after_or(last.as_ref(), Bound::Unbounded);
-                self.read_keys(&KeyRange { bucket, from, to: Bound::Unbounded }, count_max)?
-            }
-        };
-        self.is_done = read < count_max;
-        if self.last.is_none() {
-            self.last = self.page.back().cloned();
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::ActorSource;
+    use bytes::Bytes;
+    use ombak_storage::{BackendFactory, MemoryFactory, Write};
+    use ombak_types::Bucket;
+    use ombak_types::names::encode_storage_key;
+    use std::ops::Bound;
+
+    const PARTITIONS: usize = 64;
+
+    /// Partitions with so many keys together, deleted or not.
+    fn partitions(keys: usize, deleted: bool) -> Vec<Arc<Partition>> {
+        let stores = MemoryFactory::default();
+        let actors = Arc::new(ActorSource::new(1));
+        let open = |n: usize| Arc::new(Partition::new(n as u32, stores.open(n as u32).unwrap(), actors.clone(), 0));
+        let partitions: Vec<_> = (0..PARTITIONS).map(open).collect();
+        for n in 0..keys {
+            let mut key = Vec::new();
+            encode_storage_key(&Bucket::untyped("b"), format!("k{n:06}").as_bytes(), &mut key);
+            let digest = (n as u64) << 1 | u64::from(deleted);
+            let write =
+                Write { key: &key, head: b"h", body: &[], digest, tstamp_secs: 1, expires_secs: 0, has_terms: false };
+            partitions[n % PARTITIONS].store().put(&write).unwrap();
         }
-        Ok(())
+        partitions
     }
 
-    /// How many keys were read; deleted ones are left out.
-    fn read_keys(&mut self, range: &KeyRange<'_>, count_max: usize) -> Result<usize, StorageError> {
-        let mut from = range.from.map(<[u8]>::to_vec);
-        loop {
-            let range = KeyRange { from: from.as_ref().map(|from| &from[..]), ..*range };
-            let entries = self.snapshot.keys_in_order(&range, count_max)?;
-            let read = entries.len();
-            let key = |key: &Bytes| key.slice(range.bucket.len()..);
-            let last = entries.last().map(|entry| key(&entry.key));
-            let alive = entries.iter().filter(|entry| !is_tombstone(entry.digest));
-            self.page.extend(alive.map(|entry| (Bytes::new(), key(&entry.key))));
-            let Some(last) = last else { return Ok(read) };
-            self.last = Some((Bytes::new(), last.clone()));
-            // A page of nothing but tombstones is not the end.
-            if !self.page.is_empty() || read < count_max {
-                return Ok(read);
-            }
-            from = Bound::Excluded(last.to_vec());
-        }
+    fn keys(from: &'static str, to: &'static str, results_max: Option<usize>) -> IndexQuery {
+        let bound = |key: &'static str| Bound::Included(Bytes::from(key));
+        let of = QueryOf::Keys { from: bound(from), to: bound(to) };
+        IndexQuery { bucket: Bucket::untyped("b"), of, after: None, results_max, pattern: None, shows_tombstones: true }
     }
-}
 
-/// Where to go on: behind the last entry, unless the range begins later.
-fn after_or<'a>(last: Option<&'a Entry>, from: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
-    match (last, from) {
-        (Some((_, last)), Bound::Included(from)) if &last[..] < from => Bound::Included(from),
-        (Some((_, last)), _) => Bound::Excluded(last),
-        (None, from) => from,
+    fn walk(partitions: &[Arc<Partition>], query: IndexQuery) -> QueryWalk {
+        QueryWalk::new(partitions, query, UnixMicros::from_secs(1))
+    }
+
+    fn held(walk: &QueryWalk) -> usize {
+        walk.heads.len() + walk.sources.iter().map(Source::held).sum::<usize>()
+    }
+
+    /// Runs a walk to its end: results and batches.
+    fn run(mut walk: QueryWalk) -> (usize, usize) {
+        let (mut results, mut batches) = (0, 0);
+        while let Some(batch) = walk.next_batch().unwrap() {
+            assert!(batch.len() <= BATCH && held(&walk) <= HELD_MAX + PARTITIONS);
+            results += batch.len();
+            batches += 1;
+        }
+        assert!(walk.next_batch().unwrap().is_none(), "the end is the end");
+        (results, batches)
+    }
+
+    #[test]
+    fn a_batch_has_an_end_whether_anything_matches_or_not() {
+        let alive = partitions(30_000, false);
+        let (results, batches) = run(walk(&alive, keys("a", "z", None)));
+        assert_eq!(results, 30_000);
+        assert!((60..200).contains(&batches), "{batches}");
+        let mut none = keys("a", "z", None);
+        none.pattern = Some(regex::bytes::Regex::new("nothing").unwrap());
+        let (results, batches) = run(walk(&alive, none));
+        assert!(results == 0 && batches >= 30_000 / READ_MAX, "{batches}");
+
+        let mut hidden = keys("a", "z", None);
+        hidden.shows_tombstones = false;
+        let (results, batches) = run(walk(&partitions(30_000, true), hidden));
+        assert!(results == 0 && batches >= 30_000 / READ_MAX, "{batches}");
+    }
+
+    #[test]
+    fn what_can_have_no_result_asks_nobody() {
+        let alive = partitions(100, false);
+        let asked = walk(&alive, keys("z", "a", None));
+        assert_eq!((asked.sources(), run(asked)), (0, (0, 0)));
+        assert_eq!(run(walk(&alive, keys("a", "z", Some(7)))).0, 7);
+    }
+
+    #[test]
+    fn views_are_given_back_when_they_are_read() {
+        let alive = partitions(300, false);
+        let mut asked = walk(&alive, keys("a", "z", None));
+        asked.next_batch().unwrap();
+        assert!(asked.sources.iter().all(|source| !source.is_open()));
     }
 }

@@ -54,6 +54,13 @@ pub struct Stats {
     list_fsm_create: Spiral,
     list_fsm_create_error: Spiral,
     list_fsm_active: Sum,
+    index_fsm_create: Sum,
+    index_fsm_create_error: Sum,
+    index_fsm_complete: Sum,
+    index_fsm_active: Sum,
+    index_fsm_results: Histogram,
+    index_fsm_time: Histogram,
+    vnode_index_reads: Spiral,
     pbc_connects: Spiral,
     pbc_active: Sum,
     precommit_fail: Sum,
@@ -112,6 +119,13 @@ impl Stats {
             list_fsm_create: Spiral::default(),
             list_fsm_create_error: Spiral::default(),
             list_fsm_active: Sum::default(),
+            index_fsm_create: Sum::default(),
+            index_fsm_create_error: Sum::default(),
+            index_fsm_complete: Sum::default(),
+            index_fsm_active: Sum::default(),
+            index_fsm_results: Histogram::default(),
+            index_fsm_time: Histogram::default(),
+            vnode_index_reads: Spiral::default(),
             pbc_connects: Spiral::default(),
             pbc_active: Sum::default(),
             precommit_fail: Sum::default(),
@@ -237,6 +251,28 @@ impl Stats {
         self.list_fsm_create_error.add(1);
     }
 
+    /// An index query of so many partitions began; it is under way until [`Self::query_ended`].
+    pub fn query_started(&self, partitions: usize) {
+        self.index_fsm_create.add(1);
+        self.index_fsm_active.add(1);
+        self.vnode_index_reads.add(partitions as u64);
+    }
+
+    /// An index query that began is over. One that was answered in full counts with its results and its time.
+    pub fn query_ended(&self, is_complete: bool, results: u64, duration_us: u64) {
+        self.index_fsm_active.subtract(1);
+        if is_complete {
+            self.index_fsm_complete.add(1);
+            self.index_fsm_results.record(results);
+            self.index_fsm_time.record(duration_us);
+        }
+    }
+
+    /// An index query could not begin.
+    pub fn query_failed(&self) {
+        self.index_fsm_create_error.add(1);
+    }
+
     /// A Protocol Buffers client connected; it is connected as long as the guard lives.
     pub fn pbc_connected(&self) -> ActiveGuard<'_> {
         self.pbc_connects.add(1);
@@ -253,7 +289,7 @@ impl Stats {
         self.postcommit_fail.add(1);
     }
 
-    pub(super) fn spirals(&self) -> [(&'static str, &Spiral); 15] {
+    pub(super) fn spirals(&self) -> [(&'static str, &Spiral); 16] {
         [
             ("node_gets", &self.node_gets),
             ("node_get_fsm_errors", &self.node_get_fsm_errors),
@@ -269,11 +305,12 @@ impl Stats {
             ("skipped_read_repairs", &self.skipped_read_repairs),
             ("list_fsm_create", &self.list_fsm_create),
             ("list_fsm_create_error", &self.list_fsm_create_error),
+            ("vnode_index_reads", &self.vnode_index_reads),
             ("pbc_connects", &self.pbc_connects),
         ]
     }
 
-    pub(super) fn histograms(&self) -> [(&'static str, &Histogram); 10] {
+    pub(super) fn histograms(&self) -> [(&'static str, &Histogram); 12] {
         [
             ("node_get_fsm_time", &self.node_get_fsm_time),
             ("node_get_fsm_siblings", &self.node_get_fsm_siblings),
@@ -285,15 +322,21 @@ impl Stats {
             ("write_once_put_time", &self.write_once_put_time),
             ("write_once_put_objsize", &self.write_once_put_objsize),
             ("object_merge_time", &self.object_merge_time),
+            ("index_fsm_results", &self.index_fsm_results),
+            ("index_fsm_time", &self.index_fsm_time),
         ]
     }
 
     /// Numbers that go up and down, and counts without a last minute.
-    pub(super) fn singles(&self) -> [(&'static str, u64); 7] {
+    pub(super) fn singles(&self) -> [(&'static str, u64); 11] {
         [
             ("node_get_fsm_active", self.node_get_fsm_active.get()),
             ("node_put_fsm_active", self.node_put_fsm_active.get()),
             ("list_fsm_active", self.list_fsm_active.get()),
+            ("index_fsm_active", self.index_fsm_active.get()),
+            ("index_fsm_create", self.index_fsm_create.get()),
+            ("index_fsm_create_error", self.index_fsm_create_error.get()),
+            ("index_fsm_complete", self.index_fsm_complete.get()),
             ("pbc_active", self.pbc_active.get()),
             ("precommit_fail", self.precommit_fail.get()),
             ("postcommit_fail", self.postcommit_fail.get()),

@@ -23,7 +23,7 @@ enum Unit {
 }
 
 /// Riak's name, ours, the unit of the values, and what it is.
-const SUMMARIES: [(&str, &str, Unit, &str); 10] = [
+const SUMMARIES: [(&str, &str, Unit, &str); 12] = [
     ("node_get_fsm_time", "get_duration_seconds", Unit::Seconds, "Time to answer a get."),
     ("node_get_fsm_siblings", "get_siblings", Unit::Count, "Siblings of the objects that gets found."),
     ("node_get_fsm_objsize", "get_object_size_bytes", Unit::Bytes, "Size of the objects that gets found."),
@@ -34,10 +34,12 @@ const SUMMARIES: [(&str, &str, Unit, &str); 10] = [
     ("write_once_put_time", "write_once_put_duration_seconds", Unit::Seconds, "Time to answer a write_once put."),
     ("write_once_put_objsize", "write_once_put_object_size_bytes", Unit::Bytes, "Size of write_once objects put."),
     ("object_merge_time", "object_merge_duration_seconds", Unit::Seconds, "Time to merge two copies of an object."),
+    ("index_fsm_results", "index_query_results", Unit::Count, "Results of index queries."),
+    ("index_fsm_time", "index_query_duration_seconds", Unit::Seconds, "Time of index queries to their last result."),
 ];
 
 /// Riak's name, ours, and what it is.
-const COUNTERS: [(&str, &str, &str); 15] = [
+const COUNTERS: [(&str, &str, &str); 16] = [
     ("node_gets", "gets_total", "Gets answered."),
     ("node_get_fsm_errors", "get_errors_total", "Gets failed."),
     ("node_get_fsm_rejected", "gets_rejected_total", "Gets refused because too many were under way."),
@@ -52,14 +54,19 @@ const COUNTERS: [(&str, &str, &str); 15] = [
     ("skipped_read_repairs", "read_repairs_skipped_total", "Repairs left out because too many were under way."),
     ("list_fsm_create", "listings_total", "Listings of keys or buckets begun."),
     ("list_fsm_create_error", "listing_errors_total", "Listings that could not begin."),
+    ("vnode_index_reads", "partition_index_reads_total", "Reads of indexes by partitions."),
     ("pbc_connects", "pb_connections_total", "Protocol Buffers connections accepted."),
 ];
 
 /// Riak's name, ours, type, and what it is.
-const SINGLES: [(&str, &str, &str, &str); 7] = [
+const SINGLES: [(&str, &str, &str, &str); 11] = [
     ("node_get_fsm_active", "gets_active", "gauge", "Gets under way."),
     ("node_put_fsm_active", "puts_active", "gauge", "Puts under way."),
     ("list_fsm_active", "listings_active", "gauge", "Listings under way."),
+    ("index_fsm_active", "index_queries_active", "gauge", "Index queries under way."),
+    ("index_fsm_create", "index_queries_total", "counter", "Index queries begun."),
+    ("index_fsm_create_error", "index_query_errors_total", "counter", "Index queries that could not begin."),
+    ("index_fsm_complete", "index_queries_complete_total", "counter", "Index queries answered in full."),
     ("pbc_active", "pb_connections_active", "gauge", "Protocol Buffers connections open."),
     ("precommit_fail", "precommit_failures_total", "counter", "Writes refused by pre-commit hooks."),
     ("postcommit_fail", "postcommit_failures_total", "counter", "Post-commit hooks that could not be run."),

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod faulty;
+pub mod stores;
 
 use bytes::Bytes;
 use ombak_kv::stats::{NodeFacts, SystemFacts};

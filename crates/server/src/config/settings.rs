@@ -6,7 +6,7 @@ use super::problem::Problem;
 use super::reader::{Reader, mismatch};
 use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
-use ombak_kv::{DeleteMode, ObjectLimits};
+use ombak_kv::{DeleteMode, ObjectLimits, QueryConfig};
 use ombak_types::PropMap;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -58,6 +58,7 @@ pub struct Settings {
     pub jobs: JobSwitches,
     pub limits: ObjectLimits,
     pub delete_mode: DeleteMode,
+    pub queries: QueryConfig,
     pub default_props: PropMap,
     pub backend: BackendSettings,
     pub log: LogSettings,
@@ -96,6 +97,11 @@ impl Settings {
                 siblings_warn: from.count("object.siblings.warning_threshold")?,
             },
             delete_mode: delete_mode(from)?,
+            queries: QueryConfig {
+                timeout: Duration::from_millis(from.count("secondary_index_timeout")?),
+                shows_tombstones: from.flag("dollarkey_readtombs")?,
+                logs: from.flag("log_index_fsm")?,
+            },
             default_props: default_props(from)?,
             backend: BackendSettings::of_node(from)?,
             log: LogSettings {

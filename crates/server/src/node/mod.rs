@@ -112,6 +112,7 @@ pub fn open_engine(settings: &Settings) -> Result<Kv, String> {
         ring_size: settings.ring_size,
         default_props: settings.default_props.clone(),
         delete_mode: settings.delete_mode,
+        queries: settings.queries,
         limits: settings.limits,
         requests_max: settings.requests_max,
         timeout: settings.request_timeout,

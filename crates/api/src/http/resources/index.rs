@@ -8,7 +8,7 @@ use crate::http::erlang;
 use crate::http::failure::{self, Asked};
 use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
 use crate::http::names::{json_elements, json_name};
-use crate::http::params::{self, TimeLimit};
+use crate::http::params;
 use crate::http::reply::{self, Reply, StreamAborted};
 use crate::http::request::Request;
 use crate::index_query::{self, BadQuery, Span, Wishes};
@@ -51,13 +51,11 @@ impl<'a> Index<'a> {
     }
 
     fn parse(&self, field: &[u8], span: Span<'_>, is_streamed: bool) -> Result<Query, Reply> {
+        // Results are always sorted; the parameter is only checked.
+        let _ = self.flag("pagination_sort")?;
+        let wanted = self.flag("return_terms")?;
         let results_max = self.request.parameter("max_results").map(max_results).transpose()?;
-        let wanted = self.request.parameter("return_terms").map(boolean).transpose()?.unwrap_or(false);
-        let timeout = match params::time_limit(self.request)? {
-            Some(TimeLimit::Within(limit)) => Some(limit),
-            // Nothing, which Riak takes for no limit.
-            Some(TimeLimit::Passed) | None => None,
-        };
+        let timeout = self.request.parameter("timeout").map(timeout).transpose()?;
         let wishes = Wishes {
             results_max,
             continuation: self.request.parameter("continuation"),
@@ -66,6 +64,15 @@ impl<'a> Index<'a> {
         let query = index_query::query(self.bucket.clone(), field, span, &wishes).map_err(|bad| refusal(&bad))?;
         let with_terms = wanted && index_query::has_terms(&query.of, span);
         Ok(Query { query, with_terms, is_streamed, timeout })
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, Reply> {
+        let Some(text) = self.request.parameter(name) else { return Ok(false) };
+        match text.to_ascii_lowercase().as_slice() {
+            b"true" => Ok(true),
+            b"false" => Ok(false),
+            _ => Err(bad(format!("Invalid \"{name}\". {} is not a boolean", erlang::string(text)))),
+        }
     }
 }
 
@@ -120,12 +127,11 @@ fn max_results(text: &[u8]) -> Result<usize, Reply> {
     number.filter(|max| *max > 0).ok_or_else(refused)
 }
 
-fn boolean(text: &[u8]) -> Result<bool, Reply> {
-    match text {
-        b"true" => Ok(true),
-        b"false" => Ok(false),
-        _ => Err(bad(format!("Invalid \"return_terms\". {} is not a boolean", erlang::string(text)))),
-    }
+/// Zero is no limit.
+fn timeout(text: &[u8]) -> Result<Duration, Reply> {
+    let ms = params::integer(text).and_then(|ms| u64::try_from(ms).ok());
+    let refused = || bad(format!("Bad timeout value {}. Must be a non-negative integer\n", erlang::string(text)));
+    ms.map(Duration::from_millis).ok_or_else(refused)
 }
 
 fn refusal(problem: &BadQuery) -> Reply {

@@ -1,6 +1,7 @@
 //! The interface as clients see it: real sockets, a real engine on the memory backend.
 
 mod expiry;
+mod index;
 mod limits;
 mod link_walk;
 mod listings;
@@ -12,8 +13,8 @@ mod properties;
 use super::context::{HttpContext, HttpLimits, StatsSource};
 use crate::JobSwitches;
 use ombak_kv::clock::{WallClock, system_clock};
-use ombak_kv::{Kv, KvConfig};
-use ombak_storage::memory::MemoryFactory;
+use ombak_kv::{Kv, KvConfig, head_terms};
+use ombak_storage::{MemoryConfig, MemoryFactory};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +56,7 @@ impl Server {
 
     async fn timed(limits: HttpLimits, jobs: JobSwitches, clock: WallClock) -> Self {
         let dir = TempDir::new().expect("a directory");
-        let stores = Arc::new(MemoryFactory::default());
+        let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
         let config = KvConfig { ring_size: 8, clock, ..KvConfig::new("ombak@127.0.0.1", dir.path(), stores) };
         let kv = tokio::task::spawn_blocking(move || Kv::open(config)).await.expect("no panic").expect("opens");
         let source = StatsSource { backend: "memory", dirs: vec![dir.path().to_owned()] };

@@ -1,6 +1,7 @@
 //! Over real sockets, against a real engine on the memory backend.
 
 mod expiry;
+mod index;
 mod limits;
 mod listings;
 mod messages;
@@ -11,7 +12,7 @@ use crate::NetworkThreads;
 use bytes::BytesMut;
 use ombak_kv::clock::{WallClock, system_clock};
 use ombak_kv::stats::{NodeFacts, SystemFacts};
-use ombak_kv::{Kv, KvConfig};
+use ombak_kv::{Kv, KvConfig, head_terms};
 use ombak_proto::frame::{Frame, next_frame};
 use ombak_proto::messages::RpbErrorResp;
 use ombak_proto::reply::{write_empty, write_message};
@@ -47,7 +48,7 @@ impl Node {
     }
 
     async fn with(config: PbConfig) -> Self {
-        let backend = Arc::new(MemoryFactory::new(MemoryConfig::default()));
+        let backend = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
         Self::over(backend, tempfile::tempdir().unwrap(), config).await
     }
 
@@ -66,6 +67,10 @@ impl Node {
     async fn timed(backend: Arc<dyn BackendFactory>, dir: TempDir, config: PbConfig, clock: WallClock) -> Self {
         let mut kv_config = KvConfig::new("ombak@127.0.0.1", dir.path(), backend);
         (kv_config.ring_size, kv_config.clock) = (8, clock);
+        Self::configured(kv_config, dir, config).await
+    }
+
+    async fn configured(kv_config: KvConfig, dir: TempDir, config: PbConfig) -> Self {
         let kv = tokio::task::spawn_blocking(move || Kv::open(kv_config)).await.unwrap().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -80,15 +85,20 @@ impl Node {
         Wire { stream: TcpStream::connect(self.address).await.unwrap(), inbox: BytesMut::new() }
     }
 
-    /// Connections that are open, as `/stats` tells it.
+    /// Connections that are open.
     fn connections(&self) -> u64 {
+        self.stat("pbc_active")
+    }
+
+    /// A number of `/stats`.
+    fn stat(&self, name: &str) -> u64 {
         let facts = NodeFacts {
             node_name: self.kv.node_name().to_owned(),
             ring: Arc::new(self.kv.ring().clone()),
             backend: "memory",
             system: SystemFacts::default(),
         };
-        self.kv.stats().to_json(&facts)["pbc_active"].as_u64().unwrap()
+        self.kv.stats().to_json(&facts)[name].as_u64().unwrap()
     }
 
     /// Creates and activates a bucket type.

@@ -5,7 +5,7 @@ use super::super::value::Kind;
 
 const INT_MAX: i64 = i64::MAX;
 const TYPES: &str = "data types";
-const INDEXES: &str = "secondary index queries";
+const QUERIES: &str = "the query API of Riak 3.4";
 const FOLDS: &str = "the reaper and eraser";
 const SEARCH: &str = "full-text search";
 const NO_JAVA: &str = "search here does not run Solr";
@@ -20,36 +20,40 @@ pub(super) const KEYS: &[KeySpec] = &[
         "How hard stored data types are compressed.",
         TYPES,
     ),
-    KeySpec::not_yet(
+    KeySpec::works(
         "secondary_index_timeout",
         Kind::Int(0, INT_MAX),
         "0",
-        "Milliseconds that an index query may take; 0: no limit.",
-        INDEXES,
+        "Milliseconds that an index query may take which names no limit; 0: no limit.",
     ),
-    KeySpec::not_yet(
+    KeySpec::no_meaning(
         "secondary_index_json",
         Kind::Text,
         "otp",
         "Which library writes the results of index queries.",
-        INDEXES,
+        "there is one",
     ),
-    KeySpec::not_yet("dollarkey_readtombs", Kind::Flag, "enabled", "Whether queries of $key see tombstones.", INDEXES),
-    KeySpec::not_yet("log_index_fsm", Kind::Flag, "disabled", "Whether index queries are logged.", INDEXES),
-    KeySpec::not_yet("query_timeout_secs", Kind::Int(1, INT_MAX), "60", "Seconds that a query may take.", INDEXES),
+    KeySpec::works(
+        "dollarkey_readtombs",
+        Kind::Flag,
+        "disabled",
+        "Whether queries of $key show keys that were deleted and are not reaped yet. Riak's default is enabled.",
+    ),
+    KeySpec::works("log_index_fsm", Kind::Flag, "disabled", "Whether each index query is logged at its end."),
+    KeySpec::not_yet("query_timeout_secs", Kind::Int(1, INT_MAX), "60", "Seconds that a query may take.", QUERIES),
     KeySpec::not_yet(
         "queue_inactivity_timeout_secs",
         Kind::Int(1, INT_MAX),
         "120",
         "Seconds after which the results of a query are dropped.",
-        INDEXES,
+        QUERIES,
     ),
     KeySpec::not_yet(
         "queue_raw_max_results",
         Kind::Int(1, INT_MAX),
         "1000",
         "Results of a query that are kept.",
-        INDEXES,
+        QUERIES,
     ),
     KeySpec::not_yet(
         "eraser_dataroot",

@@ -1,0 +1,170 @@
+//! What a query reads from one partition: a page of entries at a time, in order.
+
+use super::early::EarlyEnds;
+use super::index_query::{IndexQuery, QueryOf};
+use super::terms::sortable;
+use crate::partition::{Partition, is_tombstone};
+use bytes::Bytes;
+use ombak_storage::{KeyRange, Snapshot, StorageError, TermRange};
+use ombak_types::IndexTerm;
+use ombak_types::names::encode_bucket_prefix;
+use ombak_types::time::UnixMicros;
+use std::collections::VecDeque;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// An entry on its way. The order of entries is that of the results.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    /// In its sortable form; empty where keys are asked for.
+    pub(super) term: Bytes,
+    pub(super) key: Bytes,
+}
+
+impl Entry {
+    pub(super) fn new(term: Option<&IndexTerm>, key: &Bytes) -> Self {
+        Self { term: term.map(sortable).unwrap_or_default(), key: key.clone() }
+    }
+}
+
+/// What is read from each partition.
+pub(super) struct Range {
+    bucket: Vec<u8>,
+    of: RangeOf,
+    /// What has expired by then is passed over.
+    now: UnixMicros,
+}
+
+enum RangeOf {
+    Terms { field: Bytes, from: Bytes, to: Bytes },
+    Keys { from: Bound<Bytes>, to: Bound<Bytes>, with_tombstones: bool },
+}
+
+impl Range {
+    pub(super) fn new(query: &IndexQuery, now: UnixMicros) -> Self {
+        let mut bucket = Vec::new();
+        encode_bucket_prefix(&query.bucket, &mut bucket);
+        let of = match &query.of {
+            QueryOf::Terms { field, from, to } => {
+                RangeOf::Terms { field: field.clone(), from: sortable(from), to: sortable(to) }
+            }
+            QueryOf::Keys { from, to } => {
+                RangeOf::Keys { from: from.clone(), to: to.clone(), with_tombstones: query.shows_tombstones }
+            }
+        };
+        Self { bucket, of, now }
+    }
+
+    /// Whether nothing can be in it.
+    pub(super) fn is_empty(&self) -> bool {
+        use Bound::{Excluded, Included, Unbounded};
+        match &self.of {
+            RangeOf::Terms { from, to, .. } => from > to,
+            RangeOf::Keys { from, to, .. } => match (from, to) {
+                (Unbounded, _) | (_, Unbounded) => false,
+                (Included(from), Included(to)) => from > to,
+                (Included(from) | Excluded(from), Included(to) | Excluded(to)) => from >= to,
+            },
+        }
+    }
+}
+
+/// The entries of one partition.
+pub(super) struct Source {
+    partition: Arc<Partition>,
+    view: View,
+    page: VecDeque<Entry>,
+    /// What has been read.
+    after: Option<Entry>,
+}
+
+enum View {
+    /// Making one may have to wait for an order to be made.
+    NotYet,
+    Open(Box<dyn Snapshot>, EarlyEnds),
+    /// Everything was read: nothing is held back any more.
+    Done,
+}
+
+impl Source {
+    pub(super) fn new(partition: Arc<Partition>, after: Option<Entry>) -> Self {
+        Self { partition, view: View::NotYet, page: VecDeque::new(), after }
+    }
+
+    /// The next entry of the page.
+    pub(super) fn take(&mut self) -> Option<Entry> {
+        self.page.pop_front()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.view, View::Open(..))
+    }
+
+    /// Entries of the page that have not been taken.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.page.len()
+    }
+
+    /// Whether nothing is left in the page, nor behind it.
+    pub(super) fn is_done(&self) -> bool {
+        self.page.is_empty() && matches!(self.view, View::Done)
+    }
+
+    /// Reads the next page, which may be empty without being the last. How many entries were read.
+    pub(super) fn read_page(&mut self, range: &Range, count_max: usize) -> Result<usize, StorageError> {
+        if let View::NotYet = self.view {
+            self.view = self.open(range)?;
+        }
+        let View::Open(view, early_ends) = &mut self.view else { return Ok(0) };
+        let (page, after) = (&mut self.page, &mut self.after);
+        let read = match &range.of {
+            RangeOf::Terms { field, from, to } => {
+                let place = after.as_ref().map(|last| (&last.term[..], &last.key[..]));
+                let terms = TermRange { bucket: &range.bucket, field, from, to, after: place };
+                let found = view.terms_in_order(&terms, count_max)?;
+                let read = found.len();
+                let last = found.last().map(|last| Entry { term: last.term.clone(), key: last.key.clone() });
+                for found in found {
+                    if !early_ends.hides(&**view, &range.bucket, field, &found)? {
+                        page.push_back(Entry { term: found.term, key: found.key });
+                    }
+                }
+                *after = last.or(after.take());
+                read
+            }
+            RangeOf::Keys { from, to, with_tombstones } => {
+                let from = after_or(after.as_ref(), from.as_ref().map(|from| &from[..]));
+                let keys = KeyRange { bucket: &range.bucket, from, to: to.as_ref().map(|to| &to[..]) };
+                let found = view.keys_in_order(&keys, count_max)?;
+                let entry = |key: &Bytes| Entry { term: Bytes::new(), key: key.slice(range.bucket.len()..) };
+                let shown = found.iter().filter(|found| *with_tombstones || !is_tombstone(found.digest));
+                page.extend(shown.map(|found| entry(&found.key)));
+                *after = found.last().map(|last| entry(&last.key)).or(after.take());
+                found.len()
+            }
+        };
+        if read < count_max {
+            self.view = View::Done;
+        }
+        Ok(read)
+    }
+
+    fn open(&self, range: &Range) -> Result<View, StorageError> {
+        let mut view = self.partition.store().ordered_snapshot()?;
+        let early_ends = match &range.of {
+            RangeOf::Terms { .. } => EarlyEnds::find(&mut *view, &range.bucket, range.now)?,
+            RangeOf::Keys { .. } => EarlyEnds::default(),
+        };
+        Ok(View::Open(view, early_ends))
+    }
+}
+
+/// Where to go on: behind the last entry, unless the range begins later.
+fn after_or<'a>(last: Option<&'a Entry>, from: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
+    match (last, from) {
+        (Some(last), Bound::Included(first) | Bound::Excluded(first)) if last.key[..] < *first => from,
+        (Some(last), _) => Bound::Excluded(&last.key),
+        (None, from) => from,
+    }
+}
