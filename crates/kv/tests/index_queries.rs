@@ -184,7 +184,7 @@ struct History {
 
 impl History {
     fn new(opener: Opener, is_durable: bool) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = stores::scratch_dir();
         let kv = open(dir.path(), opener);
         kv.buckets().create_type(b"t", &map(json!({"allow_mult": true}))).unwrap();
         kv.buckets().activate_type(b"t").unwrap();
@@ -286,7 +286,7 @@ impl History {
 fn histories(opener: Opener, is_durable: bool) {
     let runtime = support::runtime();
     let config =
-        ProptestConfig { cases: 24, failure_persistence: None, max_shrink_iters: 300, ..ProptestConfig::default() };
+        ProptestConfig { cases: 32, failure_persistence: None, max_shrink_iters: 300, ..ProptestConfig::default() };
     proptest!(config, |(steps in prop::collection::vec(step(), 40..240))| {
         let mut history = History::new(opener, is_durable);
         for step in steps {
@@ -327,7 +327,7 @@ fn multi_answers_as_the_model() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_are_stable_while_others_write() {
     for opener in [stores::memory, stores::bitcask, stores::leveled, stores::leveldb] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = stores::scratch_dir();
         let (kv, b) = (open(dir.path(), opener), Bucket::untyped("b"));
         for n in 0..60 {
             put(&kv, &b, format!("stays{n:03}"), "f_bin", bin(format!("t{n:03}"))).await;
@@ -361,7 +361,7 @@ async fn pages_are_stable_while_others_write() {
 #[tokio::test]
 async fn a_stream_shows_what_was_there_when_it_began() {
     for opener in [stores::memory, stores::bitcask, stores::leveled, stores::leveldb] {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = stores::scratch_dir();
         let (kv, b) = (open(dir.path(), opener), Bucket::untyped("b"));
         for n in 0..1200 {
             put(&kv, &b, format!("k{n:04}"), "f_bin", bin("t")).await;
@@ -428,7 +428,7 @@ async fn what_has_expired_is_not_found() {
         BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveledFactory, MemoryConfig, MemoryFactory,
     };
     use std::sync::Arc;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = stores::scratch_dir();
     let journal = JournalConfig { expiry_secs: Some(1), ..JournalConfig::default() };
     let (fs, terms_of) = (Arc::new(RealFs), ombak_kv::head_terms);
     let order = LedgerConfig::default();

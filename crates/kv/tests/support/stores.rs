@@ -8,6 +8,12 @@ use ombak_storage::{
 };
 use std::path::Path;
 use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A directory of the real file system: in memory where there is such a one, so that no test waits for a disk.
+pub fn scratch_dir() -> TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
 
 pub type Opener = fn(&Path) -> Arc<dyn BackendFactory>;
 
