@@ -7,6 +7,17 @@ use crate::backend::{KeyRange, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
 use bytes::Bytes;
 
+/// Longer heads are [`HEAD_UNITS_MANY`].
+const HEAD_UNITS_MAX: u32 = 62;
+/// In the place of the units of a head that is longer than an index says.
+pub(crate) const HEAD_UNITS_MANY: u8 = 127;
+
+/// The units of a head of `head_len` bytes.
+pub(crate) fn head_units(head_len: u32) -> u8 {
+    let units = head_len.div_ceil(32);
+    if units <= HEAD_UNITS_MAX { units as u8 } else { HEAD_UNITS_MANY }
+}
+
 /// Where a version lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Position {
@@ -14,7 +25,7 @@ pub(crate) struct Position {
     pub(crate) offset: u32,
     /// Length of the whole record.
     pub(crate) size: u32,
-    /// The head's length in units of 32 bytes, rounded up; 127 means that much or more.
+    /// The head's length in units of 32 bytes, rounded up; [`HEAD_UNITS_MANY`] when it is longer than can be said.
     pub(crate) head_units: u8,
     /// The head has index entries.
     pub(crate) has_terms: bool,

@@ -35,7 +35,7 @@ pub(crate) use checkpoint::is_checkpoint;
 pub use coding::{Compression, CompressionPoint};
 pub use config::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 pub(crate) use format::le_at;
-pub(crate) use key_index::{Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version};
+pub(crate) use key_index::{Entry, Found, HEAD_UNITS_MANY, IndexSizes, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version};
 pub(crate) use lost_note::LostNote;
 pub(crate) use shared::Shared;
 pub(crate) use store::Store;

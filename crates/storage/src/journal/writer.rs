@@ -8,7 +8,7 @@ use super::format::{
     BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields,
     encode_record, extra_len,
 };
-use super::key_index::Position;
+use super::key_index::{Position, head_units};
 use super::shared::Shared;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
@@ -91,7 +91,7 @@ pub(super) fn position_of(file_id: u32, entry: &HintEntry<'_>) -> Position {
         file_id,
         offset: entry.offset,
         size,
-        head_units: entry.head_len.div_ceil(32).min(127) as u8,
+        head_units: head_units(entry.head_len),
         has_terms: entry.has_terms,
     }
 }

@@ -1,12 +1,32 @@
-//! Packed index entries: 34 bytes and the key, in chunks, addressed by 32-bit handles.
+//! Packed index entries: 28 bytes and the key without what its bucket's keys have in common, in chunks, addressed by 32-bit
+//! handles. Millions of them are what a bitcask costs in memory, so every byte is thought over.
+//!
+//! ```text
+//!   0 file_id     u32    FREE: the slot is free, and `offset` names the next free one of its size
+//!   4 offset      u32
+//!   8 size        u24    with its highest byte in the extension
+//!  11 digest      u64
+//!  19 seq         u48
+//!  25 flags       u8     128 the head has index entries, 64 there is an extension, 0 … 63 head_units
+//!  26 prefix      u8     which prefix the key begins with; 0: none
+//!  27 len         u8     of the rest of the key; 255: see below
+//!  28 long_len    u24    only where len is 255
+//!     extension   5      only with its flag: expires_secs u32, highest byte of size u8
+//!     rest of the key
+//! ```
 //!
 //! Invariants: an entry never moves; an update in place keeps its handle; the order of handles is the order of a walk.
 
-use crate::journal::{Entry, Position, le_at};
+use crate::journal::{Entry, HEAD_UNITS_MANY, Position, le_at};
 use crate::limits::SEQ_MAX;
 
-/// Bytes of an entry before its key.
-pub(super) const FIXED_BYTES: usize = 34;
+/// Bytes of an entry before its key, at least.
+const FIXED_BYTES: usize = 28;
+const LONG_LEN: u8 = u8::MAX;
+const LONG_LEN_BYTES: usize = 3;
+const EXTENSION_BYTES: usize = 5;
+/// Sizes beyond this need the extension.
+const SHORT_SIZE_MAX: u32 = (1 << 24) - 1;
 /// Chunks grow to this size; a longer entry gets a chunk of its own.
 const CHUNK_BYTES: usize = 16 << 10;
 const CHUNK_BYTES_FIRST: usize = 256;
@@ -15,8 +35,10 @@ const GRAIN_BYTES: usize = 2;
 const OFFSET_BITS: u32 = 13;
 /// In the place of a file id: the slot is free. No file has this id.
 const FREE: u32 = u32::MAX;
-/// Beside the length of the head.
 const TERMS: u8 = 0x80;
+const EXTENDED: u8 = 0x40;
+/// Beside the flags; all bits are many.
+const HEAD_UNITS: u8 = 0x3F;
 const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Default)]
@@ -28,59 +50,124 @@ pub(super) struct Arena {
     dead_bytes: usize,
 }
 
-fn slot_bytes(key_len: usize) -> usize {
-    (FIXED_BYTES + key_len).next_multiple_of(GRAIN_BYTES)
+/// How long a slot is, and where what is in it.
+#[derive(Clone, Copy)]
+struct Layout {
+    rest_len: usize,
+    is_extended: bool,
+}
+
+impl Layout {
+    fn new(rest_len: usize, entry: &Entry) -> Self {
+        Self { rest_len, is_extended: is_extended(entry) }
+    }
+
+    fn of(slot: &[u8]) -> Self {
+        let rest_len = match slot[27] {
+            LONG_LEN => usize::from(slot[28]) | usize::from(slot[29]) << 8 | usize::from(slot[30]) << 16,
+            len => usize::from(len),
+        };
+        Self { rest_len, is_extended: slot[25] & EXTENDED != 0 }
+    }
+
+    fn extension_start(self) -> usize {
+        FIXED_BYTES + if self.rest_len >= usize::from(LONG_LEN) { LONG_LEN_BYTES } else { 0 }
+    }
+
+    fn rest_start(self) -> usize {
+        self.extension_start() + if self.is_extended { EXTENSION_BYTES } else { 0 }
+    }
+
+    fn slot_bytes(self) -> usize {
+        (self.rest_start() + self.rest_len).next_multiple_of(GRAIN_BYTES)
+    }
+}
+
+fn is_extended(entry: &Entry) -> bool {
+    entry.expires_secs != 0 || entry.position.size > SHORT_SIZE_MAX
 }
 
 impl Arena {
-    pub(super) fn insert(&mut self, key: &[u8], entry: &Entry) -> u32 {
-        let size = slot_bytes(key.len());
+    /// `prefix` stands for what the key begins with, `rest` is the rest of it.
+    pub(super) fn insert(&mut self, prefix: u8, rest: &[u8], entry: &Entry) -> u32 {
+        let layout = Layout::new(rest.len(), entry);
+        let size = layout.slot_bytes();
         let handle = self.take_free(size).unwrap_or_else(|| self.take_new(size));
         self.used_bytes += size;
         let slot = self.slot_mut(handle);
-        slot[30..33].copy_from_slice(&(key.len() as u32).to_le_bytes()[..3]);
-        slot[FIXED_BYTES..FIXED_BYTES + key.len()].copy_from_slice(key);
+        slot[25] = if layout.is_extended { EXTENDED } else { 0 };
+        slot[26] = prefix;
+        slot[27] = u8::try_from(rest.len()).unwrap_or(LONG_LEN);
+        if slot[27] == LONG_LEN {
+            slot[28..31].copy_from_slice(&(rest.len() as u32).to_le_bytes()[..3]);
+        }
+        let start = layout.rest_start();
+        slot[start..start + rest.len()].copy_from_slice(rest);
         self.set(handle, entry);
         handle
     }
 
+    /// Whether an entry can be put in the place of another.
+    pub(super) fn has_room(&self, handle: u32, entry: &Entry) -> bool {
+        Layout::of(self.slot(handle)).is_extended == is_extended(entry)
+    }
+
+    /// Puts an entry in the place of one; it [has room](Self::has_room).
     pub(super) fn set(&mut self, handle: u32, entry: &Entry) {
         assert!(entry.seq <= SEQ_MAX && entry.position.file_id != FREE, "beyond what the index can hold");
         let slot = self.slot_mut(handle);
-        slot[0..4].copy_from_slice(&entry.position.file_id.to_le_bytes());
-        slot[4..8].copy_from_slice(&entry.position.offset.to_le_bytes());
-        slot[8..12].copy_from_slice(&entry.position.size.to_le_bytes());
-        slot[12..16].copy_from_slice(&entry.expires_secs.to_le_bytes());
-        slot[16..24].copy_from_slice(&entry.digest.to_le_bytes());
-        slot[24..30].copy_from_slice(&entry.seq.to_le_bytes()[..6]);
-        slot[33] = entry.position.head_units | if entry.position.has_terms { TERMS } else { 0 };
+        let layout = Layout::of(slot);
+        assert_eq!(layout.is_extended, is_extended(entry), "an entry in a slot of another size");
+        let Position { file_id, offset, size, head_units, has_terms } = entry.position;
+        slot[0..4].copy_from_slice(&file_id.to_le_bytes());
+        slot[4..8].copy_from_slice(&offset.to_le_bytes());
+        slot[8..11].copy_from_slice(&size.to_le_bytes()[..3]);
+        slot[11..19].copy_from_slice(&entry.digest.to_le_bytes());
+        slot[19..25].copy_from_slice(&entry.seq.to_le_bytes()[..6]);
+        let terms = if has_terms { TERMS } else { 0 };
+        slot[25] = head_units.min(HEAD_UNITS) | terms | slot[25] & EXTENDED;
+        if layout.is_extended {
+            let start = layout.extension_start();
+            slot[start..start + 4].copy_from_slice(&entry.expires_secs.to_le_bytes());
+            slot[start + 4] = (size >> 24) as u8;
+        }
     }
 
     pub(super) fn entry(&self, handle: u32) -> Entry {
         let slot = self.slot(handle);
-        let mut seq = [0; 8];
-        seq[..6].copy_from_slice(&slot[24..30]);
-        Entry {
-            position: Position {
-                file_id: le_at!(u32, slot, 0),
-                offset: le_at!(u32, slot, 4),
-                size: le_at!(u32, slot, 8),
-                head_units: slot[33] & !TERMS,
-                has_terms: slot[33] & TERMS != 0,
-            },
-            expires_secs: le_at!(u32, slot, 12),
-            digest: le_at!(u64, slot, 16),
-            seq: u64::from_le_bytes(seq),
+        let layout = Layout::of(slot);
+        let (mut seq, mut size) = ([0; 8], [slot[8], slot[9], slot[10], 0]);
+        seq[..6].copy_from_slice(&slot[19..25]);
+        let mut expires_secs = 0;
+        if layout.is_extended {
+            let start = layout.extension_start();
+            expires_secs = le_at!(u32, slot, start);
+            size[3] = slot[start + 4];
         }
+        let head_units = match slot[25] & HEAD_UNITS {
+            HEAD_UNITS => HEAD_UNITS_MANY,
+            units => units,
+        };
+        let position = Position {
+            file_id: le_at!(u32, slot, 0),
+            offset: le_at!(u32, slot, 4),
+            size: u32::from_le_bytes(size),
+            head_units,
+            has_terms: slot[25] & TERMS != 0,
+        };
+        Entry { position, expires_secs, seq: u64::from_le_bytes(seq), digest: le_at!(u64, slot, 11) }
     }
 
-    pub(super) fn key(&self, handle: u32) -> &[u8] {
+    /// What stands for the beginning of the key, and the rest of it.
+    pub(super) fn key(&self, handle: u32) -> (u8, &[u8]) {
         let slot = self.slot(handle);
-        &slot[FIXED_BYTES..FIXED_BYTES + key_len(slot)]
+        let layout = Layout::of(slot);
+        let start = layout.rest_start();
+        (slot[26], &slot[start..start + layout.rest_len])
     }
 
     pub(super) fn remove(&mut self, handle: u32) {
-        let size = slot_bytes(key_len(self.slot(handle)));
+        let size = Layout::of(self.slot(handle)).slot_bytes();
         let class = size as u32;
         let next = match self.free.binary_search_by_key(&class, |(size, _)| *size) {
             Ok(at) => std::mem::replace(&mut self.free[at].1, handle),
@@ -107,7 +194,7 @@ impl Arena {
                 continue;
             }
             let slot = &bytes[offset..];
-            let next = offset + slot_bytes(key_len(slot));
+            let next = offset + Layout::of(slot).slot_bytes();
             if le_at!(u32, slot, 0) != FREE {
                 let following = if next >= bytes.len() { handle(chunk + 1, 0) } else { handle(chunk, next) };
                 return Some((handle(chunk, offset), following));
@@ -169,8 +256,4 @@ impl Arena {
 fn handle(chunk: usize, offset: usize) -> u32 {
     assert!(chunk < 1 << (32 - OFFSET_BITS), "an index shard beyond 8 GiB");
     ((chunk as u32) << OFFSET_BITS) | (offset / GRAIN_BYTES) as u32
-}
-
-fn key_len(slot: &[u8]) -> usize {
-    usize::from(slot[30]) | usize::from(slot[31]) << 8 | usize::from(slot[32]) << 16
 }

@@ -1,7 +1,7 @@
 //! The index of a store: for each key, where its current version lies.
 //!
-//! What it is: 32 tables under locks of their own over packed entries, at most 48 bytes a key beyond the key; and, for
-//! snapshots, the versions that were replaced since.
+//! What it is: 32 tables under locks of their own over packed entries, at most 42 bytes a key beyond the key's part
+//! that other keys of its bucket do not have; and, for snapshots, the versions that were replaced since.
 //!
 //! Invariants: the newest `seq` of a key wins; a snapshot sees exactly the versions that were current when it began;
 //! no lock is held for longer than a bounded number of entries takes.
@@ -9,6 +9,7 @@
 mod arena;
 mod history;
 mod memory_index;
+mod prefixes;
 mod shard;
 
 pub(crate) use memory_index::MemoryIndex;
@@ -114,7 +115,7 @@ impl Index {
     /// Goes on with a look for versions that expired before `now_secs`. A shard that is compacted meanwhile may be looked at
     /// in part only, until the next time.
     pub(crate) fn expired(&self, now_secs: u64, cursor: &mut SweepCursor, count_max: usize) -> Vec<Bytes> {
-        let mut keys = Vec::new();
+        let (mut keys, mut key) = (Vec::new(), Vec::new());
         let mut visits = 0;
         while visits < count_max {
             let Some(shard) = self.shards.get(cursor.shard) else {
@@ -124,12 +125,12 @@ impl Index {
             let shard = shard.read();
             for _ in 0..VISITS_PER_LOCK {
                 visits += 1;
-                let Some((key, entry, next)) = shard.look(cursor.place) else {
+                let Some((entry, next)) = shard.look(cursor.place, &mut key) else {
                     (cursor.shard, cursor.place) = (cursor.shard + 1, 0);
                     break;
                 };
                 if entry.expires_secs != 0 && u64::from(entry.expires_secs) < now_secs {
-                    keys.push(Bytes::copy_from_slice(key));
+                    keys.push(Bytes::copy_from_slice(&key));
                 }
                 cursor.place = next;
             }

@@ -2,15 +2,18 @@
 
 use super::arena::Arena;
 use super::history::{History, SlotMask};
+use super::prefixes::Prefixes;
 use crate::journal::{Entry, Position};
 use bytes::Bytes;
 use hashbrown::HashTable;
+use std::cell::RefCell;
 use xxhash_rust::xxh3::xxh3_64;
 
 #[derive(Default)]
 pub(super) struct Shard {
     table: HashTable<u32>,
     arena: Arena,
+    prefixes: Prefixes,
     key_bytes: u64,
     history: Option<Box<History>>,
 }
@@ -34,11 +37,48 @@ impl Shard {
 
     pub(super) fn capacity_bytes(&self) -> usize {
         let history = self.history.as_ref().map_or(0, |history| history.bytes());
-        size_of::<Self>() + self.table.allocation_size() + self.arena.capacity_bytes() + history
+        let entries = self.arena.capacity_bytes() + self.prefixes.bytes();
+        size_of::<Self>() + self.table.allocation_size() + entries + history
     }
 
     fn find(&self, hash: u64, key: &[u8]) -> Option<u32> {
-        self.table.find(hash, |handle| self.arena.key(*handle) == key).copied()
+        let is_it = |handle: &u32| {
+            let (prefix, rest) = self.arena.key(*handle);
+            key.strip_prefix(self.prefixes.get(prefix)) == Some(rest)
+        };
+        self.table.find(hash, is_it).copied()
+    }
+
+    /// Copies a key together.
+    fn key(&self, handle: u32, key: &mut Vec<u8>) {
+        let (prefix, rest) = self.arena.key(handle);
+        key.clear();
+        key.extend_from_slice(self.prefixes.get(prefix));
+        key.extend_from_slice(rest);
+    }
+
+    fn insert(&mut self, hash: u64, key: &[u8], entry: &Entry) {
+        let (prefix, rest) = self.prefixes.split(key);
+        let handle = self.arena.insert(prefix, rest, entry);
+        let (arena, prefixes) = (&self.arena, &self.prefixes);
+        let scratch = RefCell::new(Vec::new());
+        self.table.insert_unique(hash, handle, |handle| {
+            let (prefix, rest) = arena.key(*handle);
+            let mut key = scratch.borrow_mut();
+            key.clear();
+            key.extend_from_slice(prefixes.get(prefix));
+            key.extend_from_slice(rest);
+            xxh3_64(&key)
+        });
+        self.key_bytes += key.len() as u64;
+    }
+
+    fn take_out(&mut self, hash: u64, handle: u32, key_len: usize) {
+        if let Ok(occupied) = self.table.find_entry(hash, |other| *other == handle) {
+            occupied.remove();
+        }
+        self.arena.remove(handle);
+        self.key_bytes -= key_len as u64;
     }
 
     pub(super) fn get(&self, hash: u64, key: &[u8]) -> Option<Entry> {
@@ -63,13 +103,15 @@ impl Shard {
         if let Some(handle) = self.find(hash, key) {
             let old = self.arena.entry(handle);
             self.keep(key, old, handle, needed_by(old.seq));
-            self.arena.set(handle, entry);
+            if self.arena.has_room(handle, entry) {
+                self.arena.set(handle, entry);
+            } else {
+                self.take_out(hash, handle, key.len());
+                self.insert(hash, key, entry);
+            }
             return Some(old);
         }
-        let handle = self.arena.insert(key, entry);
-        let arena = &self.arena;
-        self.table.insert_unique(hash, handle, |handle| xxh3_64(arena.key(*handle)));
-        self.key_bytes += key.len() as u64;
+        self.insert(hash, key, entry);
         None
     }
 
@@ -87,11 +129,7 @@ impl Shard {
             return None;
         }
         self.keep(key, old, handle, needed_by(old.seq));
-        if let Ok(occupied) = self.table.find_entry(hash, |other| *other == handle) {
-            occupied.remove();
-        }
-        self.arena.remove(handle);
-        self.key_bytes -= key.len() as u64;
+        self.take_out(hash, handle, key.len());
         Some(old)
     }
 
@@ -124,6 +162,7 @@ impl Shard {
     ) -> bool {
         let mut more = true;
         let mut visits = 0;
+        let mut key = Vec::new();
         while more && !walk.arena_done {
             if visits >= visits_max {
                 break;
@@ -133,7 +172,8 @@ impl Shard {
                 Some((handle, next)) => {
                     let entry = self.arena.entry(handle);
                     if entry.seq <= seq {
-                        more = visit(self.arena.key(handle), &entry);
+                        self.key(handle, &mut key);
+                        more = visit(&key, &entry);
                     }
                     walk.next = next;
                 }
@@ -157,10 +197,11 @@ impl Shard {
         true
     }
 
-    /// The first entry at or after a place, and where to go on.
-    pub(super) fn look(&self, place: u32) -> Option<(&[u8], Entry, u32)> {
+    /// The first entry at or after a place, and where to go on; its key is put into `key`.
+    pub(super) fn look(&self, place: u32, key: &mut Vec<u8>) -> Option<(Entry, u32)> {
         let (handle, next) = self.arena.walk(place)?;
-        Some((self.arena.key(handle), self.arena.entry(handle), next))
+        self.key(handle, key);
+        Some((self.arena.entry(handle), next))
     }
 
     pub(super) fn release(&mut self, slot: u32) {
@@ -171,11 +212,11 @@ impl Shard {
 
     /// Removes every entry that satisfies `condition`; for the load, before anybody else sees the index.
     pub(super) fn remove_all(&mut self, condition: impl Fn(&Entry) -> bool) {
-        let mut next = 0;
+        let (mut next, mut key) = (0, Vec::new());
         while let Some((handle, following)) = self.arena.walk(next) {
             next = following;
             if condition(&self.arena.entry(handle)) {
-                let key = self.arena.key(handle).to_vec();
+                self.key(handle, &mut key);
                 self.remove_if(xxh3_64(&key), &key, |_| true, |_| 0);
             }
         }
@@ -187,11 +228,10 @@ impl Shard {
             return;
         }
         let mut fresh = Self::default();
-        let mut next = 0;
-        while let Some((handle, following)) = self.arena.walk(next) {
+        let (mut next, mut key) = (0, Vec::new());
+        while let Some((entry, following)) = self.look(next, &mut key) {
             next = following;
-            let key = self.arena.key(handle);
-            fresh.put(xxh3_64(key), key, &self.arena.entry(handle), |_| 0);
+            fresh.put(xxh3_64(&key), &key, &entry, |_| 0);
         }
         *self = fresh;
     }

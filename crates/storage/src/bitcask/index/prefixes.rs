@@ -1,0 +1,39 @@
+//! What the keys of a bucket begin with, kept once for all of them.
+
+use ombak_types::names::split_storage_key;
+
+/// Prefixes of one shard. What buckets come later is not worth a place: each costs memory in every shard.
+const PREFIXES_MAX: usize = 64;
+
+#[derive(Default)]
+pub(super) struct Prefixes {
+    known: Vec<Box<[u8]>>,
+}
+
+impl Prefixes {
+    /// The prefix of a number from [`split`](Self::split).
+    pub(super) fn get(&self, number: u8) -> &[u8] {
+        match number {
+            0 => &[],
+            number => &self.known[usize::from(number) - 1],
+        }
+    }
+
+    /// A number for what the key begins with, from 1, and the rest of the key; 0 and the whole key where it has none.
+    pub(super) fn split<'a>(&mut self, key: &'a [u8]) -> (u8, &'a [u8]) {
+        let Ok((_, _, rest)) = split_storage_key(key) else { return (0, key) };
+        let prefix = &key[..key.len() - rest.len()];
+        match self.known.iter().position(|known| **known == *prefix) {
+            Some(at) => (at as u8 + 1, rest),
+            None if self.known.len() < PREFIXES_MAX => {
+                self.known.push(prefix.into());
+                (self.known.len() as u8, rest)
+            }
+            None => (0, key),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.known.capacity() * size_of::<Box<[u8]>>() + self.known.iter().map(|prefix| prefix.len()).sum::<usize>()
+    }
+}
