@@ -66,13 +66,11 @@ class Node:
 
     def __enter__(self):
         try:
-            for attempt in range(START_TRIES_MAX):
-                if self._start(last_try=attempt == START_TRIES_MAX - 1):
-                    return self
+            self.start_again()
         except BaseException:
             self._discard()
             raise
-        raise AssertionError("the last try returns or raises")
+        return self
 
     def __exit__(self, kind, *_):
         if kind is not None:
@@ -125,6 +123,13 @@ class Node:
             raise NodeError(f"the node did not stop within {STOP_SECONDS_MAX} s of SIGTERM") from None
         if status != 0:
             raise NodeError(f"the node stopped with status {status}")
+
+    def start_again(self):
+        """Starts the node, on what it has written if it ran before."""
+        for attempt in range(START_TRIES_MAX):
+            if self._start(last_try=attempt == START_TRIES_MAX - 1):
+                return
+        raise AssertionError("the last try returns or raises")
 
     def print_log_tail(self):
         if self.output.exists():
