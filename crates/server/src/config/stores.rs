@@ -206,6 +206,7 @@ mod tests {
         assert!(mixed.ledger.compresses);
     }
 
+    /// riak_test cuttlefish_configuration, and what else leveldb has keys for.
     #[test]
     fn leveldb_is_as_it_is_set() {
         let disk = disk_of(
