@@ -1,5 +1,6 @@
 //! What every storage backend does: one store a partition.
 
+use crate::backup::StoreBackup;
 use crate::error::StorageError;
 use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
@@ -276,6 +277,11 @@ pub trait Backend: Send + Sync {
 
     /// Who this store is, and what its start knows of the end of the run before.
     fn identity(&self) -> StoreIdentity;
+
+    /// Begins a backup; none when the store has no files. Waits for background work to pause: not for network threads.
+    fn begin_backup(&self) -> Result<Option<Box<dyn StoreBackup + '_>>, StorageError> {
+        Ok(None)
+    }
 
     /// Whether nothing that was once synced is known to be missing. Not so: an absent key proves nothing until this
     /// store has been compared with another replica.

@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod backend;
+mod backup;
 pub mod bitcask;
 pub mod error;
 pub mod fs;
@@ -32,10 +33,13 @@ pub use backend::{
     Appended, Backend, BackendFactory, Detail, FoldEntry, HeadTerms, KeyRange, NoTerms, ReadMode, Scope, Snapshot,
     Status, Stored, TermEntry, TermRange, Write, WriteAttrs,
 };
+pub use backup::{CutContent, CutFile, StoreBackup, StoreCut};
 pub use bitcask::BitcaskFactory;
 pub use error::StorageError;
 pub use identity::StoreIdentity;
-pub use journal::{Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
+pub use journal::{
+    Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy, begin_restored,
+};
 pub use ledger::{LedgerConfig, LedgerFactory};
 pub use leveldb::LeveldbFactory;
 pub use leveled::LeveledFactory;

@@ -4,8 +4,11 @@
 //! for relocations and removals by merges, which it has to make atomic by itself.
 
 use crate::backend::{KeyRange, ReadMode, TermRange, WriteAttrs};
+use crate::backup::CutContent;
 use crate::error::StorageError;
 use bytes::Bytes;
+use std::any::Any;
+use std::path::PathBuf;
 
 /// Longer heads are [`HEAD_UNITS_MANY`].
 const HEAD_UNITS_MAX: u32 = 62;
@@ -100,6 +103,9 @@ pub(crate) struct IndexSizes {
     pub(crate) bytes: u64,
 }
 
+/// Files of an index, and what keeps them.
+pub(crate) type IndexFiles = (Vec<(PathBuf, CutContent)>, Box<dyn Any + Send>);
+
 /// For each key, where its current version lies.
 pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// A key as the index looks for it, made once a call.
@@ -181,6 +187,12 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// Writes everything up to the last checkpoint: on disk when this returns.
     fn flush(&self) -> Result<(), StorageError> {
         Ok(())
+    }
+
+    /// What the index has on disk, as the last [`flush`](Self::flush) left it: where each file lies and what it holds, and
+    /// something that keeps them as long as it lives.
+    fn files(&self) -> Result<IndexFiles, StorageError> {
+        Ok((Vec::new(), Box::new(())))
     }
 
     /// Removes what the index has on disk: the store is dropped.

@@ -14,7 +14,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-const FILE_NAME: &str = "lost";
+/// The name of the note in a partition's directory.
+pub(super) const LOST_NOTE: &str = "lost";
 const MAGIC: &[u8; 8] = b"OMBAKLST";
 const VERSION: u16 = 1;
 const PREFIX_BYTES: usize = 24;
@@ -34,7 +35,7 @@ pub(crate) struct LostNote {
 impl LostNote {
     /// The note in a partition's directory; an empty one when there is none.
     pub(crate) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self, StorageError> {
-        let path = dir.join(FILE_NAME);
+        let path = dir.join(LOST_NOTE);
         let file = match fs.open(&path, OpenMode::Read) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -53,7 +54,7 @@ impl LostNote {
 
     /// Replaces the note: on disk when this returns. The directory must be there.
     pub(crate) fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
-        let path = dir.join(FILE_NAME);
+        let path = dir.join(LOST_NOTE);
         let temporary = path.with_extension("tmp");
         let write = || {
             match fs.remove_file(&temporary) {
@@ -139,7 +140,7 @@ mod tests {
         note.write(&*fs, dir).unwrap();
         note.write(&*fs, dir).unwrap();
         assert_eq!((LostNote::read(&*fs, dir).unwrap(), note.count()), (note.clone(), 5));
-        let path = dir.join(FILE_NAME);
+        let path = dir.join(LOST_NOTE);
         for bit in 0..fs.length(&path).unwrap() * 8 {
             fs.flip_bit(&path, bit).unwrap();
             let damaged = LostNote::read(&*fs, dir).unwrap();

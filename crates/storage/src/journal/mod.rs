@@ -12,6 +12,7 @@
 //! * a hint file is there only when its data file was synced as a whole;
 //! * an index points only at records that a write call has put in place.
 
+mod backup;
 mod budget;
 mod checkpoint;
 mod coding;
@@ -35,7 +36,10 @@ pub(crate) use checkpoint::is_checkpoint;
 pub use coding::{Compression, CompressionPoint};
 pub use config::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 pub(crate) use format::le_at;
-pub(crate) use key_index::{Entry, Found, HEAD_UNITS_MANY, IndexSizes, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version};
+pub use identity::begin_restored;
+pub(crate) use key_index::{
+    Entry, Found, HEAD_UNITS_MANY, IndexFiles, IndexSizes, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version,
+};
 pub(crate) use lost_note::LostNote;
 pub(crate) use shared::Shared;
 pub(crate) use store::Store;

@@ -3,6 +3,7 @@
 //! Locks, in the order in which they may be taken: `upkeep`, `writer`, an index shard, `files`. Reads take the last two
 //! and hold neither while they wait for the disk.
 
+use super::backup::JournalBackup;
 use super::coding::{CompressionPoint, compress};
 use super::config::SyncStrategy;
 use super::data_file::{DataFile, data_path};
@@ -17,6 +18,7 @@ use super::snapshot::JournalSnapshot;
 use super::upkeep::Upkeep;
 use super::writer::{AppendError, NewRecord, Writer, Written, refused_io};
 use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
+use crate::backup::StoreBackup;
 use crate::error::{StorageError, io_error};
 use crate::identity::StoreIdentity;
 use crate::limits::check_sizes;
@@ -570,6 +572,10 @@ impl<I: KeyIndex> Backend for Store<I> {
 
     fn identity(&self) -> StoreIdentity {
         self.core.identity.identity()
+    }
+
+    fn begin_backup(&self) -> Result<Option<Box<dyn StoreBackup + '_>>, StorageError> {
+        Ok(Some(Box::new(JournalBackup::begin(&self.core)?)))
     }
 
     fn status(&self) -> Status {

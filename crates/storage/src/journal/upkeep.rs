@@ -8,6 +8,7 @@ use super::key_index::{Entry, Keeps, KeyIndex, SweepCursor};
 use super::merge::{MergeJob, Progress, remove_committed, select_inputs, summarize};
 use super::shared::Shared;
 use super::store::{Core, ORDER_SLICE};
+use super::writer::Writer;
 use crate::error::{StorageError, io_error};
 use std::collections::BTreeMap;
 use std::io;
@@ -111,6 +112,16 @@ impl Upkeep {
         }
     }
 
+    /// Puts what a merge has copied so far under names that it keeps.
+    pub(super) fn settle_merge<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
+        self.merge.as_mut().map_or(Ok(()), |job| job.settle(core))
+    }
+
+    /// Whether a file is only kept for snapshots: a merge has replaced it.
+    pub(super) fn is_retired(&self, id: u32) -> bool {
+        self.retired.iter().flat_map(|retired| &retired.files).any(|file| file.id == id)
+    }
+
     /// Leaves a merge where it is: what it copied is kept, its inputs are kept too.
     pub(super) fn abandon_merge<I: KeyIndex>(&mut self, core: &Core<I>) {
         if let Some(job) = self.merge.take()
@@ -195,21 +206,31 @@ impl<I: KeyIndex> Core<I> {
     pub(super) fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
         if I::KEEPS == Keeps::Head {
             // A start removes what a merge had not finished.
-            upkeep.merge.as_mut().map_or(Ok(()), |job| job.settle(self))?;
+            upkeep.settle_merge(self)?;
         }
         let covered = {
             let mut writer = self.writer.lock();
             if I::KEEPS == Keeps::Everything {
                 writer.roll();
             }
-            let files = self.files.read();
-            let states = files.values().map(|file| (file.id, FileState::of(file)));
-            // Who has everything, or nothing on disk, does not ask where a version lies.
-            let files = if I::KEEPS == Keeps::Head { states.collect() } else { BTreeMap::new() };
-            let checkpoint = Checkpoint { seq: writer.last_seq(), next_id: writer.next_id, files };
-            self.index.checkpoint(checkpoint.encode());
-            checkpoint.seq
+            self.note_checkpoint(&writer);
+            writer.last_seq()
         };
+        self.write_checkpoint(covered)
+    }
+
+    /// The first half of a checkpoint, at the moment that it is of.
+    pub(super) fn note_checkpoint(&self, writer: &Writer) {
+        let files = self.files.read();
+        let states = files.values().map(|file| (file.id, FileState::of(file)));
+        // Who has everything, or nothing on disk, does not ask where a version lies.
+        let files = if I::KEEPS == Keeps::Head { states.collect() } else { BTreeMap::new() };
+        let checkpoint = Checkpoint { seq: writer.last_seq(), next_id: writer.next_id, files };
+        self.index.checkpoint(checkpoint.encode());
+    }
+
+    /// The second half: on disk when this returns. Everything up to `covered` was noted.
+    pub(super) fn write_checkpoint(&self, covered: u64) -> Result<(), StorageError> {
         // Nothing on disk may point at what is not.
         self.sync(covered)?;
         self.index.flush()?;
@@ -395,10 +416,9 @@ impl<I: KeyIndex> Core<I> {
         let files = self.files.read();
         let appended: Vec<u32> =
             writer.rolled.iter().chain(writer.active.as_ref()).map(|appender| appender.file.id).collect();
-        let is_retired = |id: u32| upkeep.retired.iter().flat_map(|retired| &retired.files).any(|file| file.id == id);
         files
             .values()
-            .filter(|file| !is_retired(file.id))
+            .filter(|file| !upkeep.is_retired(file.id))
             .map(|file| summarize(file, !appended.contains(&file.id)))
             .collect()
     }

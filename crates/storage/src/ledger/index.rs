@@ -11,7 +11,8 @@ use super::tree_files::TreeFiles;
 use crate::backend::{HeadTerms, KeyRange, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
 use crate::journal::{
-    Entry, Found, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version, is_checkpoint,
+    Entry, Found, IndexFiles, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version,
+    is_checkpoint,
 };
 use bytes::Bytes;
 use ombak_types::names::split_storage_key;
@@ -477,6 +478,10 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         visit: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StorageError> {
         visit_terms(&self.tree, &view.tree, range, visit)
+    }
+
+    fn files(&self) -> Result<IndexFiles, StorageError> {
+        self.tree.files()
     }
 
     fn destroy(&self) -> Result<(), StorageError> {

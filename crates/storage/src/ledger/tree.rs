@@ -3,7 +3,10 @@
 //! The library collects versions that no reader of the present needs, up to a watermark that its caller gives; a read
 //! behind the watermark is a panic. So every view is registered here, and the watermark is never beyond the oldest.
 
-use crate::error::StorageError;
+use crate::backup::CutContent;
+use crate::error::{StorageError, io_error};
+use crate::fs::{FileSystem, RealFs, read_file};
+use crate::journal::IndexFiles;
 use bytes::Bytes;
 use lsm_tree::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, RestartIntervalPolicy,
@@ -21,6 +24,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Longest key that the library takes.
 pub(super) const KEY_BYTES_MAX: usize = u16::MAX as usize;
+
+/// Where the library keeps tables, and what names the list of those that count.
+const TABLES_DIR: &str = "tables";
+const CURRENT_FILE: &str = "current";
+/// Such a list is far shorter.
+const LIST_BYTES_MAX: u64 = 1 << 30;
 
 /// Tables of the first level that make it worth a merge.
 const FIRST_LEVEL_TABLES: u8 = 4;
@@ -234,6 +243,24 @@ impl Tree {
     /// Memory of filters and block indexes that are always at hand.
     pub(crate) fn pinned_bytes(&self) -> u64 {
         (self.tree.pinned_filter_size() + self.tree.pinned_block_index_size()) as u64
+    }
+
+    /// The files of the present version on disk. Tables are written once and removed when nobody has a version with them: they
+    /// may lie under a second name. The list of tables and its name are read here, before the next version replaces them.
+    pub(crate) fn files(&self) -> Result<IndexFiles, StorageError> {
+        let version = self.tree.current_version();
+        let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
+        let table = |id: u64| {
+            let path = self.dir.join(TABLES_DIR).join(id.to_string());
+            (path.clone(), CutContent::Final { fs: fs.clone(), path, salt: None })
+        };
+        let mut files: Vec<_> = version.iter_tables().map(|found| table(found.id())).collect();
+        for name in [format!("v{}", version.id()), CURRENT_FILE.to_owned()] {
+            let path = self.dir.join(name);
+            let bytes = read_file(&*fs, &path, LIST_BYTES_MAX).map_err(|source| io_error("read", &path, source))?;
+            files.push((path, CutContent::Bytes(bytes)));
+        }
+        Ok((files, Box::new(version)))
     }
 
     /// Removes everything.

@@ -8,6 +8,7 @@
 //!
 //! Invariant: reads, folds and queries look for a key only where a write of it would go.
 
+mod backup;
 mod snapshot;
 mod store;
 

@@ -1,11 +1,14 @@
 //! The stores of one partition as one.
 
 use super::Selector;
+use super::backup::MultiBackup;
 use super::snapshot::MultiSnapshot;
 use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
+use crate::backup::StoreBackup;
 use crate::error::StorageError;
 use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
+use parking_lot::RwLock;
 use std::sync::Arc;
 
 /// A store with the name of its backend.
@@ -15,11 +18,13 @@ pub(super) struct MultiStore {
     stores: Vec<Child>,
     selector: Arc<dyn Selector>,
     seqs: SeqSource,
+    /// Held by all writers together, and by a backup for the moment of its cut.
+    gate: RwLock<()>,
 }
 
 impl MultiStore {
     pub(super) fn new(stores: Vec<Child>, selector: Arc<dyn Selector>, seqs: SeqSource) -> Self {
-        Self { stores, selector, seqs }
+        Self { stores, selector, seqs, gate: RwLock::new(()) }
     }
 
     fn store(&self, key: &[u8]) -> Result<&dyn Backend, StorageError> {
@@ -48,14 +53,17 @@ impl Backend for MultiStore {
     }
 
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
+        let _writing = self.gate.read();
         self.store(write.key)?.put(write)
     }
 
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
+        let _writing = self.gate.read();
         self.store(key)?.delete(key)
     }
 
     fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError> {
+        let _writing = self.gate.read();
         self.store(key)?.delete_if(key, digest)
     }
 
@@ -97,6 +105,17 @@ impl Backend for MultiStore {
 
     fn identity(&self) -> StoreIdentity {
         StoreIdentity::of_all(self.stores().map(|store| store.identity()).collect())
+    }
+
+    fn begin_backup(&self) -> Result<Option<Box<dyn StoreBackup + '_>>, StorageError> {
+        let mut stores = Vec::with_capacity(self.stores.len());
+        for (name, store) in &self.stores {
+            stores.extend(store.begin_backup()?.map(|backup| (name.as_str(), backup)));
+        }
+        if stores.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(MultiBackup { gate: &self.gate, seqs: &self.seqs, stores, seq: 0 })))
     }
 
     fn status(&self) -> Status {

@@ -1,0 +1,36 @@
+//! A backup of all stores of a partition, cut at one append.
+
+use crate::backup::{StoreBackup, StoreCut};
+use crate::error::StorageError;
+use crate::seq::SeqSource;
+use parking_lot::RwLock;
+
+pub(super) struct MultiBackup<'a> {
+    pub(super) gate: &'a RwLock<()>,
+    pub(super) seqs: &'a SeqSource,
+    /// Those that have files, with their names.
+    pub(super) stores: Vec<(&'a str, Box<dyn StoreBackup + 'a>)>,
+    pub(super) seq: u64,
+}
+
+impl StoreBackup for MultiBackup<'_> {
+    fn cut(&mut self) -> u64 {
+        // No write is between two cuts.
+        let _cutting = self.gate.write();
+        for (_, store) in &mut self.stores {
+            store.cut();
+        }
+        self.seq = self.seqs.last();
+        self.seq
+    }
+
+    fn finish(self: Box<Self>) -> Result<Vec<StoreCut>, StorageError> {
+        let Self { stores, seq, .. } = *self;
+        let mut cuts = Vec::with_capacity(stores.len());
+        for (name, store) in stores {
+            let named = |cut| StoreCut { name: Some(name.to_owned()), seq, ..cut };
+            cuts.extend(store.finish()?.into_iter().map(named));
+        }
+        Ok(cuts)
+    }
+}
