@@ -14,6 +14,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod backend_choice;
+pub mod backup;
 pub mod buckets;
 pub mod clock;
 pub mod config;

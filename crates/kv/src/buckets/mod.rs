@@ -17,5 +17,6 @@ mod registry;
 mod state;
 
 pub use error::PropsError;
+pub(crate) use file::FILE_NAME as BUCKETS_FILE;
 pub use registry::BucketRegistry;
 pub use state::{TypeStatus, TypeSummary};

@@ -19,6 +19,7 @@ use ombak_storage::{Backend, StoreIdentity};
 use ombak_types::names::{KEY_BYTES_MAX, NAME_BYTES_MAX, encode_storage_key};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, BucketProps, Error};
+use parking_lot::Mutex;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,8 +45,10 @@ pub(crate) struct Engine {
     gate: Gate,
     background: Background,
     actors: Arc<ActorSource>,
-    identity: Identity,
+    pub(crate) identity: Identity,
     files: NodeFiles,
+    /// Held by whoever takes a backup.
+    pub(crate) backup_turn: Mutex<()>,
 }
 
 impl Engine {
@@ -89,6 +92,7 @@ impl Engine {
             actors,
             identity,
             files,
+            backup_turn: Mutex::new(()),
         })
     }
 

@@ -2,6 +2,7 @@
 
 use super::clean_mark::CleanMark;
 use super::identity::Identity;
+use crate::backup::INCOMPLETE_RESTORE;
 use crate::open_error::OpenError;
 use crate::partition::ActorState;
 use crate::random::random_u64;
@@ -35,6 +36,15 @@ impl NodeFiles {
     /// Locks the directory, creating it if need be.
     pub fn open(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Self, OpenError> {
         fs.create_dir_all(dir).map_err(io_error("create", dir))?;
+        let marker = dir.join(INCOMPLETE_RESTORE);
+        match fs.birth(&marker) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(OpenError::Io { op: "read", path: marker, source }),
+            Ok(_) => {
+                let what = "'ombak restore' has not finished here: empty the directory and run it again".into();
+                return Err(OpenError::Unusable { path: marker, what });
+            }
+        }
         if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
             fs.sync_dir(parent).map_err(io_error("sync", parent))?;
         }

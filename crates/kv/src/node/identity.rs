@@ -21,7 +21,7 @@ pub struct Identity {
 }
 
 /// 64-bit numbers as hexadecimal text: JSON readers lose the low bits of large numbers.
-pub(super) mod hex {
+pub(crate) mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     pub fn serialize<S: Serializer>(n: &u64, s: S) -> Result<S::Ok, S::Error> {

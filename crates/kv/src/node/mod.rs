@@ -11,5 +11,7 @@ mod clean_mark;
 mod files;
 mod identity;
 
+pub(crate) use files::IDENTITY as IDENTITY_FILE;
 pub use files::NodeFiles;
 pub use identity::Identity;
+pub(crate) use identity::hex;

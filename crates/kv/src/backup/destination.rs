@@ -1,0 +1,152 @@
+//! Where a backup is written: files under second names where that can be, copies elsewhere.
+
+use super::error::{BackupError, io_error, unusable};
+use super::manifest::SavedFile;
+use ombak_storage::ReadMode;
+use ombak_storage::fs::{FileSystem, OpenMode};
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Files are read and copied in pieces of this size.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Told of each piece that was read; an error ends the work.
+pub(super) type Observe<'a> = &'a dyn Fn(u64) -> Result<(), BackupError>;
+
+/// A directory tree that is being written.
+pub(super) struct Destination<'a> {
+    fs: Arc<dyn FileSystem>,
+    dirs: BTreeSet<PathBuf>,
+    observe: Observe<'a>,
+}
+
+impl<'a> Destination<'a> {
+    /// Begins in a directory, which is created if need be and must be empty.
+    pub(super) fn create(fs: Arc<dyn FileSystem>, dir: &Path, observe: Observe<'a>) -> Result<Self, BackupError> {
+        match fs.list(dir) {
+            Ok(names) if names.is_empty() => {}
+            Ok(names) => {
+                let first = names.iter().min().map_or("", String::as_str);
+                return Err(unusable(dir, format!("is not empty: there is {first}; name a new directory")));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(io_error("read", dir)(source)),
+        }
+        let mut destination = Self { fs, dirs: BTreeSet::new(), observe };
+        destination.create_dir(dir)?;
+        Ok(destination)
+    }
+
+    /// Goes on in directories that are there.
+    pub(super) fn open(fs: Arc<dyn FileSystem>, observe: Observe<'a>) -> Self {
+        Self { fs, dirs: BTreeSet::new(), observe }
+    }
+
+    /// Creates a directory and its missing parents.
+    pub(super) fn create_dir(&mut self, dir: &Path) -> Result<(), BackupError> {
+        if self.dirs.contains(dir) {
+            return Ok(());
+        }
+        let missing = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && self.fs.list(dir).is_err());
+        let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        self.fs.create_dir_all(dir).map_err(io_error("create", dir))?;
+        // The name of each lies in its parent.
+        self.dirs.extend(missing.iter().filter_map(|dir| dir.parent()).map(Path::to_owned));
+        self.dirs.insert(dir.to_owned());
+        Ok(())
+    }
+
+    /// Gives a file a second name at `path`, if the file systems can.
+    pub(super) fn link(&mut self, from: &Path, path: &Path) -> Result<bool, BackupError> {
+        self.create_parent(path)?;
+        Ok(self.fs.hard_link(from, path).is_ok())
+    }
+
+    /// Copies the first `length` bytes of a file, or all of it, and says how many there were and what they come to.
+    pub(super) fn copy(
+        &mut self,
+        from: (&dyn FileSystem, &Path),
+        length: Option<u64>,
+        path: &Path,
+    ) -> Result<(u64, u64), BackupError> {
+        self.create_parent(path)?;
+        let to = self.fs.open(path, OpenMode::CreateNew).map_err(io_error("create", path))?;
+        let write = |bytes: &[u8], offset| to.write_at(bytes, offset).map_err(io_error("write", path));
+        let read = read_pieces(from, length, self.observe, write)?;
+        to.sync_data().map_err(io_error("sync", path))?;
+        Ok(read)
+    }
+
+    /// Writes a small file.
+    pub(super) fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<(), BackupError> {
+        self.create_parent(path)?;
+        let to = self.fs.open(path, OpenMode::CreateNew).map_err(io_error("create", path))?;
+        to.write_at(bytes, 0).map_err(io_error("write", path))?;
+        to.sync_data().map_err(io_error("sync", path))
+    }
+
+    /// Length and checksum of a file.
+    pub(super) fn read(&self, from: (&dyn FileSystem, &Path)) -> Result<(u64, u64), BackupError> {
+        read_pieces(from, None, self.observe, |_, _| Ok(()))
+    }
+
+    /// Puts all names on disk.
+    pub(super) fn sync(&self) -> Result<(), BackupError> {
+        for dir in &self.dirs {
+            let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+            match self.fs.sync_dir(dir) {
+                // A parent that we may not read was there before.
+                Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => {
+                    return Err(io_error("sync", dir)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn create_parent(&mut self, path: &Path) -> Result<(), BackupError> {
+        path.parent().map_or(Ok(()), |dir| self.create_dir(dir))
+    }
+}
+
+fn read_pieces(
+    (fs, path): (&dyn FileSystem, &Path),
+    length: Option<u64>,
+    observe: Observe<'_>,
+    mut take: impl FnMut(&[u8], u64) -> Result<(), BackupError>,
+) -> Result<(u64, u64), BackupError> {
+    let file = fs.open(path, OpenMode::Read).map_err(io_error("open", path))?;
+    let mut piece = vec![0; PIECE_BYTES];
+    let (mut done, mut hash) = (0, Xxh3::new());
+    loop {
+        let left = length.map_or(PIECE_BYTES as u64, |length| length - done);
+        let wanted = left.min(PIECE_BYTES as u64) as usize;
+        let count = file.read_at(&mut piece[..wanted], done, ReadMode::Blocking).map_err(io_error("read", path))?;
+        if count == 0 {
+            return Ok((done, hash.digest()));
+        }
+        take(&piece[..count], done)?;
+        hash.update(&piece[..count]);
+        done += count as u64;
+        observe(count as u64)?;
+    }
+}
+
+/// Where a file goes, or lies: `place` comes from a manifest, which must not lead elsewhere.
+pub(super) fn place_in(dir: &Path, place: &str) -> Result<PathBuf, BackupError> {
+    let place = Path::new(place);
+    let is_inside = place.components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_inside || place.as_os_str().is_empty() {
+        return Err(unusable(dir, format!("the place {:?} of a file leads out of the backup", place.display())));
+    }
+    Ok(dir.join(place))
+}
+
+/// What the manifest says of a file that was written.
+pub(super) fn saved(place: &Path, (length, checksum): (u64, u64), salt: Option<u64>) -> Result<SavedFile, BackupError> {
+    let place = place.to_str().ok_or_else(|| unusable(place, "its name is no text"))?.to_owned();
+    Ok(SavedFile { place, length, checksum, salt })
+}

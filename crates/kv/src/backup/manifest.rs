@@ -1,0 +1,197 @@
+//! The manifest of a backup: JSON, with a checksum of its own.
+
+use super::error::{BackupError, io_error, unusable};
+use crate::node::hex;
+use ombak_storage::fs::{FileSystem, read_file, replace_file};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::io;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+const FILE_NAME: &str = "manifest.json";
+/// The version that is written and read.
+const FORMAT: u32 = 1;
+/// Some hundred bytes a file; a node has some thousands.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+/// What is in a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Manifest {
+    /// When the first partition was cut, in Unix seconds.
+    pub(super) began_secs: u64,
+    /// The node's name.
+    pub(super) node_name: String,
+    /// Its identity.
+    #[serde(with = "hex")]
+    pub(super) node_id: u64,
+    /// Its boot number.
+    pub(super) boot: u64,
+    /// Partitions of its ring.
+    pub(super) ring_size: u32,
+    /// Files of the node itself.
+    pub(super) node: Vec<SavedFile>,
+    /// Its stores.
+    pub(super) stores: Vec<SavedStore>,
+}
+
+/// A store in a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SavedStore {
+    /// Its partition.
+    pub(super) partition: u32,
+    /// Of several backends, the name of its own.
+    pub(super) name: Option<String>,
+    /// What reads its files: `bitcask`, `leveled`, `leveldb`.
+    pub(super) kind: String,
+    /// Who it was.
+    #[serde(with = "hex")]
+    pub(super) store_id: u64,
+    /// Its boot number.
+    pub(super) boot: u64,
+    /// The last append that is in.
+    pub(super) seq: u64,
+    /// Its files.
+    pub(super) files: Vec<SavedFile>,
+}
+
+impl SavedStore {
+    /// The directory under `stores` that has its files.
+    pub(super) fn dir_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.kind)
+    }
+}
+
+/// A file in a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SavedFile {
+    /// Where it lies under its directory.
+    pub(super) place: String,
+    /// In bytes.
+    pub(super) length: u64,
+    /// XXH3 of its content.
+    #[serde(with = "hex")]
+    pub(super) checksum: u64,
+    /// A random number that only this file has, whatever lies at its place later; none where it has no such number.
+    #[serde(with = "optional_hex")]
+    pub(super) salt: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Envelope {
+    format: u32,
+    #[serde(with = "hex")]
+    checksum: u64,
+    manifest: Value,
+}
+
+impl Manifest {
+    /// Writes the manifest of a backup, which is complete with that.
+    pub(super) fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), BackupError> {
+        let path = dir.join(FILE_NAME);
+        let text = || {
+            let manifest = serde_json::to_value(self)?;
+            let checksum = xxh3_64(manifest.to_string().as_bytes());
+            serde_json::to_vec_pretty(&Envelope { format: FORMAT, checksum, manifest })
+        };
+        let text = text().map_err(io::Error::from).map_err(io_error("write", &path))?;
+        replace_file(fs, &path, &text).map_err(io_error("write", &path))
+    }
+
+    /// Reads the manifest of a backup.
+    pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self, BackupError> {
+        let path = dir.join(FILE_NAME);
+        let text = match read_file(fs, &path, FILE_BYTES_MAX) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(unusable(
+                    dir,
+                    format!("no backup, or an incomplete one: it has no {FILE_NAME}, which is written last"),
+                ));
+            }
+            Err(source) => return Err(io_error("read", &path)(source)),
+        };
+        let damaged = |why: String| unusable(&path, format!("is damaged ({why}): this backup cannot be used"));
+        let value: Value = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
+        match value.get("format").and_then(Value::as_u64) {
+            Some(format) if format == u64::from(FORMAT) => {}
+            Some(format) => {
+                let what = format!("has format {format}, and this version of ombak reads format {FORMAT}");
+                return Err(unusable(&path, what));
+            }
+            None => return Err(damaged("it names no format".into())),
+        }
+        let Envelope { checksum, manifest, .. } = serde_json::from_value(value).map_err(|e| damaged(e.to_string()))?;
+        if xxh3_64(manifest.to_string().as_bytes()) != checksum {
+            return Err(damaged("its checksum does not match".into()));
+        }
+        serde_json::from_value(manifest).map_err(|e| damaged(e.to_string()))
+    }
+}
+
+mod optional_hex {
+    use crate::node::hex;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Hex(#[serde(with = "hex")] u64);
+
+    pub(super) fn serialize<S: Serializer>(n: &Option<u64>, s: S) -> Result<S::Ok, S::Error> {
+        n.map(Hex).serialize(s)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {
+        Ok(Option::<Hex>::deserialize(d)?.map(|Hex(n)| n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_storage::fs::sim::FaultyFs;
+
+    fn example() -> Manifest {
+        let file = |salt| SavedFile { place: "3/1.data".into(), length: 7, checksum: u64::MAX, salt };
+        Manifest {
+            began_secs: 1_700_000_000,
+            node_name: "n@h".into(),
+            node_id: u64::MAX - 3,
+            boot: 4,
+            ring_size: 64,
+            node: vec![file(None)],
+            stores: vec![SavedStore {
+                partition: 3,
+                name: Some("hot".into()),
+                kind: "bitcask".into(),
+                store_id: 1 << 63,
+                boot: 2,
+                seq: 99,
+                files: vec![file(Some(u64::MAX)), file(None)],
+            }],
+        }
+    }
+
+    #[test]
+    fn a_manifest_comes_back_and_damage_shows() {
+        let (fs, dir) = (FaultyFs::new(1), Path::new("/backup"));
+        fs.create_dir_all(dir).unwrap();
+        let missing = Manifest::read(&*fs, dir).unwrap_err().to_string();
+        assert!(missing.contains("incomplete"), "{missing}");
+        example().write(&*fs, dir).unwrap();
+        assert_eq!(Manifest::read(&*fs, dir).unwrap(), example());
+        let path = dir.join(FILE_NAME);
+        for bit in (0..fs.length(&path).unwrap() * 8).step_by(3) {
+            fs.flip_bit(&path, bit).unwrap();
+            // White space between values may change; nothing else.
+            assert!(Manifest::read(&*fs, dir).is_err() || Manifest::read(&*fs, dir).unwrap() == example(), "bit {bit}");
+            fs.flip_bit(&path, bit).unwrap();
+        }
+        let newer = b"{\"format\": 2}";
+        replace_file(&*fs, &path, newer).unwrap();
+        let text = Manifest::read(&*fs, dir).unwrap_err().to_string();
+        assert!(text.contains("format 2"), "{text}");
+    }
+}

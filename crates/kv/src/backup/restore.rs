@@ -1,0 +1,191 @@
+//! Putting a backup into the empty directories of a node that is not running.
+
+use super::destination::{Destination, place_in};
+use super::error::{BackupError, io_error, unusable};
+use super::manifest::{Manifest, SavedFile, SavedStore};
+use ombak_storage::begin_restored;
+use ombak_storage::fs::{FileSystem, replace_file};
+use serde::Serialize;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// In a data directory as long as a restore into it is not finished: no node starts there.
+pub const INCOMPLETE_RESTORE: &str = "restore.incomplete";
+
+/// Where a backup goes.
+pub struct RestoreTarget {
+    /// The file system.
+    pub fs: Arc<dyn FileSystem>,
+    /// Directory of the node; the caller holds its lock.
+    pub data_dir: PathBuf,
+    /// Files that may be there already: the lock, for instance.
+    pub ignored: Vec<String>,
+    /// Partitions of the ring that the node is configured with.
+    pub ring_size: u32,
+    /// Its backends that have files.
+    pub stores: Vec<TargetStore>,
+}
+
+/// A backend that has files.
+#[derive(Clone, Debug)]
+pub struct TargetStore {
+    /// Its name, if there are several.
+    pub name: Option<String>,
+    /// What reads its files: `bitcask`, `leveled`, `leveldb`.
+    pub kind: String,
+    /// Its directory.
+    pub root: PathBuf,
+}
+
+impl TargetStore {
+    fn describe(&self) -> String {
+        self.name.as_ref().map_or_else(|| self.kind.clone(), |name| format!("{name} ({})", self.kind))
+    }
+}
+
+/// What was restored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RestoreReport {
+    /// The name of the node that the backup was taken of.
+    pub node_name: String,
+    /// When it was taken, in Unix seconds.
+    pub began_secs: u64,
+    /// Stores.
+    pub stores: u64,
+    /// Files.
+    pub files: u64,
+    /// Their length in all, in bytes.
+    pub bytes: u64,
+}
+
+/// Copies a backup into the directories of a node, checking every byte. Nothing is changed when it is refused; when it fails
+/// later, the data directory says so until it is emptied.
+pub fn restore(backup: &Path, target: &RestoreTarget) -> Result<RestoreReport, BackupError> {
+    let fs = &*target.fs;
+    let manifest = Manifest::read(fs, backup)?;
+    let roots = check(backup, &manifest, target)?;
+    let marker = target.data_dir.join(INCOMPLETE_RESTORE);
+    let nothing = |_| Ok(());
+    let mut destination = Destination::open(target.fs.clone(), &nothing);
+    destination.create_dir(&target.data_dir)?;
+    destination.sync()?;
+    replace_file(fs, &marker, b"'ombak restore' has not finished: empty this directory and run it again\n")
+        .map_err(io_error("write", &marker))?;
+    let mut report = RestoreReport {
+        node_name: manifest.node_name.clone(),
+        began_secs: manifest.began_secs,
+        stores: manifest.stores.len() as u64,
+        files: 0,
+        bytes: 0,
+    };
+    for (store, root) in manifest.stores.iter().zip(&roots) {
+        let from = backup.join("stores").join(store.dir_name());
+        copy_all(fs, &from, root, &store.files, &mut destination, &mut report)?;
+        let dir = root.join(store.partition.to_string());
+        destination.create_dir(&dir)?;
+        destination.sync()?;
+        begin_restored(fs, &dir, store.seq)
+            .map_err(|source| BackupError::Store { partition: store.partition, source })?;
+    }
+    copy_all(fs, &backup.join("node"), &target.data_dir, &manifest.node, &mut destination, &mut report)?;
+    destination.sync()?;
+    fs.remove_file(&marker).map_err(io_error("remove", &marker))?;
+    fs.sync_dir(&target.data_dir).map_err(io_error("sync", &target.data_dir))?;
+    Ok(report)
+}
+
+/// Everything that can be wrong before the first byte is written. The directories of the stores.
+fn check(backup: &Path, manifest: &Manifest, target: &RestoreTarget) -> Result<Vec<PathBuf>, BackupError> {
+    if manifest.ring_size != target.ring_size {
+        return Err(BackupError::Refused(format!(
+            "the backup is of a node with ring_size {size}, and the configuration says {}: set ring_size = {size}",
+            target.ring_size,
+            size = manifest.ring_size
+        )));
+    }
+    let roots: Vec<PathBuf> =
+        manifest.stores.iter().map(|store| root_of(store, target)).collect::<Result<_, BackupError>>()?;
+    check_empty(&*target.fs, &target.data_dir, &target.ignored, &target.stores)?;
+    for store in &target.stores {
+        check_empty(&*target.fs, &store.root, &[], &[])?;
+    }
+    let node = manifest.node.iter().map(|file| (backup.join("node"), file));
+    let stores = manifest.stores.iter().flat_map(|store| {
+        let dir = backup.join("stores").join(store.dir_name());
+        store.files.iter().map(move |file| (dir.clone(), file))
+    });
+    for (dir, file) in node.chain(stores) {
+        check_length(&*target.fs, &place_in(&dir, &file.place)?, file.length)?;
+    }
+    Ok(roots)
+}
+
+fn root_of(store: &SavedStore, target: &RestoreTarget) -> Result<PathBuf, BackupError> {
+    let fits = |other: &&TargetStore| other.name == store.name && other.kind == store.kind;
+    if let Some(found) = target.stores.iter().find(fits) {
+        return Ok(found.root.clone());
+    }
+    let saved = store.name.as_ref().map_or_else(|| store.kind.clone(), |name| format!("{name} ({})", store.kind));
+    let configured: Vec<String> = target.stores.iter().map(TargetStore::describe).collect();
+    let configured = if configured.is_empty() { "none".into() } else { configured.join(", ") };
+    Err(BackupError::Refused(format!(
+        "the backup has data of the backend {saved}, and the configured backends with files are: {configured}; configure \
+         storage_backend as it was when the backup was taken"
+    )))
+}
+
+/// A directory that is to be filled must have nothing in it but what leads to another one that is.
+fn check_empty(fs: &dyn FileSystem, dir: &Path, ignored: &[String], inside: &[TargetStore]) -> Result<(), BackupError> {
+    let names = match fs.list(dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(io_error("read", dir)(source)),
+    };
+    let leads_to_store = |name: &String| inside.iter().any(|store| store.root.starts_with(dir.join(name)));
+    if names.iter().any(|name| name == INCOMPLETE_RESTORE) {
+        return Err(unusable(dir, "an earlier restore into it was not finished: empty it and run this again"));
+    }
+    match names.iter().filter(|name| !ignored.contains(name) && !leads_to_store(name)).min() {
+        None => Ok(()),
+        Some(name) => Err(unusable(
+            dir,
+            format!("is not empty: there is {name}; a backup is only restored into empty directories"),
+        )),
+    }
+}
+
+fn check_length(fs: &dyn FileSystem, path: &Path, length: u64) -> Result<(), BackupError> {
+    let file = match fs.open(path, ombak_storage::fs::OpenMode::Read) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(unusable(path, "is missing from the backup, which cannot be used without"));
+        }
+        Err(source) => return Err(io_error("open", path)(source)),
+    };
+    let found = file.length().map_err(io_error("read", path))?;
+    if found != length {
+        return Err(unusable(path, format!("has {found} bytes instead of {length}: the backup is damaged")));
+    }
+    Ok(())
+}
+
+fn copy_all(
+    fs: &dyn FileSystem,
+    from: &Path,
+    to: &Path,
+    files: &[SavedFile],
+    destination: &mut Destination<'_>,
+    report: &mut RestoreReport,
+) -> Result<(), BackupError> {
+    for file in files {
+        let (source, path) = (place_in(from, &file.place)?, place_in(to, &file.place)?);
+        let (length, checksum) = destination.copy((fs, &source), None, &path)?;
+        if (length, checksum) != (file.length, file.checksum) {
+            return Err(unusable(&source, "does not match its checksum: the backup is damaged"));
+        }
+        report.files += 1;
+        report.bytes += length;
+    }
+    Ok(())
+}

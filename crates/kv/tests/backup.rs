@@ -1,0 +1,353 @@
+//! Backups of a node and what is restored from them: whole or refused, wherever the power goes or the disk is full.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod support;
+
+use bytes::Bytes;
+use ombak_kv::backup::{
+    Backup, BackupError, BackupProgress, BackupReport, RestoreReport, RestoreTarget, TargetStore, restore,
+};
+use ombak_kv::{DeleteMode, GetOptions, GetReply, GetRequest, Kv, KvConfig, OpenError, PutOptions, PutRequest};
+use ombak_storage::fs::sim::{FaultyFs, Loss};
+use ombak_storage::fs::{FileSystem, RealFs};
+use ombak_storage::{BitcaskFactory, JournalConfig, SyncStrategy};
+use ombak_types::{Bucket, Object, Sibling, VectorClock};
+use serde_json::json;
+use std::future::Future;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use support::stores::{self, Opener, scratch_dir};
+use support::{Node, bucket, map, values};
+
+const RING_SIZE: u32 = 8;
+const KEYS: u64 = 12;
+/// The lock of the data directory, which a test holds no more.
+const LOCK: &str = "node.lock";
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+fn typed() -> Bucket {
+    Bucket::typed("carts", "b")
+}
+
+fn config(dir: &Path, backend: Arc<dyn ombak_storage::BackendFactory>) -> KvConfig {
+    let mut config = KvConfig::new("ombak@127.0.0.1", dir, backend);
+    config.ring_size = RING_SIZE;
+    config.io_threads = 1;
+    config.delete_mode = DeleteMode::Keep;
+    config.default_props = map(json!({"allow_mult": true, "dvv_enabled": true}));
+    config
+}
+
+/// A node in the twin. Everything is synced, and no background work moves the moment of a cut.
+fn open_on(fs: &Arc<FaultyFs>, dir: &str) -> Result<Kv, OpenError> {
+    let journal = JournalConfig { sync: SyncStrategy::OSync, ..JournalConfig::default() };
+    let stores = BitcaskFactory::new(fs.clone(), Path::new(dir).join("bitcask"), journal)
+        .map_err(|source| OpenError::Store { partition: 0, source })?;
+    let mut config = config(Path::new(dir), Arc::new(stores));
+    config.fs = fs.clone();
+    config.maintain_interval = std::time::Duration::from_secs(3600);
+    Kv::open(config)
+}
+
+fn put(kv: &Kv, bucket: &Bucket, key: &str, value: &str, clock: VectorClock) -> Object {
+    let object = Object { clock, siblings: vec![Sibling::new(Bytes::from(value.to_owned()))] };
+    let options = PutOptions { return_body: true, ..PutOptions::default() };
+    let request = PutRequest { bucket: bucket.clone(), key: Some(Bytes::from(key.to_owned())), object, options };
+    block_on(kv.put(request)).unwrap().object.unwrap()
+}
+
+fn get(kv: &Kv, bucket: &Bucket, key: &str) -> Option<Object> {
+    let key = Bytes::from(key.to_owned());
+    match block_on(kv.get(GetRequest { bucket: bucket.clone(), key, options: GetOptions::default() })).unwrap() {
+        GetReply::Found(object) => Some(object),
+        GetReply::NotFound { .. } => None,
+    }
+}
+
+/// Siblings in every key of an untyped bucket, and the same of a type.
+fn fill(kv: &Kv) {
+    kv.buckets().create_type(b"carts", &map(json!({"n_val": 2}))).unwrap();
+    kv.buckets().activate_type(b"carts").unwrap();
+    for bucket in [bucket(), typed()] {
+        for n in 0..KEYS {
+            for value in ["one", "two"] {
+                put(kv, &bucket, &format!("key {n}"), value, VectorClock::new());
+            }
+        }
+    }
+}
+
+fn check_filled(kv: &Kv, when: &str) {
+    for bucket in [bucket(), typed()] {
+        for n in 0..KEYS {
+            let found = get(kv, &bucket, &format!("key {n}")).unwrap_or_else(|| panic!("{when}: key {n} is lost"));
+            assert_eq!(values(&found), ["one", "two"], "{when}");
+        }
+    }
+    assert_eq!(kv.buckets().props(&typed()).unwrap().n_val, 2, "{when}");
+}
+
+fn back_up(kv: &Kv, dir: impl Into<PathBuf>, since: Option<&Path>) -> Result<BackupReport, BackupError> {
+    Backup { dir: dir.into(), since: since.map(Path::to_owned) }.run(kv, &BackupProgress::default())
+}
+
+fn target(fs: Arc<dyn FileSystem>, dir: &Path, stores: &[(Option<&str>, &str)]) -> RestoreTarget {
+    let store = |(name, kind): &(Option<&str>, &str)| TargetStore {
+        name: name.map(str::to_owned),
+        kind: (*kind).to_owned(),
+        root: dir.join(name.unwrap_or(kind)),
+    };
+    RestoreTarget {
+        fs,
+        data_dir: dir.to_owned(),
+        ignored: vec![LOCK.into()],
+        ring_size: RING_SIZE,
+        stores: stores.iter().map(store).collect(),
+    }
+}
+
+fn restore_on(fs: &Arc<FaultyFs>, from: &str, dir: &str) -> Result<RestoreReport, BackupError> {
+    restore(Path::new(from), &target(fs.clone(), Path::new(dir), &[(None, "bitcask")]))
+}
+
+#[test]
+fn a_backup_that_the_power_interrupts_is_whole_or_refused() {
+    let mut seen = (0, 0);
+    for call in (1..).step_by(11) {
+        let mut is_behind_the_end = true;
+        for loss in [Loss::Everything, Loss::Some, Loss::Nothing] {
+            let when = format!("call {call}, {loss:?}");
+            let fs = FaultyFs::new(call);
+            let kv = open_on(&fs, "/live").unwrap();
+            fill(&kv);
+            fs.cut_power_at(call);
+            let taken = back_up(&kv, "/backup/first", None).is_ok();
+            is_behind_the_end &= taken;
+            drop(kv);
+            let fs = fs.restart(loss);
+            match restore_on(&fs, "/backup/first", "/restored") {
+                Ok(_) => {
+                    seen.0 += 1;
+                    check_filled(&open_on(&fs, "/restored").unwrap(), &when);
+                }
+                Err(error) => {
+                    seen.1 += 1;
+                    assert!(!taken, "{when}: {error}");
+                    assert!(error.to_string().contains("incomplete"), "{when}: {error}");
+                    assert!(fs.list(Path::new("/restored")).is_err(), "{when}: nothing was touched");
+                }
+            }
+            check_filled(&open_on(&fs, "/live").unwrap(), &format!("{when}, the node itself"));
+        }
+        if is_behind_the_end {
+            break;
+        }
+    }
+    assert!(seen.0 > 2 && seen.1 > 50, "{seen:?}");
+}
+
+#[test]
+fn a_restore_that_the_power_interrupts_leaves_nothing_that_starts() {
+    let mut seen = (0, 0, 0);
+    for call in (1..).step_by(7) {
+        let mut is_behind_the_end = true;
+        for loss in [Loss::Everything, Loss::Some, Loss::Nothing] {
+            let when = format!("call {call}, {loss:?}");
+            let fs = FaultyFs::new(call);
+            let kv = open_on(&fs, "/live").unwrap();
+            fill(&kv);
+            back_up(&kv, "/backup", None).unwrap();
+            drop(kv);
+            fs.cut_power_at(call);
+            let restored = restore_on(&fs, "/backup", "/restored").is_ok();
+            is_behind_the_end &= restored;
+            let fs = fs.restart(loss);
+            match open_on(&fs, "/restored") {
+                Ok(kv) if restored || kv.vnode_status().iter().any(|(_, status)| status.keys > 0) => {
+                    seen.0 += 1;
+                    check_filled(&kv, &when);
+                }
+                Ok(_) => seen.1 += 1,
+                Err(error) => {
+                    seen.2 += 1;
+                    assert!(!restored && error.to_string().contains("has not finished"), "{when}: {error}");
+                    let again = restore_on(&fs, "/backup", "/restored").unwrap_err().to_string();
+                    assert!(again.contains("empty it and run this again"), "{when}: {again}");
+                }
+            }
+        }
+        if is_behind_the_end {
+            break;
+        }
+    }
+    assert!(seen.0 > 2 && seen.1 > 2 && seen.2 > 50, "{seen:?}");
+}
+
+#[test]
+fn a_full_disk_ends_a_backup_and_not_the_node() {
+    for free_bytes in [0, 50, 3000] {
+        let fs = FaultyFs::new(1);
+        let kv = open_on(&fs, "/live").unwrap();
+        fill(&kv);
+        fs.set_free_bytes(Some(free_bytes));
+        let error = back_up(&kv, "/backup", None).unwrap_err().to_string();
+        assert!(restore_on(&fs, "/backup", "/restored").is_err(), "{error}");
+        fs.set_free_bytes(None);
+        put(&kv, &bucket(), "later", "v", VectorClock::new());
+        let error = back_up(&kv, "/backup", None).unwrap_err().to_string();
+        assert!(error.contains("is not empty"), "{error}");
+        back_up(&kv, "/another", None).unwrap();
+        restore_on(&fs, "/another", "/restored").unwrap();
+        let restored = open_on(&fs, "/restored").unwrap();
+        check_filled(&restored, &format!("{free_bytes} bytes"));
+        assert!(get(&restored, &bucket(), "later").is_some());
+    }
+}
+
+#[test]
+fn a_restored_node_is_the_same_one_with_stores_that_say_so() {
+    let fs = FaultyFs::new(1);
+    let kv = open_on(&fs, "/live").unwrap();
+    fill(&kv);
+    back_up(&kv, "/backup", None).unwrap();
+    let actor = |object: &Object| object.clock.entries().last().unwrap().actor.as_bytes()[..8].to_vec();
+    let before = actor(&put(&kv, &bucket(), "a new key", "v", VectorClock::new()));
+    kv.close();
+    drop(kv);
+    restore_on(&fs, "/backup", "/restored").unwrap();
+    let text = |dir: &str| {
+        let bytes = ombak_storage::fs::read_file(&*fs, &Path::new(dir).join("node.json"), 10_000).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&bytes).unwrap()
+    };
+    assert_eq!(text("/live"), text("/restored"), "its id, its ring, its boot number");
+    let kv = open_on(&fs, "/restored").unwrap();
+    assert!(get(&kv, &bucket(), "a new key").is_none(), "it came after the cut");
+    assert_ne!(actor(&put(&kv, &bucket(), "a new key", "v", VectorClock::new())), before, "no event id twice");
+    let stores = BitcaskFactory::new(fs.clone(), "/restored/bitcask", JournalConfig::default());
+    assert!(stores.is_err(), "the node has them");
+}
+
+#[test]
+fn damage_to_a_backup_is_found_before_a_node_starts_on_it() {
+    let fs = FaultyFs::new(1);
+    let kv = open_on(&fs, "/live").unwrap();
+    fill(&kv);
+    back_up(&kv, "/backup", None).unwrap();
+    drop(kv);
+    let store = Path::new("/backup/stores/bitcask");
+    let partition = store.join(fs.list(store).unwrap().first().unwrap());
+    let names = fs.list(&partition).unwrap();
+    let data = partition.join(names.iter().find(|name| name.ends_with(".data")).unwrap());
+    let refusal = |dir: &str| restore_on(&fs, "/backup", dir).unwrap_err().to_string();
+    fs.flip_bit(&data, 999).unwrap();
+    let text = refusal("/one");
+    assert!(text.contains("does not match its checksum"), "{text}");
+    assert!(open_on(&fs, "/one").err().unwrap().to_string().contains("has not finished"));
+    fs.flip_bit(&data, 999).unwrap();
+    let length = fs.length(&data).unwrap();
+    let file = fs.open(&data, ombak_storage::fs::OpenMode::Write).unwrap();
+    file.truncate(length - 1).unwrap();
+    assert!(refusal("/two").contains("the backup is damaged"));
+    fs.remove_file(&data).unwrap();
+    assert!(refusal("/two").contains("is missing from the backup"));
+    assert!(fs.list(Path::new("/two")).is_err(), "nothing was touched");
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_words() {
+    let fs = FaultyFs::new(1);
+    let kv = open_on(&fs, "/live").unwrap();
+    fill(&kv);
+    for (dir, why) in [("relative", "no absolute path"), ("/live/backup", "own data directory")] {
+        let text = back_up(&kv, dir, None).unwrap_err().to_string();
+        assert!(text.contains(why), "{text}");
+    }
+    back_up(&kv, "/backup", None).unwrap();
+    let other = open_on(&fs, "/other").unwrap();
+    let text = back_up(&other, "/more", Some(Path::new("/backup"))).unwrap_err().to_string();
+    assert!(text.contains("backup of another node"), "{text}");
+    let text = back_up(&kv, "/more", Some(Path::new("/nowhere"))).unwrap_err().to_string();
+    assert!(text.contains("no backup"), "{text}");
+
+    let text = restore_on(&fs, "/backup", "/live").unwrap_err().to_string();
+    assert!(text.contains("is not empty") && text.contains("empty directories"), "{text}");
+    let refusal = |change: fn(&mut RestoreTarget)| {
+        let mut target = target(fs.clone(), Path::new("/restored"), &[(None, "bitcask")]);
+        change(&mut target);
+        restore(Path::new("/backup"), &target).unwrap_err().to_string()
+    };
+    let text = refusal(|target| target.ring_size = 64);
+    assert!(text.contains("set ring_size = 8"), "{text}");
+    let text = refusal(|target| target.stores[0].kind = "leveled".into());
+    assert!(text.contains("of the backend bitcask") && text.contains("are: leveled"), "{text}");
+    let text = refusal(|target| target.stores[0].name = Some("hot".into()));
+    assert!(text.contains("hot (bitcask)"), "{text}");
+    let text = refusal(|target| target.stores.clear());
+    assert!(text.contains("are: none"), "{text}");
+
+    let text = back_up(&Node::start().kv, "/memory", None).unwrap_err().to_string();
+    assert!(text.contains("memory keeps nothing"), "{text}");
+}
+
+/// Every backend, on the real file system, with writers at work and an earlier backup.
+fn restored_from_the_second_backup(opener: Opener, stores: &[(Option<&str>, &str)], elsewhere: tempfile::TempDir) {
+    let home = scratch_dir();
+    let live = home.path().join("live");
+    let kv = Kv::open(config(&live, opener(&live))).unwrap();
+    fill(&kv);
+    let (first_dir, second_dir) = (elsewhere.path().join("first"), elsewhere.path().join("second"));
+    let first = back_up(&kv, &first_dir, None).unwrap();
+    for n in 0..50 {
+        put(&kv, &bucket(), &format!("later {n}"), "v", VectorClock::new());
+    }
+    let second = back_up(&kv, &second_dir, Some(&first_dir)).unwrap();
+    let device = |path: &Path| path.metadata().unwrap().dev();
+    if device(home.path()) == device(elsewhere.path()) {
+        assert!(first.linked_files > 0 && second.linked_files >= first.linked_files, "{first:?}, {second:?}");
+    } else {
+        assert!(first.copied_files == first.files && first.linked_files == 0, "{first:?}");
+        // What the first has is not copied again.
+        assert!(second.shared_files > 0 || stores.iter().all(|(_, kind)| *kind == "leveldb"), "{second:?}");
+    }
+    kv.close();
+    drop(kv);
+    for (n, dir) in [first_dir, second_dir].iter().enumerate() {
+        let restored = home.path().join(format!("restored {n}"));
+        restore(dir, &target(Arc::new(RealFs), &restored, stores)).unwrap();
+        let kv = Kv::open(config(&restored, opener(&restored))).unwrap();
+        check_filled(&kv, &format!("backup {n}"));
+        let later = (0..50).filter(|n| get(&kv, &bucket(), &format!("later {n}")).is_some()).count();
+        assert_eq!(later, n * 50);
+        kv.close();
+    }
+}
+
+fn on_this_and_another_file_system(opener: Opener, stores: &[(Option<&str>, &str)]) {
+    restored_from_the_second_backup(opener, stores, scratch_dir());
+    restored_from_the_second_backup(opener, stores, tempfile::tempdir().unwrap());
+}
+
+#[test]
+fn bitcask_is_backed_up_and_restored() {
+    on_this_and_another_file_system(stores::bitcask, &[(None, "bitcask")]);
+}
+
+#[test]
+fn leveled_is_backed_up_and_restored() {
+    on_this_and_another_file_system(stores::leveled, &[(None, "leveled")]);
+}
+
+#[test]
+fn leveldb_is_backed_up_and_restored() {
+    on_this_and_another_file_system(stores::leveldb, &[(None, "leveldb")]);
+}
+
+#[test]
+fn multi_is_backed_up_and_restored() {
+    on_this_and_another_file_system(stores::multi, &[(Some("bitcask"), "bitcask"), (Some("leveled"), "leveled")]);
+}
