@@ -13,6 +13,7 @@ mod config;
 mod import;
 mod logging;
 mod node;
+mod restore;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

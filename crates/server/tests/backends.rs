@@ -3,9 +3,7 @@
 
 mod support;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use support::{Home, Node};
+use support::{Home, Node, ask};
 
 /// Each with the settings that a test needs; all keep their data.
 const ON_DISK: [(&str, &str); 6] = [
@@ -21,21 +19,6 @@ const ON_DISK: [(&str, &str); 6] = [
          multi_backend.big.storage_backend = leveled",
     ),
 ];
-
-/// A request with a body; the status line and all the rest.
-fn ask(node: &Node, method: &str, path: &str, headers: &str, body: &str) -> String {
-    let mut stream = TcpStream::connect(&node.http).expect("connects");
-    let length = body.len();
-    write!(
-        stream,
-        "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}",
-        node.http
-    )
-    .expect("writes");
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("reads");
-    String::from_utf8_lossy(&answer).into_owned()
-}
 
 #[track_caller]
 fn put(node: &Node, bucket: &str, key: &str, value: &str) {

@@ -8,11 +8,13 @@
 //!
 //! Every error has the shape `{"error":{"kind":"…","message":"…"}}`; the kinds are those of [`AdminError`].
 
+mod backup;
 mod error;
 mod guard;
 mod node;
 mod types;
 
+pub use backup::BackupJobs;
 pub use error::AdminError;
 pub use guard::{ADMIN_HEADER, AdminToken};
 pub use node::{ConfigEntry, NodeInfo};
@@ -44,6 +46,8 @@ pub struct AdminContext {
     pub stop: watch::Sender<bool>,
     /// What a caller from elsewhere than this machine has to know.
     pub token: AdminToken,
+    /// Backups.
+    pub backups: BackupJobs,
 }
 
 /// An answer of this module.
@@ -69,6 +73,8 @@ async fn answer(ctx: &AdminContext, peer: IpAddr, parts: &Parts, body: Bytes) ->
         (&Method::GET, [b"admin", b"v1", b"node"]) => Ok(node::describe(ctx)),
         (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(node::config(ctx)),
         (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,
+        (&Method::GET, [b"admin", b"v1", b"backup"]) => Ok(backup::describe(ctx)),
+        (&Method::POST, [b"admin", b"v1", b"backup"]) => backup::begin(ctx, &body),
         (&Method::POST, [b"admin", b"v1", b"stop"]) => Ok(node::stop(ctx)),
         (&Method::GET, [b"admin", b"v1", b"bucket-types"]) => Ok(types::list(ctx)),
         (&Method::GET, [b"admin", b"v1", b"bucket-types", name]) => types::describe(ctx, name),

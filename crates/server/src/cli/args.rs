@@ -70,6 +70,11 @@ pub enum Command {
     /// Bring data from elsewhere into a stopped node.
     #[command(subcommand)]
     Import(ImportCommand),
+    /// Put a backup into the empty directories of a node that is not running.
+    Restore {
+        /// What 'ombak admin backup' wrote.
+        dir: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -145,6 +150,14 @@ pub enum AdminCommand {
     Status,
     /// Write a value and read it back.
     Test,
+    /// Take a backup of the node while it runs. DIR is on the node's machine.
+    Backup {
+        /// Where it goes: a directory that is empty or not there yet.
+        dir: PathBuf,
+        /// An earlier backup of the node: what is in that as it is now is neither read nor copied again.
+        #[arg(long, value_name = "DIR")]
+        since: Option<PathBuf>,
+    },
     /// Print how the store of each partition is.
     #[command(alias = "vnode_status")]
     VnodeStatus,

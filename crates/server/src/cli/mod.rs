@@ -11,6 +11,7 @@
 mod admin;
 mod admin_client;
 mod args;
+mod backup;
 mod bucket_type;
 mod config;
 mod failure;
@@ -71,6 +72,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Import(ImportCommand::Bitcask { dir: source, types, restart }) => {
             import(&import::Options { source, types, restart }, &common, out)
         }
+        Command::Restore { dir } => backup::restore(&dir, &common, out),
         Command::Stop => wait_for(node::stop(&common, out)),
         Command::Ping => wait_for(node::ping(&common, out)),
         Command::Status => wait_for(node::status(&common, out)),
@@ -78,6 +80,9 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Kv(command) => wait_for(kv::run(command, &common, out)),
         Command::Admin(AdminCommand::BucketType(command)) => wait_for(bucket_type::run(&command, &common, out)),
         Command::Admin(AdminCommand::Status) => wait_for(admin::status(&common, out)),
+        Command::Admin(AdminCommand::Backup { dir, since }) => {
+            wait_for(backup::create(&dir, since.as_deref(), &common, out))
+        }
         Command::Admin(AdminCommand::Test) => wait_for(kv::self_test(&common, out)),
         Command::Admin(AdminCommand::VnodeStatus) => wait_for(admin::vnode_status(&common, out)),
     }

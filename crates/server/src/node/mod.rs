@@ -14,7 +14,7 @@ use crate::logging;
 use listen::{exposure, listen};
 use lock::DataDirLock;
 use ombak_api::NetworkThreads;
-use ombak_api::admin::{AdminContext, AdminToken, ConfigEntry, NodeInfo};
+use ombak_api::admin::{AdminContext, AdminToken, BackupJobs, ConfigEntry, NodeInfo};
 use ombak_api::http::{self, HttpContext, HttpLimits, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_kv::{Kv, KvConfig};
@@ -151,7 +151,14 @@ fn admin_context(
         ring_size: settings.ring_size,
         started: Instant::now(),
     };
-    AdminContext { kv: kv.clone(), node, config: config_entries(effective), stop, token }
+    AdminContext {
+        kv: kv.clone(),
+        node,
+        config: config_entries(effective),
+        stop,
+        token,
+        backups: BackupJobs::default(),
+    }
 }
 
 /// The values in force as data, for the administration interface and `config effective`.

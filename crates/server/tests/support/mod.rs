@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
@@ -208,4 +209,19 @@ pub fn run_with_input(dir: &Path, args: &[&str], input: &[u8]) -> Output {
         .expect("spawns");
     child.stdin.take().expect("piped").write_all(input).expect("writes");
     child.wait_with_output().expect("ends")
+}
+
+/// A request over HTTP, with a body; the status line of the answer and all the rest.
+pub fn ask(node: &Node, method: &str, path: &str, headers: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(&node.http).expect("connects");
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}",
+        node.http
+    )
+    .expect("writes");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("reads");
+    String::from_utf8_lossy(&answer).into_owned()
 }

@@ -1,0 +1,45 @@
+//! Restoring a backup into the directories of a node that is not running.
+
+use crate::config::{BackendSettings, Settings};
+use crate::node::lock::DataDirLock;
+use ombak_kv::backup::{RestoreReport, RestoreTarget, TargetStore, restore as restore_into};
+use ombak_storage::fs::RealFs;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The lock itself is no data.
+const IGNORED: &str = "ombak.lock";
+
+/// Restores into the node of these settings. The error is one line for the operator.
+pub fn restore(backup: &Path, settings: &Settings) -> Result<RestoreReport, String> {
+    let backup = std::path::absolute(backup).map_err(|e| format!("{}: {e}", backup.display()))?;
+    let _lock = DataDirLock::take(&settings.data_dir).map_err(|e| e.to_string())?;
+    let target = RestoreTarget {
+        fs: Arc::new(RealFs),
+        data_dir: absolute(&settings.data_dir)?,
+        ignored: vec![IGNORED.into()],
+        ring_size: settings.ring_size,
+        stores: stores(&settings.backend)?,
+    };
+    restore_into(&backup, &target).map_err(|e| e.to_string())
+}
+
+fn stores(backend: &BackendSettings) -> Result<Vec<TargetStore>, String> {
+    let is_several = matches!(backend, BackendSettings::Multi(_));
+    let mut stores = Vec::new();
+    for (name, store) in backend.stores() {
+        let Some(disk) = store.disk() else { continue };
+        let kind = match store {
+            // The same files.
+            BackendSettings::Hanoidb(_) => "leveldb",
+            other => other.name(),
+        };
+        let name = is_several.then(|| name.to_owned());
+        stores.push(TargetStore { name, kind: kind.into(), root: absolute(&disk.data_root)? });
+    }
+    Ok(stores)
+}
+
+fn absolute(dir: &Path) -> Result<std::path::PathBuf, String> {
+    std::path::absolute(dir).map_err(|e| format!("{}: {e}", dir.display()))
+}

@@ -1,0 +1,129 @@
+//! `ombak admin backup` and `ombak restore`, as an operator uses them: a node is backed up while it is written to, dies, and
+//! another one begins with what the backup has.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use support::{DEADLINE, Home, Node, ask, pause};
+
+/// Each with the settings that a test needs; all keep their data.
+const ON_DISK: [(&str, &str); 5] = [
+    ("bitcask", "storage_backend = bitcask"),
+    ("leveled", "storage_backend = leveled"),
+    ("leveldb", "storage_backend = leveldb\nleveldb.maximum_memory = 64MB"),
+    ("hanoidb", "storage_backend = hanoidb\nleveldb.maximum_memory = 64MB"),
+    (
+        "multi",
+        "storage_backend = multi\nmulti_backend.default = ordered\n\
+         multi_backend.ordered.storage_backend = leveldb\nmulti_backend.ordered.leveldb.maximum_memory = 64MB\n\
+         multi_backend.big.storage_backend = leveled\nmulti_backend.plain.storage_backend = bitcask",
+    ),
+];
+
+fn put(node: &Node, n: usize) {
+    let headers = format!("Content-Type: text/plain\r\nX-Riak-Index-n_int: {n}\r\n");
+    let answer = ask(node, "PUT", &format!("/buckets/b{}/keys/{n}", n % 3), &headers, &format!("value {n}"));
+    assert!(answer.starts_with("HTTP/1.1 204"), "{n}: {answer}");
+}
+
+fn has(node: &Node, n: usize) -> bool {
+    let answer = ask(node, "GET", &format!("/buckets/b{}/keys/{n}", n % 3), "", "");
+    let is_found = answer.ends_with(&format!("\r\n\r\nvalue {n}"));
+    assert!(is_found || answer.starts_with("HTTP/1.1 404"), "{n}: {answer}");
+    is_found
+}
+
+/// With several backends, each bucket lies in another.
+fn spread(node: &Node) {
+    for (bucket, backend) in [("b1", "big"), ("b2", "plain")] {
+        let props = format!(r#"{{"props":{{"backend":"{backend}"}}}}"#);
+        let answer =
+            ask(node, "PUT", &format!("/buckets/{bucket}/props"), "Content-Type: application/json\r\n", &props);
+        assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    }
+}
+
+/// Waits until this many writes are acknowledged.
+fn wait_for(acknowledged: &AtomicUsize, count: usize) {
+    let deadline = Instant::now() + DEADLINE;
+    while acknowledged.load(Ordering::Acquire) < count {
+        assert!(Instant::now() < deadline, "the node does not write");
+        pause(Duration::from_millis(1));
+    }
+}
+
+/// Takes a backup in the middle of writing. How many writes were acknowledged before it began, and at its end.
+fn back_up_while_writing(home: &Home, node: &Node, dir: &str) -> (usize, usize) {
+    let (acknowledged, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Acquire) {
+                put(node, acknowledged.load(Ordering::Acquire));
+                acknowledged.fetch_add(1, Ordering::AcqRel);
+            }
+        });
+        wait_for(&acknowledged, 60);
+        let before = acknowledged.load(Ordering::Acquire);
+        home.run(&["admin", "backup", dir]).ok();
+        let after = acknowledged.load(Ordering::Acquire);
+        wait_for(&acknowledged, after + 60);
+        stop.store(true, Ordering::Release);
+        (before, after)
+    })
+}
+
+#[test]
+fn what_was_acknowledged_before_a_backup_is_in_it_on_each_backend() {
+    for (name, settings) in ON_DISK {
+        let (home, heir) = (Home::new(settings), Home::new(settings));
+        let node = home.start();
+        if name == "multi" {
+            spread(&node);
+        }
+        let (before, after) = back_up_while_writing(&home, &node, "backup");
+        node.kill();
+        let backup = home.path().join("backup");
+        let backup = backup.to_str().unwrap();
+        heir.run(&["restore", backup]).ok();
+        let node = heir.start();
+        for n in 0..before {
+            assert!(has(&node, n), "{name}: {n} of {before} is lost");
+        }
+        // One more may have been on its way when the backup ended.
+        for n in after + 1..after + 60 {
+            assert!(!has(&node, n), "{name}: {n} came after the backup");
+        }
+        let found = ask(&node, "GET", "/buckets/b2/index/n_int/0/8", "", "");
+        assert!(found.ends_with(r#"{"keys":["2","5","8"]}"#), "{name}: {found}");
+        put(&node, 1_000_000);
+        node.stop();
+        heir.assert_no_errors_logged();
+        home.assert_no_errors_logged();
+    }
+}
+
+#[test]
+fn what_cannot_be_restored_is_refused_in_words() {
+    let home = Home::new("storage_backend = bitcask");
+    let node = home.start();
+    put(&node, 1);
+    let said = home.run(&["admin", "backup", "backup"]).ok();
+    assert!(said.starts_with("backup taken in ") && said.contains(" share the disk space of "), "{said}");
+    let text = home.run(&["admin", "backup", "data/backup"]).failed(1);
+    assert!(text.contains("own data directory"), "{text}");
+    let text = home.run(&["restore", "backup"]).failed(1);
+    assert!(text.contains("running"), "{text}");
+    node.stop();
+    let text = home.run(&["restore", "backup"]).failed(1);
+    assert!(text.contains("is not empty") && text.contains("empty directories"), "{text}");
+    let heir = Home::new("storage_backend = leveled");
+    let backup = home.path().join("backup");
+    let text = heir.run(&["restore", backup.to_str().unwrap()]).failed(1);
+    assert!(text.contains("configure storage_backend"), "{text}");
+    let text = heir.run(&["restore", "nowhere"]).failed(1);
+    assert!(text.contains("no backup"), "{text}");
+    let text = home.run(&["admin", "backup", "backup"]).failed(1);
+    assert!(text.contains("no node"), "{text}");
+}
