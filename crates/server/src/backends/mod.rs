@@ -6,6 +6,8 @@
 //! What it is not: it reads no configuration (`config::BackendSettings`) and holds no lock on the data directory; each
 //! backend locks its own.
 
+pub mod data_mark;
+
 use crate::config::{BackendSettings, DiskSettings, MultiSettings};
 use bytes::Bytes;
 use ombak_kv::{BackendChoice, head_terms};

@@ -8,7 +8,7 @@ pub mod open_files;
 pub mod record;
 pub mod token;
 
-use crate::backends::{self, Stores};
+use crate::backends::{self, Stores, data_mark};
 use crate::config::{Effective, Listen, Problem, Settings};
 use crate::logging;
 use listen::{exposure, listen};
@@ -107,6 +107,9 @@ async fn serve(settings: &Settings, effective: &Effective, kv: &Kv, token: Admin
 
 /// Opens the engine that the settings describe; the caller holds the data directory's lock.
 pub fn open_engine(settings: &Settings) -> Result<Kv, String> {
+    for warning in data_mark::check(&settings.data_dir, &settings.backend)? {
+        tracing::warn!("{warning}");
+    }
     let Stores { factory, choice } = backends::open(&settings.backend)?;
     let config = KvConfig {
         ring_size: settings.ring_size,

@@ -210,6 +210,10 @@ impl<I: KeyIndex> Core<I> {
         }
         let covered = {
             let mut writer = self.writer.lock();
+            if writer.last_seq() == 0 {
+                // Nothing was ever written here, and nothing is left behind that says otherwise.
+                return Ok(());
+            }
             if I::KEEPS == Keeps::Everything {
                 writer.roll();
             }

@@ -1,0 +1,287 @@
+//! `stores.json` in the data directory: where the objects of a node lie, so that no start finds an empty database where a
+//! full one was.
+//!
+//! What it is: the stores that the node last served from, compared with those of the configuration before anything is
+//! opened; and a look at the places where each backend lies by default, for a directory that was moved or is older than
+//! this file.
+//!
+//! What it is not: it moves nothing and looks into no file of a store.
+
+use crate::config::BackendSettings;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The version of the file that this program writes and reads.
+const FORMAT: u32 = 1;
+const FILE: &str = "stores.json";
+
+/// Where backends lie in a data directory that says nothing else, with their words.
+const DEFAULT_ROOTS: [&str; 4] = ["bitcask", "leveled", "leveldb", "hanoidb"];
+
+/// Where the objects of a data directory lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataMark {
+    format: u32,
+    /// The stores that the node last served from.
+    stores: Vec<Store>,
+    /// The place in that list of the one for buckets that name none.
+    default: usize,
+    /// Directories whose objects are not wanted any more, or are elsewhere by now.
+    left: BTreeSet<PathBuf>,
+}
+
+/// One store of all partitions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Store {
+    /// Its word for `storage_backend`.
+    backend: String,
+    /// Its directory, seen from the data directory where it is in there. None for memory.
+    data_root: Option<PathBuf>,
+}
+
+impl DataMark {
+    /// What the settings say.
+    fn of(data_dir: &Path, settings: &BackendSettings) -> Self {
+        let store = |backend: &BackendSettings| Store {
+            backend: backend.name().to_owned(),
+            data_root: backend.disk().map(|disk| seen_from(data_dir, &disk.data_root)),
+        };
+        let default = if let BackendSettings::Multi(multi) = settings { multi.default } else { 0 };
+        let stores = settings.stores().into_iter().map(|(_, backend)| store(backend)).collect();
+        Self { format: FORMAT, stores, default, left: BTreeSet::new() }
+    }
+
+    /// Reads the file of a data directory; none when there is none. The error is one line for the operator.
+    fn read(data_dir: &Path) -> Result<Option<Self>, String> {
+        let path = data_dir.join(FILE);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+        };
+        let advice = "it says where the objects of this node lie; put back a copy, or remove it when you know that the \
+                      configuration names the backend that has them";
+        let mark: Self = serde_json::from_slice(&text)
+            .map_err(|error| format!("{} is damaged ({error}): {advice}", path.display()))?;
+        if mark.format != FORMAT {
+            let found = mark.format;
+            return Err(format!("{} has format {found}, and this version reads {FORMAT}: {advice}", path.display()));
+        }
+        Ok(Some(mark))
+    }
+
+    /// Writes the file as a whole, durably: a reader sees the old one or the new one.
+    fn write(&self, data_dir: &Path) -> Result<(), String> {
+        let (path, fresh) = (data_dir.join(FILE), data_dir.join("stores.json.new"));
+        let replace = || -> io::Result<()> {
+            let mut file = fs::File::create(&fresh)?;
+            file.write_all(&serde_json::to_vec_pretty(self)?)?;
+            file.sync_all()?;
+            fs::rename(&fresh, &path)?;
+            fs::File::open(data_dir)?.sync_all()
+        };
+        replace().map_err(|error| format!("cannot write {}: {error}", path.display()))
+    }
+}
+
+/// Compares the settings with what the data directory was last used with, and notes them. The error says which objects
+/// would not be found; what is returned are warnings.
+pub fn check(data_dir: &Path, settings: &BackendSettings) -> Result<Vec<String>, String> {
+    let earlier = DataMark::read(data_dir)?;
+    let mut now = DataMark::of(data_dir, settings);
+    let left = earlier.as_ref().map(|mark| mark.left.clone()).unwrap_or_default();
+    let in_use = |store: &Store| now.stores.contains(store);
+    now.left = left.into_iter().filter(|root| !now.stores.iter().any(|s| s.data_root.as_ref() == Some(root))).collect();
+    let by_default = DEFAULT_ROOTS.map(|word| Store { backend: word.into(), data_root: Some(word.into()) });
+    // Another backend in the directory of one that was there cannot read it, whatever lies there by default.
+    let known = earlier.iter().flat_map(|mark| &mark.stores);
+    let elsewhere = by_default.iter().filter(|store| !now.stores.iter().any(|s| s.data_root == store.data_root));
+    for store in known.chain(elsewhere).filter(|store| !in_use(store)) {
+        let Some(root) = store.data_root.as_ref().filter(|root| !now.left.contains(*root)) else { continue };
+        let root = data_dir.join(root);
+        if holds_data(&root) {
+            return Err(abandoned(&store.backend, &root, settings));
+        }
+    }
+    let warnings = earlier.iter().filter_map(|earlier| default_changed(data_dir, earlier, &now)).collect();
+    if earlier.as_ref() != Some(&now) {
+        now.write(data_dir)?;
+    }
+    Ok(warnings)
+}
+
+/// Notes that what lies in the directory of a backend is not wanted any more, or is elsewhere by now.
+pub fn leave_behind(data_dir: &Path, backend: &BackendSettings) -> Result<(), String> {
+    let Some(disk) = backend.disk() else { return Ok(()) };
+    let mut mark = DataMark::read(data_dir)?.unwrap_or_else(|| DataMark { format: FORMAT, ..DataMark::default() });
+    let root = seen_from(data_dir, &disk.data_root);
+    mark.stores.retain(|store| store.data_root.as_ref() != Some(&root));
+    mark.default = 0;
+    mark.left.insert(root);
+    mark.write(data_dir)
+}
+
+fn abandoned(backend: &str, root: &Path, settings: &BackendSettings) -> String {
+    let (root, wanted) = (root.display(), settings.name());
+    format!(
+        "objects of this node lie in the {backend} files of {root}, which storage_backend = {wanted} does not use: none of \
+         them would be found. Configure {backend} with that directory again, move them with 'ombak admin backend \
+         convert', or move {root} away to start without them"
+    )
+}
+
+/// Buckets that name no backend do not see what they had in another.
+fn default_changed(data_dir: &Path, earlier: &DataMark, now: &DataMark) -> Option<String> {
+    let (before, after) = (earlier.stores.get(earlier.default)?, now.stores.get(now.default)?);
+    let root = data_dir.join(before.data_root.as_ref()?);
+    if before == after || !holds_data(&root) {
+        return None;
+    }
+    Some(format!(
+        "buckets that name no backend lie in {} from now on: what they have in the {} files of {} is not found by them until \
+         their property 'backend' or multi_backend.default names that again",
+        after.backend,
+        before.backend,
+        root.display()
+    ))
+}
+
+/// So that a data directory can be moved as a whole.
+fn seen_from(data_dir: &Path, root: &Path) -> PathBuf {
+    let absolute = |path: &Path| {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+        fs::canonicalize(&absolute).unwrap_or(absolute)
+    };
+    let (data_dir, root) = (absolute(data_dir), absolute_below(root, absolute));
+    root.strip_prefix(&data_dir).map(Path::to_path_buf).unwrap_or(root)
+}
+
+/// A directory that is still to be made has no canonical name, but what it will be in may have one.
+fn absolute_below(root: &Path, absolute: impl Fn(&Path) -> PathBuf) -> PathBuf {
+    match (root.parent().filter(|parent| !root.exists() && !parent.as_os_str().is_empty()), root.file_name()) {
+        (Some(parent), Some(name)) => absolute(parent).join(name),
+        _ => absolute(root),
+    }
+}
+
+/// Whether a partition has files with something in them. A store that took no write has none.
+fn holds_data(root: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(root) else { return false };
+    entries.flatten().any(|entry| {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        match name.strip_suffix(".ledger") {
+            Some(number) if is_number(number) => has_files(&path.join("tables"), |_| true),
+            None if is_number(&name) => has_files(&path, |name| name.ends_with(".data") || name.ends_with(".fresh")),
+            _ => false,
+        }
+    })
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn has_files(dir: &Path, counts: impl Fn(&str) -> bool) -> bool {
+    let Ok(entries) = fs::read_dir(dir) else { return false };
+    entries.flatten().any(|entry| counts(&entry.file_name().to_string_lossy()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Effective, Overrides, Settings};
+
+    fn settings(dir: &Path, text: &str) -> BackendSettings {
+        let text = format!("platform_data_dir = {}\n{text}", dir.display());
+        let effective = Effective::merge(Some((Path::new("x.conf"), &text)), &Overrides::default()).expect("valid");
+        Settings::new(&effective).expect("valid").backend
+    }
+
+    fn start(dir: &Path, text: &str) -> Result<Vec<String>, String> {
+        check(dir, &settings(dir, text))
+    }
+
+    fn put_something(root: &Path) {
+        fs::create_dir_all(root.join("5")).expect("made");
+        fs::write(root.join("5/1.data"), "something").expect("written");
+    }
+
+    #[test]
+    fn another_backend_is_refused_while_there_is_something_in_the_first() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let dir = dir.path();
+        assert_eq!(start(dir, "storage_backend = leveled"), Ok(vec![]));
+        assert_eq!(start(dir, "storage_backend = bitcask"), Ok(vec![]), "there was nothing");
+        put_something(&dir.join("bitcask"));
+        for other in ["leveled", "leveldb", "memory"] {
+            let said = start(dir, &format!("storage_backend = {other}")).expect_err(other);
+            assert!(said.contains("/bitcask, which storage_backend = ") && said.contains("convert"), "{said}");
+        }
+        assert_eq!(start(dir, "storage_backend = bitcask"), Ok(vec![]));
+        fs::remove_dir_all(dir.join("bitcask")).expect("removed");
+        assert_eq!(start(dir, "storage_backend = leveldb"), Ok(vec![]));
+    }
+
+    #[test]
+    fn another_directory_is_refused_too() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let other = tempfile::tempdir().expect("tempdir");
+        let elsewhere = format!("bitcask.data_root = {}/b", other.path().display());
+        assert_eq!(start(dir.path(), &elsewhere), Ok(vec![]));
+        put_something(&other.path().join("b"));
+        assert!(start(dir.path(), "").is_err());
+        assert_eq!(start(dir.path(), &elsewhere), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_directory_without_the_file_is_looked_through() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        fs::create_dir_all(dir.path().join("leveldb/12.ledger/tables")).expect("made");
+        assert_eq!(start(dir.path(), ""), Ok(vec![]));
+        fs::write(dir.path().join("leveldb/12.ledger/tables/0"), "something").expect("written");
+        let said = start(dir.path(), "").expect_err("refused");
+        assert!(said.contains("leveldb files of"), "{said}");
+    }
+
+    #[test]
+    fn several_backends_go_on_with_what_one_of_them_has() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let dir = dir.path();
+        start(dir, "").expect("started");
+        put_something(&dir.join("bitcask"));
+        let multi = "storage_backend = multi\nmulti_backend.a.storage_backend = bitcask\n\
+                     multi_backend.b.storage_backend = leveled\n";
+        assert_eq!(start(dir, multi), Ok(vec![]));
+        let warnings = start(dir, &format!("{multi}multi_backend.default = b")).expect("a warning");
+        assert!(warnings.len() == 1 && warnings[0].contains("lie in leveled from now on"), "{warnings:?}");
+        put_something(&dir.join("leveled"));
+        assert!(start(dir, "").expect_err("one of two is missing").contains("leveled files of"));
+    }
+
+    #[test]
+    fn what_was_left_behind_is_in_nobodys_way() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let dir = dir.path();
+        start(dir, "").expect("started");
+        put_something(&dir.join("bitcask"));
+        leave_behind(dir, &settings(dir, "")).expect("noted");
+        assert_eq!(start(dir, "storage_backend = leveled"), Ok(vec![]));
+        assert_eq!(start(dir, "storage_backend = leveled"), Ok(vec![]));
+        assert_eq!(start(dir, ""), Ok(vec![]));
+        assert!(start(dir, "storage_backend = leveled").is_err(), "it is in use again");
+    }
+
+    #[test]
+    fn a_damaged_file_is_named() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        fs::write(dir.path().join(FILE), "{").expect("written");
+        assert!(start(dir.path(), "").expect_err("damaged").contains("stores.json is damaged"));
+        fs::write(dir.path().join(FILE), r#"{"format":9,"stores":[],"default":0,"left":[]}"#).expect("written");
+        assert!(start(dir.path(), "").expect_err("newer").contains("has format 9"));
+    }
+}
