@@ -179,7 +179,7 @@ pub struct Status {
     pub backend: &'static str,
     /// Keys that have a value or an object tombstone.
     pub keys: u64,
-    /// Bytes of current versions.
+    /// Bytes of current versions, as they lie on disk; for leveldb before its blocks are compressed.
     pub live_bytes: u64,
     /// Bytes of superseded ones that are still on disk.
     pub dead_bytes: u64,
@@ -189,8 +189,16 @@ pub struct Status {
     pub index_bytes: u64,
     /// Bytes of the keys alone.
     pub key_bytes: u64,
-    /// Bytes written since the start.
+    /// Bytes of puts since the start: keys, heads and bodies as they came.
+    pub put_bytes: u64,
+    /// Bytes written since the start: journal, ledger and what merging and compaction copied.
     pub bytes_written: u64,
+    /// Bytes still to be read of the files that are to be merged.
+    pub merge_pending_bytes: u64,
+    /// The last merge since the start.
+    pub last_merge: Option<LastMerge>,
+    /// The order of keys on disk, where there is one.
+    pub ledger: Option<LedgerStatus>,
     /// Merges finished since the start.
     pub merges: u64,
     /// Reads that found a version which does not match its checksum.
@@ -205,6 +213,37 @@ pub struct Status {
     pub poisoned: Option<String>,
     /// Of a store that consists of others: theirs.
     pub children: Vec<Status>,
+}
+
+impl Status {
+    /// Bytes written for each byte put, since the start; none before the first put.
+    pub fn write_amplification(&self) -> Option<f64> {
+        (self.put_bytes > 0).then(|| self.bytes_written as f64 / self.put_bytes as f64)
+    }
+}
+
+/// A merge that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastMerge {
+    /// Unix seconds of its end.
+    pub ended_at_secs: u64,
+    /// Bytes of the files that it took.
+    pub bytes_before: u64,
+    /// Bytes of those that it left in their place.
+    pub bytes_after: u64,
+}
+
+/// Sizes of the order of keys on disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LedgerStatus {
+    /// Bytes on disk.
+    pub disk_bytes: u64,
+    /// Bytes that are in memory only.
+    pub memory_bytes: u64,
+    /// Bytes written since the start, compaction included.
+    pub written_bytes: u64,
+    /// Runs of tables that wait to be compacted: a read may have to look into each of them.
+    pub first_level_tables: u64,
 }
 
 /// A consistent view of a store's keys, unaffected by later writes. Dropping it releases what it holds back.

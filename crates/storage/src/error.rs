@@ -44,6 +44,14 @@ pub enum StorageError {
     /// Too much of this kind is under way: try again later.
     #[error("{0}")]
     Busy(String),
+    /// A view was open for longer than it may be, and holds nothing back any more.
+    #[error(
+        "the view of the store was taken away after {secs_max} s: ask for less at once, or raise the snapshot timeout"
+    )]
+    SnapshotTimeout {
+        /// For how long it could be open.
+        secs_max: u32,
+    },
     /// A bucket is to lie in a backend that the node does not have. Holds which, and what to do.
     #[error("{0}")]
     NoBackend(String),

@@ -30,8 +30,8 @@ pub mod riak_bitcask;
 mod seq;
 
 pub use backend::{
-    Appended, Backend, BackendFactory, Detail, FoldEntry, HeadTerms, KeyRange, NoTerms, ReadMode, Scope, Snapshot,
-    Status, Stored, TermEntry, TermRange, Write, WriteAttrs,
+    Appended, Backend, BackendFactory, Detail, FoldEntry, HeadTerms, KeyRange, LastMerge, LedgerStatus, NoTerms,
+    ReadMode, Scope, Snapshot, Status, Stored, TermEntry, TermRange, Write, WriteAttrs,
 };
 pub use backup::{CutContent, CutFile, StoreBackup, StoreCut};
 pub use bitcask::BitcaskFactory;

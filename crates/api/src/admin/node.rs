@@ -2,7 +2,7 @@
 
 use super::{AdminContext, AdminError};
 use ombak_kv::Health;
-use ombak_storage::Status;
+use ombak_storage::{LastMerge, LedgerStatus, Status};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -23,7 +23,7 @@ pub struct NodeInfo {
     pub pb: Vec<SocketAddr>,
     /// The data directory, absolute.
     pub data_dir: String,
-    /// `bitcask` or `memory`.
+    /// The word of `storage_backend`.
     pub backend: &'static str,
     /// Number of partitions.
     pub ring_size: u32,
@@ -89,22 +89,50 @@ pub(super) async fn vnodes(ctx: &AdminContext) -> Result<Value, AdminError> {
 }
 
 fn vnode(partition: u32, s: &Status) -> Value {
+    json!({ "partition": partition, "backend": s.backend, "status": store(s) })
+}
+
+/// The numbers of a store; of one that consists of others, theirs by name, too.
+fn store(s: &Status) -> Value {
+    let mut numbers = json!({
+        "key_count": s.keys,
+        "live_bytes": s.live_bytes,
+        "dead_bytes": s.dead_bytes,
+        "files": s.files,
+        "index_bytes": s.index_bytes,
+        "key_bytes": s.key_bytes,
+        "index_bytes_per_key": index_bytes_per_key(s),
+        "put_bytes": s.put_bytes,
+        "bytes_written": s.bytes_written,
+        "write_amplification": s.write_amplification(),
+        "merges": s.merges,
+        "merge_pending_bytes": s.merge_pending_bytes,
+        "last_merge": s.last_merge.map(last_merge),
+        "ledger": s.ledger.map(ledger),
+        "read_errors": s.read_errors,
+        "poisoned": s.poisoned,
+    });
+    if !s.children.is_empty() {
+        let child = |child: &Status| (child.name.clone(), json!({ "backend": child.backend, "status": store(child) }));
+        numbers["backends"] = Value::Object(s.children.iter().map(child).collect());
+    }
+    numbers
+}
+
+fn last_merge(merge: LastMerge) -> Value {
     json!({
-        "partition": partition,
-        "backend": s.backend,
-        "status": {
-            "key_count": s.keys,
-            "live_bytes": s.live_bytes,
-            "dead_bytes": s.dead_bytes,
-            "files": s.files,
-            "index_bytes": s.index_bytes,
-            "key_bytes": s.key_bytes,
-            "index_bytes_per_key": index_bytes_per_key(s),
-            "bytes_written": s.bytes_written,
-            "merges": s.merges,
-            "read_errors": s.read_errors,
-            "poisoned": s.poisoned,
-        },
+        "ended_at_secs": merge.ended_at_secs,
+        "bytes_before": merge.bytes_before,
+        "bytes_after": merge.bytes_after,
+    })
+}
+
+fn ledger(ledger: LedgerStatus) -> Value {
+    json!({
+        "disk_bytes": ledger.disk_bytes,
+        "memory_bytes": ledger.memory_bytes,
+        "bytes_written": ledger.written_bytes,
+        "first_level_tables": ledger.first_level_tables,
     })
 }
 

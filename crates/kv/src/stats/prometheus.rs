@@ -140,30 +140,52 @@ impl Exposition {
         self.sample(&format!("{name}_count"), &[], histogram.count());
     }
 
-    /// The stores of all partitions, summed by backend.
+    /// The stores of all partitions, summed by backend; several backends of a node by their names.
     fn stores(&mut self, stores: &[(u32, Status)]) {
         type Number = fn(&Status) -> u64;
-        const NUMBERS: [(&str, &str, &str, Number); 10] = [
+        const NUMBERS: [(&str, &str, &str, Number); 16] = [
             ("store_keys", "gauge", "Keys with a value or a tombstone.", |s| s.keys),
             ("store_live_bytes", "gauge", "Bytes of current versions.", |s| s.live_bytes),
             ("store_dead_bytes", "gauge", "Bytes of superseded versions still kept.", |s| s.dead_bytes),
             ("store_files", "gauge", "Data files.", |s| s.files),
             ("store_index_bytes", "gauge", "Memory of the key index, keys included.", |s| s.index_bytes),
             ("store_key_bytes", "gauge", "Memory of the keys alone.", |s| s.key_bytes),
-            ("store_written_bytes_total", "counter", "Bytes written.", |s| s.bytes_written),
+            ("store_put_bytes_total", "counter", "Bytes of puts: keys, heads and values.", |s| s.put_bytes),
+            ("store_written_bytes_total", "counter", "Bytes written, merging and compaction included.", |s| {
+                s.bytes_written
+            }),
             ("store_merges_total", "counter", "Merges finished.", |s| s.merges),
+            ("store_merge_pending_bytes", "gauge", "Bytes of files that are to be merged.", |s| s.merge_pending_bytes),
+            ("store_last_merge_timestamp_seconds", "gauge", "End of the last merge; 0: none since the start.", |s| {
+                s.last_merge.map_or(0, |merge| merge.ended_at_secs)
+            }),
+            ("store_ledger_disk_bytes", "gauge", "Bytes of the order of keys on disk.", |s| {
+                s.ledger.map_or(0, |ledger| ledger.disk_bytes)
+            }),
+            ("store_ledger_memory_bytes", "gauge", "Bytes of it that are in memory only.", |s| {
+                s.ledger.map_or(0, |ledger| ledger.memory_bytes)
+            }),
+            ("store_ledger_first_level_tables", "gauge", "Runs of tables that wait to be compacted.", |s| {
+                s.ledger.map_or(0, |ledger| ledger.first_level_tables)
+            }),
             ("store_read_errors_total", "counter", "Reads of damaged versions.", |s| s.read_errors),
             ("store_poisoned", "gauge", "Partitions that take no writes.", |s| u64::from(s.poisoned.is_some())),
         ];
-        let mut by_backend: BTreeMap<&str, Vec<&Status>> = BTreeMap::new();
-        for (_, status) in stores {
-            by_backend.entry(status.backend).or_default().push(status);
+        let mut by_backend: BTreeMap<(&str, &str), Vec<&Status>> = BTreeMap::new();
+        for status in stores.iter().flat_map(|(_, status)| {
+            if status.children.is_empty() { std::slice::from_ref(status) } else { &status.children }
+        }) {
+            by_backend.entry((status.backend, &status.name)).or_default().push(status);
         }
         for (name, kind, help, number) in NUMBERS {
             self.family(name, kind, help);
-            for (backend, statuses) in &by_backend {
-                let sum: u64 = statuses.iter().map(|s| number(s)).fold(0, u64::saturating_add);
-                self.sample(name, &[("backend", backend)], sum);
+            // A sum of times is no time.
+            let is_a_time = name.ends_with("_timestamp_seconds");
+            let together = if is_a_time { u64::max } else { u64::saturating_add };
+            for ((backend, one_of_several), statuses) in &by_backend {
+                let labels = [("backend", *backend), ("name", *one_of_several)];
+                let labels = if one_of_several.is_empty() { &labels[..1] } else { &labels[..] };
+                self.sample(name, labels, statuses.iter().map(|s| number(s)).fold(0, together));
             }
         }
     }
@@ -225,7 +247,9 @@ mod tests {
         let stats = Stats::new(Instant::now());
         stats.node_get(1500, 1, 10);
         let store = |keys| Status { backend: "memory", keys, ..Status::default() };
-        let text = exposition(&stats, &[(0, store(2)), (1, store(3))]);
+        let child = |keys| Status { name: "a".into(), backend: "leveled", keys, ..Status::default() };
+        let several = Status { backend: "multi", children: vec![child(4), child(5)], ..Status::default() };
+        let text = exposition(&stats, &[(0, store(2)), (1, store(3)), (2, several)]);
         for line in [
             "# TYPE ombak_gets_total counter",
             "ombak_gets_total 1",
@@ -235,6 +259,7 @@ mod tests {
             "ombak_get_duration_seconds_count 1",
             "ombak_put_duration_seconds{quantile=\"0.5\"} NaN",
             "ombak_store_keys{backend=\"memory\"} 5",
+            "ombak_store_keys{backend=\"leveled\",name=\"a\"} 9",
             "ombak_ring_partitions 64",
         ] {
             assert!(text.lines().any(|l| l == line), "{line} is not in\n{text}");

@@ -12,7 +12,7 @@ pub struct NodeFacts {
     pub node_name: String,
     /// The ring that it serves with.
     pub ring: Arc<Ring>,
-    /// `bitcask`, `memory`.
+    /// The word of `storage_backend`.
     pub backend: &'static str,
     /// The machine and the process.
     pub system: SystemFacts,

@@ -9,6 +9,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
+const BACKEND_WIDTH: usize = 9;
 const RULE: &str = "-------------------------------------------";
 
 /// All statistics: those of `GET /stats`, so the two cannot differ.
@@ -37,7 +38,18 @@ pub async fn vnode_status(common: &Common, out: Output) -> Result<(), Failure> {
     out.result(&answer, || vnode_text(&answer))
 }
 
-const SUMMED: [&str; 7] = ["key_count", "live_bytes", "dead_bytes", "files", "index_bytes", "key_bytes", "read_errors"];
+const SUMMED: [&str; 10] = [
+    "key_count",
+    "live_bytes",
+    "dead_bytes",
+    "files",
+    "index_bytes",
+    "key_bytes",
+    "put_bytes",
+    "bytes_written",
+    "merge_pending_bytes",
+    "read_errors",
+];
 
 fn total(vnodes: &Value) -> Value {
     let sum = |name: &str| -> u64 {
@@ -47,12 +59,14 @@ fn total(vnodes: &Value) -> Value {
     let (keys, cost) = (sum("key_count"), sum("index_bytes").saturating_sub(sum("key_bytes")));
     let per_key = (keys > 0).then(|| cost as f64 / keys as f64);
     total.insert("index_bytes_per_key".into(), json!(per_key));
+    let (put, written) = (sum("put_bytes"), sum("bytes_written"));
+    total.insert("write_amplification".into(), json!((put > 0).then(|| written as f64 / put as f64)));
     Value::Object(total)
 }
 
 fn vnode_text(answer: &Value) -> String {
     let mut text = format!(
-        "Vnode status of '{}'\n{:>9}  {:<8}{:>12}{:>16}{:>16}{:>7}{:>15}  {}",
+        "Vnode status of '{}'\n{:>9}  {:<BACKEND_WIDTH$}{:>12}{:>16}{:>16}{:>7}{:>13}{:>12}{:>15}  {}",
         plain(&answer["node"]),
         "partition",
         "backend",
@@ -61,23 +75,30 @@ fn vnode_text(answer: &Value) -> String {
         "dead bytes",
         "files",
         "index B/key",
+        "written/put",
+        "to merge",
         "state"
     );
     for vnode in answer["vnodes"].as_array().into_iter().flatten() {
         row(&mut text, &plain(&vnode["partition"]), &plain(&vnode["backend"]), &vnode["status"]);
+        for (name, child) in vnode["status"]["backends"].as_object().into_iter().flatten() {
+            row(&mut text, name, &plain(&child["backend"]), &child["status"]);
+        }
     }
     row(&mut text, "all", "", &answer["total"]);
     let _ = write!(
         text,
         "\nindex B/key: memory that the index takes for each key, beyond the key's own bytes ({} keys, {} bytes of index, \
-         {} of them keys)",
+         {} of them keys); written/put: bytes written to disk for each byte put since the start; to merge: bytes of files that wait \
+         for it",
         answer["total"]["key_count"], answer["total"]["index_bytes"], answer["total"]["key_bytes"]
     );
     text
 }
 
 fn row(text: &mut String, partition: &str, backend: &str, s: &Value) {
-    let per_key = s["index_bytes_per_key"].as_f64().map_or_else(|| "-".to_owned(), |b| format!("{b:.1}"));
+    let ratio = |name: &str| s[name].as_f64().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.1}"));
+    let (per_key, amplification) = (ratio("index_bytes_per_key"), ratio("write_amplification"));
     let state = match (s["poisoned"].as_str(), s["read_errors"].as_u64()) {
         (Some(why), _) => format!("takes no writes: {why}"),
         (None, Some(errors)) if errors > 0 => format!("{errors} read errors"),
@@ -85,11 +106,12 @@ fn row(text: &mut String, partition: &str, backend: &str, s: &Value) {
     };
     let _ = write!(
         text,
-        "\n{partition:>9}  {backend:<8}{:>12}{:>16}{:>16}{:>7}{per_key:>15}  {state}",
+        "\n{partition:>9}  {backend:<BACKEND_WIDTH$}{:>12}{:>16}{:>16}{:>7}{per_key:>13}{amplification:>12}{:>15}  {state}",
         plain(&s["key_count"]),
         plain(&s["live_bytes"]),
         plain(&s["dead_bytes"]),
         plain(&s["files"]),
+        plain(&s["merge_pending_bytes"]),
     );
 }
 

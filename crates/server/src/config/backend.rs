@@ -130,6 +130,26 @@ impl BackendSettings {
         self.data_roots().next().is_none()
     }
 
+    /// What works, and may not be what was meant.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (_, store) in self.stores() {
+            if let Self::Hanoidb(disk) = store {
+                warnings.push(format!(
+                    "storage_backend = hanoidb is the leveldb backend here, in {}: Riak's hanoidb has had no maintainer for \
+                     years",
+                    disk.data_root.display()
+                ));
+            }
+        }
+        if let Self::Multi(MultiSettings { by_prefix: true, prefixes, .. }) = self
+            && prefixes.is_empty()
+        {
+            warnings.push("storage_backend = prefix_multi without multi_backend_prefix_list is multi".to_owned());
+        }
+        warnings
+    }
+
     /// What cannot be together.
     pub(super) fn contradictions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
@@ -299,6 +319,15 @@ mod tests {
             let said = backend(text).expect_err(text);
             assert!(said.contains(expected), "{text}: {said}");
         }
+    }
+
+    #[test]
+    fn a_stand_in_says_so() {
+        let hanoidb = backend("storage_backend = hanoidb").expect("valid").warnings();
+        assert!(hanoidb.len() == 1 && hanoidb[0].contains("leveldb backend here, in ./data/hanoidb"), "{hanoidb:?}");
+        let multi = "storage_backend = prefix_multi\nmulti_backend.a.storage_backend = hanoidb";
+        assert_eq!(backend(multi).expect("valid").warnings().len(), 2);
+        assert_eq!(backend("").expect("valid").warnings(), Vec::<String>::new());
     }
 
     #[test]

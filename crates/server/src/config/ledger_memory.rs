@@ -8,8 +8,9 @@ use super::reader::Reader;
 const DEVELOPER_BYTES: u64 = 64 << 20;
 /// A partition that gathers less than this writes tables that are not worth it.
 const WRITE_BUFFER_BYTES_MIN: u64 = 64 << 10;
-/// Of each partition: the one that is filled, and the one that is written meanwhile.
-const WRITE_BUFFERS: u64 = 2;
+/// Of each partition, in terms of what it gathers before it writes: it is twice that when writers have to wait for the
+/// disk, and so is the buffer that is being written.
+const WRITE_BUFFERS: u64 = 4;
 
 /// What a backend with a ledger may have in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,9 +84,9 @@ mod tests {
     #[test]
     fn buffers_are_bounded_and_the_cache_has_the_rest() {
         let dealt = LedgerMemory::deal(100_000 * MB, 8, 32 * MB, 60 * MB).expect("plenty");
-        assert_eq!(dealt, LedgerMemory { write_buffer_bytes: 60 * MB, cache_bytes: (100_000 - 960) * MB });
+        assert_eq!(dealt, LedgerMemory { write_buffer_bytes: 60 * MB, cache_bytes: (100_000 - 1920) * MB });
         let dealt = LedgerMemory::deal(716 * MB, 64, 32 * MB, 60 * MB).expect("enough");
-        assert_eq!(dealt.write_buffer_bytes, 358 * MB / 128);
+        assert_eq!(dealt.write_buffer_bytes, 358 * MB / 256);
         assert_eq!(LedgerMemory::deal(MB, 64, 32 * MB, 60 * MB), None);
     }
 }

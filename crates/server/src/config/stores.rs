@@ -73,6 +73,9 @@ pub(super) fn leveled(from: &Reader<'_>) -> Result<DiskSettings, Problem> {
         merge: leveled_compaction(from)?,
         compression: compression(&method, from.count("leveled.compression_level")?),
         compression_point: compression_point(&from.text("leveled.compression_point")?),
+        file_records_max: from.count("leveled.journal_objectcount")?,
+        snapshot_secs_max: Some(from.count("leveled.snapshot_timeout_long")?),
+        ordered_snapshot_secs_max: Some(from.count("leveled.snapshot_timeout_short")?),
         open_files_max: from.count("leveled.max_open_files")?,
         ..ombak_storage::leveled::default_journal()
     };
@@ -90,12 +93,18 @@ pub(super) fn leveled(from: &Reader<'_>) -> Result<DiskSettings, Problem> {
 fn leveled_compaction(from: &Reader<'_>) -> Result<MergeConfig, Problem> {
     let (start_hour, end_hour) =
         (from.count("leveled.compaction_low_hour")?, from.count("leveled.compaction_top_hour")?);
+    // What a single file would keep, and what a store keeps.
+    let kept_of_file: u8 = from.count("leveled.singlefile_compactionpercentage")?;
+    let kept_of_store: u16 = from.count("leveled.maxrunlength_compactionpercentage")?;
     let all_day = (start_hour, end_hour) == (0, 23);
     Ok(MergeConfig {
         policy: if all_day { MergePolicy::Always } else { MergePolicy::Window { start_hour, end_hour } },
         utc_offset_secs: from.count::<i32>("leveled.compaction_utc_offset_minutes")? * 60,
         check_interval_secs: SECS_A_DAY / from.count::<u32>("leveled.compaction_runs_perday")?,
         io_bytes_per_sec: from.bytes("leveled.compaction_bytes_per_second")?.max(1),
+        trigger_fragmentation_percent: 100 - kept_of_file.min(100),
+        threshold_fragmentation_percent: 100 - kept_of_file.min(100),
+        dead_percent_max: (kept_of_store > 0).then(|| (100 - kept_of_store.min(100)) * 100 / kept_of_store),
         ..MergeConfig::leveled()
     })
 }
@@ -184,6 +193,13 @@ mod tests {
     #[test]
     fn leveled_is_as_it_is_set() {
         let defaults = disk_of("storage_backend = leveled");
+        assert_eq!(defaults.journal.merge.trigger_fragmentation_percent, 75);
+        assert_eq!(defaults.journal.merge.dead_percent_max, Some(69));
+        assert_eq!(defaults.journal.file_records_max, 200_000);
+        assert_eq!(
+            (defaults.journal.ordered_snapshot_secs_max, defaults.journal.snapshot_secs_max),
+            (Some(1800), Some(86_400))
+        );
         assert_eq!(defaults.journal.compression, Compression::Zstd(1));
         assert_eq!(
             (defaults.journal.file_bytes_max, defaults.journal.merge.check_interval_secs),

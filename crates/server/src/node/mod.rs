@@ -42,6 +42,9 @@ pub fn run(effective: &Effective) -> Result<(), String> {
     for warning in &effective.warnings {
         tracing::warn!("{warning}");
     }
+    for warning in settings.backend.warnings() {
+        tracing::warn!("{warning}");
+    }
     if let Some(shortage) = open_files::shortage(open_files::raise_limit(), &settings) {
         tracing::warn!("{shortage}");
     }

@@ -13,7 +13,7 @@
 //! * whoever changes a key looks at the index in memory, or tells what was just put there, under `writes`: the last one has
 //!   seen the newest version.
 
-use crate::backend::{HeadTerms, KeyRange, TermRange};
+use crate::backend::{HeadTerms, KeyRange, LedgerStatus, TermRange};
 use crate::error::StorageError;
 use crate::journal::le_at;
 use crate::ledger::{
@@ -151,6 +151,11 @@ impl Order {
 
     pub(super) fn memory_bytes(&self) -> u64 {
         self.tree.memory_bytes() + self.tree.pinned_bytes()
+    }
+
+    /// Its sizes.
+    pub(super) fn status(&self) -> LedgerStatus {
+        self.tree.status()
     }
 
     pub(super) fn view(&self) -> TreeView {

@@ -6,6 +6,7 @@
 use super::data_file::hint_path;
 use super::key_index::{Keeps, KeyIndex};
 use super::lost_note::LOST_NOTE;
+use super::snapshot::Ticket;
 use super::store::Core;
 use super::upkeep::Upkeep;
 use crate::backup::{CutContent, CutFile, StoreBackup, StoreCut};
@@ -50,7 +51,7 @@ impl<'a, I: KeyIndex> JournalBackup<'a, I> {
         core.check_writable()?;
         // What a merge has copied so far gets names that it keeps.
         upkeep.settle_merge(core)?;
-        let ticket = core.snapshot_tickets.lock().begin();
+        let ticket = core.snapshot_tickets.lock().begin(Ticket::of_files());
         let pin = FilePin { core: core.clone(), ticket };
         Ok(Self { core, upkeep, taken: Taken { seq: 0, files: Vec::new(), pin } })
     }

@@ -101,6 +101,8 @@ pub struct JournalConfig {
     pub sync: SyncStrategy,
     /// `bitcask.max_file_size`: a file that would grow beyond it is closed and a new one begun. At most 4 GiB − 1.
     pub file_bytes_max: u64,
+    /// `leveled.journal_objectcount`: a file with so many versions is closed and a new one begun.
+    pub file_records_max: u64,
     /// `bitcask.expiry`: older versions are absent.
     pub expiry_secs: Option<u32>,
     /// `bitcask.expiry.grace_time`: how long after expiry a file may wait for its merge.
@@ -113,6 +115,10 @@ pub struct JournalConfig {
     pub compression_point: CompressionPoint,
     /// Seconds between two looks for versions that have expired, to be forgotten.
     pub sweep_interval_secs: u32,
+    /// `leveled.snapshot_timeout_long`: how long a view may be open, for folds.
+    pub snapshot_secs_max: Option<u32>,
+    /// `leveled.snapshot_timeout_short`: how long a view may be open that knows the order of keys, for index queries.
+    pub ordered_snapshot_secs_max: Option<u32>,
     /// Data files that are held open, over all partitions.
     pub open_files_max: usize,
     /// Unix time at the start: expiry is judged by it until the first `maintain`.
@@ -136,6 +142,9 @@ impl Default for JournalConfig {
         Self {
             sync: SyncStrategy::None,
             file_bytes_max: 2 << 30,
+            file_records_max: u64::MAX,
+            snapshot_secs_max: None,
+            ordered_snapshot_secs_max: None,
             expiry_secs: None,
             expiry_grace_secs: 0,
             merge: MergeConfig::default(),

@@ -3,7 +3,7 @@
 //! The journal decides what is written and in which order (`seq`); an index is told of it under the writer's lock, except
 //! for relocations and removals by merges, which it has to make atomic by itself.
 
-use crate::backend::{KeyRange, ReadMode, TermRange, WriteAttrs};
+use crate::backend::{KeyRange, LedgerStatus, ReadMode, TermRange, WriteAttrs};
 use crate::backup::CutContent;
 use crate::error::StorageError;
 use bytes::Bytes;
@@ -101,6 +101,8 @@ pub(crate) struct IndexSizes {
     pub(crate) key_bytes: u64,
     /// In memory, keys included.
     pub(crate) bytes: u64,
+    /// Current versions as they would lie in a journal, for an index that keeps everything.
+    pub(crate) version_bytes: u64,
 }
 
 /// Files of an index, and what keeps them.
@@ -201,6 +203,11 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     }
 
     fn sizes(&self) -> IndexSizes;
+
+    /// What there is of it on disk.
+    fn ledger(&self) -> Option<LedgerStatus> {
+        None
+    }
 
     /// Begins a view of everything up to `seq`. The writer's lock is held.
     fn view(&self, seq: u64) -> Result<Self::View, StorageError>;

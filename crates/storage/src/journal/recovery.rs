@@ -10,8 +10,8 @@ use super::data_file::{DataFile, data_path, fresh_path, hint_path, hint_temporar
 use super::format::{
     FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
 };
-use super::key_index::{Entry, Keeps, KeyIndex, Loaded, Version};
 use super::identity::{Found, IdentityFile};
+use super::key_index::{Entry, Keeps, KeyIndex, Loaded, Version};
 use super::lost_note::LostNote;
 use super::merge::{COMMIT_SUFFIX, finish_commit};
 use super::shared::Shared;
@@ -72,7 +72,13 @@ fn recover<I: KeyIndex>(
     }
     let Recovery { index, checkpoint, files, seq_max, lost_ranges, torn_bytes, has_expiring, .. } = recovery;
     let has_data = seq_max > 0 || !files.is_empty();
-    let found = if has_data { Found::Data } else if dir_exists { Found::Directory } else { Found::Nothing };
+    let found = if has_data {
+        Found::Data
+    } else if dir_exists {
+        Found::Directory
+    } else {
+        Found::Nothing
+    };
     let identity = IdentityFile::load(shared.fs.clone(), dir, found)?;
     let dir_exists = found != Found::Nothing && begin(shared, dir, dir_exists, &identity)?;
     let seq_max = seq_max.max(identity.seq());

@@ -6,46 +6,73 @@ use super::store::Core;
 use crate::backend::{Detail, FoldEntry, KeyRange, ReadMode, Scope, Snapshot, Stored, TermEntry, TermRange};
 use crate::error::StorageError;
 use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The index's view of a snapshot; none once it has been taken away.
+pub(super) type HeldView<I> = Arc<Mutex<Option<<I as KeyIndex>::View>>>;
 
 pub(super) struct JournalSnapshot<I: KeyIndex> {
     core: Arc<Core<I>>,
-    view: I::View,
+    /// Locked for as long as a call takes: the files that it reads stay.
+    held: HeldView<I>,
     ticket: u64,
+    secs_max: Option<u32>,
 }
 
 impl<I: KeyIndex> JournalSnapshot<I> {
-    pub(super) fn begin(core: Arc<Core<I>>) -> Result<Self, StorageError> {
+    /// A view of the present, for at most so many seconds.
+    pub(super) fn begin(core: Arc<Core<I>>, secs_max: Option<u32>) -> Result<Self, StorageError> {
         core.check_open()?;
-        let (view, ticket) = {
+        let ends_at_secs = secs_max.map_or(u64::MAX, |secs| core.now_secs.load(Ordering::Relaxed) + u64::from(secs));
+        let held = HeldView::<I>::default();
+        let ticket = {
             // The writer's lock: no put is between its append and its index entry. The ticket comes first, so that no
             // file goes away that the snapshot is about to see.
             let writer = core.writer.lock();
-            let ticket = core.snapshot_tickets.lock().begin();
+            let ticket = core.snapshot_tickets.lock().begin(Ticket { ends_at_secs, held: held.clone() });
             let view = core.index.view(writer.last_seq()).inspect_err(|_| {
                 core.snapshot_tickets.lock().live.remove(&ticket);
             })?;
-            (view, ticket)
+            *held.lock() = Some(view);
+            ticket
         };
-        Ok(Self { core, view, ticket })
+        Ok(Self { core, held, ticket, secs_max })
     }
 
-    fn read_as(&self, key: &[u8], wanted: Wanted) -> Result<Option<Read>, StorageError> {
+    /// Does something with the view, while it cannot be taken away.
+    fn with_view<T>(&self, work: impl FnOnce(&mut I::View) -> Result<T, StorageError>) -> Result<T, StorageError> {
+        self.core.check_open()?;
+        match &mut *self.held.lock() {
+            Some(view) => work(view),
+            None => Err(StorageError::SnapshotTimeout { secs_max: self.secs_max.unwrap_or_default() }),
+        }
+    }
+
+    fn read_as(&self, view: &I::View, key: &[u8], wanted: Wanted) -> Result<Option<Read>, StorageError> {
         let indexed = I::key(key);
-        let look = || self.core.index.get_at(indexed, &self.view, ReadMode::Blocking);
+        let look = || self.core.index.get_at(indexed, view, ReadMode::Blocking);
         self.core.read_with(key, ReadMode::Blocking, wanted, look)
     }
 
     /// What a fold wants beyond the entry. None when the version has expired meanwhile.
-    fn detail(&self, key: &[u8], found: Found, detail: Detail) -> Result<Option<FoldEntry>, StorageError> {
+    fn detail(
+        &self,
+        view: &I::View,
+        key: &[u8],
+        found: Found,
+        detail: Detail,
+    ) -> Result<Option<FoldEntry>, StorageError> {
         let Found { entry, head, body, attrs } = found;
         let whole = |head, body| Some(Read { stored: Stored { head, body, digest: entry.digest }, attrs });
         let read = match (detail, head, body) {
             (Detail::Keys, ..) => None,
             (Detail::Heads, Some(head), _) => whole(head, None),
-            (Detail::Heads, None, _) => self.read_as(key, Wanted::Head)?,
+            (Detail::Heads, None, _) => self.read_as(view, key, Wanted::Head)?,
             (Detail::Objects, Some(head), Some(body)) => whole(head, Some(body)),
-            (Detail::Objects, ..) => self.read_as(key, Wanted::Whole)?,
+            (Detail::Objects, ..) => self.read_as(view, key, Wanted::Whole)?,
         };
         if detail != Detail::Keys && read.is_none() {
             return Ok(None);
@@ -59,70 +86,51 @@ impl<I: KeyIndex> JournalSnapshot<I> {
 
 impl<I: KeyIndex> Snapshot for JournalSnapshot<I> {
     fn next(&mut self, scope: &Scope<'_>, detail: Detail, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
-        self.core.check_open()?;
-        let mut batch: Vec<FoldEntry> = Vec::new();
-        // A batch of which everything has expired must not look like the end.
-        while batch.is_empty() && count_max > 0 {
-            let mut met: Vec<(Bytes, Found)> = Vec::with_capacity(count_max.min(1024));
-            let Self { core, view, .. } = self;
-            core.index.walk(view, scope.prefix, |key, found| {
-                if scope.includes(key) && !core.is_expired(found.entry.expires_secs) {
-                    met.push((Bytes::copy_from_slice(key), found));
+        self.with_view(|view| {
+            let core = &*self.core;
+            let mut batch: Vec<FoldEntry> = Vec::new();
+            // A batch of which everything has expired must not look like the end.
+            while batch.is_empty() && count_max > 0 {
+                let mut met: Vec<(Bytes, Found)> = Vec::with_capacity(count_max.min(1024));
+                core.index.walk(view, scope.prefix, |key, found| {
+                    if scope.includes(key) && !core.is_expired(found.entry.expires_secs) {
+                        met.push((Bytes::copy_from_slice(key), found));
+                    }
+                    met.len() < count_max
+                })?;
+                if met.is_empty() {
+                    break;
                 }
-                met.len() < count_max
-            })?;
-            if met.is_empty() {
-                break;
+                for (key, found) in met {
+                    batch.extend(self.detail(view, &key, found, detail)?);
+                }
             }
-            for (key, found) in met {
-                batch.extend(self.detail(&key, found, detail)?);
-            }
-        }
-        Ok(batch)
+            Ok(batch)
+        })
     }
 
     fn keys_in_order(&mut self, range: &KeyRange<'_>, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
-        self.core.check_open()?;
-        let mut batch = Vec::new();
-        if count_max == 0 {
-            return Ok(batch);
-        }
-        self.core.index.keys_in_order(&self.view, range, |key, entry| {
-            if !self.core.is_expired(entry.expires_secs) {
-                let key = Bytes::copy_from_slice(key);
-                batch.push(FoldEntry { key, digest: entry.digest, seq: entry.seq, stored: None, attrs: None });
+        self.with_view(|view| {
+            let mut batch = Vec::new();
+            if count_max == 0 {
+                return Ok(batch);
             }
-            batch.len() < count_max
-        })?;
-        Ok(batch)
+            self.core.index.keys_in_order(view, range, |key, entry| {
+                if !self.core.is_expired(entry.expires_secs) {
+                    let key = Bytes::copy_from_slice(key);
+                    batch.push(FoldEntry { key, digest: entry.digest, seq: entry.seq, stored: None, attrs: None });
+                }
+                batch.len() < count_max
+            })?;
+            Ok(batch)
+        })
     }
 
     fn terms_in_order(&mut self, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError> {
-        self.core.check_open()?;
-        let mut batch: Vec<TermEntry> = Vec::new();
         if count_max == 0 {
-            return Ok(batch);
+            return Ok(Vec::new());
         }
-        let mut passed: Option<TermEntry> = None;
-        // Terms of versions that have expired are still there until those are swept away.
-        while batch.is_empty() {
-            let mut met: Vec<TermEntry> = Vec::with_capacity(count_max.min(1024));
-            let before = passed.take();
-            let after = before.as_ref().map(|entry| (&entry.term[..], &entry.key[..])).or(range.after);
-            let range = TermRange { after, ..*range };
-            self.core.index.terms_in_order(&self.view, &range, |term, key| {
-                met.push(TermEntry { term: Bytes::copy_from_slice(term), key: Bytes::copy_from_slice(key) });
-                met.len() < count_max
-            })?;
-            let Some(last) = met.last() else { break };
-            passed = Some(last.clone());
-            for entry in met {
-                if !self.core.expires_anything() || self.is_there(range.bucket, &entry.key)? {
-                    batch.push(entry);
-                }
-            }
-        }
-        Ok(batch)
+        self.with_view(|view| self.terms(view, range, count_max))
     }
 
     fn may_expire(&self) -> bool {
@@ -130,21 +138,99 @@ impl<I: KeyIndex> Snapshot for JournalSnapshot<I> {
     }
 
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {
-        Ok(self.read_as(key, Wanted::Whole)?.map(|read| read.stored))
+        self.with_view(|view| Ok(self.read_as(view, key, Wanted::Whole)?.map(|read| read.stored)))
     }
 }
 
 impl<I: KeyIndex> JournalSnapshot<I> {
-    fn is_there(&self, bucket: &[u8], key: &[u8]) -> Result<bool, StorageError> {
+    fn terms(&self, view: &I::View, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError> {
+        let mut batch: Vec<TermEntry> = Vec::new();
+        let mut passed: Option<TermEntry> = None;
+        // Terms of versions that have expired are still there until those are swept away.
+        while batch.is_empty() {
+            let mut met: Vec<TermEntry> = Vec::with_capacity(count_max.min(1024));
+            let before = passed.take();
+            let after = before.as_ref().map(|entry| (&entry.term[..], &entry.key[..])).or(range.after);
+            let range = TermRange { after, ..*range };
+            self.core.index.terms_in_order(view, &range, |term, key| {
+                met.push(TermEntry { term: Bytes::copy_from_slice(term), key: Bytes::copy_from_slice(key) });
+                met.len() < count_max
+            })?;
+            let Some(last) = met.last() else { break };
+            passed = Some(last.clone());
+            for entry in met {
+                if !self.core.expires_anything() || self.is_there(view, range.bucket, &entry.key)? {
+                    batch.push(entry);
+                }
+            }
+        }
+        Ok(batch)
+    }
+
+    fn is_there(&self, view: &I::View, bucket: &[u8], key: &[u8]) -> Result<bool, StorageError> {
         let key = [bucket, key].concat();
-        let found = self.core.index.get_at(I::key(&key), &self.view, ReadMode::Blocking)?;
+        let found = self.core.index.get_at(I::key(&key), view, ReadMode::Blocking)?;
         Ok(found.is_some_and(|found| !self.core.is_expired(found.entry.expires_secs)))
     }
 }
 
 impl<I: KeyIndex> Drop for JournalSnapshot<I> {
     fn drop(&mut self) {
-        self.core.index.end_view(&self.view);
+        if let Some(view) = self.held.lock().take() {
+            self.core.index.end_view(&view);
+        }
         self.core.snapshot_tickets.lock().live.remove(&self.ticket);
+    }
+}
+
+/// Views that are open, in the order in which they began.
+pub(super) struct SnapshotTickets<I: KeyIndex> {
+    pub(super) next: u64,
+    pub(super) live: BTreeMap<u64, Ticket<I>>,
+}
+
+pub(super) struct Ticket<I: KeyIndex> {
+    ends_at_secs: u64,
+    held: HeldView<I>,
+}
+
+impl<I: KeyIndex> Default for SnapshotTickets<I> {
+    fn default() -> Self {
+        Self { next: 0, live: BTreeMap::new() }
+    }
+}
+
+impl<I: KeyIndex> Ticket<I> {
+    /// Keeps files where they are, for as long as it takes, and has no view.
+    pub(super) fn of_files() -> Self {
+        Self { ends_at_secs: u64::MAX, held: HeldView::<I>::default() }
+    }
+}
+
+impl<I: KeyIndex> SnapshotTickets<I> {
+    pub(super) fn begin(&mut self, ticket: Ticket<I>) -> u64 {
+        self.next += 1;
+        self.live.insert(self.next, ticket);
+        self.next
+    }
+}
+
+impl<I: KeyIndex> Core<I> {
+    /// Takes views away that have been open for too long: what they hold back goes, and their next call is an error. One
+    /// that is being used has its turn the next time.
+    pub(super) fn end_overdue_views(&self, now_secs: u64) {
+        let overdue: Vec<(u64, HeldView<I>)> = {
+            let tickets = self.snapshot_tickets.lock();
+            let is_overdue = |ticket: &Ticket<I>| ticket.ends_at_secs < now_secs;
+            tickets.live.iter().filter(|(_, t)| is_overdue(t)).map(|(number, t)| (*number, t.held.clone())).collect()
+        };
+        for (number, held) in overdue {
+            let Some(mut view) = held.try_lock() else { continue };
+            if let Some(view) = view.take() {
+                tracing::warn!(partition = self.partition, "a fold or query has had its view for too long and lost it");
+                self.index.end_view(&view);
+            }
+            self.snapshot_tickets.lock().live.remove(&number);
+        }
     }
 }

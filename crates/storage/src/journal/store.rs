@@ -14,16 +14,16 @@ use super::lost_note::LostNote;
 use super::read::{Read, Wanted, read_record};
 use super::root::{DROPPED_SUFFIX, remove_store_dir};
 use super::shared::Shared;
-use super::snapshot::JournalSnapshot;
+use super::snapshot::{JournalSnapshot, SnapshotTickets};
 use super::upkeep::Upkeep;
 use super::writer::{AppendError, NewRecord, Writer, Written, refused_io};
-use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
+use crate::backend::{Appended, Backend, LastMerge, ReadMode, Snapshot, Status, Stored, Write};
 use crate::backup::StoreBackup;
 use crate::error::{StorageError, io_error};
 use crate::identity::StoreIdentity;
 use crate::limits::check_sizes;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -58,7 +58,7 @@ pub(super) struct Core<I: KeyIndex> {
     pub(super) torn_bytes: u64,
     pub(super) now_secs: AtomicU64,
     /// Tickets of live snapshots: files that were in use when the oldest began stay on disk.
-    pub(super) snapshot_tickets: Mutex<SnapshotTickets>,
+    pub(super) snapshot_tickets: Mutex<SnapshotTickets<I>>,
     closed: AtomicBool,
     /// Writes are refused while the store is handed over.
     handed_over: AtomicBool,
@@ -73,23 +73,14 @@ pub(super) struct Core<I: KeyIndex> {
 
 #[derive(Default)]
 pub(super) struct StoreCounters {
+    /// Of puts: keys, heads and bodies as they came.
+    pub(super) put_bytes: AtomicU64,
+    /// What is still to be read of the files that are to be merged.
+    pub(super) merge_pending_bytes: AtomicU64,
+    pub(super) last_merge: Mutex<Option<LastMerge>>,
     pub(super) merges: AtomicU64,
     pub(super) merged_bytes: AtomicU64,
     pub(super) read_errors: AtomicU64,
-}
-
-#[derive(Default)]
-pub(super) struct SnapshotTickets {
-    pub(super) next: u64,
-    pub(super) live: BTreeSet<u64>,
-}
-
-impl SnapshotTickets {
-    pub(super) fn begin(&mut self) -> u64 {
-        self.next += 1;
-        self.live.insert(self.next);
-        self.next
-    }
 }
 
 /// What a start found.
@@ -294,6 +285,8 @@ impl<I: KeyIndex> Core<I> {
         let prior = self.index.prior(key)?;
         let Written { seq, position, file } = self.append(&mut writer, &record)?;
         file.counters.add_live(position.size);
+        let put_bytes = write.key.len() + write.head.len() + write.body.iter().map(|part| part.len()).sum::<usize>();
+        self.counters.put_bytes.fetch_add(put_bytes as u64, Ordering::Relaxed);
         let expires_secs = self.shared.config.expires_at(write.tstamp_secs, write.expires_secs);
         if expires_secs != 0 && !self.expires_anything() {
             self.has_expiring.store(true, Ordering::Relaxed);
@@ -422,17 +415,30 @@ impl<I: KeyIndex> Core<I> {
         };
         let files = self.files.read();
         let sum = |count: fn(&DataFile) -> u64| files.values().map(|file| count(file)).sum::<u64>();
-        let live_bytes = sum(|file| file.counters.live_bytes.load(Ordering::Relaxed));
+        let ledger = self.index.ledger();
+        let mut live_bytes = sum(|file| file.counters.live_bytes.load(Ordering::Relaxed));
+        let mut kept_bytes = sum(|file| file.counters.length.load(Ordering::Relaxed));
+        if I::KEEPS == Keeps::Everything {
+            // The files are a log only: versions lie in the ledger.
+            live_bytes = sizes.version_bytes;
+            kept_bytes += ledger.map_or(0, |ledger| ledger.disk_bytes);
+        }
         Status {
             name: String::new(),
             backend: I::BACKEND,
             keys: sizes.keys,
             live_bytes,
-            dead_bytes: sum(|file| file.counters.length.load(Ordering::Relaxed)).saturating_sub(live_bytes),
+            dead_bytes: kept_bytes.saturating_sub(live_bytes),
             files: files.len() as u64,
             index_bytes: sizes.bytes,
             key_bytes: sizes.key_bytes,
-            bytes_written: bytes_written + self.counters.merged_bytes.load(Ordering::Relaxed),
+            put_bytes: self.counters.put_bytes.load(Ordering::Relaxed),
+            bytes_written: bytes_written
+                + self.counters.merged_bytes.load(Ordering::Relaxed)
+                + ledger.map_or(0, |ledger| ledger.written_bytes),
+            merge_pending_bytes: self.counters.merge_pending_bytes.load(Ordering::Relaxed),
+            last_merge: *self.counters.last_merge.lock(),
+            ledger,
             merges: self.counters.merges.load(Ordering::Relaxed),
             read_errors: self.counters.read_errors.load(Ordering::Relaxed),
             lost_ranges: self.lost_ranges.load(Ordering::Relaxed)
@@ -562,12 +568,14 @@ impl<I: KeyIndex> Backend for Store<I> {
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
-        Ok(Box::new(JournalSnapshot::begin(self.core.clone())?))
+        let secs_max = self.core.shared.config.snapshot_secs_max;
+        Ok(Box::new(JournalSnapshot::begin(self.core.clone(), secs_max)?))
     }
 
     fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
         while !self.core.make_order(ORDER_SLICE)? {}
-        self.snapshot()
+        let secs_max = self.core.shared.config.ordered_snapshot_secs_max;
+        Ok(Box::new(JournalSnapshot::begin(self.core.clone(), secs_max)?))
     }
 
     fn identity(&self) -> StoreIdentity {

@@ -137,6 +137,7 @@ impl Upkeep {
 impl<I: KeyIndex> Core<I> {
     pub(super) fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.now_secs.store(now_secs, Ordering::Relaxed);
+        self.end_overdue_views(now_secs);
         let Some(mut upkeep) = self.upkeep.try_lock() else { return Ok(()) };
         if self.check_writable().is_err() {
             // Closed or poisoned: nothing is due, and the status says why.
@@ -338,7 +339,7 @@ impl<I: KeyIndex> Core<I> {
 
     /// Removes merged files that no snapshot needs any more.
     fn purge_retired(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
-        let oldest = self.snapshot_tickets.lock().live.first().copied().unwrap_or(u64::MAX);
+        let oldest = self.snapshot_tickets.lock().live.first_key_value().map_or(u64::MAX, |(ticket, _)| *ticket);
         while let Some(retired) = upkeep.retired.iter().position(|retired| retired.ticket < oldest) {
             let retired = upkeep.retired.swap_remove(retired);
             let mut files = self.files.write();
@@ -361,7 +362,9 @@ impl<I: KeyIndex> Core<I> {
         let Some(job) = upkeep.merge.as_mut().filter(|_| allowed >= MERGE_SLICE_BYTES_MIN) else {
             return Ok(());
         };
-        match job.advance(self, allowed) {
+        let progress = job.advance(self, allowed);
+        self.counters.merge_pending_bytes.store(job.pending_bytes(), Ordering::Relaxed);
+        match progress {
             Ok(Progress::More) => Ok(()),
             Ok(Progress::CopiedAll) => {
                 let Some(job) = upkeep.merge.take() else { return Ok(()) };
@@ -400,6 +403,8 @@ impl<I: KeyIndex> Core<I> {
                 now_secs.saturating_sub(u64::from(expiry) + u64::from(self.shared.config.expiry_grace_secs))
             });
         let inputs = select_inputs(&summaries, config, expired_before);
+        let chosen = summaries.iter().filter(|file| inputs.contains(&file.id));
+        self.counters.merge_pending_bytes.store(chosen.map(|file| file.bytes).sum(), Ordering::Relaxed);
         if inputs.is_empty() {
             return false;
         }

@@ -3,6 +3,7 @@
 //! Invariant: a record is either whole in the active file or cut off again; where cutting off fails too, the store is
 //! poisoned and never appends behind the debris.
 
+use super::config::JournalConfig;
 use super::data_file::{DataFile, fresh_path, hint_temporary_path};
 use super::format::{
     BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields,
@@ -87,13 +88,7 @@ pub(super) fn position_of(file_id: u32, entry: &HintEntry<'_>) -> Position {
         // To a load, no size means gone.
         Kind::Tombstone => 0,
     };
-    Position {
-        file_id,
-        offset: entry.offset,
-        size,
-        head_units: head_units(entry.head_len),
-        has_terms: entry.has_terms,
-    }
+    Position { file_id, offset: entry.offset, size, head_units: head_units(entry.head_len), has_terms: entry.has_terms }
 }
 
 /// Unpredictable to clients, so that a stored value cannot imitate a record.
@@ -188,7 +183,7 @@ impl Writer {
         if self.disk_full {
             self.probe_space(shared, dir, size)?;
         }
-        self.roll_if_full(size, shared.config.file_bytes_max);
+        self.roll_if_full(size, &shared.config);
         if self.active.is_none() {
             self.create_active(shared, dir, now_secs)?;
         }
@@ -250,9 +245,11 @@ impl Writer {
         id
     }
 
-    fn roll_if_full(&mut self, size: u64, file_bytes_max: u64) {
+    fn roll_if_full(&mut self, size: u64, config: &JournalConfig) {
         let full = |active: &Appender| {
-            active.length > FILE_HEADER_BYTES as u64 && active.length.saturating_add(size) > file_bytes_max
+            let has_no_room = active.length.saturating_add(size) > config.file_bytes_max
+                || active.file.counters.records.load(Ordering::Relaxed) >= config.file_records_max;
+            active.length > FILE_HEADER_BYTES as u64 && has_no_room
         };
         if self.active.as_ref().is_some_and(full) {
             self.roll();

@@ -8,7 +8,7 @@ use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key
 use super::terms::visit_terms;
 use super::tree::{Change, Tree, TreeShared, TreeView};
 use super::tree_files::TreeFiles;
-use crate::backend::{HeadTerms, KeyRange, ReadMode, TermRange, WriteAttrs};
+use crate::backend::{HeadTerms, KeyRange, LedgerStatus, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
 use crate::journal::{
     Entry, Found, IndexFiles, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version,
@@ -65,6 +65,7 @@ pub(crate) struct LedgerIndex<const INLINE: bool> {
     writes: Mutex<()>,
     keys: AtomicU64,
     key_bytes: AtomicU64,
+    version_bytes: AtomicU64,
     tombstones: Mutex<Tombstones>,
     /// What this tree adds to the shared count.
     disk_bytes: AtomicU64,
@@ -116,6 +117,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
             shared: shared.clone(),
             keys: count(0),
             key_bytes: count(1),
+            version_bytes: count(2),
             tree,
             writes: Mutex::default(),
             tombstones: Mutex::default(),
@@ -182,6 +184,9 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
             changes.push((note(EXPIRES), Some(Bytes::new())));
         }
         self.tree.apply(changes);
+        let size = |entry: Option<&Entry>| entry.map_or(0, |entry| u64::from(entry.position.size));
+        self.version_bytes.fetch_add(size(new.map(|(entry, _)| entry)), Ordering::Relaxed);
+        self.version_bytes.fetch_sub(size(old.map(|old| &old.entry)), Ordering::Relaxed);
         let (had, has) =
             (old.is_some_and(|old| old.entry.position.size != 0), new.is_some_and(|(e, _)| e.position.size != 0));
         match (had, has) {
@@ -406,7 +411,9 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
 
     fn checkpoint(&self, state: Bytes) {
         let _writes = self.writes.lock();
-        let sizes = [&self.keys, &self.key_bytes].map(|count| count.load(Ordering::Relaxed).to_le_bytes()).concat();
+        let sizes = [&self.keys, &self.key_bytes, &self.version_bytes]
+            .map(|count| count.load(Ordering::Relaxed).to_le_bytes())
+            .concat();
         self.tree.apply([(note(CHECKPOINT), Some(state)), (note(SIZES), Some(sizes.into()))]);
         self.tree.rotate();
     }
@@ -422,7 +429,12 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
             keys: self.keys.load(Ordering::Relaxed),
             key_bytes: self.key_bytes.load(Ordering::Relaxed),
             bytes: self.tree.memory_bytes() + self.tree.pinned_bytes(),
+            version_bytes: self.version_bytes.load(Ordering::Relaxed),
         }
+    }
+
+    fn ledger(&self) -> Option<LedgerStatus> {
+        Some(self.tree.status())
     }
 
     fn view(&self, _seq: u64) -> Result<LedgerView, StorageError> {

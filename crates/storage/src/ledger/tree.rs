@@ -3,6 +3,7 @@
 //! The library collects versions that no reader of the present needs, up to a watermark that its caller gives; a read
 //! behind the watermark is a panic. So every view is registered here, and the watermark is never beyond the oldest.
 
+use crate::backend::LedgerStatus;
 use crate::backup::CutContent;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, RealFs, read_file};
@@ -233,6 +234,16 @@ impl Tree {
     /// Bytes of the tables on disk.
     pub(crate) fn disk_bytes(&self) -> u64 {
         self.tree.disk_space()
+    }
+
+    /// Its sizes.
+    pub(crate) fn status(&self) -> LedgerStatus {
+        LedgerStatus {
+            disk_bytes: self.disk_bytes(),
+            memory_bytes: self.memory_bytes(),
+            written_bytes: self.written_bytes(),
+            first_level_tables: self.first_level_tables() as u64,
+        }
     }
 
     /// Bytes of tables written since the start.

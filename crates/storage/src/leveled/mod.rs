@@ -5,7 +5,7 @@
 //!
 //! What it is not: Riak's files of that name are not read; its data comes over through the API.
 
-use crate::journal::JournalConfig;
+use crate::journal::{JournalConfig, MergeConfig};
 use crate::ledger::LedgerFactory;
 
 /// Opens leveled stores.
@@ -13,5 +13,12 @@ pub type LeveledFactory = LedgerFactory<false>;
 
 /// Riak's defaults (spec/backends.md §4.5).
 pub fn default_journal() -> JournalConfig {
-    JournalConfig { file_bytes_max: 1_000_000_000, ..JournalConfig::default() }
+    JournalConfig {
+        file_bytes_max: 1_000_000_000,
+        file_records_max: 200_000,
+        merge: MergeConfig::leveled(),
+        snapshot_secs_max: Some(86_400),
+        ordered_snapshot_secs_max: Some(1800),
+        ..JournalConfig::default()
+    }
 }

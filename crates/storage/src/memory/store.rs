@@ -78,7 +78,7 @@ struct State {
     by_expiry: BTreeMap<(u32, u64), Bytes>,
     bytes: u64,
     key_bytes: u64,
-    bytes_written: u64,
+    put_bytes: u64,
     seq: u64,
     closed: bool,
     closed_to_writes: bool,
@@ -133,7 +133,7 @@ impl State {
         }
         self.bytes += cost;
         self.key_bytes += key.len() as u64;
-        self.bytes_written += cost;
+        self.put_bytes += cost;
         if ages {
             self.by_age.insert(entry.seq, key.clone());
         }
@@ -310,7 +310,7 @@ impl Backend for MemoryStore {
             live_bytes: state.bytes,
             index_bytes: state.key_bytes + state.entries.len() as u64 * ENTRY_OVERHEAD_BYTES,
             key_bytes: state.key_bytes,
-            bytes_written: state.bytes_written,
+            put_bytes: state.put_bytes,
             lost_ranges: self.lost_ranges.load(Ordering::Relaxed),
             ..Status::default()
         }

@@ -111,11 +111,31 @@ pub(super) const KEYS: &[KeySpec] = &[
         "How often a day journal files are scored.",
         COUNTED,
     ),
+    KeySpec::works(
+        "leveled.singlefile_compactionpercentage",
+        Kind::Percent,
+        "25",
+        "A journal file of which no more than this would be kept is compacted.",
+    ),
+    KeySpec::works(
+        "leveled.maxrunlength_compactionpercentage",
+        Kind::Percent,
+        "59",
+        "Where less than this of a partition's journal is current, its worst files are compacted until more is. Riak has 75 \
+         here, which copies each value more often.",
+    ),
+    KeySpec::no_meaning(
+        "leveled.max_run_length",
+        Kind::Int(1, i64::MAX),
+        "4",
+        "Journal files that one compaction takes.",
+        "one compaction takes as many as have to be compacted",
+    ),
     KeySpec::own(
         "leveled.compaction_bytes_per_second",
         Kind::ByteSize,
         "20000000",
-        "How much all compactions together may read and write a second.",
+        "How much all compactions together may read and write a second while nobody writes; what is written adds to it.",
     ),
     KeySpec::works(
         "leveled.snapshot_timeout_short",

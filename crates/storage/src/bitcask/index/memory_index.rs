@@ -2,7 +2,7 @@
 //! order of keys and index entries.
 
 use super::{HashedKey, Index, SNAPSHOTS_MAX, SnapshotSlot};
-use crate::backend::{KeyRange, ReadMode, TermRange};
+use crate::backend::{KeyRange, LedgerStatus, ReadMode, TermRange};
 use crate::bitcask::head_cache::{HeadCache, StoreId};
 use crate::bitcask::order::{Order, OrderShared};
 use crate::error::StorageError;
@@ -277,6 +277,10 @@ impl KeyIndex for MemoryIndex {
         let order_bytes = self.order.read().as_ref().map_or(0, |order| order.memory_bytes());
         let sizes = self.index.sizes();
         IndexSizes { bytes: sizes.bytes + order_bytes, ..sizes }
+    }
+
+    fn ledger(&self) -> Option<LedgerStatus> {
+        self.order.read().as_ref().map(|order| order.status())
     }
 
     fn view(&self, seq: u64) -> Result<MemoryView, StorageError> {

@@ -29,7 +29,8 @@ fn costs_at_most_42_bytes_beyond_what_keys_do_not_share() {
     for keys in [940_000u64, 1_000_000] {
         let index = Index::new();
         for n in 0..keys {
-            let plain = Entry { position: Position { size: 100, ..entry(n + 1).position }, expires_secs: 0, ..entry(n + 1) };
+            let plain =
+                Entry { position: Position { size: 100, ..entry(n + 1).position }, expires_secs: 0, ..entry(n + 1) };
             index.put(HashedKey::new(format!("\x02\0\x06bucket{n:014}").as_bytes()), &plain);
         }
         let sizes = index.sizes();

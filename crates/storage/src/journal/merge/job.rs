@@ -1,7 +1,7 @@
 //! One merge under way: reads its inputs from end to end and copies what is current.
 
 use super::commit::{INPUTS_MAX, write_commit};
-use crate::backend::ReadMode;
+use crate::backend::{LastMerge, ReadMode};
 use crate::error::StorageError;
 use crate::error::io_error;
 use crate::fs::File;
@@ -125,6 +125,13 @@ impl MergeJob {
         self.flush(core)?;
         core.shared.budget.spend(self.bytes_moved() - start);
         Ok(Progress::CopiedAll)
+    }
+
+    /// Bytes of the inputs that are still to be looked at.
+    pub(in crate::journal) fn pending_bytes(&self) -> u64 {
+        let rest = self.inputs.get(self.input..).unwrap_or_default();
+        let all: u64 = rest.iter().map(|file| file.counters.length.load(Ordering::Relaxed)).sum();
+        all.saturating_sub(self.offset.min(all))
     }
 
     fn bytes_moved(&self) -> u64 {
@@ -320,7 +327,10 @@ impl MergeJob {
         let next_offset = |output: &Appender, copies: &CopyBuffer| output.length + copies.bytes.len() as u64;
         let full = |output: &Appender| {
             let offset = next_offset(output, &self.copies);
-            offset > FILE_HEADER_BYTES as u64 && offset.saturating_add(size) > core.shared.config.file_bytes_max
+            let records = output.file.counters.records.load(Ordering::Relaxed) + self.copies.moves.len() as u64;
+            let config = &core.shared.config;
+            let is_full = offset.saturating_add(size) > config.file_bytes_max || records >= config.file_records_max;
+            offset > FILE_HEADER_BYTES as u64 && is_full
         };
         if self.output.as_ref().is_some_and(full) {
             self.flush(core)?;
@@ -439,15 +449,18 @@ impl MergeJob {
         let number = core.writer.lock().take_id();
         let files: Vec<(u32, u64)> = self.inputs.iter().map(|file| (file.id, file.salt)).collect();
         let commit_path = write_commit(&*core.shared.fs, &core.dir, number, &files)?;
-        let dead: u64 = self.inputs.iter().map(|file| file.counters.length.load(Ordering::Relaxed)).sum();
+        let bytes_before: u64 = self.inputs.iter().map(|file| file.counters.length.load(Ordering::Relaxed)).sum();
         tracing::info!(
             partition = core.partition,
             files = files.len(),
-            bytes_before = dead,
+            bytes_before,
             bytes_after = self.bytes_written,
             "merged"
         );
         core.counters.merges.fetch_add(1, Ordering::Relaxed);
+        let ended_at_secs = core.now_secs.load(Ordering::Relaxed);
+        *core.counters.last_merge.lock() =
+            Some(LastMerge { ended_at_secs, bytes_before, bytes_after: self.bytes_written });
         let ticket = core.snapshot_tickets.lock().next;
         Ok(Some(Retired { files: self.inputs, commit_path, ticket }))
     }

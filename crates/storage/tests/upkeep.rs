@@ -1,0 +1,166 @@
+//! What stores with a journal tell of themselves, how large their files become, and how long they keep a view open.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use common::*;
+use ombak_storage::fs::sim::FaultyFs;
+use ombak_storage::{
+    Backend, BackendFactory, BitcaskFactory, Detail, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory,
+    MergeConfig, NoTerms, Scope, StorageError,
+};
+use std::sync::Arc;
+
+struct Subject {
+    store: Arc<dyn Backend>,
+    _dir: tempfile::TempDir,
+}
+
+fn config() -> JournalConfig {
+    JournalConfig {
+        file_bytes_max: 4096,
+        merge: MergeConfig { check_interval_secs: 0, io_bytes_per_sec: 1 << 40, ..MergeConfig::default() },
+        snapshot_secs_max: Some(100),
+        ordered_snapshot_secs_max: Some(10),
+        opened_at_secs: NOW_SECS,
+        ..JournalConfig::default()
+    }
+}
+
+fn open(config: JournalConfig, make: impl FnOnce(tempfile::TempDir, JournalConfig) -> Subject) -> Subject {
+    make(scratch_dir(), config)
+}
+
+fn bitcask(dir: tempfile::TempDir, config: JournalConfig) -> Subject {
+    let factory = BitcaskFactory::new(FaultyFs::new(1), dir.path().join("bitcask"), config).unwrap();
+    Subject { store: factory.open(1).unwrap(), _dir: dir }
+}
+
+fn ledger() -> LedgerConfig {
+    LedgerConfig { memory_bytes_max: 8 << 10, table_bytes: 16 << 10, ..LedgerConfig::default() }
+}
+
+fn leveled(dir: tempfile::TempDir, config: JournalConfig) -> Subject {
+    let root = dir.path().join("leveled");
+    let factory = LeveledFactory::new(FaultyFs::new(1), root, config, ledger(), Arc::new(NoTerms)).unwrap();
+    Subject { store: factory.open(1).unwrap(), _dir: dir }
+}
+
+fn leveldb(dir: tempfile::TempDir, config: JournalConfig) -> Subject {
+    let root = dir.path().join("leveldb");
+    let factory = LeveldbFactory::new(FaultyFs::new(1), root, config, ledger(), Arc::new(NoTerms)).unwrap();
+    Subject { store: factory.open(1).unwrap(), _dir: dir }
+}
+
+/// A hundred keys, written over and over.
+fn overwrite(store: &dyn Backend, rounds: u8) {
+    for round in 0..rounds {
+        for key in 0..100 {
+            put(store, format!("key {key:03}").as_bytes(), &[round; 100]).unwrap();
+        }
+    }
+}
+
+/// Background work until nothing is left to do.
+fn settle(store: &dyn Backend, now_secs: u64) {
+    for _ in 0..200 {
+        store.maintain(now_secs).unwrap();
+    }
+}
+
+fn a_view_that_is_open_for_too_long_lets_go(subject: &Subject) {
+    let store = &*subject.store;
+    overwrite(store, 1);
+    let (mut fold, query) = (store.snapshot().unwrap(), store.ordered_snapshot().unwrap());
+    overwrite(store, 10);
+    settle(store, NOW_SECS + 10);
+    assert_eq!(value_of(query.read(b"key 001").unwrap()), Some(vec![0; 100]), "not yet");
+    settle(store, NOW_SECS + 11);
+    let error = query.read(b"key 001").unwrap_err();
+    assert!(matches!(error, StorageError::SnapshotTimeout { secs_max: 10 }), "{error}");
+    assert_eq!(value_of(fold.read(b"key 001").unwrap()), Some(vec![0; 100]), "folds have more time");
+    assert_eq!(fold.next(&Scope::ALL, Detail::Keys, 10).unwrap().len(), 10);
+    let held_back = store.status().files;
+    settle(store, NOW_SECS + 101);
+    let error = fold.next(&Scope::ALL, Detail::Keys, 10).unwrap_err();
+    assert!(error.to_string().contains("after 100 s"), "{error}");
+    assert!(store.status().files < held_back || store.status().backend == "leveldb", "{:?}", store.status());
+    // Another one sees what is there now; dropping those that ended does it no harm.
+    let mut next = store.snapshot().unwrap();
+    drop((fold, query));
+    settle(store, NOW_SECS + 102);
+    assert_eq!(next.next(&Scope::ALL, Detail::Keys, 1000).unwrap().len(), 100);
+}
+
+#[test]
+fn a_view_of_bitcask_that_is_open_for_too_long_lets_go() {
+    a_view_that_is_open_for_too_long_lets_go(&open(config(), bitcask));
+}
+
+#[test]
+fn a_view_of_leveled_that_is_open_for_too_long_lets_go() {
+    a_view_that_is_open_for_too_long_lets_go(&open(config(), leveled));
+}
+
+#[test]
+fn a_view_of_leveldb_that_is_open_for_too_long_lets_go() {
+    a_view_that_is_open_for_too_long_lets_go(&open(config(), leveldb));
+}
+
+#[test]
+fn a_file_has_no_more_versions_than_it_may() {
+    let config = JournalConfig { file_bytes_max: 1 << 30, file_records_max: 10, ..config() };
+    let subject = open(config, leveled);
+    let store = &*subject.store;
+    overwrite(store, 1);
+    assert_eq!(store.status().files, 10);
+    for key in 0..100 {
+        if key % 10 != 0 {
+            put(store, format!("key {key:03}").as_bytes(), &[9; 100]).unwrap();
+        }
+    }
+    settle(store, NOW_SECS);
+    let status = store.status();
+    assert!(status.merges > 0 && status.files == 10, "what is merged is dealt to files likewise: {status:?}");
+}
+
+#[test]
+fn a_journal_tells_what_it_wrote_and_merged() {
+    for make in [bitcask, leveled] {
+        let subject = open(config(), make);
+        let store = &*subject.store;
+        assert_eq!(store.status().write_amplification(), None);
+        overwrite(store, 1);
+        let before = store.status();
+        assert!(before.write_amplification().is_some_and(|factor| (1.0..2.0).contains(&factor)), "{before:?}");
+        assert_eq!((before.last_merge, before.merge_pending_bytes), (None, 0));
+        overwrite(store, 4);
+        settle(store, NOW_SECS + 5);
+        let status = store.status();
+        let merge = status.last_merge.expect("merged");
+        assert_eq!(merge.ended_at_secs, NOW_SECS + 5);
+        assert!(merge.bytes_before > merge.bytes_after, "{merge:?}");
+        assert_eq!(status.merge_pending_bytes, 0, "nothing is left to do");
+        assert!(status.bytes_written > status.put_bytes && status.dead_bytes < before.live_bytes, "{status:?}");
+        assert_eq!(status.ledger.is_some(), status.backend == "leveled");
+    }
+}
+
+#[test]
+fn leveldb_tells_what_its_tree_wrote() {
+    let subject = open(config(), leveldb);
+    let store = &*subject.store;
+    overwrite(store, 10);
+    settle(store, NOW_SECS);
+    let status = store.status();
+    let ledger = status.ledger.expect("a tree");
+    assert!(ledger.disk_bytes > 0 && ledger.written_bytes >= ledger.disk_bytes, "{status:?}");
+    // The log, and at least once the tables.
+    assert!(status.write_amplification().is_some_and(|factor| factor > 1.0), "{status:?}");
+    let record = |status: &ombak_storage::Status| status.live_bytes / 100;
+    assert!((100..300).contains(&record(&status)), "{status:?}");
+    for key in 0..50 {
+        store.delete(format!("key {key:03}").as_bytes()).unwrap();
+    }
+    assert_eq!(store.status().live_bytes, status.live_bytes / 2);
+}
