@@ -53,7 +53,14 @@ async fn listed(listing: Result<Listing, Error>) -> BTreeSet<String> {
 async fn indexed(node: &Node, bucket: &Bucket) -> Vec<String> {
     let term = IndexEntry::parse(b"f_bin", b"t").unwrap().term;
     let of = QueryOf::Terms { field: "f_bin".into(), from: term.clone(), to: term };
-    let query = IndexQuery { bucket: bucket.clone(), of, after: None, results_max: None, pattern: None };
+    let query = IndexQuery {
+        bucket: bucket.clone(),
+        of,
+        after: None,
+        results_max: None,
+        pattern: None,
+        shows_tombstones: false,
+    };
     let mut results = node.kv.query(query, None).unwrap();
     let mut keys = Vec::new();
     while let Some(batch) = results.next().await {
