@@ -7,13 +7,16 @@ is left out. One replay is judged twice. The share of agreeing exchanges is take
 `exchange reason` a line; `docs/compatibility.md` repeats the reasons), where an entry that is no longer needed counts as a
 failure.
 
-Usage: run.py [GOLDEN-OPTION...]; options such as `--show` or `--only http/017` go to the tool, and with them nothing is
-judged."""
+This is done on each backend, whose answers must not differ.
+
+Usage: run.py [--backend NAME]... [GOLDEN-OPTION...]; options such as `--show` or `--only http/017` go to the tool, and with
+them nothing is judged."""
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -27,10 +30,11 @@ TOOL = RECORDINGS / "tools" / "golden"
 REPLAY_SECONDS_MAX = 300
 
 GROUPS = ("root ping stats routing types props object links linkwalk quorum conditional vclock negotiation delete siblings list "
-          "malformed security coverage").split()
+          "malformed security coverage index").split()
 
 # As the recorded node was set up.
 SETTINGS = {"ring_size": "64", "delete_mode": "3s"}
+BACKENDS = ("bitcask", "leveled", "leveldb", "memory")
 
 
 def replay(node, results, options):
@@ -39,7 +43,8 @@ def replay(node, results, options):
                f"{HERE / 'bucket-type.sh'} {{name}} {{props}}", "--json", str(results), "--show", *options]
     if "--group" not in options and "--only" not in options:
         command += ["--group", ",".join(GROUPS)]
-    return subprocess.run(command, env=environment, timeout=REPLAY_SECONDS_MAX).returncode
+    return subprocess.run(command, env=environment, timeout=REPLAY_SECONDS_MAX, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace")
 
 
 def read_allow():
@@ -72,20 +77,45 @@ def judge(results):
     return agreed + len(differing & allow.keys()), len(problems), results["skipped"]
 
 
+def replay_on(backend, directory, options):
+    """The finished replay, and its results unless options say that nothing is judged."""
+    file = Path(directory) / f"{backend}.json"
+    with Node({**SETTINGS, "storage_backend": backend}) as node:
+        done = replay(node, file, options)
+        if options:
+            return done, None
+        if not file.exists():
+            print(done.stdout)
+            raise SystemExit(f"{backend}: the replay ended with status {done.returncode} and left no results")
+    return done, json.loads(file.read_text())
+
+
+def parsed(words):
+    """The backends that are asked for, and the options for the tool."""
+    backends = []
+    while words[:1] == ["--backend"] and len(words) > 1:
+        backends.append(words[1])
+        words = words[2:]
+    return backends or list(BACKENDS), words
+
+
 def main():
     if not TOOL.exists():
         print(f"no recordings: {TOOL} does not exist, the replay is left out")
         print("0 passed, 0 failed, 1 skipped")
         return 0
-    options = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as directory, Node(SETTINGS) as node:
-        file = Path(directory) / "results.json"
-        status = replay(node, file, options)
-        if options:
-            return status
-        if not file.exists():
-            raise SystemExit(f"the replay ended with status {status} and left no results")
-        passed, failed, skipped = judge(json.loads(file.read_text()))
+    backends, options = parsed(sys.argv[1:])
+    # Most of a replay is pauses in which tombstones are reaped: all backends at once.
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(len(backends)) as pool:
+        replays = list(pool.map(lambda backend: replay_on(backend, directory, options), backends))
+    counts = []
+    for backend, (done, results) in zip(backends, replays):
+        print(f"--- {backend}\n{done.stdout}", end="")
+        if results is not None:
+            counts.append(judge(results))
+    if options:
+        return max(done.returncode for done, _ in replays)
+    passed, failed, skipped = (sum(column) for column in zip(*counts))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
