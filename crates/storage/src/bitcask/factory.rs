@@ -7,9 +7,9 @@ use crate::backend::{Backend, BackendFactory, HeadTerms, NoTerms};
 use crate::error::StorageError;
 use crate::fs::FileSystem;
 use crate::journal::{JournalConfig, Shared, Store};
-use crate::ledger::{LedgerConfig, TreeShared};
+use crate::ledger::{LedgerConfig, TreeShared, remove_dir};
 use crate::seq::SeqSource;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Opens bitcask stores, one directory a partition, under one root.
@@ -36,16 +36,22 @@ impl BitcaskFactory {
         terms: Arc<dyn HeadTerms>,
     ) -> Result<Self, StorageError> {
         let root = root.into();
-        let shared = Shared::open(fs, root.clone(), config, "bitcask.data_root")?;
+        let orders_root = root.clone();
+        let forget_order = move |partition| remove_dir(&order_dir(&orders_root, partition));
+        let shared = Shared::open(fs, root.clone(), config, "bitcask.data_root", forget_order)?;
         let trees = TreeShared::new(order.tree_limits());
         let orders = OrderShared { trees, terms, memory_bytes_max: order.memory_bytes_max };
         Ok(Self { shared, heads: Arc::new(HeadCache::new()), orders: Arc::new(orders), root })
     }
 }
 
+fn order_dir(root: &Path, partition: u32) -> PathBuf {
+    root.join(format!("{partition}.order"))
+}
+
 impl BackendFactory for BitcaskFactory {
     fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
-        let order_dir = self.root.join(format!("{partition}.order"));
+        let order_dir = order_dir(&self.root, partition);
         let index = |_: &std::path::Path| MemoryIndex::new(self.heads.clone(), self.orders.clone(), order_dir);
         Ok(Arc::new(Store::open(&self.shared, partition, seqs, index)?))
     }

@@ -55,7 +55,7 @@ impl Order {
 
     /// An order that was whole when it was last written, with the seq up to which it had seen the journal.
     pub(super) fn open(dir: &Path, shared: &Arc<OrderShared>) -> Result<Option<(Self, u64)>, StorageError> {
-        if !dir.is_dir() {
+        if !dir.is_dir() || Tree::was_damaged(dir) {
             return Ok(None);
         }
         let opened = Tree::open(dir, &shared.trees).and_then(|tree| {
@@ -122,6 +122,11 @@ impl Order {
         changes.push((ledger_key.bytes, head.map(|_| encode_terms(&terms, whole.as_deref()))));
         self.tree.apply(changes);
         Ok(())
+    }
+
+    /// Up to where the order on disk has seen the journal.
+    pub(super) fn noted_seq(&self) -> u64 {
+        self.noted_seq.load(Ordering::Relaxed)
     }
 
     /// Whether enough has gathered to be written.

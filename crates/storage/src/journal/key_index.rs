@@ -153,8 +153,8 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// [`finish_load`](Self::finish_load). Of two copies of a version the one in the later file is taken.
     fn load(&self, key: Self::Key<'_>, entry: &Entry, version: &Version<'_>) -> Result<Loaded, StorageError>;
 
-    /// Forgets the tombstones of a load.
-    fn finish_load(&self) -> Result<(), StorageError>;
+    /// Forgets the tombstones of a load. The store goes on behind `last_seq`.
+    fn finish_load(&self, last_seq: u64) -> Result<(), StorageError>;
 
     /// Goes on with a look for versions that expired before `now_secs`, at about `count_max` keys; their keys. The cursor is
     /// done when all has been looked at.
@@ -195,6 +195,16 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// something that keeps them as long as it lives.
     fn files(&self) -> Result<IndexFiles, StorageError> {
         Ok((Vec::new(), Box::new(())))
+    }
+
+    /// Up to where what an index has on disk has seen the journal, where it is no checkpoint; 0: there is nothing.
+    fn noted_seq(&self) -> u64 {
+        0
+    }
+
+    /// Forgets everything: what is on disk does not fit the journal.
+    fn begin_anew(&mut self) -> Result<(), StorageError> {
+        Ok(())
     }
 
     /// Removes what the index has on disk: the store is dropped.

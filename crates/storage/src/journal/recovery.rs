@@ -5,7 +5,8 @@
 //! behind, and ignored (`torn_bytes`); damage before it is rot, and counted (`lost_ranges`). A file that was never synced
 //! has a name of its own (`<id>.fresh`): of that, anything may be missing.
 
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, FileState};
+use super::covered;
 use super::data_file::{DataFile, data_path, fresh_path, hint_path, hint_temporary_path};
 use super::format::{
     FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
@@ -14,6 +15,7 @@ use super::identity::{Found, IdentityFile};
 use super::key_index::{Entry, Keeps, KeyIndex, Loaded, Version};
 use super::lost_note::LostNote;
 use super::merge::{COMMIT_SUFFIX, finish_commit};
+use super::promise::Promise;
 use super::shared::Shared;
 use super::store::{Core, Files, Recovered, Store};
 use super::writer::{Writer, is_disk_full, position_of, record_bytes};
@@ -38,7 +40,10 @@ impl<I: KeyIndex> Store<I> {
     ) -> Result<Self, StorageError> {
         shared.enter(partition)?;
         let dir = shared.root.join(partition.to_string());
-        let recovered = index(&dir).and_then(|index| recover(shared, &dir, seqs, index));
+        let recovered = shared
+            .finish_drop(partition)
+            .and_then(|()| index(&dir))
+            .and_then(|index| recover(shared, &dir, seqs, index));
         let found = recovered.inspect_err(|_| shared.leave(partition))?;
         Ok(Self { core: Arc::new(Core::new(shared.clone(), partition, dir, found)) })
     }
@@ -64,14 +69,7 @@ fn recover<I: KeyIndex>(
         unclean: false,
     };
     let (dir_exists, id_max) = recovery.load_all()?;
-    recovery.index.finish_load()?;
-    if recovery.unclean {
-        // What was read from the page cache must not be called durable before it is.
-        shared.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
-        shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
-    }
-    let Recovery { index, checkpoint, files, seq_max, lost_ranges, torn_bytes, has_expiring, .. } = recovery;
-    let has_data = seq_max > 0 || !files.is_empty();
+    let has_data = recovery.seq_max > 0 || !recovery.files.is_empty();
     let found = if has_data {
         Found::Data
     } else if dir_exists {
@@ -80,11 +78,19 @@ fn recover<I: KeyIndex>(
         Found::Nothing
     };
     let identity = IdentityFile::load(shared.fs.clone(), dir, found)?;
+    let seq_max = recovery.seq_max.max(identity.seq());
+    recovery.index.finish_load(seq_max)?;
+    if recovery.unclean {
+        // What was read from the page cache must not be called durable before it is.
+        shared.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
+        shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
+    }
+    let Recovery { index, checkpoint, files, lost_ranges, torn_bytes, has_expiring, .. } = recovery;
     let dir_exists = found != Found::Nothing && begin(shared, dir, dir_exists, &identity)?;
-    let seq_max = seq_max.max(identity.seq());
+    let counted_after = if I::KEEPS == Keeps::Everything { checkpoint.seq } else { 0 };
     seqs.raise(seq_max);
     let writer = Writer::new(seqs.clone(), seq_max, checkpoint.next_id.max(id_max + 1), dir_exists);
-    Ok(Recovered { identity, index, files, writer, lost_ranges, torn_bytes, has_expiring })
+    Ok(Recovered { identity, index, files, writer, counted_after, lost_ranges, torn_bytes, has_expiring })
 }
 
 /// Puts the start on disk; whether the directory is there then. On a full disk that waits for the first write: reads go on.
@@ -157,7 +163,10 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let fs = &*self.shared.fs;
         let names = match fs.list(self.dir) {
             Ok(names) => names,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((false, 0)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.check_index(&[])?;
+                return Ok((false, 0));
+            }
             Err(source) => return Err(io_error("list", self.dir, source)),
         };
         self.lost_ranges += LostNote::read(fs, self.dir)?.count();
@@ -179,16 +188,64 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
         let mut files: Vec<(u32, bool)> = names.iter().filter_map(|name| parse_name(name)).collect();
         files.sort_unstable();
+        self.check_index(&files)?;
         for (id, is_fresh) in &files {
             self.load_file(*id, *is_fresh)?;
         }
-        let is_missing = |id: &u32| !self.files.contains_key(id);
-        let missing = self.checkpoint.files.iter().filter(|(id, state)| state.is_in_use() && is_missing(id)).count();
-        if missing > 0 {
-            tracing::error!(dir = %self.dir.display(), files = missing, "data files that the index points at are not there");
-            self.lost_ranges += missing as u64;
-        }
         Ok((true, files.last().map_or(0, |(id, _)| *id)))
+    }
+
+    /// An index on disk that is not the one which this journal had would point at what is not there, or have versions that
+    /// were superseded: it is begun anew where the journal has everything. It is older after the disk has lost what it said
+    /// it had written, or newer when that was the journal's.
+    fn check_index(&mut self, files: &[(u32, bool)]) -> Result<(), StorageError> {
+        match I::KEEPS {
+            Keeps::Position => {
+                let noted = self.index.noted_seq();
+                if noted > 0 && noted < covered::read(&*self.shared.fs, self.dir)? {
+                    self.index.begin_anew()?;
+                }
+                Ok(())
+            }
+            Keeps::Head => {
+                let mut misfits = 0;
+                for (id, state) in self.checkpoint.files.iter().filter(|(_, state)| state.is_in_use()) {
+                    misfits += u64::from(!self.has_file(*id, state, files)?);
+                }
+                if misfits > 0 {
+                    tracing::error!(dir = %self.dir.display(), files = misfits, "data files are not those that the ledger points at");
+                    self.lost_ranges += misfits;
+                    self.checkpoint.files.clear();
+                    self.index.begin_anew()?;
+                }
+                Ok(())
+            }
+            Keeps::Everything => {
+                let covered = covered::read(&*self.shared.fs, self.dir)?;
+                if self.checkpoint.seq >= covered {
+                    return Ok(());
+                }
+                let seen = self.checkpoint.seq;
+                let what = format!(
+                    "the tree of this partition has seen its journal up to {seen}, but what came before {covered} was removed \
+                     because the tree had it: put back the newest copy of the tree that you have"
+                );
+                Err(StorageError::Unusable { path: self.dir.to_owned(), what })
+            }
+        }
+    }
+
+    /// Whether a file has all that the index has seen of it.
+    fn has_file(&self, id: u32, state: &FileState, files: &[(u32, bool)]) -> Result<bool, StorageError> {
+        let Some((_, is_fresh)) = files.iter().find(|(other, _)| *other == id) else { return Ok(false) };
+        let path = if *is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
+        let failed = |source: io::Error| io_error("read", &path, source);
+        let handle = self.shared.fs.open(&path, OpenMode::Read).map_err(failed)?;
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        let read = handle.read_at(&mut bytes, 0, ReadMode::Blocking).map_err(failed)?;
+        // A header that cannot be read is another matter.
+        let is_same = FileHeader::decode(&bytes[..read]).map_or(true, |header| header.salt == state.salt);
+        Ok(is_same && handle.length().map_err(failed)? >= state.length)
     }
 
     fn load_file(&mut self, id: u32, is_fresh: bool) -> Result<(), StorageError> {
@@ -205,13 +262,12 @@ impl<I: KeyIndex> Recovery<'_, I> {
         file.counters.length.store(length, Ordering::Relaxed);
         self.files.insert(id, file.clone());
         let hint = self.open_hint(id, header.salt)?;
-        let was_sealed = !matches!(hint, Hint::Missing);
         let known = self.checkpoint.files.get(&id).filter(|known| known.salt == header.salt).copied();
         if let Some(known) = known.filter(|known| known.length <= length) {
             known.restore(&file.counters);
             if known.length < length {
                 file.counters.length.store(length, Ordering::Relaxed);
-                self.load_scan(&file, &*handle, known.length..length, was_sealed)?;
+                self.load_scan(&file, &*handle, known.length..length, self.promise(&file, hint)?)?;
             }
             return self.name_loaded(&file, is_fresh);
         }
@@ -219,15 +275,29 @@ impl<I: KeyIndex> Recovery<'_, I> {
             // The index has seen more of it than there is.
             self.lost_ranges += 1;
         }
-        if I::KEEPS == Keeps::Position
-            && let Hint::Whole(reader) = hint
-            && self.load_hint(&file, reader, length)?
-        {
-            file.counters.synced_length.store(length, Ordering::Relaxed);
-            return Ok(());
-        }
-        self.load_scan(&file, &*handle, FILE_HEADER_BYTES as u64..length, was_sealed)?;
+        let promise = match hint {
+            Hint::Whole(reader) if I::KEEPS == Keeps::Position => {
+                if self.load_hint(&file, reader, length)? {
+                    file.counters.synced_length.store(length, Ordering::Relaxed);
+                    return Ok(());
+                }
+                Promise::All
+            }
+            hint => self.promise(&file, hint)?,
+        };
+        self.load_scan(&file, &*handle, FILE_HEADER_BYTES as u64..length, promise)?;
         self.name_loaded(&file, is_fresh)
+    }
+
+    fn promise(&self, file: &DataFile, hint: Hint) -> Result<Promise, StorageError> {
+        match hint {
+            Hint::Missing => Ok(Promise::ByRecords),
+            Hint::Damaged => Ok(Promise::All),
+            Hint::Whole(reader) => {
+                let path = hint_path(self.dir, file.id);
+                Promise::of_hint(reader).map_err(|source| io_error("read", &path, source))
+            }
+        }
     }
 
     /// A file that was read is on disk now.
@@ -329,7 +399,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let entry = Entry { position, expires_secs, seq: hint.seq, digest: hint.digest };
         let version = Version { head, body: &[body], tstamp_secs: hint.tstamp_secs, expires_secs: hint.expires_secs };
         let Loaded::Newest(old) = self.index.load(I::key(hint.key), &entry, &version)? else { return Ok(()) };
-        if let Some(old) = old.filter(|old| old.position.size != 0)
+        // What an index that has everything knew before was never counted.
+        let is_counted = |old: &Entry| I::KEEPS != Keeps::Everything || old.seq > self.checkpoint.seq;
+        if let Some(old) = old.filter(|old| old.position.size != 0 && is_counted(old))
             && let Some(old_file) = self.files.get(&old.position.file_id)
         {
             old_file.counters.remove_live(old.position.size);
@@ -346,7 +418,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         file: &Arc<DataFile>,
         handle: &dyn File,
         part: Range<u64>,
-        was_sealed: bool,
+        promise: Promise,
     ) -> Result<(), StorageError> {
         self.unclean = true;
         let from_start = part.start == FILE_HEADER_BYTES as u64;
@@ -358,11 +430,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let hint = from_start.then(|| HintWriter::create(&*self.shared.fs, temporary, file.id, file.salt).ok());
         let mut hint = hint.flatten();
         let length = part.end;
-        let mut report = self.scan(file, handle, part, &mut hint)?;
-        if was_sealed {
-            report.synced_to = length;
-        }
-        let kept = self.judge(file, handle, length, &report, &mut hint)?;
+        let report = self.scan(file, handle, part, &mut hint)?;
+        file.counters.lost_ranges.fetch_max(promise.lost_ranges(), Ordering::Relaxed);
+        let kept = self.judge(file, handle, length, &report, &promise, &mut hint)?;
         if kept < length {
             handle.truncate(kept).map_err(|source| file.io_error("truncate", source))?;
         }
@@ -413,17 +483,23 @@ impl<I: KeyIndex> Recovery<'_, I> {
         handle: &dyn File,
         length: u64,
         report: &ScanReport,
+        promise: &Promise,
         hint: &mut Option<HintWriter>,
     ) -> Result<u64, StorageError> {
         let mut kept = report.end;
         let mut torn = 0;
+        if promise.goes_beyond(length) {
+            file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(file = %file.path().display(), length, "the file was longer: what its end held is unknown");
+        }
         for (offset, header) in &report.rotten {
             let end = offset + header.total_len();
-            if *offset < report.synced_to && I::KEEPS == Keeps::Everything {
+            let is_rot = promise.covers(*offset, header.total_len(), report.synced_to);
+            if is_rot && I::KEEPS == Keeps::Everything {
                 // There is no place in the index for a version that cannot be read.
                 file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
                 kept = kept.max(end);
-            } else if *offset < report.synced_to {
+            } else if is_rot {
                 // It stays in the index: reads must fail rather than find nothing.
                 let mut scanner = Scanner::new(handle, file.salt, *offset, length);
                 self.load_scanned(file, &mut scanner, *offset, header, hint)?;
@@ -434,7 +510,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
             }
         }
         for (offset, length) in &report.damage {
-            if *offset < report.synced_to {
+            if promise.covers(*offset, *length, report.synced_to) {
                 file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
                 kept = kept.max(offset + length);
                 tracing::error!(file = %file.path().display(), offset, length, "unreadable: what lay there is unknown");

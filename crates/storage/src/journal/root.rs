@@ -25,12 +25,33 @@ pub(super) fn create_root(fs: &dyn FileSystem, root: &Path) -> Result<(), Storag
 }
 
 /// Finishes what a crash interrupted: see `drop_partition`.
-pub(super) fn remove_dropped(fs: &dyn FileSystem, root: &Path) -> Result<(), StorageError> {
+pub(super) fn remove_dropped(
+    fs: &dyn FileSystem,
+    root: &Path,
+    forget_index: &dyn Fn(u32) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
     let names = fs.list(root).map_err(|source| io_error("list", root, source))?;
-    for name in names.iter().filter(|name| name.ends_with(DROPPED_SUFFIX)) {
-        remove_store_dir(fs, &root.join(name))?;
+    for partition in names.iter().filter_map(|name| name.strip_suffix(DROPPED_SUFFIX)?.parse().ok()) {
+        finish_drop(fs, root, partition, forget_index)?;
     }
     Ok(())
+}
+
+/// Removes what is left of a partition that was dropped: the index first, since nothing but this says that it must go.
+pub(super) fn finish_drop(
+    fs: &dyn FileSystem,
+    root: &Path,
+    partition: u32,
+    forget_index: &dyn Fn(u32) -> Result<(), StorageError>,
+) -> Result<(), StorageError> {
+    let aside = root.join(format!("{partition}{DROPPED_SUFFIX}"));
+    match fs.list(&aside) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(io_error("list", &aside, source)),
+        Ok(_) => {}
+    }
+    forget_index(partition)?;
+    remove_store_dir(fs, &aside)
 }
 
 /// Removes a directory and the files in it.

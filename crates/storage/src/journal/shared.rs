@@ -3,7 +3,7 @@
 use super::budget::IoBudget;
 use super::config::JournalConfig;
 use super::data_file::Handles;
-use super::root::{create_root, remove_dropped};
+use super::root::{create_root, finish_drop, remove_dropped};
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileLock, FileSystem};
 use parking_lot::Mutex;
@@ -16,6 +16,9 @@ const LOCK_FILE: &str = "lock";
 /// Offsets have 32 bits.
 const FILE_BYTES_MAX: u64 = u32::MAX as u64;
 
+/// See [`Shared::open`].
+type ForgetIndex = dyn Fn(u32) -> Result<(), StorageError> + Send + Sync;
+
 pub(crate) struct Shared {
     pub(super) fs: Arc<dyn FileSystem>,
     pub(super) root: PathBuf,
@@ -25,18 +28,21 @@ pub(crate) struct Shared {
     /// The partition that merges: one at a time on a node.
     pub(super) merging: Mutex<Option<u32>>,
     pub(super) open_partitions: Mutex<BTreeSet<u32>>,
+    /// Removes what an index has on disk for a partition.
+    forget_index: Box<ForgetIndex>,
     #[expect(dead_code, reason = "held as long as a store of the root may write")]
     lock: Box<dyn FileLock>,
 }
 
 impl Shared {
     /// Takes the root directory, creating and locking it. A root that another process or factory uses is an error;
-    /// `setting` names it to the operator.
+    /// `setting` names it to the operator; `forget_index` removes what the index of a partition has on disk.
     pub(crate) fn open(
         fs: Arc<dyn FileSystem>,
         root: PathBuf,
         config: JournalConfig,
         setting: &str,
+        forget_index: impl Fn(u32) -> Result<(), StorageError> + Send + Sync + 'static,
     ) -> Result<Arc<Self>, StorageError> {
         let config = JournalConfig { file_bytes_max: config.file_bytes_max.min(FILE_BYTES_MAX), ..config };
         create_root(&*fs, &root)?;
@@ -48,8 +54,9 @@ impl Shared {
             },
             _ => io_error("lock", &lock_path, source),
         })?;
-        remove_dropped(&*fs, &root)?;
+        remove_dropped(&*fs, &root, &forget_index)?;
         Ok(Arc::new(Self {
+            forget_index: Box::new(forget_index),
             handles: Handles::new(fs.clone(), config.open_files_max),
             budget: IoBudget::new(config.merge.io_bytes_per_sec),
             merging: Mutex::new(None),
@@ -59,6 +66,11 @@ impl Shared {
             config,
             lock,
         }))
+    }
+
+    /// Finishes a drop of a partition that had failed half-way.
+    pub(super) fn finish_drop(&self, partition: u32) -> Result<(), StorageError> {
+        finish_drop(&*self.fs, &self.root, partition, &self.forget_index)
     }
 
     /// Takes a partition, which nobody else may have open.

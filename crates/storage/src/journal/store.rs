@@ -56,6 +56,8 @@ pub(super) struct Core<I: KeyIndex> {
     /// Ranges that were lost together with the name of their file, or are in files that cannot be read at all.
     pub(super) lost_ranges: AtomicU64,
     pub(super) torn_bytes: u64,
+    /// Versions appended up to here are in no count of what is current.
+    counted_after: u64,
     pub(super) now_secs: AtomicU64,
     /// Tickets of live snapshots: files that were in use when the oldest began stay on disk.
     pub(super) snapshot_tickets: Mutex<SnapshotTickets<I>>,
@@ -89,6 +91,7 @@ pub(super) struct Recovered<I> {
     pub(super) index: I,
     pub(super) files: Files,
     pub(super) writer: Writer,
+    pub(super) counted_after: u64,
     pub(super) lost_ranges: u64,
     pub(super) torn_bytes: u64,
     pub(super) has_expiring: bool,
@@ -111,6 +114,7 @@ impl<I: KeyIndex> Core<I> {
             counters: StoreCounters::default(),
             lost_ranges: AtomicU64::new(found.lost_ranges),
             torn_bytes: found.torn_bytes,
+            counted_after: found.counted_after,
             now_secs,
             snapshot_tickets: Mutex::default(),
             closed: AtomicBool::new(false),
@@ -165,7 +169,7 @@ impl<I: KeyIndex> Core<I> {
         look: impl Fn() -> Result<Option<Found>, StorageError>,
     ) -> Result<Option<Read>, StorageError> {
         self.check_open()?;
-        let mut last = StorageError::Closed;
+        let mut last = StorageError::Damaged { file: self.dir.clone(), offset: 0, what: "a data file is not there" };
         for _ in 0..READ_TRIES_MAX {
             let Some(found) = look()?.filter(|found| !self.is_expired(found.entry.expires_secs)) else {
                 return Ok(None);
@@ -251,6 +255,9 @@ impl<I: KeyIndex> Core<I> {
 
     /// The index does not point at this version any more.
     pub(super) fn forget_live(&self, entry: &Entry) {
+        if entry.seq <= self.counted_after {
+            return;
+        }
         if let Some(file) = self.files.read().get(&entry.position.file_id) {
             file.counters.remove_live(entry.position.size);
         }
@@ -493,10 +500,8 @@ impl<I: KeyIndex> Core<I> {
         *writer = Writer::new(writer.seqs.clone(), writer.last_seq(), writer.next_id, writer.dir_exists);
         self.files.write().clear();
         if !writer.dir_exists {
-            return Ok(());
+            return self.index.destroy();
         }
-        // Without its index the journal is whole; an index without its journal would be full of keys that are gone.
-        self.index.destroy()?;
         let (fs, root) = (&*self.shared.fs, &self.shared.root);
         let aside = root.join(format!("{}{DROPPED_SUFFIX}", self.partition));
         if fs.list(&aside).is_ok() {
@@ -505,6 +510,8 @@ impl<I: KeyIndex> Core<I> {
         fs.rename(&self.dir, &aside).map_err(|source| io_error("rename", &self.dir, source))?;
         writer.dir_exists = false;
         fs.sync_dir(root).map_err(|source| io_error("fsync", root, source))?;
+        // As long as that name is there, a start destroys the index.
+        self.index.destroy()?;
         remove_store_dir(fs, &aside)
     }
 }

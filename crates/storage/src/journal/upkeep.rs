@@ -2,6 +2,7 @@
 
 use super::checkpoint::{Checkpoint, FileState};
 use super::config::{MergePolicy, SyncStrategy};
+use super::covered;
 use super::data_file::{DataFile, hint_path};
 use super::format::RECORD_HEADER_BYTES;
 use super::key_index::{Entry, Keeps, KeyIndex, SweepCursor};
@@ -252,12 +253,15 @@ impl<I: KeyIndex> Core<I> {
             let writer = self.writer.lock();
             writer.rolled.iter().chain(writer.active.as_ref()).map(|appender| appender.file.id).collect()
         };
-        let covered: Vec<Arc<DataFile>> = {
-            let mut files = self.files.write();
-            let is_covered =
-                |file: &DataFile| !appended.contains(&file.id) && file.counters.seq_max.load(Ordering::Acquire) <= seq;
-            files.extract_if(.., |_, file| is_covered(file)).map(|(_, file)| file).collect()
-        };
+        let is_covered =
+            |file: &DataFile| !appended.contains(&file.id) && file.counters.seq_max.load(Ordering::Acquire) <= seq;
+        if !self.files.read().values().any(|file| is_covered(file)) {
+            return Ok(());
+        }
+        // An index that has not seen what is removed here must be known for that.
+        covered::write(&*self.shared.fs, &self.dir, seq)?;
+        let covered: Vec<Arc<DataFile>> =
+            self.files.write().extract_if(.., |_, file| is_covered(file)).map(|(_, file)| file).collect();
         for file in covered {
             for path in [hint_path(&self.dir, file.id), file.path()] {
                 match self.shared.fs.remove_file(&path) {
@@ -281,7 +285,15 @@ impl<I: KeyIndex> Core<I> {
             upkeep.sweep = Some(SweepCursor::default());
         }
         let Some(cursor) = &mut upkeep.sweep else { return Ok(()) };
-        for key in self.index.expired(now_secs, cursor, SWEEP_SLICE)? {
+        let expired = match self.index.expired(now_secs, cursor, SWEEP_SLICE) {
+            Err(StorageError::Damaged { .. }) => {
+                // What expires behind the damage is still absent to readers. Other work must not wait for it.
+                upkeep.sweep = None;
+                return Ok(());
+            }
+            expired => expired?,
+        };
+        for key in expired {
             let removed = self.index.remove_if(I::key(&key), |entry| self.is_expired(entry.expires_secs))?;
             if let Some(old) = removed {
                 self.forget_live(&old);
@@ -383,6 +395,8 @@ impl<I: KeyIndex> Core<I> {
             }
             Err(error) => {
                 tracing::warn!(partition = self.partition, %error, "a merge was given up; nothing is lost");
+                // An index that cannot be read cannot say what is current, however often it is asked.
+                upkeep.merging_stopped |= matches!(error, StorageError::Damaged { .. });
                 upkeep.abandon_merge(self);
                 Err(error)
             }

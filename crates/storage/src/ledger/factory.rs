@@ -1,13 +1,14 @@
 //! Opens stores with a ledger: one directory a partition for the journal, another for the ledger beside it.
 
 use super::index::{LedgerIndex, LedgerShared};
+use super::opening::remove_dir;
 use super::tree::{TreeLimits, TreeShared};
 use crate::backend::{Backend, BackendFactory, HeadTerms};
 use crate::error::StorageError;
 use crate::fs::FileSystem;
 use crate::journal::{JournalConfig, KeyIndex, Shared, Store};
 use crate::seq::SeqSource;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Sizes of ledgers.
@@ -76,7 +77,9 @@ impl<const INLINE: bool> LedgerFactory<INLINE> {
     ) -> Result<Self, StorageError> {
         let root = root.into();
         let setting = format!("{}.data_root", LedgerIndex::<INLINE>::BACKEND);
-        let journals = Shared::open(fs, root.clone(), journal, &setting)?;
+        let ledgers_root = root.clone();
+        let forget_ledger = move |partition| remove_dir(&ledger_dir(&ledgers_root, partition));
+        let journals = Shared::open(fs, root.clone(), journal, &setting, forget_ledger)?;
         let (memory_bytes_max, cached_bytes_max) = (ledger.memory_bytes_max, ledger.cached_bytes_max);
         let trees = TreeShared::new(ledger.tree_limits());
         let ledgers = LedgerShared::new(trees, terms, memory_bytes_max, cached_bytes_max, journal);
@@ -84,9 +87,13 @@ impl<const INLINE: bool> LedgerFactory<INLINE> {
     }
 }
 
+fn ledger_dir(root: &Path, partition: u32) -> PathBuf {
+    root.join(format!("{partition}.ledger"))
+}
+
 impl<const INLINE: bool> BackendFactory for LedgerFactory<INLINE> {
     fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
-        let dir = self.root.join(format!("{partition}.ledger"));
+        let dir = ledger_dir(&self.root, partition);
         let index = |_: &std::path::Path| LedgerIndex::<INLINE>::open(&dir, &self.ledgers);
         Ok(Arc::new(Store::open(&self.journals, partition, seqs, index)?))
     }

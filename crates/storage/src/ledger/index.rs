@@ -5,27 +5,28 @@
 
 use super::entry::{self, LedgerEntry};
 use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key};
+use super::opening::{begin_anew, open_usable};
 use super::terms::visit_terms;
 use super::tree::{Change, Tree, TreeShared, TreeView};
-use super::tree_files::TreeFiles;
 use crate::backend::{HeadTerms, KeyRange, LedgerStatus, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
 use crate::journal::{
     Entry, Found, IndexFiles, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version,
-    is_checkpoint,
 };
 use bytes::Bytes;
 use ombak_types::names::split_storage_key;
 use parking_lot::{Mutex, MutexGuard};
-use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-const CHECKPOINT: &[u8] = b"checkpoint";
+/// How far the ledger has seen the journal.
+pub(super) const CHECKPOINT: &[u8] = b"checkpoint";
 const SIZES: &[u8] = b"sizes";
 const EXPIRES: &[u8] = b"expires";
+/// What a ledger notes about itself.
+pub(super) const NOTES: [&[u8]; 3] = [CHECKPOINT, SIZES, EXPIRES];
 
 /// Tombstones of a load that are remembered one by one; of more, the whole ledger is looked through at its end.
 const TOMBSTONES_LISTED_MAX: usize = 100_000;
@@ -61,6 +62,7 @@ impl LedgerShared {
 /// With `INLINE`, the ledger has the bodies, too.
 pub(crate) struct LedgerIndex<const INLINE: bool> {
     shared: Arc<LedgerShared>,
+    dir: PathBuf,
     tree: Tree,
     writes: Mutex<()>,
     keys: AtomicU64,
@@ -95,18 +97,12 @@ pub(crate) struct LedgerView {
 }
 
 impl<const INLINE: bool> LedgerIndex<INLINE> {
-    /// Opens the ledger in a directory. One that is damaged, or does not say how far it had come, is made anew where the
-    /// journal has everything; where it has not, it is left for whoever can save the rest.
+    /// Opens the ledger in a directory, whatever state that is in.
     pub(crate) fn open(dir: &Path, shared: &Arc<LedgerShared>) -> Result<Self, StorageError> {
-        let tree = match open_whole(dir, shared) {
-            Ok(tree) => tree,
-            Err(error) if INLINE => return Err(beyond_opening(dir, &error)),
-            Err(error) => {
-                tracing::error!(dir = %dir.display(), %error, "the ledger is made anew from the journal");
-                remove_dir(dir)?;
-                Tree::open(dir, &shared.trees)?
-            }
-        };
+        Self::with_tree(open_usable(dir, &shared.trees, INLINE)?, dir, shared)
+    }
+
+    fn with_tree(tree: Tree, dir: &Path, shared: &Arc<LedgerShared>) -> Result<Self, StorageError> {
         let expires = shared.journal.expiry_secs.is_some() || tree.get(&note(EXPIRES))?.is_some();
         let sizes = tree.get(&note(SIZES))?;
         let count = |n: usize| {
@@ -115,6 +111,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         };
         let index = Self {
             shared: shared.clone(),
+            dir: dir.to_owned(),
             keys: count(0),
             key_bytes: count(1),
             version_bytes: count(2),
@@ -283,6 +280,12 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
     }
 }
 
+impl<const INLINE: bool> Drop for LedgerIndex<INLINE> {
+    fn drop(&mut self) {
+        self.shared.disk_bytes.fetch_sub(self.disk_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
 impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
     type Key<'a> = &'a [u8];
     type Prior<'a> = Prior<'a>;
@@ -308,7 +311,11 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
 
     fn prior(&self, key: &[u8]) -> Result<Prior<'_>, StorageError> {
         let writes = self.writes.lock();
-        let entry = self.entry(&LedgerKey::of_key(key))?;
+        let entry = match self.entry(&LedgerKey::of_key(key)) {
+            // What cannot be read may be overwritten.
+            Err(StorageError::Damaged { .. }) => None,
+            entry => entry?,
+        };
         Ok(Prior { _writes: writes, entry })
     }
 
@@ -355,7 +362,7 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         Ok(Loaded::Newest(self.put(key, entry, version, prior)))
     }
 
-    fn finish_load(&self) -> Result<(), StorageError> {
+    fn finish_load(&self, _last_seq: u64) -> Result<(), StorageError> {
         let tombstones = std::mem::take(&mut *self.tombstones.lock());
         if tombstones.overflown {
             return self.sweep_tombstones();
@@ -496,6 +503,11 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         self.tree.files()
     }
 
+    fn begin_anew(&mut self) -> Result<(), StorageError> {
+        *self = Self::with_tree(begin_anew(&self.dir, &self.shared.trees)?, &self.dir, &self.shared)?;
+        Ok(())
+    }
+
     fn destroy(&self) -> Result<(), StorageError> {
         self.tree.clear()
     }
@@ -507,38 +519,4 @@ fn lower<'a>(passed: Option<&'a Bytes>, from: &'a Bytes) -> Bound<&'a [u8]> {
 
 fn upper(to: Option<&Bytes>) -> Bound<&[u8]> {
     to.map_or(Bound::Unbounded, |to| Bound::Excluded(&to[..]))
-}
-
-/// A tree that is empty, or says how far it had come.
-fn open_whole(dir: &Path, shared: &LedgerShared) -> Result<Tree, StorageError> {
-    // The library believes a list without looking at its checksum, and removes the tables that are not in it.
-    let list = TreeFiles::read(dir).map_err(|source| StorageError::Io { op: "read", path: dir.to_owned(), source })?;
-    if let Err(damage) = list {
-        return Err(StorageError::Unusable { path: damage.file, what: damage.what.into() });
-    }
-    let tree = Tree::open(dir, &shared.trees)?;
-    let whole = match tree.get(&note(CHECKPOINT))? {
-        Some(checkpoint) => is_checkpoint(&checkpoint),
-        None => tree.disk_bytes() == 0,
-    };
-    if whole { Ok(tree) } else { Err(tree.damaged("its checkpoint cannot be read")) }
-}
-
-/// A ledger that has values nobody else has.
-fn beyond_opening(dir: &Path, error: &StorageError) -> StorageError {
-    let what = format!(
-        "the tree with the values of this partition is damaged ({error}); 'ombak admin backend verify' says how much, and \
-         with --repair keeps everything that can be read"
-    );
-    StorageError::Unusable { path: dir.to_owned(), what }
-}
-
-/// Removes a directory with everything in it. The library keeps its files on the real file system.
-pub(crate) fn remove_dir(dir: &Path) -> Result<(), StorageError> {
-    match std::fs::remove_dir_all(dir) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(StorageError::Io { op: "remove", path: PathBuf::from(dir), source })
-        }
-        _ => Ok(()),
-    }
 }

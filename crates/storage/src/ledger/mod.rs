@@ -15,13 +15,14 @@ mod entry;
 mod factory;
 mod index;
 mod keys;
+mod opening;
 mod terms;
 mod tree;
 mod tree_files;
 
 pub use factory::{LedgerConfig, LedgerFactory};
-pub(crate) use index::remove_dir;
 pub(crate) use keys::{KeyBounds, LedgerKey, note, put_escaped, put_term_prefix, store_key};
+pub(crate) use opening::remove_dir;
 pub(crate) use terms::{TermBounds, visit_terms};
 pub(crate) use tree::{Change, Tree, TreeShared, TreeView};
 pub(crate) use tree_files::{TreeDamage, TreeFiles};

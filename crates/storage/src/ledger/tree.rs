@@ -2,7 +2,11 @@
 //!
 //! The library collects versions that no reader of the present needs, up to a watermark that its caller gives; a read
 //! behind the watermark is a panic. So every view is registered here, and the watermark is never beyond the oldest.
+//!
+//! Damage is found by checksums when a block is read. It is an error for whoever asked, and a file in the directory says
+//! that it was found, for the next start.
 
+use super::tree_files::{TreeDamage, TreeFiles};
 use crate::backend::LedgerStatus;
 use crate::backup::CutContent;
 use crate::error::{StorageError, io_error};
@@ -17,11 +21,12 @@ use lsm_tree::{
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::io;
+use std::fs;
+use std::io::{self, Write as _};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Longest key that the library takes.
 pub(super) const KEY_BYTES_MAX: usize = u16::MAX as usize;
@@ -34,6 +39,10 @@ const LIST_BYTES_MAX: u64 = 1 << 30;
 
 /// Tables of the first level that make it worth a merge.
 const FIRST_LEVEL_TABLES: u8 = 4;
+
+/// The file that says that damage was found. Its content is a version, and for people what was found.
+const DAMAGE_FILE: &str = "damaged";
+const DAMAGE_FILE_VERSION: u8 = 1;
 
 /// Sizes that all trees of a node share.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +98,7 @@ pub(crate) struct Tree {
     views: Arc<Views>,
     compaction: Arc<lsm_tree::compaction::Leveled>,
     written_bytes: AtomicU64,
+    is_damaged: AtomicBool,
 }
 
 /// Open views: how many see everything before a sequence number.
@@ -116,8 +126,18 @@ impl Drop for TreeView {
 }
 
 impl Tree {
-    /// Opens or creates the tree in a directory.
+    /// Opens or creates the tree in a directory; [`StorageError::Damaged`] when its files are not what was written.
     pub(crate) fn open(dir: &Path, shared: &TreeShared) -> Result<Self, StorageError> {
+        // The library believes a list without looking at its checksum, and removes the tables that are not in it.
+        let list = TreeFiles::read(dir).and_then(|list| match list {
+            Ok(Some(files)) => files.check_contents(),
+            list => Ok(list.map(drop)),
+        });
+        match list {
+            Ok(Ok(())) => {}
+            Ok(Err(TreeDamage { file, offset, what, .. })) => return Err(StorageError::Damaged { file, offset, what }),
+            Err(source) => return Err(StorageError::Io { op: "read", path: dir.to_owned(), source }),
+        }
         let (next, visible) = (SequenceNumberCounter::default(), SequenceNumberCounter::default());
         let compression = if shared.limits.compresses { CompressionType::Lz4 } else { CompressionType::None };
         let bits = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
@@ -129,7 +149,7 @@ impl Tree {
             .data_block_compression_policy(CompressionPolicy::all(compression))
             .data_block_restart_interval_policy(RestartIntervalPolicy::all(shared.limits.restart_interval))
             .filter_policy(filters);
-        let tree = config.open().map_err(|error| unusable(dir, &error))?;
+        let tree = config.open().map_err(|error| failed(dir, "open", error))?;
         // Numbers go on behind everything that is on disk.
         let seen = tree.get_highest_seqno().map_or(0, |highest| highest + 1);
         next.fetch_max(seen);
@@ -145,7 +165,13 @@ impl Tree {
             views: Arc::default(),
             compaction: Arc::new(compaction),
             written_bytes: AtomicU64::new(0),
+            is_damaged: AtomicBool::new(false),
         })
+    }
+
+    /// Whether damage was found in the tree of a directory, now or in an earlier life.
+    pub(crate) fn was_damaged(dir: &Path) -> bool {
+        dir.join(DAMAGE_FILE).exists()
     }
 
     /// The present value of a key.
@@ -221,9 +247,17 @@ impl Tree {
         })
     }
 
-    /// Does one piece of compaction, if there is one to do.
+    /// Does one piece of compaction, if there is one to do. With damage in it a tree is left as it is: compaction would
+    /// read the same block again and again.
     pub(crate) fn compact(&self) -> Result<(), StorageError> {
-        self.counting_tables(|watermark| self.tree.compact(self.compaction.clone(), watermark))
+        if self.is_damaged.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.counting_tables(|watermark| self.tree.compact(self.compaction.clone(), watermark)) {
+            // Noted; who reads it is told.
+            Err(StorageError::Damaged { .. }) => Ok(()),
+            result => result,
+        }
     }
 
     /// Runs of tables that a read may have to look into one after the other.
@@ -281,7 +315,26 @@ impl Tree {
 
     /// Something in it is not what it should be.
     pub(crate) fn damaged(&self, what: &str) -> StorageError {
-        StorageError::Unusable { path: self.dir.clone(), what: format!("the ledger is damaged: {what}") }
+        self.note_damage(what);
+        damaged(&self.dir)
+    }
+
+    /// Leaves word for the next start.
+    fn note_damage(&self, what: &str) {
+        if self.is_damaged.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        tracing::error!(dir = %self.dir.display(), what, "damaged");
+        let path = self.dir.join(DAMAGE_FILE);
+        let note = || {
+            let mut file = fs::File::create(&path)?;
+            file.write_all(format!("{DAMAGE_FILE_VERSION}\n{what}\n").as_bytes())?;
+            file.sync_all()?;
+            fs::File::open(&self.dir)?.sync_all()
+        };
+        if let Err(error) = note() {
+            tracing::error!(file = %path.display(), %error, "cannot be written: the next start has to find the damage again");
+        }
     }
 
     fn counting_tables(&self, work: impl FnOnce(SeqNo) -> lsm_tree::Result<()>) -> Result<(), StorageError> {
@@ -300,15 +353,28 @@ impl Tree {
     }
 
     fn failed(&self, op: &'static str, error: lsm_tree::Error) -> StorageError {
-        match error {
-            lsm_tree::Error::Io(source) => StorageError::Io { op, path: self.dir.clone(), source },
-            error => StorageError::Io { op, path: self.dir.clone(), source: io::Error::other(error.to_string()) },
+        let what = error.to_string();
+        let error = failed(&self.dir, op, error);
+        if matches!(error, StorageError::Damaged { .. }) {
+            self.note_damage(&what);
         }
+        error
     }
 }
 
-fn unusable(dir: &Path, error: &lsm_tree::Error) -> StorageError {
-    StorageError::Unusable { path: dir.to_owned(), what: format!("the ledger cannot be opened: {error}") }
+fn damaged(dir: &Path) -> StorageError {
+    StorageError::Damaged { file: dir.to_owned(), offset: 0, what: "the ledger in it is not what was written" }
+}
+
+/// What the operating system refused may go well the next time; anything else, and what is not there, is damage.
+fn failed(dir: &Path, op: &'static str, error: lsm_tree::Error) -> StorageError {
+    use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+    match error {
+        lsm_tree::Error::Io(source) if !matches!(source.kind(), InvalidData | NotFound | UnexpectedEof) => {
+            StorageError::Io { op, path: dir.to_owned(), source }
+        }
+        _ => damaged(dir),
+    }
 }
 
 /// The library panics on ranges that are the wrong way round.

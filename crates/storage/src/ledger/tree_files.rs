@@ -35,6 +35,11 @@ const BLOCK_MAGIC: &[u8; 4] = b"LSM\x03";
 const BLOCK_HEADER_BYTES: usize = 33;
 /// A list of tables is never near this long.
 const LIST_BYTES_MAX: u64 = 64 << 20;
+/// Magic, version and kind of checksum of an archive.
+const TRAILER_START: &[u8] = b"SFA!\x01\x00";
+const TRAILER_BYTES: usize = 38;
+/// The contents of an archive name about ten sections.
+const CONTENTS_BYTES_MAX: u64 = 64 << 10;
 const CHUNK_BYTES: usize = 256 << 10;
 const CACHE_BYTES: u64 = 4 << 20;
 
@@ -93,6 +98,21 @@ impl TreeFiles {
             Some(runs) => Ok(Some(Self { dir: dir.to_owned(), runs })),
             None => damaged(path, list.len(), "not a list of tables"),
         })
+    }
+
+    /// Checks what the library takes over from the end of each table before it looks at a checksum.
+    pub(super) fn check_contents(&self) -> io::Result<Result<(), TreeDamage>> {
+        for table in self.runs.iter().flatten() {
+            let file = self.path(table);
+            let what = match File::open(&file).and_then(|open| has_contents(&open)) {
+                Ok(true) => continue,
+                Ok(false) => "its table of contents is wrong",
+                Err(error) if error.kind() == io::ErrorKind::NotFound => "the table is missing",
+                Err(error) => return Err(error),
+            };
+            return Ok(Err(TreeDamage { file, offset: 0, length: 0, what }));
+        }
+        Ok(Ok(()))
     }
 
     /// All tables in the directory, whether they count or not: what is left when their list is lost.
@@ -260,6 +280,21 @@ fn decode_list(list: &[u8]) -> Option<Vec<Vec<TableFile>>> {
         }
     }
     Some(runs)
+}
+
+/// Whether the table of contents at the end of an archive is what was written. Behind it: magic 4, version u8, kind of
+/// checksum u8, checksum of the table of contents u128, its start u64, its length u64.
+fn has_contents(file: &File) -> io::Result<bool> {
+    let Some(end) = file.metadata()?.len().checked_sub(TRAILER_BYTES as u64) else { return Ok(false) };
+    let mut trailer = [0; TRAILER_BYTES];
+    file.read_exact_at(&mut trailer, end)?;
+    let (start, length) = (le_at!(u64, trailer, 22), le_at!(u64, trailer, 30));
+    if !trailer.starts_with(TRAILER_START) || length > CONTENTS_BYTES_MAX || start.checked_add(length) != Some(end) {
+        return Ok(false);
+    }
+    let mut contents = vec![0; length as usize];
+    file.read_exact_at(&mut contents, start)?;
+    Ok(xxh3_128(&contents) == le_at!(u128, trailer, 6))
 }
 
 /// None when `observe` wants no more.
@@ -430,6 +465,31 @@ mod tests {
         std::fs::remove_file(dir.path().join(CURRENT_FILE)).unwrap();
         assert!(TreeFiles::read(dir.path()).unwrap().is_err());
         assert_eq!(read_all(&TreeFiles::without_list(dir.path()).unwrap()), model);
+    }
+
+    /// The library would ask for as much memory as a flipped bit says.
+    #[test]
+    fn a_damaged_end_of_a_table_shows_before_the_library_reads_it() {
+        let dir = tempfile::tempdir().unwrap();
+        make_tree(dir.path());
+        let files = TreeFiles::read(dir.path()).unwrap().unwrap().unwrap();
+        let path = files.path(&files.runs[0][0]);
+        let good = std::fs::read(&path).unwrap();
+        let contents = le_at!(u64, good, good.len() - 16) as usize;
+        for at in contents..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 0x10;
+            std::fs::write(&path, &bad).unwrap();
+            assert!(files.check_contents().unwrap().is_err(), "byte {at} of {}", good.len());
+        }
+        for length in [0, 1, TRAILER_BYTES, good.len() - 1] {
+            std::fs::write(&path, &good[..length]).unwrap();
+            assert!(files.check_contents().unwrap().is_err(), "{length} bytes");
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(files.check_contents().unwrap().unwrap_err().what, "the table is missing");
+        std::fs::write(&path, &good).unwrap();
+        assert_eq!(files.check_contents().unwrap(), Ok(()));
     }
 
     fn list_name(dir: &Path) -> String {

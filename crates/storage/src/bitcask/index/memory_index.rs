@@ -90,6 +90,14 @@ impl MemoryIndex {
         }
     }
 
+    /// After a look into the order: a damaged one is made anew for whoever asks again.
+    fn unless_damaged<T>(&self, result: Result<T, StorageError>) -> Result<T, StorageError> {
+        if let Err(StorageError::Damaged { .. }) = &result {
+            self.give_up_order();
+        }
+        result
+    }
+
     fn give_up_order(&self) {
         let mut making = self.making.lock();
         self.has_order.store(false, Ordering::Release);
@@ -229,11 +237,17 @@ impl KeyIndex for MemoryIndex {
         Ok(self.index.load(key, entry))
     }
 
-    fn finish_load(&self) -> Result<(), StorageError> {
+    fn finish_load(&self, last_seq: u64) -> Result<(), StorageError> {
+        self.last_seq.fetch_max(last_seq, Ordering::AcqRel);
         self.index.finish_load();
         let mut making = self.making.lock();
-        if let Making::Loading { changed, .. } = std::mem::replace(&mut *making, Making::Idle) {
-            if changed.len() > CHANGED_MAX {
+        if let Making::Loading { seen_seq, changed } = std::mem::replace(&mut *making, Making::Idle) {
+            if seen_seq > last_seq {
+                // The journal has lost what this order has seen, and will give those numbers to other appends.
+                tracing::warn!(dir = %self.order_dir.display(), "the order of keys is ahead of its journal: it is made anew");
+                *self.order.write() = None;
+                remove_dir(&self.order_dir)?;
+            } else if changed.len() > CHANGED_MAX {
                 *self.order.write() = None;
             } else {
                 *making = Making::CatchingUp(changed);
@@ -266,6 +280,16 @@ impl KeyIndex for MemoryIndex {
     fn flush(&self) -> Result<(), StorageError> {
         let order = self.order.read().clone();
         order.map_or(Ok(()), |order| order.flush())
+    }
+
+    fn noted_seq(&self) -> u64 {
+        self.order.read().as_ref().map_or(0, |order| order.noted_seq())
+    }
+
+    fn begin_anew(&mut self) -> Result<(), StorageError> {
+        tracing::warn!(dir = %self.order_dir.display(), "the order of keys does not fit its journal: it is made anew");
+        self.give_up_order();
+        remove_dir(&self.order_dir)
     }
 
     fn destroy(&self) -> Result<(), StorageError> {
@@ -359,10 +383,11 @@ impl KeyIndex for MemoryIndex {
         mut visit: impl FnMut(&[u8], &Entry) -> bool,
     ) -> Result<(), StorageError> {
         let (order, tree) = view.order.as_ref().ok_or_else(no_order)?;
-        order.keys(tree, range, |key| {
+        let visited = order.keys(tree, range, |key| {
             let entry = self.index.get_at(HashedKey::new(key), &view.slot);
             entry.is_none_or(|entry| visit(key, &entry))
-        })
+        });
+        self.unless_damaged(visited)
     }
 
     fn terms_in_order(
@@ -372,6 +397,6 @@ impl KeyIndex for MemoryIndex {
         visit: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StorageError> {
         let (order, tree) = view.order.as_ref().ok_or_else(no_order)?;
-        order.terms(tree, range, visit)
+        self.unless_damaged(order.terms(tree, range, visit))
     }
 }

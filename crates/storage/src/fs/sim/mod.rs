@@ -94,6 +94,12 @@ impl FaultyFs {
         state.power_cut_at = Some(state.calls + number.max(1));
     }
 
+    /// Lets `observer` know of each call before it does anything, and whether the power is gone: for what a test has to do
+    /// at the same moment to files that are not here.
+    pub fn observe(&self, observer: impl FnMut(bool) + Send + 'static) {
+        self.state().observer = Some(Box::new(observer));
+    }
+
     /// Whether the power is gone.
     pub fn is_off(&self) -> bool {
         self.state().is_off

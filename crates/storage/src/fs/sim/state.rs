@@ -15,6 +15,9 @@ const INTERRUPTED_ONE_IN: u64 = 8;
 /// A test that waits longer for a call has gone wrong.
 const HELD_WAIT_MAX: Duration = Duration::from_secs(30);
 
+/// Told of each call before it does anything, and whether the power is gone.
+pub(super) type Observer = Box<dyn FnMut(bool) + Send>;
+
 /// The state, and who waits for a change of it.
 pub(super) struct Shared {
     state: Mutex<State>,
@@ -42,6 +45,7 @@ pub(super) struct State {
     pub(super) nothing_is_cached: bool,
     /// Reads and writes transfer only a part of what was asked for.
     pub(super) transfers_are_short: bool,
+    pub(super) observer: Option<Observer>,
     /// Classes whose calls wait, and how many do.
     held: BTreeMap<Call, usize>,
 }
@@ -63,6 +67,7 @@ impl Shared {
             power_cuts: 0,
             nothing_is_cached: false,
             transfers_are_short: false,
+            observer: None,
             held: BTreeMap::new(),
         };
         Self { state: Mutex::new(state), changed: Condvar::new() }
@@ -124,6 +129,9 @@ impl State {
         *self.counts.entry(call).or_default() += 1;
         if self.power_cut_at.is_some_and(|at| self.calls >= at) {
             self.is_off = true;
+        }
+        if let Some(observer) = &mut self.observer {
+            observer(self.is_off);
         }
         if self.is_off {
             return Err(io::Error::other("the power is off"));

@@ -6,6 +6,7 @@ use crate::error::StorageError;
 use crate::error::io_error;
 use crate::fs::File;
 use crate::journal::coding::{Compression, CompressionPoint, compress};
+use crate::journal::covered;
 use crate::journal::data_file::{DataFile, data_path, hint_path, merging_path};
 use crate::journal::format::{
     ALL_SYNCED, BodyCoding, FILE_HEADER_BYTES, HintEntry, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader,
@@ -446,6 +447,10 @@ impl MergeJob {
         self.cover_seq(core)?;
         // An index on disk must not find the inputs gone that it points at.
         core.checkpoint(upkeep)?;
+        let noted = core.index.noted_seq();
+        if noted > 0 {
+            covered::write(&*core.shared.fs, &core.dir, noted)?;
+        }
         let number = core.writer.lock().take_id();
         let files: Vec<(u32, u64)> = self.inputs.iter().map(|file| (file.id, file.salt)).collect();
         let commit_path = write_commit(&*core.shared.fs, &core.dir, number, &files)?;

@@ -1,0 +1,66 @@
+//! Opening a ledger, whatever state it is in.
+//!
+//! A ledger over a journal that has everything is made anew when it is damaged, or does not fit its journal. One that has the
+//! only copy of what it holds is left for whoever can save the rest.
+
+use super::index::{CHECKPOINT, NOTES};
+use super::keys::note;
+use super::tree::{Tree, TreeShared};
+use crate::error::{StorageError, io_error};
+use crate::journal::is_checkpoint;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+/// A ledger that can be used. With `is_only_copy`, the journal does not have what is in it.
+pub(super) fn open_usable(dir: &Path, trees: &TreeShared, is_only_copy: bool) -> Result<Tree, StorageError> {
+    // Damage to a part of an only copy is an error for those who read that part.
+    if Tree::was_damaged(dir) && !is_only_copy {
+        tracing::error!(dir = %dir.display(), "damage was found in this ledger when it was read");
+        return begin_anew(dir, trees);
+    }
+    match open_whole(dir, trees) {
+        Err(StorageError::Damaged { file, what, .. }) if is_only_copy => Err(beyond_opening(dir, &file, what)),
+        Err(error @ StorageError::Damaged { .. }) => {
+            tracing::error!(dir = %dir.display(), %error, "the ledger cannot be used");
+            begin_anew(dir, trees)
+        }
+        opened => opened,
+    }
+}
+
+/// A tree that is empty, or says how far it had come; all that a start asks of it can be read.
+fn open_whole(dir: &Path, trees: &TreeShared) -> Result<Tree, StorageError> {
+    let tree = Tree::open(dir, trees)?;
+    NOTES.iter().try_for_each(|name| tree.get(&note(name)).map(drop))?;
+    let whole = match tree.get(&note(CHECKPOINT))? {
+        Some(checkpoint) => is_checkpoint(&checkpoint),
+        None => tree.disk_bytes() == 0,
+    };
+    if whole { Ok(tree) } else { Err(tree.damaged("its checkpoint cannot be read")) }
+}
+
+/// A ledger that has values nobody else has.
+fn beyond_opening(dir: &Path, file: &Path, what: &str) -> StorageError {
+    let what = format!(
+        "the tree with the values of this partition is damaged ({}: {what}); 'ombak admin backend verify' says how much, and \
+         with --repair keeps everything that can be read",
+        file.display()
+    );
+    StorageError::Unusable { path: dir.to_owned(), what }
+}
+
+/// An empty ledger in the place of one that is of no use.
+pub(super) fn begin_anew(dir: &Path, trees: &TreeShared) -> Result<Tree, StorageError> {
+    tracing::error!(dir = %dir.display(), "the ledger is made anew from the journal");
+    remove_dir(dir)?;
+    Tree::open(dir, trees)
+}
+
+/// Removes a directory with everything in it. The library keeps its files on the real file system.
+pub(crate) fn remove_dir(dir: &Path) -> Result<(), StorageError> {
+    match fs::remove_dir_all(dir) {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => Err(io_error("remove", dir, source)),
+        _ => Ok(()),
+    }
+}

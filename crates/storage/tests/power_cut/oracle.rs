@@ -1,0 +1,166 @@
+//! What may be found after a crash.
+
+use crate::common::{digest_of, fold, get, head_of, value_of};
+use crate::stores::{BUCKETS, FIELD};
+use ombak_storage::{Appended, Backend, KeyRange, ReadMode, Snapshot, StorageError, TermRange, Write};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Keys of each bucket.
+const KEYS: u64 = 5;
+/// Where heads are no index entries.
+const PLAIN_LENGTHS: usize = 2;
+
+pub fn key_of(number: u64) -> Vec<u8> {
+    [BUCKETS[number as usize % BUCKETS.len()], format!("key {}", number / BUCKETS.len() as u64).as_bytes()].concat()
+}
+
+pub fn key_count() -> u64 {
+    KEYS * BUCKETS.len() as u64
+}
+
+fn has_terms(value: &[u8]) -> bool {
+    !value.len().is_multiple_of(PLAIN_LENGTHS)
+}
+
+pub fn put(store: &dyn Backend, key: &[u8], value: &[u8]) -> Result<Appended, StorageError> {
+    let (left, right) = value.split_at(value.len() / 2);
+    let (head, body) = (head_of(value), &[left, right]);
+    let (digest, tstamp_secs) = (digest_of(value), crate::common::NOW_SECS as u32);
+    store.put(&Write { key, head: &head, body, digest, tstamp_secs, expires_secs: 0, has_terms: has_terms(value) })
+}
+
+/// Reads all that has an order, whatever comes of it.
+pub fn read_in_order(ordered: &mut dyn Snapshot) {
+    for bucket in BUCKETS {
+        let _ = ordered.keys_in_order(&KeyRange { bucket, from: Bound::Unbounded, to: Bound::Unbounded }, 100);
+        let _ = ordered.terms_in_order(&TermRange { bucket, field: FIELD, from: b"", to: b"\xff", after: None }, 100);
+    }
+}
+
+/// One thing that happened to a key.
+#[derive(Clone, Debug)]
+struct Event {
+    /// None for a call that failed: it may have happened or not.
+    seq: Option<u64>,
+    value: Option<Vec<u8>>,
+}
+
+/// What may be found of each key: everything from its last durable event on.
+#[derive(Default)]
+pub struct Oracle {
+    events: BTreeMap<Vec<u8>, Vec<Event>>,
+    pub synced_seq: u64,
+    pub acknowledged: u64,
+    /// No append may have a number like one that was ever seen.
+    seen_seq: u64,
+}
+
+/// How a key's value looks in a message.
+fn short(value: &Option<Vec<u8>>) -> Option<String> {
+    value.as_ref().map(|v| String::from_utf8_lossy(&v[..v.len().min(8)]).into_owned())
+}
+
+impl Oracle {
+    pub fn record(&mut self, key: &[u8], seq: Option<u64>, value: Option<Vec<u8>>) {
+        if let Some(seq) = seq {
+            assert!(seq > self.acknowledged, "append {seq} after {}", self.acknowledged);
+            self.acknowledged = seq;
+            self.seen_seq = self.seen_seq.max(seq);
+        }
+        self.events.entry(key.to_vec()).or_default().push(Event { seq, value });
+    }
+
+    /// Whether a key may be found like this.
+    fn allows(&self, key: &[u8], found: &Option<Vec<u8>>, durable_seq: u64) -> bool {
+        let Some(events) = self.events.get(key) else { return found.is_none() };
+        let durable = events.iter().rposition(|event| event.seq.is_some_and(|seq| seq <= durable_seq));
+        let allowed = &events[durable.unwrap_or(0)..];
+        allowed.iter().any(|event| event.value == *found) || (durable.is_none() && found.is_none())
+    }
+
+    fn describe(&self, key: &[u8]) -> Vec<(Option<u64>, Option<String>)> {
+        self.events.get(key).into_iter().flatten().map(|event| (event.seq, short(&event.value))).collect()
+    }
+
+    /// Compares a store with what may be there; what is found is the truth from now on.
+    pub fn check(&mut self, store: &dyn Backend, durable_seq: u64, when: &str) {
+        for number in 0..key_count() {
+            let key = key_of(number);
+            let found = get(store, &key).unwrap_or_else(|error| panic!("{when}: {error}"));
+            assert!(
+                self.allows(&key, &found, durable_seq),
+                "{when}: key {number} is {:?}, durable up to {durable_seq}, history {:?}",
+                short(&found),
+                self.describe(&key)
+            );
+            self.events.insert(key, vec![Event { seq: Some(0), value: found }]);
+        }
+        (self.synced_seq, self.acknowledged) = (0, 0);
+    }
+
+    /// Compares a store that had its ledger damaged: what cannot be read must say so, and what is missing must be known to
+    /// be missing. True when all is there.
+    pub fn check_damaged(&self, store: &dyn Backend, durable_seq: u64, when: &str) -> bool {
+        let mut is_whole = true;
+        for number in 0..key_count() {
+            let key = key_of(number);
+            match store.get(&key, ReadMode::Blocking).map(value_of) {
+                Ok(found) if self.allows(&key, &found, durable_seq) => {}
+                Ok(None) => {
+                    assert!(!store.complete(), "{when}: key {number} is silently absent: {:?}", self.describe(&key));
+                    is_whole = false;
+                }
+                Ok(found) => {
+                    panic!("{when}: key {number} is {:?}, history {:?}", short(&found), self.describe(&key))
+                }
+                Err(StorageError::Damaged { .. }) => is_whole = false,
+                Err(error) => panic!("{when}: key {number}: {error}"),
+            }
+        }
+        is_whole
+    }
+
+    /// What is there now, exactly: keys, folds, the order of keys, index entries.
+    pub fn check_exactly(&self, store: &dyn Backend, when: &str) {
+        let value = |key: &Vec<u8>| self.events.get(key).and_then(|events| events.last()?.value.clone());
+        let keys = (0..key_count()).map(key_of);
+        let present: BTreeMap<Vec<u8>, Vec<u8>> = keys.filter_map(|key| Some((key.clone(), value(&key)?))).collect();
+        for number in 0..key_count() {
+            let key = key_of(number);
+            let found = get(store, &key).unwrap_or_else(|error| panic!("{when}: key {number}: {error}"));
+            assert_eq!(found.as_ref(), present.get(&key), "{when}: key {number}");
+        }
+        assert_eq!(store.status().keys, present.len() as u64, "{when}");
+        let all: Vec<_> = present.clone().into_iter().collect();
+        assert!(fold(&mut *store.snapshot().unwrap(), b"", 5) == all, "{when}: a fold");
+        let mut ordered = store.ordered_snapshot().unwrap();
+        for bucket in BUCKETS {
+            let here: Vec<_> =
+                present.iter().filter_map(|(key, value)| Some((key.strip_prefix(bucket)?, value))).collect();
+            let range = KeyRange { bucket, from: Bound::Unbounded, to: Bound::Unbounded };
+            let found = ordered.keys_in_order(&range, 100).unwrap();
+            let found: Vec<_> =
+                found.iter().map(|entry| (entry.key.strip_prefix(bucket).unwrap(), entry.digest)).collect();
+            let expected: Vec<_> = here.iter().map(|(key, value)| (*key, digest_of(value))).collect();
+            assert_eq!(found, expected, "{when}: keys in order");
+            let range = TermRange { bucket, field: FIELD, from: b"", to: b"\xff", after: None };
+            let found = ordered.terms_in_order(&range, 100).unwrap();
+            let found: Vec<_> = found.into_iter().map(|entry| (entry.term.to_vec(), entry.key.to_vec())).collect();
+            let terms = here.iter().filter(|(_, value)| has_terms(value));
+            let mut expected: Vec<_> = terms.map(|(key, value)| (head_of(value), key.to_vec())).collect();
+            expected.sort();
+            assert_eq!(found, expected, "{when}: index entries");
+        }
+    }
+
+    /// Whether a store that was opened again goes on behind all numbers that it ever gave and that are still to be seen.
+    pub fn check_seqs(&self, store: &dyn Backend, durable_seq: u64, when: &str) {
+        assert!(
+            store.last_seq() >= durable_seq,
+            "{when}: the last append is {}, {durable_seq} was durable",
+            store.last_seq()
+        );
+        assert!(store.is_synced(store.last_seq()), "{when}: what a start found is durable");
+    }
+}
