@@ -6,6 +6,8 @@ import com.basho.riak.client.api.commands.buckets.FetchBucketProperties;
 import com.basho.riak.client.api.commands.buckets.ListBuckets;
 import com.basho.riak.client.api.commands.buckets.ResetBucketProperties;
 import com.basho.riak.client.api.commands.buckets.StoreBucketProperties;
+import com.basho.riak.client.api.commands.indexes.BinIndexQuery;
+import com.basho.riak.client.api.commands.indexes.IntIndexQuery;
 import com.basho.riak.client.api.commands.kv.DeleteValue;
 import com.basho.riak.client.api.commands.kv.FetchValue;
 import com.basho.riak.client.api.commands.kv.ListKeys;
@@ -83,6 +85,7 @@ public final class Smoke {
         all.put("siblings are kept, resolved and written back", this::siblings);
         all.put("an update reads, changes and writes", this::update);
         all.put("keys and buckets are listed, streamed and at once", this::listings);
+        all.put("indexes are asked, in pages and with terms", this::indexes);
         all.put("bucket properties are read, set and reset", this::properties);
         all.put("an unknown bucket type is named in the error", this::unknownType);
         all.put("a deleted key is gone", this::delete);
@@ -186,6 +189,28 @@ public final class Smoke {
         riak.executeAsyncStreaming(new ListBuckets.Builder(SIBLINGS_TYPE).build(), 500).get()
                 .forEach(b -> buckets.add(b.getBucketNameAsString()));
         same(true, buckets.contains("java-list"));
+    }
+
+    private void indexes() throws Exception {
+        Namespace bucket = new Namespace(SIBLINGS_TYPE, "java-index");
+        for (int n = 0; n < 10; n++) {
+            RiakObject object = text("x");
+            object.getIndexes().getIndex(StringBinIndex.named("name")).add("n" + n);
+            object.getIndexes().getIndex(LongIntIndex.named("size")).add(n - 5L);
+            store(new Location(bucket, "k" + n), object);
+        }
+        same(List.of("k3"), execute(new BinIndexQuery.Builder(bucket, "name", "n3").build()).getEntries().stream()
+                .map(entry -> entry.getRiakObjectLocation().getKeyAsString()).toList());
+        same(List.of("-2 k3", "-1 k4", "0 k5"), execute(new IntIndexQuery.Builder(bucket, "size", -2L, 0L)
+                .withKeyAndIndex(true).build()).getEntries().stream()
+                .map(entry -> entry.getIndexKey() + " " + entry.getRiakObjectLocation().getKeyAsString()).toList());
+        BinIndexQuery.Response first = execute(new BinIndexQuery.Builder(bucket, "name", "n0", "n9").withMaxResults(6)
+                .withPaginationSort(true).build());
+        same(6, first.getEntries().size());
+        BinIndexQuery.Response second = execute(new BinIndexQuery.Builder(bucket, "name", "n0", "n9").withMaxResults(6)
+                .withPaginationSort(true).withContinuation(first.getContinuation()).build());
+        same(4, second.getEntries().size());
+        same(false, second.hasContinuation());
     }
 
     private void properties() throws Exception {

@@ -111,6 +111,37 @@ const scenarios = {
     assert.ok((await riak.listBuckets({ ...type, stream: false })).buckets.includes('node-list'));
   },
 
+  async 'indexes are asked, streamed, in pages and with terms'({ client }) {
+    const place = { bucketType: SIBLINGS_TYPE, bucket: 'node-index' };
+    const riak = promised(client);
+    for (let n = 0; n < 10; n += 1) {
+      const object = new Riak.Commands.KV.RiakObject();
+      object.setBucketType(place.bucketType).setBucket(place.bucket).setKey(`k${n}`).setContentType('text/plain').setValue('x');
+      object.addToIndex('name_bin', `n${n}`);
+      object.addToIndex('size_int', n - 5);
+      await riak.storeValue({ value: object });
+    }
+    const ask = (options) => new Promise((resolve, reject) => {
+      const found = { values: [] };
+      client.secondaryIndexQuery({ ...place, stream: true, ...options }, (error, reply) => {
+        if (error) return reject(error);
+        found.values.push(...reply.values);
+        found.continuation = reply.continuation ?? found.continuation;
+        if (reply.done || options.stream === false) resolve(found);
+      });
+    });
+    const keys = (found) => found.values.map((value) => value.objectKey.toString());
+    assert.deepStrictEqual(keys(await ask({ indexName: 'name_bin', indexKey: 'n3' })), ['k3']);
+    assert.deepStrictEqual(keys(await ask({ indexName: 'size_int', rangeStart: -2, rangeEnd: 1 })), ['k3', 'k4', 'k5', 'k6']);
+    assert.deepStrictEqual(keys(await ask({ indexName: '$key', rangeStart: 'k8', rangeEnd: 'k9', stream: false })), ['k8', 'k9']);
+    const page = { indexName: 'name_bin', rangeStart: 'n0', rangeEnd: 'n9', returnKeyAndIndex: true, maxResults: 6 };
+    const first = await ask(page);
+    assert.strictEqual(first.values[5].indexKey.toString(), 'n5');
+    const second = await ask({ ...page, continuation: first.continuation });
+    assert.deepStrictEqual(keys(second), ['k6', 'k7', 'k8', 'k9']);
+    await assert.rejects(ask({ indexName: 'size_int', indexKey: 'ten' }), /field_parsing_failed/);
+  },
+
   async 'bucket properties are read, set and reset'({ riak }) {
     const bucket = 'node-properties';
     const before = await riak.fetchBucketProps({ bucket });
