@@ -113,11 +113,23 @@ fn compile(of: &QueryOf, pattern: &[u8]) -> Result<regex::bytes::Regex, BadQuery
     }
     let bad = |why: String| BadQuery::BadPattern { pattern: Bytes::copy_from_slice(pattern), why };
     let text = std::str::from_utf8(pattern).map_err(|error| bad(error.to_string()))?;
+    if recurses(text) {
+        return Err(bad("recursion is not supported".into()));
+    }
     // Bytes, not characters: terms are bytes to Riak, too.
     let built = RegexBuilder::new(text).unicode(false).size_limit(PATTERN_BYTES_MAX).build();
     built.map_err(|error| match error {
         regex::Error::Syntax(text) => bad(text.lines().last().unwrap_or_default().trim_start_matches("error: ").into()),
         error => bad(error.to_string()),
+    })
+}
+
+/// Whether it has PCRE's `(?R)`, which would be taken for a flag about line ends here.
+fn recurses(pattern: &str) -> bool {
+    pattern.match_indices("(?R").any(|(at, _)| {
+        let before = pattern.get(..at).unwrap_or_default();
+        let escapes = before.len() - before.trim_end_matches('\\').len();
+        escapes % 2 == 0
     })
 }
 
@@ -225,6 +237,12 @@ mod tests {
             refused(b"f_bin", Span::Equal(b"a"), &wishes(b"("))
                 .starts_with("Invalid term regular expression <<\"(\">> : ")
         );
+        let perls = [&b"(?=a)"[..], b"(?<!a)", b"(a)\\1", b"(?>a)", b"(?R)", b"(?R)(?1)", b"\\\\(?R)", b"\\Qa\\E"];
+        for perls in perls {
+            let text = refused(b"f_bin", Span::Equal(b"a"), &Wishes { pattern: Some(perls), ..Wishes::default() });
+            assert!(text.len() > "Invalid term regular expression <<\"\">> : \"\"".len() + perls.len(), "{text}");
+        }
+        assert!(made(b"f_bin", Span::Equal(b"a"), &wishes(b"\\((?:\\(?R)")).is_ok(), "an escaped parenthesis");
         let bomb = b"((((a{1,1000}){1,1000}){1,1000}){1,1000})";
         assert!(made(b"f_bin", Span::Equal(b"a"), &wishes(bomb)).is_err());
     }
