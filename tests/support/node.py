@@ -55,8 +55,7 @@ def free_ports(count):
 
 
 class Node:
-    """A running node; a context manager. `settings` are lines of its configuration file beside the ports and paths.
-    OMBAK_TEST_BACKEND is the backend of nodes whose settings name none."""
+    """A running node; a context manager. `settings` are lines of its configuration file beside the ports and paths."""
 
     def __init__(self, settings=None):
         self.settings = settings or {}
@@ -138,9 +137,7 @@ class Node:
             print(f"--- the node's last output\n{tail}---", file=sys.stderr)
 
     def _configuration(self):
-        backend = os.environ.get("OMBAK_TEST_BACKEND")
         lines = {
-            **({"storage_backend": backend} if backend else {}),
             "listener.http.internal": self.http,
             "listener.protobuf.internal": self.pb,
             "platform_data_dir": str(self.directory / "data"),

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the official Python client's own integration suite against a node, over `pbc` and over `http`.
+"""Runs the official Python client's own integration suite over `pbc` and over `http`, against a node on each
+backend.
 
 Usage: run.py [pbc|http]... [-- PYTEST-OPTION...]"""
 import os
@@ -9,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -22,6 +24,7 @@ SUITE_SECONDS_MAX = 600
 
 # What the suite asks of a server before it starts.
 SETTINGS = {"nodename": "riak@127.0.0.1", "ring_size": "64", "delete_mode": "immediate"}
+BACKENDS = ("bitcask", "leveled", "leveldb", "memory")
 BUCKET_TYPES = {
     "plain": {},
     "mr": {},
@@ -95,10 +98,9 @@ def environment(node, protocol, installed):
     return variables
 
 
-def run_suite(protocol, installed, options):
-    """Returns (passed, failed, skipped)."""
-    print(f"--- the Python client's suite over {protocol}", flush=True)
-    with Node(SETTINGS) as node:
+def run_suite(backend, protocol, installed, options):
+    """Returns what the suite and the node said, and (passed, failed, skipped)."""
+    with Node({**SETTINGS, "storage_backend": backend}) as node:
         for name, properties in BUCKET_TYPES.items():
             node.create_type(name, properties)
         node.set_bucket_properties("test_multi_bucket", {"allow_mult": True, "last_write_wins": False})
@@ -107,10 +109,9 @@ def run_suite(protocol, installed, options):
                    "--timeout", str(TEST_SECONDS_MAX), "--tb=short", "-rxfE", "-W", "ignore", *options]
         suite = subprocess.run(command, cwd=installed / "client", env=environment(node, protocol, installed),
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SUITE_SECONDS_MAX)
-        print(suite.stdout, flush=True)
         if suite.returncode != 0:
             node.print_log_tail()
-    return totals(suite)
+    return suite.stdout, totals(suite)
 
 
 def totals(suite):
@@ -126,8 +127,12 @@ def main():
     words, _, options = " ".join(sys.argv[1:]).partition("--")
     protocols = words.split() or ["pbc", "http"]
     installed = packages.installed("python", [HERE / "requirements.txt", HERE / "client.txt"], install)
-    results = [run_suite(protocol, installed, options.split()) for protocol in protocols]
-    passed, failed, skipped = (sum(column) for column in zip(*results))
+    runs = [(backend, protocol) for protocol in protocols for backend in BACKENDS]
+    with ThreadPoolExecutor(len(BACKENDS)) as pool:
+        results = list(pool.map(lambda run: run_suite(*run, installed, options.split()), runs))
+    for (backend, protocol), (output, _) in zip(runs, results):
+        print(f"--- the Python client's suite over {protocol} on {backend}\n{output}", flush=True)
+    passed, failed, skipped = (sum(column) for column in zip(*(counts for _, counts in results)))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed or not passed else 0
 
