@@ -13,6 +13,8 @@ const SECS_A_DAY: u32 = 86_400;
 
 /// About the memory of a key of a ledger with its head.
 const LEDGER_KEY_BYTES: u64 = 210;
+/// A ledger that gathers less than this writes tables that are not worth it.
+const PENCILLER_BYTES_MIN: u64 = 64 << 10;
 
 pub(super) fn memory(from: &Reader<'_>) -> MemoryConfig {
     MemoryConfig {
@@ -81,13 +83,20 @@ pub(super) fn leveled(from: &Reader<'_>) -> Result<DiskSettings, Problem> {
     };
     let ledger_method = from.text("leveled.ledger_compression")?;
     let ledger = LedgerConfig {
-        memory_bytes_max: from.count::<u64>("leveled.penciller_cache_size")? * LEDGER_KEY_BYTES,
+        memory_bytes_max: penciller_bytes(from)?,
         cache_bytes: from.bytes("leveled.block_cache_size")?,
         open_files_max: from.count("leveled.max_open_files")?,
         compresses: if ledger_method == "as_store" { method != "none" } else { ledger_method != "none" },
         ..LedgerConfig::default()
     };
     disk(from, "leveled.data_root", journal, ledger)
+}
+
+/// What one partition gathers: as many keys as are set, or its share of what all partitions may have.
+fn penciller_bytes(from: &Reader<'_>) -> Result<u64, Problem> {
+    let keys = from.count::<u64>("leveled.penciller_cache_size")?;
+    let share = from.bytes("leveled.penciller_memory")? / from.count::<u64>("ring_size")?.max(1);
+    Ok((keys * LEDGER_KEY_BYTES).min(share.max(PENCILLER_BYTES_MIN)))
 }
 
 fn leveled_compaction(from: &Reader<'_>) -> Result<MergeConfig, Problem> {
@@ -217,6 +226,7 @@ mod tests {
         assert_eq!(disk.journal.merge.policy, MergePolicy::Window { start_hour: 22, end_hour: 4 });
         assert_eq!((disk.ledger.memory_bytes_max, disk.ledger.cache_bytes), (21_000, 1 << 20));
         assert!(!disk.ledger.compresses, "as_store follows the method");
+        assert_eq!(defaults.ledger.memory_bytes_max, 1 << 20, "a share of what 64 partitions may gather");
         let mixed =
             disk_of("storage_backend = leveled\nleveled.compression_method = none\nleveled.ledger_compression = lz4");
         assert!(mixed.ledger.compresses);

@@ -60,6 +60,12 @@ pub(super) const KEYS: &[KeySpec] = &[
         "20000",
         "Keys that a partition gathers in memory (about 210 bytes each) before it writes them to its ledger.",
     ),
+    KeySpec::works(
+        "leveled.penciller_memory",
+        Kind::ByteSize,
+        "64MB",
+        "What all partitions together gather in memory at most; each has its share. Ombak's own.",
+    ),
     KeySpec::no_meaning("leveled.cache_size", Kind::Int(1, i64::MAX), "2000", "Keys in the first cache.", ONE_CACHE),
     KeySpec::no_meaning(
         "leveled.cache_multiple",
