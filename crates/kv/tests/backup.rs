@@ -6,7 +6,7 @@ mod support;
 
 use bytes::Bytes;
 use ombak_kv::backup::{
-    Backup, BackupError, BackupProgress, BackupReport, RestoreReport, RestoreTarget, TargetStore, restore,
+    Backup, BackupError, BackupProgress, BackupReport, RestoreReport, RestoreTarget, TargetStore, restore, verify,
 };
 use ombak_kv::{DeleteMode, GetOptions, GetReply, GetRequest, Kv, KvConfig, OpenError, PutOptions, PutRequest};
 use ombak_storage::fs::sim::{FaultyFs, Loss};
@@ -151,6 +151,60 @@ fn a_backup_that_the_power_interrupts_is_whole_or_refused() {
     assert!(seen.0 > 2 && seen.1 > 50, "{seen:?}");
 }
 
+/// The second backup into a directory takes the place of the first at one moment; an interrupted one leaves the first whole,
+/// and nothing that the next does not remove.
+#[test]
+fn a_second_backup_that_the_power_interrupts_leaves_the_first() {
+    let (mut firsts, mut seconds) = (0, 0);
+    for call in (1..).step_by(5) {
+        let mut is_behind_the_end = true;
+        for loss in [Loss::Everything, Loss::Some, Loss::Nothing] {
+            let when = format!("call {call}, {loss:?}");
+            let fs = FaultyFs::new(call);
+            let kv = open_on(&fs, "/live").unwrap();
+            fill(&kv);
+            back_up(&kv, "/backup", None).unwrap();
+            put(&kv, &bucket(), "later", "v", VectorClock::new());
+            fs.cut_power_at(call);
+            let taken = back_up(&kv, "/backup", None).is_ok();
+            is_behind_the_end &= taken && !fs.is_off();
+            drop(kv);
+            let fs = fs.restart(loss);
+            restore_on(&fs, "/backup", "/restored").unwrap_or_else(|error| panic!("{when}: {error}"));
+            let restored = open_on(&fs, "/restored").unwrap();
+            check_filled(&restored, &when);
+            let has_later = get(&restored, &bucket(), "later").is_some();
+            assert!(has_later || !taken, "{when}");
+            *(if has_later { &mut seconds } else { &mut firsts }) += 1;
+            let kv = open_on(&fs, "/live").unwrap();
+            back_up(&kv, "/backup", None).unwrap();
+            assert_nothing_else_in(&fs, &when);
+        }
+        if is_behind_the_end {
+            break;
+        }
+    }
+    assert!(firsts > 30 && seconds > 3, "{firsts}, {seconds}");
+}
+
+/// Files under a directory, with their places.
+fn files_under(fs: &FaultyFs, dir: &Path) -> Vec<PathBuf> {
+    let names = fs.list(dir).unwrap().into_iter().map(|name| dir.join(name));
+    names.flat_map(|path| if fs.list(&path).is_ok() { files_under(fs, &path) } else { vec![path] }).collect()
+}
+
+/// The directory has what its manifest tells of, and no other file.
+fn assert_nothing_else_in(fs: &FaultyFs, when: &str) {
+    let text = ombak_storage::fs::read_file(fs, Path::new("/backup/manifest.json"), 1 << 20).unwrap();
+    let manifest = serde_json::from_slice::<serde_json::Value>(&text).unwrap();
+    let manifest = &manifest["manifest"];
+    let files = |files: &serde_json::Value| files.as_array().unwrap().len();
+    let stores = manifest["stores"].as_array().unwrap().iter().map(|store| files(&store["files"]));
+    let told = stores.sum::<usize>() + files(&manifest["node"]);
+    let found = files_under(fs, Path::new("/backup"));
+    assert_eq!(found.len(), told + 2, "{when}: {found:?}");
+}
+
 #[test]
 fn a_restore_that_the_power_interrupts_leaves_nothing_that_starts() {
     let mut seen = (0, 0, 0);
@@ -199,10 +253,9 @@ fn a_full_disk_ends_a_backup_and_not_the_node() {
         assert!(restore_on(&fs, "/backup", "/restored").is_err(), "{error}");
         fs.set_free_bytes(None);
         put(&kv, &bucket(), "later", "v", VectorClock::new());
-        let error = back_up(&kv, "/backup", None).unwrap_err().to_string();
-        assert!(error.contains("is not empty"), "{error}");
-        back_up(&kv, "/another", None).unwrap();
-        restore_on(&fs, "/another", "/restored").unwrap();
+        back_up(&kv, "/backup", None).unwrap();
+        assert_nothing_else_in(&fs, &format!("{free_bytes} bytes"));
+        restore_on(&fs, "/backup", "/restored").unwrap();
         let restored = open_on(&fs, "/restored").unwrap();
         check_filled(&restored, &format!("{free_bytes} bytes"));
         assert!(get(&restored, &bucket(), "later").is_some());
@@ -239,12 +292,15 @@ fn damage_to_a_backup_is_found_before_a_node_starts_on_it() {
     fill(&kv);
     back_up(&kv, "/backup", None).unwrap();
     drop(kv);
-    let store = Path::new("/backup/stores/bitcask");
+    let store = Path::new("/backup/1/stores/bitcask");
     let partition = store.join(fs.list(store).unwrap().first().unwrap());
     let names = fs.list(&partition).unwrap();
     let data = partition.join(names.iter().find(|name| name.ends_with(".data")).unwrap());
     let refusal = |dir: &str| restore_on(&fs, "/backup", dir).unwrap_err().to_string();
+    let verified = || verify(fs.clone(), Path::new("/backup"));
+    assert_eq!(verified().unwrap().files, restore_on(&fs, "/backup", "/zero").unwrap().files);
     fs.flip_bit(&data, 999).unwrap();
+    assert!(verified().unwrap_err().to_string().contains("does not match its checksum"));
     let text = refusal("/one");
     assert!(text.contains("does not match its checksum"), "{text}");
     assert!(open_on(&fs, "/one").err().unwrap().to_string().contains("has not finished"));
@@ -255,6 +311,7 @@ fn damage_to_a_backup_is_found_before_a_node_starts_on_it() {
     assert!(refusal("/two").contains("the backup is damaged"));
     fs.remove_file(&data).unwrap();
     assert!(refusal("/two").contains("is missing from the backup"));
+    assert!(verified().unwrap_err().to_string().contains("is missing from the backup"));
     assert!(fs.list(Path::new("/two")).is_err(), "nothing was touched");
 }
 
@@ -271,6 +328,13 @@ fn what_cannot_be_is_refused_in_words() {
     let other = open_on(&fs, "/other").unwrap();
     let text = back_up(&other, "/more", Some(Path::new("/backup"))).unwrap_err().to_string();
     assert!(text.contains("backup of another node"), "{text}");
+    let text = back_up(&other, "/backup", None).unwrap_err().to_string();
+    assert!(text.contains("has backups of another node"), "{text}");
+    let text = back_up(&kv, "/other", None).unwrap_err().to_string();
+    assert!(text.contains("is not empty and has no backup"), "{text}");
+    let text = back_up(&kv, "/backup", Some(Path::new("/backup"))).unwrap_err().to_string();
+    assert!(text.contains("leave --since out"), "{text}");
+    // What was refused has begun nothing that hinders.
     let text = back_up(&kv, "/more", Some(Path::new("/nowhere"))).unwrap_err().to_string();
     assert!(text.contains("no backup"), "{text}");
 
@@ -290,8 +354,10 @@ fn what_cannot_be_is_refused_in_words() {
     let text = refusal(|target| target.stores.clear());
     assert!(text.contains("are: none"), "{text}");
 
-    let text = back_up(&Node::start().kv, "/memory", None).unwrap_err().to_string();
+    let home = scratch_dir();
+    let text = back_up(&Node::start().kv, home.path().join("backup"), None).unwrap_err().to_string();
     assert!(text.contains("memory keeps nothing"), "{text}");
+    assert!(!home.path().join("backup").exists());
 }
 
 /// Every backend, on the real file system, with writers at work and an earlier backup.
@@ -306,14 +372,18 @@ fn restored_from_the_second_backup(opener: Opener, stores: &[(Option<&str>, &str
         put(&kv, &bucket(), &format!("later {n}"), "v", VectorClock::new());
     }
     let second = back_up(&kv, &second_dir, Some(&first_dir)).unwrap();
+    let again = back_up(&kv, &second_dir, None).unwrap();
     let device = |path: &Path| path.metadata().unwrap().dev();
     if device(home.path()) == device(elsewhere.path()) {
         assert!(first.linked_files > 0 && second.linked_files >= first.linked_files, "{first:?}, {second:?}");
+        assert!(first.not_linked.is_none() && again.linked_files <= again.stores, "{first:?}, {again:?}");
     } else {
         assert!(first.copied_files == first.files && first.linked_files == 0, "{first:?}");
+        assert!(first.not_linked.as_ref().is_some_and(|why| why.contains("cross-device")), "{first:?}");
         // What the first has is not copied again.
-        assert!(second.shared_files > 0 || stores.iter().all(|(_, kind)| *kind == "leveldb"), "{second:?}");
+        assert!(second.shared_files > 0, "{second:?}");
     }
+    assert!(again.kept_files > second.files / 3, "{again:?}");
     kv.close();
     drop(kv);
     for (n, dir) in [first_dir, second_dir].iter().enumerate() {

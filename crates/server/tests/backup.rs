@@ -110,7 +110,14 @@ fn what_cannot_be_restored_is_refused_in_words() {
     let node = home.start();
     put(&node, 1);
     let said = home.run(&["admin", "backup", "backup"]).ok();
-    assert!(said.starts_with("backup taken in ") && said.contains(" share the disk space of "), "{said}");
+    assert!(said.starts_with("backup taken in ") && said.contains(" are hard links to the node's files, "), "{said}");
+    let said = home.run(&["admin", "backup", "backup"]).ok();
+    assert!(said.contains(", 2 were there already, 1 were copied "), "{said}");
+    let said = home.run(&["restore", "--check", "backup"]).ok();
+    assert!(
+        said.starts_with("the backup of the node ombak@") && said.contains(" is whole: 3 files of 1 stores, "),
+        "{said}"
+    );
     let text = home.run(&["admin", "backup", "data/backup"]).failed(1);
     assert!(text.contains("own data directory"), "{text}");
     let text = home.run(&["restore", "backup"]).failed(1);

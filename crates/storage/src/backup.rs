@@ -57,8 +57,8 @@ pub enum CutContent {
         path: PathBuf,
         /// Through which file system.
         fs: Arc<dyn FileSystem>,
-        /// Random, drawn when the file was begun: with it, another file of this place is told from this one. None for files
-        /// that carry no such number.
+        /// With it, and its length, another file of this place is told from this one: a random number that was drawn when it was
+        /// begun, or a checksum of all of it that is known. None for files that have neither.
         salt: Option<u64>,
     },
     /// The first bytes of a file that a start may still cut or write to.

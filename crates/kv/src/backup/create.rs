@@ -1,29 +1,38 @@
 //! Taking a backup of a running node.
 
-use super::destination::{Destination, saved};
+use super::destination::{Destination, Source};
+use super::earlier::Earlier;
 use super::error::{BackupError, io_error, unusable};
-use super::manifest::{Manifest, SavedFile, SavedStore};
+use super::home::BackupHome;
+use super::manifest::{Manifest, NODE_PART, SavedFile, SavedStore};
 use crate::buckets::BUCKETS_FILE;
+use crate::engine::Engine;
 use crate::kv::Kv;
 use crate::node::IDENTITY_FILE;
 use ombak_storage::fs::read_file;
 use ombak_storage::{CutContent, CutFile, StoreCut};
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use tracing::warn;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The registry of bucket properties is far smaller.
 const BUCKETS_BYTES_MAX: u64 = 4 << 30;
 
+const NO_FILES: &str = "storage_backend = memory keeps nothing on disk: there is nothing to back up";
+const TWO_EARLIER: &str =
+    "has an earlier backup, which is what this one goes on from: leave --since out, or name a new directory";
+
 /// What a backup is to be.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// Where it goes: an absolute path, a directory that is empty or not there yet.
+    /// Where it goes: an absolute path. A directory that is not there yet, or is empty, or has an earlier backup of this node,
+    /// which this one then replaces: files that are as they were stay where they are.
     pub dir: PathBuf,
-    /// An earlier backup of this node. What is in that as it is now is not copied and not read again.
+    /// A backup of this node in another directory, for a new one: files that are as they were are not copied from the node, and
+    /// lie in both.
     pub since: Option<PathBuf>,
 }
 
@@ -49,32 +58,24 @@ pub struct BackupReport {
     pub files: u64,
     /// Their length in all, in bytes.
     pub bytes: u64,
-    /// Files that lie under a second name in the directory of the node.
+    /// Files that an earlier backup had put there.
+    pub kept_files: u64,
+    /// Files that are second names of the node's own.
     pub linked_files: u64,
-    /// Files that are copies.
+    /// Files that are second names of those of another backup.
+    pub shared_files: u64,
+    /// Files that are copies, made now.
     pub copied_files: u64,
     /// Their length in all, in bytes.
     pub copied_bytes: u64,
-    /// Files that lie under a second name in the earlier backup.
-    pub shared_files: u64,
-}
-
-/// Files of an earlier backup, to be found again.
-struct Earlier {
-    /// By store, and by place.
-    files: BTreeMap<(u64, String), (PathBuf, SavedFile)>,
-}
-
-impl Earlier {
-    fn find(&self, store_id: u64, place: &str) -> Option<&(PathBuf, SavedFile)> {
-        self.files.get(&(store_id, place.to_owned()))
-    }
+    /// Why files of the node could not be given second names, and were copied.
+    pub not_linked: Option<String>,
 }
 
 struct Creation<'a> {
     destination: Destination<'a>,
-    dir: &'a Path,
-    earlier: Option<Earlier>,
+    home: &'a BackupHome<'a>,
+    earlier: Earlier,
     progress: &'a BackupProgress,
     report: BackupReport,
 }
@@ -87,33 +88,26 @@ impl Backup {
             return Err(BackupError::Refused("another backup is being taken: wait for its end".into()));
         };
         self.check_dir(&engine.config.data_dir)?;
+        check_has_files(engine)?;
         let observe = |bytes| {
             progress.bytes_read.fetch_add(bytes, Ordering::Relaxed);
             if engine.is_open() { Ok(()) } else { Err(BackupError::Stopping) }
         };
-        let fs = &engine.config.fs;
-        let earlier = self.since.as_deref().map(|dir| self.read_earlier(kv, dir)).transpose()?;
-        let destination = Destination::create(fs.clone(), &self.dir, &observe)?;
+        let fs = &*engine.config.fs;
+        let since = self.since.as_deref().map(|dir| read_since(dir, engine)).transpose()?;
+        let mut destination = Destination::open(engine.config.fs.clone(), &observe);
+        destination.create_dir(&self.dir)?;
+        let home = BackupHome::open(fs, &self.dir, engine)?;
+        let earlier = match (&home.earlier, since) {
+            (Some(_), Some(_)) => return Err(unusable(&self.dir, TWO_EARLIER)),
+            (Some(manifest), None) => Earlier::new(&self.dir, manifest, true)?,
+            (None, since) => since.unwrap_or_default(),
+        };
         let report = BackupReport { dir: self.dir.clone(), ..BackupReport::default() };
-        let mut creation = Creation { destination, dir: &self.dir, earlier, progress, report };
+        let mut creation = Creation { destination, home: &home, earlier, progress, report };
         let began_secs = engine.now().secs();
-        let mut stores = Vec::new();
-        for partition in engine.partitions().iter() {
-            observe(0)?;
-            let failed = |source| BackupError::Store { partition: partition.number(), source };
-            let Some(mut backup) = partition.store().begin_backup().map_err(failed)? else {
-                let what = "storage_backend = memory keeps nothing on disk: there is nothing to back up";
-                return Err(BackupError::Refused(what.into()));
-            };
-            backup.cut();
-            for cut in backup.finish().map_err(failed)? {
-                // Nothing was ever written to it.
-                if cut.identity.boot > 0 {
-                    stores.push(creation.save_store(partition.number(), &cut)?);
-                }
-            }
-            progress.partitions.fetch_add(1, Ordering::Relaxed);
-        }
+        let stores = creation.save_stores(kv)?;
+        // After the stores: a bucket type that a key needs is in.
         let node = creation.save_node(kv)?;
         creation.destination.sync()?;
         let manifest = Manifest {
@@ -125,8 +119,10 @@ impl Backup {
             node,
             stores,
         };
-        manifest.write(&**fs, &self.dir)?;
-        creation.report.stores = manifest.stores.len() as u64;
+        manifest.write(fs, &self.dir)?;
+        if let Err(error) = home.remove_others(Some(&manifest)) {
+            warn!(%error, "the backup is whole, and files of earlier ones are left: the next one removes them");
+        }
         Ok(creation.report)
     }
 
@@ -140,28 +136,53 @@ impl Backup {
         }
         Ok(())
     }
+}
 
-    fn read_earlier(&self, kv: &Kv, dir: &Path) -> Result<Earlier, BackupError> {
-        let manifest = Manifest::read(&*kv.engine.config.fs, dir)?;
-        if manifest.node_id != kv.engine.identity.node_id {
-            return Err(unusable(dir, format!("is a backup of another node, {}", manifest.node_name)));
-        }
-        let mut files = BTreeMap::new();
-        for store in manifest.stores {
-            let base = dir.join("stores").join(store.dir_name());
-            for file in store.files {
-                let path = super::destination::place_in(&base, &file.place)?;
-                files.insert((store.store_id, file.place.clone()), (path, file));
-            }
-        }
-        Ok(Earlier { files })
+/// Before anything is written: whether there is something to back up. All partitions have the same backend.
+fn check_has_files(engine: &Engine) -> Result<(), BackupError> {
+    let Some(partition) = engine.partitions().iter().next() else { return Ok(()) };
+    match partition.store().begin_backup() {
+        Ok(Some(_)) => Ok(()),
+        Ok(None) => Err(BackupError::Refused(NO_FILES.into())),
+        Err(source) => Err(BackupError::Store { partition: partition.number(), source }),
     }
 }
 
+/// A backup of this node in another directory.
+fn read_since(dir: &Path, engine: &Engine) -> Result<Earlier, BackupError> {
+    let manifest = Manifest::read(&*engine.config.fs, dir)?;
+    if manifest.node_id != engine.identity.node_id {
+        return Err(unusable(dir, format!("is a backup of another node, {}", manifest.node_name)));
+    }
+    Earlier::new(dir, &manifest, false)
+}
+
 impl Creation<'_> {
+    /// One partition after the other: each is cut when its turn comes.
+    fn save_stores(&mut self, kv: &Kv) -> Result<Vec<SavedStore>, BackupError> {
+        let mut stores = Vec::new();
+        for partition in kv.engine.partitions().iter() {
+            self.destination.observe(0)?;
+            let failed = |source| BackupError::Store { partition: partition.number(), source };
+            let Some(mut backup) = partition.store().begin_backup().map_err(failed)? else {
+                return Err(BackupError::Refused(NO_FILES.into()));
+            };
+            backup.cut();
+            for cut in backup.finish().map_err(failed)? {
+                // Nothing was ever written to it.
+                if cut.identity.boot > 0 {
+                    stores.push(self.save_store(partition.number(), &cut)?);
+                }
+            }
+            self.progress.partitions.fetch_add(1, Ordering::Relaxed);
+        }
+        self.report.stores = stores.len() as u64;
+        Ok(stores)
+    }
+
     fn save_store(&mut self, partition: u32, cut: &StoreCut) -> Result<SavedStore, BackupError> {
-        if self.dir.starts_with(&cut.root) {
-            return Err(unusable(self.dir, "lies in a directory of the node's stores: name one elsewhere"));
+        if self.report.dir.starts_with(&cut.root) {
+            return Err(unusable(&self.report.dir, "lies in a directory of the node's stores: name one elsewhere"));
         }
         let mut store = SavedStore {
             partition,
@@ -172,82 +193,85 @@ impl Creation<'_> {
             seq: cut.seq,
             files: Vec::with_capacity(cut.files.len()),
         };
-        let base = self.dir.join("stores").join(store.dir_name());
+        let part = store.part();
         for file in &cut.files {
-            let saved = self.save_file(cut, file, &base.join(&file.place))?;
+            let saved = self.save_file(file, &part)?;
             self.count(&saved);
             store.files.push(saved);
         }
         Ok(store)
     }
 
-    fn save_file(&mut self, cut: &StoreCut, file: &CutFile, to: &Path) -> Result<SavedFile, BackupError> {
+    fn save_file(&mut self, file: &CutFile, part: &str) -> Result<SavedFile, BackupError> {
+        let to = self.home.new_dir().join(part).join(&file.place);
         match &file.content {
-            CutContent::Bytes(bytes) => {
-                self.destination.write(to, bytes)?;
-                self.count_copy(bytes.len() as u64);
-                saved(&file.place, (bytes.len() as u64, xxh3_64(bytes)), None)
-            }
+            CutContent::Bytes(bytes) => self.save_bytes(&file.place, bytes, &to),
             CutContent::Prefix { path, fs, length } => {
-                let read = self.destination.copy((&**fs, path), Some(*length), to)?;
+                let read = self.destination.copy((&**fs, path), Some(*length), &to)?;
                 if read.0 != *length {
                     return Err(unusable(path, format!("has {} bytes, and {length} were written", read.0)));
                 }
                 self.count_copy(*length);
-                saved(&file.place, read, None)
+                self.saved(&file.place, read, None)
             }
             CutContent::Final { path, fs, salt } => {
-                let known = self.known(cut.identity.store_id, file, *salt);
-                if self.destination.link(path, to)? {
-                    self.report.linked_files += 1;
-                    let read = match known {
-                        Some((_, known)) => (known.length, known.checksum),
-                        None => self.destination.read((&**fs, path))?,
-                    };
-                    return saved(&file.place, read, *salt);
-                }
-                if let Some(same) = self.share(cut.identity.store_id, file, *salt, to)? {
-                    return Ok(same);
-                }
-                let read = self.destination.copy((&**fs, path), None, to)?;
-                self.count_copy(read.0);
-                saved(&file.place, read, *salt)
+                let from: Source<'_> = (&**fs, path);
+                let known = self.earlier.find(part, &file.place, *salt, from, &self.destination)?;
+                self.save_final(&file.place, from, *salt, known, &to)
             }
         }
     }
 
-    /// The file of the earlier backup that is this one, as its salt says.
-    fn known(&self, store_id: u64, file: &CutFile, salt: Option<u64>) -> Option<(PathBuf, SavedFile)> {
-        let known = self.earlier.as_ref()?.find(store_id, file.place.to_str()?)?;
-        (salt.is_some() && known.1.salt == salt).then(|| known.clone())
-    }
-
-    /// Takes a file from the earlier backup instead of copying it, if that has it.
-    fn share(
+    /// A file that is never written to again: it is taken in the way that costs least.
+    fn save_final(
         &mut self,
-        store_id: u64,
-        file: &CutFile,
+        place: &Path,
+        from: Source<'_>,
         salt: Option<u64>,
+        known: Option<(PathBuf, SavedFile)>,
         to: &Path,
-    ) -> Result<Option<SavedFile>, BackupError> {
-        let (Some(earlier), Some(place)) = (&self.earlier, file.place.to_str()) else { return Ok(None) };
-        let Some((path, known)) = earlier.find(store_id, place).cloned() else { return Ok(None) };
-        let is_same = match (&file.content, salt) {
-            (_, Some(_)) => known.salt == salt,
-            // Without a number of its own, its content has to be looked at.
-            (CutContent::Final { path, fs, .. }, None) => {
-                self.destination.read((&**fs, path))? == (known.length, known.checksum)
-            }
-            _ => false,
-        };
-        if !is_same || !self.destination.link(&path, to)? {
-            return Ok(None);
+    ) -> Result<SavedFile, BackupError> {
+        if let Some((_, known)) = &known
+            && self.earlier.is_here
+        {
+            self.report.kept_files += 1;
+            return Ok(known.clone());
         }
-        self.report.shared_files += 1;
-        Ok(Some(known))
+        match self.destination.link(from.1, to)? {
+            Ok(()) => {
+                self.report.linked_files += 1;
+                let read = match known {
+                    Some((_, known)) => (known.length, known.checksum),
+                    None => self.destination.read(from)?,
+                };
+                return self.saved(place, read, salt);
+            }
+            Err(why) => drop(self.report.not_linked.get_or_insert_with(|| why.to_string())),
+        }
+        if let Some((path, known)) = known
+            && self.destination.link(&path, to)?.is_ok()
+        {
+            self.report.shared_files += 1;
+            return Ok(SavedFile { generation: self.home.generation, ..known });
+        }
+        let read = self.destination.copy(from, None, to)?;
+        self.count_copy(read.0);
+        self.saved(place, read, salt)
     }
 
-    /// Files of the node itself. After the stores: a bucket type that a key needs is in.
+    fn save_bytes(&mut self, place: &Path, bytes: &[u8], to: &Path) -> Result<SavedFile, BackupError> {
+        self.destination.write(to, bytes)?;
+        self.count_copy(bytes.len() as u64);
+        self.saved(place, (bytes.len() as u64, xxh3_64(bytes)), None)
+    }
+
+    /// What the manifest says of a file that was written.
+    fn saved(&self, place: &Path, (length, checksum): (u64, u64), salt: Option<u64>) -> Result<SavedFile, BackupError> {
+        let place = place.to_str().ok_or_else(|| unusable(place, "its name is no text"))?.to_owned();
+        Ok(SavedFile { generation: self.home.generation, place, length, checksum, salt })
+    }
+
+    /// Files of the node itself.
     fn save_node(&mut self, kv: &Kv) -> Result<Vec<SavedFile>, BackupError> {
         let config = &kv.engine.config;
         let mut node = Vec::new();
@@ -258,9 +282,7 @@ impl Creation<'_> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && name == BUCKETS_FILE => continue,
                 Err(source) => return Err(io_error("read", &path)(source)),
             };
-            self.destination.write(&self.dir.join("node").join(name), &bytes)?;
-            self.count_copy(bytes.len() as u64);
-            let file = saved(Path::new(name), (bytes.len() as u64, xxh3_64(&bytes)), None)?;
+            let file = self.save_bytes(Path::new(name), &bytes, &self.home.new_dir().join(NODE_PART).join(name))?;
             self.count(&file);
             node.push(file);
         }

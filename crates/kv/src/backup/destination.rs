@@ -1,10 +1,10 @@
 //! Where a backup is written: files under second names where that can be, copies elsewhere.
 
 use super::error::{BackupError, io_error, unusable};
-use super::manifest::SavedFile;
 use ombak_storage::ReadMode;
 use ombak_storage::fs::{FileSystem, OpenMode};
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
@@ -15,6 +15,9 @@ const PIECE_BYTES: usize = 256 << 10;
 /// Told of each piece that was read; an error ends the work.
 pub(super) type Observe<'a> = &'a dyn Fn(u64) -> Result<(), BackupError>;
 
+/// A file that is read, and through what.
+pub(super) type Source<'a> = (&'a dyn FileSystem, &'a Path);
+
 /// A directory tree that is being written.
 pub(super) struct Destination<'a> {
     fs: Arc<dyn FileSystem>,
@@ -23,25 +26,19 @@ pub(super) struct Destination<'a> {
 }
 
 impl<'a> Destination<'a> {
-    /// Begins in a directory, which is created if need be and must be empty.
-    pub(super) fn create(fs: Arc<dyn FileSystem>, dir: &Path, observe: Observe<'a>) -> Result<Self, BackupError> {
-        match fs.list(dir) {
-            Ok(names) if names.is_empty() => {}
-            Ok(names) => {
-                let first = names.iter().min().map_or("", String::as_str);
-                return Err(unusable(dir, format!("is not empty: there is {first}; name a new directory")));
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(io_error("read", dir)(source)),
-        }
-        let mut destination = Self { fs, dirs: BTreeSet::new(), observe };
-        destination.create_dir(dir)?;
-        Ok(destination)
-    }
-
-    /// Goes on in directories that are there.
+    /// One that has not written anything yet.
     pub(super) fn open(fs: Arc<dyn FileSystem>, observe: Observe<'a>) -> Self {
         Self { fs, dirs: BTreeSet::new(), observe }
+    }
+
+    /// The file system that has it.
+    pub(super) fn fs(&self) -> &dyn FileSystem {
+        &*self.fs
+    }
+
+    /// Whether the work may go on, after so many bytes more were read.
+    pub(super) fn observe(&self, bytes: u64) -> Result<(), BackupError> {
+        (self.observe)(bytes)
     }
 
     /// Creates a directory and its missing parents.
@@ -58,16 +55,16 @@ impl<'a> Destination<'a> {
         Ok(())
     }
 
-    /// Gives a file a second name at `path`, if the file systems can.
-    pub(super) fn link(&mut self, from: &Path, path: &Path) -> Result<bool, BackupError> {
+    /// Gives a file a second name at `path`, or says why that cannot be.
+    pub(super) fn link(&mut self, from: &Path, path: &Path) -> Result<io::Result<()>, BackupError> {
         self.create_parent(path)?;
-        Ok(self.fs.hard_link(from, path).is_ok())
+        Ok(self.fs.hard_link(from, path))
     }
 
     /// Copies the first `length` bytes of a file, or all of it, and says how many there were and what they come to.
     pub(super) fn copy(
         &mut self,
-        from: (&dyn FileSystem, &Path),
+        from: Source<'_>,
         length: Option<u64>,
         path: &Path,
     ) -> Result<(u64, u64), BackupError> {
@@ -88,7 +85,7 @@ impl<'a> Destination<'a> {
     }
 
     /// Length and checksum of a file.
-    pub(super) fn read(&self, from: (&dyn FileSystem, &Path)) -> Result<(u64, u64), BackupError> {
+    pub(super) fn read(&self, from: Source<'_>) -> Result<(u64, u64), BackupError> {
         read_pieces(from, None, self.observe, |_, _| Ok(()))
     }
 
@@ -98,7 +95,7 @@ impl<'a> Destination<'a> {
             let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
             match self.fs.sync_dir(dir) {
                 // A parent that we may not read was there before.
-                Err(error) if error.kind() != std::io::ErrorKind::PermissionDenied => {
+                Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
                     return Err(io_error("sync", dir)(error));
                 }
                 _ => {}
@@ -113,7 +110,7 @@ impl<'a> Destination<'a> {
 }
 
 fn read_pieces(
-    (fs, path): (&dyn FileSystem, &Path),
+    (fs, path): Source<'_>,
     length: Option<u64>,
     observe: Observe<'_>,
     mut take: impl FnMut(&[u8], u64) -> Result<(), BackupError>,
@@ -143,10 +140,4 @@ pub(super) fn place_in(dir: &Path, place: &str) -> Result<PathBuf, BackupError> 
         return Err(unusable(dir, format!("the place {:?} of a file leads out of the backup", place.display())));
     }
     Ok(dir.join(place))
-}
-
-/// What the manifest says of a file that was written.
-pub(super) fn saved(place: &Path, (length, checksum): (u64, u64), salt: Option<u64>) -> Result<SavedFile, BackupError> {
-    let place = place.to_str().ok_or_else(|| unusable(place, "its name is no text"))?.to_owned();
-    Ok(SavedFile { place, length, checksum, salt })
 }

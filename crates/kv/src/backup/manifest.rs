@@ -1,15 +1,19 @@
 //! The manifest of a backup: JSON, with a checksum of its own.
 
+use super::destination::place_in;
 use super::error::{BackupError, io_error, unusable};
 use crate::node::hex;
 use ombak_storage::fs::{FileSystem, read_file, replace_file};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 const FILE_NAME: &str = "manifest.json";
+/// The part of a backup that has the files of the node itself.
+pub(super) const NODE_PART: &str = "node";
 /// The version that is written and read.
 const FORMAT: u32 = 1;
 /// Some hundred bytes a file; a node has some thousands.
@@ -30,7 +34,7 @@ pub(super) struct Manifest {
     pub(super) boot: u64,
     /// Partitions of its ring.
     pub(super) ring_size: u32,
-    /// Files of the node itself.
+    /// Files of the node itself. They lie in [`NODE_PART`].
     pub(super) node: Vec<SavedFile>,
     /// Its stores.
     pub(super) stores: Vec<SavedStore>,
@@ -58,9 +62,9 @@ pub(super) struct SavedStore {
 }
 
 impl SavedStore {
-    /// The directory under `stores` that has its files.
-    pub(super) fn dir_name(&self) -> &str {
-        self.name.as_deref().unwrap_or(&self.kind)
+    /// The part of a backup that has its files.
+    pub(super) fn part(&self) -> String {
+        format!("stores/{}", self.name.as_deref().unwrap_or(&self.kind))
     }
 }
 
@@ -68,16 +72,30 @@ impl SavedStore {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SavedFile {
-    /// Where it lies under its directory.
+    /// Number of the backup that put it into the directory.
+    pub(super) generation: u64,
+    /// Where it belongs under the directory of its part.
     pub(super) place: String,
     /// In bytes.
     pub(super) length: u64,
     /// XXH3 of its content.
     #[serde(with = "hex")]
     pub(super) checksum: u64,
-    /// A random number that only this file has, whatever lies at its place later; none where it has no such number.
+    /// A number that tells it from whatever lies at its place later; none where there is no such number.
     #[serde(with = "optional_hex")]
     pub(super) salt: Option<u64>,
+}
+
+impl SavedFile {
+    /// Where it lies under the directory of the backup, as text.
+    pub(super) fn stored_at(&self, part: &str) -> String {
+        format!("{}/{part}/{}", self.generation, self.place)
+    }
+
+    /// Where it lies. An error if that is outside of the backup.
+    pub(super) fn path(&self, dir: &Path, part: &str) -> Result<PathBuf, BackupError> {
+        place_in(dir, &self.stored_at(part))
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -89,6 +107,18 @@ struct Envelope {
 }
 
 impl Manifest {
+    /// All files, with the part of the backup that each belongs to.
+    pub(super) fn files(&self) -> impl Iterator<Item = (String, &SavedFile)> {
+        let node = self.node.iter().map(|file| (NODE_PART.to_owned(), file));
+        let stores = self.stores.iter().flat_map(|store| store.files.iter().map(|file| (store.part(), file)));
+        node.chain(stores)
+    }
+
+    /// Where all files lie under the directory of the backup.
+    pub(super) fn stored(&self) -> BTreeSet<PathBuf> {
+        self.files().map(|(part, file)| file.stored_at(&part).into()).collect()
+    }
+
     /// Writes the manifest of a backup, which is complete with that.
     pub(super) fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), BackupError> {
         let path = dir.join(FILE_NAME);
@@ -103,15 +133,16 @@ impl Manifest {
 
     /// Reads the manifest of a backup.
     pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self, BackupError> {
+        let what = || format!("no backup, or an incomplete one: it has no {FILE_NAME}, which is written last");
+        Self::find(fs, dir)?.ok_or_else(|| unusable(dir, what()))
+    }
+
+    /// The same; none where a directory has no manifest.
+    pub(super) fn find(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Self>, BackupError> {
         let path = dir.join(FILE_NAME);
         let text = match read_file(fs, &path, FILE_BYTES_MAX) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(unusable(
-                    dir,
-                    format!("no backup, or an incomplete one: it has no {FILE_NAME}, which is written last"),
-                ));
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(io_error("read", &path)(source)),
         };
         let damaged = |why: String| unusable(&path, format!("is damaged ({why}): this backup cannot be used"));
@@ -128,7 +159,7 @@ impl Manifest {
         if xxh3_64(manifest.to_string().as_bytes()) != checksum {
             return Err(damaged("its checksum does not match".into()));
         }
-        serde_json::from_value(manifest).map_err(|e| damaged(e.to_string()))
+        serde_json::from_value(manifest).map(Some).map_err(|e| damaged(e.to_string()))
     }
 }
 
@@ -154,7 +185,7 @@ mod tests {
     use ombak_storage::fs::sim::FaultyFs;
 
     fn example() -> Manifest {
-        let file = |salt| SavedFile { place: "3/1.data".into(), length: 7, checksum: u64::MAX, salt };
+        let file = |salt| SavedFile { generation: 2, place: "3/1.data".into(), length: 7, checksum: u64::MAX, salt };
         Manifest {
             began_secs: 1_700_000_000,
             node_name: "n@h".into(),

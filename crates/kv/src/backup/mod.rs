@@ -1,11 +1,14 @@
 //! Hot backups of a node, and how one becomes a node again.
 //!
 //! ```text
+//! DIR/owner.json               whose backups may go there
 //! DIR/manifest.json            what follows, with lengths and checksums; written last: without it the backup is incomplete
-//! DIR/node/node.json           the node's identity and its ring
-//! DIR/node/buckets.json        bucket types and bucket properties, if there are any
-//! DIR/stores/NAME/…            the files of each backend's stores, at their places under its directory
+//! DIR/N/node/node.json         the node's identity and its ring
+//! DIR/N/node/buckets.json      bucket types and bucket properties, if there are any
+//! DIR/N/stores/NAME/…          the files of each backend's stores, at their places under its directory
 //! ```
+//!
+//! N numbers the backups into a directory: what is as it was stays where an earlier one put it.
 //!
 //! What it is: [`Backup`] takes a backup of a running node, [`restore`] puts one into the empty directories of a stopped one.
 //!
@@ -21,10 +24,12 @@
 
 mod create;
 mod destination;
+mod earlier;
 mod error;
+mod home;
 mod manifest;
 mod restore;
 
 pub use create::{Backup, BackupProgress, BackupReport};
 pub use error::BackupError;
-pub use restore::{INCOMPLETE_RESTORE, RestoreReport, RestoreTarget, TargetStore, restore};
+pub use restore::{INCOMPLETE_RESTORE, RestoreReport, RestoreTarget, TargetStore, restore, verify};

@@ -2,7 +2,7 @@
 
 use super::destination::{Destination, place_in};
 use super::error::{BackupError, io_error, unusable};
-use super::manifest::{Manifest, SavedFile, SavedStore};
+use super::manifest::{Manifest, NODE_PART, SavedFile, SavedStore};
 use ombak_storage::begin_restored;
 use ombak_storage::fs::{FileSystem, replace_file};
 use serde::Serialize;
@@ -44,7 +44,7 @@ impl TargetStore {
     }
 }
 
-/// What was restored.
+/// What was restored, or only read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RestoreReport {
     /// The name of the node that the backup was taken of.
@@ -57,6 +57,23 @@ pub struct RestoreReport {
     pub files: u64,
     /// Their length in all, in bytes.
     pub bytes: u64,
+}
+
+impl RestoreReport {
+    fn begin(manifest: &Manifest) -> Self {
+        Self {
+            node_name: manifest.node_name.clone(),
+            began_secs: manifest.began_secs,
+            stores: manifest.stores.len() as u64,
+            files: 0,
+            bytes: 0,
+        }
+    }
+
+    fn count(&mut self, file: &SavedFile) {
+        self.files += 1;
+        self.bytes += file.length;
+    }
 }
 
 /// Copies a backup into the directories of a node, checking every byte. Nothing is changed when it is refused; when it fails
@@ -72,26 +89,34 @@ pub fn restore(backup: &Path, target: &RestoreTarget) -> Result<RestoreReport, B
     destination.sync()?;
     replace_file(fs, &marker, b"'ombak restore' has not finished: empty this directory and run it again\n")
         .map_err(io_error("write", &marker))?;
-    let mut report = RestoreReport {
-        node_name: manifest.node_name.clone(),
-        began_secs: manifest.began_secs,
-        stores: manifest.stores.len() as u64,
-        files: 0,
-        bytes: 0,
-    };
+    let mut report = RestoreReport::begin(&manifest);
     for (store, root) in manifest.stores.iter().zip(&roots) {
-        let from = backup.join("stores").join(store.dir_name());
-        copy_all(fs, &from, root, &store.files, &mut destination, &mut report)?;
+        copy_all(fs, (backup, &store.part()), root, &store.files, &mut destination, &mut report)?;
         let dir = root.join(store.partition.to_string());
         destination.create_dir(&dir)?;
         destination.sync()?;
         begin_restored(fs, &dir, store.seq)
             .map_err(|source| BackupError::Store { partition: store.partition, source })?;
     }
-    copy_all(fs, &backup.join("node"), &target.data_dir, &manifest.node, &mut destination, &mut report)?;
+    copy_all(fs, (backup, NODE_PART), &target.data_dir, &manifest.node, &mut destination, &mut report)?;
     destination.sync()?;
     fs.remove_file(&marker).map_err(io_error("remove", &marker))?;
     fs.sync_dir(&target.data_dir).map_err(io_error("sync", &target.data_dir))?;
+    Ok(report)
+}
+
+/// Reads a whole backup and compares it with its manifest: what [`restore`] would do, without writing.
+pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path) -> Result<RestoreReport, BackupError> {
+    let manifest = Manifest::read(&*fs, backup)?;
+    let nothing = |_| Ok(());
+    let reader = Destination::open(fs, &nothing);
+    let mut report = RestoreReport::begin(&manifest);
+    for (part, file) in manifest.files() {
+        let path = file.path(backup, &part)?;
+        check_length(reader.fs(), &path, file.length)?;
+        check_content(&path, reader.read((reader.fs(), &path))?, file)?;
+        report.count(file);
+    }
     Ok(report)
 }
 
@@ -110,13 +135,8 @@ fn check(backup: &Path, manifest: &Manifest, target: &RestoreTarget) -> Result<V
     for store in &target.stores {
         check_empty(&*target.fs, &store.root, &[], &[])?;
     }
-    let node = manifest.node.iter().map(|file| (backup.join("node"), file));
-    let stores = manifest.stores.iter().flat_map(|store| {
-        let dir = backup.join("stores").join(store.dir_name());
-        store.files.iter().map(move |file| (dir.clone(), file))
-    });
-    for (dir, file) in node.chain(stores) {
-        check_length(&*target.fs, &place_in(&dir, &file.place)?, file.length)?;
+    for (part, file) in manifest.files() {
+        check_length(&*target.fs, &file.path(backup, &part)?, file.length)?;
     }
     Ok(roots)
 }
@@ -172,20 +192,23 @@ fn check_length(fs: &dyn FileSystem, path: &Path, length: u64) -> Result<(), Bac
 
 fn copy_all(
     fs: &dyn FileSystem,
-    from: &Path,
+    (backup, part): (&Path, &str),
     to: &Path,
     files: &[SavedFile],
     destination: &mut Destination<'_>,
     report: &mut RestoreReport,
 ) -> Result<(), BackupError> {
     for file in files {
-        let (source, path) = (place_in(from, &file.place)?, place_in(to, &file.place)?);
-        let (length, checksum) = destination.copy((fs, &source), None, &path)?;
-        if (length, checksum) != (file.length, file.checksum) {
-            return Err(unusable(&source, "does not match its checksum: the backup is damaged"));
-        }
-        report.files += 1;
-        report.bytes += length;
+        let (source, path) = (file.path(backup, part)?, place_in(to, &file.place)?);
+        check_content(&source, destination.copy((fs, &source), None, &path)?, file)?;
+        report.count(file);
+    }
+    Ok(())
+}
+
+fn check_content(path: &Path, read: (u64, u64), file: &SavedFile) -> Result<(), BackupError> {
+    if read != (file.length, file.checksum) {
+        return Err(unusable(path, "does not match its checksum: the backup is damaged"));
     }
     Ok(())
 }

@@ -74,6 +74,9 @@ pub enum Command {
     Restore {
         /// What 'ombak admin backup' wrote.
         dir: PathBuf,
+        /// Only read the whole backup and compare it with its checksums; needs no node and no configuration.
+        #[arg(long)]
+        check: bool,
     },
 }
 
@@ -152,9 +155,10 @@ pub enum AdminCommand {
     Test,
     /// Take a backup of the node while it runs. DIR is on the node's machine.
     Backup {
-        /// Where it goes: a directory that is empty or not there yet.
+        /// Where it goes: a new directory, or one with an earlier backup of this node, of which only what has changed is
+        /// replaced.
         dir: PathBuf,
-        /// An earlier backup of the node: what is in that as it is now is neither read nor copied again.
+        /// For a new directory: an earlier backup in another one, with which it may share files.
         #[arg(long, value_name = "DIR")]
         since: Option<PathBuf>,
     },

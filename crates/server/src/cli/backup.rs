@@ -10,8 +10,11 @@ use crate::config::Settings;
 use crate::node::join;
 use crate::restore;
 use hyper::Method;
+use ombak_kv::backup::verify;
+use ombak_storage::fs::RealFs;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 const PATH: &str = "/admin/v1/backup";
@@ -45,18 +48,23 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 fn report_text(report: &Value) -> String {
     let count = |name: &str| report[name].as_u64().unwrap_or(0);
     let mut text = format!(
-        "backup taken in {}: {} files of {} stores, {} bytes",
+        "backup taken in {}: {} files of {} stores, {} bytes\n{} are hard links to the node's files",
         report["dir"].as_str().unwrap_or_default(),
         count("files"),
         count("stores"),
-        count("bytes")
+        count("bytes"),
+        count("linked_files"),
     );
-    let mut how = vec![format!("{} share the disk space of the node's own files", count("linked_files"))];
-    if count("shared_files") > 0 {
-        how.push(format!("{} that of the earlier backup", count("shared_files")));
+    if count("kept_files") > 0 {
+        text.push_str(&format!(", {} were there already", count("kept_files")));
     }
-    how.push(format!("{} are copies, {} bytes", count("copied_files"), count("copied_bytes")));
-    text.push_str(&format!("\n{}", how.join("; ")));
+    if count("shared_files") > 0 {
+        text.push_str(&format!(", {} are hard links to the earlier backup's", count("shared_files")));
+    }
+    text.push_str(&format!(", {} were copied ({} bytes)", count("copied_files"), count("copied_bytes")));
+    if let Some(why) = report["not_linked"].as_str() {
+        text.push_str(&format!("\nfiles of the node cannot be hard links there ({why}): they were copied"));
+    }
     text
 }
 
@@ -73,6 +81,17 @@ pub fn restore(dir: &Path, common: &Common, out: Output) -> Result<(), Failure> 
             report.bytes,
             report.node_name,
             settings.data_dir.display()
+        )
+    })
+}
+
+/// Reads a whole backup.
+pub fn check(dir: &Path, out: Output) -> Result<(), Failure> {
+    let report = verify(Arc::new(RealFs), dir).map_err(|e| Failure::new(e.to_string()))?;
+    out.result(&json!(report), || {
+        format!(
+            "the backup of the node {} is whole: {} files of {} stores, {} bytes",
+            report.node_name, report.files, report.stores, report.bytes
         )
     })
 }

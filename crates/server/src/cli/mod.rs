@@ -72,7 +72,8 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Import(ImportCommand::Bitcask { dir: source, types, restart }) => {
             import(&import::Options { source, types, restart }, &common, out)
         }
-        Command::Restore { dir } => backup::restore(&dir, &common, out),
+        Command::Restore { dir, check: true } => backup::check(&dir, out),
+        Command::Restore { dir, check: false } => backup::restore(&dir, &common, out),
         Command::Stop => wait_for(node::stop(&common, out)),
         Command::Ping => wait_for(node::ping(&common, out)),
         Command::Status => wait_for(node::status(&common, out)),

@@ -295,11 +295,13 @@ impl Tree {
     pub(crate) fn files(&self) -> Result<IndexFiles, StorageError> {
         let version = self.tree.current_version();
         let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
-        let table = |id: u64| {
+        let table = |id: u64, checksum: u128| {
             let path = self.dir.join(TABLES_DIR).join(id.to_string());
-            (path.clone(), CutContent::Final { fs: fs.clone(), path, salt: None })
+            // Half of it tells as much as the salt of a journal's file.
+            (path.clone(), CutContent::Final { fs: fs.clone(), path, salt: Some(checksum as u64) })
         };
-        let mut files: Vec<_> = version.iter_tables().map(|found| table(found.id())).collect();
+        let mut files: Vec<_> =
+            version.iter_tables().map(|found| table(found.id(), found.checksum().into_u128())).collect();
         for name in [format!("v{}", version.id()), CURRENT_FILE.to_owned()] {
             let path = self.dir.join(name);
             let bytes = read_file(&*fs, &path, LIST_BYTES_MAX).map_err(|source| io_error("read", &path, source))?;

@@ -231,6 +231,7 @@ impl FileSystem for FaultyFs {
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         let mut state = self.enter(Call::Remove)?;
         let node = state.find(path)?;
+        state.file(node)?;
         let (parent, name) = state.find_parent(path)?;
         state.unlink(node, parent, name)
     }

@@ -1,0 +1,59 @@
+//! What an earlier backup has, to be taken over.
+
+use super::destination::{Destination, Source};
+use super::error::{BackupError, io_error};
+use super::manifest::{Manifest, SavedFile};
+use ombak_storage::fs::OpenMode;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The files of an earlier backup.
+#[derive(Default)]
+pub(super) struct Earlier {
+    /// Whether they lie in the directory of the new one.
+    pub(super) is_here: bool,
+    /// By part, and place in it.
+    files: BTreeMap<(String, String), (PathBuf, SavedFile)>,
+}
+
+impl Earlier {
+    pub(super) fn new(dir: &Path, manifest: &Manifest, is_here: bool) -> Result<Self, BackupError> {
+        let mut files = BTreeMap::new();
+        for (part, file) in manifest.files() {
+            let path = file.path(dir, &part)?;
+            files.insert((part, file.place.clone()), (path, file.clone()));
+        }
+        Ok(Self { is_here, files })
+    }
+
+    /// Finds a file of the node that is never written to again, if the backup has it as it is, and still has it.
+    pub(super) fn find(
+        &self,
+        part: &str,
+        place: &Path,
+        salt: Option<u64>,
+        from: Source<'_>,
+        destination: &Destination<'_>,
+    ) -> Result<Option<(PathBuf, SavedFile)>, BackupError> {
+        let Some(place) = place.to_str() else { return Ok(None) };
+        let Some((path, known)) = self.files.get(&(part.to_owned(), place.to_owned())) else { return Ok(None) };
+        if known.salt != salt
+            || length(from)? != Some(known.length)
+            || length((destination.fs(), path))? != Some(known.length)
+        {
+            return Ok(None);
+        }
+        // Without a number of its own, its content has to be looked at.
+        let is_same = salt.is_some() || destination.read(from)? == (known.length, known.checksum);
+        Ok(is_same.then(|| (path.clone(), known.clone())))
+    }
+}
+
+fn length((fs, path): Source<'_>) -> Result<Option<u64>, BackupError> {
+    match fs.open(path, OpenMode::Read).and_then(|file| file.length()) {
+        Ok(length) => Ok(Some(length)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(io_error("read", path)(source)),
+    }
+}

@@ -1,0 +1,142 @@
+//! A directory that has the backups of one node: the last whole one, and for a while what a new one has written.
+//!
+//! ```text
+//! DIR/owner.json      whose backups these are; written first, so that what an interrupted backup left is known as such
+//! DIR/manifest.json   where the files of the last whole backup lie; written last
+//! DIR/N/…             what the backup of number N has put there
+//! ```
+//!
+//! Invariant: what the manifest tells of is neither changed nor removed.
+
+use super::error::{BackupError, io_error, unusable};
+use super::manifest::Manifest;
+use crate::engine::Engine;
+use crate::node::hex;
+use ombak_storage::fs::{FileSystem, read_file, replace_file};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const OWNER: &str = "owner.json";
+/// What is left of an owner that was not written to its end.
+const OWNER_NEW: &str = "owner.json.new";
+/// The version of the owner's file.
+const OWNER_FORMAT: u32 = 1;
+const OWNER_BYTES_MAX: u64 = 64 << 10;
+
+#[derive(Serialize, Deserialize)]
+struct Owner {
+    format: u32,
+    #[serde(with = "hex")]
+    node_id: u64,
+    node_name: String,
+}
+
+/// A directory into which a backup may go.
+pub(super) struct BackupHome<'a> {
+    fs: &'a dyn FileSystem,
+    dir: &'a Path,
+    /// The whole backup that is there.
+    pub(super) earlier: Option<Manifest>,
+    /// The number of the next one.
+    pub(super) generation: u64,
+}
+
+impl<'a> BackupHome<'a> {
+    /// Takes a directory, which has been created: an empty one, or one with backups of this node. What an interrupted backup
+    /// left is removed.
+    pub(super) fn open(fs: &'a dyn FileSystem, dir: &'a Path, engine: &Engine) -> Result<Self, BackupError> {
+        let names = fs.list(dir).map_err(io_error("read", dir))?;
+        if names.iter().any(|name| name == OWNER) {
+            check_owner(fs, dir, engine)?;
+        } else {
+            if let Some(first) = names.iter().filter(|name| *name != OWNER_NEW).min() {
+                let what = "name a new directory, or one that has a backup of this node";
+                return Err(unusable(dir, format!("is not empty and has no backup: there is {first}; {what}")));
+            }
+            write_owner(fs, dir, engine)?;
+        }
+        let mut home = Self { fs, dir, earlier: Manifest::find(fs, dir)?, generation: 1 };
+        home.remove_others(home.earlier.as_ref())?;
+        let listed = home.generations()?.into_iter().map(|(generation, _)| generation);
+        home.generation = listed.max().unwrap_or(0).saturating_add(1);
+        Ok(home)
+    }
+
+    /// Where the new backup puts its files.
+    pub(super) fn new_dir(&self) -> PathBuf {
+        self.dir.join(self.generation.to_string())
+    }
+
+    /// Removes what a whole backup does not have.
+    pub(super) fn remove_others(&self, whole: Option<&Manifest>) -> Result<(), BackupError> {
+        let kept = whole.map(Manifest::stored).unwrap_or_default();
+        for (_, name) in self.generations()? {
+            self.remove_from(PathBuf::from(name), &kept)?;
+        }
+        Ok(())
+    }
+
+    /// Removes from a directory under this one all files but those that are kept, and directories that are empty then.
+    fn remove_from(&self, dir: PathBuf, kept: &BTreeSet<PathBuf>) -> Result<(), BackupError> {
+        let mut dirs = vec![dir];
+        let mut next = 0;
+        while let Some(dir) = dirs.get(next).cloned() {
+            next += 1;
+            let path = self.dir.join(&dir);
+            for name in self.fs.list(&path).map_err(io_error("read", &path))? {
+                let (child, path) = (dir.join(&name), path.join(&name));
+                if kept.contains(&child) {
+                    continue;
+                }
+                // A link that leads elsewhere is removed, and not followed.
+                match self.fs.remove_file(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::IsADirectory => dirs.push(child),
+                    removed => removed.map_err(io_error("remove", &path))?,
+                }
+            }
+        }
+        // Those inside come before those around them.
+        for dir in dirs.iter().rev() {
+            let path = self.dir.join(dir);
+            match self.fs.remove_dir(&path) {
+                Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => {
+                    return Err(io_error("remove", &path)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers of backups that have put something here, with the names of their directories.
+    fn generations(&self) -> Result<Vec<(u64, String)>, BackupError> {
+        let names = self.fs.list(self.dir).map_err(io_error("read", self.dir))?;
+        Ok(names.into_iter().filter_map(|name| Some((name.parse().ok()?, name))).collect())
+    }
+}
+
+fn check_owner(fs: &dyn FileSystem, dir: &Path, engine: &Engine) -> Result<(), BackupError> {
+    let path = dir.join(OWNER);
+    let text = read_file(fs, &path, OWNER_BYTES_MAX).map_err(io_error("read", &path))?;
+    let owner: Owner = serde_json::from_slice(&text)
+        .map_err(|e| unusable(&path, format!("is damaged ({e}): name a new directory")))?;
+    if owner.format != OWNER_FORMAT {
+        let what = format!("has format {}, and this version of ombak reads format {OWNER_FORMAT}", owner.format);
+        return Err(unusable(&path, what));
+    }
+    if owner.node_id != engine.identity.node_id {
+        let what = format!("has backups of another node, {}: name another directory", owner.node_name);
+        return Err(unusable(dir, what));
+    }
+    Ok(())
+}
+
+fn write_owner(fs: &dyn FileSystem, dir: &Path, engine: &Engine) -> Result<(), BackupError> {
+    let path = dir.join(OWNER);
+    let (node_id, node_name) = (engine.identity.node_id, engine.config.node_name.clone());
+    let text = serde_json::to_vec(&Owner { format: OWNER_FORMAT, node_id, node_name });
+    let text = text.map_err(io::Error::from).map_err(io_error("write", &path))?;
+    replace_file(fs, &path, &text).map_err(io_error("write", &path))
+}
