@@ -320,7 +320,11 @@ fn what_cannot_be_is_refused_in_words() {
     let fs = FaultyFs::new(1);
     let kv = open_on(&fs, "/live").unwrap();
     fill(&kv);
-    for (dir, why) in [("relative", "no absolute path"), ("/live/backup", "own data directory")] {
+    for (dir, why) in [
+        ("relative", "no path from the root"),
+        ("/other/../live/backup", "without '..'"),
+        ("/live/backup", "own data directory"),
+    ] {
         let text = back_up(&kv, dir, None).unwrap_err().to_string();
         assert!(text.contains(why), "{text}");
     }

@@ -13,7 +13,7 @@ use ombak_storage::fs::read_file;
 use ombak_storage::{CutContent, CutFile, StoreCut};
 use serde::Serialize;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::warn;
 use xxhash_rust::xxh3::xxh3_64;
@@ -127,8 +127,8 @@ impl Backup {
     }
 
     fn check_dir(&self, data_dir: &Path) -> Result<(), BackupError> {
-        if !self.dir.is_absolute() {
-            return Err(unusable(&self.dir, "is no absolute path"));
+        if !self.dir.is_absolute() || self.dir.components().any(|part| part == Component::ParentDir) {
+            return Err(unusable(&self.dir, "is no path from the root without '..', which is what the node needs"));
         }
         let inside = std::path::absolute(data_dir).is_ok_and(|data_dir| self.dir.starts_with(data_dir));
         if inside {

@@ -21,14 +21,17 @@ pub(super) type Source<'a> = (&'a dyn FileSystem, &'a Path);
 /// A directory tree that is being written.
 pub(super) struct Destination<'a> {
     fs: Arc<dyn FileSystem>,
+    /// Those that are there.
     dirs: BTreeSet<PathBuf>,
+    /// Those with names that may not be on disk yet.
+    changed: BTreeSet<PathBuf>,
     observe: Observe<'a>,
 }
 
 impl<'a> Destination<'a> {
     /// One that has not written anything yet.
     pub(super) fn open(fs: Arc<dyn FileSystem>, observe: Observe<'a>) -> Self {
-        Self { fs, dirs: BTreeSet::new(), observe }
+        Self { fs, dirs: BTreeSet::new(), changed: BTreeSet::new(), observe }
     }
 
     /// The file system that has it.
@@ -50,7 +53,7 @@ impl<'a> Destination<'a> {
         let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
         self.fs.create_dir_all(dir).map_err(io_error("create", dir))?;
         // The name of each lies in its parent.
-        self.dirs.extend(missing.iter().filter_map(|dir| dir.parent()).map(Path::to_owned));
+        self.changed.extend(missing.iter().filter_map(|dir| dir.parent()).map(Path::to_owned));
         self.dirs.insert(dir.to_owned());
         Ok(())
     }
@@ -90,8 +93,9 @@ impl<'a> Destination<'a> {
     }
 
     /// Puts all names on disk.
-    pub(super) fn sync(&self) -> Result<(), BackupError> {
-        for dir in &self.dirs {
+    pub(super) fn sync(&mut self) -> Result<(), BackupError> {
+        for dir in std::mem::take(&mut self.changed) {
+            let dir = dir.as_path();
             let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
             match self.fs.sync_dir(dir) {
                 // A parent that we may not read was there before.
@@ -104,8 +108,11 @@ impl<'a> Destination<'a> {
         Ok(())
     }
 
+    /// A file is about to be created in its directory.
     fn create_parent(&mut self, path: &Path) -> Result<(), BackupError> {
-        path.parent().map_or(Ok(()), |dir| self.create_dir(dir))
+        let Some(dir) = path.parent() else { return Ok(()) };
+        self.changed.insert(dir.to_owned());
+        self.create_dir(dir)
     }
 }
 

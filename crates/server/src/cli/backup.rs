@@ -13,7 +13,7 @@ use hyper::Method;
 use ombak_kv::backup::verify;
 use ombak_storage::fs::RealFs;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,27 +41,40 @@ pub async fn create(dir: &Path, since: Option<&Path>, common: &Common, out: Outp
     }
 }
 
+/// The path as the node is to see it: from the root, without `.` and `..`.
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
+    let path = std::path::absolute(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    Ok(plain)
 }
 
 fn report_text(report: &Value) -> String {
     let count = |name: &str| report[name].as_u64().unwrap_or(0);
+    let files = [
+        ("linked_files", "hard links to the node's files"),
+        ("kept_files", "there already"),
+        ("shared_files", "hard links to the earlier backup's files"),
+    ];
+    let mut ways: Vec<String> = files
+        .iter()
+        .filter(|(name, _)| count(name) > 0)
+        .map(|(name, what)| format!("{} {what}", count(name)))
+        .collect();
+    ways.push(format!("{} copied ({} bytes)", count("copied_files"), count("copied_bytes")));
     let mut text = format!(
-        "backup taken in {}: {} files of {} stores, {} bytes\n{} are hard links to the node's files",
+        "backup taken in {}: {} bytes in {} files of {} stores: {}",
         report["dir"].as_str().unwrap_or_default(),
+        count("bytes"),
         count("files"),
         count("stores"),
-        count("bytes"),
-        count("linked_files"),
+        ways.join(", ")
     );
-    if count("kept_files") > 0 {
-        text.push_str(&format!(", {} were there already", count("kept_files")));
-    }
-    if count("shared_files") > 0 {
-        text.push_str(&format!(", {} are hard links to the earlier backup's", count("shared_files")));
-    }
-    text.push_str(&format!(", {} were copied ({} bytes)", count("copied_files"), count("copied_bytes")));
     if let Some(why) = report["not_linked"].as_str() {
         text.push_str(&format!("\nfiles of the node cannot be hard links there ({why}): they were copied"));
     }
@@ -75,12 +88,8 @@ pub fn restore(dir: &Path, common: &Common, out: Output) -> Result<(), Failure> 
     let report = restore::restore(dir, &settings).map_err(Failure::new)?;
     out.result(&json!(report), || {
         format!(
-            "restored {} files of {} stores, {} bytes, of the node {} into {}",
-            report.files,
-            report.stores,
-            report.bytes,
-            report.node_name,
-            settings.data_dir.display()
+            "the node {} restored: {} bytes in {} files of {} stores; start it with 'ombak start'",
+            report.node_name, report.bytes, report.files, report.stores,
         )
     })
 }
@@ -90,8 +99,8 @@ pub fn check(dir: &Path, out: Output) -> Result<(), Failure> {
     let report = verify(Arc::new(RealFs), dir).map_err(|e| Failure::new(e.to_string()))?;
     out.result(&json!(report), || {
         format!(
-            "the backup of the node {} is whole: {} files of {} stores, {} bytes",
-            report.node_name, report.files, report.stores, report.bytes
+            "the backup of the node {} is whole: {} bytes in {} files of {} stores",
+            report.node_name, report.bytes, report.files, report.stores
         )
     })
 }
