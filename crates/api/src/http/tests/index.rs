@@ -251,16 +251,6 @@ async fn a_huge_term_is_found() {
     assert_eq!(server.put("/buckets/b/keys/l", &longer, "v").await.status, 431);
 }
 
-fn queries_active(server: &Server) -> u64 {
-    let facts = ombak_kv::stats::NodeFacts {
-        node_name: server.kv.node_name().to_owned(),
-        ring: Arc::new(server.kv.ring().clone()),
-        backend: "memory",
-        system: Default::default(),
-    };
-    server.kv.stats().to_json(&facts)["index_fsm_active"].as_u64().expect("a number")
-}
-
 /// A client that takes its time is waited for; one that goes ends its query.
 #[tokio::test]
 async fn a_query_ends_with_its_client() {
@@ -273,13 +263,8 @@ async fn a_query_ends_with_its_client() {
         let mut some = [0; 4096];
         timeout(DEADLINE, leaver.read_exact(&mut some)).await.expect("in time").expect("an answer");
         // 20 MB do not fit between the sockets' ends.
-        assert_eq!(queries_active(&server), 1);
+        assert_eq!(server.stat("index_fsm_active"), 1);
         drop(leaver);
-        let ended = timeout(DEADLINE, async {
-            while queries_active(&server) > 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        });
-        ended.await.expect("the query ends");
+        server.until_none("index_fsm_active").await;
     }
 }

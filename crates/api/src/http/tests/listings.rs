@@ -1,10 +1,12 @@
 //! Listings of keys and buckets.
 
-use super::Server;
+use super::{Answer, DEADLINE, Server};
 use crate::http::HttpLimits;
 use crate::{JobClass, JobSwitches};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
 
 fn names(value: &Value) -> BTreeSet<String> {
     let list = value.as_array().unwrap_or_else(|| panic!("no list: {value}"));
@@ -16,19 +18,23 @@ fn documents(text: &str) -> Vec<Value> {
     serde_json::Deserializer::from_str(text).into_iter().map(|d| d.expect("JSON")).collect()
 }
 
+async fn put(server: &Server, bucket: &str, key: &str) {
+    let request = ombak_kv::PutRequest {
+        bucket: ombak_types::Bucket::untyped(bucket.to_owned()),
+        key: Some(key.to_owned().into()),
+        object: ombak_types::Object::new(ombak_types::Sibling::new("v")),
+        options: Default::default(),
+    };
+    server.kv.put(request).await.expect("stored");
+}
+
 #[tokio::test]
 async fn keys_come_whole_or_as_a_stream() {
     let server = Server::start().await;
     // More than fits into one piece of the answer.
     let keys: BTreeSet<String> = (0..700).map(|i| format!("{i:0>120}")).collect();
     for key in &keys {
-        let request = ombak_kv::PutRequest {
-            bucket: ombak_types::Bucket::untyped("b"),
-            key: Some(key.clone().into()),
-            object: ombak_types::Object::new(ombak_types::Sibling::new("v")),
-            options: Default::default(),
-        };
-        server.kv.put(request).await.expect("stored");
+        put(&server, "b", key).await;
     }
     let whole = server.get("/buckets/b/keys?keys=true").await;
     assert_eq!(names(&whole.json()["keys"]), keys);
@@ -76,4 +82,50 @@ async fn listings_can_be_switched_off() {
     assert_eq!(server.get("/buckets?buckets=stream").await.status, 403);
     assert_eq!(server.get("/buckets/b/keys?keys=stream").await.status, 200);
     assert_eq!(server.get("/buckets?buckets=true").await.status, 200);
+}
+
+/// Listings of 20 MB, more than fits between the sockets' ends.
+const LARGE: [&str; 4] =
+    ["/buckets/b/keys?keys=true", "/buckets/b/keys?keys=stream", "/buckets?buckets=true", "/buckets?buckets=stream"];
+
+/// A bucket with long keys, and many with long names.
+async fn large() -> Server {
+    let server = Server::start().await;
+    for n in 0..20_000 {
+        put(&server, "b", &format!("{n:0>1000}")).await;
+        put(&server, &format!("{n:0>1000}"), "k").await;
+    }
+    server
+}
+
+/// A client that takes its time is waited for and the rest is not gathered meanwhile; one that goes ends its listing.
+#[tokio::test]
+async fn a_listing_ends_with_its_client() {
+    let server = large().await;
+    for path in LARGE {
+        let mut leaver = server.connect().await;
+        leaver.write_all(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).await.expect("sent");
+        let mut some = [0; 4096];
+        timeout(DEADLINE, leaver.read_exact(&mut some)).await.expect("in time").expect("an answer");
+        assert_eq!(server.stat("list_fsm_active"), 1, "{path}");
+        drop(leaver);
+        server.until_none("list_fsm_active").await;
+    }
+}
+
+#[tokio::test]
+async fn a_listing_that_takes_too_long_ends_with_an_error() {
+    let server = large().await;
+    for path in LARGE {
+        let request = format!("GET {path}&timeout=1 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        let answer = server.exchange(request.as_bytes()).await;
+        if path.ends_with("=true") && !answer.ends_with(b"{\"error\":\"timeout\"}") {
+            // One document that was begun cannot tell: it is cut off.
+            assert!(!answer.ends_with(b"0\r\n\r\n"), "{path}");
+            continue;
+        }
+        let late = Answer::parse(&answer);
+        assert_eq!(late.status, 200);
+        assert_eq!(documents(&late.text()).last(), Some(&json!({"error": "timeout"})), "{path}");
+    }
 }

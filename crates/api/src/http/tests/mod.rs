@@ -75,6 +75,27 @@ impl Server {
         buckets.activate_type(name.as_bytes()).expect("activated");
     }
 
+    /// A number of `/stats`.
+    fn stat(&self, name: &str) -> u64 {
+        let facts = ombak_kv::stats::NodeFacts {
+            node_name: self.kv.node_name().to_owned(),
+            ring: Arc::new(self.kv.ring().clone()),
+            backend: "memory",
+            system: Default::default(),
+        };
+        self.kv.stats().to_json(&facts)[name].as_u64().expect("a number")
+    }
+
+    /// Waits until a number of `/stats` is zero.
+    async fn until_none(&self, name: &str) {
+        let none = timeout(DEADLINE, async {
+            while self.stat(name) > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        });
+        none.await.unwrap_or_else(|_| panic!("{name} stays above zero"));
+    }
+
     async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.addr).await.expect("a connection")
     }

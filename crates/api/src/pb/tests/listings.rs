@@ -2,10 +2,12 @@
 
 use super::*;
 use bytes::Bytes;
+use ombak_kv::{PutOptions, PutRequest};
 use ombak_proto::messages::{
     RpbContent, RpbCsBucketReq, RpbCsBucketResp, RpbListBucketsReq, RpbListBucketsResp, RpbListKeysReq,
     RpbListKeysResp, RpbPutReq,
 };
+use ombak_types::{Bucket, Object, Sibling};
 use std::collections::BTreeSet;
 
 impl Wire {
@@ -128,19 +130,67 @@ async fn a_range_of_objects_comes_in_order_and_in_pages() {
     assert_eq!(all, (10..50).map(|n| format!("k{n:05}")).collect::<Vec<_>>());
 }
 
+/// A bucket with long keys, and many with long names: answers of 20 MB, more than fits between the sockets' ends.
+async fn large() -> Node {
+    let node = Node::start().await;
+    let put = async |bucket: String, key: String| {
+        let request = PutRequest {
+            bucket: Bucket::untyped(bucket),
+            key: Some(key.into()),
+            object: Object::new(Sibling::new("v")),
+            options: PutOptions::default(),
+        };
+        node.kv.put(request).await.unwrap();
+    };
+    for n in 0..20_000 {
+        put("b".into(), format!("{n:0>1000}")).await;
+        put(format!("{n:0>1000}"), "k".into()).await;
+    }
+    node
+}
+
+/// Requests for such answers, and the number of `/stats` that counts them while they are answered.
+fn large_requests(timeout: Option<u32>) -> [(Vec<u8>, &'static str); 3] {
+    let keys = RpbListKeysReq { bucket: "b".into(), timeout, ..RpbListKeysReq::default() };
+    let buckets = RpbListBucketsReq { stream: Some(true), timeout, ..RpbListBucketsReq::default() };
+    let range = RpbCsBucketReq { bucket: "b".into(), timeout, ..RpbCsBucketReq::default() };
+    let mut requests = [const { Vec::new() }; 3];
+    write_message(code::LIST_KEYS_REQ, &keys, &mut requests[0]);
+    write_message(code::LIST_BUCKETS_REQ, &buckets, &mut requests[1]);
+    write_message(code::CS_BUCKET_REQ, &range, &mut requests[2]);
+    let [keys, buckets, range] = requests;
+    [(keys, "list_fsm_active"), (buckets, "list_fsm_active"), (range, "index_fsm_active")]
+}
+
+/// A client that takes its time is waited for and the rest is not gathered meanwhile; one that goes ends its listing.
 #[tokio::test]
 async fn a_listing_ends_with_its_client() {
-    let node = Node::start().await;
-    let mut wire = node.connect().await;
-    wire.fill("b", 5000).await;
-    for _ in 0..20 {
+    let node = large().await;
+    for (request, active) in large_requests(None) {
         let mut leaver = node.connect().await;
-        let request = RpbListKeysReq { bucket: "b".into(), ..RpbListKeysReq::default() };
-        leaver.send(code::LIST_KEYS_REQ, &request).await;
+        leaver.send_bytes(&request).await;
+        assert!(leaver.frame().await.is_some_and(|frame| error_text(&frame).is_none()));
+        assert_eq!(node.stat(active), 1, "{active}");
         drop(leaver);
+        until("no listing is left", async || node.stat(active) == 0 && node.connections() == 0).await;
     }
-    drop(wire);
-    until("no connection is left", async || node.connections() == 0).await;
+}
+
+#[tokio::test]
+async fn a_listing_that_takes_too_long_ends_with_an_error() {
+    let node = large().await;
+    let mut wire = node.connect().await;
+    for (request, _) in large_requests(Some(1)) {
+        wire.send_bytes(&request).await;
+        let late = loop {
+            let frame = wire.frame().await.unwrap();
+            if let Some(text) = error_text(&frame) {
+                break text;
+            }
+        };
+        assert_eq!(late, "timeout");
+        wire.ping().await;
+    }
 }
 
 #[tokio::test]
