@@ -9,7 +9,7 @@ use ombak_kv::backup::{
     Backup, BackupError, BackupProgress, BackupReport, RestoreReport, RestoreTarget, TargetStore, restore, verify,
 };
 use ombak_kv::{DeleteMode, GetOptions, GetReply, GetRequest, Kv, KvConfig, OpenError, PutOptions, PutRequest};
-use ombak_storage::fs::sim::{FaultyFs, Loss};
+use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{BitcaskFactory, JournalConfig, SyncStrategy};
 use ombak_types::{Bucket, Object, Sibling, VectorClock};
@@ -18,6 +18,7 @@ use std::future::Future;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use support::stores::{self, Opener, scratch_dir};
 use support::{Node, bucket, map, values};
 
@@ -50,7 +51,7 @@ fn open_on(fs: &Arc<FaultyFs>, dir: &str) -> Result<Kv, OpenError> {
         .map_err(|source| OpenError::Store { partition: 0, source })?;
     let mut config = config(Path::new(dir), Arc::new(stores));
     config.fs = fs.clone();
-    config.maintain_interval = std::time::Duration::from_secs(3600);
+    config.maintain_interval = Duration::from_secs(3600);
     Kv::open(config)
 }
 
@@ -260,6 +261,55 @@ fn a_full_disk_ends_a_backup_and_not_the_node() {
         check_filled(&restored, &format!("{free_bytes} bytes"));
         assert!(get(&restored, &bucket(), "later").is_some());
     }
+}
+
+/// Runs `work` while a backup of the node stands still in the middle; what becomes of that.
+fn amid_a_backup(fs: &Arc<FaultyFs>, kv: &Kv, work: impl FnOnce()) -> Result<BackupReport, BackupError> {
+    std::thread::scope(|scope| {
+        fs.hold(Call::Rename);
+        let backup = scope.spawn(|| back_up(kv, "/backup", None));
+        fs.wait_for_held(Call::Rename);
+        work();
+        fs.release(Call::Rename);
+        backup.join().unwrap()
+    })
+}
+
+#[test]
+fn writes_go_on_during_a_backup_and_other_backups_wait_their_turn() {
+    let fs = FaultyFs::new(1);
+    let kv = open_on(&fs, "/live").unwrap();
+    fill(&kv);
+    let taken = amid_a_backup(&fs, &kv, || {
+        put(&kv, &bucket(), "meanwhile", "v", VectorClock::new());
+        let text = back_up(&kv, "/another", None).unwrap_err().to_string();
+        assert!(text.contains("another backup is being taken"), "{text}");
+    });
+    assert!(taken.unwrap().linked_files > 0);
+    assert!(get(&kv, &bucket(), "meanwhile").is_some());
+    back_up(&kv, "/another", None).unwrap();
+}
+
+#[test]
+fn a_node_that_stops_ends_its_backup() {
+    let fs = FaultyFs::new(1);
+    let kv = open_on(&fs, "/live").unwrap();
+    fill(&kv);
+    std::thread::scope(|scope| {
+        let taken = amid_a_backup(&fs, &kv, || {
+            scope.spawn(|| kv.close());
+            let deadline = Instant::now() + Duration::from_secs(30);
+            let request = || GetRequest { bucket: bucket(), key: "key 1".into(), options: GetOptions::default() };
+            while block_on(kv.get(request())).is_ok() {
+                assert!(Instant::now() < deadline, "the node does not close");
+                std::thread::yield_now();
+            }
+        });
+        assert!(matches!(taken, Err(BackupError::Stopping)), "{taken:?}");
+    });
+    drop(kv);
+    assert!(restore_on(&fs, "/backup", "/restored").is_err());
+    check_filled(&open_on(&fs, "/live").unwrap(), "the node itself");
 }
 
 #[test]

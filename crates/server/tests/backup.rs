@@ -4,9 +4,15 @@
 
 mod support;
 
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use support::{DEADLINE, Home, Node, ask, pause};
+use support::{DEADLINE, Home, Node, ask, ombak, pause};
+
+/// Three backends: each of the three buckets lies in another.
+const SEVERAL: &str = "storage_backend = multi\nmulti_backend.default = ordered\n\
+    multi_backend.ordered.storage_backend = leveldb\nmulti_backend.ordered.leveldb.maximum_memory = 64MB\n\
+    multi_backend.big.storage_backend = leveled\nmulti_backend.plain.storage_backend = bitcask";
 
 fn put(node: &Node, n: usize) {
     let headers = format!("Content-Type: text/plain\r\nX-Riak-Index-n_int: {n}\r\n");
@@ -21,7 +27,6 @@ fn has(node: &Node, n: usize) -> bool {
     is_found
 }
 
-/// With several backends, each bucket lies in another.
 fn spread(node: &Node) {
     for (bucket, backend) in [("b1", "big"), ("b2", "plain")] {
         let props = format!(r#"{{"props":{{"backend":"{backend}"}}}}"#);
@@ -110,11 +115,37 @@ fn a_node_on_hanoidb_is_backed_up_and_restored() {
 
 #[test]
 fn a_node_on_several_backends_is_backed_up_and_restored() {
-    backed_up_and_restored(
-        "storage_backend = multi\nmulti_backend.default = ordered\n\
-         multi_backend.ordered.storage_backend = leveldb\nmulti_backend.ordered.leveldb.maximum_memory = 64MB\n\
-         multi_backend.big.storage_backend = leveled\nmulti_backend.plain.storage_backend = bitcask",
-    );
+    backed_up_and_restored(SEVERAL);
+}
+
+#[test]
+fn a_node_that_dies_in_a_backup_leaves_the_earlier_one_and_starts_again() {
+    let (home, heir) = (Home::new(SEVERAL), Home::new(SEVERAL));
+    let node = home.start();
+    spread(&node);
+    (0..30).for_each(|n| put(&node, n));
+    home.run(&["admin", "backup", "backup"]).ok();
+    (30..60).for_each(|n| put(&node, n));
+    let mut command = ombak();
+    command.current_dir(home.path()).args(["admin", "backup", "backup"]);
+    let mut backup = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + DEADLINE;
+    while !home.path().join("backup/2").exists() {
+        assert!(Instant::now() < deadline, "the second backup does not begin");
+        std::thread::yield_now();
+    }
+    node.kill();
+    backup.wait().unwrap();
+    home.run(&["restore", "--check", "backup"]).ok();
+    let node = home.start();
+    assert!((0..60).all(|n| has(&node, n)));
+    home.run(&["admin", "backup", "backup"]).ok();
+    node.kill();
+    heir.run(&["restore", home.path().join("backup").to_str().unwrap()]).ok();
+    let node = heir.start();
+    assert!((0..60).all(|n| has(&node, n)));
+    node.stop();
+    heir.assert_no_errors_logged();
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! Damage is found by checksums when a block is read. It is an error for whoever asked, and a file in the directory says
 //! that it was found, for the next start.
 
-use super::tree_files::{TreeDamage, TreeFiles};
+use super::tree_files::{CURRENT_FILE, TABLES_DIR, TreeDamage, TreeFiles};
 use crate::backend::LedgerStatus;
 use crate::backup::CutContent;
 use crate::error::{StorageError, io_error};
@@ -31,10 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Longest key that the library takes.
 pub(super) const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
-/// Where the library keeps tables, and what names the list of those that count.
-const TABLES_DIR: &str = "tables";
-const CURRENT_FILE: &str = "current";
-/// Such a list is far shorter.
+/// A list of tables is far shorter.
 const LIST_BYTES_MAX: u64 = 1 << 30;
 
 /// Tables of the first level that make it worth a merge.
