@@ -13,7 +13,9 @@ mod config;
 mod import;
 mod logging;
 mod node;
+mod offline;
 mod restore;
+mod verify;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

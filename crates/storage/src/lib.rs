@@ -28,6 +28,7 @@ pub mod memory;
 pub mod multi;
 pub mod riak_bitcask;
 mod seq;
+pub mod verify;
 
 pub use backend::{
     Appended, Backend, BackendFactory, Detail, FoldEntry, HeadTerms, KeyRange, LastMerge, LedgerStatus, NoTerms,

@@ -12,6 +12,7 @@ use crate::config::{BackendSettings, DiskSettings, MultiSettings};
 use bytes::Bytes;
 use ombak_kv::{BackendChoice, head_terms};
 use ombak_storage::fs::RealFs;
+use ombak_storage::verify::{StoreKind, StoreRootConfig};
 use ombak_storage::{
     BackendFactory, BitcaskFactory, JournalConfig, LedgerFactory, MemoryConfig, MemoryFactory, MultiFactory,
     StorageError,
@@ -50,6 +51,18 @@ pub fn open_one(settings: &BackendSettings) -> Result<Arc<dyn BackendFactory>, S
         BackendSettings::Multi(_) => return Err("several backends are opened one by one".into()),
     };
     opened.map_err(|e| e.to_string())
+}
+
+/// How the files of one backend are examined while nothing serves from them; none for what keeps none.
+pub fn store_root_config(settings: &BackendSettings) -> Option<StoreRootConfig> {
+    let kind = match settings {
+        BackendSettings::Bitcask(_) => StoreKind::Bitcask,
+        BackendSettings::Leveled(_) => StoreKind::Leveled,
+        BackendSettings::Leveldb(_) | BackendSettings::Hanoidb(_) => StoreKind::Leveldb,
+        BackendSettings::Memory(_) | BackendSettings::Multi(_) => return None,
+    };
+    let disk = settings.disk()?;
+    Some(StoreRootConfig { kind, journal: starting_now(&disk.journal), ledger: disk.ledger, terms: head_terms() })
 }
 
 fn open_several(multi: &MultiSettings) -> Result<Stores, String> {

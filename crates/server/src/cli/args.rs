@@ -146,6 +146,9 @@ pub enum KvCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
+    /// Examine the files of a stopped node.
+    #[command(subcommand)]
+    Backend(BackendCommand),
     /// Create, change and look at bucket types.
     #[command(subcommand, alias = "bucket_type")]
     BucketType(BucketTypeCommand),
@@ -165,6 +168,20 @@ pub enum AdminCommand {
     /// Print how the store of each partition is.
     #[command(alias = "vnode_status")]
     VnodeStatus,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BackendCommand {
+    /// Read everything that the stopped node has on disk and say what is damaged.
+    Verify {
+        /// Take out what is damaged, keep a copy of it in the directory 'quarantine' of the backend, and leave a node that
+        /// serves the rest.
+        #[arg(long)]
+        repair: bool,
+        /// Only this backend: one of storage_backend's words, or a name of multi_backend.NAME [default: what the node uses].
+        #[arg(long, value_name = "NAME")]
+        backend: Option<String>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -11,6 +11,7 @@
 mod admin;
 mod admin_client;
 mod args;
+mod backend;
 mod backup;
 mod bucket_type;
 mod config;
@@ -18,11 +19,11 @@ mod failure;
 mod kv;
 mod local_config;
 mod node;
-mod output;
+pub mod output;
 mod pb_client;
 mod riak_names;
 mod target;
-mod value_json;
+pub mod value_json;
 
 use crate::import;
 use args::{AdminCommand, Cli, Command, ImportCommand};
@@ -79,6 +80,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Status => wait_for(node::status(&common, out)),
         Command::Getpid => wait_for(node::getpid(&common, out)),
         Command::Kv(command) => wait_for(kv::run(command, &common, out)),
+        Command::Admin(AdminCommand::Backend(command)) => backend::run(command, &common, out),
         Command::Admin(AdminCommand::BucketType(command)) => wait_for(bucket_type::run(&command, &common, out)),
         Command::Admin(AdminCommand::Status) => wait_for(admin::status(&common, out)),
         Command::Admin(AdminCommand::Backup { dir, since }) => {

@@ -69,9 +69,9 @@ impl BackendSettings {
         if SINGLE_BACKENDS.contains(&name) {
             return Self::of_word(&from, name, 1);
         }
-        let several = multi(&from, false)?;
-        let names = several.backends.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ");
-        let found = several.backends.into_iter().find(|(other, _)| other == name);
+        let several = if declared(&from).is_empty() { Vec::new() } else { multi(&from, false)?.backends };
+        let names = several.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ");
+        let found = several.into_iter().find(|(other, _)| other == name);
         found.map(|(_, backend)| backend).ok_or_else(|| {
             let words = SINGLE_BACKENDS.join(", ");
             let configured = if names.is_empty() { String::new() } else { format!(", or a configured name ({names})") };

@@ -6,14 +6,9 @@ use super::types_file::create_types;
 use crate::config::{Effective, Settings};
 use crate::node::lock::DataDirLock;
 use crate::node::{join, open_engine, open_files};
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::offline::{interrupt_flag, progress_bar};
 use ombak_kv::{DeleteMode, Kv};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The exit code of a program that a second Ctrl-C ends.
-const EXIT_INTERRUPTED: i32 = 130;
 
 /// What the command line says.
 #[derive(Clone, Debug)]
@@ -48,7 +43,7 @@ fn import(options: &Options, data_dir: &std::path::Path, kv: &Kv) -> Result<Repo
         create_types(types, kv.buckets())?;
     }
     let interrupted = interrupt_flag()?;
-    let bar = progress_bar();
+    let bar = progress_bar(0);
     let mut observe = |progress: &Progress| {
         bar.set_length(progress.bytes);
         bar.set_position(progress.bytes_done);
@@ -59,45 +54,4 @@ fn import(options: &Options, data_dir: &std::path::Path, kv: &Kv) -> Result<Repo
         .map_err(|e| e.to_string());
     bar.finish_and_clear();
     outcome
-}
-
-/// Shown only where standard error is a terminal.
-fn progress_bar() -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    let template = "{bar:30} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
-    bar.set_style(ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar
-}
-
-#[expect(clippy::disallowed_methods, reason = "whoever asks twice will not wait; all that counts is durable already")]
-fn end_at_once() -> ! {
-    std::process::exit(EXIT_INTERRUPTED)
-}
-
-/// Turns true with the first Ctrl-C or SIGTERM; a second one ends the program at once.
-fn interrupt_flag() -> Result<Arc<AtomicBool>, String> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let refused = |e: std::io::Error| format!("the operating system refuses signal handlers: {e}");
-    let flag = Arc::new(AtomicBool::new(false));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(refused)?;
-    let (mut interrupt, mut terminate) = {
-        let _guard = runtime.enter();
-        (signal(SignalKind::interrupt()).map_err(refused)?, signal(SignalKind::terminate()).map_err(refused)?)
-    };
-    let turned = Arc::clone(&flag);
-    let wait = move || {
-        runtime.block_on(async {
-            loop {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-                if turned.swap(true, Ordering::Relaxed) {
-                    end_at_once();
-                }
-            }
-        });
-    };
-    std::thread::Builder::new().name("ombak-signals".into()).spawn(wait).map_err(refused)?;
-    Ok(flag)
 }

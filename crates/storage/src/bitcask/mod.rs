@@ -10,3 +10,4 @@ mod index;
 mod order;
 
 pub use factory::BitcaskFactory;
+pub(crate) use order::{ORDER_NOTE, places_of_entry};

@@ -191,6 +191,19 @@ impl Order {
     }
 }
 
+/// The note that says how far an order has seen the journal.
+pub(crate) const ORDER_NOTE: &[u8] = NOTE;
+
+/// The whole ledger key of a key's entry, where it is cut, and the places of its index entries.
+pub(crate) fn places_of_entry(ledger_key: &[u8], value: &Bytes) -> (Option<Bytes>, Vec<LedgerKey>) {
+    let whole = whole_key(value);
+    let key = store_key(whole.as_deref().unwrap_or(ledger_key)).unwrap_or_default();
+    let bucket_len = split_storage_key(key).map_or(0, |(_, _, user_key)| key.len() - user_key.len());
+    let terms = decode_terms(value);
+    let places = terms.iter().map(|(field, term)| LedgerKey::of_term(key, bucket_len, field, term)).collect();
+    (whole, places)
+}
+
 fn encode_terms(terms: &[(Bytes, Bytes)], whole_key: Option<&[u8]>) -> Bytes {
     let mut out = BytesMut::new();
     out.put_u32_le(terms.len() as u32);

@@ -16,23 +16,23 @@ const FILE_BYTES: usize = 84;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Checkpoint {
+pub(crate) struct Checkpoint {
     /// The index has seen everything up to here.
-    pub(super) seq: u64,
+    pub(crate) seq: u64,
     /// No file has had this id or a higher one.
-    pub(super) next_id: u32,
-    pub(super) files: BTreeMap<u32, FileState>,
+    pub(crate) next_id: u32,
+    pub(crate) files: BTreeMap<u32, FileState>,
 }
 
 /// What was in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileState {
-    pub(super) salt: u64,
+pub(crate) struct FileState {
+    pub(crate) salt: u64,
     /// Bytes of it that the index had seen, all of them on disk.
-    pub(super) length: u64,
+    pub(crate) length: u64,
     counts: [u64; 7],
     tstamp_max: u32,
-    lost_ranges: u32,
+    pub(crate) lost_ranges: u32,
 }
 
 impl FileState {
@@ -58,7 +58,7 @@ impl FileState {
     }
 
     /// Whether the index had versions in it.
-    pub(super) fn is_in_use(&self) -> bool {
+    pub(crate) fn is_in_use(&self) -> bool {
         self.counts[3] > 0
     }
 
@@ -104,7 +104,7 @@ impl Checkpoint {
     }
 
     /// None when it is damaged or of another version: the index has to be made anew.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (content, crc) = bytes.split_last_chunk::<4>()?;
         if content.len() < PREFIX_BYTES
             || crc32fast::hash(content) != u32::from_le_bytes(*crc)

@@ -68,7 +68,7 @@ pub(super) fn compress(compression: Compression, parts: &[&[u8]]) -> Option<(Bod
 }
 
 /// The body that was stored so; none when that is not what it is.
-pub(super) fn decompress(coding: BodyCoding, stored: Bytes) -> Option<Bytes> {
+pub(crate) fn decompress(coding: BodyCoding, stored: Bytes) -> Option<Bytes> {
     if coding == BodyCoding::Plain {
         return Some(stored);
     }

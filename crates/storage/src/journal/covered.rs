@@ -16,7 +16,8 @@ const VERSION: u16 = 1;
 const BYTES: usize = 24;
 const CRC_AT: usize = 20;
 
-fn path_in(dir: &Path) -> PathBuf {
+/// The file in the directory of a partition.
+pub(crate) fn path_in(dir: &Path) -> PathBuf {
     dir.join(NAME)
 }
 
@@ -43,20 +44,25 @@ pub(super) fn write(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), Sto
     replace_file(fs, &path, &encode(seq)).map_err(|source| io_error("write", &path, source))
 }
 
-/// The note; 0 when nothing was removed yet. A damaged one says nothing, which matters only when the index is lost too.
-pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<u64, StorageError> {
+/// The note; 0 when nothing was removed yet, none when it is damaged.
+pub(crate) fn read_whole(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>, StorageError> {
     let path = path_in(dir);
-    let bytes = match read_file(fs, &path, BYTES as u64) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Vec::new(),
-        Err(source) => return Err(io_error("read", &path, source)),
-    };
-    if let Some(seq) = decode(&bytes) {
-        return Ok(seq);
+    match read_file(fs, &path, BYTES as u64) {
+        Ok(bytes) => Ok(decode(&bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(0)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+        Err(source) => Err(io_error("read", &path, source)),
     }
-    tracing::error!(file = %path.display(), "damaged: whether the ledger is as new as it was cannot be told");
-    Ok(0)
+}
+
+/// The note; a damaged one says nothing, which matters only when the index is lost too.
+pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<u64, StorageError> {
+    let note = read_whole(fs, dir)?;
+    if note.is_none() {
+        let file = path_in(dir);
+        tracing::error!(file = %file.display(), "damaged: whether the ledger is as new as it was cannot be told");
+    }
+    Ok(note.unwrap_or(0))
 }
 
 #[cfg(test)]

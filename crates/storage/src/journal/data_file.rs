@@ -11,24 +11,24 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 /// A data file that was synced at least once, with its header: damage to that is rot.
-pub(super) fn data_path(dir: &Path, id: u32) -> PathBuf {
+pub(crate) fn data_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.data"))
 }
 
 /// A data file before its first sync: none of it is promised to survive a loss of power.
-pub(super) fn fresh_path(dir: &Path, id: u32) -> PathBuf {
+pub(crate) fn fresh_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.fresh"))
 }
 
-pub(super) fn merging_path(dir: &Path, id: u32) -> PathBuf {
+pub(crate) fn merging_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.merging"))
 }
 
-pub(super) fn hint_path(dir: &Path, id: u32) -> PathBuf {
+pub(crate) fn hint_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.hint"))
 }
 
-pub(super) fn hint_temporary_path(dir: &Path, id: u32) -> PathBuf {
+pub(crate) fn hint_temporary_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.hint.tmp"))
 }
 

@@ -245,6 +245,16 @@ impl IdentityFile {
     }
 }
 
+/// Whether a directory has the file of a store's identity, and that is damaged.
+pub(crate) fn identity_is_damaged(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StorageError> {
+    Ok(read(fs, &identity_path(dir))? == Some(None))
+}
+
+/// The file in the directory of a store.
+pub(crate) fn identity_path(dir: &Path) -> PathBuf {
+    dir.join(NAME)
+}
+
 /// None when there is no file, none in it when that is damaged.
 fn read(fs: &dyn FileSystem, path: &Path) -> Result<Option<Option<(Record, FileBirth)>>, StorageError> {
     match read_file(fs, path, FILE_BYTES as u64) {

@@ -12,7 +12,7 @@ use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, OpenMode};
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The name of the note in a partition's directory.
 pub(super) const LOST_NOTE: &str = "lost";
@@ -73,6 +73,11 @@ impl LostNote {
     /// How many losses it tells of.
     pub(crate) fn count(&self) -> u64 {
         self.further.saturating_add(self.places.len() as u64)
+    }
+
+    /// Where a partition's note is.
+    pub(crate) fn path(dir: &Path) -> PathBuf {
+        dir.join(LOST_NOTE)
     }
 
     /// Whether the file was there and could not be read.

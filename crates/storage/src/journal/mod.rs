@@ -17,9 +17,9 @@ mod budget;
 mod checkpoint;
 mod coding;
 mod config;
-mod covered;
+pub(crate) mod covered;
 mod data_file;
-mod format;
+pub(crate) mod format;
 mod identity;
 mod key_index;
 mod lost_note;
@@ -34,14 +34,19 @@ mod store;
 mod upkeep;
 mod writer;
 
-pub(crate) use checkpoint::is_checkpoint;
+pub(crate) use checkpoint::{Checkpoint, FileState, is_checkpoint};
+pub(crate) use coding::decompress;
 pub use coding::{Compression, CompressionPoint};
 pub use config::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
+pub(crate) use data_file::{data_path, fresh_path, hint_path, hint_temporary_path, merging_path};
 pub(crate) use format::le_at;
 pub use identity::begin_restored;
+pub(crate) use identity::{identity_is_damaged, identity_path};
 pub(crate) use key_index::{
     Entry, Found, HEAD_UNITS_MANY, IndexFiles, IndexSizes, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version,
 };
 pub(crate) use lost_note::LostNote;
+pub(crate) use merge::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};
+pub(crate) use recovery::parse_name;
 pub(crate) use shared::Shared;
 pub(crate) use store::Store;

@@ -113,7 +113,7 @@ fn begin(shared: &Shared, dir: &Path, dir_exists: bool, identity: &IdentityFile)
 }
 
 /// The id in a data file's name, and whether the file was never synced.
-fn parse_name(name: &str) -> Option<(u32, bool)> {
+pub(crate) fn parse_name(name: &str) -> Option<(u32, bool)> {
     let (id, is_fresh) = match name.strip_suffix(".data") {
         Some(id) => (id, false),
         None => (name.strip_suffix(".fresh")?, true),

@@ -9,7 +9,7 @@ use crate::fs::{FileLock, FileSystem};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const LOCK_FILE: &str = "lock";
@@ -46,14 +46,7 @@ impl Shared {
     ) -> Result<Arc<Self>, StorageError> {
         let config = JournalConfig { file_bytes_max: config.file_bytes_max.min(FILE_BYTES_MAX), ..config };
         create_root(&*fs, &root)?;
-        let lock_path = root.join(LOCK_FILE);
-        let lock = fs.lock(&lock_path).map_err(|source| match source.kind() {
-            io::ErrorKind::WouldBlock => StorageError::Unusable {
-                path: root.clone(),
-                what: format!("another process uses this directory: stop it, or configure another {setting}"),
-            },
-            _ => io_error("lock", &lock_path, source),
-        })?;
+        let lock = Self::take_lock(&*fs, &root, setting)?;
         remove_dropped(&*fs, &root, &forget_index)?;
         Ok(Arc::new(Self {
             forget_index: Box::new(forget_index),
@@ -71,6 +64,22 @@ impl Shared {
     /// Finishes a drop of a partition that had failed half-way.
     pub(super) fn finish_drop(&self, partition: u32) -> Result<(), StorageError> {
         finish_drop(&*self.fs, &self.root, partition, &self.forget_index)
+    }
+
+    /// Locks a root directory.
+    pub(crate) fn take_lock(
+        fs: &dyn FileSystem,
+        root: &Path,
+        setting: &str,
+    ) -> Result<Box<dyn FileLock>, StorageError> {
+        let lock_path = root.join(LOCK_FILE);
+        fs.lock(&lock_path).map_err(|source| match source.kind() {
+            io::ErrorKind::WouldBlock => StorageError::Unusable {
+                path: root.to_owned(),
+                what: format!("another process uses this directory: stop it, or configure another {setting}"),
+            },
+            _ => io_error("lock", &lock_path, source),
+        })
     }
 
     /// Takes a partition, which nobody else may have open.

@@ -35,15 +35,15 @@ fn pack(position: Position) -> u8 {
 
 /// A key's entry in a ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LedgerEntry {
-    pub(super) entry: Entry,
-    pub(super) tstamp_secs: u32,
+pub(crate) struct LedgerEntry {
+    pub(crate) entry: Entry,
+    pub(crate) tstamp_secs: u32,
     /// As the writer wanted it; 0: never.
-    pub(super) wanted_expires_secs: u32,
-    pub(super) head: Bytes,
-    pub(super) body: Option<Bytes>,
+    pub(crate) wanted_expires_secs: u32,
+    pub(crate) head: Bytes,
+    pub(crate) body: Option<Bytes>,
     /// The ledger key, where that is cut.
-    pub(super) whole_key: Option<Bytes>,
+    pub(crate) whole_key: Option<Bytes>,
 }
 
 /// `entry.expires_secs` as the writer wanted it: what the configuration adds is added when it is read.
@@ -69,7 +69,7 @@ pub(super) fn encode(key: &LedgerKey, entry: &Entry, tstamp_secs: u32, head: &[u
 }
 
 /// None when the bytes are no entry of a version that this build reads.
-pub(super) fn decode(bytes: &Bytes) -> Option<LedgerEntry> {
+pub(crate) fn decode(bytes: &Bytes) -> Option<LedgerEntry> {
     if bytes.len() < FIXED_BYTES || bytes[0] != VERSION {
         return None;
     }

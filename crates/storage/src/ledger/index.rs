@@ -6,7 +6,7 @@
 use super::entry::{self, LedgerEntry};
 use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key};
 use super::opening::{begin_anew, open_usable};
-use super::terms::visit_terms;
+use super::terms::{term_keys, visit_terms};
 use super::tree::{Change, Tree, TreeShared, TreeView};
 use crate::backend::{HeadTerms, KeyRange, LedgerStatus, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
@@ -14,7 +14,6 @@ use crate::journal::{
     Entry, Found, IndexFiles, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version,
 };
 use bytes::Bytes;
-use ombak_types::names::split_storage_key;
 use parking_lot::{Mutex, MutexGuard};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -22,11 +21,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// How far the ledger has seen the journal.
-pub(super) const CHECKPOINT: &[u8] = b"checkpoint";
+pub(crate) const CHECKPOINT: &[u8] = b"checkpoint";
 const SIZES: &[u8] = b"sizes";
 const EXPIRES: &[u8] = b"expires";
 /// What a ledger notes about itself.
-pub(super) const NOTES: [&[u8]; 3] = [CHECKPOINT, SIZES, EXPIRES];
+pub(crate) const NOTES: [&[u8]; 3] = [CHECKPOINT, SIZES, EXPIRES];
 
 /// Tombstones of a load that are remembered one by one; of more, the whole ledger is looked through at its end.
 const TOMBSTONES_LISTED_MAX: usize = 100_000;
@@ -200,17 +199,8 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
     }
 
     fn change_terms(&self, key: &[u8], old_head: &[u8], new_head: &[u8], changes: &mut Vec<Change>) {
-        let bucket_len = split_storage_key(key).map_or(0, |(_, _, user_key)| key.len() - user_key.len());
-        let terms_of = |head: &[u8]| {
-            let mut terms: Vec<LedgerKey> = Vec::new();
-            if !head.is_empty() {
-                self.shared.terms.visit(head, &mut |field, term| {
-                    terms.push(LedgerKey::of_term(key, bucket_len, field, term));
-                });
-            }
-            terms
-        };
-        let (old, new) = (terms_of(old_head), terms_of(new_head));
+        let terms = &*self.shared.terms;
+        let (old, new) = (term_keys(key, old_head, terms), term_keys(key, new_head, terms));
         let has = |terms: &[LedgerKey], term: &LedgerKey| terms.iter().any(|other| other.bytes == term.bytes);
         changes.extend(old.iter().filter(|term| !has(&new, term)).map(|term| (term.bytes.clone(), None)));
         let added = new.iter().filter(|term| !has(&old, term));

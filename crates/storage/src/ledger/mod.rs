@@ -20,9 +20,11 @@ mod terms;
 mod tree;
 mod tree_files;
 
+pub(crate) use entry::{LedgerEntry, decode as decode_entry};
 pub use factory::{LedgerConfig, LedgerFactory};
+pub(crate) use index::{CHECKPOINT, NOTES};
 pub(crate) use keys::{KeyBounds, LedgerKey, note, put_escaped, put_term_prefix, store_key};
 pub(crate) use opening::remove_dir;
-pub(crate) use terms::{TermBounds, visit_terms};
+pub(crate) use terms::{TermBounds, term_keys, visit_terms};
 pub(crate) use tree::{Change, Tree, TreeShared, TreeView};
 pub(crate) use tree_files::{TreeDamage, TreeFiles};

@@ -1,11 +1,25 @@
 //! Index entries, in order.
 
-use super::keys::{after_prefix, put_escaped, put_term_prefix, split_term};
+use super::keys::{LedgerKey, after_prefix, put_escaped, put_term_prefix, split_term};
 use super::tree::{Tree, TreeView};
-use crate::backend::TermRange;
+use crate::backend::{HeadTerms, TermRange};
 use crate::error::StorageError;
 use bytes::{BufMut, Bytes, BytesMut};
+use ombak_types::names::split_storage_key;
 use std::ops::Bound;
+
+/// Where the index entries of a head lie in a ledger, each once.
+pub(crate) fn term_keys(key: &[u8], head: &[u8], terms: &dyn HeadTerms) -> Vec<LedgerKey> {
+    if head.is_empty() {
+        return Vec::new();
+    }
+    let bucket_len = split_storage_key(key).map_or(0, |(_, _, user_key)| key.len() - user_key.len());
+    let mut keys: Vec<LedgerKey> = Vec::new();
+    terms.visit(head, &mut |field, term| keys.push(LedgerKey::of_term(key, bucket_len, field, term)));
+    keys.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes));
+    keys.dedup_by(|a, b| a.bytes == b.bytes);
+    keys
+}
 
 /// Where a range of terms lies among the keys of a ledger.
 pub(crate) struct TermBounds {

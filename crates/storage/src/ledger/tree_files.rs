@@ -145,6 +145,38 @@ impl TreeFiles {
         Ok(damage)
     }
 
+    /// Whether the library opens every table, whichever filters and indexes it reads for that.
+    pub(crate) fn opens(&self) -> bool {
+        let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
+        matches!(self.check_contents(), Ok(Ok(())))
+            && self.runs.iter().flatten().all(|table| self.open_with(table, &cache, true).is_some())
+    }
+
+    /// The newest value of a key, as far as it can be read.
+    pub(crate) fn get(&self, key: &Bytes) -> Option<Bytes> {
+        let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
+        let key = lsm_tree::Slice::from(key.clone());
+        let mut newest: Option<InternalValue> = None;
+        for table in self.runs.iter().flatten() {
+            let Some(open) = self.open(table, &cache) else { continue };
+            // A damaged block index is an error for ever.
+            for item in open.range(key.clone()..=key.clone()).map_while(Result::ok) {
+                if newest.as_ref().is_none_or(|newest| newest.key.seqno < item.key.seqno) {
+                    newest = Some(item);
+                }
+            }
+        }
+        newest.filter(|item| item.key.value_type == lsm_tree::ValueType::Value).map(|item| Bytes::from(item.value))
+    }
+
+    /// Whether the library finds out about a key without coming upon damage.
+    pub(crate) fn tells_of(&self, key: &Bytes) -> bool {
+        let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
+        let key = lsm_tree::Slice::from(key.clone());
+        let tells = |open: Table| open.range(key.clone()..=key.clone()).all(|item| item.is_ok());
+        self.runs.iter().flatten().all(|table| self.open(table, &cache).is_some_and(tells))
+    }
+
     /// Visits what can be read, in the order of keys: the newest entry of each, none for one that was removed.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&[u8], Option<Bytes>)) {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
@@ -177,8 +209,12 @@ impl TreeFiles {
     }
 
     fn open(&self, table: &TableFile, cache: &Arc<Cache>) -> Option<Table> {
-        let checksum = Checksum::from_raw(table.checksum);
-        Table::recover(self.path(table), checksum, table.seqno_base, 0, cache.clone(), None, false, false).ok()
+        self.open_with(table, cache, false)
+    }
+
+    fn open_with(&self, table: &TableFile, cache: &Arc<Cache>, reads_filter: bool) -> Option<Table> {
+        let (path, checksum) = (self.path(table), Checksum::from_raw(table.checksum));
+        Table::recover(path, checksum, table.seqno_base, 0, cache.clone(), None, reads_filter, reads_filter).ok()
     }
 
     fn is_readable(&self, table: &TableFile, cache: &Arc<Cache>) -> bool {
@@ -188,9 +224,8 @@ impl TreeFiles {
     /// What the block index of a table leads to, past blocks that cannot be read.
     fn items(&self, table: &TableFile, cache: &Arc<Cache>) -> Box<dyn Iterator<Item = InternalValue>> {
         let Some(open) = self.open(table, cache) else { return Box::new(std::iter::empty()) };
-        // Each error is a block that is passed; there are not more blocks than this.
-        let mut errors_left =
-            std::fs::metadata(self.path(table)).map_or(0, |meta| meta.len()) / BLOCK_HEADER_BYTES as u64;
+        // Each error is a block that is passed, or a block index that is damaged and an error for ever.
+        let mut errors_left = open.metadata.data_block_count;
         let mut items = open.iter();
         Box::new(std::iter::from_fn(move || {
             loop {

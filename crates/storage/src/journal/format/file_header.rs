@@ -38,6 +38,19 @@ impl FileHeader {
         bytes
     }
 
+    /// Of a header in which one bit is wrong, what it was.
+    pub(crate) fn decode_corrected(bytes: &[u8]) -> Option<Self> {
+        let mut bytes: [u8; FILE_HEADER_BYTES] = bytes.get(..FILE_HEADER_BYTES)?.try_into().ok()?;
+        for bit in 0..FILE_HEADER_BYTES * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            if let Ok(header) = Self::decode(&bytes) {
+                return Some(header);
+            }
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        None
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
         if bytes.len() < FILE_HEADER_BYTES || &bytes[..8] != MAGIC {
             return Err(HeaderError::Damaged);

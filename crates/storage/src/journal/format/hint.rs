@@ -159,6 +159,15 @@ fn encode_trailer(trailer: &HintTrailer) -> [u8; TRAILER_BYTES] {
     bytes
 }
 
+/// The salt of the data file that a hint file belongs to; none when its header is damaged or of another file.
+pub(crate) fn salt_of_hint(file: &dyn File, file_id: u32) -> io::Result<Option<u64>> {
+    let mut header = [0; HEADER_BYTES];
+    let read = file.read_at(&mut header, 0, ReadMode::Blocking)?;
+    let salt = le_at!(u64, header, 16);
+    let is_header = |version| header == encode_header(version, file_id, salt);
+    Ok((read == HEADER_BYTES && READABLE_VERSIONS.clone().any(is_header)).then_some(salt))
+}
+
 /// Reads a hint file block by block.
 pub(crate) struct HintReader {
     file: Arc<dyn File>,

@@ -17,7 +17,7 @@ mod record;
 mod scan;
 
 pub(crate) use file_header::{FILE_HEADER_BYTES, FileHeader, HeaderError};
-pub(crate) use hint::{HintEntry, HintReader, HintWriter};
+pub(crate) use hint::{HintEntry, HintReader, HintWriter, salt_of_hint};
 pub(crate) use record::{
     ALL_SYNCED, BodyCoding, EXTRA_BYTES_MAX, Kind, RECORD_HEADER_BYTES, RecordFields, RecordHeader, body_crc,
     encode_record, extra_len, reseal,

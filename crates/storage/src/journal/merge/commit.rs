@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Ends the name of a commit file.
-pub(in crate::journal) const COMMIT_SUFFIX: &str = ".merged";
+pub(crate) const COMMIT_SUFFIX: &str = ".merged";
 const MAGIC: &[u8; 8] = b"OMBAKCMT";
 const PREFIX_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 12;
@@ -48,7 +48,7 @@ fn decode(bytes: &[u8]) -> Option<Vec<(u32, u64)>> {
 }
 
 /// Writes the commit file: on disk when this returns.
-pub(super) fn write_commit(
+pub(crate) fn write_commit(
     fs: &dyn FileSystem,
     dir: &Path,
     number: u32,
@@ -71,7 +71,7 @@ pub(super) fn write_commit(
 
 /// Finishes a merge that a crash interrupted after its commit. False when the commit file is damaged: what it named
 /// stays, and versions that were deleted may be back.
-pub(in crate::journal) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<bool, StorageError> {
+pub(crate) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<bool, StorageError> {
     let path = dir.join(name);
     let files = read_commit(fs, &path).map_err(|source| io_error("read", &path, source))?;
     let Some(files) = files else {
@@ -89,7 +89,8 @@ pub(in crate::journal) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &
     Ok(true)
 }
 
-fn read_commit(fs: &dyn FileSystem, path: &Path) -> io::Result<Option<Vec<(u32, u64)>>> {
+/// The files that a commit names, with their salts; none when it is damaged.
+pub(crate) fn read_commit(fs: &dyn FileSystem, path: &Path) -> io::Result<Option<Vec<(u32, u64)>>> {
     let file = fs.open(path, OpenMode::Read)?;
     let length = file.length()?;
     if length > (PREFIX_BYTES + INPUTS_MAX * ENTRY_BYTES + 4) as u64 {

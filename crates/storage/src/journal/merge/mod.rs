@@ -10,6 +10,7 @@ mod commit;
 mod job;
 mod select;
 
-pub(super) use commit::{COMMIT_SUFFIX, finish_commit, remove_committed};
+pub(super) use commit::remove_committed;
+pub(crate) use commit::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};
 pub(super) use job::{MergeJob, Progress};
 pub(super) use select::{FileSummary, select_inputs, summarize};

@@ -1,0 +1,21 @@
+//! `ombak admin backend`: work on the files of a stopped node.
+
+use super::args::{BackendCommand, Common};
+use super::config;
+use super::failure::Failure;
+use super::output::Output;
+use crate::verify;
+use serde_json::json;
+
+/// Runs one of the commands.
+pub fn run(command: BackendCommand, common: &Common, out: Output) -> Result<(), Failure> {
+    match command {
+        BackendCommand::Verify { repair, backend } => {
+            let report =
+                verify::run(&verify::Options { repair, backend }, &config::load(common)?).map_err(Failure::new)?;
+            out.result(&json!(report), || report.to_text())?;
+            // The report has said it.
+            if report.is_well() { Ok(()) } else { Err(Failure::new("")) }
+        }
+    }
+}

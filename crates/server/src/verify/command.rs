@@ -1,0 +1,114 @@
+//! From the command line to the stores and back.
+
+use super::report::{Report, StoreReport};
+use crate::backends::store_root_config;
+use crate::config::{BackendSettings, DiskSettings, Effective, Settings};
+use crate::node::join;
+use crate::node::lock::DataDirLock;
+use crate::offline::{interrupt_flag, progress_bar};
+use indicatif::ProgressBar;
+use ombak_storage::fs::RealFs;
+use ombak_storage::verify::StoreRoot;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What the command line says.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Take out what is damaged.
+    pub repair: bool,
+    /// Only this backend.
+    pub backend: Option<String>,
+}
+
+/// A backend whose directory is there, and is locked for this process.
+struct Opened {
+    root: StoreRoot,
+    report: StoreReport,
+}
+
+/// Examines the node of this configuration, which must not run. Ctrl-C ends it between two steps. The error is one line for
+/// the operator.
+pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
+    let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
+    let data_dir = &settings.data_dir;
+    if !data_dir.is_dir() {
+        return Err(format!("there is no node in {}; name its data directory with --data", data_dir.display()));
+    }
+    let _lock = DataDirLock::take(data_dir).map_err(|e| e.to_string())?;
+    let mut opened = match &options.backend {
+        Some(name) => {
+            let backend = BackendSettings::named(effective, name).map_err(|problem| problem.to_string())?;
+            open(&[(name, &backend)])?
+        }
+        None => open(&settings.backend.stores())?,
+    };
+    let interrupted = interrupt_flag()?;
+    let bytes = opened.iter().map(|store| bytes_of(&store.root)).sum::<Result<u64, String>>()?;
+    let bar = progress_bar(bytes);
+    let outcome: Result<u64, String> =
+        opened.iter_mut().map(|store| examine(store, options.repair, &bar, &interrupted)).sum();
+    bar.finish_and_clear();
+    let damaged_left = outcome?;
+    let stores: Vec<StoreReport> = opened.into_iter().map(|store| store.report).collect();
+    Ok(Report {
+        complete: !interrupted.load(Ordering::Relaxed),
+        repair: options.repair,
+        damaged: stores.iter().map(|store| store.damaged).sum(),
+        damaged_left,
+        stores,
+    })
+}
+
+fn open(stores: &[(&str, &BackendSettings)]) -> Result<Vec<Opened>, String> {
+    let mut opened = Vec::new();
+    for (name, settings) in stores {
+        let (Some(disk), Some(config)) = (settings.disk(), store_root_config(settings)) else { continue };
+        let DiskSettings { data_root, .. } = disk;
+        let root = StoreRoot::open(Arc::new(RealFs), data_root, config).map_err(|e| e.to_string())?;
+        let Some(root) = root else { continue };
+        let (name, backend) = ((*name).to_owned(), root.kind().name());
+        let report = StoreReport { name, backend, data_root: data_root.clone(), ..StoreReport::default() };
+        opened.push(Opened { root, report });
+    }
+    if opened.is_empty() {
+        let names = stores.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        return Err(format!("{names}: there are no files to examine; --backend NAME names another backend"));
+    }
+    Ok(opened)
+}
+
+fn bytes_of(root: &StoreRoot) -> Result<u64, String> {
+    let partitions = root.partitions().map_err(|e| e.to_string())?;
+    Ok(partitions.into_iter().map(|partition| root.bytes(partition)).sum())
+}
+
+/// Examines all partitions of a backend; how many damaged places are left.
+fn examine(store: &mut Opened, repair: bool, bar: &ProgressBar, interrupted: &AtomicBool) -> Result<u64, String> {
+    let Opened { root, report } = store;
+    let mut damaged_left = 0;
+    for partition in root.partitions().map_err(|e| e.to_string())? {
+        let mut observe = |read: u64| {
+            bar.inc(read);
+            !interrupted.load(Ordering::Relaxed)
+        };
+        bar.set_message(format!("{} partition {partition}", report.name));
+        let found = if repair {
+            let (before, after) = root.repair(partition, &mut observe).map_err(|e| e.to_string())?;
+            damaged_left += after.damaged;
+            if before.damaged > 0 {
+                report.quarantine = Some(root.quarantine());
+            }
+            before
+        } else {
+            let found = root.verify(partition, &mut observe).map_err(|e| e.to_string())?;
+            damaged_left += found.damaged;
+            found
+        };
+        report.add(found);
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(damaged_left)
+}

@@ -1,0 +1,169 @@
+//! What an examination found.
+
+use crate::cli::output::shown;
+use crate::cli::value_json;
+use ombak_storage::verify::{FINDINGS_KEPT, Finding, PartitionReport};
+use ombak_types::names::decode_storage_key;
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// What the examination of a node found.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// Whether everything was read.
+    pub complete: bool,
+    /// Whether damage was to be taken out.
+    pub repair: bool,
+    /// Damaged places in all; those that a repair has taken out count.
+    pub damaged: u64,
+    /// Damaged places that a repair has left. Without one: all.
+    pub damaged_left: u64,
+    /// Backends, in the order of the configuration.
+    pub stores: Vec<StoreReport>,
+}
+
+/// What was found in the directory of one backend.
+#[derive(Debug, Default, Serialize)]
+pub struct StoreReport {
+    /// Its name in the configuration.
+    pub name: String,
+    /// `bitcask`, `leveled` or `leveldb`.
+    pub backend: &'static str,
+    /// Its directory.
+    pub data_root: PathBuf,
+    /// Partitions that were examined.
+    pub partitions: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Records of data files that are whole.
+    pub records: u64,
+    /// Keys with a current version that can be read.
+    pub keys: u64,
+    /// Losses that the stores know of from before.
+    pub noted_losses: u64,
+    /// Bytes that a crash left half written: no damage, the next start ignores them.
+    pub torn_bytes: u64,
+    /// Damaged places.
+    pub damaged: u64,
+    /// Where copies of what was taken out are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quarantine: Option<PathBuf>,
+    /// The first of the damaged places.
+    #[serde(serialize_with = "findings_as_json")]
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Whether nothing is damaged any more, as far as was asked for.
+    pub fn is_well(&self) -> bool {
+        self.complete && self.damaged_left == 0
+    }
+
+    /// For a person.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        for store in &self.stores {
+            store.put_text(self.repair, &mut out);
+        }
+        // Writing to a string cannot fail.
+        let _ = match (self.complete, self.damaged, self.damaged_left) {
+            (false, _, _) => write!(out, "Interrupted: not everything was read."),
+            (true, 0, _) => write!(out, "Nothing is damaged."),
+            (true, damaged, 0) => write!(out, "Repaired: {damaged} damaged places were taken out."),
+            (true, damaged, _) if self.repair => {
+                write!(out, "Of {damaged} damaged places, {} are left.", self.damaged_left)
+            }
+            (true, damaged, _) => write!(
+                out,
+                "Damaged: {damaged} places. 'ombak admin backend verify --repair' takes them out and keeps the rest."
+            ),
+        };
+        out
+    }
+}
+
+impl StoreReport {
+    /// Adds what was found in a partition.
+    pub fn add(&mut self, mut partition: PartitionReport) {
+        self.partitions += 1;
+        self.bytes += partition.bytes;
+        self.records += partition.records;
+        self.keys += partition.keys;
+        self.noted_losses += partition.noted_losses;
+        self.torn_bytes += partition.torn_bytes;
+        self.damaged += partition.damaged;
+        partition.findings.truncate(FINDINGS_KEPT.saturating_sub(self.findings.len()));
+        self.findings.append(&mut partition.findings);
+    }
+
+    fn put_text(&self, repair: bool, out: &mut String) {
+        let name = if self.name == self.backend { String::new() } else { format!(" ({})", self.name) };
+        let _ = writeln!(
+            out,
+            "{}{name} in {}: {} partitions, {} bytes, {} records, {} keys",
+            self.backend,
+            self.data_root.display(),
+            self.partitions,
+            self.bytes,
+            self.records,
+            self.keys
+        );
+        if self.torn_bytes > 0 {
+            let _ = writeln!(out, "  {} bytes that a crash left half written: no damage", self.torn_bytes);
+        }
+        if self.noted_losses > 0 {
+            let _ = writeln!(out, "  {} losses that are known from before", self.noted_losses);
+        }
+        for finding in &self.findings {
+            let _ = writeln!(out, "  {}", line(finding));
+        }
+        if self.damaged > self.findings.len() as u64 {
+            let _ = writeln!(out, "  … and {} more", self.damaged - self.findings.len() as u64);
+        }
+        if let Some(quarantine) = self.quarantine.as_ref().filter(|_| repair) {
+            let _ = writeln!(out, "  copies of what was taken out are in {}", quarantine.display());
+        }
+    }
+}
+
+fn line(finding: &Finding) -> String {
+    let mut line = finding.file.display().to_string();
+    if finding.length > 0 {
+        let _ = write!(line, " at byte {}, {} bytes", finding.offset, finding.length);
+    }
+    let _ = write!(line, ": {}; ", finding.damage.text());
+    if let Some(key) = &finding.key {
+        let _ = match decode_storage_key(key) {
+            Ok((bucket, key)) if bucket.is_default_type() => write!(line, "{}/{}: ", shown(&bucket.name), shown(&key)),
+            Ok((bucket, key)) => {
+                write!(line, "{}/{}/{}: ", shown(&bucket.bucket_type), shown(&bucket.name), shown(&key))
+            }
+            Err(_) => write!(line, "{}: ", shown(key)),
+        };
+    }
+    line.push_str(finding.effect.text());
+    line
+}
+
+fn findings_as_json<S: Serializer>(findings: &[Finding], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(findings.iter().map(finding_as_json))
+}
+
+fn finding_as_json(finding: &Finding) -> Value {
+    let mut value = json!({
+        "partition": finding.partition,
+        "file": finding.file,
+        "offset": finding.offset,
+        "length": finding.length,
+        "damage": finding.damage.name(),
+        "effect": finding.effect.name(),
+    });
+    if let Some(Ok((bucket, key))) = finding.key.as_ref().map(decode_storage_key) {
+        value["bucket_type"] = value_json::name(&bucket.bucket_type);
+        value["bucket"] = value_json::name(&bucket.name);
+        value["key"] = value_json::name(&key);
+    }
+    value
+}

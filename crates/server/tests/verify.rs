@@ -1,0 +1,100 @@
+//! `ombak admin backend verify` as an operator uses it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use support::Home;
+
+const KEYS: usize = 40;
+const VERIFY: [&str; 3] = ["admin", "backend", "verify"];
+
+/// Runs `verify` with more options: the exit code, and what it says in JSON.
+fn verify(home: &Home, options: &[&str]) -> (Option<i32>, Value) {
+    let said = home.run(&[&VERIFY[..], options, &["--json"]].concat());
+    assert_eq!(said.err, "");
+    (said.code, serde_json::from_str(&said.out).expect("JSON"))
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// Where the value of a key lies: the file and the byte.
+fn place_of(root: &Path, value: &str) -> (PathBuf, usize) {
+    let found = files(root).into_iter().find_map(|path| {
+        let bytes = fs::read(&path).unwrap();
+        let at = bytes.windows(value.len()).position(|part| part == value.as_bytes())?;
+        Some((path, at))
+    });
+    found.expect("the value is in some file as it is")
+}
+
+#[test]
+fn damage_is_reported_and_taken_out_and_the_rest_is_served() {
+    for backend in ["bitcask", "leveled", "leveldb"] {
+        let home = Home::new(&format!("storage_backend = {backend}\nleveldb.compression = off"));
+        let node = home.start();
+        for number in 0..KEYS {
+            home.run(&["kv", "put", "b", &format!("key{number}"), &format!("the value {number}.")]).ok();
+        }
+        let refused = home.run(&VERIFY).failed(1);
+        assert!(refused.starts_with("Node is already running!"), "{refused}");
+        node.stop();
+        let whole = home.run(&VERIFY).ok();
+        assert!(whole.ends_with("Nothing is damaged.\n"), "{whole}");
+
+        let root = home.data().join(backend);
+        let (path, at) = place_of(&root, "the value 17.");
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let (code, report) = verify(&home, &[]);
+        assert_eq!((code, &report["complete"], &report["damaged"]), (Some(1), &true.into(), &1.into()), "{report}");
+        let finding = &report["stores"][0]["findings"][0];
+        assert!(path.ends_with(finding["file"].as_str().unwrap().trim_start_matches("./")), "{report}");
+        assert!(backend == "leveldb" || finding["key"] == "key17", "{report}");
+        assert_eq!(verify(&home, &[]).1, report, "looking changes nothing");
+
+        let (code, repaired) = verify(&home, &["--repair"]);
+        assert_eq!(
+            (code, &repaired["damaged"], &repaired["damaged_left"]),
+            (Some(0), &1.into(), &0.into()),
+            "{repaired}"
+        );
+        let quarantined = files(&root.join("quarantine"));
+        let is_report = |path: &&PathBuf| path.to_str().unwrap().ends_with("-report-1.txt");
+        let list = fs::read_to_string(quarantined.iter().find(is_report).expect("a report")).unwrap();
+        assert!(list.lines().count() == 2 && (backend == "leveldb" || list.contains("key17")), "{list}");
+        let copies = quarantined.iter().filter(|path| !is_report(path));
+        let flipped = bytes[at..at + 8].to_vec();
+        let has_it = |path: &PathBuf| fs::read(path).unwrap().windows(8).any(|part| part == flipped);
+        assert_eq!(copies.filter(|path| has_it(path)).count(), 1, "a copy of the damage: {quarantined:?}");
+        assert_eq!(verify(&home, &[]).1["damaged"], 0);
+        let node = home.start();
+        let is_there = |number: &usize| home.run(&["kv", "get", "b", &format!("key{number}")]).code == Some(0);
+        let kept: Vec<usize> = (0..KEYS).filter(is_there).collect();
+        // A block of a tree has several keys, a record one.
+        assert!(
+            !kept.contains(&17) && kept.len() >= if backend == "leveldb" { KEYS / 2 } else { KEYS - 1 },
+            "{kept:?}"
+        );
+        node.stop();
+    }
+}
+
+#[test]
+fn what_cannot_be_examined_is_one_line() {
+    let home = Home::new("");
+    let nowhere = home.run(&VERIFY).failed(1);
+    assert!(nowhere.contains("there is no node in ./data") && nowhere.lines().count() == 1, "{nowhere}");
+    home.start().stop();
+    let other = home.run(&[&VERIFY[..], &["--backend", "leveled"]].concat()).failed(1);
+    assert!(other.contains("leveled: there are no files") && other.lines().count() == 1, "{other}");
+    let unknown = home.run(&[&VERIFY[..], &["--backend", "bitcsk"]].concat()).failed(1);
+    assert!(unknown.contains("there is no backend 'bitcsk'") && unknown.lines().count() == 1, "{unknown}");
+}

@@ -1,0 +1,347 @@
+//! Reading data files and their hints: what in them is whole, and what a crash does not explain.
+//!
+//! The rules are those of a start (`journal/recovery`), with more care: a hint that is whole says which records there were, so
+//! damage where it has none is what a crash had left before the file was closed.
+
+use super::patient::PatientFile;
+use super::versions::{Good, Lost, Versions};
+use crate::backend::{HeadTerms, ReadMode};
+use crate::error::{StorageError, io_error};
+use crate::fs::{File, FileSystem, OpenMode};
+use crate::journal::format::{
+    FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, Kind, RecordHeader, Scanned, Scanner,
+    salt_of_hint,
+};
+use crate::journal::{data_path, decompress, fresh_path, hint_path};
+use crate::ledger::term_keys;
+use bytes::Bytes;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+
+/// The hint of a data file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HintState {
+    Missing,
+    Damaged,
+    Disagrees,
+    Whole,
+}
+
+/// A version of which something still tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) key: Bytes,
+    pub(super) seq: u64,
+    pub(super) kind: Kind,
+    pub(super) tstamp_secs: u32,
+}
+
+/// A damaged place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Damaged {
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    /// Key and head are whole.
+    pub(super) is_body: bool,
+    /// What lay there, as far as it is known.
+    pub(super) known: Vec<Known>,
+}
+
+/// A data file.
+#[derive(Debug)]
+pub(super) struct FileExam {
+    pub(super) id: u32,
+    pub(super) path: PathBuf,
+    pub(super) is_fresh: bool,
+    pub(super) length: u64,
+    /// None: nothing in the file can be told.
+    pub(super) salt: Option<u64>,
+    pub(super) header_is_damaged: bool,
+    pub(super) hint: HintState,
+    /// In the order of offsets.
+    pub(super) damaged: Vec<Damaged>,
+    pub(super) torn_bytes: u64,
+    pub(super) records: u64,
+    /// Losses that its hint knows of, and that are not among the damaged places.
+    pub(super) known_losses: u64,
+}
+
+impl FileExam {
+    /// The damaged place that a position is in.
+    pub(super) fn damaged_at(&mut self, offset: u64) -> Option<&mut Damaged> {
+        let place = self.damaged.partition_point(|damaged| damaged.offset + damaged.length <= offset);
+        self.damaged.get_mut(place).filter(|damaged| damaged.offset <= offset)
+    }
+
+    /// Whether its hint has to be written anew.
+    pub(super) fn hint_is_wrong(&self) -> bool {
+        matches!(self.hint, HintState::Damaged | HintState::Disagrees)
+    }
+
+    /// Whether it has to be written anew.
+    pub(super) fn is_damaged(&self) -> bool {
+        !self.damaged.is_empty() || (self.header_is_damaged && !self.is_fresh)
+    }
+}
+
+/// Told how many bytes were read; says whether to go on.
+pub(super) type Observe<'a> = dyn FnMut(u64) -> bool + 'a;
+
+/// Reads the data files of one partition.
+pub(super) struct FileReader<'a> {
+    pub(super) fs: &'a dyn FileSystem,
+    pub(super) dir: &'a Path,
+    pub(super) terms: &'a dyn HeadTerms,
+}
+
+/// What a scan gathers beside the versions.
+struct Scan {
+    /// Sum of the hashes of all whole records.
+    sum: u64,
+    records: u64,
+    /// Start of what follows the last whole record.
+    end: u64,
+    synced_to: u64,
+    damaged: Vec<Damaged>,
+}
+
+impl FileReader<'_> {
+    /// Opens a file for reading what can be read of it.
+    pub(super) fn open(&self, path: &Path) -> Result<PatientFile, StorageError> {
+        self.fs.open(path, OpenMode::Read).map(PatientFile).map_err(|source| io_error("open", path, source))
+    }
+
+    /// Examines a file and adds its versions. `known_salt`: what the ledger has noted of the file. None when `observe` wants
+    /// no more.
+    pub(super) fn examine(
+        &self,
+        id: u32,
+        is_fresh: bool,
+        known_salt: Option<u64>,
+        versions: &mut Versions,
+        observe: &mut Observe<'_>,
+    ) -> Result<Option<FileExam>, StorageError> {
+        let path = if is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
+        let file = self.open(&path)?;
+        let failed = |source: io::Error| io_error("read", &path, source);
+        let length = file.length().map_err(failed)?;
+        let hint = self.open_hint(id)?;
+        let (salt, header_is_damaged) = self.salt(&path, &file, id, hint.as_ref(), known_salt)?;
+        let mut exam = FileExam {
+            id,
+            path: path.clone(),
+            is_fresh,
+            length,
+            salt,
+            header_is_damaged,
+            hint: if hint.is_some() { HintState::Damaged } else { HintState::Missing },
+            damaged: Vec::new(),
+            torn_bytes: 0,
+            records: 0,
+            known_losses: 0,
+        };
+        let Some(salt) = salt else {
+            if is_fresh {
+                exam.torn_bytes = length;
+            } else {
+                exam.damaged.push(Damaged { offset: 0, length, is_body: false, known: Vec::new() });
+            }
+            return Ok(observe(length).then_some(exam));
+        };
+        let Some(scan) = self.scan(&exam, &file, salt, versions, observe).map_err(failed)? else { return Ok(None) };
+        let reader = hint.map(|hint| HintReader::open(hint, id, salt)).transpose().map_err(failed)?.flatten();
+        exam.records = scan.records;
+        exam.judge(scan, reader).map_err(failed)?;
+        for known in exam.damaged.iter().flat_map(|damaged| &damaged.known) {
+            versions.add_lost(&known.key, Lost { seq: known.seq, file_id: id });
+        }
+        Ok(Some(exam))
+    }
+
+    /// Whether a file has this salt, or might have had it.
+    pub(super) fn may_be(&self, id: u32, is_fresh: bool, salt: u64) -> bool {
+        let path = if is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
+        let Ok(file) = self.open(&path) else { return true };
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        let read = file.read_at(&mut bytes, 0, ReadMode::Blocking).unwrap_or(0);
+        FileHeader::decode(&bytes[..read]).map_or(true, |header| header.salt == salt)
+    }
+
+    fn open_hint(&self, id: u32) -> Result<Option<Arc<dyn File>>, StorageError> {
+        let path = hint_path(self.dir, id);
+        match self.fs.open(&path, OpenMode::Read) {
+            Ok(file) => Ok(Some(Arc::new(PatientFile(file)))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(io_error("open", &path, source)),
+        }
+    }
+
+    /// The salt of a file, and whether its header is damaged: then it is taken from where it was noted as well.
+    fn salt(
+        &self,
+        path: &Path,
+        file: &dyn File,
+        id: u32,
+        hint: Option<&Arc<dyn File>>,
+        noted: Option<u64>,
+    ) -> Result<(Option<u64>, bool), StorageError> {
+        let failed = |source: io::Error| io_error("read", path, source);
+        let mut bytes = [0; FILE_HEADER_BYTES];
+        let read = file.read_at(&mut bytes, 0, ReadMode::Blocking).map_err(failed)?;
+        match FileHeader::decode(&bytes[..read]) {
+            Ok(header) if header.file_id == id => return Ok((Some(header.salt), false)),
+            Err(HeaderError::Version(version)) => {
+                let what =
+                    format!("written in format {version}, which this build does not read: use the newer one again");
+                return Err(StorageError::Unusable { path: path.to_owned(), what });
+            }
+            _ => {}
+        }
+        let corrected = FileHeader::decode_corrected(&bytes[..read]).filter(|header| header.file_id == id);
+        let of_hint = hint.map(|hint| salt_of_hint(&**hint, id)).transpose().map_err(failed)?.flatten();
+        Ok((corrected.map(|header| header.salt).or(of_hint).or(noted), true))
+    }
+
+    fn scan(
+        &self,
+        exam: &FileExam,
+        file: &dyn File,
+        salt: u64,
+        versions: &mut Versions,
+        observe: &mut Observe<'_>,
+    ) -> io::Result<Option<Scan>> {
+        let start = FILE_HEADER_BYTES as u64;
+        let mut scan = Scan { sum: 0, records: 0, end: start, synced_to: start, damaged: Vec::new() };
+        let mut scanner = Scanner::new(file, salt, start, exam.length);
+        while let Some(scanned) = scanner.next()? {
+            let length = match scanned {
+                Scanned::Damage { offset, length } => {
+                    scan.damaged.push(Damaged { offset, length, is_body: false, known: Vec::new() });
+                    length
+                }
+                Scanned::Record { offset, header } => {
+                    self.take_record(exam.id, &mut scanner, offset, &header, &mut scan, versions)?;
+                    header.total_len()
+                }
+            };
+            if !observe(length) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(scan))
+    }
+
+    fn take_record(
+        &self,
+        file_id: u32,
+        scanner: &mut Scanner<'_>,
+        offset: u64,
+        header: &RecordHeader,
+        scan: &mut Scan,
+        versions: &mut Versions,
+    ) -> io::Result<()> {
+        scan.synced_to = scan.synced_to.max(u64::from(header.synced_to));
+        let body_is_whole = scanner.body_matches(offset, header)?
+            && decompress(header.coding, scanner.body(offset, header)?.into()).is_some();
+        let key = scanner.key(offset, header)?.to_vec();
+        let head = scanner.head(offset, header)?;
+        if !body_is_whole {
+            let known = Known { key: key.into(), seq: header.seq, kind: header.kind, tstamp_secs: header.tstamp_secs };
+            let length = header.total_len();
+            scan.damaged.push(Damaged { offset, length, is_body: true, known: vec![known] });
+            return Ok(());
+        }
+        scan.records += 1;
+        scan.sum = scan.sum.wrapping_add(entry_hash(&hint_entry(offset, header, &key)));
+        scan.end = offset + header.total_len();
+        let good = Good {
+            seq: header.seq,
+            digest: header.digest,
+            head: xxh3_64(head),
+            terms: if header.has_terms { terms_hash(&key, head, self.terms) } else { 0 },
+            file_id,
+            offset: offset as u32,
+            size: header.total_len() as u32,
+            tstamp_secs: header.tstamp_secs,
+            expires_secs: header.expires_secs,
+            is_tombstone: header.kind == Kind::Tombstone,
+        };
+        versions.add(&key, good);
+        Ok(())
+    }
+}
+
+impl FileExam {
+    /// Sorts what a scan found into rot and what a crash explains, and learns from the hint what lay there.
+    fn judge(&mut self, scan: Scan, hint: Option<HintReader>) -> io::Result<()> {
+        let was_sealed = self.hint != HintState::Missing;
+        let is_rot = |damaged: &Damaged| was_sealed || damaged.offset < scan.synced_to;
+        let (rot, torn): (Vec<_>, Vec<_>) = scan.damaged.into_iter().partition(is_rot);
+        self.torn_bytes = torn.iter().map(|damaged| damaged.length).sum();
+        self.damaged = rot;
+        let Some(hint) = hint else { return Ok(()) };
+        let trailer = hint.trailer();
+        if self.length < trailer.data_length {
+            let length = trailer.data_length - self.length;
+            self.damaged.push(Damaged { offset: self.length, length, is_body: false, known: Vec::new() });
+        }
+        let (mut sum, mut bodies_told) = (0u64, Vec::new());
+        let whole = hint.for_each(|entry| match self.damaged_at(u64::from(entry.offset)) {
+            None => sum = sum.wrapping_add(entry_hash(&entry)),
+            Some(damaged) if damaged.is_body => bodies_told.push(damaged.offset),
+            Some(damaged) => {
+                let (key, seq) = (Bytes::copy_from_slice(entry.key), entry.seq);
+                damaged.known.push(Known { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
+            }
+        })?;
+        if !whole {
+            return Ok(());
+        }
+        if trailer.lost_ranges == 0 {
+            // What the hint does not tell of was no record any more when the file was closed.
+            bodies_told.sort_unstable();
+            self.damaged.retain(|damaged| match damaged.is_body {
+                true => bodies_told.binary_search(&damaged.offset).is_ok(),
+                false => !damaged.known.is_empty(),
+            });
+        }
+        let told_here = self.damaged.iter().filter(|damaged| damaged.known.is_empty()).count() as u64;
+        self.known_losses = u64::from(trailer.lost_ranges).saturating_sub(told_here);
+        let agrees = sum == scan.sum && self.length <= trailer.data_length;
+        self.hint = if agrees { HintState::Whole } else { HintState::Disagrees };
+        Ok(())
+    }
+}
+
+/// Hash of the places of the index entries in a head.
+pub(super) fn terms_hash(key: &[u8], head: &[u8], terms: &dyn HeadTerms) -> u64 {
+    term_keys(key, head, terms).iter().fold(0, |sum, term| sum.wrapping_add(xxh3_64(&term.bytes)))
+}
+
+/// What a hint says of a record.
+pub(super) fn hint_entry<'a>(offset: u64, header: &RecordHeader, key: &'a [u8]) -> HintEntry<'a> {
+    HintEntry {
+        kind: header.kind,
+        seq: header.seq,
+        digest: header.digest,
+        offset: offset as u32,
+        head_len: header.head_len,
+        body_len: header.body_len,
+        tstamp_secs: header.tstamp_secs,
+        expires_secs: header.expires_secs,
+        has_terms: header.has_terms,
+        key,
+    }
+}
+
+fn entry_hash(entry: &HintEntry<'_>) -> u64 {
+    let mut hasher = Xxh3Default::new();
+    let numbers = [entry.offset, entry.head_len, entry.body_len, entry.tstamp_secs, entry.expires_secs];
+    numbers.iter().for_each(|number| hasher.update(&number.to_le_bytes()));
+    hasher.update(&[entry.kind.code(), u8::from(entry.has_terms)]);
+    [entry.seq, entry.digest].iter().for_each(|number| hasher.update(&number.to_le_bytes()));
+    hasher.update(entry.key);
+    hasher.digest()
+}

@@ -1,0 +1,290 @@
+//! The examination of one partition: journal, hints and ledger, and whether they agree.
+
+use super::data_files::{FileExam, FileReader, HintState, Known, Observe};
+use super::ledger::{Comparison, LedgerExam};
+use super::report::{Damage, Effect, Finding, PartitionReport};
+use super::root::{StoreKind, StoreRoot};
+use super::versions::Versions;
+use crate::error::{StorageError, io_error};
+use crate::journal::format::{FILE_HEADER_BYTES, Kind, Scanned, Scanner};
+use crate::journal::{
+    COMMIT_SUFFIX, FileState, LostNote, covered, data_path, hint_path, identity_is_damaged, identity_path, parse_name,
+    read_commit,
+};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+
+/// What is on the disk of one partition.
+pub(super) struct Exam {
+    pub(super) partition: u32,
+    pub(super) kind: StoreKind,
+    pub(super) dir: PathBuf,
+    /// Without those that a merge has removed, whatever the directory says.
+    pub(super) files: BTreeMap<u32, FileExam>,
+    pub(super) versions: Versions,
+    /// Names of commit files that cannot be read.
+    pub(super) damaged_commits: Vec<String>,
+    /// Files that the ledger points at and that are not there.
+    pub(super) missing_files: Vec<u32>,
+    pub(super) ledger: LedgerExam,
+    pub(super) note: LostNote,
+    pub(super) identity_is_damaged: bool,
+    /// A ledger that has seen less than this is not the one that was there; none: the note is damaged.
+    pub(super) covered_seq: Option<u64>,
+    /// Losses that hints and ledger know of.
+    pub(super) known_losses: u64,
+    /// The highest id of any file that is or was there.
+    pub(super) id_max: u32,
+    pub(super) bytes: u64,
+    pub(super) complete: bool,
+}
+
+impl Exam {
+    pub(super) fn new(root: &StoreRoot, partition: u32, observe: &mut Observe<'_>) -> Result<Self, StorageError> {
+        let dir = root.dir(partition);
+        let fs = &*root.fs;
+        let mut exam = Self {
+            partition,
+            kind: root.kind,
+            ledger: LedgerExam::open(&root.ledger_dir(partition), root.kind == StoreKind::Bitcask)?,
+            note: LostNote::read(fs, &dir)?,
+            identity_is_damaged: identity_is_damaged(fs, &dir)?,
+            covered_seq: covered::read_whole(fs, &dir)?,
+            dir,
+            files: BTreeMap::new(),
+            versions: Versions::default(),
+            damaged_commits: Vec::new(),
+            missing_files: Vec::new(),
+            known_losses: 0,
+            id_max: 0,
+            bytes: 0,
+            complete: false,
+        };
+        let mut bytes = 0;
+        let mut counted = |read| {
+            bytes += read;
+            observe(read)
+        };
+        exam.complete = exam.read_journal(root, &mut counted)? && exam.ledger.check(&mut counted)?;
+        if exam.complete {
+            exam.compare(root)?;
+        }
+        exam.bytes = bytes;
+        Ok(exam)
+    }
+
+    /// False when `observe` wants no more.
+    fn read_journal(&mut self, root: &StoreRoot, observe: &mut Observe<'_>) -> Result<bool, StorageError> {
+        let fs = &*root.fs;
+        let names = match fs.list(&self.dir) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(source) => return Err(io_error("list", &self.dir, source)),
+        };
+        let noted = self.ledger.checkpoint.clone().unwrap_or_default();
+        self.id_max = noted.next_id.saturating_sub(1);
+        self.known_losses = noted.files.values().map(|file| u64::from(file.lost_ranges)).sum();
+        let mut removed: Vec<(u32, u64)> = Vec::new();
+        for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
+            let path = self.dir.join(name);
+            match read_commit(fs, &path).map_err(|source| io_error("read", &path, source))? {
+                Some(files) => removed.extend(files),
+                None => self.damaged_commits.push(name.clone()),
+            }
+        }
+        let reader = FileReader { fs, dir: &self.dir, terms: &*root.terms };
+        for (id, is_fresh) in names.iter().filter_map(|name| parse_name(name)) {
+            self.id_max = self.id_max.max(id);
+            let known_salt = noted.files.get(&id).map(|file| file.salt);
+            // The salt alone, first: what a merge has removed is not to be read.
+            let is_removed = removed.iter().any(|(other, salt)| *other == id && reader.may_be(id, is_fresh, *salt));
+            if is_removed {
+                continue;
+            }
+            let Some(file) = reader.examine(id, is_fresh, known_salt, &mut self.versions, observe)? else {
+                return Ok(false);
+            };
+            self.known_losses += file.known_losses;
+            self.files.insert(id, file);
+        }
+        // The ledger has seen more of it than there is, or another one of its name.
+        let is_there = |id: &u32, noted: &FileState| {
+            let file = self.files.get(id);
+            file.is_some_and(|file| file.salt.is_none_or(|salt| salt == noted.salt) && file.length >= noted.length)
+        };
+        let is_missing =
+            |id: &u32, noted: &FileState| !is_there(id, noted) && !removed.iter().any(|(other, _)| other == id);
+        let in_use = noted.files.iter().filter(|(_, file)| file.is_in_use());
+        self.missing_files = in_use.filter(|(id, noted)| is_missing(id, noted)).map(|(id, _)| *id).collect();
+        Ok(true)
+    }
+
+    fn compare(&mut self, root: &StoreRoot) -> Result<(), StorageError> {
+        let mut comparison = Comparison {
+            versions: &mut self.versions,
+            files: &mut self.files,
+            terms: &*root.terms,
+            journal: root.journal,
+            now_secs: root.journal.opened_at_secs,
+            has_values: self.kind == StoreKind::Leveldb,
+        };
+        match self.kind {
+            StoreKind::Bitcask => comparison.order(&mut self.ledger),
+            StoreKind::Leveled | StoreKind::Leveldb => comparison.ledger(&mut self.ledger),
+        }
+        self.name_keys(root)
+    }
+
+    /// Reads the keys of records that the ledger has not.
+    fn name_keys(&mut self, root: &StoreRoot) -> Result<(), StorageError> {
+        let reader = FileReader { fs: &*root.fs, dir: &self.dir, terms: &*root.terms };
+        for found in self.ledger.disagreements.iter_mut().filter(|found| found.key.is_none()) {
+            let Some((file_id, offset)) = found.record else { continue };
+            let Some((file, salt)) = self.files.get(&file_id).and_then(|file| Some((file, file.salt?))) else {
+                continue;
+            };
+            let open = reader.open(&file.path)?;
+            let mut scanner = Scanner::new(&open, salt, u64::from(offset), file.length);
+            if let Ok(Some(Scanned::Record { offset, header })) = scanner.next() {
+                found.key = scanner.key(offset, &header).ok().map(Bytes::copy_from_slice);
+            }
+        }
+        Ok(())
+    }
+
+    /// How far the ledger had seen the journal.
+    pub(super) fn seen_seq(&self) -> u64 {
+        self.ledger.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq)
+    }
+
+    /// Whether the tree that has the values is not the one that the journal was cut for.
+    pub(super) fn ledger_is_behind(&self) -> bool {
+        self.kind == StoreKind::Leveldb && self.seen_seq() < self.covered_seq.unwrap_or(0)
+    }
+
+    /// Whether anything is to be repaired.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.files.values().any(|file| file.is_damaged() || file.hint_is_wrong())
+            || !self.damaged_commits.is_empty()
+            || !self.missing_files.is_empty()
+            || self.ledger.is_damaged()
+            || self.note.is_damaged()
+            || self.identity_is_damaged
+            || self.covered_seq.is_none()
+            || self.ledger_is_behind()
+    }
+
+    pub(super) fn report(&self) -> PartitionReport {
+        let current = self.versions.iter().filter(|state| state.current().is_some()).count();
+        let mut report = PartitionReport {
+            partition: self.partition,
+            complete: self.complete,
+            bytes: self.bytes,
+            records: self.files.values().map(|file| file.records).sum(),
+            // The tree of a leveldb store has what the journal has no more.
+            keys: if self.kind == StoreKind::Leveldb { self.ledger.keys } else { current as u64 },
+            noted_losses: self.note.count() + self.known_losses,
+            torn_bytes: self.files.values().map(|file| file.torn_bytes).sum(),
+            ..PartitionReport::default()
+        };
+        self.for_each_finding(&mut |finding| report.add(finding));
+        // Those that were only counted.
+        report.damaged += self.ledger.disagreed - self.ledger.disagreements.len() as u64;
+        report
+    }
+
+    /// Visits every damaged place.
+    pub(super) fn for_each_finding(&self, visit: &mut dyn FnMut(Finding)) {
+        self.files.values().for_each(|file| self.findings_of_file(file, visit));
+        for name in &self.damaged_commits {
+            visit(self.finding(self.dir.join(name), 0, 0, Damage::Commit, Effect::Stale));
+        }
+        for id in &self.missing_files {
+            visit(self.finding(data_path(&self.dir, *id), 0, 0, Damage::MissingFile, Effect::NotFound));
+        }
+        if self.note.is_damaged() {
+            visit(self.finding(LostNote::path(&self.dir), 0, 0, Damage::LostNote, Effect::Nothing));
+        }
+        if self.identity_is_damaged {
+            // The next start draws another.
+            visit(self.finding(identity_path(&self.dir), 0, 0, Damage::Identity, Effect::Nothing));
+        }
+        if self.covered_seq.is_none() {
+            visit(self.finding(covered::path_in(&self.dir), 0, 0, Damage::Covered, Effect::Nothing));
+        }
+        // Damage to the tree explains it.
+        if self.ledger_is_behind() && !self.ledger.is_damaged() {
+            visit(self.finding(self.ledger.dir.clone(), 0, 0, Damage::LedgerBehind, Effect::DoesNotOpen));
+        }
+        self.findings_of_ledger(visit);
+    }
+
+    fn finding(&self, file: PathBuf, offset: u64, length: u64, damage: Damage, effect: Effect) -> Finding {
+        Finding { partition: self.partition, file, offset, length, damage, key: None, effect }
+    }
+
+    fn findings_of_file(&self, file: &FileExam, visit: &mut dyn FnMut(Finding)) {
+        if file.header_is_damaged && !file.is_fresh {
+            let length = FILE_HEADER_BYTES as u64;
+            visit(self.finding(file.path.clone(), 0, length, Damage::Header, Effect::NotFound));
+        }
+        for damaged in &file.damaged {
+            let damage = if damaged.is_body { Damage::Body } else { Damage::Record };
+            let at = |effect| self.finding(file.path.clone(), damaged.offset, damaged.length, damage, effect);
+            if damaged.known.is_empty() {
+                visit(at(Effect::NotFound));
+            }
+            for known in &damaged.known {
+                visit(Finding { key: Some(known.key.clone()), ..at(self.effect(file, known)) });
+            }
+        }
+        let hint_damage = match file.hint {
+            HintState::Damaged => Damage::Hint,
+            HintState::Disagrees => Damage::HintDisagrees,
+            HintState::Missing | HintState::Whole => return,
+        };
+        let is_believed = self.kind == StoreKind::Bitcask && file.hint == HintState::Disagrees;
+        let effect = if is_believed { Effect::Fails } else { Effect::Nothing };
+        visit(self.finding(hint_path(&self.dir, file.id), 0, 0, hint_damage, effect));
+    }
+
+    /// What a reader sees of a version that cannot be read.
+    fn effect(&self, file: &FileExam, known: &Known) -> Effect {
+        let newest_seq = self.versions.get(&known.key).good.map_or(0, |good| good.seq);
+        let seen_seq = self.seen_seq();
+        match self.kind {
+            _ if newest_seq >= known.seq => Effect::Nothing,
+            _ if known.kind == Kind::Tombstone => Effect::Stale,
+            StoreKind::Leveldb if known.seq <= seen_seq => Effect::Nothing,
+            StoreKind::Leveldb => Effect::NotFound,
+            StoreKind::Bitcask if file.header_is_damaged => Effect::NotFound,
+            StoreKind::Bitcask | StoreKind::Leveled => Effect::Fails,
+        }
+    }
+
+    fn findings_of_ledger(&self, visit: &mut dyn FnMut(Finding)) {
+        let ledger = &self.ledger;
+        // What the ledger has not seen is told to it by the next start, which reads what is there already.
+        let seen_seq = ledger.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq);
+        let is_behind = self.versions.iter().filter_map(|state| state.good).any(|good| good.seq > seen_seq);
+        let effect = match (self.kind, ledger.is_shut) {
+            (StoreKind::Leveldb, true) => Effect::DoesNotOpen,
+            (StoreKind::Leveled | StoreKind::Leveldb, false) if is_behind => Effect::DoesNotOpen,
+            (StoreKind::Bitcask | StoreKind::Leveled, true) => Effect::Nothing,
+            (StoreKind::Bitcask, false) => Effect::Queries,
+            (StoreKind::Leveled | StoreKind::Leveldb, false) => Effect::Fails,
+        };
+        for damage in &ledger.damage {
+            visit(self.finding(damage.file.clone(), damage.offset, damage.length, Damage::Ledger, effect));
+        }
+        for found in &ledger.disagreements {
+            let finding = self.finding(ledger.dir.clone(), 0, 0, Damage::LedgerDisagrees, found.effect);
+            visit(Finding { key: found.key.clone(), ..finding });
+        }
+        if ledger.terms_disagree {
+            visit(self.finding(ledger.dir.clone(), 0, 0, Damage::TermsDisagree, Effect::Queries));
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Copies of what is damaged, for whoever can make something of it.
+//!
+//! `quarantine/v1-<partition>-<file>-<offset>-<length>` in the directory of the stores: the bytes as they lay there, the path of
+//! a file of a tree with `_` for each `/`. `v1-<partition>-report-<n>.txt`: the list of what was found, a line each: file,
+//! offset, length, damage, effect and storage key, with tabs between them, and bytes of the key that are not printable escaped.
+//! The names have a version; who changes what is in such a file raises it.
+
+use super::exam::Exam;
+use super::patient::PatientFile;
+use crate::backend::ReadMode;
+use crate::error::{StorageError, io_error};
+use crate::fs::{File, FileSystem, OpenMode};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The directory's name.
+pub(super) const QUARANTINE_DIR: &str = "quarantine";
+const CHUNK_BYTES: usize = 256 << 10;
+
+/// Where damage is copied to.
+pub(super) struct Quarantine<'a> {
+    fs: &'a dyn FileSystem,
+    root: &'a Path,
+    dir: PathBuf,
+    partition: u32,
+}
+
+impl<'a> Quarantine<'a> {
+    /// Creates the directory, durably.
+    pub(super) fn open(fs: &'a dyn FileSystem, root: &'a Path, partition: u32) -> Result<Self, StorageError> {
+        let dir = root.join(QUARANTINE_DIR);
+        fs.create_dir_all(&dir).map_err(|source| io_error("create", &dir, source))?;
+        fs.sync_dir(root).map_err(|source| io_error("fsync", root, source))?;
+        Ok(Self { fs, root, dir, partition })
+    }
+
+    /// Copies a part of a file of a store; on disk when [`sync`](Self::sync) has returned, too.
+    pub(super) fn keep(&self, path: &Path, offset: u64, length: u64) -> Result<(), StorageError> {
+        let source = self.fs.open(path, OpenMode::Read).map_err(|source| io_error("open", path, source))?;
+        self.keep_from(&PatientFile(source), path, offset, length)
+    }
+
+    /// The same for a file that lies elsewhere than the stores' file system says.
+    pub(super) fn keep_from(
+        &self,
+        source: &dyn File,
+        path: &Path,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), StorageError> {
+        let inside = path.strip_prefix(self.root).unwrap_or(path);
+        let inside = inside.strip_prefix(self.partition.to_string()).unwrap_or(inside);
+        let name = inside.to_string_lossy().replace('/', "_");
+        let copy = self.dir.join(format!("v1-{}-{name}-{offset}-{length}", self.partition));
+        let write = || {
+            // What a repair before this one has left of it may be half a copy.
+            match self.fs.remove_file(&copy) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let out = self.fs.open(&copy, OpenMode::CreateNew)?;
+            let mut chunk = vec![0; CHUNK_BYTES];
+            let mut done = 0;
+            while done < length {
+                let wanted = (length - done).min(CHUNK_BYTES as u64) as usize;
+                let read = source.read_at(&mut chunk[..wanted], offset + done, ReadMode::Blocking)?;
+                if read == 0 {
+                    break;
+                }
+                out.write_at(&chunk[..read], done)?;
+                done += read as u64;
+            }
+            out.sync_data()
+        };
+        write().map_err(|source| io_error("write", &copy, source))
+    }
+
+    /// Writes the list of what was found to the first file that is not there yet. A repair that follows an interrupted one
+    /// finds less.
+    pub(super) fn keep_report(&self, exam: &Exam) -> Result<(), StorageError> {
+        let mut text = Vec::from(&b"file\toffset\tlength\tdamage\teffect\tkey\n"[..]);
+        exam.for_each_finding(&mut |finding| {
+            let key = finding.key.as_deref().unwrap_or_default().escape_ascii();
+            let (file, damage, effect) = (finding.file.display(), finding.damage.name(), finding.effect.name());
+            text.extend(format!("{file}\t{}\t{}\t{damage}\t{effect}\t{key}\n", finding.offset, finding.length).bytes());
+        });
+        let path = |number: u32| self.dir.join(format!("v1-{}-report-{number}.txt", self.partition));
+        let is_there = |number: &u32| self.fs.birth(&path(*number)).is_ok();
+        let path = path((1..u32::MAX).find(|number| !is_there(number)).unwrap_or(u32::MAX));
+        let write = || {
+            let out = self.fs.open(&path, OpenMode::CreateNew)?;
+            out.write_at(&text, 0)?;
+            out.sync_data()
+        };
+        write().map_err(|source| io_error("write", &path, source))
+    }
+
+    /// The copies are there after a loss of power.
+    pub(super) fn sync(&self) -> Result<(), StorageError> {
+        self.fs.sync_dir(&self.dir).map_err(|source| io_error("fsync", &self.dir, source))
+    }
+}

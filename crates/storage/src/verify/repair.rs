@@ -1,0 +1,422 @@
+//! Repairing a partition: damage out, everything else in place.
+//!
+//! The order of steps is what makes it safe: copies of the damage, the note that something is missing, what is whole under new
+//! names, the commit that makes the old files go, and only then what can be made anew. A repair that stops anywhere is
+//! finished by the next one, or leaves a store that a start reads as before.
+
+use super::data_files::{Damaged, FileExam, FileReader, hint_entry};
+use super::exam::Exam;
+use super::quarantine::Quarantine;
+use super::report::{Effect, PartitionReport};
+use super::rewrite::{Rescued, Rewriter};
+use super::root::{StoreKind, StoreRoot};
+use crate::backend::{BackendFactory, ReadMode, WriteAttrs};
+use crate::bitcask::BitcaskFactory;
+use crate::error::{StorageError, io_error};
+use crate::fs::{File, FileSystem, OpenMode, RealFs};
+use crate::identity::random_id;
+use crate::journal::format::{FILE_HEADER_BYTES, HintWriter, RecordHeader, Scanned, Scanner};
+use crate::journal::{
+    COMMIT_SUFFIX, LostNote, Shared, covered, finish_commit, hint_path, hint_temporary_path, identity_path,
+    write_commit,
+};
+use crate::ledger::{TreeFiles, decode_entry, remove_dir, store_key};
+use crate::leveldb::LeveldbFactory;
+use crate::leveled::LeveledFactory;
+use std::io;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Files that one commit names at most.
+const COMMIT_FILES_MAX: usize = 10_000;
+
+impl StoreRoot {
+    /// Takes out what is damaged of a partition, and leaves a store in which the rest is served and that knows that something
+    /// is missing. What was found, and what an examination says afterwards. `observe` as in [`verify`](Self::verify); once
+    /// something is changed, nothing is broken off.
+    pub fn repair(
+        &mut self,
+        partition: u32,
+        observe: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<(PartitionReport, PartitionReport), StorageError> {
+        let exam = Exam::new(self, partition, observe)?;
+        let before = exam.report();
+        if !exam.complete || !exam.is_damaged() {
+            return Ok((before.clone(), before));
+        }
+        Repair::new(self, &exam)?.run()?;
+        drop(exam);
+        self.open_and_close(partition)?;
+        let after = self.verify(partition, observe)?;
+        Ok((before, after))
+    }
+
+    /// As a node starts and stops: what can be made anew is.
+    fn open_and_close(&mut self, partition: u32) -> Result<(), StorageError> {
+        self.lock = None;
+        let opened = self.factory().and_then(|factory| factory.open(partition)?.close());
+        let setting = format!("{}.data_root", self.kind.name());
+        self.lock = Some(Shared::take_lock(&*self.fs, &self.path, &setting)?);
+        opened
+    }
+
+    fn factory(&self) -> Result<Box<dyn BackendFactory>, StorageError> {
+        let (fs, path, journal, terms) = (self.fs.clone(), &self.path, self.journal, self.terms.clone());
+        Ok(match self.kind {
+            StoreKind::Bitcask => Box::new(BitcaskFactory::with_terms(fs, path, journal, &self.ledger, terms)?),
+            StoreKind::Leveled => Box::new(LeveledFactory::new(fs, path, journal, self.ledger, terms)?),
+            StoreKind::Leveldb => Box::new(LeveldbFactory::new(fs, path, journal, self.ledger, terms)?),
+        })
+    }
+}
+
+struct Repair<'a> {
+    root: &'a StoreRoot,
+    fs: &'a dyn FileSystem,
+    exam: &'a Exam,
+    /// The tree with the values is given up, after all that can be read of it was written to the journal.
+    saves_tree: bool,
+    next_id: u32,
+}
+
+impl<'a> Repair<'a> {
+    fn new(root: &'a StoreRoot, exam: &'a Exam) -> Result<Self, StorageError> {
+        let saves_tree = exam.kind == StoreKind::Leveldb && (exam.ledger.is_damaged() || exam.ledger_is_behind());
+        let repair = Self { root, fs: &*root.fs, exam, saves_tree, next_id: exam.id_max.saturating_add(1) };
+        repair.check_space()?;
+        Ok(repair)
+    }
+
+    fn run(&mut self) -> Result<(), StorageError> {
+        let lost = self.lost_places();
+        self.quarantine()?;
+        self.note(&lost)?;
+        if !lost.is_empty() || self.exam.identity_is_damaged {
+            self.forget_identity()?;
+        }
+        let rewritten = self.rewrite_files()?;
+        for file in self.exam.files.values().filter(|file| file.hint_is_wrong() && !self.is_rewritten(file)) {
+            self.rewrite_hint(file)?;
+        }
+        for name in &self.exam.damaged_commits {
+            let path = self.exam.dir.join(name);
+            self.fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
+        }
+        let points_at_files = self.exam.kind != StoreKind::Leveldb;
+        let is_behind = points_at_files && (rewritten || !self.exam.missing_files.is_empty());
+        if self.saves_tree || self.exam.covered_seq.is_none() {
+            // The journal has everything from here on.
+            self.remove(&covered::path_in(&self.exam.dir))?;
+        }
+        if self.saves_tree || self.exam.ledger.is_damaged() || is_behind {
+            self.give_up_ledger()?;
+        }
+        Ok(())
+    }
+
+    /// What is written before anything is removed has to fit.
+    fn check_space(&self) -> Result<(), StorageError> {
+        let files = self.exam.files.values().filter(|file| self.is_rewritten(file));
+        let tree = if self.saves_tree { self.exam.ledger.files.as_ref().map_or(0, TreeFiles::bytes) } else { 0 };
+        // Values in a tree are compressed, and are not where they are written.
+        let wanted = files.map(|file| 2 * file.length).sum::<u64>() + 6 * tree;
+        let free = self.fs.free_bytes(&self.root.path).map_err(|e| io_error("statvfs", &self.root.path, e))?;
+        if free >= wanted {
+            return Ok(());
+        }
+        let what =
+            format!("the repair of partition {} may write {wanted} bytes, and {free} are free", self.exam.partition);
+        Err(StorageError::Unusable { path: self.root.path.clone(), what })
+    }
+
+    fn is_rewritten(&self, file: &FileExam) -> bool {
+        // What the tree has seen must not be told to the one that is made anew: it may have been deleted since.
+        file.is_damaged() || (self.saves_tree && !file.is_fresh && self.exam.seen_seq() > 0)
+    }
+
+    /// Fingerprints of the places where something is lost.
+    fn lost_places(&self) -> Vec<u64> {
+        let place = |what: &str, offset: u64| xxh3_64(format!("{what} {offset}").as_bytes());
+        let mut lost = Vec::new();
+        for file in self.exam.files.values() {
+            let name = file.path.to_string_lossy();
+            let is_lost = |damaged: &&Damaged| {
+                damaged.known.is_empty()
+                    || damaged.known.iter().any(|known| self.exam.versions.get(&known.key).is_lost())
+            };
+            let counts = |damaged: &&Damaged| self.exam.kind != StoreKind::Leveldb || self.is_needed(damaged);
+            let damaged = file.damaged.iter().filter(is_lost).filter(counts);
+            lost.extend(damaged.map(|damaged| place(&name, damaged.offset)));
+            if file.is_damaged() {
+                lost.extend((0..file.known_losses).map(|number| place(&format!("known in {name}"), number)));
+            }
+        }
+        lost.extend(self.exam.damaged_commits.iter().map(|name| place(name, 0)));
+        lost.extend(self.exam.missing_files.iter().map(|id| place("missing", u64::from(*id))));
+        let ledger = &self.exam.ledger;
+        if self.exam.ledger_is_behind() {
+            lost.push(place("ledger", self.exam.covered_seq.unwrap_or(0)));
+        }
+        if self.saves_tree {
+            lost.extend(ledger.damage.iter().map(|damage| place(&damage.file.to_string_lossy(), damage.offset)));
+        }
+        // The journal does not have what it points at.
+        let dangling = ledger.disagreements.iter().filter(|found| found.effect == Effect::Fails);
+        lost.extend(dangling.filter_map(|found| found.key.as_ref()).map(|key| xxh3_64(key)));
+        lost
+    }
+
+    /// Of a journal under a tree that has the values: whether the tree had not seen it.
+    fn is_needed(&self, damaged: &Damaged) -> bool {
+        damaged.known.is_empty() || damaged.known.iter().any(|known| known.seq > self.exam.seen_seq())
+    }
+
+    fn quarantine(&self) -> Result<(), StorageError> {
+        let quarantine = Quarantine::open(self.fs, &self.root.path, self.exam.partition)?;
+        for file in self.exam.files.values() {
+            if file.header_is_damaged && !file.is_fresh {
+                quarantine.keep(&file.path, 0, FILE_HEADER_BYTES as u64)?;
+            }
+            for damaged in &file.damaged {
+                quarantine.keep(&file.path, damaged.offset, damaged.length)?;
+            }
+            if file.hint_is_wrong() {
+                self.quarantine_whole(&quarantine, &hint_path(&self.exam.dir, file.id))?;
+            }
+        }
+        for name in &self.exam.damaged_commits {
+            self.quarantine_whole(&quarantine, &self.exam.dir.join(name))?;
+        }
+        if self.exam.note.is_damaged() {
+            self.quarantine_whole(&quarantine, &LostNote::path(&self.exam.dir))?;
+        }
+        if self.exam.covered_seq.is_none() {
+            self.quarantine_whole(&quarantine, &covered::path_in(&self.exam.dir))?;
+        }
+        if self.exam.identity_is_damaged {
+            self.quarantine_whole(&quarantine, &identity_path(&self.exam.dir))?;
+        }
+        for damage in self.exam.ledger.damage.iter().filter(|damage| damage.length > 0) {
+            // Trees are on the real file system, whatever the journals are on.
+            let Ok(file) = RealFs.open(&damage.file, OpenMode::Read) else { continue };
+            quarantine.keep_from(&super::patient::PatientFile(file), &damage.file, damage.offset, damage.length)?;
+        }
+        quarantine.keep_report(self.exam)?;
+        quarantine.sync()
+    }
+
+    fn quarantine_whole(&self, quarantine: &Quarantine<'_>, path: &Path) -> Result<(), StorageError> {
+        let length = self.fs.open(path, OpenMode::Read).and_then(|file| file.length());
+        quarantine.keep(path, 0, length.map_err(|source| io_error("stat", path, source))?)
+    }
+
+    /// Puts on disk that something is missing.
+    fn note(&self, lost: &[u64]) -> Result<(), StorageError> {
+        let dir = &self.exam.dir;
+        if lost.is_empty() && !self.exam.note.is_damaged() {
+            return Ok(());
+        }
+        self.fs.create_dir_all(dir).map_err(|source| io_error("create", dir, source))?;
+        self.fs.sync_dir(&self.root.path).map_err(|source| io_error("fsync", &self.root.path, source))?;
+        let mut note = self.exam.note.clone();
+        lost.iter().for_each(|place| note.add_place(*place));
+        note.write(self.fs, dir)?;
+        Ok(())
+    }
+
+    /// The store is another one from now on: it has not what the one before acknowledged.
+    fn forget_identity(&self) -> Result<(), StorageError> {
+        self.remove(&identity_path(&self.exam.dir))
+    }
+
+    /// Removes a file, durably, if it is there.
+    fn remove(&self, path: &Path) -> Result<(), StorageError> {
+        let dir = &self.exam.dir;
+        match self.fs.remove_file(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(source) => Err(io_error("remove", path, source)),
+            Ok(()) => self.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source)),
+        }
+    }
+
+    /// Writes what is whole of damaged files to new ones, and lets the old ones go. Whether there were any.
+    fn rewrite_files(&mut self) -> Result<bool, StorageError> {
+        let old: Vec<&FileExam> = self.exam.files.values().filter(|file| self.is_rewritten(file)).collect();
+        if self.saves_tree {
+            self.save_tree()?;
+        }
+        for files in old.chunks(COMMIT_FILES_MAX) {
+            for file in files {
+                self.rewrite_file(file)?;
+            }
+            let number = self.take_id();
+            let named: Vec<(u32, u64)> = files.iter().map(|file| (file.id, file.salt.unwrap_or(0))).collect();
+            let path = self.begin_commit(number)?;
+            write_commit(self.fs, &self.exam.dir, number, &named)?;
+            finish_commit(self.fs, &self.exam.dir, &path)?;
+        }
+        Ok(!old.is_empty())
+    }
+
+    /// The name of a commit file, after what an interrupted repair has left of it is gone.
+    fn begin_commit(&self, number: u32) -> Result<String, StorageError> {
+        let path = self.exam.dir.join(format!("{number:010}.tmp"));
+        match self.fs.remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &path, error)),
+            _ => Ok(format!("{number:010}{COMMIT_SUFFIX}")),
+        }
+    }
+
+    fn take_id(&mut self) -> u32 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    fn rewrite_file(&mut self, file: &FileExam) -> Result<(), StorageError> {
+        let Some(salt) = file.salt else { return Ok(()) };
+        let mut out = Rewriter::create(self.fs, &self.exam.dir, self.take_id(), random_id())?;
+        let reader = FileReader { fs: self.fs, dir: &self.exam.dir, terms: &*self.root.terms };
+        let open = reader.open(&file.path)?;
+        let failed = |source: io::Error| io_error("read", &file.path, source);
+        let seen_seq = if self.saves_tree { self.exam.seen_seq() } else { 0 };
+        let mut scanner = Scanner::new(&open, salt, FILE_HEADER_BYTES as u64, file.length);
+        let mut record = Vec::new();
+        while let Some(scanned) = scanner.next().map_err(failed)? {
+            let Scanned::Record { offset, header } = scanned else { continue };
+            if header.seq <= seen_seq || !scanner.body_matches(offset, &header).map_err(failed)? {
+                continue;
+            }
+            record.resize(header.total_len() as usize, 0);
+            open.read_at(&mut record, offset, ReadMode::Blocking).map_err(failed)?;
+            let key = scanner.key(offset, &header).map_err(failed)?;
+            out.copy(&record, &header, key)?;
+        }
+        self.hide(file, &mut out)?;
+        out.finish()
+    }
+
+    /// Of a version that is lost, no older one may come back in its place: that would undo what was acknowledged.
+    fn hide(&self, file: &FileExam, out: &mut Rewriter<'_>) -> Result<(), StorageError> {
+        for known in file.damaged.iter().flat_map(|damaged| &damaged.known) {
+            let state = self.exam.versions.get(&known.key);
+            let is_newest = state.lost.is_some_and(|lost| (lost.seq, lost.file_id) == (known.seq, file.id));
+            if state.is_lost() && is_newest && (!self.saves_tree || known.seq > self.exam.seen_seq()) {
+                out.tombstone(&known.key, known.seq, known.tstamp_secs)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes everything that can be read of a tree to the journal, from which the next start makes it anew.
+    fn save_tree(&mut self) -> Result<(), StorageError> {
+        let without_list;
+        let files = match &self.exam.ledger.files {
+            Some(files) => files,
+            None => {
+                let dir = &self.exam.ledger.dir;
+                without_list = TreeFiles::without_list(dir).map_err(|source| io_error("list", dir, source))?;
+                &without_list
+            }
+        };
+        let file_bytes_max = self.root.journal.file_bytes_max;
+        let (fs, dir) = (self.fs, &self.exam.dir);
+        fs.create_dir_all(dir).map_err(|source| io_error("create", dir, source))?;
+        let mut out: Option<Rewriter<'_>> = None;
+        let mut failed = None;
+        files.for_each(|place, value| {
+            let Some(entry) = value.and_then(|value| decode_entry(&value)).filter(|_| failed.is_none()) else { return };
+            let key = store_key(entry.whole_key.as_deref().unwrap_or(place));
+            let (Some(key), Some(body)) = (key, entry.body.as_deref()) else { return };
+            let version = Rescued {
+                key,
+                head: &entry.head,
+                body,
+                seq: entry.entry.seq,
+                digest: entry.entry.digest,
+                attrs: WriteAttrs {
+                    tstamp_secs: entry.tstamp_secs,
+                    expires_secs: entry.wanted_expires_secs,
+                    has_terms: entry.entry.position.has_terms,
+                },
+            };
+            failed = self.rescue(&version, &mut out, file_bytes_max).err();
+        });
+        match (failed, out) {
+            (Some(error), _) => Err(error),
+            (None, Some(out)) => out.finish(),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn rescue(
+        &mut self,
+        version: &Rescued<'_>,
+        out: &mut Option<Rewriter<'a>>,
+        file_bytes_max: u64,
+    ) -> Result<(), StorageError> {
+        let size = (version.key.len() + version.head.len() + version.body.len() + 64) as u64;
+        if let Some(full) = out.take_if(|out| out.length() + size > file_bytes_max.min(u64::from(u32::MAX))) {
+            full.finish()?;
+        }
+        let writer = match out {
+            Some(writer) => writer,
+            none => none.insert(Rewriter::create(self.fs, &self.exam.dir, self.take_id(), random_id())?),
+        };
+        writer.put(version)
+    }
+
+    /// Writes the hint of a file that is whole.
+    fn rewrite_hint(&self, file: &FileExam) -> Result<(), StorageError> {
+        let Some(salt) = file.salt else { return Ok(()) };
+        let path = hint_path(&self.exam.dir, file.id);
+        let temporary = hint_temporary_path(&self.exam.dir, file.id);
+        let reader = FileReader { fs: self.fs, dir: &self.exam.dir, terms: &*self.root.terms };
+        let open = reader.open(&file.path)?;
+        let write = || {
+            match self.fs.remove_file(&temporary) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            let mut hint = HintWriter::create(self.fs, temporary.clone(), file.id, salt)?;
+            let mut scanner = Scanner::new(&open, salt, FILE_HEADER_BYTES as u64, file.length);
+            while let Some(scanned) = scanner.next()? {
+                let Scanned::Record { offset, header } = scanned else { continue };
+                if scanner.body_matches(offset, &header)? {
+                    add_hint(&mut hint, &mut scanner, offset, &header)?;
+                }
+            }
+            let losses = u32::try_from(file.known_losses).unwrap_or(u32::MAX);
+            hint.finish(self.fs, &path, file.length, losses)?;
+            self.fs.sync_dir(&self.exam.dir)
+        };
+        write().map_err(|source| io_error("write", &path, source))
+    }
+
+    /// Lets a tree go; the next start, or whoever asks for it, makes it anew. Under another name first: a part of a tree
+    /// must not be taken for a tree.
+    fn give_up_ledger(&self) -> Result<(), StorageError> {
+        let dir = &self.exam.ledger.dir;
+        let aside = given_up(dir);
+        remove_dir(&aside)?;
+        match std::fs::rename(dir, &aside) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => return Err(io_error("rename", dir, source)),
+            Ok(()) => {}
+        }
+        RealFs.sync_dir(&self.root.path).map_err(|source| io_error("fsync", &self.root.path, source))?;
+        remove_dir(&aside)
+    }
+}
+
+/// Where a tree waits to be removed.
+fn given_up(dir: &Path) -> PathBuf {
+    let mut name = dir.as_os_str().to_owned();
+    name.push(".old");
+    name.into()
+}
+
+fn add_hint(hint: &mut HintWriter, scanner: &mut Scanner<'_>, offset: u64, header: &RecordHeader) -> io::Result<()> {
+    let key = scanner.key(offset, header)?;
+    hint.add(&hint_entry(offset, header, key))
+}

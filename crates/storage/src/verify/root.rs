@@ -1,0 +1,147 @@
+//! A directory of stores.
+
+use super::exam::Exam;
+use super::quarantine::QUARANTINE_DIR;
+use super::report::PartitionReport;
+use crate::backend::HeadTerms;
+use crate::error::{StorageError, io_error};
+use crate::fs::{FileLock, FileSystem};
+use crate::journal::{JournalConfig, Shared};
+use crate::ledger::LedgerConfig;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What lies in a directory of stores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreKind {
+    /// Journals; where somebody asked for it, the order of their keys.
+    Bitcask,
+    /// Journals, and ledgers of keys and heads.
+    Leveled,
+    /// Trees with everything, and journals of what they have in memory only.
+    Leveldb,
+}
+
+impl StoreKind {
+    /// The name of the backend.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bitcask => "bitcask",
+            Self::Leveled => "leveled",
+            Self::Leveldb => "leveldb",
+        }
+    }
+
+    fn ledger_suffix(self) -> &'static str {
+        match self {
+            Self::Bitcask => "order",
+            Self::Leveled | Self::Leveldb => "ledger",
+        }
+    }
+}
+
+/// How a directory of stores is configured.
+#[derive(Clone)]
+pub struct StoreRootConfig {
+    /// What lies there.
+    pub kind: StoreKind,
+    /// The journals.
+    pub journal: JournalConfig,
+    /// The ledgers, or orders.
+    pub ledger: LedgerConfig,
+    /// Reads the index entries in heads.
+    pub terms: Arc<dyn HeadTerms>,
+}
+
+/// A directory of stores that nobody else uses, to be read, and repaired where that is asked for.
+pub struct StoreRoot {
+    pub(super) fs: Arc<dyn FileSystem>,
+    pub(super) path: PathBuf,
+    pub(super) kind: StoreKind,
+    pub(super) journal: JournalConfig,
+    pub(super) ledger: LedgerConfig,
+    pub(super) terms: Arc<dyn HeadTerms>,
+    /// None while the stores are opened as a node opens them.
+    pub(super) lock: Option<Box<dyn FileLock>>,
+}
+
+impl StoreRoot {
+    /// Takes a directory, which has to be there, from everybody else. None when there is none. Nothing is created in it
+    /// but its lock file, if that is missing.
+    pub fn open(
+        fs: Arc<dyn FileSystem>,
+        path: impl Into<PathBuf>,
+        config: StoreRootConfig,
+    ) -> Result<Option<Self>, StorageError> {
+        let path = path.into();
+        match fs.list(&path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(io_error("list", &path, source)),
+        }
+        let StoreRootConfig { kind, journal, ledger, terms } = config;
+        let lock = Shared::take_lock(&*fs, &path, &format!("{}.data_root", kind.name()))?;
+        Ok(Some(Self { fs, path, kind, journal, ledger, terms, lock: Some(lock) }))
+    }
+
+    /// What lies there.
+    pub fn kind(&self) -> StoreKind {
+        self.kind
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where repairs keep copies of what they take out.
+    pub fn quarantine(&self) -> PathBuf {
+        self.path.join(QUARANTINE_DIR)
+    }
+
+    /// The partitions that have something here, in order.
+    pub fn partitions(&self) -> Result<Vec<u32>, StorageError> {
+        let names = self.fs.list(&self.path).map_err(|source| io_error("list", &self.path, source))?;
+        let mut partitions: BTreeSet<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        // Trees are on the real file system, whatever the journals are on.
+        let entries = std::fs::read_dir(&self.path).into_iter().flatten().filter_map(Result::ok);
+        let suffix = format!(".{}", self.kind.ledger_suffix());
+        partitions
+            .extend(entries.filter_map(|entry| entry.file_name().to_str()?.strip_suffix(&suffix)?.parse::<u32>().ok()));
+        Ok(partitions.into_iter().collect())
+    }
+
+    /// Bytes of a partition's files: what examining it reads.
+    pub fn bytes(&self, partition: u32) -> u64 {
+        let dir = self.dir(partition);
+        let names = self.fs.list(&dir).unwrap_or_default();
+        let data = names.iter().filter(|name| crate::journal::parse_name(name).is_some());
+        let length = |name: &String| {
+            let file = self.fs.open(&dir.join(name), crate::fs::OpenMode::Read).ok()?;
+            file.length().ok()
+        };
+        let tree = crate::ledger::TreeFiles::read(&self.ledger_dir(partition));
+        let tree_bytes = tree.ok().and_then(Result::ok).flatten().map_or(0, |files| files.bytes());
+        data.filter_map(length).sum::<u64>() + tree_bytes
+    }
+
+    /// Reads everything of a partition and says what is damaged. Changes nothing. `observe` is told how many bytes were
+    /// read, and says whether to go on; the report of an examination that was broken off is not complete.
+    pub fn verify(
+        &self,
+        partition: u32,
+        observe: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<PartitionReport, StorageError> {
+        Ok(Exam::new(self, partition, observe)?.report())
+    }
+
+    pub(super) fn dir(&self, partition: u32) -> PathBuf {
+        self.path.join(partition.to_string())
+    }
+
+    pub(super) fn ledger_dir(&self, partition: u32) -> PathBuf {
+        self.path.join(format!("{partition}.{}", self.kind.ledger_suffix()))
+    }
+}

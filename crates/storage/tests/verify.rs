@@ -1,0 +1,458 @@
+//! Examining and repairing stores: every damage that a reader would see is found, nothing is changed by looking, and after a
+//! repair everything that was whole is served.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod common;
+
+use common::*;
+use ombak_storage::fs::sim::{FaultyFs, Loss};
+use ombak_storage::fs::{FileSystem, RealFs};
+use ombak_storage::verify::{Damage, Effect, PartitionReport, StoreKind, StoreRoot, StoreRootConfig};
+use ombak_storage::{
+    Backend, BackendFactory, BitcaskFactory, Compression, HeadTerms, JournalConfig, LedgerConfig, LeveldbFactory,
+    LeveledFactory, MergeConfig, ReadMode, StorageError, SyncStrategy, TermRange, Write,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const KINDS: [StoreKind; 3] = [StoreKind::Bitcask, StoreKind::Leveled, StoreKind::Leveldb];
+const BUCKET: &[u8] = b"\x02\0\x01b";
+const FIELD: &[u8] = b"f_bin";
+
+/// Heads of these tests: a mark, and a term behind it.
+struct MarkTerms;
+
+impl HeadTerms for MarkTerms {
+    fn visit(&self, head: &[u8], visit: &mut dyn FnMut(&[u8], &[u8])) {
+        if let Some(term) = head.strip_prefix(b"term ") {
+            visit(FIELD, term);
+        }
+    }
+}
+
+fn journal(now_secs: u64) -> JournalConfig {
+    JournalConfig {
+        sync: SyncStrategy::None,
+        file_bytes_max: 4096,
+        merge: MergeConfig {
+            check_interval_secs: 0,
+            trigger_fragmentation_percent: 50,
+            threshold_fragmentation_percent: 40,
+            threshold_small_file_bytes: 0,
+            io_bytes_per_sec: 1 << 40,
+            ..MergeConfig::default()
+        },
+        compression: Compression::Lz4,
+        opened_at_secs: now_secs,
+        open_files_max: 4,
+        ..JournalConfig::default()
+    }
+}
+
+fn ledger() -> LedgerConfig {
+    LedgerConfig { memory_bytes_max: 4 << 10, table_bytes: 4 << 10, ..LedgerConfig::default() }
+}
+
+fn factory(kind: StoreKind, dir: &Path) -> Result<Box<dyn BackendFactory>, StorageError> {
+    factory_on(Arc::new(RealFs), kind, dir)
+}
+
+fn factory_on(fs: Arc<dyn FileSystem>, kind: StoreKind, dir: &Path) -> Result<Box<dyn BackendFactory>, StorageError> {
+    let (journal, terms) = (journal(NOW_SECS), Arc::new(MarkTerms));
+    Ok(match kind {
+        StoreKind::Bitcask => Box::new(BitcaskFactory::with_terms(fs, dir, journal, &ledger(), terms)?),
+        StoreKind::Leveled => Box::new(LeveledFactory::new(fs, dir, journal, ledger(), terms)?),
+        StoreKind::Leveldb => Box::new(LeveldbFactory::new(fs, dir, journal, ledger(), terms)?),
+    })
+}
+
+fn root(kind: StoreKind, dir: &Path) -> StoreRoot {
+    root_on(Arc::new(RealFs), kind, dir).unwrap()
+}
+
+fn root_on(fs: Arc<dyn FileSystem>, kind: StoreKind, dir: &Path) -> Result<StoreRoot, StorageError> {
+    let config = StoreRootConfig { kind, journal: journal(NOW_SECS), ledger: ledger(), terms: Arc::new(MarkTerms) };
+    StoreRoot::open(fs, dir, config).map(|root| root.expect("a directory"))
+}
+
+fn verify(kind: StoreKind, dir: &Path) -> PartitionReport {
+    let report = root(kind, dir).verify(0, &mut |_| true).unwrap();
+    assert!(report.complete);
+    report
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Version {
+    head: Vec<u8>,
+    body: Vec<u8>,
+}
+
+/// What a store should answer, and everything that it ever answered.
+#[derive(Clone, Default)]
+struct Model {
+    now: BTreeMap<Vec<u8>, Version>,
+    ever: BTreeMap<Vec<u8>, Vec<Version>>,
+}
+
+/// A store with a history.
+struct World {
+    dir: tempfile::TempDir,
+    model: Model,
+}
+
+impl World {
+    fn new(kind: StoreKind, seed: u64, is_closed: bool) -> Self {
+        Self::on(Arc::new(RealFs), kind, seed, is_closed)
+    }
+
+    fn on(fs: Arc<dyn FileSystem>, kind: StoreKind, seed: u64, is_closed: bool) -> Self {
+        let mut world = Self { dir: scratch_dir(), model: Model::default() };
+        let mut random = Random::new(seed);
+        for round in 0..4 {
+            let factory = factory_on(fs.clone(), kind, world.path()).unwrap();
+            let store = factory.open(0).unwrap();
+            for _ in 0..70 {
+                world.step(&*store, &mut random);
+            }
+            store.ordered_snapshot().unwrap();
+            for _ in 0..6 {
+                store.maintain(NOW_SECS + round).unwrap();
+            }
+            if round < 3 || is_closed {
+                store.close().unwrap();
+            } else {
+                world.step(&*store, &mut random);
+                store.sync(store.last_seq()).unwrap();
+            }
+        }
+        world
+    }
+
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn step(&mut self, store: &dyn Backend, random: &mut Random) {
+        let key = [BUCKET, format!("key {:02}", random.below(60)).as_bytes()].concat();
+        if random.below(6) == 0 {
+            store.delete(&key).unwrap();
+            self.model.now.remove(&key);
+            return;
+        }
+        let has_terms = random.below(2) == 0;
+        let number = random.below(1 << 20);
+        let head = if has_terms { format!("term {}", number % 10) } else { format!("plain {number}") }.into_bytes();
+        let body = format!("{number} ").repeat(random.below(80) as usize).into_bytes();
+        let digest = digest_of(&body);
+        let expires_secs = if random.below(4) == 0 { NOW_SECS as u32 + 1000 } else { 0 };
+        let tstamp_secs = NOW_SECS as u32;
+        let write = Write { key: &key, head: &head, body: &[&body], digest, tstamp_secs, expires_secs, has_terms };
+        store.put(&write).unwrap();
+        let version = Version { head, body };
+        self.model.ever.entry(key.clone()).or_default().push(version.clone());
+        self.model.now.insert(key, version);
+    }
+
+    /// A copy of its files.
+    fn copy(&self) -> tempfile::TempDir {
+        let copy = scratch_dir();
+        copy_dir(self.path(), copy.path());
+        copy
+    }
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_dir(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// All files with their contents.
+fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            found.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+/// Files that tell of data: not locks.
+fn data_files(dir: &Path) -> Vec<(PathBuf, u64)> {
+    let all = contents(dir).into_iter().filter(|(path, bytes)| !path.ends_with("lock") && !bytes.is_empty());
+    all.map(|(path, bytes)| (path, bytes.len() as u64)).collect()
+}
+
+/// What a start removes without reading it: half a hint, a list of tables that was replaced.
+fn is_debris(path: &Path) -> bool {
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let Some(number) = name.strip_prefix('v').and_then(|number| number.parse::<u64>().ok()) else {
+        return name.ends_with(".tmp");
+    };
+    let current = fs::read(path.with_file_name("current")).unwrap();
+    current[..8] != number.to_le_bytes()
+}
+
+fn flip(path: &Path, bit: u64) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[(bit / 8) as usize] ^= 1 << (bit % 8);
+    fs::write(path, bytes).unwrap();
+}
+
+/// What a node would answer: all keys, and all terms; an error where it would give one.
+type Answers = (BTreeMap<Vec<u8>, Result<Option<Version>, String>>, Result<BTreeSet<(Vec<u8>, Vec<u8>)>, String>);
+
+fn answers(kind: StoreKind, dir: &Path, keys: impl Iterator<Item = Vec<u8>>) -> Result<(Answers, bool), String> {
+    answers_on(Arc::new(RealFs), kind, dir, keys)
+}
+
+fn answers_on(
+    fs: Arc<dyn FileSystem>,
+    kind: StoreKind,
+    dir: &Path,
+    keys: impl Iterator<Item = Vec<u8>>,
+) -> Result<(Answers, bool), String> {
+    let factory = factory_on(fs, kind, dir).map_err(|error| error.to_string())?;
+    let store = factory.open(0).map_err(|error| error.to_string())?;
+    let read = |key: &[u8]| match store.get(key, ReadMode::Blocking) {
+        Ok(found) => Ok(found.map(|found| {
+            let version = Version { head: found.head.to_vec(), body: found.body.unwrap().to_vec() };
+            assert_eq!(found.digest, digest_of(&version.body));
+            version
+        })),
+        Err(error) => Err(error.to_string()),
+    };
+    let values = keys.map(|key| (key.clone(), read(&key))).collect();
+    let terms = store.ordered_snapshot().and_then(|mut snapshot| {
+        let range = TermRange { bucket: BUCKET, field: FIELD, from: b"", to: b"\xff", after: None };
+        let entries = snapshot.terms_in_order(&range, 10_000)?;
+        Ok(entries.into_iter().map(|entry| (entry.term.to_vec(), entry.key.to_vec())).collect())
+    });
+    let complete = store.complete();
+    Ok(((values, terms.map_err(|error| error.to_string())), complete))
+}
+
+fn expected(model: &Model) -> Answers {
+    let values = model.ever.keys().map(|key| (key.clone(), Ok(model.now.get(key).cloned()))).collect();
+    let terms = model.now.iter().filter_map(|(key, version)| {
+        let term = version.head.strip_prefix(b"term ")?;
+        Some((term.to_vec(), key[BUCKET.len()..].to_vec()))
+    });
+    (values, Ok(terms.collect()))
+}
+
+#[test]
+fn whole_stores_are_whole_and_looking_changes_nothing() {
+    for kind in KINDS {
+        for seed in 0..12 {
+            let world = World::new(kind, seed, seed % 2 == 0);
+            drop(root(kind, world.path()));
+            let before = contents(world.path());
+            let report = verify(kind, world.path());
+            assert_eq!(report.findings, [], "{kind:?} {seed}");
+            assert!(contents(world.path()) == before, "{kind:?} {seed}: looking changed something");
+            if seed % 2 == 0 {
+                assert_eq!(report.keys, world.model.now.len() as u64, "{kind:?} {seed}");
+            }
+            assert!(kind == StoreKind::Leveldb || report.records >= report.keys);
+            let (found, complete) = answers(kind, world.path(), world.model.ever.keys().cloned()).unwrap();
+            assert!(found == expected(&world.model) && complete, "{kind:?} {seed}");
+        }
+    }
+}
+
+#[test]
+fn every_flip_that_readers_see_is_found() {
+    for kind in KINDS {
+        let mut effects = BTreeMap::new();
+        for seed in 0..4 {
+            let world = World::new(kind, seed, seed % 2 == 0);
+            let files = data_files(world.path());
+            let mut random = Random::new(seed + 77);
+            for round in 0..60 {
+                let (path, length) = &files[round % files.len()];
+                let bit = random.below(length * 8);
+                let copy = world.copy();
+                let path = copy.path().join(path.strip_prefix(world.path()).unwrap());
+                flip(&path, bit);
+                let report = verify(kind, copy.path());
+                let found = answers(kind, copy.path(), world.model.ever.keys().cloned());
+                let right = found.as_ref().is_ok_and(|(found, _)| *found == expected(&world.model));
+                let place = format!("{kind:?}, seed {seed}, {}, bit {bit}", path.display());
+                // After a kill, nothing tells of the last records that they had been synced.
+                let may_be_torn = seed % 2 == 1 && report.torn_bytes > 0;
+                assert!(right || report.damaged > 0 || may_be_torn, "{place}: not found");
+                assert!(report.damaged > 0 || may_be_torn || is_debris(&path), "{place}: not reported");
+                report.findings.iter().for_each(|f| *effects.entry(f.effect.name()).or_insert(0) += 1);
+                let is_shut = report.findings.iter().any(|finding| finding.effect == Effect::DoesNotOpen);
+                assert!(found.is_ok() || is_shut, "{place}: {:?} {:?}", found.err(), report.findings);
+                if let Ok(((values, _), _)) = found {
+                    let failing = values.iter().filter(|(_, value)| value.is_err()).map(|(key, _)| key);
+                    for key in failing {
+                        let named =
+                            |f: &ombak_storage::verify::Finding| f.key.as_deref().is_none_or(|named| named == key);
+                        assert!(report.findings.iter().any(named), "{place}: {key:?} fails: {:?}", report.findings);
+                    }
+                }
+            }
+        }
+        println!("{kind:?}: {effects:?}");
+    }
+}
+
+/// What a repaired store may answer: of each key what it should, or if it says that something is missing, an older version or
+/// none; index entries as its values say. The keys that are not as they should be.
+fn check_repaired(found: &Answers, complete: bool, model: &Model, place: &str) -> Vec<Vec<u8>> {
+    let (values, terms) = found;
+    let mut differing = Vec::new();
+    let mut expected_terms = BTreeSet::new();
+    for (key, value) in values {
+        let value = value.as_ref().unwrap_or_else(|error| panic!("{place}: {key:?}: {error}"));
+        if value.as_ref() != model.now.get(key) {
+            let is_old = value.as_ref().is_none_or(|value| model.ever[key].contains(value));
+            assert!(is_old, "{place}: what nobody wrote");
+            differing.push(key.clone());
+        }
+        if let Some(term) = value.as_ref().and_then(|value| value.head.strip_prefix(b"term ")) {
+            expected_terms.insert((term.to_vec(), key[BUCKET.len()..].to_vec()));
+        }
+    }
+    assert_eq!(*terms, Ok(expected_terms), "{place}");
+    assert!(differing.is_empty() || !complete, "{place}: lost, and nothing says so");
+    differing
+}
+
+#[test]
+fn a_repaired_store_serves_all_that_was_whole() {
+    for kind in KINDS {
+        let (mut repairs, mut lost) = (0, 0);
+        for seed in 0..5 {
+            let world = World::new(kind, seed, seed % 2 == 0);
+            let files = data_files(world.path());
+            let mut random = Random::new(seed + 1077);
+            for round in 0..50 {
+                let (path, length) = &files[round % files.len()];
+                let bit = random.below(length * 8);
+                let copy = world.copy();
+                let path = copy.path().join(path.strip_prefix(world.path()).unwrap());
+                flip(&path, bit);
+                let place = format!("{kind:?}, seed {seed}, {}, bit {bit}", path.display());
+                let (before, after) = root(kind, copy.path()).repair(0, &mut |_| true).unwrap();
+                assert_eq!(after.findings, [], "{place}: {before:?}");
+                if before.damaged == 0 {
+                    continue;
+                }
+                repairs += 1;
+                assert_eq!(verify(kind, copy.path()).findings, [], "{place}");
+                assert!(copy.path().join("quarantine").is_dir());
+                let keys = || world.model.ever.keys().cloned();
+                let (found, complete) = answers(kind, copy.path(), keys()).unwrap_or_else(|e| panic!("{place}: {e}"));
+                let differing = check_repaired(&found, complete, &world.model, &place);
+                lost += differing.len();
+                let may_be =
+                    |key: &Vec<u8>| before.findings.iter().any(|f| f.key.as_ref().is_none_or(|named| named == key));
+                assert!(differing.iter().all(may_be), "{place}: {differing:?} {:?}", before.findings);
+                // A block of a tree has several keys, a record one.
+                assert!(differing.len() <= if kind == StoreKind::Leveldb { 30 } else { 1 }, "{place}: {differing:?}");
+                let store = factory(kind, copy.path()).unwrap().open(0).unwrap();
+                for key in &differing {
+                    put(&*store, key, b"written again").unwrap();
+                    assert_eq!(get(&*store, key).unwrap().unwrap(), b"written again");
+                }
+                let again = store.status().lost_ranges;
+                store.close().unwrap();
+                drop(store);
+                let store = factory(kind, copy.path()).unwrap().open(0).unwrap();
+                assert_eq!((store.complete(), store.status().lost_ranges), (complete, again), "{place}");
+            }
+        }
+        println!("{kind:?}: {repairs} repairs, {lost} keys lost");
+        assert!(repairs > 100 && lost > 0, "{kind:?}: {repairs} repairs, {lost} lost");
+    }
+}
+
+#[test]
+fn a_tree_that_is_gone_is_missed() {
+    let world = World::new(StoreKind::Leveldb, 1, true);
+    fs::remove_dir_all(world.path().join("0.ledger")).unwrap();
+    let kind = StoreKind::Leveldb;
+    let report = verify(kind, world.path());
+    let [finding] = &report.findings[..] else { panic!("{report:?}") };
+    assert_eq!((finding.damage, finding.effect), (Damage::LedgerBehind, Effect::DoesNotOpen));
+    assert!(factory(kind, world.path()).unwrap().open(0).is_err());
+    let (_, after) = root(kind, world.path()).repair(0, &mut |_| true).unwrap();
+    assert_eq!(after.findings, []);
+    let (found, complete) = answers(kind, world.path(), world.model.ever.keys().cloned()).unwrap();
+    check_repaired(&found, complete, &world.model, "without its tree");
+    assert!(!complete);
+}
+
+#[test]
+fn a_repair_that_a_crash_interrupts_is_finished_by_the_next() {
+    for kind in KINDS {
+        let mut points = 0;
+        for seed in 0..3u64 {
+            // Each world of a seed is the same one.
+            let damaged = || {
+                let fs = FaultyFs::new(seed);
+                let world = World::on(fs.clone(), kind, seed, true);
+                let dir = world.path().join("0");
+                let mut names: Vec<_> =
+                    fs.list(&dir).unwrap().into_iter().filter(|name| name.ends_with(".data")).collect();
+                names.sort();
+                let mut random = Random::new(seed);
+                for name in names.iter().step_by(3) {
+                    let path = dir.join(name);
+                    let bits = fs.length(&path).unwrap() * 8;
+                    fs.flip_bit(&path, random.below(bits)).unwrap();
+                }
+                if kind == StoreKind::Leveldb {
+                    let files = data_files(&world.path().join("0.ledger"));
+                    let (path, length) = files.iter().max_by_key(|(_, length)| *length).unwrap();
+                    flip(path, random.below(length * 8));
+                }
+                (fs, world)
+            };
+            let (fs, world) = damaged();
+            let mut root = root_on(fs.clone(), kind, world.path()).unwrap();
+            let start = fs.calls();
+            root.repair(0, &mut |_| true).unwrap();
+            let calls = fs.calls() - start;
+            drop(root);
+            for number in (1..calls).step_by((calls as usize / 12).max(1)) {
+                let (fs, world) = damaged();
+                let mut root = root_on(fs.clone(), kind, world.path()).unwrap();
+                fs.cut_power_at(number);
+                let result = root.repair(0, &mut |_| true);
+                assert!(result.is_err() || fs.is_off());
+                drop((root, result));
+                let place = format!("{kind:?}, seed {seed}, call {number}");
+                let fs = fs.restart([Loss::Some, Loss::Everything, Loss::Nothing][number as usize % 3]);
+                let mut root = root_on(fs.clone(), kind, world.path()).unwrap();
+                let (before, after) = root.repair(0, &mut |_| true).unwrap_or_else(|e| panic!("{place}: {e}"));
+                assert_eq!(after.findings, [], "{place}: {before:?}");
+                drop(root);
+                let keys = world.model.ever.keys().cloned();
+                let (found, complete) =
+                    answers_on(fs, kind, world.path(), keys).unwrap_or_else(|e| panic!("{place}: {e}"));
+                let differing = check_repaired(&found, complete, &world.model, &place);
+                assert!(differing.len() < 40, "{place}: {differing:?}");
+                points += 1;
+            }
+        }
+        assert!(points > 20, "{kind:?}: {points}");
+    }
+}
