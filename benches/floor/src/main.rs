@@ -2,12 +2,14 @@
 //!
 //! What it is: one run on one machine that measures, in turns, an echo server with the same frames, Redis where it is
 //! installed, and Ombak on the memory and bitcask backends: requests per second, latencies, and processor time of the
-//! server's process for each request. The same client and the same number of worker threads for all.
+//! server's process for each request. The same client and the same number of worker threads for all. And, without a
+//! network, how far a store's put is from an append to a file.
 //!
 //! What it is not: a load test. One client thread asks and waits; what counts are the ratios to the echo server.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod appends;
 mod cpu;
 mod echo;
 mod files;
@@ -22,6 +24,10 @@ use report::{Report, Sample};
 use server::Server;
 use std::process::ExitCode;
 
+/// As in a node.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let done = match options::parse(std::env::args().skip(1)) {
         Ok(Command::Help) => {
@@ -29,6 +35,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Ok(Command::Echo { port, files }) => echo::run(port, files.as_deref()),
+        Ok(Command::Appends(options)) => appends::run(&options),
         Ok(Command::Measure(options)) => measure(&options),
         Err(wrong) => Err(format!("{wrong}\n\n{}", options::USAGE)),
     };

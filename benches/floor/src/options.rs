@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::appends::Appends;
 use crate::workload::Op;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,11 +20,14 @@ Usage: ombak-floor --ombak PATH [OPTIONS]
   --server NAME    only this one beside the echo servers: redis, 'ombak memory' or 'ombak bitcask' [all]
 
   ombak-floor echo --port N [--files DIR]    only run the echo server, with files if asked for
+  ombak-floor appends [--puts N] [--rounds N] [--dir DIR]
+                   small puts on stores without a network, beside a loop that appends to a file [1000000, 5]
 ";
 
 pub enum Command {
     Help,
     Echo { port: u16, files: Option<PathBuf> },
+    Appends(Appends),
     Measure(Options),
 }
 
@@ -58,6 +62,9 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
             _ => return Err("echo takes --port N and, after it, --files DIR".into()),
         };
         return Ok(Command::Echo { port: number("--port", port)?, files });
+    }
+    if args.next_if_eq("appends").is_some() {
+        return parse_appends(args).map(Command::Appends);
     }
     let mut ombak = None;
     let mut options = Options {
@@ -101,6 +108,20 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
     Ok(Command::Measure(options))
 }
 
+fn parse_appends(mut args: impl Iterator<Item = String>) -> Result<Appends, String> {
+    let mut options = Appends { dir: std::env::temp_dir(), puts: 1_000_000, rounds: 5 };
+    while let Some(option) = args.next() {
+        let value = args.next().ok_or(format!("{option} needs a value"))?;
+        match option.as_str() {
+            "--puts" => options.puts = number::<std::num::NonZeroU64>(&option, &value)?.get(),
+            "--rounds" => options.rounds = number::<std::num::NonZeroUsize>(&option, &value)?.get(),
+            "--dir" => options.dir = PathBuf::from(value),
+            _ => return Err(format!("appends takes --puts, --rounds and --dir, not {option}")),
+        }
+    }
+    Ok(options)
+}
+
 fn number<T: std::str::FromStr>(option: &str, text: &str) -> Result<T, String> {
     text.parse().map_err(|_| format!("{option}: '{text}' is not a number that fits"))
 }
@@ -138,6 +159,8 @@ mod tests {
             ("--ombak x --op merge", "--op"),
             ("--ombak x --connections 0", "--connections"),
             ("echo", "--port"),
+            ("appends --puts 0", "--puts"),
+            ("appends --seconds 1", "--seconds"),
         ] {
             let wrong = parsed(line).err().unwrap();
             assert!(wrong.contains(word), "{line}: {wrong}");
