@@ -19,7 +19,7 @@ RESULTS ?= $(CARGO_TARGET_DIR)/seeds
 SEEDS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-seeds fuzz soak clean-cache
+.PHONY: help run test bench bench-seeds bench-appends fuzz soak clean-cache
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ bench: ## measure against an echo server with the same frames, and Redis when it
 bench-seeds: ## run benches/seeds, MINUTES (5) each, into RESULTS; SEEDS="workers-6-pb-1kb ..." picks
 	cargo build --release --locked --package ombak-server --package ombak-bench --package ombak-floor
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/measure.py --minutes $(MINUTES) --out $(RESULTS) $(SEEDS)
+
+bench-appends: ## small puts on stores without a network, beside a loop that appends to a file
+	cargo build --release --locked --package ombak-floor
+	$(CARGO_TARGET_DIR)/release/ombak-floor appends
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)

@@ -73,13 +73,16 @@ pub struct Appended {
     pub seq: u64,
 }
 
+/// Whether a storage key is of a class: of the buckets of one `n_val`.
+pub type Class<'a> = dyn Fn(&[u8]) -> bool + Sync + 'a;
+
 /// Which keys a fold visits: never more than it has to (design: replication rules §1).
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     /// What the storage keys begin with.
     pub prefix: &'a [u8],
-    /// Whether a key is of the class (the buckets of one `n_val`) that is asked for; none: all are.
-    pub class: Option<&'a (dyn Fn(&[u8]) -> bool + Sync)>,
+    /// The class that is asked for; none: all are.
+    pub class: Option<&'a Class<'a>>,
 }
 
 impl<'a> Scope<'a> {

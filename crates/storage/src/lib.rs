@@ -31,7 +31,7 @@ mod seq;
 pub mod verify;
 
 pub use backend::{
-    Appended, Backend, BackendFactory, Detail, FoldEntry, HeadTerms, KeyRange, LastMerge, LedgerStatus, NoTerms,
+    Appended, Backend, BackendFactory, Class, Detail, FoldEntry, HeadTerms, KeyRange, LastMerge, LedgerStatus, NoTerms,
     ReadMode, Scope, Snapshot, Status, Stored, TermEntry, TermRange, Write, WriteAttrs,
 };
 pub use backup::{CutContent, CutFile, StoreBackup, StoreCut};

@@ -76,9 +76,9 @@ impl Kind {
             },
             Self::Percent => percent(text.trim_end_matches('%').trim_end()).map(Value::Int),
             Self::ByteSize => byte_size(text).map(Value::Bytes),
-            Self::Duration => duration(text).map(|d| Value::Duration(d)),
+            Self::Duration => duration(text).map(Value::Duration),
             Self::DurationOr(none) if text == none => Ok(Value::Text(text.to_owned())),
-            Self::DurationOr(none) => duration(text).map(|d| Value::Duration(d)).map_err(|e| format!("{e}, or {none}")),
+            Self::DurationOr(none) => duration(text).map(Value::Duration).map_err(|e| format!("{e}, or {none}")),
             Self::Address => text
                 .parse()
                 .map(Value::Address)
@@ -279,9 +279,9 @@ fn delete_mode(text: &str) -> Result<Value, String> {
     }
     match text.parse::<u32>() {
         Ok(ms) => Ok(Value::Duration(Duration::from_millis(ms.into()))),
-        Err(_) => duration(text)
-            .map(|d| Value::Duration(d))
-            .map_err(|_| "must be keep, immediate or a time such as 3s".to_owned()),
+        Err(_) => {
+            duration(text).map(Value::Duration).map_err(|_| "must be keep, immediate or a time such as 3s".to_owned())
+        }
     }
 }
 

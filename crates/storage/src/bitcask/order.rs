@@ -99,7 +99,7 @@ impl Order {
     fn replace(&self, key: &[u8], head: Option<&[u8]>) -> Result<(), StorageError> {
         let ledger_key = LedgerKey::of_key(key);
         let old = self.tree.get(&ledger_key.bytes)?;
-        let old_terms = old.as_ref().map_or_else(Vec::new, |old| decode_terms(old));
+        let old_terms = old.as_ref().map_or_else(Vec::new, decode_terms);
         let mut terms: Vec<(Bytes, Bytes)> = Vec::new();
         if let Some(head) = head.filter(|head| !head.is_empty()) {
             let copy = Bytes::copy_from_slice;

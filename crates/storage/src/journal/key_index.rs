@@ -108,6 +108,9 @@ pub(crate) struct IndexSizes {
 /// Files of an index, and what keeps them.
 pub(crate) type IndexFiles = (Vec<(PathBuf, CutContent)>, Box<dyn Any + Send>);
 
+/// Reads the head of a version of a key.
+pub(crate) type ReadHead<'a> = dyn Fn(&[u8], &Entry) -> Result<Bytes, StorageError> + 'a;
+
 /// For each key, where its current version lies.
 pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// A key as the index looks for it, made once a call.
@@ -243,11 +246,7 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
 
     /// Goes on making what [`keys_in_order`](Self::keys_in_order) and [`terms_in_order`](Self::terms_in_order) need, by about
     /// `count_max` keys; true when it is there. `read_head` reads the head of a version.
-    fn make_order(
-        &self,
-        count_max: usize,
-        read_head: &dyn Fn(&[u8], &Entry) -> Result<Bytes, StorageError>,
-    ) -> Result<bool, StorageError>;
+    fn make_order(&self, count_max: usize, read_head: &ReadHead<'_>) -> Result<bool, StorageError>;
 
     /// Visits keys (whole ones) of a bucket in order until `visit` has enough.
     fn keys_in_order(

@@ -260,8 +260,11 @@ impl<I: KeyIndex> Core<I> {
         }
         // An index that has not seen what is removed here must be known for that.
         covered::write(&*self.shared.fs, &self.dir, seq)?;
-        let covered: Vec<Arc<DataFile>> =
-            self.files.write().extract_if(.., |_, file| is_covered(file)).map(|(_, file)| file).collect();
+        let covered: Vec<Arc<DataFile>> = {
+            let mut files = self.files.write();
+            let ids: Vec<u32> = files.iter().filter(|(_, file)| is_covered(file)).map(|(id, _)| *id).collect();
+            ids.iter().filter_map(|id| files.remove(id)).collect()
+        };
         for file in covered {
             for path in [hint_path(&self.dir, file.id), file.path()] {
                 match self.shared.fs.remove_file(&path) {

@@ -11,7 +11,8 @@ use super::tree::{Change, Tree, TreeShared, TreeView};
 use crate::backend::{HeadTerms, KeyRange, LedgerStatus, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
 use crate::journal::{
-    Entry, Found, IndexFiles, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version,
+    Entry, Found, IndexFiles, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, ReadHead, SweepCursor,
+    Version,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -462,11 +463,7 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         })
     }
 
-    fn make_order(
-        &self,
-        _count_max: usize,
-        _read_head: &dyn Fn(&[u8], &Entry) -> Result<Bytes, StorageError>,
-    ) -> Result<bool, StorageError> {
+    fn make_order(&self, _count_max: usize, _read_head: &ReadHead<'_>) -> Result<bool, StorageError> {
         Ok(true)
     }
 

@@ -5,8 +5,8 @@ use super::worker::{EmbeddedOperation, EmbeddedWorker};
 use crate::config::{ConfigError, Operation, Settings};
 use crate::drivers::{DriverError, Prepared};
 use crate::term::Term;
-use ombak_storage::fs::RealFs;
 use ombak_storage::backend::NoTerms;
+use ombak_storage::fs::RealFs;
 use ombak_storage::{
     BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
     MemoryFactory, StorageError, SyncStrategy,

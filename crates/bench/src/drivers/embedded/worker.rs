@@ -88,7 +88,8 @@ impl EmbeddedWorker {
         if store.is_behind() {
             store.catch_up()?;
         }
-        let appended = store.put(&Write { key, head, body: &[value], digest, tstamp_secs, expires_secs: 0, has_terms: false })?;
+        let appended =
+            store.put(&Write { key, head, body: &[value], digest, tstamp_secs, expires_secs: 0, has_terms: false })?;
         if store.sync_each_write() { store.sync(appended.seq) } else { Ok(()) }
     }
 

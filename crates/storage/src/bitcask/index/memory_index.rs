@@ -6,7 +6,7 @@ use crate::backend::{KeyRange, LedgerStatus, ReadMode, TermRange};
 use crate::bitcask::head_cache::{HeadCache, StoreId};
 use crate::bitcask::order::{Order, OrderShared};
 use crate::error::StorageError;
-use crate::journal::{Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, SweepCursor, Version};
+use crate::journal::{Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, ReadHead, SweepCursor, Version};
 use crate::ledger::{TreeView, remove_dir};
 use crate::limits::SEQ_MAX;
 use bytes::Bytes;
@@ -108,12 +108,7 @@ impl MemoryIndex {
     }
 
     /// A key is in the order as it is in the index.
-    fn set_in_order(
-        &self,
-        order: &Order,
-        key: &[u8],
-        read_head: &dyn Fn(&[u8], &Entry) -> Result<Bytes, StorageError>,
-    ) -> Result<(), StorageError> {
+    fn set_in_order(&self, order: &Order, key: &[u8], read_head: &ReadHead<'_>) -> Result<(), StorageError> {
         order.set_to_present(key, || match self.index.get(HashedKey::new(key)) {
             None => Ok(None),
             Some(entry) if !entry.position.has_terms => Ok(Some(Bytes::new())),
@@ -339,11 +334,7 @@ impl KeyIndex for MemoryIndex {
         self.wants_order.load(Ordering::Relaxed) && !self.has_order.load(Ordering::Acquire)
     }
 
-    fn make_order(
-        &self,
-        count_max: usize,
-        read_head: &dyn Fn(&[u8], &Entry) -> Result<Bytes, StorageError>,
-    ) -> Result<bool, StorageError> {
+    fn make_order(&self, count_max: usize, read_head: &ReadHead<'_>) -> Result<bool, StorageError> {
         if self.has_order.load(Ordering::Acquire) {
             return Ok(true);
         }

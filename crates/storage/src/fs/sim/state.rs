@@ -151,7 +151,7 @@ impl State {
         if !self.transfers_are_short || length == 0 {
             return Ok(length);
         }
-        if self.next_random() % INTERRUPTED_ONE_IN == 0 {
+        if self.next_random().is_multiple_of(INTERRUPTED_ONE_IN) {
             return Err(io::ErrorKind::Interrupted.into());
         }
         Ok(1 + (self.next_random() % length as u64) as usize)

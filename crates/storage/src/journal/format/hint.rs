@@ -86,7 +86,7 @@ impl HintWriter {
         block.extend_from_slice(&entry.head_len.to_le_bytes());
         block.extend_from_slice(&entry.body_len.to_le_bytes());
         block.extend_from_slice(&entry.tstamp_secs.to_le_bytes());
-        let flags = u8::from(entry.expires_secs != 0) * EXPIRES | u8::from(entry.has_terms) * TERMS;
+        let flags = (u8::from(entry.expires_secs != 0) * EXPIRES) | (u8::from(entry.has_terms) * TERMS);
         block.extend_from_slice(&[entry.kind.code(), flags, 0, 0]);
         if flags & EXPIRES != 0 {
             block.extend_from_slice(&entry.expires_secs.to_le_bytes());
