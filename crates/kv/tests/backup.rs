@@ -14,6 +14,7 @@ use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{BitcaskFactory, JournalConfig, SyncStrategy};
 use ombak_types::{Bucket, Object, Sibling, VectorClock};
 use serde_json::json;
+use std::cell::Cell;
 use std::future::Future;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -113,7 +114,7 @@ fn target(fs: Arc<dyn FileSystem>, dir: &Path, stores: &[(Option<&str>, &str)]) 
 }
 
 fn restore_on(fs: &Arc<FaultyFs>, from: &str, dir: &str) -> Result<RestoreReport, BackupError> {
-    restore(Path::new(from), &target(fs.clone(), Path::new(dir), &[(None, "bitcask")]))
+    restore(Path::new(from), &target(fs.clone(), Path::new(dir), &[(None, "bitcask")]), &|_, _| {})
 }
 
 #[test]
@@ -347,8 +348,11 @@ fn damage_to_a_backup_is_found_before_a_node_starts_on_it() {
     let names = fs.list(&partition).unwrap();
     let data = partition.join(names.iter().find(|name| name.ends_with(".data")).unwrap());
     let refusal = |dir: &str| restore_on(&fs, "/backup", dir).unwrap_err().to_string();
-    let verified = || verify(fs.clone(), Path::new("/backup"));
-    assert_eq!(verified().unwrap().files, restore_on(&fs, "/backup", "/zero").unwrap().files);
+    let seen = Cell::new((0, 0));
+    let verified = || verify(fs.clone(), Path::new("/backup"), &|done, total| seen.set((done, total)));
+    let whole = verified().unwrap();
+    assert_eq!((whole.bytes, whole.bytes), seen.get());
+    assert_eq!(whole, restore_on(&fs, "/backup", "/zero").unwrap());
     fs.flip_bit(&data, 999).unwrap();
     assert!(verified().unwrap_err().to_string().contains("does not match its checksum"));
     let text = refusal("/one");
@@ -397,7 +401,7 @@ fn what_cannot_be_is_refused_in_words() {
     let refusal = |change: fn(&mut RestoreTarget)| {
         let mut target = target(fs.clone(), Path::new("/restored"), &[(None, "bitcask")]);
         change(&mut target);
-        restore(Path::new("/backup"), &target).unwrap_err().to_string()
+        restore(Path::new("/backup"), &target, &|_, _| {}).unwrap_err().to_string()
     };
     let text = refusal(|target| target.ring_size = 64);
     assert!(text.contains("set ring_size = 8"), "{text}");
@@ -442,7 +446,7 @@ fn restored_from_the_second_backup(opener: Opener, stores: &[(Option<&str>, &str
     drop(kv);
     for (n, dir) in [first_dir, second_dir].iter().enumerate() {
         let restored = home.path().join(format!("restored {n}"));
-        restore(dir, &target(Arc::new(RealFs), &restored, stores)).unwrap();
+        restore(dir, &target(Arc::new(RealFs), &restored, stores), &|_, _| {}).unwrap();
         let kv = Kv::open(config(&restored, opener(&restored))).unwrap();
         check_filled(&kv, &format!("backup {n}"));
         let later = (0..50).filter(|n| get(&kv, &bucket(), &format!("later {n}")).is_some()).count();

@@ -2,7 +2,7 @@
 
 use crate::config::{BackendSettings, Settings};
 use crate::node::lock::DataDirLock;
-use ombak_kv::backup::{RestoreReport, RestoreTarget, TargetStore, restore as restore_into};
+use ombak_kv::backup::{RestoreReport, RestoreTarget, TargetStore, Watch, restore as restore_into};
 use ombak_storage::fs::RealFs;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 const IGNORED: &str = "ombak.lock";
 
 /// Restores into the node of these settings. The error is one line for the operator.
-pub fn restore(backup: &Path, settings: &Settings) -> Result<RestoreReport, String> {
+pub fn restore(backup: &Path, settings: &Settings, watch: Watch<'_>) -> Result<RestoreReport, String> {
     let backup = std::path::absolute(backup).map_err(|e| format!("{}: {e}", backup.display()))?;
     let _lock = DataDirLock::take(&settings.data_dir).map_err(|e| e.to_string())?;
     let target = RestoreTarget {
@@ -21,7 +21,7 @@ pub fn restore(backup: &Path, settings: &Settings) -> Result<RestoreReport, Stri
         ring_size: settings.ring_size,
         stores: stores(&settings.backend)?,
     };
-    restore_into(&backup, &target).map_err(|e| e.to_string())
+    restore_into(&backup, &target, watch).map_err(|e| e.to_string())
 }
 
 fn stores(backend: &BackendSettings) -> Result<Vec<TargetStore>, String> {

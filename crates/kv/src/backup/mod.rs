@@ -32,4 +32,4 @@ mod restore;
 
 pub use create::{Backup, BackupProgress, BackupReport};
 pub use error::BackupError;
-pub use restore::{INCOMPLETE_RESTORE, RestoreReport, RestoreTarget, TargetStore, restore, verify};
+pub use restore::{INCOMPLETE_RESTORE, RestoreReport, RestoreTarget, TargetStore, Watch, restore, verify};

@@ -6,12 +6,16 @@ use super::manifest::{Manifest, NODE_PART, SavedFile, SavedStore};
 use ombak_storage::begin_restored;
 use ombak_storage::fs::{FileSystem, replace_file};
 use serde::Serialize;
+use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// In a data directory as long as a restore into it is not finished: no node starts there.
 pub const INCOMPLETE_RESTORE: &str = "restore.incomplete";
+
+/// Told how many bytes of a backup have been read, and how many there are.
+pub type Watch<'a> = &'a dyn Fn(u64, u64);
 
 /// Where a backup goes.
 pub struct RestoreTarget {
@@ -78,13 +82,13 @@ impl RestoreReport {
 
 /// Copies a backup into the directories of a node, checking every byte. Nothing is changed when it is refused; when it fails
 /// later, the data directory says so until it is emptied.
-pub fn restore(backup: &Path, target: &RestoreTarget) -> Result<RestoreReport, BackupError> {
+pub fn restore(backup: &Path, target: &RestoreTarget, watch: Watch<'_>) -> Result<RestoreReport, BackupError> {
     let fs = &*target.fs;
     let manifest = Manifest::read(fs, backup)?;
     let roots = check(backup, &manifest, target)?;
     let marker = target.data_dir.join(INCOMPLETE_RESTORE);
-    let nothing = |_| Ok(());
-    let mut destination = Destination::open(target.fs.clone(), &nothing);
+    let counted = counting(&manifest, watch);
+    let mut destination = Destination::open(target.fs.clone(), &counted);
     destination.create_dir(&target.data_dir)?;
     destination.sync()?;
     replace_file(fs, &marker, b"'ombak restore' has not finished: empty this directory and run it again\n")
@@ -106,10 +110,10 @@ pub fn restore(backup: &Path, target: &RestoreTarget) -> Result<RestoreReport, B
 }
 
 /// Reads a whole backup and compares it with its manifest: what [`restore`] would do, without writing.
-pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path) -> Result<RestoreReport, BackupError> {
+pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path, watch: Watch<'_>) -> Result<RestoreReport, BackupError> {
     let manifest = Manifest::read(&*fs, backup)?;
-    let nothing = |_| Ok(());
-    let reader = Destination::open(fs, &nothing);
+    let counted = counting(&manifest, watch);
+    let reader = Destination::open(fs, &counted);
     let mut report = RestoreReport::begin(&manifest);
     for (part, file) in manifest.files() {
         let path = file.path(backup, &part)?;
@@ -118,6 +122,17 @@ pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path) -> Result<RestoreReport, B
         report.count(file);
     }
     Ok(report)
+}
+
+/// Adds up what is read.
+fn counting(manifest: &Manifest, watch: Watch<'_>) -> impl Fn(u64) -> Result<(), BackupError> {
+    let bytes_total = manifest.files().map(|(_, file)| file.length).fold(0, u64::saturating_add);
+    let bytes_done = Cell::new(0_u64);
+    move |bytes| {
+        bytes_done.set(bytes_done.get().saturating_add(bytes));
+        watch(bytes_done.get(), bytes_total);
+        Ok(())
+    }
 }
 
 /// Everything that can be wrong before the first byte is written. The directories of the stores.

@@ -10,7 +10,8 @@ use crate::config::Settings;
 use crate::node::join;
 use crate::restore;
 use hyper::Method;
-use ombak_kv::backup::verify;
+use indicatif::{HumanBytes, ProgressBar, ProgressFinish, ProgressStyle};
+use ombak_kv::backup::{Watch, verify};
 use ombak_storage::fs::RealFs;
 use serde_json::{Value, json};
 use std::path::{Component, Path, PathBuf};
@@ -28,6 +29,7 @@ pub async fn create(dir: &Path, since: Option<&Path>, common: &Common, out: Outp
     let body = json!({ "dir": absolute(dir)?, "since": since.map(absolute).transpose()? });
     let failed = |e: super::admin_client::RequestError| e.into_failure(&target);
     let begun = request(&target, Method::POST, PATH, &body.to_string()).await.map_err(failed)?;
+    let bar = progress_bar("{spinner} {msg}");
     loop {
         let now = request(&target, Method::GET, PATH, "").await.map_err(failed)?;
         if now["number"] != begun["number"] {
@@ -36,9 +38,37 @@ pub async fn create(dir: &Path, since: Option<&Path>, common: &Common, out: Outp
         match now["state"].as_str() {
             Some("done") => return out.result(&now["report"], || report_text(&now["report"])),
             Some("failed") => return Err(Failure::new(now["error"].as_str().unwrap_or("the backup failed"))),
-            _ => tokio::time::sleep(POLL_INTERVAL).await,
+            _ => bar.set_message(progress_text(&now)),
         }
+        bar.tick();
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
+}
+
+fn progress_text(now: &Value) -> String {
+    let count = |name: &str| now[name].as_u64().unwrap_or(0);
+    let read = HumanBytes(count("bytes_read"));
+    format!(
+        "{} of {} partitions, {} files, {read} read",
+        count("partitions"),
+        count("partitions_total"),
+        count("files")
+    )
+}
+
+/// Shown only where standard error is a terminal, and gone when it is dropped.
+fn progress_bar(template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::no_length().with_style(style).with_finish(ProgressFinish::AndClear)
+}
+
+/// Shows how much of a backup has been read.
+fn watched<T>(work: impl FnOnce(Watch<'_>) -> T) -> T {
+    let bar = progress_bar("{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left");
+    work(&|bytes_done, bytes_total| {
+        bar.set_length(bytes_total);
+        bar.set_position(bytes_done);
+    })
 }
 
 /// The path as the node is to see it: from the root, without `.` and `..`.
@@ -85,7 +115,7 @@ fn report_text(report: &Value) -> String {
 pub fn restore(dir: &Path, common: &Common, out: Output) -> Result<(), Failure> {
     let effective = config::load(common)?;
     let settings = Settings::new(&effective).map_err(|problems| Failure::new(join(&problems)))?;
-    let report = restore::restore(dir, &settings).map_err(Failure::new)?;
+    let report = watched(|watch| restore::restore(dir, &settings, watch)).map_err(Failure::new)?;
     out.result(&json!(report), || {
         format!(
             "the node {} restored: {} bytes in {} files of {} stores; start it with 'ombak start'",
@@ -96,7 +126,7 @@ pub fn restore(dir: &Path, common: &Common, out: Output) -> Result<(), Failure> 
 
 /// Reads a whole backup.
 pub fn check(dir: &Path, out: Output) -> Result<(), Failure> {
-    let report = verify(Arc::new(RealFs), dir).map_err(|e| Failure::new(e.to_string()))?;
+    let report = watched(|watch| verify(Arc::new(RealFs), dir, watch)).map_err(|e| Failure::new(e.to_string()))?;
     out.result(&json!(report), || {
         format!(
             "the backup of the node {} is whole: {} bytes in {} files of {} stores",
