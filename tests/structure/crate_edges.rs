@@ -24,7 +24,7 @@ const CRATES: &[(&str, &[&str])] = &[
         &["ombak-types", "ombak-proto", "ombak-ring", "ombak-storage", "ombak-kv", "ombak-api", "ombak-client"],
     ),
     ("ombak-bench", &["ombak-types", "ombak-proto", "ombak-storage", "ombak-client"]),
-    ("ombak-floor", &["ombak-proto", "ombak-client"]),
+    ("ombak-floor", &["ombak-proto", "ombak-storage", "ombak-client"]),
     ("ombak-structure", &[]),
 ];
 
