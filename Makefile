@@ -15,14 +15,15 @@ STEPS ?=
 FUZZ_SECONDS ?= 30
 SOAK_ROUNDS ?= 10
 MINUTES ?= 5
-RESULTS ?= $(CARGO_TARGET_DIR)/seeds
 SEEDS ?=
+BACKENDS ?=
+KEYS ?= 10000000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-seeds bench-appends fuzz soak clean-cache
+.PHONY: help run test bench bench-seeds bench-appends bench-backends bench-start fuzz soak clean-cache
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build in release and run one node in the foreground: ports 8087 and 8098, data in ./data
 	cargo build --release --locked --package ombak-server
@@ -35,6 +36,7 @@ bench: ## measure against an echo server with the same frames, and Redis when it
 	cargo build --release --locked --package ombak-server --package ombak-floor
 	$(CARGO_TARGET_DIR)/release/ombak-floor --ombak $(CARGO_TARGET_DIR)/release/ombak
 
+bench-seeds: RESULTS ?= $(CARGO_TARGET_DIR)/seeds
 bench-seeds: ## run benches/seeds, MINUTES (5) each, into RESULTS; SEEDS="workers-6-pb-1kb ..." picks
 	cargo build --release --locked --package ombak-server --package ombak-bench --package ombak-floor
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/measure.py --minutes $(MINUTES) --out $(RESULTS) $(SEEDS)
@@ -42,6 +44,15 @@ bench-seeds: ## run benches/seeds, MINUTES (5) each, into RESULTS; SEEDS="worker
 bench-appends: ## small puts on stores without a network, beside a loop that appends to a file
 	cargo build --release --locked --package ombak-floor
 	$(CARGO_TARGET_DIR)/release/ombak-floor appends
+
+bench-backends: RESULTS ?= $(CARGO_TARGET_DIR)/backends
+bench-backends: ## run those of storage on each backend in 1 GiB, MINUTES (5) each, into RESULTS; BACKENDS="test1-leveled ..." picks
+	cargo build --release --locked --package ombak-server --package ombak-bench
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/backends.py --minutes $(MINUTES) --out $(RESULTS) $(BACKENDS)
+
+bench-start: ## start nodes with KEYS (10000000) keys: seconds and memory; BACKENDS="bitcask leveled" picks
+	cargo build --release --locked --package ombak-server --package ombak-bench
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/start.py --keys $(KEYS) $(BACKENDS)
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)

@@ -3,7 +3,9 @@
 
 mod support;
 
-use support::{Home, Node, ask};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use support::{DEADLINE, Home, Node, ask, pause};
 
 /// Each with the settings that a test needs; all keep their data.
 const ON_DISK: [(&str, &str); 6] = [
@@ -120,4 +122,202 @@ fn an_empty_node_may_become_another() {
         command.env("OMBAK_STORAGE_BACKEND", backend).env("OMBAK_LEVELDB__MAXIMUM_MEMORY", "64MB");
         Node::start(command, home.data()).stop();
     }
+}
+
+#[test]
+fn hanoidb_is_leveldb_in_a_directory_of_its_own_and_says_so() {
+    let home = Home::new("storage_backend = hanoidb\nleveldb.maximum_memory = 64MB");
+    let node = home.start();
+    put(&node, "b", "k", "value");
+    assert!(home.run(&["admin", "vnode-status"]).ok().contains(" leveldb "));
+    node.stop();
+    assert!(home.data().join("hanoidb").is_dir() && !home.data().join("leveldb").exists());
+    let warnings = home.logged("WARN").join("\n");
+    assert!(
+        warnings.contains("storage_backend = hanoidb is the leveldb backend here, in ./data/hanoidb"),
+        "{warnings}"
+    );
+}
+
+/// docs/backends.md: it counts at once, and moves nothing.
+#[test]
+fn a_bucket_whose_property_changes_looks_elsewhere() {
+    let home = Home::new(
+        "storage_backend = multi\nmulti_backend.a.storage_backend = bitcask\nmulti_backend.b.storage_backend = leveled",
+    );
+    let mut node = home.start();
+    let props = |node: &Node, body: &str| {
+        let answer = ask(node, "PUT", "/buckets/b/props", "Content-Type: application/json\r\n", body);
+        assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    };
+    let keys = |node: &Node| {
+        let answer = ask(node, "GET", "/buckets/b/keys?keys=true", "", "");
+        answer.rsplit("\r\n\r\n").next().unwrap_or_default().to_owned()
+    };
+    put(&node, "b", "old", "first");
+    props(&node, r#"{"props":{"backend":"b"}}"#);
+    for _ in 0..2 {
+        assert!(get(&node, "b", "old").starts_with("HTTP/1.1 404"));
+        assert_eq!((keys(&node), ranks(&node, "b", 0, 9)), (r#"{"keys":[]}"#.into(), r#"{"keys":[]}"#.into()));
+        node.stop();
+        node = home.start();
+    }
+    put(&node, "b", "old", "second");
+    put(&node, "b", "new", "third");
+    assert_eq!(ranks(&node, "b", 0, 9), r#"{"keys":["new","old"]}"#);
+    props(&node, r#"{"props":{"backend":"a"}}"#);
+    assert!(get(&node, "b", "old").ends_with("first"));
+    assert_eq!((keys(&node), ranks(&node, "b", 0, 9)), (r#"{"keys":["old"]}"#.into(), r#"{"keys":["old"]}"#.into()));
+    node.stop();
+    home.assert_no_errors_logged();
+}
+
+#[test]
+fn a_directory_of_bitcask_is_readable_with_any_compression() {
+    let home = Home::new("");
+    let value = "a value that is worth compressing, ".repeat(100);
+    let start = |compression: &str| {
+        let mut command = home.start_command();
+        command.env("OMBAK_BITCASK__COMPRESSION", compression);
+        Node::start(command, home.data())
+    };
+    let mut live_bytes = Vec::new();
+    let settings = ["none", "lz4", "zstd", "none"];
+    for (round, compression) in settings.iter().enumerate() {
+        let node = start(compression);
+        for (earlier, written) in settings.iter().enumerate().take(round) {
+            let found = get(&node, "b", &format!("{earlier}"));
+            assert!(found.ends_with(&value), "written with {written}, read with {compression}: {found}");
+        }
+        put(&node, "b", &format!("{round}"), &value);
+        live_bytes.push(total(&home)["live_bytes"].as_u64().expect("a number"));
+        node.stop();
+    }
+    let grown: Vec<u64> = live_bytes.windows(2).map(|two| two[1] - two[0]).collect();
+    let plain = value.len() as u64;
+    assert!(grown[0] < plain / 2 && grown[1] < plain / 2 && grown[2] > plain, "lz4, zstd, none: {grown:?}");
+    home.assert_no_errors_logged();
+}
+
+/// What small files and eager merging need, for each backend on disk.
+const EAGER: [(&str, &str); 3] = [
+    (
+        "bitcask",
+        "bitcask.max_file_size = 64KB\nbitcask.merge_check_interval = 1s\nbitcask.merge.thresholds.small_file = 0",
+    ),
+    (
+        "leveled",
+        "leveled.journal_size = 64KB\nleveled.compaction_runs_perday = 86400\nleveled.compression_method = none",
+    ),
+    ("leveldb", "leveldb.maximum_memory = 16MB\nleveldb.write_buffer_size_max = 64KB"),
+];
+
+fn total(home: &Home) -> Value {
+    status(home)["total"].clone()
+}
+
+fn status(home: &Home) -> Value {
+    serde_json::from_str(&home.run(&["admin", "vnode-status", "--json"]).ok()).expect("JSON")
+}
+
+/// The stores of a backend: those of the partitions, or those of that name in each.
+fn stores<'a>(status: &'a Value, name: Option<&str>) -> Vec<&'a Value> {
+    let vnodes = status["vnodes"].as_array().expect("vnodes").iter().map(|vnode| &vnode["status"]);
+    vnodes.map(|store| name.map_or(store, |name| &store["backends"][name]["status"])).collect()
+}
+
+fn metric(metrics: &str, name: &str, labels: &str) -> f64 {
+    let line = format!("ombak_store_{name}{{{labels}}} ");
+    let value = metrics.lines().find_map(|l| l.strip_prefix(&line));
+    value.unwrap_or_else(|| panic!("no {line}in {metrics}")).parse().expect("a number")
+}
+
+/// Overwrites keys until each of the backends has merged something; the status then.
+fn overwrite_until_merged(home: &Home, node: &Node, buckets: &[(&str, Option<&str>)]) -> Value {
+    let (deadline, value) = (Instant::now() + DEADLINE, "0123456789abcdef".repeat(256));
+    loop {
+        for (bucket, _) in buckets {
+            (0..40).for_each(|key| put(node, bucket, &format!("{key}"), &value));
+        }
+        let status = status(home);
+        let merged = |name| stores(&status, name).iter().any(|store| !store["last_merge"].is_null());
+        if buckets.iter().all(|(_, name)| merged(*name)) {
+            return status;
+        }
+        assert!(Instant::now() < deadline, "nothing is merged: {status}");
+        pause(Duration::from_millis(20));
+    }
+}
+
+/// Keys, bytes live and dead, write amplification, index memory, pending compaction, last merge.
+fn assert_tells_all(status: &Value, metrics: &str, name: Option<&str>, labels: &str) {
+    let stores = stores(status, name);
+    let sum = |of: &str| stores.iter().map(|store| store[of].as_f64().expect(of)).sum::<f64>();
+    assert_eq!(sum("key_count"), 40.0, "{labels}");
+    assert_eq!(metric(metrics, "keys", labels), 40.0);
+    // At least the values, once.
+    assert!(sum("live_bytes") > 40.0 * 4096.0, "{labels}: {status}");
+    assert!(sum("index_bytes") > 0.0 && sum("dead_bytes") >= 0.0 && sum("merge_pending_bytes") >= 0.0, "{status}");
+    for store in &stores {
+        assert!(store["write_amplification"].as_f64().is_some_and(|factor| factor > 0.9), "{labels}: {store}");
+    }
+    let merged = stores.iter().find(|store| !store["last_merge"].is_null()).expect("merged");
+    let merge = |of: &str| merged["last_merge"][of].as_u64().expect("a number");
+    assert!(merge("bytes_before") > 0 && merge("ended_at_secs") > 1_500_000_000, "{merged}");
+    for name in ["live_bytes", "index_bytes", "merges_total", "last_merge_timestamp_seconds", "write_amplification"] {
+        assert!(metric(metrics, name, labels) > 0.0, "{name} {labels}");
+    }
+    for name in ["dead_bytes", "merge_pending_bytes"] {
+        assert!(metric(metrics, name, labels) >= 0.0, "{name} {labels}");
+    }
+}
+
+#[test]
+fn each_backend_tells_what_it_wrote_and_merged() {
+    for (backend, settings) in EAGER {
+        let home = Home::new(&format!("storage_backend = {backend}\n{settings}"));
+        let node = home.start();
+        let status = overwrite_until_merged(&home, &node, &[("b", None)]);
+        let metrics = ask(&node, "GET", "/metrics", "", "");
+        assert_tells_all(&status, &metrics, None, &format!("backend=\"{backend}\""));
+        node.stop();
+        home.assert_no_errors_logged();
+    }
+}
+
+#[test]
+fn several_backends_tell_it_one_by_one() {
+    let mut settings = "storage_backend = multi".to_owned();
+    for (backend, own) in EAGER {
+        settings += &format!("\nmulti_backend.my-{backend}.storage_backend = {backend}");
+        own.lines().for_each(|line| settings += &format!("\nmulti_backend.my-{backend}.{line}"));
+    }
+    let home = Home::new(&settings);
+    let node = home.start();
+    let names = EAGER.map(|(backend, _)| format!("my-{backend}"));
+    for name in &names {
+        let body = format!(r#"{{"props":{{"backend":"{name}"}}}}"#);
+        let answer = ask(&node, "PUT", &format!("/buckets/{name}/props"), "Content-Type: application/json\r\n", &body);
+        assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    }
+    let buckets: Vec<_> = names.iter().map(|name| (name.as_str(), Some(name.as_str()))).collect();
+    let status = overwrite_until_merged(&home, &node, &buckets);
+    let metrics = ask(&node, "GET", "/metrics", "", "");
+    for ((backend, _), name) in EAGER.iter().zip(&names) {
+        assert_tells_all(&status, &metrics, Some(name), &format!("backend=\"{backend}\",name=\"{name}\""));
+    }
+    node.stop();
+    home.assert_no_errors_logged();
+}
+
+#[test]
+fn memory_tells_what_it_has() {
+    let home = Home::new("storage_backend = memory");
+    let node = home.start();
+    (0..10).for_each(|key| put(&node, "b", &format!("{key}"), "value"));
+    let metrics = ask(&node, "GET", "/metrics", "", "");
+    assert_eq!(metric(&metrics, "keys", "backend=\"memory\""), 10.0);
+    let total = total(&home);
+    assert!(total["live_bytes"].as_u64() > Some(50) && total["index_bytes"].as_u64() > Some(0), "{total}");
+    node.stop();
 }

@@ -196,13 +196,14 @@ pub struct Status {
     pub put_bytes: u64,
     /// Bytes written since the start: journal, ledger and what merging and compaction copied.
     pub bytes_written: u64,
-    /// Bytes still to be read of the files that are to be merged.
+    /// Bytes still to be read of the files that are to be merged; for leveldb those of new tables, which wait to be compacted
+    /// with the older ones.
     pub merge_pending_bytes: u64,
-    /// The last merge since the start.
+    /// The last merge since the start; for leveldb the last compaction.
     pub last_merge: Option<LastMerge>,
     /// The order of keys on disk, where there is one.
     pub ledger: Option<LedgerStatus>,
-    /// Merges finished since the start.
+    /// Merges finished since the start; for leveldb compactions.
     pub merges: u64,
     /// Reads that found a version which does not match its checksum.
     pub read_errors: u64,
@@ -247,6 +248,8 @@ pub struct LedgerStatus {
     pub written_bytes: u64,
     /// Runs of tables that wait to be compacted: a read may have to look into each of them.
     pub first_level_tables: u64,
+    /// Bytes of those.
+    pub pending_bytes: u64,
 }
 
 /// A consistent view of a store's keys, unaffected by later writes. Dropping it releases what it holds back.

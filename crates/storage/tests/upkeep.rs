@@ -7,7 +7,7 @@ use common::*;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, Detail, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory,
-    MergeConfig, NoTerms, Scope, StorageError,
+    MergeConfig, MergePolicy, NoTerms, Scope, StorageError,
 };
 use std::sync::Arc;
 
@@ -150,17 +150,46 @@ fn a_journal_tells_what_it_wrote_and_merged() {
 fn leveldb_tells_what_its_tree_wrote() {
     let subject = open(config(), leveldb);
     let store = &*subject.store;
-    overwrite(store, 10);
-    settle(store, NOW_SECS);
+    for _ in 0..10 {
+        overwrite(store, 1);
+        settle(store, NOW_SECS);
+    }
     let status = store.status();
     let ledger = status.ledger.expect("a tree");
     assert!(ledger.disk_bytes > 0 && ledger.written_bytes >= ledger.disk_bytes, "{status:?}");
     // The log, and at least once the tables.
     assert!(status.write_amplification().is_some_and(|factor| factor > 1.0), "{status:?}");
+    let merge = status.last_merge.expect("compacted");
+    assert!(merge.ended_at_secs == NOW_SECS && merge.bytes_before > merge.bytes_after, "{merge:?}");
+    assert_eq!(status.merge_pending_bytes, ledger.pending_bytes);
+    assert!(status.merges > 0 && ledger.pending_bytes <= ledger.disk_bytes, "{status:?}");
     let record = |status: &ombak_storage::Status| status.live_bytes / 100;
     assert!((100..300).contains(&record(&status)), "{status:?}");
     for key in 0..50 {
         store.delete(format!("key {key:03}").as_bytes()).unwrap();
     }
     assert_eq!(store.status().live_bytes, status.live_bytes / 2);
+}
+
+/// Spec/backends.md §4.6: journal compaction runs in its hours, and says before what waits for them.
+#[test]
+fn outside_its_hours_a_journal_says_what_waits() {
+    const HOUR_SECS: u64 = 3600;
+    // Hours of the day of NOW_SECS and those that follow.
+    let hour = |after: u64| u8::try_from((NOW_SECS / HOUR_SECS + after) % 24).unwrap();
+    let policy = MergePolicy::Window { start_hour: hour(2), end_hour: hour(3) };
+    for make in [bitcask, leveled] {
+        let subject = open(JournalConfig { merge: MergeConfig { policy, ..config().merge }, ..config() }, make);
+        let store = &*subject.store;
+        overwrite(store, 5);
+        settle(store, NOW_SECS);
+        let status = store.status();
+        assert!(status.merges == 0 && status.merge_pending_bytes > 0, "{status:?}");
+        settle(store, NOW_SECS + 2 * HOUR_SECS);
+        let status = store.status();
+        assert!(status.merges > 0 && status.merge_pending_bytes == 0, "{status:?}");
+        overwrite(store, 5);
+        settle(store, NOW_SECS + 4 * HOUR_SECS);
+        assert_eq!(store.status().merges, status.merges, "the hours are over");
+    }
 }

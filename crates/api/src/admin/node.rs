@@ -133,6 +133,7 @@ fn ledger(ledger: LedgerStatus) -> Value {
         "memory_bytes": ledger.memory_bytes,
         "bytes_written": ledger.written_bytes,
         "first_level_tables": ledger.first_level_tables,
+        "pending_bytes": ledger.pending_bytes,
     })
 }
 

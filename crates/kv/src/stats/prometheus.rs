@@ -143,7 +143,7 @@ impl Exposition {
     /// The stores of all partitions, summed by backend; several backends of a node by their names.
     fn stores(&mut self, stores: &[(u32, Status)]) {
         type Number = fn(&Status) -> u64;
-        const NUMBERS: [(&str, &str, &str, Number); 16] = [
+        const NUMBERS: [(&str, &str, &str, Number); 17] = [
             ("store_keys", "gauge", "Keys with a value or a tombstone.", |s| s.keys),
             ("store_live_bytes", "gauge", "Bytes of current versions.", |s| s.live_bytes),
             ("store_dead_bytes", "gauge", "Bytes of superseded versions still kept.", |s| s.dead_bytes),
@@ -168,6 +168,9 @@ impl Exposition {
             ("store_ledger_first_level_tables", "gauge", "Runs of tables that wait to be compacted.", |s| {
                 s.ledger.map_or(0, |ledger| ledger.first_level_tables)
             }),
+            ("store_ledger_pending_bytes", "gauge", "Bytes of those tables.", |s| {
+                s.ledger.map_or(0, |ledger| ledger.pending_bytes)
+            }),
             ("store_read_errors_total", "counter", "Reads of damaged versions.", |s| s.read_errors),
             ("store_poisoned", "gauge", "Partitions that take no writes.", |s| u64::from(s.poisoned.is_some())),
         ];
@@ -182,12 +185,26 @@ impl Exposition {
             // A sum of times is no time.
             let is_a_time = name.ends_with("_timestamp_seconds");
             let together = if is_a_time { u64::max } else { u64::saturating_add };
-            for ((backend, one_of_several), statuses) in &by_backend {
-                let labels = [("backend", *backend), ("name", *one_of_several)];
-                let labels = if one_of_several.is_empty() { &labels[..1] } else { &labels[..] };
-                self.sample(name, labels, statuses.iter().map(|s| number(s)).fold(0, together));
+            for (backend, statuses) in &by_backend {
+                let sum = statuses.iter().map(|s| number(s)).fold(0, together);
+                self.sample_of_store(name, *backend, sum);
             }
         }
+        self.family("store_write_amplification", "gauge", "Bytes written for each byte put; NaN: nothing was put.");
+        for (backend, statuses) in &by_backend {
+            let sum = |number: Number| statuses.iter().map(|s| number(s) as f64).sum::<f64>();
+            self.sample_of_store(
+                "store_write_amplification",
+                *backend,
+                sum(|s| s.bytes_written) / sum(|s| s.put_bytes),
+            );
+        }
+    }
+
+    /// `backend`: its word, and its name where it is one of several.
+    fn sample_of_store(&mut self, name: &str, backend: (&str, &str), value: impl Display) {
+        let labels = [("backend", backend.0), ("name", backend.1)];
+        self.sample(name, if backend.1.is_empty() { &labels[..1] } else { &labels }, value);
     }
 
     fn system(&mut self, facts: &NodeFacts) {

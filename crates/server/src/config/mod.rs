@@ -10,6 +10,8 @@
 //! effect never passes in silence; every default parses as a value of its key.
 
 mod backend;
+#[cfg(test)]
+mod backend_keys_tests;
 mod effective;
 mod file;
 mod key_spec;

@@ -151,7 +151,7 @@ impl Order {
     }
 
     pub(super) fn compact(&self) -> Result<(), StorageError> {
-        self.tree.compact()
+        self.tree.compact().map(drop)
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {

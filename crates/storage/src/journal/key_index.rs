@@ -105,6 +105,13 @@ pub(crate) struct IndexSizes {
     pub(crate) version_bytes: u64,
 }
 
+/// What one compaction of an index took and left in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Compacted {
+    pub(crate) bytes_before: u64,
+    pub(crate) bytes_after: u64,
+}
+
 /// Files of an index, and what keeps them.
 pub(crate) type IndexFiles = (Vec<(PathBuf, CutContent)>, Box<dyn Any + Send>);
 
@@ -163,8 +170,8 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// done when all has been looked at.
     fn expired(&self, now_secs: u64, cursor: &mut SweepCursor, count_max: usize) -> Result<Vec<Bytes>, StorageError>;
 
-    /// Work that can wait, in a bounded slice.
-    fn upkeep(&self) -> Result<(), StorageError>;
+    /// Work that can wait, in a bounded slice. What it compacted counts as a merge of the store.
+    fn upkeep(&self) -> Result<Option<Compacted>, StorageError>;
 
     /// The last checkpoint that is on disk; none for an index that is in memory only.
     fn restored(&self) -> Option<Bytes> {

@@ -30,6 +30,7 @@ mod recovery;
 mod root;
 mod shared;
 mod snapshot;
+mod status;
 mod store;
 mod upkeep;
 mod writer;
@@ -43,8 +44,8 @@ pub(crate) use format::le_at;
 pub use identity::begin_restored;
 pub(crate) use identity::{identity_is_damaged, identity_path};
 pub(crate) use key_index::{
-    Entry, Found, HEAD_UNITS_MANY, IndexFiles, IndexSizes, Keeps, KeyIndex, Loaded, Position, ReadHead, SweepCursor,
-    Version,
+    Compacted, Entry, Found, HEAD_UNITS_MANY, IndexFiles, IndexSizes, Keeps, KeyIndex, Loaded, Position, ReadHead,
+    SweepCursor, Version,
 };
 pub(crate) use lost_note::LostNote;
 pub(crate) use merge::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};

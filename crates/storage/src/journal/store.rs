@@ -15,9 +15,10 @@ use super::read::{Read, Wanted, read_record};
 use super::root::{DROPPED_SUFFIX, remove_store_dir};
 use super::shared::Shared;
 use super::snapshot::{JournalSnapshot, SnapshotTickets};
+use super::status::StoreCounters;
 use super::upkeep::Upkeep;
 use super::writer::{AppendError, NewRecord, Writer, Written, refused_io};
-use crate::backend::{Appended, Backend, LastMerge, ReadMode, Snapshot, Status, Stored, Write};
+use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
 use crate::backup::StoreBackup;
 use crate::error::{StorageError, io_error};
 use crate::identity::StoreIdentity;
@@ -67,22 +68,10 @@ pub(super) struct Core<I: KeyIndex> {
     /// Some version expires by itself.
     has_expiring: AtomicBool,
     is_poisoned: AtomicBool,
-    poison: Mutex<Option<String>>,
+    pub(super) poison: Mutex<Option<String>>,
     synced_seq: AtomicU64,
     sync_leader: Mutex<bool>,
     sync_done: Condvar,
-}
-
-#[derive(Default)]
-pub(super) struct StoreCounters {
-    /// Of puts: keys, heads and bodies as they came.
-    pub(super) put_bytes: AtomicU64,
-    /// What is still to be read of the files that are to be merged.
-    pub(super) merge_pending_bytes: AtomicU64,
-    pub(super) last_merge: Mutex<Option<LastMerge>>,
-    pub(super) merges: AtomicU64,
-    pub(super) merged_bytes: AtomicU64,
-    pub(super) read_errors: AtomicU64,
 }
 
 /// What a start found.
@@ -412,49 +401,6 @@ impl<I: KeyIndex> Core<I> {
     pub(super) fn sync_appended(&self) -> Result<(), StorageError> {
         let seq = self.writer.lock().last_seq();
         self.sync(seq)
-    }
-
-    fn status(&self) -> Status {
-        let sizes = self.index.sizes();
-        let (bytes_written, disk_full) = {
-            let writer = self.writer.lock();
-            (writer.bytes_written, writer.disk_full)
-        };
-        let files = self.files.read();
-        let sum = |count: fn(&DataFile) -> u64| files.values().map(|file| count(file)).sum::<u64>();
-        let ledger = self.index.ledger();
-        let mut live_bytes = sum(|file| file.counters.live_bytes.load(Ordering::Relaxed));
-        let mut kept_bytes = sum(|file| file.counters.length.load(Ordering::Relaxed));
-        if I::KEEPS == Keeps::Everything {
-            // The files are a log only: versions lie in the ledger.
-            live_bytes = sizes.version_bytes;
-            kept_bytes += ledger.map_or(0, |ledger| ledger.disk_bytes);
-        }
-        Status {
-            name: String::new(),
-            backend: I::BACKEND,
-            keys: sizes.keys,
-            live_bytes,
-            dead_bytes: kept_bytes.saturating_sub(live_bytes),
-            files: files.len() as u64,
-            index_bytes: sizes.bytes,
-            key_bytes: sizes.key_bytes,
-            put_bytes: self.counters.put_bytes.load(Ordering::Relaxed),
-            bytes_written: bytes_written
-                + self.counters.merged_bytes.load(Ordering::Relaxed)
-                + ledger.map_or(0, |ledger| ledger.written_bytes),
-            merge_pending_bytes: self.counters.merge_pending_bytes.load(Ordering::Relaxed),
-            last_merge: *self.counters.last_merge.lock(),
-            ledger,
-            merges: self.counters.merges.load(Ordering::Relaxed),
-            read_errors: self.counters.read_errors.load(Ordering::Relaxed),
-            lost_ranges: self.lost_ranges.load(Ordering::Relaxed)
-                + sum(|file| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed))),
-            torn_bytes: self.torn_bytes,
-            disk_full,
-            poisoned: self.poison.lock().clone(),
-            children: Vec::new(),
-        }
     }
 
     fn close(&self) -> Result<(), StorageError> {

@@ -5,11 +5,12 @@ use super::config::{MergePolicy, SyncStrategy};
 use super::covered;
 use super::data_file::{DataFile, hint_path};
 use super::format::RECORD_HEADER_BYTES;
-use super::key_index::{Entry, Keeps, KeyIndex, SweepCursor};
+use super::key_index::{Compacted, Entry, Keeps, KeyIndex, SweepCursor};
 use super::merge::{MergeJob, Progress, remove_committed, select_inputs, summarize};
 use super::shared::Shared;
 use super::store::{Core, ORDER_SLICE};
 use super::writer::Writer;
+use crate::backend::LastMerge;
 use crate::error::{StorageError, io_error};
 use std::collections::BTreeMap;
 use std::io;
@@ -151,7 +152,7 @@ impl<I: KeyIndex> Core<I> {
         if self.index.wants_checkpoint() {
             self.checkpoint(&mut upkeep)?;
         }
-        self.index.upkeep()?;
+        self.upkeep_index()?;
         self.sweep_expired(&mut upkeep, now_secs)?;
         if self.index.wants_order() {
             self.make_order(ORDER_SLICE)?;
@@ -170,7 +171,16 @@ impl<I: KeyIndex> Core<I> {
             if self.index.wants_checkpoint() {
                 self.checkpoint(&mut upkeep)?;
             }
-            self.index.upkeep()?;
+            self.upkeep_index()?;
+        }
+        Ok(())
+    }
+
+    fn upkeep_index(&self) -> Result<(), StorageError> {
+        if let Some(Compacted { bytes_before, bytes_after }) = self.index.upkeep()? {
+            let ended_at_secs = self.now_secs.load(Ordering::Relaxed);
+            *self.counters.last_merge.lock() = Some(LastMerge { ended_at_secs, bytes_before, bytes_after });
+            self.counters.merges.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -408,10 +418,7 @@ impl<I: KeyIndex> Core<I> {
 
     fn start_merge(&self, upkeep: &mut Upkeep, now_secs: u64) -> bool {
         let config = &self.shared.config.merge;
-        if upkeep.merging_stopped
-            || !upkeep.is_merge_check_due(self, now_secs)
-            || !is_in_window(config.policy, config.utc_offset_secs, now_secs)
-        {
+        if upkeep.merging_stopped || config.policy == MergePolicy::Never || !upkeep.is_merge_check_due(self, now_secs) {
             return false;
         }
         let summaries = self.mergeable(upkeep);
@@ -422,7 +429,7 @@ impl<I: KeyIndex> Core<I> {
         let inputs = select_inputs(&summaries, config, expired_before);
         let chosen = summaries.iter().filter(|file| inputs.contains(&file.id));
         self.counters.merge_pending_bytes.store(chosen.map(|file| file.bytes).sum(), Ordering::Relaxed);
-        if inputs.is_empty() {
+        if inputs.is_empty() || !is_in_window(config.policy, config.utc_offset_secs, now_secs) {
             return false;
         }
         if !upkeep.take_merge_turn(self) {

@@ -11,8 +11,8 @@ use super::tree::{Change, Tree, TreeShared, TreeView};
 use crate::backend::{HeadTerms, KeyRange, LedgerStatus, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
 use crate::journal::{
-    Entry, Found, IndexFiles, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, ReadHead, SweepCursor,
-    Version,
+    Compacted, Entry, Found, IndexFiles, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, ReadHead,
+    SweepCursor, Version,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -385,10 +385,11 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         Ok(keys)
     }
 
-    fn upkeep(&self) -> Result<(), StorageError> {
-        self.tree.compact()?;
+    fn upkeep(&self) -> Result<Option<Compacted>, StorageError> {
+        let compacted = self.tree.compact()?;
         self.note_tables();
-        Ok(())
+        // A ledger of heads is small beside the values: merges of the store are those of its journal.
+        Ok(compacted.filter(|_| INLINE))
     }
 
     fn restored(&self) -> Option<Bytes> {

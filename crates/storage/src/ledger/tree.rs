@@ -11,13 +11,14 @@ use crate::backend::LedgerStatus;
 use crate::backup::CutContent;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, RealFs, read_file};
-use crate::journal::IndexFiles;
+use crate::journal::{Compacted, IndexFiles};
 use bytes::Bytes;
 use lsm_tree::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, RestartIntervalPolicy,
 };
 use lsm_tree::{
     AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, Guard, SeqNo, SequenceNumberCounter, Slice,
+    Table,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -244,17 +245,21 @@ impl Tree {
         })
     }
 
-    /// Does one piece of compaction, if there is one to do. With damage in it a tree is left as it is: compaction would
-    /// read the same block again and again.
-    pub(crate) fn compact(&self) -> Result<(), StorageError> {
+    /// Does one piece of compaction, if there is one to do; what it replaced. With damage in it a tree is left as it is:
+    /// compaction would read the same block again and again.
+    pub(crate) fn compact(&self) -> Result<Option<Compacted>, StorageError> {
         if self.is_damaged.load(Ordering::Relaxed) {
-            return Ok(());
+            return Ok(None);
         }
+        let before = self.tree.current_version();
         match self.counting_tables(|watermark| self.tree.compact(self.compaction.clone(), watermark)) {
             // Noted; who reads it is told.
-            Err(StorageError::Damaged { .. }) => Ok(()),
-            result => result,
+            Err(StorageError::Damaged { .. }) => return Ok(None),
+            result => result?,
         }
+        let after = self.tree.current_version();
+        let changed = before.id() != after.id();
+        Ok(changed.then(|| compacted(&table_sizes(before.iter_tables()), &table_sizes(after.iter_tables()))).flatten())
     }
 
     /// Runs of tables that a read may have to look into one after the other.
@@ -274,6 +279,7 @@ impl Tree {
             memory_bytes: self.memory_bytes(),
             written_bytes: self.written_bytes(),
             first_level_tables: self.first_level_tables() as u64,
+            pending_bytes: self.tree.current_version().l0().size(),
         }
     }
 
@@ -374,6 +380,20 @@ fn failed(dir: &Path, op: &'static str, error: lsm_tree::Error) -> StorageError 
         }
         _ => damaged(dir),
     }
+}
+
+/// Bytes of tables by their numbers.
+fn table_sizes<'a>(tables: impl Iterator<Item = &'a Table>) -> BTreeMap<u64, u64> {
+    tables.map(|table| (table.id(), table.metadata.file_size)).collect()
+}
+
+/// What is only in the one or the other; none where tables changed their level only, which copies nothing.
+fn compacted(before: &BTreeMap<u64, u64>, after: &BTreeMap<u64, u64>) -> Option<Compacted> {
+    let bytes_only_in = |one: &BTreeMap<u64, u64>, other: &BTreeMap<u64, u64>| -> u64 {
+        one.iter().filter(|(id, _)| !other.contains_key(id)).map(|(_, bytes)| bytes).sum()
+    };
+    let (bytes_before, bytes_after) = (bytes_only_in(before, after), bytes_only_in(after, before));
+    (bytes_before > 0).then_some(Compacted { bytes_before, bytes_after })
 }
 
 /// The library panics on ranges that are the wrong way round.

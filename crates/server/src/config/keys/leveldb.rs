@@ -73,12 +73,13 @@ pub(super) const KEYS: &[KeySpec] = &[
         "How far blocks grow with the database.",
         "blocks have one size",
     ),
-    KeySpec::works("leveldb.compression", Kind::Flag, "on", "Whether blocks are compressed."),
-    KeySpec::works(
+    KeySpec::works("leveldb.compression", Kind::Flag, "on", "Whether blocks are compressed, with lz4."),
+    KeySpec::no_meaning(
         "leveldb.compression.algorithm",
         Kind::Choice(&["snappy", "lz4"]),
         "lz4",
-        "How blocks are compressed: lz4 with either word.",
+        "How blocks are compressed.",
+        "it is lz4 with either word",
     ),
     KeySpec::own(
         "leveldb.max_open_files",

@@ -79,7 +79,7 @@ mod tests {
         }
     }
 
-    /// The names of spec/semantics.md §15 and spec/backends.md §2.8, patterns filled in.
+    /// The names of spec/semantics.md §15 and spec/backends.md §2.8, §3, §4.5, §5 and §6, patterns filled in.
     const RIAKS: &str = include_str!("riak_keys.txt");
 
     #[test]

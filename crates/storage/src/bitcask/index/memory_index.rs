@@ -6,7 +6,9 @@ use crate::backend::{KeyRange, LedgerStatus, ReadMode, TermRange};
 use crate::bitcask::head_cache::{HeadCache, StoreId};
 use crate::bitcask::order::{Order, OrderShared};
 use crate::error::StorageError;
-use crate::journal::{Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, ReadHead, SweepCursor, Version};
+use crate::journal::{
+    Compacted, Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, ReadHead, SweepCursor, Version,
+};
 use crate::ledger::{TreeView, remove_dir};
 use crate::limits::SEQ_MAX;
 use bytes::Bytes;
@@ -255,10 +257,11 @@ impl KeyIndex for MemoryIndex {
         Ok(self.index.expired(now_secs, cursor, count_max))
     }
 
-    fn upkeep(&self) -> Result<(), StorageError> {
+    fn upkeep(&self) -> Result<Option<Compacted>, StorageError> {
         self.index.compact_some();
         let order = self.order.read().clone();
-        order.map_or(Ok(()), |order| order.compact())
+        order.map_or(Ok(()), |order| order.compact())?;
+        Ok(None)
     }
 
     fn wants_checkpoint(&self) -> bool {

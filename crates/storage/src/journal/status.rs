@@ -1,0 +1,68 @@
+//! What a store tells of itself.
+
+use super::data_file::DataFile;
+use super::key_index::{Keeps, KeyIndex};
+use super::store::Core;
+use crate::backend::{LastMerge, Status};
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is counted since the start.
+#[derive(Default)]
+pub(super) struct StoreCounters {
+    /// Of puts: keys, heads and bodies as they came.
+    pub(super) put_bytes: AtomicU64,
+    /// What is still to be read of the files that are to be merged.
+    pub(super) merge_pending_bytes: AtomicU64,
+    pub(super) last_merge: Mutex<Option<LastMerge>>,
+    pub(super) merges: AtomicU64,
+    pub(super) merged_bytes: AtomicU64,
+    pub(super) read_errors: AtomicU64,
+}
+
+impl<I: KeyIndex> Core<I> {
+    pub(super) fn status(&self) -> Status {
+        let sizes = self.index.sizes();
+        let (bytes_written, disk_full) = {
+            let writer = self.writer.lock();
+            (writer.bytes_written, writer.disk_full)
+        };
+        let files = self.files.read();
+        let sum = |count: fn(&DataFile) -> u64| files.values().map(|file| count(file)).sum::<u64>();
+        let ledger = self.index.ledger();
+        let mut live_bytes = sum(|file| file.counters.live_bytes.load(Ordering::Relaxed));
+        let mut kept_bytes = sum(|file| file.counters.length.load(Ordering::Relaxed));
+        let mut merge_pending_bytes = self.counters.merge_pending_bytes.load(Ordering::Relaxed);
+        if I::KEEPS == Keeps::Everything {
+            // The files are a log only: versions lie in the ledger.
+            live_bytes = sizes.version_bytes;
+            kept_bytes += ledger.map_or(0, |ledger| ledger.disk_bytes);
+            merge_pending_bytes = ledger.map_or(0, |ledger| ledger.pending_bytes);
+        }
+        Status {
+            name: String::new(),
+            backend: I::BACKEND,
+            keys: sizes.keys,
+            live_bytes,
+            dead_bytes: kept_bytes.saturating_sub(live_bytes),
+            files: files.len() as u64,
+            index_bytes: sizes.bytes,
+            key_bytes: sizes.key_bytes,
+            put_bytes: self.counters.put_bytes.load(Ordering::Relaxed),
+            bytes_written: bytes_written
+                + self.counters.merged_bytes.load(Ordering::Relaxed)
+                + ledger.map_or(0, |ledger| ledger.written_bytes),
+            merge_pending_bytes,
+            last_merge: *self.counters.last_merge.lock(),
+            ledger,
+            merges: self.counters.merges.load(Ordering::Relaxed),
+            read_errors: self.counters.read_errors.load(Ordering::Relaxed),
+            lost_ranges: self.lost_ranges.load(Ordering::Relaxed)
+                + sum(|file| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed))),
+            torn_bytes: self.torn_bytes,
+            disk_full,
+            poisoned: self.poison.lock().clone(),
+            children: Vec::new(),
+        }
+    }
+}
