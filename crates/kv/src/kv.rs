@@ -211,9 +211,9 @@ impl Kv {
         let config = &self.engine.config.queries;
         self.check_query(&query.bucket).inspect_err(|_| self.engine.stats.query_failed())?;
         query.shows_tombstones &= config.shows_tombstones;
-        let (limit, bucket) = (timeout.unwrap_or(config.timeout), query.bucket.clone());
+        let limit = timeout.unwrap_or(config.timeout);
         let walk = QueryWalk::new(self.engine.partitions(), query, self.engine.now());
-        Ok(QueryResults::new(self.engine.clone(), walk, bucket, (!limit.is_zero()).then_some(limit)))
+        Ok(QueryResults::new(self.engine.clone(), walk, (!limit.is_zero()).then_some(limit)))
     }
 
     fn check_query(&self, bucket: &Bucket) -> Result<(), Error> {

@@ -13,6 +13,7 @@ use ombak_client::{Client, code};
 use ombak_types::Bucket;
 use prost::Message;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use support::{DEADLINE, Home, Node, ask, pause};
@@ -507,6 +508,31 @@ async fn verify_cs_bucket() {
         assert_eq!(cs_bucket(&mut riak.pb, to(6, from(3))).await, ["obj03", "obj05"], "{settings}");
         riak.stop();
     }
+}
+
+/// Where it is asked for, an operator sees who asked what and how it went; terms and keys stay out of the log.
+#[tokio::test]
+async fn queries_are_logged() {
+    let mut riak = Riak::start("log_index_fsm = enabled").await;
+    riak.put_numbered(0..3).await;
+    riak.found_over_http(&exact("field1_bin", "val01"), false);
+    riak.found_over_pb(&range("$key", "obj00", "obj09"), true).await;
+    let told = |home: &Home| -> BTreeSet<String> {
+        let lines = home.logged("INFO").into_iter().filter(|line| line.contains("index query"));
+        lines
+            .map(|line| serde_json::from_str(&line).expect("JSON"))
+            .map(|line: Value| format!("{} {} {}", line["index"], line["results"], line["outcome"]))
+            .collect()
+    };
+    // An answer may be there before its line.
+    let deadline = Instant::now() + DEADLINE;
+    while told(&riak.home).len() < 2 {
+        assert!(Instant::now() < deadline, "{:?}", told(&riak.home));
+        pause(Duration::from_millis(10));
+    }
+    let expected = ["\"field1_bin\" 1 \"complete\"", "\"$key\" 3 \"complete\""].map(str::to_owned);
+    assert_eq!(told(&riak.home), expected.into());
+    riak.stop();
 }
 
 /// The keys of the objects of a range, whose bodies must be theirs, page by page.

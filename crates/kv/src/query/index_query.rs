@@ -44,6 +44,16 @@ pub enum QueryOf {
     },
 }
 
+impl QueryOf {
+    /// What is asked: the field, or `$key` for keys.
+    pub(crate) fn index(&self) -> Bytes {
+        match self {
+            Self::Terms { field, .. } => field.clone(),
+            Self::Keys { .. } => Bytes::from_static(b"$key"),
+        }
+    }
+}
+
 /// One result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexMatch {

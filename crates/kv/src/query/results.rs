@@ -3,6 +3,7 @@
 use super::index_query::IndexMatch;
 use super::walk::QueryWalk;
 use crate::engine::Engine;
+use bytes::Bytes;
 use ombak_types::{Bucket, Error};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,6 +14,7 @@ use tracing::info;
 pub struct QueryResults {
     engine: Arc<Engine>,
     bucket: Bucket,
+    index: Bytes,
     began: Instant,
     deadline: Option<Instant>,
     /// `None` once the query has ended, and while a batch is being made.
@@ -31,13 +33,24 @@ enum Outcome {
     Failed,
 }
 
+impl Outcome {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Abandoned => "abandoned",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+        }
+    }
+}
+
 impl QueryResults {
-    pub(crate) fn new(engine: Arc<Engine>, walk: QueryWalk, bucket: Bucket, limit: Option<Duration>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, walk: QueryWalk, limit: Option<Duration>) -> Self {
+        let (bucket, index) = walk.target();
         engine.stats.query_started(walk.sources());
         let began = Instant::now();
         let deadline = limit.and_then(|limit| began.checked_add(limit));
         let (walk, outcome) = (Some(walk), Outcome::Abandoned);
-        Self { engine, bucket, began, deadline, walk, is_full: false, found: 0, outcome }
+        Self { engine, bucket, index, began, deadline, walk, is_full: false, found: 0, outcome }
     }
 
     /// The next batch, never empty; `None` at the end. An error is the last thing it gives.
@@ -95,7 +108,8 @@ impl Drop for QueryResults {
         self.engine.stats.query_ended(self.outcome == Outcome::Complete, self.found, took_us);
         if self.engine.config.queries.logs {
             let (bucket_type, bucket) = (self.bucket.bucket_type.escape_ascii(), self.bucket.name.escape_ascii());
-            info!(%bucket_type, %bucket, results = self.found, took_us, outcome = ?self.outcome, "index query");
+            let (index, outcome) = (self.index.escape_ascii(), self.outcome.name());
+            info!(%bucket_type, %bucket, %index, results = self.found, took_us, outcome, "index query");
         }
     }
 }

@@ -4,9 +4,10 @@ use super::index_query::{IndexMatch, IndexQuery, QueryOf};
 use super::source::{Entry, Range, Source};
 use super::terms::from_sortable;
 use crate::partition::Partition;
+use bytes::Bytes;
 use ombak_storage::StorageError;
-use ombak_types::IndexTerm;
 use ombak_types::time::UnixMicros;
+use ombak_types::{Bucket, IndexTerm};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -79,6 +80,11 @@ impl QueryWalk {
         self.query.results_max.is_some_and(|max| self.found >= max)
     }
 
+    /// The bucket and the index that are asked.
+    pub(crate) fn target(&self) -> (Bucket, Bytes) {
+        (self.query.bucket.clone(), self.query.of.index())
+    }
+
     /// How many partitions are asked.
     pub(crate) fn sources(&self) -> usize {
         self.sources.len()
@@ -119,9 +125,7 @@ impl QueryWalk {
 mod tests {
     use super::*;
     use crate::partition::ActorSource;
-    use bytes::Bytes;
     use ombak_storage::{BackendFactory, MemoryFactory, Write};
-    use ombak_types::Bucket;
     use ombak_types::names::encode_storage_key;
     use std::ops::Bound;
 

@@ -199,7 +199,7 @@ async fn switched_off_queries_are_refused() {
 async fn fill(server: &Server, count: usize, key: impl Fn(usize) -> String) {
     for n in 0..count {
         let mut sibling = ombak_types::Sibling::new("v");
-        sibling.meta.indexes = vec![ombak_types::IndexEntry::parse(b"f_bin", b"x").expect("an entry")].into();
+        sibling.meta.indexes = vec![ombak_types::IndexEntry::parse(b"f_bin", b"x").expect("an entry")];
         let request = ombak_kv::PutRequest {
             bucket: ombak_types::Bucket::untyped("b"),
             key: Some(key(n).into()),
