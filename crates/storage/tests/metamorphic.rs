@@ -162,7 +162,7 @@ impl History {
             model: BTreeMap::new(),
             now_secs: NOW_SECS,
             is_durable,
-            expires_anything: seed % 4 == 0,
+            expires_anything: seed.is_multiple_of(4),
             writes: 0,
         }
     }
