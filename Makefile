@@ -14,6 +14,7 @@ export CARGO_TARGET_DIR OMBAK_CACHE
 STEPS ?=
 FUZZ_SECONDS ?= 30
 SOAK_ROUNDS ?= 10
+CRASH_POINTS ?= 1000000
 MINUTES ?= 5
 SEEDS ?=
 BACKENDS ?=
@@ -57,8 +58,8 @@ bench-start: ## start nodes with KEYS (10000000) keys: seconds and memory; BACKE
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)
 
-soak: ## the tests of crashes and losses of power, SOAK_ROUNDS (10) times what `make test` does
-	OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --release --locked --package ombak-storage --package ombak-kv --package ombak-server \
+soak: ## CRASH_POINTS (1000000) crashes of stores, about an hour; those of nodes SOAK_ROUNDS (10) times what `make test` does
+	OMBAK_CRASH_POINTS=$(CRASH_POINTS) OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --release --locked --package ombak-storage --package ombak-kv --package ombak-server \
 		--test power_cut --test power --test kill9 -- --nocapture
 
 clean-cache: ## remove the downloaded packages of the clients

@@ -15,8 +15,7 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, bytes_max: u64) -> io::Result
     }
     let mut bytes = vec![0; length as usize];
     let count = file.read_at(&mut bytes, 0, ReadMode::Blocking)?;
-    bytes.truncate(count);
-    Ok(bytes)
+    if count == bytes.len() { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// Replaces a file, or creates it: on disk when this returns; after an error the old or the new one is there.

@@ -7,9 +7,8 @@
 //! Invariant: it only grows. A note that cannot be read counts as one loss: something was known.
 
 use super::format::le_at;
-use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
-use crate::fs::{FileSystem, OpenMode};
+use crate::fs::{FileSystem, read_file, replace_file};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,16 +35,12 @@ impl LostNote {
     /// The note in a partition's directory; an empty one when there is none.
     pub(crate) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self, StorageError> {
         let path = dir.join(LOST_NOTE);
-        let file = match fs.open(&path, OpenMode::Read) {
-            Ok(file) => file,
+        let bytes = match read_file(fs, &path, (PREFIX_BYTES + PLACES_MAX * 8 + 4) as u64) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(source) => return Err(io_error("open", &path, source)),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Vec::new(),
+            Err(source) => return Err(io_error("read", &path, source)),
         };
-        let length_max = (PREFIX_BYTES + PLACES_MAX * 8 + 4) as u64;
-        let length = file.length().map_err(|source| io_error("stat", &path, source))?.min(length_max);
-        let mut bytes = vec![0; length as usize];
-        let read = file.read_at(&mut bytes, 0, ReadMode::Blocking).map_err(|source| io_error("read", &path, source))?;
-        bytes.truncate(read);
         Ok(Self::decode(&bytes).unwrap_or_else(|| {
             tracing::error!(file = %path.display(), "damaged note of what is missing: something is");
             Self { further: 1, is_damaged: true, ..Self::default() }
@@ -55,19 +50,7 @@ impl LostNote {
     /// Replaces the note: on disk when this returns. The directory must be there.
     pub(crate) fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
         let path = dir.join(LOST_NOTE);
-        let temporary = path.with_extension("tmp");
-        let write = || {
-            match fs.remove_file(&temporary) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-            let file = fs.open(&temporary, OpenMode::CreateNew)?;
-            file.write_at(&self.encode(), 0)?;
-            file.sync_data()?;
-            fs.rename(&temporary, &path)?;
-            fs.sync_dir(dir)
-        };
-        write().map_err(|source| io_error("write", &path, source))
+        replace_file(fs, &path, &self.encode()).map_err(|source| io_error("write", &path, source))
     }
 
     /// How many losses it tells of.

@@ -112,6 +112,15 @@ fn begin(shared: &Shared, dir: &Path, dir_exists: bool, identity: &IdentityFile)
     }
 }
 
+/// The header of a file of `length` bytes, or what there is of it.
+fn header_bytes(handle: &dyn File, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length.min(FILE_HEADER_BYTES as u64) as usize];
+    match handle.read_at(&mut bytes, 0, ReadMode::Blocking)? {
+        read if read == bytes.len() => Ok(bytes),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
 /// The id in a data file's name, and whether the file was never synced.
 pub(crate) fn parse_name(name: &str) -> Option<(u32, bool)> {
     let (id, is_fresh) = match name.strip_suffix(".data") {
@@ -164,15 +173,21 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let names = match fs.list(self.dir) {
             Ok(names) => names,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.check_index(&[])?;
+                self.check_index(&[], &[])?;
                 return Ok((false, 0));
             }
             Err(source) => return Err(io_error("list", self.dir, source)),
         };
         self.lost_ranges += LostNote::read(fs, self.dir)?.count();
         for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
-            self.lost_ranges += u64::from(!finish_commit(fs, self.dir, name)?);
+            if !finish_commit(fs, self.dir, name)? {
+                self.note_lost(1)?;
+                let path = self.dir.join(name);
+                fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
+            }
         }
+        let unfinished: Vec<u32> =
+            names.iter().filter_map(|name| name.strip_suffix(".merging")?.parse().ok()).collect();
         for name in names.iter().filter(|name| name.ends_with(".merging") || name.ends_with(".tmp")) {
             let path = self.dir.join(name);
             fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
@@ -188,7 +203,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
         let mut files: Vec<(u32, bool)> = names.iter().filter_map(|name| parse_name(name)).collect();
         files.sort_unstable();
-        self.check_index(&files)?;
+        self.check_index(&files, &unfinished)?;
         for (id, is_fresh) in &files {
             self.load_file(*id, *is_fresh)?;
         }
@@ -197,8 +212,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
 
     /// An index on disk that is not the one which this journal had would point at what is not there, or have versions that
     /// were superseded: it is begun anew where the journal has everything. It is older after the disk has lost what it said
-    /// it had written, or newer when that was the journal's.
-    fn check_index(&mut self, files: &[(u32, bool)]) -> Result<(), StorageError> {
+    /// it had written, or newer when that was the journal's. Of `unfinished` copies of a merge the originals are still there.
+    fn check_index(&mut self, files: &[(u32, bool)], unfinished: &[u32]) -> Result<(), StorageError> {
         match I::KEEPS {
             Keeps::Position => {
                 let noted = self.index.noted_seq();
@@ -208,13 +223,16 @@ impl<I: KeyIndex> Recovery<'_, I> {
                 Ok(())
             }
             Keeps::Head => {
-                let mut misfits = 0;
+                let (mut misfits, mut lost) = (0, 0);
                 for (id, state) in self.checkpoint.files.iter().filter(|(_, state)| state.is_in_use()) {
-                    misfits += u64::from(!self.has_file(*id, state, files)?);
+                    if !self.has_file(*id, state, files)? {
+                        misfits += 1;
+                        lost += u64::from(!unfinished.contains(id));
+                    }
                 }
                 if misfits > 0 {
                     tracing::error!(dir = %self.dir.display(), files = misfits, "data files are not those that the ledger points at");
-                    self.lost_ranges += misfits;
+                    self.note_lost(lost)?;
                     self.checkpoint.files.clear();
                     self.index.begin_anew()?;
                 }
@@ -235,17 +253,30 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
     }
 
+    /// Counts what is lost now and at every start from now on, since what shows it is about to go.
+    fn note_lost(&mut self, ranges: u64) -> Result<(), StorageError> {
+        if ranges == 0 {
+            return Ok(());
+        }
+        let fs = &*self.shared.fs;
+        let mut note = LostNote::read(fs, self.dir)?;
+        note.add_further(ranges);
+        note.write(fs, self.dir)?;
+        self.lost_ranges += ranges;
+        Ok(())
+    }
+
     /// Whether a file has all that the index has seen of it.
     fn has_file(&self, id: u32, state: &FileState, files: &[(u32, bool)]) -> Result<bool, StorageError> {
         let Some((_, is_fresh)) = files.iter().find(|(other, _)| *other == id) else { return Ok(false) };
         let path = if *is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
         let failed = |source: io::Error| io_error("read", &path, source);
         let handle = self.shared.fs.open(&path, OpenMode::Read).map_err(failed)?;
-        let mut bytes = [0; FILE_HEADER_BYTES];
-        let read = handle.read_at(&mut bytes, 0, ReadMode::Blocking).map_err(failed)?;
+        let length = handle.length().map_err(failed)?;
+        let header = header_bytes(&*handle, length).map_err(failed)?;
         // A header that cannot be read is another matter.
-        let is_same = FileHeader::decode(&bytes[..read]).map_or(true, |header| header.salt == state.salt);
-        Ok(is_same && handle.length().map_err(failed)? >= state.length)
+        let is_same = FileHeader::decode(&header).map_or(true, |header| header.salt == state.salt);
+        Ok(is_same && length >= state.length)
     }
 
     fn load_file(&mut self, id: u32, is_fresh: bool) -> Result<(), StorageError> {
@@ -257,7 +288,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
                 format!("{length} bytes long, and no data file is longer than 4 GiB: it was not written by Ombak");
             return Err(StorageError::Unusable { path, what });
         }
-        let Some(header) = self.read_header(&path, &*handle, id, is_fresh)? else { return Ok(()) };
+        let Some(header) = self.read_header(&path, &*handle, length, id, is_fresh)? else { return Ok(()) };
         let file = Arc::new(DataFile::new(id, header.salt, path));
         file.counters.length.store(length, Ordering::Relaxed);
         self.files.insert(id, file.clone());
@@ -281,7 +312,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
                     file.counters.synced_length.store(length, Ordering::Relaxed);
                     return Ok(());
                 }
-                Promise::All
+                // Now for what it says of data that may be damaged, too.
+                let hint = self.open_hint(id, header.salt)?;
+                self.promise(&file, hint)?
             }
             hint => self.promise(&file, hint)?,
         };
@@ -315,12 +348,12 @@ impl<I: KeyIndex> Recovery<'_, I> {
         &mut self,
         path: &Path,
         handle: &dyn File,
+        length: u64,
         id: u32,
         is_fresh: bool,
     ) -> Result<Option<FileHeader>, StorageError> {
-        let mut bytes = [0; FILE_HEADER_BYTES];
-        let read = handle.read_at(&mut bytes, 0, ReadMode::Blocking).map_err(|e| io_error("read", path, e))?;
-        match FileHeader::decode(&bytes[..read]) {
+        let bytes = header_bytes(handle, length).map_err(|source| io_error("read", path, source))?;
+        match FileHeader::decode(&bytes) {
             Ok(header) if header.file_id == id => Ok(Some(header)),
             Err(HeaderError::Version(version)) => Err(StorageError::Unusable {
                 path: path.to_owned(),
@@ -328,7 +361,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
             }),
             _ if is_fresh => {
                 // It never reached the disk.
-                self.torn_bytes += handle.length().map_err(|source| io_error("stat", path, source))?;
+                self.torn_bytes += length;
                 self.shared.fs.remove_file(path).map_err(|source| io_error("remove", path, source))?;
                 Ok(None)
             }
@@ -358,8 +391,6 @@ impl<I: KeyIndex> Recovery<'_, I> {
     fn load_hint(&mut self, file: &Arc<DataFile>, reader: HintReader, length: u64) -> Result<bool, StorageError> {
         let trailer = reader.trailer();
         if trailer.data_length != length {
-            // All of it was on disk when the hint was written.
-            self.lost_ranges += u64::from(length < trailer.data_length);
             return Ok(false);
         }
         let path = hint_path(self.dir, file.id);

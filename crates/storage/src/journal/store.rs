@@ -420,7 +420,8 @@ impl<I: KeyIndex> Core<I> {
         sealed
     }
 
-    fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
+    /// Counts what is lost now and at every start from now on.
+    pub(super) fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
         let mut writer = self.writer.lock();
         self.check_writable()?;
         let fs = &*self.shared.fs;

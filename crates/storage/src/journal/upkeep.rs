@@ -268,6 +268,12 @@ impl<I: KeyIndex> Core<I> {
         if !self.files.read().values().any(|file| is_covered(file)) {
             return Ok(());
         }
+        let lost_ranges = |file: &Arc<DataFile>| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed));
+        let lost = self.files.read().values().filter(|file| is_covered(file)).map(lost_ranges).sum();
+        if lost > 0 {
+            // The knowledge that something is missing outlives the file in which it was.
+            self.note_loss(lost)?;
+        }
         // An index that has not seen what is removed here must be known for that.
         covered::write(&*self.shared.fs, &self.dir, seq)?;
         let covered: Vec<Arc<DataFile>> = {

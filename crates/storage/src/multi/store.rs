@@ -77,8 +77,10 @@ impl Backend for MultiStore {
     }
 
     fn synced_seq(&self) -> u64 {
+        // Before any store is asked: what is appended later may be in one that was asked already.
+        let last_seq = self.last_seq();
         let behind = self.stores().filter(|store| store.synced_seq() < store.last_seq());
-        behind.map(|store| store.synced_seq()).min().unwrap_or_else(|| self.last_seq())
+        behind.map(|store| store.synced_seq()).min().unwrap_or(last_seq)
     }
 
     fn last_seq(&self) -> u64 {

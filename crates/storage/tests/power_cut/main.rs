@@ -7,6 +7,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod faults;
 mod ledgers;
 mod oracle;
 mod stores;
@@ -29,6 +30,21 @@ const CRASH_POINTS: u64 = 10_000;
 const GENERATIONS: u64 = 3;
 /// Calls of a generation before the power goes.
 const CALLS_MAX: u64 = 500;
+/// Calls of a start before the power goes again.
+const START_CALLS_MAX: u64 = 60;
+/// Losses of power in a row, each during the start after the one before.
+const STARTS_CUT_MAX: u64 = 3;
+/// How many of 100 crashes are whose.
+const SHARES: [(Kind, bool, u64); 8] = [
+    (Kind::Bitcask, false, 20),
+    (Kind::Bitcask, true, 5),
+    (Kind::Leveled, false, 20),
+    (Kind::Leveled, true, 10),
+    (Kind::Leveldb, false, 20),
+    (Kind::Leveldb, true, 5),
+    (Kind::Multi, false, 17),
+    (Kind::Multi, true, 3),
+];
 
 /// A disk with a store on it.
 struct Disk {
@@ -115,8 +131,32 @@ fn sync(store: &dyn Backend, oracle: &mut Oracle, seq: u64) {
 #[derive(Default)]
 struct Totals {
     crashes: AtomicU64,
+    /// Of those, during a start.
+    starts_cut: AtomicU64,
     merges: AtomicU64,
     damaged: AtomicU64,
+}
+
+fn loss_of(random: &mut Random) -> Loss {
+    [Loss::Everything, Loss::Some, Loss::Some, Loss::Nothing][random.below(4) as usize]
+}
+
+/// Stops some starts at any of their calls; how many, and whether the machine had power all the time.
+fn cut_starts(disk: &mut Disk, random: &mut Random) -> (u64, bool) {
+    let (mut count, mut had_power) = (0, true);
+    while count < STARTS_CUT_MAX && random.below(3) == 0 {
+        let loss = loss_of(random);
+        let ledgers = Ledgers::watch(&disk.fs, &disk.root());
+        disk.fs.cut_power_at(1 + random.below(START_CALLS_MAX));
+        drop(disk.open());
+        if loss != Loss::Nothing {
+            had_power = false;
+            ledgers.lock().unwrap().crash(random);
+        }
+        disk.restart(loss);
+        count += 1;
+    }
+    (count, had_power)
 }
 
 /// One life of a disk: several losses of power, each followed by merging and a clean restart. With `rots`, the last one
@@ -126,7 +166,7 @@ fn live(seed: u64, options: Options, rots: bool, totals: &Totals) {
     let mut disk = Disk::new(options, seed);
     let mut oracle = Oracle::default();
     for generation in 0..GENERATIONS {
-        let loss = [Loss::Everything, Loss::Some, Loss::Some, Loss::Nothing][random.below(4) as usize];
+        let loss = loss_of(&mut random);
         let when = format!("generation {generation}, loss {loss:?}");
         let ledgers = Ledgers::watch(&disk.fs, &disk.root());
         disk.fs.cut_power_at(1 + random.below(CALLS_MAX));
@@ -142,6 +182,11 @@ fn live(seed: u64, options: Options, rots: bool, totals: &Totals) {
             ledgers.lock().unwrap().crash(&mut random);
         }
         disk.restart(loss);
+        let (starts_cut, had_power) = cut_starts(&mut disk, &mut random);
+        totals.crashes.fetch_add(starts_cut, Ordering::Relaxed);
+        totals.starts_cut.fetch_add(starts_cut, Ordering::Relaxed);
+        let durable = if had_power { durable } else { oracle.synced_seq };
+        let when = format!("{when}, {starts_cut} starts cut");
         if rots && generation + 1 == GENERATIONS {
             let damage = ledgers.lock().unwrap().rot(&mut random);
             return check_rotten(&mut disk, oracle, durable, &format!("{when}, {damage}"), totals);
@@ -202,7 +247,8 @@ fn number_of(variable: &str) -> Option<u64> {
 }
 
 /// Lives until the share of all crashes that is this test's was reached.
-fn lives(kind: Kind, rots: bool, share_percent: u64) {
+fn lives(kind: Kind, rots: bool) {
+    let share_percent = SHARES.iter().find(|share| (share.0, share.1) == (kind, rots)).expect("each has a share").2;
     let totals = Totals::default();
     let one = |seed: u64| {
         let strategies = [SyncStrategy::OSync, SyncStrategy::None, SyncStrategy::Interval(Duration::ZERO)];
@@ -216,58 +262,72 @@ fn lives(kind: Kind, rots: bool, share_percent: u64) {
     if let Some(seed) = number_of("OMBAK_CRASH_SEED") {
         return one(seed);
     }
-    let wanted = number_of("OMBAK_CRASH_POINTS").unwrap_or(CRASH_POINTS) * share_percent / 100;
+    let wanted = (number_of("OMBAK_CRASH_POINTS").unwrap_or(CRASH_POINTS) * share_percent).div_ceil(100);
     for seed in 0.. {
         if totals.crashes.load(Ordering::Relaxed) >= wanted {
             break;
         }
         one(seed);
     }
-    let (crashes, merges, damaged) =
-        (totals.crashes.into_inner(), totals.merges.into_inner(), totals.damaged.into_inner());
-    println!("{kind:?}: {crashes} crashes, {merges} merges, {damaged} stores with damage that showed");
+    let Totals { crashes, starts_cut, merges, damaged } = totals;
+    let [crashes, starts_cut, merges, damaged] = [crashes, starts_cut, merges, damaged].map(AtomicU64::into_inner);
+    println!(
+        "{kind:?}: {crashes} crashes, {starts_cut} of them during a start, {merges} merges, {damaged} stores with damage that showed"
+    );
+    assert!(crashes >= wanted && starts_cut > crashes / 10, "{crashes} crashes, {starts_cut} during a start");
     assert!(kind == Kind::Leveldb || merges * 10 > crashes, "only {merges} merges: the histories are too tame");
     assert!(!rots || !kind.has_data_in_ledger() || damaged > 0, "no damage showed");
 }
 
+/// Together the tests below have as many crashes as they were asked for.
+#[test]
+fn shares_are_the_whole() {
+    assert_eq!(SHARES.iter().map(|share| share.2).sum::<u64>(), 100);
+    assert!(Kind::ALL.iter().all(|kind| [false, true].iter().all(|rots| SHARES.iter().any(|share| (
+        share.0, share.1
+    ) == (
+        *kind, *rots
+    )))));
+}
+
 #[test]
 fn bitcask_survives() {
-    lives(Kind::Bitcask, false, 20);
+    lives(Kind::Bitcask, false);
 }
 
 #[test]
 fn bitcask_survives_damage_to_its_order() {
-    lives(Kind::Bitcask, true, 5);
+    lives(Kind::Bitcask, true);
 }
 
 #[test]
 fn leveled_survives() {
-    lives(Kind::Leveled, false, 20);
+    lives(Kind::Leveled, false);
 }
 
 #[test]
 fn leveled_survives_damage_to_its_ledger() {
-    lives(Kind::Leveled, true, 10);
+    lives(Kind::Leveled, true);
 }
 
 #[test]
 fn leveldb_survives() {
-    lives(Kind::Leveldb, false, 20);
+    lives(Kind::Leveldb, false);
 }
 
 #[test]
 fn leveldb_survives_damage_to_its_ledger() {
-    lives(Kind::Leveldb, true, 5);
+    lives(Kind::Leveldb, true);
 }
 
 #[test]
 fn multi_survives() {
-    lives(Kind::Multi, false, 17);
+    lives(Kind::Multi, false);
 }
 
 #[test]
 fn multi_survives_damage_to_its_ledgers() {
-    lives(Kind::Multi, true, 3);
+    lives(Kind::Multi, true);
 }
 
 /// A fixed history with rolls, hints, merges, ledgers written and a close, cut at each of its calls.

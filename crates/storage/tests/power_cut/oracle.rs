@@ -99,20 +99,20 @@ impl Oracle {
         (self.synced_seq, self.acknowledged) = (0, 0);
     }
 
-    /// Compares a store that had its ledger damaged: what cannot be read must say so, and what is missing must be known to
-    /// be missing. True when all is there.
+    /// Compares a store that is damaged: what cannot be read must say so, and what is missing must be known to be missing,
+    /// in whose place an older version may be. Nothing is served that was never written. True when all is there.
     pub fn check_damaged(&self, store: &dyn Backend, durable_seq: u64, when: &str) -> bool {
         let mut is_whole = true;
         for number in 0..key_count() {
             let key = key_of(number);
             match store.get(&key, ReadMode::Blocking).map(value_of) {
                 Ok(found) if self.allows(&key, &found, durable_seq) => {}
-                Ok(None) => {
-                    assert!(!store.complete(), "{when}: key {number} is silently absent: {:?}", self.describe(&key));
-                    is_whole = false;
-                }
                 Ok(found) => {
-                    panic!("{when}: key {number} is {:?}, history {:?}", short(&found), self.describe(&key))
+                    let (found_short, history) = (short(&found), self.describe(&key));
+                    assert!(!store.complete(), "{when}: key {number} is silently {found_short:?}: {history:?}");
+                    let was_written = self.events.get(&key).into_iter().flatten().any(|event| event.value == found);
+                    assert!(found.is_none() || was_written, "{when}: key {number} is {found_short:?}: {history:?}");
+                    is_whole = false;
                 }
                 Err(StorageError::Damaged { .. }) => is_whole = false,
                 Err(error) => panic!("{when}: key {number}: {error}"),

@@ -130,10 +130,11 @@ impl<'a> Scanner<'a> {
             self.window_start = offset;
             // A failed read must not leave what an earlier one put there.
             match self.file.read_at(&mut self.window, offset, ReadMode::Blocking) {
-                Ok(count) => self.window.truncate(count),
-                Err(error) => {
+                Ok(count) if count == wanted => {}
+                short => {
+                    // There is more of the file: to go on would be to take what is there for lost.
                     self.window.clear();
-                    return Err(error);
+                    return Err(short.err().unwrap_or(io::ErrorKind::UnexpectedEof.into()));
                 }
             }
         }

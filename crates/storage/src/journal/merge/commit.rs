@@ -5,7 +5,7 @@
 use crate::backend::ReadMode;
 use crate::error::StorageError;
 use crate::error::io_error;
-use crate::fs::{FileSystem, OpenMode};
+use crate::fs::{FileSystem, OpenMode, read_file};
 use crate::journal::data_file::{data_path, hint_path};
 use crate::journal::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, le_at};
 use std::io;
@@ -69,14 +69,13 @@ pub(crate) fn write_commit(
     }
 }
 
-/// Finishes a merge that a crash interrupted after its commit. False when the commit file is damaged: what it named
-/// stays, and versions that were deleted may be back.
+/// Finishes a merge that a crash interrupted after its commit. False when the commit file is damaged: it and what it named
+/// stay, and versions that were deleted may be back.
 pub(crate) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<bool, StorageError> {
     let path = dir.join(name);
     let files = read_commit(fs, &path).map_err(|source| io_error("read", &path, source))?;
     let Some(files) = files else {
         tracing::error!(file = %path.display(), "damaged commit file of a merge: deleted keys may be back");
-        fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
         return Ok(false);
     };
     let mut ids = Vec::with_capacity(files.len());
@@ -91,14 +90,11 @@ pub(crate) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Resu
 
 /// The files that a commit names, with their salts; none when it is damaged.
 pub(crate) fn read_commit(fs: &dyn FileSystem, path: &Path) -> io::Result<Option<Vec<(u32, u64)>>> {
-    let file = fs.open(path, OpenMode::Read)?;
-    let length = file.length()?;
-    if length > (PREFIX_BYTES + INPUTS_MAX * ENTRY_BYTES + 4) as u64 {
-        return Ok(None);
+    match read_file(fs, path, (PREFIX_BYTES + INPUTS_MAX * ENTRY_BYTES + 4) as u64) {
+        Ok(bytes) => Ok(decode(&bytes)),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+        Err(error) => Err(error),
     }
-    let mut bytes = vec![0; length as usize];
-    file.read_at(&mut bytes, 0, ReadMode::Blocking)?;
-    Ok(decode(&bytes))
 }
 
 /// Whether an intact file of another salt has the id now.

@@ -404,19 +404,23 @@ impl MergeJob {
             sync_output(core, &output)?;
             file.counters.synced_length.store(output.length, Ordering::Release);
             // The knowledge that something is missing outlives the file in which it was.
-            let lost = std::mem::take(&mut self.lost_ranges);
+            let mut told = 0;
             if let Some(hint) = output.hint {
                 let path = hint_path(&core.dir, file.id);
-                if let Err(error) = hint.finish(&*core.shared.fs, &path, output.length, lost) {
-                    tracing::warn!(file = %path.display(), %error, "no hint file: the next start will read the data");
+                match hint.finish(&*core.shared.fs, &path, output.length, self.lost_ranges) {
+                    Ok(()) => told = std::mem::take(&mut self.lost_ranges),
+                    Err(error) => {
+                        tracing::warn!(file = %path.display(), %error, "no hint file: the next start will read the data");
+                    }
                 }
             }
             let path = data_path(&core.dir, file.id);
             core.shared.fs.rename(&file.path(), &path).map_err(|source| io_error("rename", &path, source))?;
-            file.counters.lost_ranges.store(lost, Ordering::Relaxed);
+            file.counters.lost_ranges.store(told, Ordering::Relaxed);
             file.set_path(path);
         }
-        core.sync_dir()
+        // An index on disk must not point at a file whose name is not there.
+        core.sync_dir().inspect_err(|error| core.poison(error))
     }
 
     /// Ends the merge: outputs to disk, then the inputs go. None when an input has to stay.
@@ -445,6 +449,10 @@ impl MergeJob {
             return Ok(None);
         }
         self.cover_seq(core)?;
+        if self.lost_ranges > 0 {
+            // Nothing was copied into which the next start will look.
+            core.note_loss(u64::from(self.lost_ranges))?;
+        }
         // An index on disk must not find the inputs gone that it points at.
         core.checkpoint(upkeep)?;
         let noted = core.index.noted_seq();
