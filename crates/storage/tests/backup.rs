@@ -8,7 +8,7 @@ use common::*;
 use ombak_storage::fs::{FileSystem, OpenMode, RealFs};
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, CutContent, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory,
-    MemoryFactory, MergeConfig, MultiFactory, NoTerms, ReadMode, Selector, StorageError, StoreCut, begin_restored,
+    MemoryFactory, MultiFactory, NoTerms, ReadMode, Selector, StorageError, StoreCut, begin_restored,
 };
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,7 @@ const BACKUPS: usize = 6;
 fn config() -> JournalConfig {
     JournalConfig {
         file_bytes_max: 8 << 10,
-        merge: MergeConfig {
-            check_interval_secs: 0,
-            trigger_fragmentation_percent: 20,
-            threshold_fragmentation_percent: 10,
-            io_bytes_per_sec: 1 << 40,
-            ..MergeConfig::default()
-        },
+        merge: eager_merges(),
         opened_at_secs: NOW_SECS,
         ..JournalConfig::default()
     }

@@ -8,7 +8,7 @@ use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{
     BackendFactory, BitcaskFactory, Detail, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
-    MemoryFactory, MergeConfig, MultiFactory, NoTerms, ReadMode, Scope, Selector, StorageError, SyncStrategy,
+    MemoryFactory, MultiFactory, NoTerms, ReadMode, Scope, Selector, StorageError, SyncStrategy,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,13 +34,7 @@ fn busy_config() -> JournalConfig {
     JournalConfig {
         sync: SyncStrategy::None,
         file_bytes_max: 4096,
-        merge: MergeConfig {
-            check_interval_secs: 0,
-            trigger_fragmentation_percent: 20,
-            threshold_fragmentation_percent: 10,
-            io_bytes_per_sec: 1 << 40,
-            ..MergeConfig::default()
-        },
+        merge: eager_merges(),
         opened_at_secs: NOW_SECS,
         open_files_max: 4,
         ..JournalConfig::default()

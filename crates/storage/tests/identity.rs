@@ -15,18 +15,7 @@ use std::sync::Arc;
 const PARTITION: u32 = 3;
 
 fn config() -> JournalConfig {
-    JournalConfig {
-        file_bytes_max: 4096,
-        merge: MergeConfig {
-            check_interval_secs: 0,
-            trigger_fragmentation_percent: 20,
-            threshold_fragmentation_percent: 10,
-            io_bytes_per_sec: 1 << 40,
-            ..MergeConfig::default()
-        },
-        opened_at_secs: NOW_SECS,
-        ..JournalConfig::default()
-    }
+    JournalConfig { file_bytes_max: 4096, merge: eager_merges(), opened_at_secs: NOW_SECS, ..JournalConfig::default() }
 }
 
 fn bitcask(fs: &Arc<FaultyFs>) -> Result<Arc<dyn Backend>, StorageError> {

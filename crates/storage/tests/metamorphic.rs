@@ -43,13 +43,7 @@ fn journal(now_secs: u64) -> JournalConfig {
     JournalConfig {
         sync: SyncStrategy::None,
         file_bytes_max: 2048,
-        merge: MergeConfig {
-            check_interval_secs: 0,
-            trigger_fragmentation_percent: 20,
-            threshold_fragmentation_percent: 10,
-            io_bytes_per_sec: 1 << 40,
-            ..MergeConfig::default()
-        },
+        merge: eager_merges(),
         opened_at_secs: now_secs,
         sweep_interval_secs: 5,
         open_files_max: 4,

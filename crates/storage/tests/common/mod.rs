@@ -1,7 +1,7 @@
 //! What the storage tests share.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "each test file uses a part of it")]
 
-use ombak_storage::{Appended, Backend, Detail, ReadMode, Scope, Snapshot, StorageError, Stored, Write};
+use ombak_storage::{Appended, Backend, Detail, MergeConfig, ReadMode, Scope, Snapshot, StorageError, Stored, Write};
 
 pub const NOW_SECS: u64 = 1_000_000;
 
@@ -11,6 +11,17 @@ pub fn scratch_dir() -> tempfile::TempDir {
     let in_memory = std::path::Path::new("/dev/shm");
     let made = tempfile::tempdir_in(in_memory);
     made.or_else(|_| tempfile::tempdir()).expect("a directory for temporary files")
+}
+
+/// Merges whenever a little is dead, without a pace: everything happens in a short test.
+pub fn eager_merges() -> MergeConfig {
+    MergeConfig {
+        check_interval_secs: 0,
+        trigger_fragmentation_percent: 20,
+        threshold_fragmentation_percent: 10,
+        io_bytes_per_sec: 1 << 40,
+        ..MergeConfig::default()
+    }
 }
 
 pub fn put(store: &dyn Backend, key: &[u8], value: &[u8]) -> Result<Appended, StorageError> {
