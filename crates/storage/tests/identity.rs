@@ -6,8 +6,8 @@ mod common;
 use common::*;
 use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
 use ombak_storage::{
-    Backend, BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MergeConfig,
-    NoTerms, StorageError, StoreIdentity,
+    Backend, BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, NoTerms,
+    StorageError, StoreIdentity,
 };
 use std::path::Path;
 use std::sync::Arc;
