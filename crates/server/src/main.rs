@@ -10,6 +10,7 @@
 mod backends;
 mod cli;
 mod config;
+mod convert;
 mod import;
 mod logging;
 mod node;

@@ -115,12 +115,15 @@ pub fn check(data_dir: &Path, settings: &BackendSettings) -> Result<Vec<String>,
     Ok(warnings)
 }
 
-/// Notes that what lies in the directory of a backend is not wanted any more, or is elsewhere by now.
-pub fn leave_behind(data_dir: &Path, backend: &BackendSettings) -> Result<(), String> {
+/// Notes that what lay in the directory of one backend is in that of another by now.
+pub fn leave_behind(data_dir: &Path, backend: &BackendSettings, now_in: &BackendSettings) -> Result<(), String> {
     let Some(disk) = backend.disk() else { return Ok(()) };
     let mut mark = DataMark::read(data_dir)?.unwrap_or_else(|| DataMark { format: FORMAT, ..DataMark::default() });
     let root = seen_from(data_dir, &disk.data_root);
-    mark.stores.retain(|store| store.data_root.as_ref() != Some(&root));
+    let new = DataMark::of(data_dir, now_in).stores;
+    mark.stores.retain(|store| store.data_root.as_ref() != Some(&root) && !new.contains(store));
+    mark.left.retain(|left| !new.iter().any(|store| store.data_root.as_ref() == Some(left)));
+    mark.stores.extend(new);
     mark.default = 0;
     mark.left.insert(root);
     mark.write(data_dir)
@@ -170,7 +173,7 @@ fn absolute_below(root: &Path, absolute: impl Fn(&Path) -> PathBuf) -> PathBuf {
 }
 
 /// Whether a partition has files with something in them. A store that took no write has none.
-fn holds_data(root: &Path) -> bool {
+pub fn holds_data(root: &Path) -> bool {
     let Ok(entries) = fs::read_dir(root) else { return false };
     entries.flatten().any(|entry| {
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
@@ -269,7 +272,7 @@ mod tests {
         let dir = dir.path();
         start(dir, "").expect("started");
         put_something(&dir.join("bitcask"));
-        leave_behind(dir, &settings(dir, "")).expect("noted");
+        leave_behind(dir, &settings(dir, ""), &settings(dir, "storage_backend = leveled")).expect("noted");
         assert_eq!(start(dir, "storage_backend = leveled"), Ok(vec![]));
         assert_eq!(start(dir, "storage_backend = leveled"), Ok(vec![]));
         assert_eq!(start(dir, ""), Ok(vec![]));

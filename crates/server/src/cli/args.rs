@@ -146,7 +146,7 @@ pub enum KvCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
-    /// Examine the files of a stopped node.
+    /// Examine, repair or convert the files of a stopped node.
     #[command(subcommand)]
     Backend(BackendCommand),
     /// Create, change and look at bucket types.
@@ -172,6 +172,15 @@ pub enum AdminCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum BackendCommand {
+    /// Write what the stopped node has in one backend to another, which has nothing yet. The old files stay.
+    Convert {
+        /// The backend that has the data: one of storage_backend's words, or a name of multi_backend.NAME.
+        #[arg(long, value_name = "NAME")]
+        from: String,
+        /// The backend that is to have it.
+        #[arg(long, value_name = "NAME")]
+        to: String,
+    },
     /// Read everything that the stopped node has on disk and say what is damaged.
     Verify {
         /// Take out what is damaged, keep a copy of it in the directory 'quarantine' of the backend, and leave a node that

@@ -4,12 +4,19 @@ use super::args::{BackendCommand, Common};
 use super::config;
 use super::failure::Failure;
 use super::output::Output;
+use crate::convert;
 use crate::verify;
 use serde_json::json;
 
 /// Runs one of the commands.
 pub fn run(command: BackendCommand, common: &Common, out: Output) -> Result<(), Failure> {
     match command {
+        BackendCommand::Convert { from, to } => {
+            let report = convert::run(&convert::Options { from, to }, &config::load(common)?).map_err(Failure::new)?;
+            out.result(&json!(report), || report.to_text())?;
+            // The report has said it.
+            if report.complete { Ok(()) } else { Err(Failure::new("")) }
+        }
         BackendCommand::Verify { repair, backend } => {
             let report =
                 verify::run(&verify::Options { repair, backend }, &config::load(common)?).map_err(Failure::new)?;

@@ -112,6 +112,15 @@ impl BackendSettings {
         }
     }
 
+    /// The same backend in another directory.
+    pub fn in_directory(&self, data_root: PathBuf) -> Self {
+        let mut moved = self.clone();
+        if let Self::Bitcask(disk) | Self::Leveled(disk) | Self::Leveldb(disk) | Self::Hanoidb(disk) = &mut moved {
+            disk.data_root = data_root;
+        }
+        moved
+    }
+
     /// It, or the several that it stands for, each with its name: for one, its word.
     pub fn stores(&self) -> Vec<(&str, &Self)> {
         match self {

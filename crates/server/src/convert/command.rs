@@ -1,0 +1,257 @@
+//! From the command line to the stores and back.
+
+use super::copy::copy;
+use super::report::Report;
+use crate::backends::{data_mark, open_one, store_root_config};
+use crate::config::{BackendSettings, Effective, Settings};
+use crate::node::lock::DataDirLock;
+use crate::node::{join, open_files};
+use crate::offline::{interrupt_flag, progress_bar};
+use ombak_storage::fs::{FileSystem, RealFs};
+use ombak_storage::verify::StoreRoot;
+use ombak_storage::{SyncStrategy, begin_restored};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// In a directory that is whole, until it is noted that the old one is not needed: the path of the old one.
+const MARK: &str = "converted-from";
+
+/// What the command line says.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The backend that has the data.
+    pub from: String,
+    /// The one that is to have it.
+    pub to: String,
+}
+
+/// Converts the node of this configuration, which must not run. Ctrl-C ends it with nothing changed. The error is one line
+/// for the operator.
+pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
+    let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
+    let named = |name: &str| BackendSettings::named(effective, name).map_err(|problem| problem.to_string());
+    let conversion = Conversion::new(options, named(&options.from)?, named(&options.to)?)?;
+    let data_dir = &settings.data_dir;
+    if !data_dir.is_dir() {
+        return Err(format!("there is no node in {}; name its data directory with --data", data_dir.display()));
+    }
+    let _lock = DataDirLock::take(data_dir).map_err(|e| e.to_string())?;
+    open_files::raise_limit();
+    let mut report = conversion.report();
+    if !conversion.is_whole()? {
+        conversion.clear()?;
+        if !conversion.copy_all(&mut report)? {
+            conversion.clear()?;
+            return Ok(report);
+        }
+        conversion.put_in_place()?;
+    }
+    data_mark::leave_behind(data_dir, &conversion.from, &conversion.to)?;
+    let mark = conversion.to_root.join(MARK);
+    fs::remove_file(&mark).map_err(|e| format!("cannot remove {}: {e}", mark.display()))?;
+    report.complete = true;
+    Ok(report)
+}
+
+struct Conversion {
+    from: BackendSettings,
+    to: BackendSettings,
+    from_root: PathBuf,
+    to_root: PathBuf,
+    /// Where the new files lie until they are whole.
+    staging: PathBuf,
+    name: String,
+}
+
+impl Conversion {
+    fn new(options: &Options, from: BackendSettings, to: BackendSettings) -> Result<Self, String> {
+        let root = |name: &str, settings: &BackendSettings| match settings.disk() {
+            Some(disk) => {
+                std::path::absolute(&disk.data_root).map_err(|e| format!("{}: {e}", disk.data_root.display()))
+            }
+            None => Err(format!("{name} keeps nothing on disk")),
+        };
+        let (from_root, to_root) = (root(&options.from, &from)?, root(&options.to, &to)?);
+        if from_root.starts_with(&to_root) || to_root.starts_with(&from_root) {
+            return Err(format!("{} and {} share the directory {}", options.from, options.to, from_root.display()));
+        }
+        let mut staging = to_root.clone().into_os_string();
+        staging.push(".converting");
+        Ok(Self { from, to, from_root, to_root, staging: staging.into(), name: options.to.clone() })
+    }
+
+    fn report(&self) -> Report {
+        let (from, to) = (self.from_root.clone(), self.to_root.clone());
+        Report { from, to, backend: self.name.clone(), ..Report::default() }
+    }
+
+    /// Whether a conversion before this one came to its end but for the note of it. Another backend's data in the way is an
+    /// error.
+    fn is_whole(&self) -> Result<bool, String> {
+        let mark = self.to_root.join(MARK);
+        match fs::read(&mark) {
+            Ok(from) if from == self.from_root.as_os_str().as_encoded_bytes() => return Ok(true),
+            Ok(_) => return Err(format!("{}: this directory was converted from another one", mark.display())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(format!("cannot read {}: {e}", mark.display())),
+        }
+        if data_mark::holds_data(&self.to_root) {
+            let to = self.to_root.display();
+            return Err(format!("{to} has data already: move it away, or convert to a backend with another directory"));
+        }
+        Ok(false)
+    }
+
+    /// Removes what an interrupted conversion has left.
+    fn clear(&self) -> Result<(), String> {
+        match fs::remove_dir_all(&self.staging) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                Err(format!("cannot remove {}: {e}", self.staging.display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes everything to the staging directory, synced and read back; false when it was interrupted.
+    fn copy_all(&self, report: &mut Report) -> Result<bool, String> {
+        let (partitions, bytes) = self.look()?;
+        fs::create_dir_all(&self.staging).map_err(|e| format!("cannot create {}: {e}", self.staging.display()))?;
+        self.check_space(bytes)?;
+        let interrupted = interrupt_flag()?;
+        let bar = progress_bar(bytes);
+        let to = self.staged();
+        {
+            let (from, to) = (open_one(&self.from)?, open_one(&to)?);
+            for partition in &partitions {
+                let mut observe = |copied: u64| {
+                    bar.inc(copied);
+                    bar.set_message(format!("partition {partition}"));
+                    !interrupted.load(Ordering::Relaxed)
+                };
+                let failed = |e: ombak_storage::StorageError| {
+                    format!(
+                        "partition {partition}: {e}; nothing is changed. If that is damage, see 'ombak admin backend verify'"
+                    )
+                };
+                let source = from.open(*partition).map_err(failed)?;
+                self.begin_store(*partition, &*source)?;
+                let target = to.open(*partition).map_err(failed)?;
+                let copied = copy(&*source, &*target, &mut observe).map_err(failed)?;
+                target.close().map_err(failed)?;
+                source.close().map_err(failed)?;
+                let Some(copied) = copied else { return Ok(false) };
+                report.partitions += 1;
+                report.keys += copied.keys;
+                report.bytes += copied.bytes;
+            }
+        }
+        let is_whole = self.read_back(&to, &partitions, report.keys, &interrupted)?;
+        bar.finish_and_clear();
+        Ok(is_whole)
+    }
+
+    /// Partitions that have something, and how many bytes.
+    fn look(&self) -> Result<(Vec<u32>, u64), String> {
+        let nothing = || format!("there are no files in {}", self.from_root.display());
+        let root = open_root(&self.from)?.ok_or_else(nothing)?;
+        let partitions = root.partitions().map_err(|e| e.to_string())?;
+        let bytes = partitions.iter().map(|partition| root.bytes(*partition)).sum();
+        Ok((partitions, bytes))
+    }
+
+    fn check_space(&self, bytes: u64) -> Result<(), String> {
+        let free = RealFs.free_bytes(&self.staging).map_err(|e| format!("{}: {e}", self.staging.display()))?;
+        if free >= bytes {
+            return Ok(());
+        }
+        let (from, to) = (self.from_root.display(), self.to_root.display());
+        Err(format!("{from} has {bytes} bytes, and {free} are free for {to}: nothing is changed"))
+    }
+
+    /// The backend at the place where its files come into being; only what is whole in the end is synced.
+    fn staged(&self) -> BackendSettings {
+        let mut to = self.to.in_directory(self.staging.clone());
+        if let BackendSettings::Bitcask(disk)
+        | BackendSettings::Leveled(disk)
+        | BackendSettings::Leveldb(disk)
+        | BackendSettings::Hanoidb(disk) = &mut to
+        {
+            disk.journal.sync = SyncStrategy::None;
+        }
+        to
+    }
+
+    /// A store that cannot vouch for its past does not begin as one that can.
+    fn begin_store(&self, partition: u32, source: &dyn ombak_storage::Backend) -> Result<(), String> {
+        let identity = source.identity();
+        if !identity.is_restored && identity.tail_lost_boot.is_none() {
+            return Ok(());
+        }
+        let dir = self.staging.join(partition.to_string());
+        fs::create_dir_all(&dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
+        begin_restored(&RealFs, &dir, 0).map_err(|e| e.to_string())
+    }
+
+    /// Reads everything that was written. False when it was interrupted.
+    fn read_back(
+        &self,
+        to: &BackendSettings,
+        partitions: &[u32],
+        keys: u64,
+        interrupted: &AtomicBool,
+    ) -> Result<bool, String> {
+        let lost = || format!("{} is not what was written to it: nothing is changed", self.staging.display());
+        let root = open_root(to)?.ok_or_else(lost)?;
+        let mut found = 0;
+        for partition in partitions {
+            let mut observe = |_| !interrupted.load(Ordering::Relaxed);
+            let report = root.verify(*partition, &mut observe).map_err(|e| e.to_string())?;
+            if !report.complete {
+                return Ok(false);
+            }
+            if report.damaged > 0 {
+                return Err(lost());
+            }
+            found += report.keys;
+        }
+        if found == keys { Ok(true) } else { Err(lost()) }
+    }
+
+    /// Gives the new files their name, durably.
+    fn put_in_place(&self) -> Result<(), String> {
+        let failed = |what: &str, path: &Path, e: io::Error| format!("cannot {what} {}: {e}", path.display());
+        let mark = self.staging.join(MARK);
+        fs::write(&mark, self.from_root.as_os_str().as_encoded_bytes())
+            .and_then(|()| fs::File::open(&mark)?.sync_all())
+            .and_then(|()| RealFs.sync_dir(&self.staging))
+            .map_err(|e| failed("write", &mark, e))?;
+        if self.to_root.is_dir() {
+            remove_empty(&self.to_root).map_err(|e| failed("replace", &self.to_root, e))?;
+        }
+        fs::rename(&self.staging, &self.to_root).map_err(|e| failed("create", &self.to_root, e))?;
+        let parent = self.to_root.parent().unwrap_or(Path::new("/"));
+        RealFs.sync_dir(parent).map_err(|e| failed("sync", parent, e))
+    }
+}
+
+fn open_root(settings: &BackendSettings) -> Result<Option<StoreRoot>, String> {
+    let (Some(disk), Some(config)) = (settings.disk(), store_root_config(settings)) else { return Ok(None) };
+    StoreRoot::open(Arc::new(RealFs), &disk.data_root, config).map_err(|e| e.to_string())
+}
+
+/// Removes a directory in which there are stores that have nothing, and their lock. What is not theirs keeps it there.
+fn remove_empty(root: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(root)? {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()))?;
+        let number = name.split('.').next().unwrap_or_default();
+        if name == "lock" {
+            fs::remove_file(path)?;
+        } else if number.parse::<u32>().is_ok() {
+            fs::remove_dir_all(path)?;
+        }
+    }
+    fs::remove_dir(root)
+}

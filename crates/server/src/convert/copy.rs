@@ -1,0 +1,70 @@
+//! One partition from one store to another.
+
+use ombak_storage::{Backend, Detail, FoldEntry, Scope, StorageError, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Versions that are in memory at a time.
+const BATCH: usize = 100;
+
+/// What was copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Keys.
+    pub keys: u64,
+    /// Bytes of keys, heads and values.
+    pub bytes: u64,
+}
+
+/// Copies every version. `observe` is told how many bytes were copied, and says whether to go on; none when not.
+pub fn copy(
+    from: &dyn Backend,
+    to: &dyn Backend,
+    observe: &mut dyn FnMut(u64) -> bool,
+) -> Result<Option<Copied>, StorageError> {
+    let mut snapshot = from.snapshot()?;
+    let mut copied = Copied::default();
+    loop {
+        let batch = snapshot.next(&Scope::ALL, Detail::Objects, BATCH)?;
+        if batch.is_empty() {
+            break;
+        }
+        let before = copied.bytes;
+        for entry in batch {
+            copied.keys += 1;
+            copied.bytes += put(to, &entry)?;
+        }
+        if to.is_behind() {
+            to.catch_up()?;
+        }
+        to.maintain(now_secs())?;
+        if !observe(copied.bytes - before) {
+            return Ok(None);
+        }
+    }
+    if !from.complete() {
+        // What is missing there is missing here.
+        to.note_loss(from.status().lost_ranges.max(1))?;
+    }
+    Ok(Some(copied))
+}
+
+/// Puts a version as it is; how many bytes it has.
+fn put(to: &dyn Backend, entry: &FoldEntry) -> Result<u64, StorageError> {
+    let (Some(stored), Some(attrs)) = (&entry.stored, entry.attrs) else { return Err(StorageError::Closed) };
+    let body = stored.body.clone().unwrap_or_default();
+    to.put(&Write {
+        key: &entry.key,
+        head: &stored.head,
+        body: &[&body],
+        digest: stored.digest,
+        tstamp_secs: attrs.tstamp_secs,
+        expires_secs: attrs.expires_secs,
+        has_terms: attrs.has_terms,
+    })?;
+    Ok((entry.key.len() + stored.head.len() + body.len()) as u64)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the program's edge: what is below is handed the time")]
+fn now_secs() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}

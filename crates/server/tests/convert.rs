@@ -1,0 +1,131 @@
+//! `ombak admin backend convert` as an operator uses it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use support::{Home, Node, ask};
+
+const KEYS: usize = 30;
+
+fn configure(home: &Home, backend: &str) {
+    let path = home.path().join("ombak.conf");
+    let text = fs::read_to_string(&path).unwrap();
+    let kept = text.lines().filter(|line| !line.starts_with("storage_backend")).collect::<Vec<_>>().join("\n");
+    fs::write(&path, format!("{kept}\nstorage_backend = {backend}\n")).unwrap();
+}
+
+fn convert(home: &Home, from: &str, to: &str) -> support::Said {
+    home.run(&["admin", "backend", "convert", "--from", from, "--to", to, "--json"])
+}
+
+fn put(node: &Node, key: &str, headers: &str, value: &str) {
+    let headers = format!("Content-Type: text/plain\r\n{headers}");
+    let answer = ask(node, "PUT", &format!("/buckets/b/keys/{key}"), &headers, value);
+    assert!(answer.starts_with("HTTP/1.1 204"), "{key}: {answer}");
+}
+
+/// Values, metadata and clocks of all keys, and answers of index queries.
+fn answers(home: &Home, node: &Node) -> Vec<String> {
+    let get = |number: usize| {
+        let said = home.run(&["kv", "get", "b", &format!("key{number}"), "--json"]);
+        // What is left of its time goes down.
+        let ends = said.out.find("X-Ombak-Ttl-Left").map(|at| at..at + "X-Ombak-Ttl-Left\",\"86399".len());
+        let text = ends.map_or(said.out.clone(), |ends| [&said.out[..ends.start], &said.out[ends.end..]].concat());
+        (said.code, text)
+    };
+    let values = (0..KEYS + 2).map(|number| format!("{:?}", get(number)));
+    let query = |path: &str| {
+        let answer = ask(node, "GET", &format!("/buckets/b/index/{path}"), "", "");
+        answer.rsplit("\r\n\r\n").next().unwrap_or_default().to_owned()
+    };
+    let queries = ["rank_int/3/17?return_terms=true", "$bucket/b", "$key/key1/key2"].map(query);
+    values.chain(queries).collect()
+}
+
+fn contents(dir: &Path) -> usize {
+    fs::read_dir(dir).map_or(0, Iterator::count)
+}
+
+#[test]
+fn a_converted_node_gives_the_same_answers() {
+    let home = Home::new("leveldb.maximum_memory = 64MB");
+    configure(&home, "bitcask");
+    let node = home.start();
+    for number in 0..KEYS {
+        put(
+            &node,
+            &format!("key{number}"),
+            &format!("X-Riak-Index-rank_int: {number}\r\nX-Riak-Meta-n: {number}\r\n"),
+            "v",
+        );
+    }
+    put(&node, "key3", "X-Riak-Index-rank_int: 1003\r\n", "written again, and it does not say whose it follows");
+    put(&node, &format!("key{KEYS}"), "X-Ombak-Ttl: 86400\r\n", "ends by itself");
+    home.run(&["kv", "del", "b", "key5"]).ok();
+    let refused = convert(&home, "bitcask", "leveled").failed(1);
+    assert!(refused.starts_with("Node is already running!"), "{refused}");
+    node.stop();
+    let node = home.start();
+    let before = answers(&home, &node);
+    assert!(before.len() == KEYS + 5 && before[0].contains("vclock"), "{before:?}");
+    node.stop();
+
+    for (from, to) in [("bitcask", "leveled"), ("leveled", "leveldb"), ("leveldb", "bitcask")] {
+        if to == "bitcask" {
+            let taken = convert(&home, from, to).failed(1);
+            assert!(taken.contains("bitcask has data already"), "{taken}");
+            fs::rename(home.data().join("bitcask"), home.data().join("old")).unwrap();
+        }
+        // What an interrupted conversion has left.
+        fs::create_dir_all(home.data().join(format!("{to}.converting/77"))).unwrap();
+        let report: Value = serde_json::from_str(&convert(&home, from, to).ok()).unwrap();
+        assert_eq!(report["complete"], true, "{report}");
+        assert!(report["keys"].as_u64().unwrap() >= KEYS as u64, "{report}");
+        assert!(contents(&home.data().join(from)) > 1, "the old files stay");
+        let refused = home.start_command().output().unwrap();
+        let refused = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.contains(&format!("lie in the {to} files")), "{refused}");
+        configure(&home, to);
+        let node = home.start();
+        let now = answers(&home, &node);
+        assert_eq!(now.len(), before.len());
+        now.iter().zip(&before).for_each(|(now, before)| assert_eq!(now, before, "{from} to {to}"));
+        node.stop();
+        home.run(&["admin", "backend", "verify"]).ok();
+    }
+}
+
+#[test]
+fn damage_and_mistakes_leave_everything_as_it_was() {
+    let home = Home::new("leveldb.maximum_memory = 64MB");
+    for (from, to, expected) in [
+        ("bitcask", "bitcask", "share the directory"),
+        ("bitcask", "memory", "memory keeps nothing"),
+        ("bitcsk", "leveled", "there is no backend 'bitcsk'"),
+        ("bitcask", "leveled", "there is no node in ./data"),
+    ] {
+        let said = convert(&home, from, to).failed(1);
+        assert!(said.contains(expected) && said.lines().count() == 1, "{said}");
+    }
+    let node = home.start();
+    put(&node, "key1", "", "a value that will be damaged");
+    node.stop();
+    let nothing = convert(&home, "leveled", "leveldb").failed(1);
+    assert!(nothing.contains("there are no files in"), "{nothing}");
+    let files = fs::read_dir(home.data().join("bitcask")).unwrap().flatten();
+    let mut data = files.filter_map(|dir| fs::read_dir(dir.path()).ok()).flatten().flatten().map(|file| file.path());
+    let path =
+        data.find(|path| path.extension().is_some_and(|e| e == "data") && fs::metadata(path).unwrap().len() > 64);
+    let path = path.unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let damaged = convert(&home, "bitcask", "leveled").failed(1);
+    assert!(damaged.contains("nothing is changed") && damaged.contains("verify"), "{damaged}");
+    assert!(!home.data().join("leveled").exists());
+    home.start().stop();
+}
