@@ -49,6 +49,10 @@ pub trait File: Send + Sync {
 
     /// Cuts the file to `length` bytes.
     fn truncate(&self, length: u64) -> io::Result<()>;
+
+    /// Says that reads will be of single records here and there: nothing beyond them is worth reading ahead. A hint, which
+    /// a file system need not take.
+    fn expect_random_reads(&self) {}
 }
 
 /// Fills `buffer` with as many calls of `read` as it takes: `read` is given what is left of it and how much is done. Fewer

@@ -170,6 +170,9 @@ impl Handles {
 
     /// Takes a handle that is open already.
     pub(super) fn adopt(&self, file: &Arc<DataFile>, handle: Arc<dyn File>) {
+        // The kernel takes neighbouring records in the page cache for a sign of a sequential reader, and then reads far
+        // more than the record. Merges and starts read windows of their own.
+        handle.expect_random_reads();
         *file.handle.write() = Some(handle);
         file.used.store(true, Ordering::Relaxed);
         let mut open = self.open.lock();
