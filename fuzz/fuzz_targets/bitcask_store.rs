@@ -7,7 +7,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, OpenMode};
-use ombak_storage::{Backend, BackendFactory, JournalConfig, BitcaskFactory, ReadMode, Write};
+use ombak_storage::{Backend, BackendFactory, BitcaskFactory, JournalConfig, ReadMode, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,7 +36,15 @@ fn open(fs: &Arc<FaultyFs>) -> Option<Arc<dyn Backend>> {
 fn fill(fs: &Arc<FaultyFs>) {
     let store = open(fs).expect("an empty store opens");
     for key in 0..KEYS {
-        let write = Write { key: &[key], head: &[key, key], body: &[&value(key)], digest: u64::from(key), tstamp_secs: 1 };
+        let write = Write {
+            key: &[key],
+            head: &[key, key],
+            body: &[&value(key)],
+            digest: u64::from(key),
+            tstamp_secs: 1,
+            expires_secs: 0,
+            has_terms: false,
+        };
         store.put(&write).expect("a store takes a write");
     }
     store.close().expect("a store closes");

@@ -10,7 +10,12 @@ use ombak_types::{riak_object, stored};
 fuzz_target!(|input: (&[u8], &[u8])| {
     let (head, body) = (Bytes::copy_from_slice(input.0), Bytes::copy_from_slice(input.1));
     let _ = stored::decode(&head, Some(&body));
-    let _ = stored::decode(&head, None);
+    if let Ok(object) = stored::decode(&head, None) {
+        let mut again = Vec::new();
+        stored::encode_head(&object, &mut again);
+        assert_eq!(stored::decode(&Bytes::from(again), None), Ok(object));
+    }
+    let _ = stored::Single::read(&head, &body);
     if let Ok(clock) = stored::decode_clock(&head) {
         assert_eq!(stored::decode_clock(&stored::encode_clock(&clock)).as_ref(), Ok(&clock));
     }

@@ -20,6 +20,8 @@ pub mod clock;
 pub mod config;
 mod engine;
 pub mod expiry;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod get;
 mod ids;
 mod import;

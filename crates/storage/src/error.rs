@@ -71,6 +71,14 @@ pub enum StorageError {
     },
 }
 
+impl StorageError {
+    /// A file of a format version that this build does not read.
+    pub(crate) fn other_format(path: &Path, version: u16) -> Self {
+        let what = format!("written in format {version}, which this build does not read: use the newer one again");
+        Self::Unusable { path: path.to_owned(), what }
+    }
+}
+
 pub(crate) fn io_error(op: &'static str, path: &Path, source: io::Error) -> StorageError {
     StorageError::Io { op, path: path.to_owned(), source }
 }

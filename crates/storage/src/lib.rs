@@ -18,6 +18,8 @@ mod backup;
 pub mod bitcask;
 pub mod error;
 pub mod fs;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod identity;
 mod journal;
 mod ledger;

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io;
+#[cfg(any(test, fuzzing))]
+use std::path::Component;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -122,13 +124,15 @@ impl Manifest {
     /// Writes the manifest of a backup, which is complete with that.
     pub(super) fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), BackupError> {
         let path = dir.join(FILE_NAME);
-        let text = || {
-            let manifest = serde_json::to_value(self)?;
-            let checksum = xxh3_64(manifest.to_string().as_bytes());
-            serde_json::to_vec_pretty(&Envelope { format: FORMAT, checksum, manifest })
-        };
-        let text = text().map_err(io::Error::from).map_err(io_error("write", &path))?;
+        let text = self.encode().map_err(io::Error::from).map_err(io_error("write", &path))?;
         replace_file(fs, &path, &text).map_err(io_error("write", &path))
+    }
+
+    /// The file.
+    pub(super) fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        let manifest = serde_json::to_value(self)?;
+        let checksum = xxh3_64(manifest.to_string().as_bytes());
+        serde_json::to_vec_pretty(&Envelope { format: FORMAT, checksum, manifest })
     }
 
     /// Reads the manifest of a backup.
@@ -145,13 +149,18 @@ impl Manifest {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(io_error("read", &path)(source)),
         };
-        let damaged = |why: String| unusable(&path, format!("is damaged ({why}): this backup cannot be used"));
-        let value: Value = serde_json::from_slice(&text).map_err(|e| damaged(e.to_string()))?;
+        Self::decode(&text, &path).map(Some)
+    }
+
+    /// What the file at `path` says.
+    pub(super) fn decode(text: &[u8], path: &Path) -> Result<Self, BackupError> {
+        let damaged = |why: String| unusable(path, format!("is damaged ({why}): this backup cannot be used"));
+        let value: Value = serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
         match value.get("format").and_then(Value::as_u64) {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => {
                 let what = format!("has format {format}, and this version of ombak reads format {FORMAT}");
-                return Err(unusable(&path, what));
+                return Err(unusable(path, what));
             }
             None => return Err(damaged("it names no format".into())),
         }
@@ -159,8 +168,33 @@ impl Manifest {
         if xxh3_64(manifest.to_string().as_bytes()) != checksum {
             return Err(damaged("its checksum does not match".into()));
         }
-        serde_json::from_value(manifest).map(Some).map_err(|e| damaged(e.to_string()))
+        serde_json::from_value(manifest).map_err(|e| damaged(e.to_string()))
     }
+}
+
+/// What must hold of any bytes: see [`crate::fuzzing`].
+#[cfg(any(test, fuzzing))]
+pub fn check_manifest(bytes: &[u8]) -> bool {
+    let path = Path::new(FILE_NAME);
+    let mut texts = vec![bytes.to_vec()];
+    if let Ok(manifest) = serde_json::from_slice::<Value>(bytes) {
+        let checksum = xxh3_64(manifest.to_string().as_bytes());
+        texts.extend(serde_json::to_vec(&Envelope { format: FORMAT, checksum, manifest }));
+    }
+    let accepted: Vec<Manifest> = texts.iter().filter_map(|text| Manifest::decode(text, path).ok()).collect();
+    for read in &accepted {
+        let again = read.encode().map(|text| Manifest::decode(&text, path).ok());
+        assert_eq!(again.ok().flatten().as_ref(), Some(read));
+        // No file of it lies outside of the backup.
+        let dir = Path::new("/backup");
+        for place in read.files().filter_map(|(part, file)| file.path(dir, &part).ok()) {
+            assert!(
+                place.starts_with(dir) && !place.components().any(|part| part == Component::ParentDir),
+                "{place:?}"
+            );
+        }
+    }
+    !accepted.is_empty()
 }
 
 mod optional_hex {

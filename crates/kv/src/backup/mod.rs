@@ -32,4 +32,6 @@ mod restore;
 
 pub use create::{Backup, BackupProgress, BackupReport};
 pub use error::BackupError;
+#[cfg(any(test, fuzzing))]
+pub(crate) use manifest::check_manifest;
 pub use restore::{INCOMPLETE_RESTORE, RestoreReport, RestoreTarget, TargetStore, Watch, restore, verify};

@@ -179,6 +179,15 @@ fn to_saved(records: &Records) -> Saved {
     Saved { format: FORMAT, types: types.collect(), buckets: buckets.collect() }
 }
 
+/// What must hold of any bytes: see [`crate::fuzzing`].
+#[cfg(any(test, fuzzing))]
+pub fn check_buckets_file(bytes: &[u8]) -> bool {
+    let Ok(records) = parse(bytes) else { return false };
+    let again = serde_json::to_vec(&to_saved(&records)).map(|text| parse(&text));
+    assert_eq!(again.ok(), Some(Ok(records)));
+    true
+}
+
 fn encode_name(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &b in bytes {

@@ -10,4 +10,6 @@ mod index;
 mod order;
 
 pub use factory::BitcaskFactory;
+#[cfg(any(test, fuzzing))]
+pub(crate) use order::check_order_entry;
 pub(crate) use order::{ORDER_NOTE, places_of_entry};

@@ -238,6 +238,16 @@ fn whole_key(value: &Bytes) -> Option<Bytes> {
     parts(value).nth(count * 2)
 }
 
+/// What must hold whatever the bytes of a key's entry are: see [`crate::fuzzing`].
+#[cfg(any(test, fuzzing))]
+pub(crate) fn check_order_entry(value: &Bytes) {
+    let (terms, whole) = (decode_terms(value), whole_key(value));
+    let again = encode_terms(&terms, whole.as_deref());
+    assert!(decode_terms(&again) == terms && whole_key(&again) == whole);
+    assert!(again.len() <= value.len().max(4));
+    assert_eq!(places_of_entry(b"k", value).1.len(), terms.len());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -84,7 +84,7 @@ pub(crate) fn is_checkpoint(bytes: &[u8]) -> bool {
 }
 
 impl Checkpoint {
-    pub(super) fn encode(&self) -> Bytes {
+    pub(crate) fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(PREFIX_BYTES + self.files.len() * FILE_BYTES + 4);
         out.put_u16_le(VERSION);
         out.put_u32_le(self.files.len() as u32);
@@ -112,6 +112,10 @@ impl Checkpoint {
         {
             return None;
         }
+        let count = le_at!(u32, content, 2) as usize;
+        if content.len() != PREFIX_BYTES + count * FILE_BYTES {
+            return None;
+        }
         let files = content[PREFIX_BYTES..].chunks_exact(FILE_BYTES).map(|file| {
             let count = |n: usize| le_at!(u64, file, 20 + n * 8);
             let state = FileState {
@@ -125,7 +129,7 @@ impl Checkpoint {
         });
         let checkpoint =
             Self { seq: le_at!(u64, content, 6), next_id: le_at!(u32, content, 14), files: files.collect() };
-        (checkpoint.files.len() == le_at!(u32, content, 2) as usize).then_some(checkpoint)
+        (checkpoint.files.len() == count).then_some(checkpoint)
     }
 }
 

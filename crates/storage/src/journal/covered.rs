@@ -5,37 +5,31 @@
 //! magic 8, version u16, zero u16, seq u64, CRC-32 of all that u32. All integers are little-endian.
 
 use super::format::le_at;
+use super::small_file::{Frame, read_small_file};
 use crate::error::{StorageError, io_error};
-use crate::fs::{FileSystem, read_file, replace_file};
-use std::io;
+use crate::fs::{FileSystem, replace_file};
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "covered";
-const MAGIC: &[u8; 8] = b"OMBAKCOV";
-const VERSION: u16 = 1;
-const BYTES: usize = 24;
-const CRC_AT: usize = 20;
+const FRAME: Frame = Frame { magic: b"OMBAKCOV", versions: 1..=1 };
+const CONTENT_BYTES: usize = 20;
 
 /// The file in the directory of a partition.
 pub(crate) fn path_in(dir: &Path) -> PathBuf {
     dir.join(NAME)
 }
 
-fn encode(seq: u64) -> [u8; BYTES] {
-    let mut bytes = [0; BYTES];
-    bytes[..8].copy_from_slice(MAGIC);
-    bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
-    bytes[12..20].copy_from_slice(&seq.to_le_bytes());
-    let crc = crc32fast::hash(&bytes[..CRC_AT]);
-    bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
-    bytes
+pub(crate) fn encode(seq: u64) -> Vec<u8> {
+    FRAME.seal(|bytes| {
+        bytes.extend_from_slice(&[0; 2]);
+        bytes.extend_from_slice(&seq.to_le_bytes());
+    })
 }
 
 /// None when it is damaged.
-fn decode(bytes: &[u8]) -> Option<u64> {
-    let bytes: &[u8; BYTES] = bytes.try_into().ok()?;
-    let seq = le_at!(u64, bytes, 12);
-    (*bytes == encode(seq)).then_some(seq)
+pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<u64>, StorageError> {
+    let content = FRAME.open(bytes, path)?.filter(|content| content.len() == CONTENT_BYTES);
+    Ok(content.map(|content| le_at!(u64, content, 12)))
 }
 
 /// Takes the note: on disk when this returns.
@@ -47,11 +41,9 @@ pub(super) fn write(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), Sto
 /// The note; 0 when nothing was removed yet, none when it is damaged.
 pub(crate) fn read_whole(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>, StorageError> {
     let path = path_in(dir);
-    match read_file(fs, &path, BYTES as u64) {
-        Ok(bytes) => Ok(decode(&bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(0)),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
-        Err(source) => Err(io_error("read", &path, source)),
+    match read_small_file(fs, &path)? {
+        Some(bytes) => decode(&bytes, &path),
+        None => Ok(Some(0)),
     }
 }
 
@@ -82,10 +74,23 @@ mod tests {
         }
         let fs = fs.restart(Loss::Everything);
         assert_eq!(read(&*fs, dir).unwrap(), 1 << 40);
-        for bit in 0..BYTES as u64 * 8 {
+        for bit in 0..encode(0).len() as u64 * 8 {
             fs.flip_bit(&path_in(dir), bit).unwrap();
             assert_eq!(read(&*fs, dir).unwrap(), 0, "bit {bit}");
             fs.flip_bit(&path_in(dir), bit).unwrap();
         }
+    }
+
+    #[test]
+    fn a_newer_note_is_refused_by_name() {
+        let (fs, dir) = (FaultyFs::new(1), Path::new("/0"));
+        fs.create_dir_all(dir).unwrap();
+        let mut newer = encode(7)[..CONTENT_BYTES].to_vec();
+        newer[8] = 9;
+        newer.extend_from_slice(b"and more than there is today");
+        newer.extend_from_slice(&crc32fast::hash(&newer).to_le_bytes());
+        replace_file(&*fs, &path_in(dir), &newer).unwrap();
+        let text = read(&*fs, dir).unwrap_err().to_string();
+        assert!(text.contains("/0/covered") && text.contains("format 9"), "{text}");
     }
 }

@@ -32,6 +32,22 @@ pub(crate) fn hint_temporary_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.hint.tmp"))
 }
 
+/// An id that no file of the directory has had; `next` is the one behind the highest.
+pub(crate) fn take_file_id(next: &mut u32, dir: &Path) -> Result<u32, StorageError> {
+    let id = *next;
+    // The last number stands for none.
+    let Some(behind) = id.checked_add(1) else {
+        let what = format!(
+            "no file can be begun behind {}, the last number there is: if it is no file of this store, move it away and start \
+             again; if it is, carry the data over to a new directory",
+            u32::MAX - 1
+        );
+        return Err(StorageError::Unusable { path: dir.to_owned(), what });
+    };
+    *next = behind;
+    Ok(id)
+}
+
 /// What is in a file. Counts of records never fall; live ones do.
 #[derive(Default)]
 pub(super) struct FileCounters {

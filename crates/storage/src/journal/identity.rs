@@ -9,8 +9,9 @@
 //! * a file that is not where it was written, but a copy of that, makes the store another one.
 
 use super::format::le_at;
+use super::small_file::{Frame, read_small_file};
 use crate::error::{StorageError, io_error};
-use crate::fs::{FileBirth, FileSystem, read_file, replace_file_with};
+use crate::fs::{FileBirth, FileSystem, replace_file_with};
 use crate::identity::{StoreIdentity, random_id};
 use parking_lot::Mutex;
 use std::io;
@@ -19,10 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const NAME: &str = "identity";
-const MAGIC: &[u8; 8] = b"OMBAKSID";
-const VERSION: u16 = 1;
+const FRAME: Frame = Frame { magic: b"OMBAKSID", versions: 1..=1 };
 const CONTENT_BYTES: usize = 80;
-const FILE_BYTES: usize = CONTENT_BYTES + 4;
 
 const CLEAN: u16 = 1;
 const RESTORED: u16 = 2;
@@ -31,7 +30,7 @@ const FAILED: u16 = 8;
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Record {
+pub(crate) struct Record {
     store_id: u64,
     boot: u64,
     /// Written last, by a close that had put everything on disk.
@@ -48,42 +47,29 @@ struct Record {
 }
 
 impl Record {
-    fn encode(&self, birth: FileBirth) -> Vec<u8> {
+    pub(crate) fn encode(&self, birth: FileBirth) -> Vec<u8> {
         let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
         let flags = flag(self.is_clean, CLEAN)
             | flag(self.is_restored, RESTORED)
             | flag(self.machine.is_some(), MACHINE_KNOWN)
             | flag(self.has_failed, FAILED);
-        let mut bytes = Vec::with_capacity(FILE_BYTES);
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&flags.to_le_bytes());
-        bytes.extend_from_slice(&[0; 4]);
-        for number in [self.store_id, self.boot, self.tail_lost_boot, self.seq] {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        bytes.extend_from_slice(&self.machine.unwrap_or(0).to_le_bytes());
-        bytes.extend_from_slice(&birth.inode.to_le_bytes());
-        bytes.extend_from_slice(&birth.created_ns.to_le_bytes());
-        let crc = crc32fast::hash(&bytes);
-        bytes.extend_from_slice(&crc.to_le_bytes());
-        bytes
+        FRAME.seal(|bytes| {
+            bytes.extend_from_slice(&flags.to_le_bytes());
+            bytes.extend_from_slice(&[0; 4]);
+            for number in [self.store_id, self.boot, self.tail_lost_boot, self.seq] {
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+            bytes.extend_from_slice(&self.machine.unwrap_or(0).to_le_bytes());
+            bytes.extend_from_slice(&birth.inode.to_le_bytes());
+            bytes.extend_from_slice(&birth.created_ns.to_le_bytes());
+        })
     }
 
     /// None when it is damaged.
-    fn decode(bytes: &[u8], path: &Path) -> Result<Option<(Self, FileBirth)>, StorageError> {
-        let Some((content, crc)) = bytes.split_last_chunk::<4>() else { return Ok(None) };
-        if content.len() < CONTENT_BYTES
-            || &content[..8] != MAGIC
-            || crc32fast::hash(content) != u32::from_le_bytes(*crc)
-        {
+    pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<(Self, FileBirth)>, StorageError> {
+        let Some(content) = FRAME.open(bytes, path)?.filter(|content| content.len() == CONTENT_BYTES) else {
             return Ok(None);
-        }
-        let version = le_at!(u16, content, 8);
-        if version != VERSION {
-            let what = format!("written in format {version}, which this build does not read: use the newer one again");
-            return Err(StorageError::Unusable { path: path.to_owned(), what });
-        }
+        };
         let flags = le_at!(u16, content, 10);
         let record = Self {
             store_id: le_at!(u64, content, 16),
@@ -257,11 +243,9 @@ pub(crate) fn identity_path(dir: &Path) -> PathBuf {
 
 /// None when there is no file, none in it when that is damaged.
 fn read(fs: &dyn FileSystem, path: &Path) -> Result<Option<Option<(Record, FileBirth)>>, StorageError> {
-    match read_file(fs, path, FILE_BYTES as u64) {
-        Ok(bytes) => Record::decode(&bytes, path).map(Some),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(Some(None)),
-        Err(source) => Err(io_error("read", path, source)),
+    match read_small_file(fs, path)? {
+        Some(bytes) => Record::decode(&bytes, path).map(Some),
+        None => Ok(None),
     }
 }
 
@@ -279,6 +263,7 @@ pub fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::read_file;
     use crate::fs::sim::{FaultyFs, Loss};
 
     const DIR: &str = "/store";
@@ -309,7 +294,7 @@ mod tests {
         };
         let birth = FileBirth { inode: 5, created_ns: 6 };
         let bytes = record.encode(birth);
-        assert_eq!(bytes.len(), FILE_BYTES);
+        assert_eq!(bytes.len(), CONTENT_BYTES + 4);
         assert_eq!(Record::decode(&bytes, Path::new("f")).unwrap(), Some((record, birth)));
         for bit in 0..bytes.len() * 8 {
             let mut bad = bytes.clone();

@@ -7,16 +7,15 @@
 //! Invariant: it only grows. A note that cannot be read counts as one loss: something was known.
 
 use super::format::le_at;
+use super::small_file::{Frame, read_small_file};
 use crate::error::{StorageError, io_error};
-use crate::fs::{FileSystem, read_file, replace_file};
+use crate::fs::{FileSystem, replace_file};
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// The name of the note in a partition's directory.
 pub(super) const LOST_NOTE: &str = "lost";
-const MAGIC: &[u8; 8] = b"OMBAKLST";
-const VERSION: u16 = 1;
+const FRAME: Frame = Frame { magic: b"OMBAKLST", versions: 1..=1 };
 const PREFIX_BYTES: usize = 24;
 /// Places that are told apart; more are only counted.
 const PLACES_MAX: usize = 10_000;
@@ -35,13 +34,8 @@ impl LostNote {
     /// The note in a partition's directory; an empty one when there is none.
     pub(crate) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self, StorageError> {
         let path = dir.join(LOST_NOTE);
-        let bytes = match read_file(fs, &path, (PREFIX_BYTES + PLACES_MAX * 8 + 4) as u64) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Vec::new(),
-            Err(source) => return Err(io_error("read", &path, source)),
-        };
-        Ok(Self::decode(&bytes).unwrap_or_else(|| {
+        let Some(bytes) = read_small_file(fs, &path)? else { return Ok(Self::default()) };
+        Ok(Self::decode(&bytes, &path)?.unwrap_or_else(|| {
             tracing::error!(file = %path.display(), "damaged note of what is missing: something is");
             Self { further: 1, is_damaged: true, ..Self::default() }
         }))
@@ -82,30 +76,23 @@ impl LostNote {
         self.further = self.further.saturating_add(count);
     }
 
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(PREFIX_BYTES + self.places.len() * 8 + 4);
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&VERSION.to_le_bytes());
-        bytes.extend_from_slice(&[0; 2]);
-        bytes.extend_from_slice(&(self.places.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&self.further.to_le_bytes());
-        self.places.iter().for_each(|place| bytes.extend_from_slice(&place.to_le_bytes()));
-        let crc = crc32fast::hash(&bytes);
-        bytes.extend_from_slice(&crc.to_le_bytes());
-        bytes
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        FRAME.seal(|bytes| {
+            bytes.extend_from_slice(&[0; 2]);
+            bytes.extend_from_slice(&(self.places.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&self.further.to_le_bytes());
+            self.places.iter().for_each(|place| bytes.extend_from_slice(&place.to_le_bytes()));
+        })
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        let (content, crc) = bytes.split_last_chunk::<4>()?;
-        if content.len() < PREFIX_BYTES
-            || &content[..8] != MAGIC
-            || le_at!(u16, content, 8) != VERSION
-            || crc32fast::hash(content) != u32::from_le_bytes(*crc)
-        {
-            return None;
-        }
+    /// None when it is damaged.
+    pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<Self>, StorageError> {
+        let Some(content) = FRAME.open(bytes, path)?.filter(|content| content.len() >= PREFIX_BYTES) else {
+            return Ok(None);
+        };
         let places = content[PREFIX_BYTES..].chunks_exact(8).map(|place| le_at!(u64, place, 0)).collect();
-        Some(Self { places, further: le_at!(u64, content, 16), is_damaged: false })
+        let note = Self { places, further: le_at!(u64, content, 16), is_damaged: false };
+        Ok(Some(note).filter(|note| PREFIX_BYTES + note.places.len() * 8 == content.len()))
     }
 }
 
@@ -142,5 +129,17 @@ mod tests {
         let mut note = LostNote::default();
         (0..PLACES_MAX as u64 + 5).for_each(|place| note.add_place(place));
         assert_eq!((note.places.len(), note.count()), (PLACES_MAX, PLACES_MAX as u64 + 5));
+    }
+
+    #[test]
+    fn a_newer_note_is_refused_by_name() {
+        let (fs, dir) = (FaultyFs::new(1), Path::new("/0"));
+        fs.create_dir_all(dir).unwrap();
+        let mut newer = LostNote::default().encode()[..PREFIX_BYTES].to_vec();
+        newer[8] = 9;
+        newer.extend_from_slice(&crc32fast::hash(&newer).to_le_bytes());
+        replace_file(&*fs, &LostNote::path(dir), &newer).unwrap();
+        let text = LostNote::read(&*fs, dir).unwrap_err().to_string();
+        assert!(text.contains("/0/lost") && text.contains("format 9"), "{text}");
     }
 }

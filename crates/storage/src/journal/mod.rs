@@ -29,6 +29,7 @@ mod read;
 mod recovery;
 mod root;
 mod shared;
+mod small_file;
 mod snapshot;
 mod status;
 mod store;
@@ -39,8 +40,10 @@ pub(crate) use checkpoint::{Checkpoint, FileState, is_checkpoint};
 pub(crate) use coding::decompress;
 pub use coding::{Compression, CompressionPoint};
 pub use config::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
-pub(crate) use data_file::{data_path, fresh_path, hint_path, hint_temporary_path, merging_path};
+pub(crate) use data_file::{data_path, fresh_path, hint_path, hint_temporary_path, merging_path, take_file_id};
 pub(crate) use format::le_at;
+#[cfg(any(test, fuzzing))]
+pub(crate) use identity::Record as IdentityRecord;
 pub use identity::begin_restored;
 pub(crate) use identity::{identity_is_damaged, identity_path};
 pub(crate) use key_index::{
@@ -49,6 +52,8 @@ pub(crate) use key_index::{
 };
 pub(crate) use lost_note::LostNote;
 pub(crate) use merge::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};
+#[cfg(any(test, fuzzing))]
+pub(crate) use merge::{decode as decode_commit, encode as encode_commit};
 pub(crate) use recovery::parse_name;
 pub(crate) use shared::Shared;
 pub(crate) use store::Store;

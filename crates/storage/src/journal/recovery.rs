@@ -355,10 +355,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let bytes = header_bytes(handle, length).map_err(|source| io_error("read", path, source))?;
         match FileHeader::decode(&bytes) {
             Ok(header) if header.file_id == id => Ok(Some(header)),
-            Err(HeaderError::Version(version)) => Err(StorageError::Unusable {
-                path: path.to_owned(),
-                what: format!("written in format {version}, which this build does not read: use the newer one again"),
-            }),
+            Err(HeaderError::Version(version)) => Err(StorageError::other_format(path, version)),
             _ if is_fresh => {
                 // It never reached the disk.
                 self.torn_bytes += length;

@@ -25,6 +25,7 @@ use crate::identity::StoreIdentity;
 use crate::limits::check_sizes;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -176,7 +177,7 @@ impl<I: KeyIndex> Core<I> {
                     }
                     return Ok(Some(read));
                 }
-                Err(StorageError::Io { op, path, source }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Err(StorageError::Io { op, path, source }) if source.kind() == io::ErrorKind::NotFound => {
                     last = StorageError::Io { op, path, source };
                 }
                 Err(error @ StorageError::WouldBlock) => return Err(error),
@@ -344,14 +345,20 @@ impl<I: KeyIndex> Core<I> {
                 continue;
             }
             *leading = true;
-            MutexGuard::unlocked(&mut leading, || self.sync_all());
+            let last_seq = MutexGuard::unlocked(&mut leading, || self.sync_all());
             *leading = false;
             self.sync_done.notify_all();
+            if seq > last_seq {
+                // To wait for it could be for ever.
+                let what = format!("{seq} was to be synced, and the last append is {last_seq}");
+                let source = io::Error::new(io::ErrorKind::InvalidInput, what);
+                return Err(io_error("fsync", &self.dir, source));
+            }
         }
     }
 
-    /// Syncs everything appended so far; a failure poisons.
-    fn sync_all(&self) {
+    /// Syncs everything appended so far, and says what that was; a failure poisons.
+    fn sync_all(&self) -> u64 {
         let (target, files, dir_dirty, root_dirty) = {
             let mut writer = self.writer.lock();
             let unsynced = |appender: &&super::writer::Appender| {
@@ -380,6 +387,7 @@ impl<I: KeyIndex> Core<I> {
             Ok(()) => drop(self.synced_seq.fetch_max(target, Ordering::AcqRel)),
             Err(error) => self.poison(&error),
         }
+        target
     }
 
     /// The first sync of a file gives it the name that says so; the name is synced with the directory afterwards.

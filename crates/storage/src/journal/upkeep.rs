@@ -358,14 +358,23 @@ impl<I: KeyIndex> Core<I> {
                 .take(count_max)
                 .collect::<Vec<_>>()
         };
+        let mut is_named = false;
         for appender in sealed {
             let Some(hint) = appender.hint else { continue };
             let path = hint_path(&self.dir, appender.file.id);
-            if let Err(error) = hint.finish(&*self.shared.fs, &path, appender.length, 0) {
-                tracing::warn!(file = %path.display(), %error, "no hint file: the next start will read the data");
+            match hint.finish(&*self.shared.fs, &path, appender.length, 0) {
+                Ok(()) => is_named = true,
+                Err(error) => {
+                    tracing::warn!(file = %path.display(), %error, "no hint file: the next start will read the data");
+                }
             }
         }
-        Ok(())
+        if !is_named {
+            return Ok(());
+        }
+        // Until the hint's name is on disk, a loss of power takes away what says that the last record of the file was synced:
+        // had the disk put that elsewhere, it would pass for a torn tail. That is worth one sync a file.
+        self.sync_dir().inspect_err(|error| self.poison(error))
     }
 
     /// Removes merged files that no snapshot needs any more.

@@ -4,7 +4,7 @@
 //! poisoned and never appends behind the debris.
 
 use super::config::JournalConfig;
-use super::data_file::{DataFile, fresh_path, hint_temporary_path};
+use super::data_file::{DataFile, fresh_path, hint_temporary_path, take_file_id};
 use super::format::{
     BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields,
     encode_record, extra_len,
@@ -239,10 +239,8 @@ impl Writer {
     }
 
     /// An id that no file of the directory has had.
-    pub(super) fn take_id(&mut self) -> u32 {
-        let id = self.next_id;
-        self.next_id += 1;
-        id
+    pub(super) fn take_id(&mut self, dir: &Path) -> Result<u32, StorageError> {
+        take_file_id(&mut self.next_id, dir)
     }
 
     fn roll_if_full(&mut self, size: u64, config: &JournalConfig) {
@@ -262,7 +260,7 @@ impl Writer {
             self.dir_exists = true;
             self.root_dirty = true;
         }
-        let id = self.take_id();
+        let id = self.take_id(dir).map_err(AppendError::Refused)?;
         let path = fresh_path(dir, id);
         self.dir_dirty = true;
         let active = Appender::create(shared, dir, path.clone(), id, now_secs)

@@ -47,7 +47,7 @@ pub(crate) struct LedgerEntry {
 }
 
 /// `entry.expires_secs` as the writer wanted it: what the configuration adds is added when it is read.
-pub(super) fn encode(key: &LedgerKey, entry: &Entry, tstamp_secs: u32, head: &[u8], body: Option<&[&[u8]]>) -> Bytes {
+pub(crate) fn encode(key: &LedgerKey, entry: &Entry, tstamp_secs: u32, head: &[u8], body: Option<&[&[u8]]>) -> Bytes {
     let whole = key.whole.as_deref().unwrap_or_default();
     let body_len: usize = body.unwrap_or_default().iter().map(|part| part.len()).sum();
     let mut out = BytesMut::with_capacity(FIXED_BYTES + whole.len() + head.len() + body_len);
@@ -88,10 +88,13 @@ pub(crate) fn decode(bytes: &Bytes) -> Option<LedgerEntry> {
     };
     let head_start = FIXED_BYTES + le_at!(u32, bytes, 44) as usize;
     let head_end = head_start + le_at!(u32, bytes, 40) as usize;
-    if head_end > bytes.len() {
+    let (is_cut, is_inline) = (bytes[1] & CUT != 0, bytes[1] & INLINE != 0);
+    let fits = if is_inline { head_end <= bytes.len() } else { head_end == bytes.len() };
+    // Flags of a later day would mean what this build cannot know.
+    let is_known = bytes[1] & !(CUT | INLINE) == 0 && bytes[3] == 0;
+    if !fits || !is_known || is_cut != (head_start > FIXED_BYTES) {
         return None;
     }
-    let (is_cut, is_inline) = (bytes[1] & CUT != 0, bytes[1] & INLINE != 0);
     Some(LedgerEntry {
         wanted_expires_secs: entry.expires_secs,
         entry,

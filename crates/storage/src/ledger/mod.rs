@@ -20,6 +20,8 @@ mod terms;
 mod tree;
 mod tree_files;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use entry::encode as encode_entry;
 pub(crate) use entry::{LedgerEntry, decode as decode_entry};
 pub use factory::{LedgerConfig, LedgerFactory};
 pub(crate) use index::{CHECKPOINT, NOTES};

@@ -89,7 +89,7 @@ impl Exam {
         let mut removed: Vec<(u32, u64)> = Vec::new();
         for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
             let path = self.dir.join(name);
-            match read_commit(fs, &path).map_err(|source| io_error("read", &path, source))? {
+            match read_commit(fs, &path)? {
                 Some(files) => removed.extend(files),
                 None => self.damaged_commits.push(name.clone()),
             }

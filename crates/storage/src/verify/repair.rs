@@ -18,7 +18,7 @@ use crate::identity::random_id;
 use crate::journal::format::{FILE_HEADER_BYTES, HintWriter, RecordHeader, Scanned, Scanner};
 use crate::journal::{
     COMMIT_SUFFIX, LostNote, Shared, covered, finish_commit, hint_path, hint_temporary_path, identity_path,
-    write_commit,
+    take_file_id, write_commit,
 };
 use crate::ledger::{TreeFiles, decode_entry, remove_dir, store_key};
 use crate::leveldb::LeveldbFactory;
@@ -249,7 +249,7 @@ impl<'a> Repair<'a> {
             for file in files {
                 self.rewrite_file(file)?;
             }
-            let number = self.take_id();
+            let number = self.take_id()?;
             let named: Vec<(u32, u64)> = files.iter().map(|file| (file.id, file.salt.unwrap_or(0))).collect();
             let path = self.begin_commit(number)?;
             write_commit(self.fs, &self.exam.dir, number, &named)?;
@@ -267,15 +267,13 @@ impl<'a> Repair<'a> {
         }
     }
 
-    fn take_id(&mut self) -> u32 {
-        let id = self.next_id;
-        self.next_id += 1;
-        id
+    fn take_id(&mut self) -> Result<u32, StorageError> {
+        take_file_id(&mut self.next_id, &self.exam.dir)
     }
 
     fn rewrite_file(&mut self, file: &FileExam) -> Result<(), StorageError> {
         let Some(salt) = file.salt else { return Ok(()) };
-        let mut out = Rewriter::create(self.fs, &self.exam.dir, self.take_id(), random_id())?;
+        let mut out = Rewriter::create(self.fs, &self.exam.dir, self.take_id()?, random_id())?;
         let reader = FileReader { fs: self.fs, dir: &self.exam.dir, terms: &*self.root.terms };
         let open = reader.open(&file.path)?;
         let failed = |source: io::Error| io_error("read", &file.path, source);
@@ -361,7 +359,7 @@ impl<'a> Repair<'a> {
         }
         let writer = match out {
             Some(writer) => writer,
-            none => none.insert(Rewriter::create(self.fs, &self.exam.dir, self.take_id(), random_id())?),
+            none => none.insert(Rewriter::create(self.fs, &self.exam.dir, self.take_id()?, random_id())?),
         };
         writer.put(version)
     }

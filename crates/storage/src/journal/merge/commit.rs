@@ -5,46 +5,41 @@
 use crate::backend::ReadMode;
 use crate::error::StorageError;
 use crate::error::io_error;
-use crate::fs::{FileSystem, OpenMode, read_file};
+use crate::fs::{FileSystem, OpenMode};
 use crate::journal::data_file::{data_path, hint_path};
-use crate::journal::format::{FILE_HEADER_BYTES, FORMAT_VERSION, FileHeader, le_at};
+use crate::journal::format::{FILE_HEADER_BYTES, FileHeader, READABLE_VERSIONS, le_at};
+use crate::journal::small_file::{Frame, read_small_file};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Ends the name of a commit file.
 pub(crate) const COMMIT_SUFFIX: &str = ".merged";
-const MAGIC: &[u8; 8] = b"OMBAKCMT";
+/// The layout has been the same since version 1.
+const FRAME: Frame = Frame { magic: b"OMBAKCMT", versions: READABLE_VERSIONS };
 const PREFIX_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 12;
 /// Files that one merge takes at most: bounds what a start reads.
 pub(super) const INPUTS_MAX: usize = 10_000;
 
-fn encode(files: &[(u32, u64)]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(PREFIX_BYTES + files.len() * ENTRY_BYTES + 4);
-    bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
-    bytes.extend_from_slice(&[0; 2]);
-    bytes.extend_from_slice(&(files.len() as u32).to_le_bytes());
-    for (id, salt) in files {
-        bytes.extend_from_slice(&id.to_le_bytes());
-        bytes.extend_from_slice(&salt.to_le_bytes());
-    }
-    let crc = crc32fast::hash(&bytes);
-    bytes.extend_from_slice(&crc.to_le_bytes());
-    bytes
+pub(crate) fn encode(files: &[(u32, u64)]) -> Vec<u8> {
+    FRAME.seal(|bytes| {
+        bytes.extend_from_slice(&[0; 2]);
+        bytes.extend_from_slice(&(files.len() as u32).to_le_bytes());
+        for (id, salt) in files {
+            bytes.extend_from_slice(&id.to_le_bytes());
+            bytes.extend_from_slice(&salt.to_le_bytes());
+        }
+    })
 }
 
-fn decode(bytes: &[u8]) -> Option<Vec<(u32, u64)>> {
-    let (content, crc) = bytes.split_last_chunk::<4>()?;
-    if content.len() < PREFIX_BYTES
-        || &content[..8] != MAGIC
-        || le_at!(u16, content, 8) != FORMAT_VERSION
-        || crc32fast::hash(content) != u32::from_le_bytes(*crc)
-    {
-        return None;
-    }
-    let entries = content[PREFIX_BYTES..].chunks_exact(ENTRY_BYTES);
-    Some(entries.map(|entry| (le_at!(u32, entry, 0), le_at!(u64, entry, 4))).collect())
+/// None when it is damaged.
+pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<Vec<(u32, u64)>>, StorageError> {
+    let Some(content) = FRAME.open(bytes, path)?.filter(|content| content.len() >= PREFIX_BYTES) else {
+        return Ok(None);
+    };
+    let (count, entries) = (le_at!(u32, content, 12) as usize, &content[PREFIX_BYTES..]);
+    let files = entries.chunks_exact(ENTRY_BYTES).map(|entry| (le_at!(u32, entry, 0), le_at!(u64, entry, 4)));
+    Ok((entries.len() == count * ENTRY_BYTES).then(|| files.collect()))
 }
 
 /// Writes the commit file: on disk when this returns.
@@ -73,8 +68,7 @@ pub(crate) fn write_commit(
 /// stay, and versions that were deleted may be back.
 pub(crate) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<bool, StorageError> {
     let path = dir.join(name);
-    let files = read_commit(fs, &path).map_err(|source| io_error("read", &path, source))?;
-    let Some(files) = files else {
+    let Some(files) = read_commit(fs, &path)? else {
         tracing::error!(file = %path.display(), "damaged commit file of a merge: deleted keys may be back");
         return Ok(false);
     };
@@ -89,11 +83,10 @@ pub(crate) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Resu
 }
 
 /// The files that a commit names, with their salts; none when it is damaged.
-pub(crate) fn read_commit(fs: &dyn FileSystem, path: &Path) -> io::Result<Option<Vec<(u32, u64)>>> {
-    match read_file(fs, path, (PREFIX_BYTES + INPUTS_MAX * ENTRY_BYTES + 4) as u64) {
-        Ok(bytes) => Ok(decode(&bytes)),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
-        Err(error) => Err(error),
+pub(crate) fn read_commit(fs: &dyn FileSystem, path: &Path) -> Result<Option<Vec<(u32, u64)>>, StorageError> {
+    match read_small_file(fs, path)? {
+        Some(bytes) => decode(&bytes, path),
+        None => Err(io_error("read", path, io::ErrorKind::NotFound.into())),
     }
 }
 
@@ -126,4 +119,68 @@ pub(in crate::journal) fn remove_committed(
     // The commit must not be forgotten while a file that it names may come back.
     fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
     fs.remove_file(commit).map_err(|source| io_error("remove", commit, source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::replace_file;
+    use crate::fs::sim::FaultyFs;
+
+    const COMMIT: &str = "0000000009.merged";
+
+    fn with_version(version: u8) -> Vec<u8> {
+        let mut bytes = encode(&[(1, 2), (3, 4)]);
+        bytes.truncate(bytes.len() - 4);
+        bytes[8] = version;
+        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+        bytes
+    }
+
+    fn in_directory(commit: &[u8]) -> std::sync::Arc<FaultyFs> {
+        let (fs, dir) = (FaultyFs::new(1), Path::new("/0"));
+        fs.create_dir_all(dir).unwrap();
+        for path in [data_path(dir, 1), data_path(dir, 2), hint_path(dir, 3)] {
+            fs.open(&path, OpenMode::CreateNew).unwrap();
+        }
+        replace_file(&*fs, &dir.join(COMMIT), commit).unwrap();
+        fs
+    }
+
+    fn names(fs: &FaultyFs) -> Vec<String> {
+        let mut names = fs.list(Path::new("/0")).unwrap();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_merge_is_finished_whichever_version_began_it() {
+        for version in [1, 2] {
+            let fs = in_directory(&with_version(version));
+            assert!(finish_commit(&*fs, Path::new("/0"), COMMIT).unwrap(), "version {version}");
+            assert_eq!(names(&fs), ["0000000002.data"]);
+        }
+    }
+
+    #[test]
+    fn a_newer_commit_is_refused_by_name_and_removes_nothing() {
+        let fs = in_directory(&with_version(9));
+        let before = names(&fs);
+        let text = finish_commit(&*fs, Path::new("/0"), COMMIT).unwrap_err().to_string();
+        assert!(text.contains(COMMIT) && text.contains("format 9"), "{text}");
+        assert_eq!(names(&fs), before);
+    }
+
+    #[test]
+    fn a_damaged_commit_removes_nothing() {
+        let whole = encode(&[(1, 2), (3, 4)]);
+        for bit in 0..whole.len() * 8 {
+            let mut bad = whole.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let fs = in_directory(&bad);
+            let before = names(&fs);
+            assert!(!finish_commit(&*fs, Path::new("/0"), COMMIT).unwrap(), "bit {bit}");
+            assert_eq!(names(&fs), before, "bit {bit}");
+        }
+    }
 }

@@ -459,7 +459,7 @@ impl MergeJob {
         if noted > 0 {
             covered::write(&*core.shared.fs, &core.dir, noted)?;
         }
-        let number = core.writer.lock().take_id();
+        let number = core.writer.lock().take_id(&core.dir)?;
         let files: Vec<(u32, u64)> = self.inputs.iter().map(|file| (file.id, file.salt)).collect();
         let commit_path = write_commit(&*core.shared.fs, &core.dir, number, &files)?;
         let bytes_before: u64 = self.inputs.iter().map(|file| file.counters.length.load(Ordering::Relaxed)).sum();
@@ -514,7 +514,7 @@ fn sync_output<I: KeyIndex>(core: &Core<I>, output: &Appender) -> Result<(), Sto
 }
 
 fn create_output<I: KeyIndex>(core: &Core<I>) -> Result<Appender, StorageError> {
-    let id = core.writer.lock().take_id();
+    let id = core.writer.lock().take_id(&core.dir)?;
     let path = merging_path(&core.dir, id);
     let now_secs = core.now_secs.load(Ordering::Relaxed);
     let output = Appender::create(&core.shared, &core.dir, path.clone(), id, now_secs)

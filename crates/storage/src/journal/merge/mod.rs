@@ -12,5 +12,7 @@ mod select;
 
 pub(super) use commit::remove_committed;
 pub(crate) use commit::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};
+#[cfg(any(test, fuzzing))]
+pub(crate) use commit::{decode, encode};
 pub(super) use job::{MergeJob, Progress};
 pub(super) use select::{FileSummary, select_inputs, summarize};
