@@ -7,7 +7,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, OpenMode};
-use ombak_storage::{Backend, BackendFactory, BitcaskFactory, JournalConfig, ReadMode, Write};
+use ombak_storage::{Backend, BackendFactory, BitcaskFactory, Detail, JournalConfig, ReadMode, Scope, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ fuzz_target!(|what: Vec<Damage>| {
         }
     }
     if let Ok(mut snapshot) = store.snapshot() {
-        while snapshot.next_keys(&[], 100).is_ok_and(|keys| !keys.is_empty()) {}
+        while snapshot.next(&Scope::prefix(&[]), Detail::Keys, 100).is_ok_and(|keys| !keys.is_empty()) {}
     }
     let _ = store.close();
 });

@@ -4,12 +4,15 @@
 mod common;
 
 use common::*;
-use ombak_storage::fs::sim::FaultyFs;
+use ombak_storage::fs::sim::{Call, FaultyFs};
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{
-    Backend, BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MultiFactory,
-    NoTerms, Selector, StorageError,
+    Backend, BackendFactory, BitcaskFactory, HeadTerms, JournalConfig, KeyRange, LedgerConfig, LeveldbFactory,
+    LeveledFactory, MultiFactory, NoTerms, Selector, StorageError, TermRange, Write,
 };
+use ombak_types::Bucket;
+use ombak_types::names::{encode_bucket_prefix, encode_storage_key};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -53,7 +56,7 @@ fn a_sync_of_what_was_not_appended_is_an_error_and_not_a_wait() {
         let root = scratch_dir();
         let store = open(backend, root.path()).unwrap();
         let seq = put(&*store, b"key", b"value").unwrap().seq;
-        let (answer, answered) = mpsc::channel();
+        let (answer, answered) = mpsc::sync_channel(1);
         let asked = store.clone();
         std::thread::spawn(move || answer.send(asked.sync(seq + 1)));
         let said = answered.recv_timeout(ANSWER_WAIT).expect("an answer").unwrap_err().to_string();
@@ -173,4 +176,63 @@ fn several_stores_together_never_call_synced_what_is_not() {
     assert_eq!(wrong, 0, "answers that were not so");
     assert_eq!(store.synced_seq(), PUTS as u64);
     store.close().unwrap();
+}
+
+#[test]
+fn an_order_that_a_failed_read_interrupts_is_whole_or_not_there() {
+    const KEYS: u32 = 50;
+    let root = scratch_dir();
+    let bucket = Bucket::untyped("bucket");
+    let whole_key = |n: u32| {
+        let mut out = Vec::new();
+        encode_storage_key(&bucket, &key(n), &mut out);
+        out
+    };
+    let mut prefix = Vec::new();
+    encode_bucket_prefix(&bucket, &mut prefix);
+    for failing in 1..=KEYS as u64 {
+        let fs = FaultyFs::new(failing);
+        fs.create_dir_all(root.path()).unwrap();
+        let ledger = LedgerConfig::default();
+        let factory = BitcaskFactory::with_terms(
+            fs.clone(),
+            root.path(),
+            JournalConfig::default(),
+            &ledger,
+            Arc::new(HeadIsTerm),
+        );
+        let store = factory.unwrap().open(PARTITION).unwrap();
+        for n in 0..KEYS {
+            let (key, body, tstamp_secs) = (whole_key(n), b"value", NOW_SECS as u32);
+            let write = Write {
+                key: &key,
+                head: b"term",
+                body: &[body],
+                digest: 1,
+                tstamp_secs,
+                expires_secs: 0,
+                has_terms: true,
+            };
+            store.put(&write).unwrap();
+        }
+        fs.fail_at(Call::Read, failing);
+        let interrupted = store.ordered_snapshot().err();
+        assert!(matches!(interrupted, Some(StorageError::Io { .. })), "read {failing}");
+        let mut snapshot = store.ordered_snapshot().unwrap();
+        let keys = KeyRange { bucket: &prefix, from: Bound::Unbounded, to: Bound::Unbounded };
+        assert_eq!(snapshot.keys_in_order(&keys, 1000).unwrap().len(), KEYS as usize, "read {failing}");
+        let terms = TermRange { bucket: &prefix, field: b"f_bin", from: b"", to: b"z", after: None };
+        assert_eq!(snapshot.terms_in_order(&terms, 1000).unwrap().len(), KEYS as usize, "read {failing}");
+        drop(snapshot);
+        store.drop_partition().unwrap();
+    }
+}
+
+/// A head is its one term.
+struct HeadIsTerm;
+
+impl HeadTerms for HeadIsTerm {
+    fn visit(&self, head: &[u8], visit: &mut dyn FnMut(&[u8], &[u8])) {
+        visit(b"f_bin", head);
+    }
 }

@@ -154,10 +154,9 @@ impl<I: KeyIndex> Core<I> {
         }
         self.upkeep_index()?;
         self.sweep_expired(&mut upkeep, now_secs)?;
-        if self.index.wants_order() {
-            self.make_order(ORDER_SLICE)?;
-        }
-        self.merge_some(&mut upkeep, now_secs)
+        // A head that cannot be read must not keep merges waiting.
+        let ordered = if self.index.wants_order() { self.make_order(ORDER_SLICE).map(drop) } else { Ok(()) };
+        self.merge_some(&mut upkeep, now_secs).and(ordered)
     }
 
     /// What an index needs before it may gather more; who waits does the work, one at a time.

@@ -28,10 +28,16 @@ pub(super) struct History {
 impl History {
     /// Keeps a version that `needed_by` see and that lay at `handle`.
     pub(super) fn keep(&mut self, key: &[u8], entry: Entry, handle: u32, needed_by: SlotMask) {
+        let versions = self.versions.entry(Bytes::copy_from_slice(key)).or_default();
+        // Who needs an older version already sees that one. A walk of all there is would gather every change.
+        let needed_by = versions.iter().fold(needed_by, |mask, older| mask & !older.needed_by);
+        if needed_by == 0 {
+            return;
+        }
         let visited_by =
             self.walks.iter().filter(|(_, next)| handle < *next).fold(0, |mask, (slot, _)| mask | 1 << slot);
         let version = Version { entry, needed_by, visited_by: visited_by & needed_by };
-        self.versions.entry(Bytes::copy_from_slice(key)).or_default().push(version);
+        versions.push(version);
     }
 
     pub(super) fn set_walk(&mut self, slot: u32, next: u32) {

@@ -358,7 +358,13 @@ impl KeyIndex for MemoryIndex {
             }),
         };
         for key in keys {
-            self.set_in_order(&order, &key, read_head)?;
+            if let Err(error) = self.set_in_order(&order, &key, read_head) {
+                // An order that lacks the rest of these keys must not pass for whole one day. Whoever asks next begins anew.
+                drop(making);
+                self.give_up_order();
+                self.wants_order.store(false, Ordering::Relaxed);
+                return Err(error);
+            }
         }
         if !more {
             if let Making::Walking(slot) = std::mem::replace(&mut *making, Making::Idle) {

@@ -120,3 +120,40 @@ fn long_keys_fit() {
     }
     assert_eq!(index.sizes().keys, 7);
 }
+
+#[test]
+fn a_version_that_a_merge_makes_shorter_stays_in_its_place() {
+    let index = Index::new();
+    let key = HashedKey::new(b"key");
+    let long = Position { file_id: 1, offset: 40, size: 20 << 20, head_units: 1, has_terms: true };
+    let short = Position { file_id: 2, offset: 40, size: 1000, ..long };
+    let entry = Entry { position: long, expires_secs: 0, seq: 1, digest: 7 };
+    index.put(key, &entry);
+    assert!(index.relocate(key, long, short));
+    assert_eq!(index.get(key), Some(Entry { position: short, ..entry }));
+    let next = Entry { position: Position { file_id: 3, ..short }, seq: 2, ..entry };
+    assert_eq!(index.put(key, &next), Some(Entry { position: short, ..entry }));
+    assert_eq!((index.get(key), index.sizes().keys), (Some(next), 1));
+}
+
+#[test]
+fn a_walk_of_all_there_is_keeps_one_version_of_a_key_however_often_it_changes() {
+    let index = Index::new();
+    let key = HashedKey::new(b"key");
+    index.put(key, &entry(1));
+    let mut walk = index.begin_snapshot(crate::limits::SEQ_MAX).unwrap();
+    index.put(key, &entry(2));
+    let bytes = index.sizes().bytes;
+    for seq in 3..10_000 {
+        index.put(key, &entry(seq));
+    }
+    let grown = index.sizes().bytes - bytes;
+    assert!(grown < 1000, "{grown} bytes");
+    let mut met = 0;
+    index.walk(&mut walk, |_, _| {
+        met += 1;
+        true
+    });
+    assert!(met > 0);
+    index.end_snapshot(&walk);
+}
