@@ -51,7 +51,7 @@ fn all_keys(bucket: &Bucket) -> IndexQuery {
 
 fn with_entries(bucket: &Bucket, key: impl Into<Bytes>, entries: Vec<IndexEntry>, clock: VectorClock) -> PutRequest {
     let mut sibling = Sibling::new("v");
-    sibling.meta.indexes = entries.into();
+    sibling.meta.indexes = entries;
     let object = Object { clock, siblings: vec![sibling] };
     let options = PutOptions { return_body: true, ..PutOptions::default() };
     PutRequest { bucket: bucket.clone(), key: Some(key.into()), object, options }

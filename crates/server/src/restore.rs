@@ -1,8 +1,8 @@
 //! Restoring a backup into the directories of a node that is not running.
 
 use crate::config::{BackendSettings, Settings};
-use crate::node::lock::DataDirLock;
-use ombak_kv::backup::{RestoreReport, RestoreTarget, TargetStore, Watch, restore as restore_into};
+use crate::node::lock::{self, DataDirLock};
+use ombak_kv::backup::{RestoreReport, RestoreTarget, TargetStore, Watch, check_restore, restore as restore_into};
 use ombak_storage::fs::RealFs;
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ const IGNORED: &str = "ombak.lock";
 /// Restores into the node of these settings. The error is one line for the operator.
 pub fn restore(backup: &Path, settings: &Settings, watch: Watch<'_>) -> Result<RestoreReport, String> {
     let backup = std::path::absolute(backup).map_err(|e| format!("{}: {e}", backup.display()))?;
-    let _lock = DataDirLock::take(&settings.data_dir).map_err(|e| e.to_string())?;
     let target = RestoreTarget {
         fs: Arc::new(RealFs),
         data_dir: absolute(&settings.data_dir)?,
@@ -21,6 +20,11 @@ pub fn restore(backup: &Path, settings: &Settings, watch: Watch<'_>) -> Result<R
         ring_size: settings.ring_size,
         stores: stores(&settings.backend)?,
     };
+    // What is refused leaves no directory behind. A running node is the first thing to be said of one.
+    if !lock::is_held(&settings.data_dir) {
+        check_restore(&backup, &target).map_err(|e| e.to_string())?;
+    }
+    let _lock = DataDirLock::take(&settings.data_dir).map_err(|e| e.to_string())?;
     restore_into(&backup, &target, watch).map_err(|e| e.to_string())
 }
 

@@ -172,6 +172,26 @@ fn what_cannot_be_restored_is_refused_in_words() {
     assert!(text.contains("configure storage_backend"), "{text}");
     let text = heir.run(&["restore", "nowhere"]).failed(1);
     assert!(text.contains("no backup"), "{text}");
+    assert!(!heir.data().exists(), "what is refused leaves nothing behind");
     let text = home.run(&["admin", "backup", "backup"]).failed(1);
     assert!(text.contains("no node"), "{text}");
+}
+
+#[test]
+fn a_backup_names_what_it_has_not_and_lies_in_no_directory_of_the_stores() {
+    let home = Home::new(&format!(
+        "{SEVERAL}\nmulti_backend.big.leveled.data_root = ./elsewhere/leveled\n\
+         multi_backend.cache.storage_backend = memory\nmulti_backend.sessions.storage_backend = memory"
+    ));
+    let node = home.start();
+    put(&node, 0);
+    let text = home.run(&["admin", "backup", "elsewhere/leveled/backup"]).failed(1);
+    assert!(text.contains("lies in ./elsewhere/leveled, where the node has its objects"), "{text}");
+    assert!(!home.path().join("elsewhere/leveled/backup").exists());
+    let said = home.run(&["admin", "backup", "backup"]).ok();
+    assert!(said.ends_with("\nnot in it, as nothing of them is on disk: cache, sessions\n"), "{said}");
+    let said: serde_json::Value =
+        serde_json::from_str(&home.run(&["--json", "admin", "backup", "backup"]).ok()).unwrap();
+    assert_eq!(said["left_out"], serde_json::json!(["cache", "sessions"]));
+    node.stop();
 }

@@ -26,6 +26,8 @@ fn values_are_put_read_listed_and_deleted() {
     assert_eq!(home.run(&["kv", "del", "greetings", "en"]).ok(), "greetings/en deleted\n");
     assert_eq!(home.run(&["kv", "del", "greetings", "en"]).failed(1), "greetings/en is not there\n");
     assert_eq!(home.run(&["kv", "get", "greetings", "en"]).failed(1), "greetings/en is not there\n");
+    let text = home.run(&["kv", "put", "-t", "nonesuch", "greetings", "en", "hello"]).failed(1);
+    assert!(text.contains("no active bucket type has this name"), "{text}");
     assert_eq!(home.run(&["kv", "get", "-t", "nope", "b", "k"]).failed(1).lines().count(), 1);
     node.stop();
     home.assert_no_errors_logged();

@@ -9,7 +9,7 @@ use crate::error::StorageError;
 use crate::fs::FileSystem;
 use crate::identity::StoreIdentity;
 use std::any::Any;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A backup of one partition, about to be taken. Background work of the store stands still as long as it lives; writes do
@@ -18,6 +18,14 @@ pub trait StoreBackup {
     /// The moment of the backup: it has everything that was appended before this, and nothing that is appended later. Writes
     /// wait for it, so it is brief. The last append that is in.
     fn cut(&mut self) -> u64;
+
+    /// Directories of the backends' files: a backup lies in none of them.
+    fn roots(&self) -> Vec<&Path>;
+
+    /// With several backends: the names of those without files, which are in no backup.
+    fn left_out(&self) -> Vec<&str> {
+        Vec::new()
+    }
 
     /// Puts what was cut on disk and says where it lies: for each store of the partition that has files.
     fn finish(self: Box<Self>) -> Result<Vec<StoreCut>, StorageError>;

@@ -274,6 +274,56 @@ fn whole_stores_are_whole_and_looking_changes_nothing() {
     }
 }
 
+/// A start that comes after a crash brings the order of keys up to date, and does not read what has expired by then.
+#[test]
+fn what_expired_before_an_order_was_brought_up_to_date_is_no_damage() {
+    let dir = scratch_dir();
+    let open = |now_secs: u64| {
+        let (journal, terms) = (journal(now_secs), Arc::new(MarkTerms));
+        BitcaskFactory::with_terms(Arc::new(RealFs), dir.path(), journal, &ledger(), terms).unwrap()
+    };
+    let put = |store: &dyn Backend, key: &str, expires_secs: u32| {
+        let (key, tstamp_secs) = ([BUCKET, key.as_bytes()].concat(), NOW_SECS as u32);
+        let write = Write {
+            key: &key,
+            head: b"term x",
+            body: &[b"body"],
+            digest: 1,
+            tstamp_secs,
+            expires_secs,
+            has_terms: true,
+        };
+        store.put(&write).unwrap();
+    };
+    {
+        let factory = open(NOW_SECS);
+        let store = factory.open(0).unwrap();
+        put(&*store, "stays", 0);
+        store.ordered_snapshot().unwrap();
+        store.close().unwrap();
+    }
+    {
+        let factory = open(NOW_SECS);
+        let store = factory.open(0).unwrap();
+        put(&*store, "ends", NOW_SECS as u32 + 1);
+        store.sync(store.last_seq()).unwrap();
+    }
+    {
+        let factory = open(NOW_SECS + 10);
+        let store = factory.open(0).unwrap();
+        store.ordered_snapshot().unwrap();
+        store.close().unwrap();
+    }
+    let config = StoreRootConfig {
+        kind: StoreKind::Bitcask,
+        journal: journal(NOW_SECS + 20),
+        ledger: ledger(),
+        terms: Arc::new(MarkTerms),
+    };
+    let root = StoreRoot::open(Arc::new(RealFs), dir.path(), config).unwrap().unwrap();
+    assert_eq!(root.verify(0, &mut |_| true).unwrap().findings, []);
+}
+
 #[test]
 fn every_flip_that_readers_see_is_found() {
     for kind in KINDS {

@@ -64,7 +64,8 @@ pub(super) fn describe(ctx: &AdminContext) -> Value {
 fn problems(health: &Health) -> Vec<String> {
     let poisoned =
         health.poisoned.iter().map(|(partition, why)| format!("partition {partition} takes no writes: {why}"));
-    let full = health.disk_full.then(|| "the disk of the data directory is full: writes are refused".to_owned());
+    let full =
+        health.disk_full.then(|| "a disk of the node is full: writes are refused until there is room".to_owned());
     poisoned.chain(full).collect()
 }
 
@@ -110,6 +111,7 @@ fn store(s: &Status) -> Value {
         "last_merge": s.last_merge.map(last_merge),
         "ledger": s.ledger.map(ledger),
         "read_errors": s.read_errors,
+        "disk_full": s.disk_full,
         "poisoned": s.poisoned,
     });
     if !s.children.is_empty() {

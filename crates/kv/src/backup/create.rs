@@ -70,6 +70,8 @@ pub struct BackupReport {
     pub copied_bytes: u64,
     /// Why files of the node could not be given second names, and were copied.
     pub not_linked: Option<String>,
+    /// Names of the backends that keep nothing on disk: what they hold is not in it.
+    pub left_out: Vec<String>,
 }
 
 struct Creation<'a> {
@@ -88,7 +90,7 @@ impl Backup {
             return Err(BackupError::Refused("another backup is being taken: wait for its end".into()));
         };
         self.check_dir(&engine.config.data_dir)?;
-        check_has_files(engine)?;
+        let left_out = self.check_stores(engine)?;
         let observe = |bytes| {
             progress.bytes_read.fetch_add(bytes, Ordering::Relaxed);
             if engine.is_open() { Ok(()) } else { Err(BackupError::Stopping) }
@@ -103,7 +105,7 @@ impl Backup {
             (Some(manifest), None) => Earlier::new(&self.dir, manifest, true)?,
             (None, since) => since.unwrap_or_default(),
         };
-        let report = BackupReport { dir: self.dir.clone(), ..BackupReport::default() };
+        let report = BackupReport { dir: self.dir.clone(), left_out, ..BackupReport::default() };
         let mut creation = Creation { destination, home: &home, earlier, progress, report };
         let began_secs = engine.now().secs();
         let stores = creation.save_stores(kv)?;
@@ -130,22 +132,43 @@ impl Backup {
         if !self.dir.is_absolute() || self.dir.components().any(|part| part == Component::ParentDir) {
             return Err(unusable(&self.dir, "is no path from the root without '..', which is what the node needs"));
         }
-        let inside = std::path::absolute(data_dir).is_ok_and(|data_dir| self.dir.starts_with(data_dir));
-        if inside {
+        if self.is_in(data_dir) {
             return Err(unusable(&self.dir, "lies in the node's own data directory: name one elsewhere"));
         }
         Ok(())
     }
+
+    fn is_in(&self, dir: &Path) -> bool {
+        plain_path(dir).is_ok_and(|dir| self.dir.starts_with(dir))
+    }
+
+    /// Before anything is written: whether there is something to back up, and whether that lies elsewhere. The names of the
+    /// backends without files. All partitions have the same ones.
+    fn check_stores(&self, engine: &Engine) -> Result<Vec<String>, BackupError> {
+        let Some(partition) = engine.partitions().iter().next() else { return Ok(Vec::new()) };
+        let failed = |source| BackupError::Store { partition: partition.number(), source };
+        let Some(backup) = partition.store().begin_backup().map_err(failed)? else {
+            return Err(BackupError::Refused(NO_FILES.into()));
+        };
+        if let Some(root) = backup.roots().into_iter().find(|root| self.is_in(root)) {
+            let what = format!("lies in {}, where the node has its objects: name one elsewhere", root.display());
+            return Err(unusable(&self.dir, what));
+        }
+        Ok(backup.left_out().into_iter().map(str::to_owned).collect())
+    }
 }
 
-/// Before anything is written: whether there is something to back up. All partitions have the same backend.
-fn check_has_files(engine: &Engine) -> Result<(), BackupError> {
-    let Some(partition) = engine.partitions().iter().next() else { return Ok(()) };
-    match partition.store().begin_backup() {
-        Ok(Some(_)) => Ok(()),
-        Ok(None) => Err(BackupError::Refused(NO_FILES.into())),
-        Err(source) => Err(BackupError::Store { partition: partition.number(), source }),
+/// The path as a node is to see it: from the root, without `.` and `..`, as it is spelled. Fails where the working directory
+/// is gone.
+pub fn plain_path(path: &Path) -> io::Result<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(path)?.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
     }
+    Ok(plain)
 }
 
 /// A backup of this node in another directory.
@@ -181,9 +204,6 @@ impl Creation<'_> {
     }
 
     fn save_store(&mut self, partition: u32, cut: &StoreCut) -> Result<SavedStore, BackupError> {
-        if self.report.dir.starts_with(&cut.root) {
-            return Err(unusable(&self.report.dir, "lies in a directory of the node's stores: name one elsewhere"));
-        }
         let mut store = SavedStore {
             partition,
             name: cut.name.clone(),

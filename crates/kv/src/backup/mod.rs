@@ -30,8 +30,10 @@ mod home;
 mod manifest;
 mod restore;
 
-pub use create::{Backup, BackupProgress, BackupReport};
+pub use create::{Backup, BackupProgress, BackupReport, plain_path};
 pub use error::BackupError;
 #[cfg(any(test, fuzzing))]
 pub(crate) use manifest::check_manifest;
-pub use restore::{INCOMPLETE_RESTORE, RestoreReport, RestoreTarget, TargetStore, Watch, restore, verify};
+pub use restore::{
+    INCOMPLETE_RESTORE, RestoreReport, RestoreTarget, TargetStore, Watch, check_restore, restore, verify,
+};

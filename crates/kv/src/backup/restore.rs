@@ -109,6 +109,11 @@ pub fn restore(backup: &Path, target: &RestoreTarget, watch: Watch<'_>) -> Resul
     Ok(report)
 }
 
+/// What [`restore`] refuses before it reads the backup's files: for those who have not even made the directory.
+pub fn check_restore(backup: &Path, target: &RestoreTarget) -> Result<(), BackupError> {
+    check(backup, &Manifest::read(&*target.fs, backup)?, target).map(drop)
+}
+
 /// Reads a whole backup and compares it with its manifest: what [`restore`] would do, without writing.
 pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path, watch: Watch<'_>) -> Result<RestoreReport, BackupError> {
     let manifest = Manifest::read(&*fs, backup)?;

@@ -99,25 +99,46 @@ fn vnode_text(answer: &Value) -> String {
 fn row(text: &mut String, partition: &str, backend: &str, s: &Value) {
     let ratio = |name: &str| s[name].as_f64().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.1}"));
     let (per_key, amplification) = (ratio("index_bytes_per_key"), ratio("write_amplification"));
-    let state = match (s["poisoned"].as_str(), s["read_errors"].as_u64()) {
-        (Some(why), _) => format!("takes no writes: {why}"),
-        (None, Some(errors)) if errors > 0 => format!("{errors} read errors"),
-        _ => "ok".to_owned(),
-    };
     let _ = write!(
         text,
-        "\n{partition:>9}  {backend:<BACKEND_WIDTH$}{:>12}{:>16}{:>16}{:>7}{per_key:>13}{amplification:>12}{:>15}  {state}",
+        "\n{partition:>9}  {backend:<BACKEND_WIDTH$}{:>12}{:>16}{:>16}{:>7}{per_key:>13}{amplification:>12}{:>15}  {}",
         plain(&s["key_count"]),
         plain(&s["live_bytes"]),
         plain(&s["dead_bytes"]),
         plain(&s["files"]),
         plain(&s["merge_pending_bytes"]),
+        state(s),
     );
+}
+
+/// What an operator has to know of a store, in a few words.
+fn state(s: &Value) -> String {
+    match (s["poisoned"].as_str(), s["disk_full"].as_bool(), s["read_errors"].as_u64()) {
+        (Some(why), _, _) => format!("takes no writes: {why}"),
+        (None, Some(true), _) => "takes no writes: its disk is full".to_owned(),
+        (None, _, Some(errors)) if errors > 0 => format!("{errors} read errors"),
+        _ => "ok".to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_state_names_what_is_wrong() {
+        for (status, expected) in [
+            (json!({"read_errors": 0, "disk_full": false, "poisoned": null}), "ok"),
+            (json!({"read_errors": 2, "disk_full": false, "poisoned": null}), "2 read errors"),
+            (json!({"read_errors": 2, "disk_full": true, "poisoned": null}), "takes no writes: its disk is full"),
+            (
+                json!({"read_errors": 2, "disk_full": true, "poisoned": "a sync failed"}),
+                "takes no writes: a sync failed",
+            ),
+        ] {
+            assert_eq!(state(&status), expected);
+        }
+    }
 
     #[test]
     fn the_total_adds_up() {

@@ -11,10 +11,10 @@ use crate::node::join;
 use crate::restore;
 use hyper::Method;
 use indicatif::{HumanBytes, ProgressBar, ProgressFinish, ProgressStyle};
-use ombak_kv::backup::{Watch, verify};
+use ombak_kv::backup::{Watch, plain_path, verify};
 use ombak_storage::fs::RealFs;
 use serde_json::{Value, json};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,17 +71,8 @@ fn watched<T>(work: impl FnOnce(Watch<'_>) -> T) -> T {
     })
 }
 
-/// The path as the node is to see it: from the root, without `.` and `..`.
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    let path = std::path::absolute(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))?;
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
-        }
-    }
-    Ok(plain)
+    plain_path(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
 }
 
 fn report_text(report: &Value) -> String {
@@ -107,6 +98,10 @@ fn report_text(report: &Value) -> String {
     );
     if let Some(why) = report["not_linked"].as_str() {
         text.push_str(&format!("\nfiles of the node cannot be hard links there ({why}): they were copied"));
+    }
+    let left_out: Vec<&str> = report["left_out"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    if !left_out.is_empty() {
+        text.push_str(&format!("\nnot in it, as nothing of them is on disk: {}", left_out.join(", ")));
     }
     text
 }

@@ -23,7 +23,9 @@ pub fn run(command: &ConfigCommand, common: &Common, out: Output) -> Result<(), 
 fn check(common: &Common, out: Output) -> Result<(), Failure> {
     let loaded = local_config::load(common).and_then(|e| Settings::new(&e).map(|settings| (e, settings)));
     let (errors, warnings) = match &loaded {
-        Ok((effective, settings)) => (lines(&[]), [lines(&effective.warnings), settings.backend.warnings()].concat()),
+        Ok((effective, settings)) => {
+            (lines(&[]), [lines(&effective.warnings), settings.backend.warnings(effective)].concat())
+        }
         Err(problems) => (lines(problems), lines(&[])),
     };
     for warning in &warnings {

@@ -11,6 +11,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+/// What a node says of a bucket type that it does not have.
+const NO_TYPE: &str = "no_type";
 const PING: [u8; 5] = [0, 0, 0, 1, 1];
 const PONG: [u8; 5] = [0, 0, 0, 1, 2];
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -30,7 +32,13 @@ pub async fn connect(target: &Target) -> Result<Client, Failure> {
 
 /// What a failed exchange means for a command.
 pub fn failure(error: &ClientError) -> Failure {
-    Failure::new(error.to_string())
+    match error {
+        // Riak's word alone says little to a person.
+        ClientError::Server(message) if message == NO_TYPE => {
+            Failure::new(format!("{NO_TYPE}: no active bucket type has this name; see 'ombak admin bucket-type list'"))
+        }
+        other => Failure::new(other.to_string()),
+    }
 }
 
 async fn speaks_protocol_buffers(address: SocketAddr) -> bool {

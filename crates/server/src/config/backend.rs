@@ -69,7 +69,11 @@ impl BackendSettings {
         if SINGLE_BACKENDS.contains(&name) {
             return Self::of_word(&from, name, 1);
         }
-        let several = if declared(&from).is_empty() { Vec::new() } else { multi(&from, false)?.backends };
+        // Names may be asked for while the node has another backend: only multi itself takes no prefixes.
+        let by_prefix = from.text("storage_backend")? != "multi";
+        let is_riak_cs = by_prefix && from.optional("cs_version").is_some();
+        let has_names = is_riak_cs || !declared(&from).is_empty();
+        let several = if has_names { multi(&from, by_prefix)?.backends } else { Vec::new() };
         let names = several.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>().join(", ");
         let found = several.into_iter().find(|(other, _)| other == name);
         found.map(|(_, backend)| backend).ok_or_else(|| {
@@ -140,8 +144,8 @@ impl BackendSettings {
     }
 
     /// What works, and may not be what was meant.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
+    pub fn warnings(&self, effective: &Effective) -> Vec<String> {
+        let mut warnings = self.without_effect(effective);
         for (_, store) in self.stores() {
             if let Self::Hanoidb(disk) = store {
                 warnings.push(format!(
@@ -159,14 +163,47 @@ impl BackendSettings {
         warnings
     }
 
+    /// Options of one of several backends that it does not have.
+    fn without_effect(&self, effective: &Effective) -> Vec<String> {
+        let Self::Multi(several) = self else {
+            let mut declared = effective.instances("multi_backend.$name.storage_backend");
+            let why = format!("storage_backend = {} is not several", self.name());
+            return declared
+                .next()
+                .map(|setting| format!("{} has no effect: {why}", setting.key))
+                .into_iter()
+                .collect();
+        };
+        let of_another = |key: &str| {
+            let (name, option) = split_of_several(key)?;
+            let (_, backend) = several.backends.iter().find(|(other, _)| other == name)?;
+            let kind = backend.name();
+            (!backend.has_option(option)).then(|| format!("{key} has no effect: multi_backend.{name} is {kind}"))
+        };
+        effective.settings().iter().filter_map(|setting| of_another(&setting.key)).collect()
+    }
+
+    /// Whether the option, `bitcask.expiry` for instance, is one of this kind of backend.
+    fn has_option(&self, option: &str) -> bool {
+        match option.split('.').next() {
+            Some("memory_backend") => matches!(self, Self::Memory(_)),
+            Some("leveldb") => matches!(self, Self::Leveldb(_) | Self::Hanoidb(_)),
+            kind => kind == Some(self.name()),
+        }
+    }
+
     /// What cannot be together.
     pub(super) fn contradictions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let disks: Vec<&DiskSettings> = self.stores().into_iter().filter_map(|(_, store)| store.disk()).collect();
-        for (i, a) in disks.iter().enumerate() {
-            if let Some(b) = disks[..i].iter().find(|b| overlap(&a.data_root, &b.data_root)) {
+        let stores = self.stores().into_iter();
+        let disks: Vec<(&str, &DiskSettings)> =
+            stores.filter_map(|(name, store)| store.disk().map(|disk| (name, disk))).collect();
+        for (i, (name, a)) in disks.iter().enumerate() {
+            if let Some((other, b)) = disks[..i].iter().find(|(_, b)| overlap(&a.data_root, &b.data_root)) {
+                let option = split_of_several(&a.data_root_key).map_or(&*a.data_root_key, |(_, option)| option);
                 problems.push(Problem::whole(format!(
-                    "two backends cannot share a directory: {} = {} and {} = {}",
+                    "two backends cannot share a directory: {} = {} of {other} and {} = {} of {name}; give {name} another \
+                     with multi_backend.{name}.{option}",
                     b.data_root_key,
                     b.data_root.display(),
                     a.data_root_key,
@@ -196,12 +233,13 @@ fn multi(from: &Reader<'_>, by_prefix: bool) -> Result<MultiSettings, Problem> {
     if by_prefix && words.is_empty() && from.optional("cs_version").is_some() {
         return riak_cs(from);
     }
-    if words.is_empty() {
-        let what =
-            "storage_backend = multi needs its backends: multi_backend.NAME.storage_backend = bitcask, for instance";
-        return Err(Problem::whole(what));
-    }
     undeclared(from, &words)?;
+    if words.is_empty() {
+        let word = if by_prefix { "prefix_multi" } else { "multi" };
+        return Err(Problem::whole(format!(
+            "storage_backend = {word} needs its backends: multi_backend.NAME.storage_backend = bitcask, for instance"
+        )));
+    }
     // What is said of memory for all leveldb backends together is theirs together.
     let sharing = words.iter().filter(|(_, word)| matches!(word.as_str(), "leveldb" | "hanoidb")).count() as u64;
     let open = |(name, word): &(String, String)| {
@@ -237,7 +275,10 @@ fn undeclared(from: &Reader<'_>, words: &[(String, String)]) -> Result<(), Probl
         if let Some((name, _)) = split_of_several(&setting.key)
             && !words.iter().any(|(declared, _)| declared == name)
         {
-            let what = format!("{}: there is no multi_backend.{name}.storage_backend", setting.key);
+            let what = format!(
+                "{}: there is no multi_backend.{name}.storage_backend, which says what kind of backend it is",
+                setting.key
+            );
             return Err(Problem::whole(what));
         }
     }
@@ -271,6 +312,10 @@ fn riak_cs(from: &Reader<'_>) -> Result<MultiSettings, Problem> {
 mod tests {
     use super::super::{Effective, Overrides, Settings};
     use super::*;
+
+    fn effective(text: &str) -> Effective {
+        Effective::merge(Some((Path::new("x.conf"), text)), &Overrides::default()).expect("valid")
+    }
 
     fn backend(text: &str) -> Result<BackendSettings, String> {
         let effective = Effective::merge(Some((Path::new("x.conf"), text)), &Overrides::default());
@@ -313,7 +358,8 @@ mod tests {
         let two = "multi_backend.a.storage_backend = bitcask\nmulti_backend.b.storage_backend = bitcask\n";
         for (text, expected) in [
             ("storage_backend = multi", "multi_backend.NAME.storage_backend"),
-            (&format!("storage_backend = multi\n{two}"), "bitcask.data_root = ./data/bitcask and bitcask.data_root"),
+            ("storage_backend = multi\nmulti_backend.c.bitcask.expiry = 1h", "no multi_backend.c.storage_backend"),
+            (&format!("storage_backend = multi\n{two}"), "another with multi_backend.b.bitcask.data_root"),
             (&format!("storage_backend = multi\n{two}multi_backend.b.bitcask.data_root = ./data/bitcask/b"), "share"),
             (&format!("storage_backend = multi\n{two}multi_backend.default = c"), "there are a, b"),
             (
@@ -330,13 +376,34 @@ mod tests {
         }
     }
 
+    fn warnings(text: &str) -> Vec<String> {
+        backend(text).expect("valid").warnings(&effective(text))
+    }
+
     #[test]
-    fn a_stand_in_says_so() {
-        let hanoidb = backend("storage_backend = hanoidb").expect("valid").warnings();
+    fn what_may_not_be_meant_is_said() {
+        let hanoidb = warnings("storage_backend = hanoidb");
         assert!(hanoidb.len() == 1 && hanoidb[0].contains("leveldb backend here, in ./data/hanoidb"), "{hanoidb:?}");
-        let multi = "storage_backend = prefix_multi\nmulti_backend.a.storage_backend = hanoidb";
-        assert_eq!(backend(multi).expect("valid").warnings().len(), 2);
-        assert_eq!(backend("").expect("valid").warnings(), Vec::<String>::new());
+        assert_eq!(warnings("storage_backend = prefix_multi\nmulti_backend.a.storage_backend = hanoidb").len(), 2);
+        assert_eq!(warnings(""), Vec::<String>::new());
+        let several = "multi_backend.a.storage_backend = bitcask\nmulti_backend.a.bitcask.expiry = 1h\n\
+            multi_backend.h.storage_backend = leveldb\nmulti_backend.h.leveldb.sync_on_write = on";
+        assert_eq!(warnings(&format!("storage_backend = multi\n{several}")), Vec::<String>::new());
+        let said = warnings(&format!("storage_backend = multi\n{several}\nmulti_backend.a.leveled.data_root = /x"));
+        assert_eq!(said, ["multi_backend.a.leveled.data_root has no effect: multi_backend.a is bitcask"]);
+        let said = warnings(several);
+        assert!(said.len() == 1 && said[0].contains("storage_backend = bitcask is not several"), "{said:?}");
+    }
+
+    #[test]
+    fn names_of_several_are_found_whichever_backend_the_node_has() {
+        let several = "multi_backend.a.storage_backend = leveled\nmulti_backend_prefix_list = x=a";
+        for word in ["prefix_multi", "bitcask"] {
+            let effective = effective(&format!("storage_backend = {word}\n{several}"));
+            assert_eq!(BackendSettings::named(&effective, "a").expect("configured").name(), "leveled");
+        }
+        let riak_cs = effective("storage_backend = prefix_multi\ncs_version = 20100");
+        assert_eq!(BackendSettings::named(&riak_cs, "be_default").expect("configured").name(), "leveldb");
     }
 
     #[test]

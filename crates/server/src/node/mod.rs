@@ -42,7 +42,7 @@ pub fn run(effective: &Effective) -> Result<(), String> {
     for warning in &effective.warnings {
         tracing::warn!("{warning}");
     }
-    for warning in settings.backend.warnings() {
+    for warning in settings.backend.warnings(effective) {
         tracing::warn!("{warning}");
     }
     if let Some(shortage) = open_files::shortage(open_files::raise_limit(), &settings) {

@@ -108,6 +108,10 @@ impl<I: KeyIndex> StoreBackup for JournalBackup<'_, I> {
         self.taken.seq
     }
 
+    fn roots(&self) -> Vec<&Path> {
+        vec![&self.core.shared.root]
+    }
+
     fn finish(self: Box<Self>) -> Result<Vec<StoreCut>, StorageError> {
         let core = self.core;
         core.sync(self.taken.seq)?;

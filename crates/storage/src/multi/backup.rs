@@ -4,12 +4,15 @@ use crate::backup::{StoreBackup, StoreCut};
 use crate::error::StorageError;
 use crate::seq::SeqSource;
 use parking_lot::RwLock;
+use std::path::Path;
 
 pub(super) struct MultiBackup<'a> {
     pub(super) gate: &'a RwLock<()>,
     pub(super) seqs: &'a SeqSource,
     /// Those that have files, with their names.
     pub(super) stores: Vec<(&'a str, Box<dyn StoreBackup + 'a>)>,
+    /// Names of those that have none.
+    pub(super) left_out: Vec<&'a str>,
     pub(super) seq: u64,
 }
 
@@ -22,6 +25,14 @@ impl StoreBackup for MultiBackup<'_> {
         }
         self.seq = self.seqs.last();
         self.seq
+    }
+
+    fn roots(&self) -> Vec<&Path> {
+        self.stores.iter().flat_map(|(_, store)| store.roots()).collect()
+    }
+
+    fn left_out(&self) -> Vec<&str> {
+        self.left_out.clone()
     }
 
     fn finish(self: Box<Self>) -> Result<Vec<StoreCut>, StorageError> {

@@ -110,14 +110,17 @@ impl Backend for MultiStore {
     }
 
     fn begin_backup(&self) -> Result<Option<Box<dyn StoreBackup + '_>>, StorageError> {
-        let mut stores = Vec::with_capacity(self.stores.len());
+        let (mut stores, mut left_out) = (Vec::with_capacity(self.stores.len()), Vec::new());
         for (name, store) in &self.stores {
-            stores.extend(store.begin_backup()?.map(|backup| (name.as_str(), backup)));
+            match store.begin_backup()? {
+                Some(backup) => stores.push((name.as_str(), backup)),
+                None => left_out.push(name.as_str()),
+            }
         }
         if stores.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Box::new(MultiBackup { gate: &self.gate, seqs: &self.seqs, stores, seq: 0 })))
+        Ok(Some(Box::new(MultiBackup { gate: &self.gate, seqs: &self.seqs, stores, left_out, seq: 0 })))
     }
 
     fn status(&self) -> Status {

@@ -196,14 +196,15 @@ impl Comparison<'_> {
 
     /// Keys of the journal that an index has not, although it had seen them.
     fn unseen(&self, exam: &mut LedgerExam, seen_seq: u64, effect: Effect) {
-        let is_expired = |good: &Good| {
-            let expires_secs = self.journal.expires_at(good.tstamp_secs, good.expires_secs);
-            expires_secs != 0 && u64::from(expires_secs) < self.now_secs
-        };
         let unseen = self.versions.iter().filter(|state| !state.is_seen).filter_map(|state| state.current());
-        for good in unseen.filter(|good| good.seq <= seen_seq && !is_expired(good)) {
+        for good in unseen.filter(|good| good.seq <= seen_seq && !self.is_expired(good)) {
             exam.disagree(None, Some((good.file_id, good.offset)), effect);
         }
+    }
+
+    fn is_expired(&self, good: &Good) -> bool {
+        let expires_secs = self.journal.expires_at(good.tstamp_secs, good.expires_secs);
+        expires_secs != 0 && u64::from(expires_secs) < self.now_secs
     }
 
     /// Of the order of a store whose index is in memory.
@@ -221,7 +222,8 @@ impl Comparison<'_> {
                 let state = self.versions.see(key);
                 let is_behind = state.good.is_some_and(|good| good.seq > noted_seq);
                 let agrees = match state.current() {
-                    Some(good) => good.terms == terms,
+                    // A start that brings an order up to date does not read what has expired.
+                    Some(good) => good.terms == terms || self.is_expired(good),
                     // Nobody is led to a key that the index does not have, unless by a term.
                     None => state.is_lost() || terms == 0,
                 };
