@@ -35,7 +35,7 @@ async fn verify_no_writes_on_read() {
         for n in 0..50 {
             node.put(&format!("key {n}"), "v", VectorClock::new()).await.unwrap();
         }
-        let written = || node.kv.vnode_status().iter().map(|(_, status)| status.bytes_written).sum::<u64>();
+        let written = || node.kv.vnode_status().iter().map(|(_, status)| status.put_bytes).sum::<u64>();
         let before = written();
         assert!(before > 0, "{name}");
         for n in (0..60).chain(0..60) {
