@@ -36,6 +36,7 @@ mod quorums;
 mod random;
 mod replica;
 pub mod request;
+pub mod saved_json;
 pub mod stats;
 
 pub use backend_choice::BackendChoice;
@@ -44,6 +45,7 @@ pub use config::{DeleteMode, KvConfig, ObjectLimits};
 pub use import::{ImportOutcome, Importer};
 pub use kv::{Health, Kv};
 pub use listing::Listing;
+pub use node::examine_files;
 pub use open_error::OpenError;
 pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryOf, QueryResults, head_terms};
 pub use replica::Replica;

@@ -88,6 +88,72 @@ fn damage_is_reported_and_taken_out_and_the_rest_is_served() {
 }
 
 #[test]
+fn files_of_the_node_itself_are_examined_and_refused_at_a_start() {
+    let home = Home::new("");
+    let node = home.start();
+    let props = r#"{"props":{"n_val":2}}"#;
+    for arguments in [&["create", "strings", props][..], &["activate", "strings"]] {
+        home.run(&[&["admin", "bucket-type"], arguments].concat()).ok();
+    }
+    home.run(&["kv", "put", "b", "key", "value"]).ok();
+    node.stop();
+    assert_eq!(verify(&home, &[]).0, Some(0));
+    for (name, starts) in [
+        ("node.json", false),
+        ("stores.json", false),
+        ("buckets.json", false),
+        ("buckets.json.previous", true),
+        ("clean.json", true),
+    ] {
+        let path = home.data().join(name);
+        let good = fs::read(&path).unwrap();
+        let mut bad = good.clone();
+        // A digit of a number, or a letter of a name: still JSON.
+        let at = bad.iter().rposition(u8::is_ascii_alphanumeric).unwrap();
+        bad[at] ^= 1;
+        fs::write(&path, bad).unwrap();
+        let (code, report) = verify(&home, &["--repair"]);
+        let said = report["node_files"][0].as_str().unwrap_or_default().to_owned();
+        assert!(code == Some(1) && report["damaged_left"] == 1 && said.contains(name), "{name}: {report}");
+        let text = home.run(&VERIFY);
+        assert!(text.out.ends_with("No repair mends that: see above what does.\n"), "{}", text.out);
+        if starts {
+            home.start().stop();
+        } else {
+            let refused = home.start_command().output().unwrap();
+            let refused = String::from_utf8(refused.stderr).unwrap();
+            assert!(refused.contains(name) && refused.contains("checksum"), "{refused}");
+        }
+        fs::write(&path, good).unwrap();
+    }
+}
+
+#[test]
+fn a_node_of_the_first_versions_of_its_files_goes_on() {
+    let home = Home::new("");
+    fs::create_dir(home.data()).unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/node-v1");
+    for path in files(&fixture) {
+        fs::copy(&path, home.data().join(path.file_name().unwrap())).unwrap();
+    }
+    let identity = |name: &str| -> Value {
+        serde_json::from_slice::<Value>(&fs::read(home.data().join("node.json")).unwrap()).unwrap()[name].take()
+    };
+    let before = identity("node_id");
+    home.start().stop();
+    assert_eq!((identity("node_id"), identity("boot"), identity("format")), (before, 3.into(), 2.into()));
+    assert_eq!(verify(&home, &[]).0, Some(0), "buckets.json is as it was");
+    let node = home.start();
+    let props = home.run(&["admin", "bucket-type", "status", "strings"]).ok();
+    assert!(props.contains("strings is active") && props.contains("n_val: 2"), "{props}");
+    home.run(&["admin", "bucket-type", "update", "strings", r#"{"props":{"n_val":1}}"#]).ok();
+    node.stop();
+    let text = fs::read_to_string(home.data().join("buckets.json")).unwrap();
+    assert!(text.contains("checksum") && text.contains("a%25b"), "{text}");
+    assert_eq!(verify(&home, &[]).0, Some(0));
+}
+
+#[test]
 fn what_cannot_be_examined_is_one_line() {
     let home = Home::new("");
     let nowhere = home.run(&VERIFY).failed(1);

@@ -1,11 +1,12 @@
 //! The file of the registry: JSON, replaced as a whole.
 //!
-//! `buckets.json` is always one complete generation; the one before it stays beside it as `buckets.json.previous`, so
+//! `buckets.json` has a version and a checksum. It is always one complete generation; the one before it stays beside it as `buckets.json.previous`, so
 //! that an operator who finds the file damaged has something to go back to. Names are arbitrary bytes: in the file a
 //! byte that is not printable ASCII, and `%` itself, is written as `%` and two hexadecimal digits.
 
 use super::state::{Records, TypeRecord};
 use crate::open_error::OpenError;
+use crate::saved_json::{self, Formats};
 use bytes::Bytes;
 use ombak_storage::fs::{FileSystem, read_file, replace_file};
 use ombak_types::{Bucket, PropMap};
@@ -19,8 +20,7 @@ use std::sync::Arc;
 pub const FILE_NAME: &str = "buckets.json";
 /// As many types and buckets as there may be, with long names and many properties, take less.
 const FILE_BYTES_MAX: u64 = 4 << 30;
-/// The version that is written.
-const FORMAT: u32 = 1;
+const FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,12 +46,6 @@ struct SavedBucket {
     props: PropMap,
 }
 
-/// Read first, so that a file of a later version is called that and not damaged.
-#[derive(Deserialize)]
-struct FormatOnly {
-    format: u32,
-}
-
 /// Where the records are kept.
 pub(super) struct RegistryFile {
     fs: Arc<dyn FileSystem>,
@@ -74,7 +68,7 @@ impl RegistryFile {
             Err(e) if e.kind() == ErrorKind::NotFound => return file.open_without(&path),
             Err(source) => return Err(OpenError::Io { op: "read", path, source }),
         };
-        let records = parse(&text).map_err(|why| OpenError::Unusable {
+        let records = parse(text).map_err(|why| OpenError::Unusable {
             what: format!(
                 "{why}; the bucket types and properties as they were before the last change are in {}: compare, and \
                  copy it over this file",
@@ -104,7 +98,7 @@ impl RegistryFile {
     /// Replaces what is saved. When it returns without error the records survive a loss of power; with one, either the
     /// old or the new ones do.
     pub fn save(&mut self, records: &Records) -> io::Result<()> {
-        let text = serde_json::to_vec_pretty(&to_saved(records))?;
+        let text = saved_json::to_text(&to_saved(records))?;
         let current = self.path("");
         if self.exists(&current)? {
             self.keep_previous(&current)?;
@@ -140,13 +134,23 @@ impl RegistryFile {
     }
 }
 
-fn parse(text: &[u8]) -> Result<Records, String> {
-    let damaged = |e: serde_json::Error| format!("is damaged ({e})");
-    let FormatOnly { format } = serde_json::from_slice(text).map_err(damaged)?;
-    if format != FORMAT {
-        return Err(format!("has format {format}, and this version of ombak reads format {FORMAT}"));
-    }
-    let saved: Saved = serde_json::from_slice(text).map_err(damaged)?;
+/// Examines both generations in a directory that no node runs on. The errors say what is damaged.
+pub(crate) fn examine_file(fs: &Arc<dyn FileSystem>, dir: &Path) -> Vec<OpenError> {
+    let path = dir.join(format!("{FILE_NAME}.previous"));
+    let previous = match read_file(&**fs, &path, FILE_BYTES_MAX).map(parse) {
+        Ok(Ok(_)) => None,
+        Ok(Err(why)) => {
+            let what = format!("{why}: it helps no more when {FILE_NAME} is damaged; the next change replaces it");
+            Some(OpenError::Unusable { path, what })
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => None,
+        Err(source) => Some(OpenError::Io { op: "read", path, source }),
+    };
+    RegistryFile::open(fs.clone(), dir).err().into_iter().chain(previous).collect()
+}
+
+fn parse(text: Vec<u8>) -> Result<Records, String> {
+    let saved: Saved = saved_json::from_text(text, FORMATS)?;
     let name = |text: &str| decode_name(text).ok_or_else(|| format!("is damaged (the name {text:?} does not decode)"));
     let mut records = Records::default();
     for SavedType { name: text, active, props } in saved.types {
@@ -176,14 +180,16 @@ fn to_saved(records: &Records) -> Saved {
         name: encode_name(&bucket.name),
         props: props.clone(),
     });
-    Saved { format: FORMAT, types: types.collect(), buckets: buckets.collect() }
+    Saved { format: FORMATS.current, types: types.collect(), buckets: buckets.collect() }
 }
 
 /// What must hold of any bytes: see [`crate::fuzzing`].
 #[cfg(any(test, fuzzing))]
 pub fn check_buckets_file(bytes: &[u8]) -> bool {
-    let Ok(records) = parse(bytes) else { return false };
-    let again = serde_json::to_vec(&to_saved(&records)).map(|text| parse(&text));
+    // With a right checksum, which bytes that were made up do not have.
+    let sealed = saved_json::with_checksum(bytes);
+    let Ok(records) = parse(bytes.to_vec()).or_else(|_| parse(sealed)) else { return false };
+    let again = saved_json::to_text(&to_saved(&records)).map(parse);
     assert_eq!(again.ok(), Some(Ok(records)));
     true
 }

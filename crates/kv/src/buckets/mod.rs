@@ -17,8 +17,8 @@ mod registry;
 mod state;
 
 pub use error::PropsError;
-pub(crate) use file::FILE_NAME as BUCKETS_FILE;
 #[cfg(any(test, fuzzing))]
 pub(crate) use file::check_buckets_file;
+pub(crate) use file::{FILE_NAME as BUCKETS_FILE, examine_file};
 pub use registry::BucketRegistry;
 pub use state::{TypeStatus, TypeSummary};

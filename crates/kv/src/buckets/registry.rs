@@ -224,6 +224,7 @@ impl BucketRegistry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::saved_json::with_checksum;
     use ombak_storage::fs::RealFs;
     use ombak_storage::fs::sim::{FaultyFs, Loss};
     use serde_json::json;
@@ -384,14 +385,21 @@ mod tests {
         drop(registry);
         let path = dir.path().join("buckets.json");
         let good = fs::read_to_string(&path).unwrap();
+        let flipped = good.replace("\"n_val\": 2", "\"n_val\": 3");
+        fs::write(&path, &flipped).unwrap();
+        let error = refusal(dir.path(), &PropMap::new());
+        assert!(flipped != good && error.contains("does not match its checksum"), "{error}");
+        let mut good: serde_json::Value = serde_json::from_str(&good).unwrap();
+        good.as_object_mut().unwrap().remove("checksum");
+        let good = serde_json::to_string_pretty(&good).unwrap();
         for (bad, why) in [
             (good[..good.len() / 2].to_owned(), "is damaged"),
-            (good.replace("\"format\": 1", "\"format\": 9"), "has format 9"),
+            (good.replace("\"format\": 2", "\"format\": 9"), "has format 9"),
             (good.replace("\"active\": true", "\"active\": false"), "which is not active"),
             (good.replace("\"b\"", "\"%g\""), "does not decode"),
             (String::new(), "is damaged"),
         ] {
-            fs::write(&path, &bad).unwrap();
+            fs::write(&path, with_checksum(bad.as_bytes())).unwrap();
             let error = refusal(dir.path(), &PropMap::new());
             assert!(error.contains(why) && error.contains("buckets.json.previous"), "{error}");
         }

@@ -3,9 +3,11 @@
 use super::clean_mark::CleanMark;
 use super::identity::Identity;
 use crate::backup::INCOMPLETE_RESTORE;
+use crate::buckets;
 use crate::open_error::OpenError;
 use crate::partition::ActorState;
 use crate::random::random_u64;
+use crate::saved_json::{self, Formats};
 use ombak_storage::fs::{FileBirth, FileLock, FileSystem, read_file, replace_file, replace_file_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,10 +15,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The version of the identity.
-const IDENTITY_FORMAT: u32 = 1;
-/// The version of the mark: 1 did not say which stores were closed.
-const MARK_FORMAT: u32 = 2;
+const IDENTITY_FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
+/// Version 1 did not say which stores were closed.
+const MARK_FORMATS: Formats = Formats { without_checksum: 2, current: 3 };
 /// The name of the identity in the directory of a node.
 pub const IDENTITY: &str = "node.json";
 const CLEAN_MARK: &str = "clean.json";
@@ -59,7 +60,7 @@ impl NodeFiles {
     /// Starts the node: consumes the mark of a clean end, if there is a valid one, and counts the start.
     pub fn start(&self, ring_size: u32) -> Result<(Identity, Option<CleanMark>), OpenError> {
         let mark = self.take_clean_mark()?;
-        let identity = match self.read::<Identity>(IDENTITY, IDENTITY_FORMAT)? {
+        let identity = match read::<Identity>(&*self.fs, &self.dir, IDENTITY, IDENTITY_FORMATS)? {
             Some(found) if found.ring_size != ring_size => {
                 return Err(OpenError::Config(format!(
                     "the data in {} is laid out for ring_size {}, and the configuration says {ring_size}; set \
@@ -69,9 +70,9 @@ impl NodeFiles {
                     found.ring_size
                 )));
             }
-            Some(found) => Identity { boot: found.boot + 1, ..found },
+            Some(found) => Identity { format: IDENTITY_FORMATS.current, boot: found.boot + 1, ..found },
             None => Identity {
-                format: IDENTITY_FORMAT,
+                format: IDENTITY_FORMATS.current,
                 node_id: random_u64()?,
                 ring_lineage: random_u64()?,
                 ring_size,
@@ -86,7 +87,7 @@ impl NodeFiles {
     fn take_clean_mark(&self) -> Result<Option<CleanMark>, OpenError> {
         let path = self.dir.join(CLEAN_MARK);
         // A mark that does not decode proves nothing; it goes all the same.
-        let mark = match self.read::<CleanMark>(CLEAN_MARK, MARK_FORMAT) {
+        let mark = match read::<CleanMark>(&*self.fs, &self.dir, CLEAN_MARK, MARK_FORMATS) {
             Ok(None) => return Ok(None),
             Ok(mark) => {
                 let birth = self.fs.birth(&path).map_err(io_error("read", &path))?;
@@ -106,44 +107,58 @@ impl NodeFiles {
         let path = self.dir.join(CLEAN_MARK);
         let content = |new: &Path| {
             let FileBirth { inode, created_ns } = self.fs.birth(new)?;
-            to_text(&CleanMark { format: MARK_FORMAT, boot, actor, next_ticket, floor, stores, inode, created_ns })
+            let format = MARK_FORMATS.current;
+            let mark = CleanMark { format, boot, actor, next_ticket, floor, stores, inode, created_ns };
+            saved_json::to_text(&mark).map_err(io::Error::from)
         };
         replace_file_with(&*self.fs, &path, content).map_err(io_error("write", &path))
     }
 
-    fn read<T: DeserializeOwned>(&self, name: &str, expected: u32) -> Result<Option<T>, OpenError> {
-        let path = self.dir.join(name);
-        let text = match read_file(&*self.fs, &path, FILE_BYTES_MAX) {
-            Ok(text) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            // Far longer than any that was written.
-            Err(e) if e.kind() == io::ErrorKind::InvalidData => Vec::new(),
-            Err(source) => return Err(OpenError::Io { op: "read", path, source }),
-        };
-        let unusable = |what| OpenError::Unusable { path: path.clone(), what };
-        let value: serde_json::Value = serde_json::from_slice(&text)
-            .map_err(|e| unusable(format!("is damaged ({e}); put back the copy of your last backup of this file")))?;
-        let format = value.get("format").and_then(serde_json::Value::as_u64);
-        if format != Some(u64::from(expected)) {
-            let found = format.map_or("none".into(), |f| f.to_string());
-            return Err(unusable(format!("has format {found}, and this version of ombak reads format {expected}")));
-        }
-        serde_json::from_value(value)
-            .map(Some)
-            .map_err(|e| unusable(format!("is damaged ({e}); put back the copy of your last backup of this file")))
-    }
-
     fn replace<T: Serialize>(&self, name: &str, value: &T) -> Result<(), OpenError> {
         let path = self.dir.join(name);
-        let text = to_text(value).map_err(io_error("write", &path))?;
+        let text = saved_json::to_text(value).map_err(io::Error::from).map_err(io_error("write", &path))?;
         replace_file(&*self.fs, &path, &text).map_err(io_error("write", &path))
     }
 }
 
-fn to_text<T: Serialize>(value: &T) -> io::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec_pretty(value)?;
-    text.push(b'\n');
-    Ok(text)
+/// Examines the files of a directory that no node runs on. The errors say what is damaged.
+pub fn examine_files(fs: &Arc<dyn FileSystem>, dir: &Path) -> Vec<OpenError> {
+    let identity = match read::<Identity>(&**fs, dir, IDENTITY, IDENTITY_FORMATS) {
+        Ok(Some(_)) => None,
+        Ok(None) => {
+            let what = "is missing: the next start takes this for a new node; put back the copy of your last backup";
+            Some(OpenError::Unusable { path: dir.join(IDENTITY), what: what.into() })
+        }
+        Err(error) => Some(error),
+    };
+    let mark = match read::<CleanMark>(&**fs, dir, CLEAN_MARK, MARK_FORMATS) {
+        Err(OpenError::Unusable { path, .. }) => {
+            let what = "is damaged: the next start ignores it, and begins as one after a crash";
+            Some(OpenError::Unusable { path, what: what.into() })
+        }
+        other => other.err(),
+    };
+    identity.into_iter().chain(mark).chain(buckets::examine_file(fs, dir)).collect()
+}
+
+/// Reads a file of a directory; none when there is none.
+fn read<T: DeserializeOwned>(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    name: &str,
+    formats: Formats,
+) -> Result<Option<T>, OpenError> {
+    let path = dir.join(name);
+    let text = match read_file(fs, &path, FILE_BYTES_MAX) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        // Far longer than any that was written.
+        Err(e) if e.kind() == io::ErrorKind::InvalidData => Vec::new(),
+        Err(source) => return Err(OpenError::Io { op: "read", path, source }),
+    };
+    let unusable =
+        |why| OpenError::Unusable { path, what: format!("{why}; put back the copy of your last backup of this file") };
+    saved_json::from_text(text, formats).map(Some).map_err(unusable)
 }
 
 fn io_error(op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
@@ -211,6 +226,29 @@ mod tests {
     }
 
     #[test]
+    fn damaged_files_are_named_and_a_missing_identity_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let examine = || {
+            let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
+            examine_files(&fs, dir.path()).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let missing = examine();
+        assert!(missing.len() == 1 && missing[0].contains("node.json: is missing"), "{missing:?}");
+        let files = open(dir.path()).unwrap();
+        let (identity, _) = files.start(64).unwrap();
+        files.mark_clean(identity.boot, 7, STATE).unwrap();
+        assert_eq!(examine(), Vec::<String>::new());
+        for name in [IDENTITY, CLEAN_MARK] {
+            let path = dir.path().join(name);
+            let good = std::fs::read_to_string(&path).unwrap();
+            std::fs::write(&path, good.replace("\"boot\": 1", "\"boot\": 3")).unwrap();
+            let said = examine();
+            assert!(said.len() == 1 && said[0].contains(&format!("{name}: is damaged")), "{said:?}");
+            std::fs::write(&path, good).unwrap();
+        }
+    }
+
+    #[test]
     fn a_second_process_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let _first = open(dir.path()).unwrap();
@@ -224,9 +262,9 @@ mod tests {
         files.start(64).unwrap();
         let text = files.start(128).unwrap_err().to_string();
         assert!(text.contains("set ring_size = 64"), "{text}");
-        std::fs::write(dir.path().join(IDENTITY), "{\"format\": 2}").unwrap();
+        std::fs::write(dir.path().join(IDENTITY), "{\"format\": 9}").unwrap();
         let text = files.start(64).unwrap_err().to_string();
-        assert!(text.contains("format 2"), "{text}");
+        assert!(text.contains("format 9"), "{text}");
         std::fs::write(dir.path().join(IDENTITY), "nonsense").unwrap();
         assert!(matches!(files.start(64), Err(OpenError::Unusable { .. })));
     }

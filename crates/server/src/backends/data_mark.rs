@@ -8,14 +8,15 @@
 //! What it is not: it moves nothing and looks into no file of a store.
 
 use crate::config::BackendSettings;
+use ombak_kv::saved_json::{self, Formats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The version of the file that this program writes and reads.
-const FORMAT: u32 = 1;
+/// The versions of the file.
+const FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
 const FILE: &str = "stores.json";
 
 /// Where backends lie in a data directory that says nothing else, with their words.
@@ -53,7 +54,7 @@ impl DataMark {
         };
         let default = if let BackendSettings::Multi(multi) = settings { multi.default } else { 0 };
         let stores = settings.stores().into_iter().map(|(_, backend)| store(backend)).collect();
-        Self { format: FORMAT, stores, default, left: BTreeSet::new() }
+        Self { format: FORMATS.current, stores, default, left: BTreeSet::new() }
     }
 
     /// Reads the file of a data directory; none when there is none. The error is one line for the operator.
@@ -66,13 +67,7 @@ impl DataMark {
         };
         let advice = "it says where the objects of this node lie; put back a copy, or remove it when you know that the \
                       configuration names the backend that has them";
-        let mark: Self = serde_json::from_slice(&text)
-            .map_err(|error| format!("{} is damaged ({error}): {advice}", path.display()))?;
-        if mark.format != FORMAT {
-            let found = mark.format;
-            return Err(format!("{} has format {found}, and this version reads {FORMAT}: {advice}", path.display()));
-        }
-        Ok(Some(mark))
+        saved_json::from_text(text, FORMATS).map(Some).map_err(|why| format!("{} {why}: {advice}", path.display()))
     }
 
     /// Writes the file as a whole, durably: a reader sees the old one or the new one.
@@ -80,7 +75,7 @@ impl DataMark {
         let (path, fresh) = (data_dir.join(FILE), data_dir.join("stores.json.new"));
         let replace = || -> io::Result<()> {
             let mut file = fs::File::create(&fresh)?;
-            file.write_all(&serde_json::to_vec_pretty(self)?)?;
+            file.write_all(&saved_json::to_text(self)?)?;
             file.sync_all()?;
             fs::rename(&fresh, &path)?;
             fs::File::open(data_dir)?.sync_all()
@@ -118,15 +113,21 @@ pub fn check(data_dir: &Path, settings: &BackendSettings) -> Result<Vec<String>,
 /// Notes that what lay in the directory of one backend is in that of another by now.
 pub fn leave_behind(data_dir: &Path, backend: &BackendSettings, now_in: &BackendSettings) -> Result<(), String> {
     let Some(disk) = backend.disk() else { return Ok(()) };
-    let mut mark = DataMark::read(data_dir)?.unwrap_or_else(|| DataMark { format: FORMAT, ..DataMark::default() });
+    let mut mark =
+        DataMark::read(data_dir)?.unwrap_or_else(|| DataMark { format: FORMATS.current, ..DataMark::default() });
     let root = seen_from(data_dir, &disk.data_root);
     let new = DataMark::of(data_dir, now_in).stores;
     mark.stores.retain(|store| store.data_root.as_ref() != Some(&root) && !new.contains(store));
     mark.left.retain(|left| !new.iter().any(|store| store.data_root.as_ref() == Some(left)));
     mark.stores.extend(new);
-    mark.default = 0;
+    (mark.format, mark.default) = (FORMATS.current, 0);
     mark.left.insert(root);
     mark.write(data_dir)
+}
+
+/// Examines the file of a data directory that no node runs on. The error says what is damaged.
+pub fn examine(data_dir: &Path) -> Result<(), String> {
+    DataMark::read(data_dir).map(|_| ())
 }
 
 fn abandoned(backend: &str, root: &Path, settings: &BackendSettings) -> String {
@@ -286,5 +287,11 @@ mod tests {
         assert!(start(dir.path(), "").expect_err("damaged").contains("stores.json is damaged"));
         fs::write(dir.path().join(FILE), r#"{"format":9,"stores":[],"default":0,"left":[]}"#).expect("written");
         assert!(start(dir.path(), "").expect_err("newer").contains("has format 9"));
+        fs::remove_file(dir.path().join(FILE)).expect("removed");
+        start(dir.path(), "").expect("started");
+        let text = fs::read_to_string(dir.path().join(FILE)).expect("read");
+        fs::write(dir.path().join(FILE), text.replace("bitcask", "leveled")).expect("written");
+        let said = start(dir.path(), "").expect_err("damaged");
+        assert!(said.contains("does not match its checksum") && said.contains("put back a copy"), "{said}");
     }
 }

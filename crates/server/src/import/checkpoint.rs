@@ -1,6 +1,7 @@
 //! How far an import has come: a small file in the node's data directory.
 
 use super::report::Report;
+use ombak_kv::saved_json::{self, Formats};
 use ombak_storage::riak_bitcask::{Cursor, PartitionDir};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -8,8 +9,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 const FILE_NAME: &str = "import.json";
-/// The version that is written.
-const FORMAT: u32 = 1;
+const FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
 
 /// How far an import has come. Everything before it is in the node, and durable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ impl Checkpoint {
     /// Nothing done yet.
     pub fn new(source: &Path) -> Self {
         let source = source.to_owned();
-        Self { format: FORMAT, source, done: Vec::new(), current: None, report: Report::default() }
+        Self { format: FORMATS.current, source, done: Vec::new(), current: None, report: Report::default() }
     }
 
     /// What was saved for this source, or a new one.
@@ -73,15 +73,17 @@ impl Checkpoint {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Self::new(source)),
             Err(source) => return Err(CheckpointError::Io { op: "read", path, source }),
         };
-        match serde_json::from_slice::<Self>(&text) {
-            Err(e) => Err(CheckpointError::Unusable { path, what: format!("is damaged ({e})") }),
-            Ok(saved) if saved.format != FORMAT => {
-                Err(CheckpointError::Unusable { path, what: format!("has format {}, not {FORMAT}", saved.format) })
-            }
-            Ok(saved) if saved.source == source => Ok(saved),
+        match saved_json::from_text::<Self>(text, FORMATS) {
+            Err(what) => Err(CheckpointError::Unusable { path, what }),
+            Ok(saved) if saved.source == source => Ok(Self { format: FORMATS.current, ..saved }),
             // Of another import; that one would start over, which changes nothing but its time.
             Ok(_) => Ok(Self::new(source)),
         }
+    }
+
+    /// Examines what is saved, for whatever source. The error says what is damaged.
+    pub fn examine(data_dir: &Path) -> Result<(), CheckpointError> {
+        Self::load(data_dir, Path::new("")).map(|_| ())
     }
 
     /// Replaces what is saved. It survives a loss of power when this returns.
@@ -90,7 +92,7 @@ impl Checkpoint {
         let new = path.with_extension("json.new");
         let write = || -> io::Result<()> {
             let mut file = File::create(&new)?;
-            file.write_all(&serde_json::to_vec_pretty(self)?)?;
+            file.write_all(&saved_json::to_text(self)?)?;
             file.sync_all()?;
             fs::rename(&new, &path)?;
             File::open(data_dir)?.sync_all()
@@ -142,4 +144,27 @@ fn name(dir: &PartitionDir) -> String {
 
 fn files(dir: &PartitionDir) -> Vec<(u32, u64)> {
     dir.files().iter().map(|f| (f.id, f.bytes)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_1_is_read_and_a_flipped_digit_is_noticed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let (dir, source) = (dir.path(), Path::new("/riak/bitcask"));
+        let path = dir.join(FILE_NAME);
+        let done = Checkpoint { done: vec!["17".into()], ..Checkpoint::new(source) };
+        done.save(dir).expect("saved");
+        let text = fs::read_to_string(&path).expect("read");
+        fs::write(&path, text.replace("\"17\"", "\"16\"")).expect("written");
+        let said = Checkpoint::examine(dir).expect_err("damaged").to_string();
+        assert!(said.contains("does not match its checksum") && said.contains("--restart"), "{said}");
+        let mut fields: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        fields["format"] = 1.into();
+        fields.as_object_mut().expect("an object").remove("checksum");
+        fs::write(&path, fields.to_string()).expect("written");
+        assert_eq!(Checkpoint::load(dir, source).expect("read"), done);
+    }
 }

@@ -20,4 +20,5 @@ mod run;
 mod tests;
 mod types_file;
 
+pub use checkpoint::Checkpoint;
 pub use command::{Options, bitcask};

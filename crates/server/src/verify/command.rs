@@ -1,14 +1,16 @@
 //! From the command line to the stores and back.
 
 use super::report::{Report, StoreReport};
-use crate::backends::store_root_config;
+use crate::backends::{data_mark, store_root_config};
 use crate::config::{BackendSettings, DiskSettings, Effective, Settings};
+use crate::import::Checkpoint;
 use crate::node::join;
 use crate::node::lock::DataDirLock;
 use crate::offline::{interrupt_flag, progress_bar};
 use indicatif::ProgressBar;
-use ombak_storage::fs::RealFs;
+use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::verify::StoreRoot;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,12 +53,15 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
     bar.finish_and_clear();
     let damaged_left = outcome?;
     let stores: Vec<StoreReport> = opened.into_iter().map(|store| store.report).collect();
+    let node_files = examine_files(data_dir);
+    let files_damaged = node_files.len() as u64;
     Ok(Report {
         complete: !interrupted.load(Ordering::Relaxed),
         repair: options.repair,
-        damaged: stores.iter().map(|store| store.damaged).sum(),
-        damaged_left,
+        damaged: stores.iter().map(|store| store.damaged).sum::<u64>() + files_damaged,
+        damaged_left: damaged_left + files_damaged,
         stores,
+        node_files,
     })
 }
 
@@ -81,6 +86,15 @@ fn open(stores: &[(&str, &BackendSettings)]) -> Result<Vec<Opened>, String> {
 fn bytes_of(root: &StoreRoot) -> Result<u64, String> {
     let partitions = root.partitions().map_err(|e| e.to_string())?;
     Ok(partitions.into_iter().map(|partition| root.bytes(partition)).sum())
+}
+
+/// What is damaged of the small files that belong to no store.
+fn examine_files(data_dir: &Path) -> Vec<String> {
+    let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
+    let mut damaged: Vec<String> = ombak_kv::examine_files(&fs, data_dir).iter().map(ToString::to_string).collect();
+    damaged.extend(data_mark::examine(data_dir).err());
+    damaged.extend(Checkpoint::examine(data_dir).err().map(|error| error.to_string()));
+    damaged
 }
 
 /// Examines all partitions of a backend; how many damaged places are left.

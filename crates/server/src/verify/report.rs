@@ -22,6 +22,8 @@ pub struct Report {
     pub damaged_left: u64,
     /// Backends, in the order of the configuration.
     pub stores: Vec<StoreReport>,
+    /// Files of the node itself that are damaged, each with what helps. A repair leaves them.
+    pub node_files: Vec<String>,
 }
 
 /// What was found in the directory of one backend.
@@ -67,21 +69,47 @@ impl Report {
         for store in &self.stores {
             store.put_text(self.repair, &mut out);
         }
-        // Writing to a string cannot fail.
-        let _ = match (self.complete, self.damaged, self.damaged_left) {
-            (false, _, _) => write!(out, "Interrupted: not everything was read."),
-            (true, 0, _) => write!(out, "Nothing is damaged."),
-            (true, damaged, 0) => write!(out, "Repaired: {damaged} damaged places were taken out."),
-            (true, damaged, _) if self.repair => {
-                write!(out, "Of {damaged} damaged places, {} are left.", self.damaged_left)
-            }
-            (true, damaged, _) => write!(
-                out,
-                "Damaged: {damaged} places. 'ombak admin backend verify --repair' takes them out and keeps the rest."
-            ),
-        };
+        for damaged in &self.node_files {
+            let _ = writeln!(out, "{damaged}");
+        }
+        out.push_str(&self.conclusion());
         out
     }
+
+    fn conclusion(&self) -> String {
+        let files = self.node_files.len() as u64;
+        match (self.complete, self.damaged, self.damaged_left) {
+            (false, _, _) => "Interrupted: not everything was read.".into(),
+            (true, 0, _) => "Nothing is damaged.".into(),
+            (true, damaged, 0) => format!("Repaired: {} taken out.", were_damaged(damaged)),
+            (true, damaged, left) if left == files => {
+                let repaired = if self.repair && damaged > files {
+                    format!("Repaired: {} taken out. ", were_damaged(damaged - files))
+                } else {
+                    String::new()
+                };
+                format!(
+                    "{repaired}Damaged: {} of the node itself. No repair mends that: see above what does.",
+                    counted(files, "file")
+                )
+            }
+            (true, damaged, left) if self.repair => {
+                format!("Of {}, {left} are left.", counted(damaged, "damaged place"))
+            }
+            (true, damaged, _) => format!(
+                "Damaged: {}. 'ombak admin backend verify --repair' takes out what is damaged in partitions and keeps the rest.",
+                counted(damaged, "place")
+            ),
+        }
+    }
+}
+
+fn were_damaged(count: u64) -> String {
+    format!("{} {}", counted(count, "damaged place"), if count == 1 { "was" } else { "were" })
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 impl StoreReport {
