@@ -5,8 +5,11 @@
 mod support;
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 use support::{Home, Node, ask};
 
 const KEYS: usize = 30;
@@ -99,6 +102,104 @@ fn a_converted_node_gives_the_same_answers() {
     }
 }
 
+/// The data files of a backend, with what is in them.
+fn data_files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let dirs = fs::read_dir(root).unwrap().flatten().filter_map(|dir| fs::read_dir(dir.path()).ok());
+    let paths = dirs.flatten().flatten().map(|file| file.path());
+    let data = paths.filter(|path| path.extension().is_some_and(|e| e == "data"));
+    data.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+/// Starts a conversion and kills it as soon as so many partitions have new files. False when it was done before that.
+fn kill_with(home: &Home, partitions: usize) -> bool {
+    let mut command = support::ombak();
+    command.args(["admin", "backend", "convert", "--from", "bitcask", "--to", "leveled"]);
+    command.current_dir(home.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let deadline = Instant::now() + support::DEADLINE;
+    while contents(&home.data().join("leveled.converting")) < partitions {
+        assert!(Instant::now() < deadline, "the conversion does not come to partition {partitions}");
+        if child.try_wait().unwrap().is_some() {
+            return false;
+        }
+        support::pause(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap().code().is_none()
+}
+
+#[test]
+fn a_conversion_that_is_killed_leaves_the_old_data_and_begins_anew() {
+    let home = Home::new("");
+    let node = home.start();
+    let long = "a value ".repeat(8 << 10);
+    for number in 0..KEYS * 8 {
+        put(&node, &format!("key{number}"), &format!("X-Riak-Index-rank_int: {number}\r\n"), &long);
+    }
+    let before = answers(&home, &node);
+    node.stop();
+    let mark = fs::read(home.data().join("stores.json")).unwrap();
+    let old = data_files(&home.data().join("bitcask"));
+    // A directory and a ledger each, and the lock.
+    for partitions in [1, 6, 14] {
+        assert!(kill_with(&home, partitions), "it was done before it could be killed");
+        assert!(!home.data().join("leveled").exists(), "{partitions}");
+        let now = data_files(&home.data().join("bitcask"));
+        old.iter().for_each(|(path, bytes)| assert!(now.get(path) == Some(bytes), "{}", path.display()));
+    }
+    let node = home.start();
+    assert_eq!(answers(&home, &node), before, "the old backend serves as before");
+    node.stop();
+    convert(&home, "bitcask", "leveled").ok();
+    // As if it had ended right after the new files got their name: noted is nothing yet.
+    fs::write(home.data().join("stores.json"), mark).unwrap();
+    let from = fs::canonicalize(home.data().join("bitcask")).unwrap();
+    fs::write(home.data().join("leveled/converted-from"), from.to_str().unwrap()).unwrap();
+    convert(&home, "bitcask", "leveled").ok();
+    assert!(!home.data().join("leveled/converted-from").exists());
+    configure(&home, "leveled");
+    let node = home.start();
+    assert_eq!(answers(&home, &node), before);
+    node.stop();
+}
+
+#[test]
+fn one_of_several_is_converted_by_its_name() {
+    let several = |small: &str| {
+        format!(
+            "multi_backend.big.storage_backend = leveled\n{small}\nmulti_backend.default = small\n\
+             leveldb.maximum_memory = 64MB"
+        )
+    };
+    let as_bitcask = "multi_backend.small.storage_backend = bitcask\nmulti_backend.new.storage_backend = leveldb";
+    let home = Home::new(&several(as_bitcask));
+    configure(&home, "multi");
+    let node = home.start();
+    let props =
+        ask(&node, "PUT", "/buckets/c/props", "Content-Type: application/json\r\n", r#"{"props":{"backend":"big"}}"#);
+    assert!(props.starts_with("HTTP/1.1 204"), "{props}");
+    for number in 0..KEYS {
+        put(&node, &format!("key{number}"), &format!("X-Riak-Index-rank_int: {number}\r\n"), "v");
+    }
+    home.run(&["kv", "put", "c", "key", "in the other one"]).ok();
+    let before = answers(&home, &node);
+    node.stop();
+    let both = convert(&home, "small", "big").failed(1);
+    assert!(both.contains("has data already"), "{both}");
+    let report: Value = serde_json::from_str(&convert(&home, "small", "new").ok()).unwrap();
+    assert_eq!((&report["keys"], &report["backend"]), (&KEYS.into(), &"new".into()), "{report}");
+
+    let conf = fs::read_to_string(home.path().join("ombak.conf")).unwrap();
+    let conf = conf.replace(as_bitcask, "multi_backend.small.storage_backend = leveldb");
+    fs::write(home.path().join("ombak.conf"), conf).unwrap();
+    let node = home.start();
+    assert_eq!(answers(&home, &node), before);
+    assert!(home.run(&["kv", "get", "c", "key"]).ok().contains("in the other one"));
+    node.stop();
+    assert_eq!(home.logged("WARN"), Vec::<String>::new());
+    home.run(&["admin", "backend", "verify"]).ok();
+}
+
 #[test]
 fn damage_and_mistakes_leave_everything_as_it_was() {
     let home = Home::new("leveldb.maximum_memory = 64MB");
@@ -126,6 +227,12 @@ fn damage_and_mistakes_leave_everything_as_it_was() {
     fs::write(&path, bytes).unwrap();
     let damaged = convert(&home, "bitcask", "leveled").failed(1);
     assert!(damaged.contains("nothing is changed") && damaged.contains("verify"), "{damaged}");
-    assert!(!home.data().join("leveled").exists());
+    assert!(!home.data().join("leveled").exists() && !home.data().join("leveled.converting").exists());
+    // As if there were more than any disk of today has room for.
+    fs::File::create(path.with_file_name("0000009999.data")).unwrap().set_len(15 << 40).unwrap();
+    let full = convert(&home, "bitcask", "leveled").failed(1);
+    assert!(full.contains("bytes are needed") && full.contains("nothing is changed"), "{full}");
+    assert!(!home.data().join("leveled.converting").exists());
+    fs::remove_file(path.with_file_name("0000009999.data")).unwrap();
     home.start().stop();
 }

@@ -117,10 +117,14 @@ pub fn leave_behind(data_dir: &Path, backend: &BackendSettings, now_in: &Backend
         DataMark::read(data_dir)?.unwrap_or_else(|| DataMark { format: FORMATS.current, ..DataMark::default() });
     let root = seen_from(data_dir, &disk.data_root);
     let new = DataMark::of(data_dir, now_in).stores;
+    let default = mark.stores.get(mark.default).cloned();
     mark.stores.retain(|store| store.data_root.as_ref() != Some(&root) && !new.contains(store));
     mark.left.retain(|left| !new.iter().any(|store| store.data_root.as_ref() == Some(left)));
+    // In place of the old one, also where that is the one of buckets that name none.
+    let kept = default.and_then(|default| mark.stores.iter().position(|store| *store == default));
+    mark.default = kept.unwrap_or(mark.stores.len());
     mark.stores.extend(new);
-    (mark.format, mark.default) = (FORMATS.current, 0);
+    mark.format = FORMATS.current;
     mark.left.insert(root);
     mark.write(data_dir)
 }

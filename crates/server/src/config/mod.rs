@@ -27,6 +27,7 @@ mod value;
 pub use backend::{BackendSettings, DiskSettings, MultiSettings};
 pub use effective::{Effective, Origin, Overrides, Setting, unknown_key};
 pub use key_spec::{KeySpec, Meaning};
+pub(crate) use keys::SINGLE_BACKENDS;
 pub use keys::{all as all_keys, find as find_key};
 pub use problem::Problem;
 pub use settings::{Listen, LogSettings, Settings};

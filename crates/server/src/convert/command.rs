@@ -1,15 +1,17 @@
 //! From the command line to the stores and back.
 
 use super::copy::copy;
+use super::place;
 use super::report::Report;
 use crate::backends::{data_mark, open_one, store_root_config};
 use crate::config::{BackendSettings, Effective, Settings};
 use crate::node::lock::DataDirLock;
 use crate::node::{join, open_files};
 use crate::offline::{interrupt_flag, progress_bar};
+use indicatif::ProgressBar;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::verify::StoreRoot;
-use ombak_storage::{SyncStrategy, begin_restored};
+use ombak_storage::{StorageError, SyncStrategy, begin_restored};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,9 +45,10 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
     let mut report = conversion.report();
     if !conversion.is_whole()? {
         conversion.clear()?;
-        if !conversion.copy_all(&mut report)? {
+        let copied = conversion.copy_all(&mut report);
+        if copied != Ok(true) {
             conversion.clear()?;
-            return Ok(report);
+            return copied.map(|_| report);
         }
         conversion.put_in_place()?;
     }
@@ -63,15 +66,13 @@ struct Conversion {
     to_root: PathBuf,
     /// Where the new files lie until they are whole.
     staging: PathBuf,
-    name: String,
+    names: Options,
 }
 
 impl Conversion {
     fn new(options: &Options, from: BackendSettings, to: BackendSettings) -> Result<Self, String> {
         let root = |name: &str, settings: &BackendSettings| match settings.disk() {
-            Some(disk) => {
-                std::path::absolute(&disk.data_root).map_err(|e| format!("{}: {e}", disk.data_root.display()))
-            }
+            Some(disk) => place::resolved(&disk.data_root).map_err(|e| format!("{}: {e}", disk.data_root.display())),
             None => Err(format!("{name} keeps nothing on disk")),
         };
         let (from_root, to_root) = (root(&options.from, &from)?, root(&options.to, &to)?);
@@ -80,12 +81,13 @@ impl Conversion {
         }
         let mut staging = to_root.clone().into_os_string();
         staging.push(".converting");
-        Ok(Self { from, to, from_root, to_root, staging: staging.into(), name: options.to.clone() })
+        Ok(Self { from, to, from_root, to_root, staging: staging.into(), names: options.clone() })
     }
 
     fn report(&self) -> Report {
         let (from, to) = (self.from_root.clone(), self.to_root.clone());
-        Report { from, to, backend: self.name.clone(), ..Report::default() }
+        let Options { from: replaces, to: backend } = self.names.clone();
+        Report { from, to, backend, replaces, ..Report::default() }
     }
 
     /// Whether a conversion before this one came to its end but for the note of it. Another backend's data in the way is an
@@ -98,11 +100,7 @@ impl Conversion {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(format!("cannot read {}: {e}", mark.display())),
         }
-        if data_mark::holds_data(&self.to_root) {
-            let to = self.to_root.display();
-            return Err(format!("{to} has data already: move it away, or convert to a backend with another directory"));
-        }
-        Ok(false)
+        place::check(&self.to_root).map(|()| false)
     }
 
     /// Removes what an interrupted conversion has left.
@@ -123,34 +121,46 @@ impl Conversion {
         let interrupted = interrupt_flag()?;
         let bar = progress_bar(bytes);
         let to = self.staged();
-        {
-            let (from, to) = (open_one(&self.from)?, open_one(&to)?);
-            for partition in &partitions {
-                let mut observe = |copied: u64| {
-                    bar.inc(copied);
-                    bar.set_message(format!("partition {partition}"));
-                    !interrupted.load(Ordering::Relaxed)
-                };
-                let failed = |e: ombak_storage::StorageError| {
-                    format!(
-                        "partition {partition}: {e}; nothing is changed. If that is damage, see 'ombak admin backend verify'"
-                    )
-                };
-                let source = from.open(*partition).map_err(failed)?;
-                self.begin_store(*partition, &*source)?;
-                let target = to.open(*partition).map_err(failed)?;
-                let copied = copy(&*source, &*target, &mut observe).map_err(failed)?;
-                target.close().map_err(failed)?;
-                source.close().map_err(failed)?;
-                let Some(copied) = copied else { return Ok(false) };
-                report.partitions += 1;
-                report.keys += copied.keys;
-                report.bytes += copied.bytes;
-            }
-        }
-        let is_whole = self.read_back(&to, &partitions, report.keys, &interrupted)?;
+        let copied = self.copy_partitions(&to, &partitions, report, &bar, &interrupted);
+        let is_whole =
+            copied.and_then(|all| Ok(all && self.read_back(&to, &partitions, report.keys, &bar, &interrupted)?));
         bar.finish_and_clear();
-        Ok(is_whole)
+        is_whole
+    }
+
+    /// Writes the partitions; false when it was interrupted.
+    fn copy_partitions(
+        &self,
+        to: &BackendSettings,
+        partitions: &[u32],
+        report: &mut Report,
+        bar: &ProgressBar,
+        interrupted: &AtomicBool,
+    ) -> Result<bool, String> {
+        let (from, to) = (open_one(&self.from)?, open_one(to)?);
+        for partition in partitions {
+            let mut observe = |copied: u64| {
+                bar.inc(copied);
+                bar.set_message(format!("partition {partition}"));
+                !interrupted.load(Ordering::Relaxed)
+            };
+            let failed = |e: StorageError| {
+                let is_full = matches!(e, StorageError::DiskFull { .. });
+                let advice = if is_full { "" } else { ". If that is damage, see 'ombak admin backend verify'" };
+                format!("partition {partition}: {e}; nothing is changed{advice}")
+            };
+            let source = from.open(*partition).map_err(failed)?;
+            self.begin_store(*partition, &*source)?;
+            let target = to.open(*partition).map_err(failed)?;
+            let copied = copy(&*source, &*target, &mut observe).map_err(failed)?;
+            target.close().map_err(failed)?;
+            source.close().map_err(failed)?;
+            let Some(copied) = copied else { return Ok(false) };
+            report.partitions += 1;
+            report.keys += copied.keys;
+            report.bytes += copied.bytes;
+        }
+        Ok(true)
     }
 
     /// Partitions that have something, and how many bytes.
@@ -168,7 +178,9 @@ impl Conversion {
             return Ok(());
         }
         let (from, to) = (self.from_root.display(), self.to_root.display());
-        Err(format!("{from} has {bytes} bytes, and {free} are free for {to}: nothing is changed"))
+        Err(format!(
+            "{bytes} bytes are needed for {to}, as many as {from} has, and {free} are free: nothing is changed"
+        ))
     }
 
     /// The backend at the place where its files come into being; only what is whole in the end is synced.
@@ -201,13 +213,20 @@ impl Conversion {
         to: &BackendSettings,
         partitions: &[u32],
         keys: u64,
+        bar: &ProgressBar,
         interrupted: &AtomicBool,
     ) -> Result<bool, String> {
         let lost = || format!("{} is not what was written to it: nothing is changed", self.staging.display());
         let root = open_root(to)?.ok_or_else(lost)?;
         let mut found = 0;
+        bar.set_length(partitions.iter().map(|partition| root.bytes(*partition)).sum());
+        bar.reset();
         for partition in partitions {
-            let mut observe = |_| !interrupted.load(Ordering::Relaxed);
+            bar.set_message(format!("partition {partition} read back"));
+            let mut observe = |read| {
+                bar.inc(read);
+                !interrupted.load(Ordering::Relaxed)
+            };
             let report = root.verify(*partition, &mut observe).map_err(|e| e.to_string())?;
             if !report.complete {
                 return Ok(false);
@@ -229,7 +248,7 @@ impl Conversion {
             .and_then(|()| RealFs.sync_dir(&self.staging))
             .map_err(|e| failed("write", &mark, e))?;
         if self.to_root.is_dir() {
-            remove_empty(&self.to_root).map_err(|e| failed("replace", &self.to_root, e))?;
+            place::remove_empty(&self.to_root).map_err(|e| failed("replace", &self.to_root, e))?;
         }
         fs::rename(&self.staging, &self.to_root).map_err(|e| failed("create", &self.to_root, e))?;
         let parent = self.to_root.parent().unwrap_or(Path::new("/"));
@@ -240,18 +259,4 @@ impl Conversion {
 fn open_root(settings: &BackendSettings) -> Result<Option<StoreRoot>, String> {
     let (Some(disk), Some(config)) = (settings.disk(), store_root_config(settings)) else { return Ok(None) };
     StoreRoot::open(Arc::new(RealFs), &disk.data_root, config).map_err(|e| e.to_string())
-}
-
-/// Removes a directory in which there are stores that have nothing, and their lock. What is not theirs keeps it there.
-fn remove_empty(root: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(root)? {
-        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()))?;
-        let number = name.split('.').next().unwrap_or_default();
-        if name == "lock" {
-            fs::remove_file(path)?;
-        } else if number.parse::<u32>().is_ok() {
-            fs::remove_dir_all(path)?;
-        }
-    }
-    fs::remove_dir(root)
 }

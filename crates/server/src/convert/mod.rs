@@ -8,10 +8,11 @@
 //! Invariants:
 //! * the new files lie in a directory of another name until all of them are written, synced, read back and found whole;
 //! * the old ones stay; only then is noted that the node does not need them any more;
-//! * an interrupted conversion leaves the node as it was. The next one begins anew.
+//! * a conversion that is interrupted or fails leaves the node as it was. The next one begins anew.
 
 mod command;
 mod copy;
+mod place;
 mod report;
 
 pub use command::{Options, run};

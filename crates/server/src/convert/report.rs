@@ -1,5 +1,6 @@
 //! What a conversion did.
 
+use crate::config::SINGLE_BACKENDS;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -14,6 +15,8 @@ pub struct Report {
     pub to: PathBuf,
     /// What `storage_backend` has to say from now on, or the name of one of several.
     pub backend: String,
+    /// The same of the one that it replaces.
+    pub replaces: String,
     /// Partitions that had something.
     pub partitions: u64,
     /// Keys written.
@@ -28,10 +31,15 @@ impl Report {
         if !self.complete {
             return "Interrupted: the node is as it was. The same command begins anew.".into();
         }
-        let (from, to) = (self.from.display(), self.to.display());
+        let (from, to, replaces) = (self.from.display(), self.to.display(), &self.replaces);
+        let name = if SINGLE_BACKENDS.contains(&replaces.as_str()) {
+            String::new()
+        } else {
+            format!(", under the name {replaces} that buckets know")
+        };
         format!(
             "Converted {} keys of {} partitions, {} bytes: {to} has what {from} has.\n\
-             Start the node with {} in place of the backend it had; then remove {from} when you like.",
+             Start the node with {} in place of {replaces}{name}; then remove {from} when you like.",
             self.keys, self.partitions, self.bytes, self.backend
         )
     }

@@ -13,7 +13,7 @@ mod replication;
 mod storage;
 
 use super::KeySpec;
-pub(super) use storage::SINGLE_BACKENDS;
+pub(crate) use storage::SINGLE_BACKENDS;
 
 /// What the options of the backends that can be one of several begin with.
 const OPTION_PREFIXES: &[&str] = &["bitcask.", "leveled.", "leveldb.", "hanoidb.", "memory_backend."];
