@@ -50,7 +50,7 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
             conversion.clear()?;
             return copied.map(|_| report);
         }
-        conversion.put_in_place()?;
+        conversion.put_in_place().or_else(|e| conversion.clear().and(Err(e)))?;
     }
     data_mark::leave_behind(data_dir, &conversion.from, &conversion.to)?;
     let mark = conversion.to_root.join(MARK);
@@ -146,7 +146,7 @@ impl Conversion {
             };
             let failed = |e: StorageError| {
                 let is_full = matches!(e, StorageError::DiskFull { .. });
-                let advice = if is_full { "" } else { ". If that is damage, see 'ombak admin backend verify'" };
+                let advice = if is_full { "" } else { "; 'ombak admin backend verify' tells of all damage" };
                 format!("partition {partition}: {e}; nothing is changed{advice}")
             };
             let source = from.open(*partition).map_err(failed)?;

@@ -3,7 +3,6 @@
 use crate::backends::data_mark;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The same directory without links and relative parts; what is not there yet keeps its name.
@@ -62,9 +61,19 @@ fn is_of_an_empty_store(name: &str) -> bool {
     name == LOCK || name.split('.').next().unwrap_or_default().parse::<u32>().is_ok()
 }
 
-/// Another file system than that of the directory around it. No name outside of one can be given to what is in it.
+/// Whether another directory is mounted here, be it of the same file system: no name outside can be given to what is in it.
+#[cfg(target_os = "linux")]
 fn is_mount_point(dir: &Path) -> io::Result<bool> {
-    let Some(parent) = dir.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(true) };
+    use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
+    let found = statx(CWD, dir, AtFlags::empty(), StatxFlags::BASIC_STATS)?;
+    Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
+}
+
+/// Elsewhere only another file system shows.
+#[cfg(not(target_os = "linux"))]
+fn is_mount_point(dir: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let Some(parent) = dir.parent() else { return Ok(true) };
     Ok(fs::metadata(dir)?.dev() != fs::metadata(parent)?.dev())
 }
 

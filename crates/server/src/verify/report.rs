@@ -142,7 +142,11 @@ impl StoreReport {
             let _ = writeln!(out, "  {} bytes that a crash left half written: no damage", self.torn_bytes);
         }
         if self.noted_losses > 0 {
-            let _ = writeln!(out, "  {} losses that are known from before", self.noted_losses);
+            let _ = writeln!(
+                out,
+                "  known from before: {}",
+                if self.noted_losses == 1 { "1 loss".into() } else { format!("{} losses", self.noted_losses) }
+            );
         }
         for finding in &self.findings {
             let _ = writeln!(out, "  {}", line(finding));

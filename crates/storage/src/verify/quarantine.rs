@@ -10,6 +10,7 @@ use super::patient::PatientFile;
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, FileSystem, OpenMode};
+use ombak_types::names::split_storage_key;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -78,9 +79,9 @@ impl<'a> Quarantine<'a> {
     /// Writes the list of what was found to the first file that is not there yet. A repair that follows an interrupted one
     /// finds less.
     pub(super) fn keep_report(&self, exam: &Exam) -> Result<(), StorageError> {
-        let mut text = Vec::from(&b"file\toffset\tlength\tdamage\teffect\tkey\n"[..]);
+        let mut text = Vec::from(&b"file\toffset\tlength\tdamage\teffect\tbucket type\tbucket\tkey\n"[..]);
         exam.for_each_finding(&mut |finding| {
-            let key = finding.key.as_deref().unwrap_or_default().escape_ascii();
+            let key = name(finding.key.as_deref().unwrap_or_default());
             let (file, damage, effect) = (finding.file.display(), finding.damage.name(), finding.effect.name());
             text.extend(format!("{file}\t{}\t{}\t{damage}\t{effect}\t{key}\n", finding.offset, finding.length).bytes());
         });
@@ -99,4 +100,11 @@ impl<'a> Quarantine<'a> {
     pub(super) fn sync(&self) -> Result<(), StorageError> {
         self.fs.sync_dir(&self.dir).map_err(|source| io_error("fsync", &self.dir, source))
     }
+}
+
+/// Bucket type, bucket and key, with tabs between them.
+fn name(storage_key: &[u8]) -> String {
+    // What is no storage key is all there is to say.
+    let (bucket_type, bucket, key) = split_storage_key(storage_key).unwrap_or((b"", b"", storage_key));
+    format!("{}\t{}\t{}", bucket_type.escape_ascii(), bucket.escape_ascii(), key.escape_ascii())
 }
