@@ -124,8 +124,10 @@ impl<'a> Repair<'a> {
         if free >= wanted {
             return Ok(());
         }
-        let what =
-            format!("the repair of partition {} may write {wanted} bytes, and {free} are free", self.exam.partition);
+        let what = format!(
+            "the repair of partition {} may write {wanted} bytes, and {free} are free: nothing is changed",
+            self.exam.partition
+        );
         Err(StorageError::Unusable { path: self.root.path.clone(), what })
     }
 
