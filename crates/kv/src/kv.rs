@@ -193,7 +193,7 @@ impl Kv {
     pub fn list_keys(&self, bucket: &Bucket, timeout: Option<Duration>) -> Result<Listing, Error> {
         check_bucket(bucket)?;
         self.engine.buckets.props(bucket)?;
-        self.list(Walk::over_keys(self.engine.partitions().clone(), bucket), timeout)
+        self.list(Walk::over_keys(self.engine.partitions().clone(), bucket, self.engine.now()), timeout)
     }
 
     /// The buckets of a type that hold at least one key, in no particular order.
@@ -202,7 +202,7 @@ impl Kv {
             return Err(Error::ZeroLength("Type"));
         }
         self.engine.buckets.type_map(bucket_type)?;
-        self.list(Walk::over_buckets(self.engine.partitions().clone(), bucket_type), timeout)
+        self.list(Walk::over_buckets(self.engine.partitions().clone(), bucket_type, self.engine.now()), timeout)
     }
 
     /// Index entries or keys of a bucket, in order. `timeout` covers the whole query: none means what is configured, zero

@@ -356,6 +356,10 @@ pub trait Backend: Send + Sync {
     /// Removes everything, files included. The store takes no calls afterwards.
     fn drop_partition(&self) -> Result<(), StorageError>;
 
+    /// What time it is, in Unix seconds: what has ended by then is hidden. It does not turn the time back; that,
+    /// and the time itself, only [`maintain`](Self::maintain) does, when it is the store's turn.
+    fn tell_time(&self, now_secs: u64);
+
     /// Background work that is due: merging, syncing at an interval, expiry. Called from a maintenance thread every
     /// few hundred milliseconds; returns after a bounded slice of work. `now_secs` is Unix time.
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError>;

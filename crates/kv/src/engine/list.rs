@@ -5,6 +5,7 @@ use bytes::Bytes;
 use ombak_storage::{Detail, Scope, Snapshot, StorageError};
 use ombak_types::Bucket;
 use ombak_types::names::{DEFAULT_TYPE, encode_bucket_prefix, split_storage_key};
+use ombak_types::time::UnixMicros;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -26,25 +27,27 @@ pub(crate) struct Walk {
     snapshot: Option<Box<dyn Snapshot>>,
     prefix: Vec<u8>,
     wanted: Wanted,
+    /// When it began: what had ended by then is not listed.
+    begun: UnixMicros,
 }
 
 impl Walk {
     /// Over the keys of a bucket.
-    pub(crate) fn over_keys(partitions: Arc<[Arc<Partition>]>, bucket: &Bucket) -> Self {
+    pub(crate) fn over_keys(partitions: Arc<[Arc<Partition>]>, bucket: &Bucket, begun: UnixMicros) -> Self {
         let mut prefix = Vec::new();
         encode_bucket_prefix(bucket, &mut prefix);
-        Self { partitions, at: 0, snapshot: None, prefix, wanted: Wanted::Keys }
+        Self { partitions, at: 0, snapshot: None, prefix, wanted: Wanted::Keys, begun }
     }
 
     /// Over the buckets of a type.
-    pub(crate) fn over_buckets(partitions: Arc<[Arc<Partition>]>, bucket_type: &Bytes) -> Self {
+    pub(crate) fn over_buckets(partitions: Arc<[Arc<Partition>]>, bucket_type: &Bytes, begun: UnixMicros) -> Self {
         // What all storage keys of the type start with: those of any of its buckets, without the bucket's name.
         let nameless = Bucket { bucket_type: bucket_type.clone(), name: Bytes::new() };
         let mut prefix = Vec::new();
         encode_bucket_prefix(&nameless, &mut prefix);
         prefix.truncate(prefix.len() - 2);
         debug_assert!(*bucket_type != DEFAULT_TYPE || prefix.len() == 1);
-        Self { partitions, at: 0, snapshot: None, prefix, wanted: Wanted::Buckets { seen: HashSet::new() } }
+        Self { partitions, at: 0, snapshot: None, prefix, wanted: Wanted::Buckets { seen: HashSet::new() }, begun }
     }
 
     /// The next names; `None` at the end. May be empty in between. Reads the index only: deleted keys show by their
@@ -53,7 +56,10 @@ impl Walk {
         let Some(partition) = self.partitions.get(self.at) else { return Ok(None) };
         let snapshot = match &mut self.snapshot {
             Some(snapshot) => snapshot,
-            None => self.snapshot.insert(partition.store().snapshot()?),
+            None => {
+                partition.store().tell_time(self.begun.secs());
+                self.snapshot.insert(partition.store().snapshot()?)
+            }
         };
         let entries = snapshot.next(&Scope::prefix(&self.prefix), Detail::Keys, ENTRIES_MAX)?;
         if entries.is_empty() {

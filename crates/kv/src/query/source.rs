@@ -151,6 +151,7 @@ impl Source {
     }
 
     fn open(&self, range: &Range) -> Result<View, StorageError> {
+        self.partition.store().tell_time(range.now.secs());
         let mut view = self.partition.store().ordered_snapshot()?;
         let early_ends = match &range.of {
             RangeOf::Terms { .. } => EarlyEnds::find(&mut *view, &range.bucket, range.now)?,

@@ -156,6 +156,10 @@ impl Backend for FaultyStore {
         self.inner.drop_partition()
     }
 
+    fn tell_time(&self, now_secs: u64) {
+        self.inner.tell_time(now_secs);
+    }
+
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.inner.maintain(now_secs)
     }

@@ -560,6 +560,10 @@ impl<I: KeyIndex> Backend for Store<I> {
         self.core.drop_partition()
     }
 
+    fn tell_time(&self, now_secs: u64) {
+        self.core.now_secs.fetch_max(now_secs, Ordering::Relaxed);
+    }
+
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.core.maintain(now_secs)
     }

@@ -326,6 +326,10 @@ impl Backend for MemoryStore {
         Ok(())
     }
 
+    fn tell_time(&self, now_secs: u64) {
+        self.now_secs.fetch_max(now_secs, Ordering::Relaxed);
+    }
+
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.now_secs.store(now_secs, Ordering::Relaxed);
         if self.state.read().by_expiry.is_empty() {

@@ -160,6 +160,10 @@ impl Backend for MultiStore {
         self.all(|store| store.drop_partition())
     }
 
+    fn tell_time(&self, now_secs: u64) {
+        self.stores.iter().for_each(|(_, store)| store.tell_time(now_secs));
+    }
+
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.all(|store| store.maintain(now_secs))
     }
