@@ -129,11 +129,6 @@ fn save(cuts: &[StoreCut], to: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     saved
 }
 
-fn copy_dir(from: &Path, to: &Path) {
-    let copied = std::process::Command::new("cp").arg("-r").args([from, to]).status().unwrap();
-    assert!(copied.success());
-}
-
 /// A copy of a saved backup, opened as a store.
 fn open_copy(
     saved: &Path,

@@ -2,6 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "each test file uses a part of it")]
 
 use ombak_storage::{Appended, Backend, Detail, MergeConfig, ReadMode, Scope, Snapshot, StorageError, Stored, Write};
+use std::path::Path;
 
 pub const NOW_SECS: u64 = 1_000_000;
 
@@ -11,6 +12,20 @@ pub fn scratch_dir() -> tempfile::TempDir {
     let in_memory = std::path::Path::new("/dev/shm");
     let made = tempfile::tempdir_in(in_memory);
     made.or_else(|_| tempfile::tempdir()).expect("a directory for temporary files")
+}
+
+/// Copies a directory. Not by a process of its own: a child that has not yet become another program holds every lock that its
+/// parent had, and stores of other tests find theirs taken.
+pub fn copy_dir(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (from, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        if from.is_dir() {
+            copy_dir(&from, &to.join(name));
+        } else {
+            std::fs::copy(&from, to.join(name)).unwrap();
+        }
+    }
 }
 
 /// Merges whenever a little is dead, without a pace: everything happens in a short test.
