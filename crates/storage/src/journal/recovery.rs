@@ -571,18 +571,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
             Keeps::Position | Keeps::Head => Vec::new(),
             Keeps::Everything => scanner.body(offset, header).map_err(failed)?,
         };
-        let entry = HintEntry {
-            kind: header.kind,
-            seq: header.seq,
-            digest: header.digest,
-            offset: offset as u32,
-            head_len: header.head_len,
-            body_len: header.body_len,
-            tstamp_secs: header.tstamp_secs,
-            expires_secs: header.expires_secs,
-            has_terms: header.has_terms,
-            key: &key,
-        };
+        let entry = HintEntry::of(offset, header, &key);
         self.load_entry(file, &entry, &head, &body)?;
         if let Some(writer) = hint
             && writer.add(&entry).is_err()

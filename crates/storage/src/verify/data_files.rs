@@ -254,7 +254,7 @@ impl FileReader<'_> {
             return Ok(());
         }
         scan.records += 1;
-        scan.sum = scan.sum.wrapping_add(entry_hash(&hint_entry(offset, header, &key)));
+        scan.sum = scan.sum.wrapping_add(entry_hash(&HintEntry::of(offset, header, &key)));
         scan.end = offset + header.total_len();
         let good = Good {
             seq: header.seq,
@@ -318,22 +318,6 @@ impl FileExam {
 /// Hash of the places of the index entries in a head.
 pub(super) fn terms_hash(key: &[u8], head: &[u8], terms: &dyn HeadTerms) -> u64 {
     term_keys(key, head, terms).iter().fold(0, |sum, term| sum.wrapping_add(xxh3_64(&term.bytes)))
-}
-
-/// What a hint says of a record.
-pub(super) fn hint_entry<'a>(offset: u64, header: &RecordHeader, key: &'a [u8]) -> HintEntry<'a> {
-    HintEntry {
-        kind: header.kind,
-        seq: header.seq,
-        digest: header.digest,
-        offset: offset as u32,
-        head_len: header.head_len,
-        body_len: header.body_len,
-        tstamp_secs: header.tstamp_secs,
-        expires_secs: header.expires_secs,
-        has_terms: header.has_terms,
-        key,
-    }
 }
 
 fn entry_hash(entry: &HintEntry<'_>) -> u64 {

@@ -4,7 +4,7 @@
 //! names, the commit that makes the old files go, and only then what can be made anew. A repair that stops anywhere is
 //! finished by the next one, or leaves a store that a start reads as before.
 
-use super::data_files::{Damaged, FileExam, FileReader, hint_entry};
+use super::data_files::{Damaged, FileExam, FileReader};
 use super::exam::Exam;
 use super::quarantine::Quarantine;
 use super::report::{Effect, PartitionReport};
@@ -15,7 +15,7 @@ use crate::bitcask::BitcaskFactory;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, FileSystem, OpenMode, RealFs};
 use crate::identity::random_id;
-use crate::journal::format::{FILE_HEADER_BYTES, HintWriter, RecordHeader, Scanned, Scanner};
+use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, HintWriter, RecordHeader, Scanned, Scanner};
 use crate::journal::{
     COMMIT_SUFFIX, LostNote, Shared, covered, finish_commit, hint_path, hint_temporary_path, identity_path,
     take_file_id, write_commit,
@@ -418,5 +418,5 @@ fn given_up(dir: &Path) -> PathBuf {
 
 fn add_hint(hint: &mut HintWriter, scanner: &mut Scanner<'_>, offset: u64, header: &RecordHeader) -> io::Result<()> {
     let key = scanner.key(offset, header)?;
-    hint.add(&hint_entry(offset, header, key))
+    hint.add(&HintEntry::of(offset, header, key))
 }

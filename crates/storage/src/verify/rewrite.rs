@@ -3,13 +3,12 @@
 //! It comes into being as the output of a merge does: under another name until all of it is on disk, so that a crash leaves
 //! either nothing or the whole.
 
-use super::data_files::hint_entry;
 use crate::backend::WriteAttrs;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, FileSystem, OpenMode};
 use crate::journal::format::{
-    ALL_SYNCED, BodyCoding, FILE_HEADER_BYTES, FileHeader, HintWriter, Kind, RecordFields, RecordHeader, body_crc,
-    encode_record, reseal,
+    ALL_SYNCED, BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RecordFields, RecordHeader,
+    body_crc, encode_record, reseal,
 };
 use crate::journal::{data_path, hint_path, hint_temporary_path, merging_path};
 use std::io;
@@ -110,7 +109,7 @@ impl<'a> Rewriter<'a> {
     fn append(&mut self, header: &RecordHeader, key: &[u8]) -> Result<(), StorageError> {
         let failed = |source| io_error("write", &self.path, source);
         self.file.write_at(&self.buffer, self.length).map_err(failed)?;
-        self.hint.add(&hint_entry(self.length, header, key)).map_err(failed)?;
+        self.hint.add(&HintEntry::of(self.length, header, key)).map_err(failed)?;
         self.length += self.buffer.len() as u64;
         Ok(())
     }

@@ -11,7 +11,7 @@
 //! Invariant: a hint file gets its name only after the data file was synced, so its presence alone says that all of
 //! the data file had reached the disk.
 
-use super::record::{EXTRA_BYTES_MAX, extra_len};
+use super::record::{EXTRA_BYTES_MAX, RecordHeader, extra_len};
 use super::{FORMAT_VERSION, Kind, READABLE_VERSIONS, le_at};
 use crate::backend::ReadMode;
 use crate::fs::{File, FileSystem, OpenMode};
@@ -48,6 +48,24 @@ pub(crate) struct HintEntry<'a> {
     /// The head has index entries.
     pub(crate) has_terms: bool,
     pub(crate) key: &'a [u8],
+}
+
+impl<'a> HintEntry<'a> {
+    /// What a hint says of a record whose header has been read. `offset` lies within a data file.
+    pub(crate) fn of(offset: u64, header: &RecordHeader, key: &'a [u8]) -> Self {
+        Self {
+            kind: header.kind,
+            seq: header.seq,
+            digest: header.digest,
+            offset: offset as u32,
+            head_len: header.head_len,
+            body_len: header.body_len,
+            tstamp_secs: header.tstamp_secs,
+            expires_secs: header.expires_secs,
+            has_terms: header.has_terms,
+            key,
+        }
+    }
 }
 
 /// What a complete hint file says about the data file.

@@ -360,18 +360,7 @@ impl MergeJob {
         self.copies.bytes.clear();
         self.copies.bytes.shrink_to(2 * BUFFER_BYTES);
         for Move { key, header, from } in self.copies.moves.drain(..) {
-            let entry = HintEntry {
-                kind: header.kind,
-                seq: header.seq,
-                digest: header.digest,
-                offset: output.length as u32,
-                head_len: header.head_len,
-                body_len: header.body_len,
-                tstamp_secs: header.tstamp_secs,
-                expires_secs: header.expires_secs,
-                has_terms: header.has_terms,
-                key: &key,
-            };
+            let entry = HintEntry::of(output.length, &header, &key);
             output.count(&core.shared, &entry);
             let Some(from) = from else { continue };
             let to = position_of(output.file.id, &entry);
