@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Runs the six published tests of storage backends on bitcask, leveled and leveldb, with and without syncs, in a memory cgroup of
-1 GiB, and writes one table, one page of ratios and the charts.
+1 GiB, and writes one table, one page of ratios and the charts. The first test is also there as `test1r`, with values that do not
+compress.
 
 `make bench-backends` builds what this needs in release. Keys and lengths are scaled so that the data outgrow the memory of the
 cgroup and fit on the disk. What is run in turns is compared: for each test the backends follow one another, without syncs and then
-with them. Needs the right to make a memory cgroup (root); without it the runs say that they had the memory of the machine."""
+with them. In `test1f` all keys are there before the run begins, so that what changes in it is not how many gets find something.
+Needs the right to make a memory cgroup (root); without it the runs say that they had the memory of the machine."""
 import argparse
 import json
 import os
 import statistics
 import sys
+import tempfile
 import time
 import urllib.request
 from pathlib import Path
@@ -30,6 +33,14 @@ TESTS = {
     "test4": ("backends-test4", []),
     "test5": ("backends-test5", []),
     "test6": ("backends-test6", []),
+    # What is written over what is put says how often a value is written only if values do not compress.
+    "test1r": ("backends-test1", ["--scale", "0.002", "--set", "value_generator={fixed_bin,8000}"]),
+    "test1f": ("backends-test1", ["--scale", "0.002"]),
+}
+
+# Makes the objects that a run begins with.
+FILLS = {
+    "test1f": ["--set", "operations=[{put,1}]", "--set", "key_generator={partitioned_sequential_int,120000}"],
 }
 
 # Beside the defaults: leveldb takes its share of the machine's memory, not of the cgroup's, unless it is told.
@@ -103,8 +114,11 @@ def run(name, out, minutes, memory_bytes):
     with MemoryCgroup(memory_bytes) as group, Node(settings) as node:
         group.take(node.process)
         data = node.directory / "data"
-        execute([str(beside("ombak-bench")), str(SEEDS / f"{seed}.config"), "--duration", f"{minutes * 60:.0f}s",
-                 "--skip-unsupported", "-d", str(out), "-n", name, *words, "--pb", node.pb, "--http", node.http,
+        bench = [str(beside("ombak-bench")), str(SEEDS / f"{seed}.config"), "--skip-unsupported", "--pb", node.pb, "--http", node.http]
+        if test in FILLS:
+            with tempfile.TemporaryDirectory() as results:
+                execute([*bench, "--duration", "1h", "-d", results, "-n", "fill", *FILLS[test]])
+        execute([*bench, "--duration", f"{minutes * 60:.0f}s", "-d", str(out), "-n", name, *words,
                  "--pid", str(node.process.pid), "--data-dir", str(data)])
         (out / name / "stores.json").write_text(json.dumps({"limited": group.limited, **store_metrics(node)}, indent=1))
 

@@ -272,6 +272,89 @@ fn assert_tells_all(status: &Value, metrics: &str, name: Option<&str>, labels: &
     }
 }
 
+/// Waits for something that merging brings about.
+fn wait_for_merges(home: &Home, what: &str, is_there: impl Fn(&Value) -> bool) {
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let status = status(home);
+        if is_there(&status) {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{what}: {status}");
+        pause(Duration::from_millis(20));
+    }
+}
+
+/// Large objects are overwritten, and small ones that lie between them stay.
+#[test]
+fn leveled_compacts_by_the_scores_that_are_set() {
+    const MB: u64 = 1 << 20;
+    let home = Home::new(
+        "storage_backend = leveled\nleveled.journal_size = 1MB\nleveled.compaction_runs_perday = 86400\n\
+         leveled.compression_method = none\nleveled.compaction_bytes_per_second = 1GB",
+    );
+    let start = |of_file: &str, of_journal: &str| {
+        let mut command = home.start_command();
+        command.env("OMBAK_LEVELED__SINGLEFILE_COMPACTIONPERCENTAGE", of_file);
+        command.env("OMBAK_LEVELED__MAXRUNLENGTH_COMPACTIONPERCENTAGE", of_journal);
+        Node::start(command, home.data())
+    };
+    let dead = |status: &Value| -> Vec<u64> {
+        stores(status, None).iter().map(|store| store["dead_bytes"].as_u64().expect("a number")).collect()
+    };
+    let value = "v".repeat(60_000);
+    let node = start("0", "0");
+    for n in 0..1000 {
+        put(&node, "b", &format!("hot{}", n % 40), &value);
+        put(&node, "b", &format!("cold{n}"), "stays");
+    }
+    let before = status(&home);
+    assert!(stores(&before, None).iter().all(|store| store["last_merge"].is_null()), "{before}");
+    assert!(dead(&before).iter().any(|dead| *dead > 8 * MB), "{before}");
+    node.stop();
+    let node = start("0", "59");
+    // Of less than this a journal as a whole makes nothing.
+    wait_for_merges(&home, "the journal's score", |now| dead(now).iter().all(|dead| *dead <= 4 * MB));
+    node.stop();
+    let node = start("90", "0");
+    wait_for_merges(&home, "the score of a file", |now| dead(now).iter().all(|dead| *dead <= MB));
+    for n in 0..1000 {
+        assert!(get(&node, "b", &format!("cold{n}")).ends_with("\r\n\r\nstays"), "cold{n}");
+    }
+    assert!(get(&node, "b", "hot39").ends_with(&value));
+    node.stop();
+    home.assert_no_errors_logged();
+}
+
+#[test]
+fn leveled_compresses_when_it_compacts_if_told_so() {
+    let home = Home::new(
+        "storage_backend = leveled\nleveled.journal_size = 64KB\nleveled.compaction_runs_perday = 86400\n\
+         leveled.compression_method = zstd\nleveled.compression_point = on_compact",
+    );
+    let node = home.start();
+    let value = "a value that is worth compressing, ".repeat(100);
+    let live = |status: &Value| status["total"]["live_bytes"].as_u64().expect("a number");
+    let plain = 40 * value.len() as u64;
+    for n in 0..40 {
+        put(&node, "b", &format!("kept{n}"), &value);
+        put(&node, "b", &format!("hot{n}"), "small");
+    }
+    let received = live(&status(&home));
+    assert!(received > plain, "stored as received: {received}");
+    // Objects that come and go, until those between them were copied.
+    let deadline = Instant::now() + DEADLINE;
+    while live(&status(&home)) > plain / 2 {
+        assert!(Instant::now() < deadline, "never compressed: {}", status(&home));
+        (0..40).for_each(|n| put(&node, "b", &format!("hot{n}"), "small"));
+    }
+    node.stop();
+    let node = home.start();
+    (0..40).for_each(|n| assert!(get(&node, "b", &format!("kept{n}")).ends_with(&value), "kept{n}"));
+    node.stop();
+    home.assert_no_errors_logged();
+}
+
 #[test]
 fn each_backend_tells_what_it_wrote_and_merged() {
     for (backend, settings) in EAGER {

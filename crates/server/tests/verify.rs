@@ -129,6 +129,23 @@ fn files_of_the_node_itself_are_examined_and_refused_at_a_start() {
 }
 
 #[test]
+fn a_start_without_the_identity_of_its_data_says_so() {
+    let home = Home::new("");
+    let identity = home.data().join("node.json");
+    let warned = || home.logged("WARN").iter().any(|line| line.contains("node.json was missing"));
+    home.start().stop();
+    let first = fs::read(&identity).unwrap();
+    fs::remove_file(&identity).unwrap();
+    let node = home.start();
+    assert!(!warned(), "nothing was stored yet");
+    home.run(&["kv", "put", "b", "key", "value"]).ok();
+    node.stop();
+    fs::remove_file(&identity).unwrap();
+    home.start().stop();
+    assert!(warned() && fs::read(&identity).unwrap() != first);
+}
+
+#[test]
 fn a_node_of_the_first_versions_of_its_files_goes_on() {
     let home = Home::new("");
     fs::create_dir(home.data()).unwrap();

@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
 use ombak_storage::fs::{FileSystem, RealFs};
-use ombak_storage::verify::{Damage, Effect, PartitionReport, StoreKind, StoreRoot, StoreRootConfig};
+use ombak_storage::verify::{Damage, Effect, Finding, PartitionReport, StoreKind, StoreRoot, StoreRootConfig};
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, Compression, HeadTerms, JournalConfig, LedgerConfig, LeveldbFactory,
     LeveledFactory, MergeConfig, ReadMode, StorageError, SyncStrategy, TermRange, Write,
@@ -160,19 +160,6 @@ impl World {
         let copy = scratch_dir();
         copy_dir(self.path(), copy.path());
         copy
-    }
-}
-
-fn copy_dir(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_dir(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).unwrap();
-        }
     }
 }
 
@@ -431,6 +418,45 @@ fn a_repaired_store_serves_all_that_was_whole() {
         }
         println!("{kind:?}: {repairs} repairs, {lost} keys lost");
         assert!(repairs > 100 && lost > 0, "{kind:?}: {repairs} repairs, {lost} lost");
+    }
+}
+
+#[test]
+fn a_data_file_that_is_gone_is_missed() {
+    for kind in KINDS {
+        let (mut missed, mut superseded) = (0, 0);
+        for seed in 0..4 {
+            let world = World::new(kind, seed, true);
+            let files = data_files(world.path());
+            let of_journal = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "data");
+            for path in files.iter().map(|(path, _)| path).filter(of_journal) {
+                let (copy, started) = (world.copy(), world.copy());
+                let inside = path.strip_prefix(world.path()).unwrap();
+                fs::remove_file(copy.path().join(inside)).unwrap();
+                fs::remove_file(started.path().join(inside)).unwrap();
+                let place = format!("{kind:?}, seed {seed}, {}", inside.display());
+                let keys = || world.model.ever.keys().cloned();
+                let (before, after) = root(kind, copy.path()).repair(0, &mut |_| true).unwrap();
+                assert_eq!(after.findings, [], "{place}: {before:?}");
+                let (of_start, is_complete) = answers(kind, started.path(), keys()).unwrap();
+                let differing = check_repaired(&of_start, is_complete, &world.model, &place);
+                let (found, complete) = answers(kind, copy.path(), keys()).unwrap();
+                assert!(
+                    found == of_start && complete == is_complete,
+                    "{place}: a repair says something else than a start"
+                );
+                assert_eq!(before.damaged == 0, is_complete, "{place}: {before:?}");
+                let is_told = |key: &Vec<u8>| {
+                    let of_file = |finding: &&Finding| finding.damage == Damage::MissingFile;
+                    let mut told = before.findings.iter().filter(of_file);
+                    told.any(|finding| finding.key.as_ref().is_none_or(|named| named == key))
+                };
+                assert!(differing.iter().all(is_told), "{place}: {differing:?} {:?}", before.findings);
+                if differing.is_empty() { superseded += 1 } else { missed += 1 }
+            }
+        }
+        println!("{kind:?}: {missed} files missed, {superseded} superseded");
+        assert!(missed > 0 || kind == StoreKind::Leveldb, "{kind:?}");
     }
 }
 

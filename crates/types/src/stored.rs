@@ -129,7 +129,8 @@ pub struct Single {
 }
 
 impl Single {
-    /// Reads an object; `None` when it has another form and [`decode`] is to be asked. Checks what `decode` checks.
+    /// Reads an object; `None` when it has another form and [`decode`] is to be asked. Checks what `decode` checks, in
+    /// the same order: an operator is told the same of the same rot.
     pub fn read(head: &Bytes, body: &Bytes) -> Result<Option<Self>, Corrupt> {
         let mut r = Reader { whole: head, owner: None, at: 0 };
         // What a client gets as the clock begins with this byte.
@@ -158,6 +159,9 @@ impl Single {
         let vtag = if has(flag::VTAG) { r.range()? } else { 0..0 };
         let last_modified = UnixMicros(if has(flag::LAST_MODIFIED) { r.varint()? } else { 0 });
         let content_type = if has(flag::CONTENT_TYPE) { r.range()? } else { 0..0 };
+        if value_len > body.len() as u64 {
+            return Err(Corrupt("a value runs past the body"));
+        }
         if r.at != head.len() || value_len != body.len() as u64 {
             return Err(Corrupt("bytes after the end"));
         }

@@ -61,6 +61,13 @@ impl Engine {
         let version = RingVersion::first(identity.ring_lineage);
         let ring = Ring::of_one_node(&config.node_name, ring_size, version);
         let stores = open_stores(&config)?;
+        if identity.boot == 1 && stores.iter().any(|store| store.last_seq() > 0) {
+            warn!(
+                ring_size = identity.ring_size,
+                "node.json was missing: this is a new node, over the objects of another. If their ring had another size, most of \
+                 them are not found: then stop the node, and put back the copy of your last backup"
+            );
+        }
         // An actor goes on only over stores that are exactly what it left behind.
         let mark = mark.filter(|mark| closed_stores(&stores) == Some(mark.stores));
         let (actors, floor) = match &mark {

@@ -12,6 +12,7 @@ use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, replace_file};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// The name of the note in a partition's directory.
 pub(super) const LOST_NOTE: &str = "lost";
@@ -19,6 +20,16 @@ const FRAME: Frame = Frame { magic: b"OMBAKLST", versions: 1..=1 };
 const PREFIX_BYTES: usize = 24;
 /// Places that are told apart; more are only counted.
 const PLACES_MAX: usize = 10_000;
+
+/// The place of a data file that is not there.
+pub(crate) fn missing_file(id: u32) -> u64 {
+    place("missing", u64::from(id))
+}
+
+/// The fingerprint of a place.
+pub(crate) fn place(what: &str, offset: u64) -> u64 {
+    xxh3_64(format!("{what} {offset}").as_bytes())
+}
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

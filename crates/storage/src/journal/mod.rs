@@ -50,10 +50,10 @@ pub(crate) use key_index::{
     Compacted, Entry, Found, HEAD_UNITS_MANY, IndexFiles, IndexSizes, Keeps, KeyIndex, Loaded, Position, ReadHead,
     SweepCursor, Version,
 };
-pub(crate) use lost_note::LostNote;
+pub(crate) use lost_note::{LostNote, missing_file, place};
 pub(crate) use merge::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};
 #[cfg(any(test, fuzzing))]
 pub(crate) use merge::{decode as decode_commit, encode as encode_commit};
-pub(crate) use recovery::parse_name;
+pub(crate) use recovery::{Newest, hint_id, is_missed, parse_name};
 pub(crate) use shared::Shared;
 pub(crate) use store::Store;

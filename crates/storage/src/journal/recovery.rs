@@ -29,6 +29,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+mod orphans;
+
+pub(crate) use orphans::{Newest, hint_id, is_missed};
+
 impl<I: KeyIndex> Store<I> {
     /// Opens, or creates, the store of a partition. `index` makes an empty index, or one that knows what it has seen,
     /// for the store in a directory.
@@ -67,6 +71,7 @@ fn recover<I: KeyIndex>(
         has_expiring: index.may_expire(),
         index,
         unclean: false,
+        names_settled: false,
     };
     let (dir_exists, id_max) = recovery.load_all()?;
     let has_data = recovery.seq_max > 0 || !recovery.files.is_empty();
@@ -151,6 +156,8 @@ struct Recovery<'a, I> {
     torn_bytes: u64,
     has_expiring: bool,
     unclean: bool,
+    /// The names of all data files are on disk.
+    names_settled: bool,
 }
 
 /// What a scan found beside good records.
@@ -193,21 +200,16 @@ impl<I: KeyIndex> Recovery<'_, I> {
             fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
         }
         let names = fs.list(self.dir).map_err(|source| io_error("list", self.dir, source))?;
-        for name in names.iter().filter(|name| name.ends_with(".hint")) {
-            // The hint of a file that a merge removed must not speak for a later file of that id.
-            let data = name.replace(".hint", ".data");
-            if !names.contains(&data) {
-                let path = self.dir.join(name);
-                fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))?;
-            }
-        }
         let mut files: Vec<(u32, bool)> = names.iter().filter_map(|name| parse_name(name)).collect();
         files.sort_unstable();
+        let orphans = self.orphans(&names, &files)?;
         self.check_index(&files, &unfinished)?;
         for (id, is_fresh) in &files {
             self.load_file(*id, *is_fresh)?;
         }
-        Ok((true, files.last().map_or(0, |(id, _)| *id)))
+        self.judge_orphans(&orphans)?;
+        let ids = files.iter().map(|(id, _)| *id).chain(orphans);
+        Ok((true, ids.max().unwrap_or(0)))
     }
 
     /// An index on disk that is not the one which this journal had would point at what is not there, or have versions that
@@ -468,11 +470,21 @@ impl<I: KeyIndex> Recovery<'_, I> {
         file.counters.length.store(kept, Ordering::Relaxed);
         file.counters.synced_length.store(kept, Ordering::Relaxed);
         if let Some(hint) = hint {
+            self.settle_names()?;
             let lost = file.counters.lost_ranges.load(Ordering::Relaxed);
             let written = hint.finish(&*self.shared.fs, &hint_path(self.dir, file.id), kept, lost);
             if let Err(error) = written {
                 tracing::warn!(file = %file.path().display(), %error, "no hint file: the next start will read the data again");
             }
+        }
+        Ok(())
+    }
+
+    /// A hint must not outlive its data file: a kill may have left that under a name which is not on disk yet.
+    fn settle_names(&mut self) -> Result<(), StorageError> {
+        if !self.names_settled {
+            self.shared.fs.sync_dir(self.dir).map_err(|source| io_error("fsync", self.dir, source))?;
+            self.names_settled = true;
         }
         Ok(())
     }

@@ -169,6 +169,16 @@ impl FileReader<'_> {
         FileHeader::decode(&bytes[..read]).map_or(true, |header| header.salt == salt)
     }
 
+    /// Hands `visit` what a hint says whose data file need not be there. False when it is damaged.
+    pub(super) fn for_each_hint(&self, id: u32, visit: impl FnMut(HintEntry<'_>)) -> Result<bool, StorageError> {
+        let path = hint_path(self.dir, id);
+        let failed = |source: io::Error| io_error("read", &path, source);
+        let Some(hint) = self.open_hint(id)? else { return Ok(false) };
+        let Some(salt) = salt_of_hint(&*hint, id).map_err(failed)? else { return Ok(false) };
+        let Some(reader) = HintReader::open(hint, id, salt).map_err(failed)? else { return Ok(false) };
+        reader.for_each(visit).map_err(failed)
+    }
+
     fn open_hint(&self, id: u32) -> Result<Option<Arc<dyn File>>, StorageError> {
         let path = hint_path(self.dir, id);
         match self.fs.open(&path, OpenMode::Read) {

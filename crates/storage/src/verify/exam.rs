@@ -4,12 +4,12 @@ use super::data_files::{FileExam, FileReader, HintState, Known, Observe};
 use super::ledger::{Comparison, LedgerExam};
 use super::report::{Damage, Effect, Finding, PartitionReport};
 use super::root::{StoreKind, StoreRoot};
-use super::versions::Versions;
+use super::versions::{Lost, Versions};
 use crate::error::{StorageError, io_error};
 use crate::journal::format::{FILE_HEADER_BYTES, Kind, Scanned, Scanner};
 use crate::journal::{
-    COMMIT_SUFFIX, FileState, LostNote, covered, data_path, hint_path, identity_is_damaged, identity_path, parse_name,
-    read_commit,
+    COMMIT_SUFFIX, FileState, JournalConfig, LostNote, Newest, covered, data_path, hint_id, hint_path,
+    identity_is_damaged, identity_path, is_missed, parse_name, read_commit,
 };
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -26,8 +26,9 @@ pub(super) struct Exam {
     pub(super) versions: Versions,
     /// Names of commit files that cannot be read.
     pub(super) damaged_commits: Vec<String>,
-    /// Files that the ledger points at and that are not there.
-    pub(super) missing_files: Vec<u32>,
+    /// Files that the ledger points at, or that left a hint, and that are not there; which of their versions are missed, as far
+    /// as a hint tells.
+    pub(super) missing_files: BTreeMap<u32, Vec<Known>>,
     pub(super) ledger: LedgerExam,
     pub(super) note: LostNote,
     pub(super) identity_is_damaged: bool,
@@ -56,7 +57,7 @@ impl Exam {
             files: BTreeMap::new(),
             versions: Versions::default(),
             damaged_commits: Vec::new(),
-            missing_files: Vec::new(),
+            missing_files: BTreeMap::new(),
             known_losses: 0,
             id_max: 0,
             bytes: 0,
@@ -117,8 +118,46 @@ impl Exam {
         let is_missing =
             |id: &u32, noted: &FileState| !is_there(id, noted) && !removed.iter().any(|(other, _)| other == id);
         let in_use = noted.files.iter().filter(|(_, file)| file.is_in_use());
-        self.missing_files = in_use.filter(|(id, noted)| is_missing(id, noted)).map(|(id, _)| *id).collect();
+        let missing = in_use.filter(|(id, noted)| is_missing(id, noted)).map(|(id, _)| (*id, Vec::new()));
+        self.missing_files = missing.collect();
+        for id in names.iter().filter_map(|name| hint_id(name)) {
+            let is_removed = removed.iter().any(|(other, _)| *other == id);
+            let is_told = self.files.contains_key(&id) || self.missing_files.contains_key(&id);
+            if is_removed || is_told {
+                continue;
+            }
+            self.id_max = self.id_max.max(id);
+            let Some(missed) = self.missed_with(&reader, id, &root.journal)? else { continue };
+            for known in &missed {
+                self.versions.add_lost(&known.key, Lost { seq: known.seq, file_id: id });
+            }
+            self.missing_files.insert(id, missed);
+        }
         Ok(true)
+    }
+
+    /// What is missed of a data file that is not there, by its hint; none when that is nothing. Nothing in particular when the
+    /// hint does not tell.
+    fn missed_with(
+        &self,
+        reader: &FileReader<'_>,
+        id: u32,
+        journal: &JournalConfig,
+    ) -> Result<Option<Vec<Known>>, StorageError> {
+        let seen_seq = if self.kind == StoreKind::Bitcask { 0 } else { self.seen_seq() };
+        let mut missed = Vec::new();
+        let is_whole = reader.for_each_hint(id, |entry| {
+            let expires_secs = journal.expires_at(entry.tstamp_secs, entry.expires_secs);
+            let is_expired = expires_secs != 0 && u64::from(expires_secs) < journal.opened_at_secs;
+            let newest = self.versions.get(entry.key).good;
+            let newest = newest.map(|good| Newest { seq: good.seq, is_tombstone: good.is_tombstone });
+            let is_gone = is_expired || entry.kind == Kind::Tombstone;
+            if entry.seq > seen_seq && is_missed(entry.seq, is_gone, newest) {
+                let (key, seq) = (Bytes::copy_from_slice(entry.key), entry.seq);
+                missed.push(Known { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
+            }
+        })?;
+        Ok((!is_whole || !missed.is_empty()).then_some(missed))
     }
 
     fn compare(&mut self, root: &StoreRoot) -> Result<(), StorageError> {
@@ -201,8 +240,15 @@ impl Exam {
         for name in &self.damaged_commits {
             visit(self.finding(self.dir.join(name), 0, 0, Damage::Commit, Effect::Stale));
         }
-        for id in &self.missing_files {
-            visit(self.finding(data_path(&self.dir, *id), 0, 0, Damage::MissingFile, Effect::NotFound));
+        for (id, missed) in &self.missing_files {
+            let finding = self.finding(data_path(&self.dir, *id), 0, 0, Damage::MissingFile, Effect::NotFound);
+            for known in missed {
+                let effect = if known.kind == Kind::Tombstone { Effect::Stale } else { Effect::NotFound };
+                visit(Finding { key: Some(known.key.clone()), effect, ..finding.clone() });
+            }
+            if missed.is_empty() {
+                visit(finding);
+            }
         }
         if self.note.is_damaged() {
             visit(self.finding(LostNote::path(&self.dir), 0, 0, Damage::LostNote, Effect::Nothing));

@@ -18,7 +18,7 @@ use crate::identity::random_id;
 use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, HintWriter, RecordHeader, Scanned, Scanner};
 use crate::journal::{
     COMMIT_SUFFIX, LostNote, Shared, covered, finish_commit, hint_path, hint_temporary_path, identity_path,
-    take_file_id, write_commit,
+    missing_file, place, take_file_id, write_commit,
 };
 use crate::ledger::{TreeFiles, decode_entry, remove_dir, store_key};
 use crate::leveldb::LeveldbFactory;
@@ -138,7 +138,6 @@ impl<'a> Repair<'a> {
 
     /// Fingerprints of the places where something is lost.
     fn lost_places(&self) -> Vec<u64> {
-        let place = |what: &str, offset: u64| xxh3_64(format!("{what} {offset}").as_bytes());
         let mut lost = Vec::new();
         for file in self.exam.files.values() {
             let name = file.path.to_string_lossy();
@@ -154,7 +153,7 @@ impl<'a> Repair<'a> {
             }
         }
         lost.extend(self.exam.damaged_commits.iter().map(|name| place(name, 0)));
-        lost.extend(self.exam.missing_files.iter().map(|id| place("missing", u64::from(*id))));
+        lost.extend(self.exam.missing_files.keys().map(|id| missing_file(*id)));
         let ledger = &self.exam.ledger;
         if self.exam.ledger_is_behind() {
             lost.push(place("ledger", self.exam.covered_seq.unwrap_or(0)));
@@ -188,6 +187,13 @@ impl<'a> Repair<'a> {
         }
         for name in &self.exam.damaged_commits {
             self.quarantine_whole(&quarantine, &self.exam.dir.join(name))?;
+        }
+        for id in self.exam.missing_files.keys() {
+            // All that tells of the file, if it is there: the next start removes it.
+            let hint = hint_path(&self.exam.dir, *id);
+            if !self.exam.files.contains_key(id) && self.fs.open(&hint, OpenMode::Read).is_ok() {
+                self.quarantine_whole(&quarantine, &hint)?;
+            }
         }
         if self.exam.note.is_damaged() {
             self.quarantine_whole(&quarantine, &LostNote::path(&self.exam.dir))?;

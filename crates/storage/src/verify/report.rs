@@ -15,7 +15,7 @@ pub enum Damage {
     Record,
     /// The body of a record; its key and head are whole.
     Body,
-    /// A data file that the ledger points at is not there, or another one.
+    /// A data file that the ledger points at, or that left its hint, is not there, or another one.
     MissingFile,
     /// A hint file.
     Hint,
@@ -46,7 +46,7 @@ impl Damage {
             Self::Header => "the header of the data file is damaged",
             Self::Record => "not a record: key, head or their checksum are damaged",
             Self::Body => "the value does not match its checksum",
-            Self::MissingFile => "the data file is missing, or not the one that the ledger knows",
+            Self::MissingFile => "the data file is missing, or not the one that its ledger or hint knows",
             Self::Hint => "the hint file is damaged",
             Self::HintDisagrees => "the hint file does not say what is in its data file",
             Self::Commit => "the commit file of a merge is damaged",

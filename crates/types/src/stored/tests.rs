@@ -63,7 +63,7 @@ proptest! {
         match (Single::read(&head, &body), decode(&head, Some(&body))) {
             (Ok(Some(single)), decoded) => prop_assert_eq!(single.decode(), decoded),
             (Ok(None), _) => {}
-            (Err(_), decoded) => prop_assert!(decoded.is_err(), "{decoded:?}"),
+            (Err(why), decoded) => prop_assert_eq!(decoded, Err(why)),
         }
     }
 
