@@ -15,6 +15,7 @@ STEPS ?=
 FUZZ_SECONDS ?= 30
 SOAK_ROUNDS ?= 10
 CRASH_POINTS ?= 1000000
+HISTORIES ?= 10000
 MINUTES ?= 5
 SEEDS ?=
 BACKENDS ?=
@@ -58,9 +59,9 @@ bench-start: ## start nodes with KEYS (10000000) keys: seconds and memory; BACKE
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)
 
-soak: ## CRASH_POINTS (1000000) crashes of stores, about an hour; those of nodes SOAK_ROUNDS (10) times what `make test` does
-	OMBAK_CRASH_POINTS=$(CRASH_POINTS) OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --release --locked --package ombak-storage --package ombak-kv --package ombak-server \
-		--test power_cut --test power --test kill9 -- --nocapture
+soak: ## CRASH_POINTS (1000000) crashes and HISTORIES (10000) histories of stores, about an hour; crashes of nodes SOAK_ROUNDS (10) times what `make test` does
+	OMBAK_CRASH_POINTS=$(CRASH_POINTS) OMBAK_HISTORIES=$(HISTORIES) OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --release --locked --package ombak-storage --package ombak-kv --package ombak-server \
+		--test metamorphic --test power_cut --test power --test kill9 -- --nocapture
 
 clean-cache: ## remove the downloaded packages of the clients
 	rm -rf $(OMBAK_CACHE)

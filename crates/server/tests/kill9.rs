@@ -159,7 +159,7 @@ fn kill_while_starting(home: &Home, after_ms: u64) {
 
 /// riak_test verify_kv1356: values outlive a `kill -9`.
 #[test]
-fn nothing_acknowledged_is_lost_without_syncs() {
+fn verify_kv1356_nothing_acknowledged_is_lost_without_syncs() {
     killed_again_and_again("sync none", "bitcask.sync.strategy = none\nbitcask.max_file_size = 512KB");
 }
 

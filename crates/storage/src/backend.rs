@@ -314,8 +314,9 @@ pub trait Backend: Send + Sync {
     /// A view for folds.
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError>;
 
-    /// A view that knows the order of keys and index entries. May wait for that order to be made: not for network threads.
-    fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError>;
+    /// A view of one bucket that knows the order of its keys and index entries; `bucket` is what its storage keys begin with.
+    /// May wait for that order to be made: not for network threads.
+    fn ordered_snapshot(&self, bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError>;
 
     /// Sizes and states.
     fn status(&self) -> Status;

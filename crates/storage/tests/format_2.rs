@@ -151,8 +151,8 @@ fn check(store: &dyn Backend, model: &Model, context: &str) {
             assert_eq!(found, wanted, "{context}: key {stage} {n}");
         }
     }
-    let mut view = store.ordered_snapshot().unwrap();
     let prefix = bucket_prefix();
+    let mut view = store.ordered_snapshot(&prefix).unwrap();
     let range = KeyRange { bucket: &prefix, from: Bound::Unbounded, to: Bound::Unbounded };
     let keys = view.keys_in_order(&range, 1000).unwrap();
     let keys: Vec<Vec<u8>> = keys.iter().map(|entry| entry.key[prefix.len()..].to_vec()).collect();

@@ -16,8 +16,8 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Histories for each backend and option set.
-const HISTORIES: u64 = 150;
+/// Histories for each backend and option set, unless `OMBAK_HISTORIES` says how many.
+const HISTORIES: u64 = 250;
 const STEPS: u64 = 160;
 const BUCKETS: [&[u8]; 3] = [b"\x02\0\x01a", b"\x02\0\x01b", b"\x02\0\x02ab"];
 const FIELDS: [&str; 2] = ["f_bin", "g_int"];
@@ -304,7 +304,7 @@ impl History {
                 }
         };
         let count_max = 1 + self.random.below(30) as usize;
-        let mut snapshot = self.store.ordered_snapshot().unwrap();
+        let mut snapshot = self.store.ordered_snapshot(bucket).unwrap();
         let found = snapshot.keys_in_order(&KeyRange { bucket, from, to }, count_max).unwrap();
         let expected = self
             .model
@@ -331,7 +331,7 @@ impl History {
         }
         expected.sort();
         let count_max = 1 + self.random.below(10) as usize;
-        let mut snapshot = self.store.ordered_snapshot().unwrap();
+        let mut snapshot = self.store.ordered_snapshot(bucket).unwrap();
         let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         loop {
             let last = found.last().cloned();
@@ -375,11 +375,12 @@ impl History {
     }
 
     fn restart(&mut self) {
+        // Drawn for all: a seed is the same history on every backend.
+        let clean = self.random.below(2) == 0;
         if !self.is_durable {
             return;
         }
         let status = self.store.status();
-        let clean = self.random.below(2) == 0;
         if clean {
             self.store.close().unwrap();
         }
@@ -417,7 +418,8 @@ impl History {
 }
 
 fn histories(open: Opener, is_durable: bool) {
-    for seed in 0..HISTORIES {
+    let count = std::env::var("OMBAK_HISTORIES").map_or(HISTORIES, |count| count.parse().expect("a number"));
+    for seed in 0..count {
         let mut history = History::new(open, seed, is_durable);
         for step in 0..STEPS {
             let before = std::panic::AssertUnwindSafe(&mut history);

@@ -71,7 +71,7 @@ fn settle(store: &dyn Backend, now_secs: u64) {
 fn a_view_that_is_open_for_too_long_lets_go(subject: &Subject) {
     let store = &*subject.store;
     overwrite(store, 1);
-    let (mut fold, query) = (store.snapshot().unwrap(), store.ordered_snapshot().unwrap());
+    let (mut fold, query) = (store.snapshot().unwrap(), store.ordered_snapshot(b"").unwrap());
     overwrite(store, 10);
     settle(store, NOW_SECS + 10);
     assert_eq!(value_of(query.read(b"key 001").unwrap()), Some(vec![0; 100]), "not yet");

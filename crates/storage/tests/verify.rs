@@ -116,7 +116,7 @@ impl World {
             for _ in 0..70 {
                 world.step(&*store, &mut random);
             }
-            store.ordered_snapshot().unwrap();
+            store.ordered_snapshot(BUCKET).unwrap();
             for _ in 0..6 {
                 store.maintain(NOW_SECS + round).unwrap();
             }
@@ -223,7 +223,7 @@ fn answers_on(
         Err(error) => Err(error.to_string()),
     };
     let values = keys.map(|key| (key.clone(), read(&key))).collect();
-    let terms = store.ordered_snapshot().and_then(|mut snapshot| {
+    let terms = store.ordered_snapshot(BUCKET).and_then(|mut snapshot| {
         let range = TermRange { bucket: BUCKET, field: FIELD, from: b"", to: b"\xff", after: None };
         let entries = snapshot.terms_in_order(&range, 10_000)?;
         Ok(entries.into_iter().map(|entry| (entry.term.to_vec(), entry.key.to_vec())).collect())
@@ -286,7 +286,7 @@ fn what_expired_before_an_order_was_brought_up_to_date_is_no_damage() {
         let factory = open(NOW_SECS);
         let store = factory.open(0).unwrap();
         put(&*store, "stays", 0);
-        store.ordered_snapshot().unwrap();
+        store.ordered_snapshot(BUCKET).unwrap();
         store.close().unwrap();
     }
     {
@@ -298,7 +298,7 @@ fn what_expired_before_an_order_was_brought_up_to_date_is_no_damage() {
     {
         let factory = open(NOW_SECS + 10);
         let store = factory.open(0).unwrap();
-        store.ordered_snapshot().unwrap();
+        store.ordered_snapshot(BUCKET).unwrap();
         store.close().unwrap();
     }
     let config = StoreRootConfig {

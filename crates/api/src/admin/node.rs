@@ -111,6 +111,7 @@ fn store(s: &Status) -> Value {
         "last_merge": s.last_merge.map(last_merge),
         "ledger": s.ledger.map(ledger),
         "read_errors": s.read_errors,
+        "lost_ranges": s.lost_ranges,
         "disk_full": s.disk_full,
         "poisoned": s.poisoned,
     });

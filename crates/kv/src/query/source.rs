@@ -152,7 +152,7 @@ impl Source {
 
     fn open(&self, range: &Range) -> Result<View, StorageError> {
         self.partition.store().tell_time(range.now.secs());
-        let mut view = self.partition.store().ordered_snapshot()?;
+        let mut view = self.partition.store().ordered_snapshot(&range.bucket)?;
         let early_ends = match &range.of {
             RangeOf::Terms { .. } => EarlyEnds::find(&mut *view, &range.bucket, range.now)?,
             RangeOf::Keys { .. } => EarlyEnds::default(),

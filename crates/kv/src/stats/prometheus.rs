@@ -143,7 +143,7 @@ impl Exposition {
     /// The stores of all partitions, summed by backend; several backends of a node by their names.
     fn stores(&mut self, stores: &[(u32, Status)]) {
         type Number = fn(&Status) -> u64;
-        const NUMBERS: [(&str, &str, &str, Number); 17] = [
+        const NUMBERS: [(&str, &str, &str, Number); 19] = [
             ("store_keys", "gauge", "Keys with a value or a tombstone.", |s| s.keys),
             ("store_live_bytes", "gauge", "Bytes of current versions.", |s| s.live_bytes),
             ("store_dead_bytes", "gauge", "Bytes of superseded versions still kept.", |s| s.dead_bytes),
@@ -172,7 +172,9 @@ impl Exposition {
                 s.ledger.map_or(0, |ledger| ledger.pending_bytes)
             }),
             ("store_read_errors_total", "counter", "Reads of damaged versions.", |s| s.read_errors),
+            ("store_lost_ranges", "gauge", "Places of which it is known that something is missing.", |s| s.lost_ranges),
             ("store_poisoned", "gauge", "Partitions that take no writes.", |s| u64::from(s.poisoned.is_some())),
+            ("store_disk_full", "gauge", "Partitions that wait for room on their disk.", |s| u64::from(s.disk_full)),
         ];
         let mut by_backend: BTreeMap<(&str, &str), Vec<&Status>> = BTreeMap::new();
         for status in stores.iter().flat_map(|(_, status)| {

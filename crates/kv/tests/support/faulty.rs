@@ -136,8 +136,8 @@ impl Backend for FaultyStore {
         self.inner.snapshot()
     }
 
-    fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
-        self.inner.ordered_snapshot()
+    fn ordered_snapshot(&self, bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError> {
+        self.inner.ordered_snapshot(bucket)
     }
 
     fn identity(&self) -> StoreIdentity {

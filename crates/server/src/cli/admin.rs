@@ -8,6 +8,7 @@ use super::target::Target;
 use hyper::Method;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const BACKEND_WIDTH: usize = 9;
 const RULE: &str = "-------------------------------------------";
@@ -35,10 +36,10 @@ pub async fn vnode_status(common: &Common, out: Output) -> Result<(), Failure> {
     let mut answer =
         request(&target, Method::GET, "/admin/v1/vnodes", "").await.map_err(|e| e.into_failure(&target))?;
     answer["total"] = total(&answer["vnodes"]);
-    out.result(&answer, || vnode_text(&answer))
+    out.result(&answer, || vnode_text(&answer, now_secs()))
 }
 
-const SUMMED: [&str; 10] = [
+const SUMMED: [&str; 11] = [
     "key_count",
     "live_bytes",
     "dead_bytes",
@@ -49,6 +50,7 @@ const SUMMED: [&str; 10] = [
     "bytes_written",
     "merge_pending_bytes",
     "read_errors",
+    "lost_ranges",
 ];
 
 fn total(vnodes: &Value) -> Value {
@@ -61,12 +63,19 @@ fn total(vnodes: &Value) -> Value {
     total.insert("index_bytes_per_key".into(), json!(per_key));
     let (put, written) = (sum("put_bytes"), sum("bytes_written"));
     total.insert("write_amplification".into(), json!((put > 0).then(|| written as f64 / put as f64)));
+    let merges = vnodes.as_array().into_iter().flatten().map(|vnode| &vnode["status"]["last_merge"]);
+    let last_merge = merges.filter(|merge| !merge.is_null()).max_by_key(|merge| merge["ended_at_secs"].as_u64());
+    total.insert("last_merge".into(), last_merge.cloned().unwrap_or_default());
     Value::Object(total)
 }
 
-fn vnode_text(answer: &Value) -> String {
+fn now_secs() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn vnode_text(answer: &Value, now_secs: u64) -> String {
     let mut text = format!(
-        "Vnode status of '{}'\n{:>9}  {:<BACKEND_WIDTH$}{:>12}{:>16}{:>16}{:>7}{:>13}{:>12}{:>15}  {}",
+        "Vnode status of '{}'\n{:>9}  {:<BACKEND_WIDTH$}{:>12}{:>16}{:>16}{:>7}{:>13}{:>12}{:>15}{:>12}  {}",
         plain(&answer["node"]),
         "partition",
         "backend",
@@ -77,31 +86,34 @@ fn vnode_text(answer: &Value) -> String {
         "index B/key",
         "written/put",
         "to merge",
+        "last merge",
         "state"
     );
     for vnode in answer["vnodes"].as_array().into_iter().flatten() {
-        row(&mut text, &plain(&vnode["partition"]), &plain(&vnode["backend"]), &vnode["status"]);
+        row(&mut text, &plain(&vnode["partition"]), &plain(&vnode["backend"]), &vnode["status"], now_secs);
         for (name, child) in vnode["status"]["backends"].as_object().into_iter().flatten() {
-            row(&mut text, name, &plain(&child["backend"]), &child["status"]);
+            row(&mut text, name, &plain(&child["backend"]), &child["status"], now_secs);
         }
     }
-    row(&mut text, "all", "", &answer["total"]);
+    row(&mut text, "all", "", &answer["total"], now_secs);
     let _ = write!(
         text,
         "\nindex B/key: memory that the index takes for each key, beyond the key's own bytes ({} keys, {} bytes of index, \
          {} of them keys); written/put: bytes written to disk for each byte put since the start; to merge: bytes of files that wait \
-         for it",
+         for it; last merge: how long ago, since the start",
         answer["total"]["key_count"], answer["total"]["index_bytes"], answer["total"]["key_bytes"]
     );
     text
 }
 
-fn row(text: &mut String, partition: &str, backend: &str, s: &Value) {
+fn row(text: &mut String, partition: &str, backend: &str, s: &Value, now_secs: u64) {
     let ratio = |name: &str| s[name].as_f64().map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.1}"));
     let (per_key, amplification) = (ratio("index_bytes_per_key"), ratio("write_amplification"));
+    let last_merge = s["last_merge"]["ended_at_secs"].as_u64();
+    let last_merge = last_merge.map_or_else(|| "-".to_owned(), |ended| age(now_secs.saturating_sub(ended)));
     let _ = write!(
         text,
-        "\n{partition:>9}  {backend:<BACKEND_WIDTH$}{:>12}{:>16}{:>16}{:>7}{per_key:>13}{amplification:>12}{:>15}  {}",
+        "\n{partition:>9}  {backend:<BACKEND_WIDTH$}{:>12}{:>16}{:>16}{:>7}{per_key:>13}{amplification:>12}{:>15}{last_merge:>12}  {}",
         plain(&s["key_count"]),
         plain(&s["live_bytes"]),
         plain(&s["dead_bytes"]),
@@ -112,12 +124,27 @@ fn row(text: &mut String, partition: &str, backend: &str, s: &Value) {
 }
 
 /// What an operator has to know of a store, in a few words.
+/// The two largest units.
+fn age(secs: u64) -> String {
+    match secs {
+        0..60 => format!("{secs}s"),
+        60..3600 => format!("{}m {}s", secs / 60, secs % 60),
+        3600..86_400 => format!("{}h {}m", secs / 3600, secs % 3600 / 60),
+        _ => format!("{}d {}h", secs / 86_400, secs % 86_400 / 3600),
+    }
+}
+
 fn state(s: &Value) -> String {
-    match (s["poisoned"].as_str(), s["disk_full"].as_bool(), s["read_errors"].as_u64()) {
-        (Some(why), _, _) => format!("takes no writes: {why}"),
-        (None, Some(true), _) => "takes no writes: its disk is full".to_owned(),
-        (None, _, Some(errors)) if errors > 0 => format!("{errors} read errors"),
-        _ => "ok".to_owned(),
+    let count = |name: &str| s[name].as_u64().filter(|count| *count > 0);
+    match (s["poisoned"].as_str(), s["disk_full"].as_bool()) {
+        (Some(why), _) => return format!("takes no writes: {why}"),
+        (None, Some(true)) => return "takes no writes: its disk is full".to_owned(),
+        (None, _) => {}
+    }
+    match (count("read_errors"), count("lost_ranges")) {
+        (Some(errors), _) => format!("{errors} read errors"),
+        (None, Some(losses)) => format!("incomplete: {losses} known losses"),
+        (None, None) => "ok".to_owned(),
     }
 }
 
@@ -126,10 +153,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_age_has_its_two_largest_units() {
+        for (secs, expected) in [(0, "0s"), (59, "59s"), (61, "1m 1s"), (7199, "1h 59m"), (200_000, "2d 7h")] {
+            assert_eq!(age(secs), expected);
+        }
+    }
+
+    #[test]
     fn the_state_names_what_is_wrong() {
         for (status, expected) in [
             (json!({"read_errors": 0, "disk_full": false, "poisoned": null}), "ok"),
             (json!({"read_errors": 2, "disk_full": false, "poisoned": null}), "2 read errors"),
+            (json!({"read_errors": 0, "lost_ranges": 3, "poisoned": null}), "incomplete: 3 known losses"),
             (json!({"read_errors": 2, "disk_full": true, "poisoned": null}), "takes no writes: its disk is full"),
             (
                 json!({"read_errors": 2, "disk_full": true, "poisoned": "a sync failed"}),

@@ -234,7 +234,7 @@ mod tests {
 
     /// riak_test cuttlefish_configuration, and what else leveldb has keys for.
     #[test]
-    fn leveldb_is_as_it_is_set() {
+    fn cuttlefish_configuration_of_leveldb_is_as_it_is_set() {
         let disk = disk_of(
             "storage_backend = leveldb\nleveldb.sync_on_write = on\nleveldb.bloomfilter = off\nleveldb.block.size = 8KB\n\
              leveldb.compression = off\nleveldb.expiration = on\nleveldb.expiration.retention_time = 2h",

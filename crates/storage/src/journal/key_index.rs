@@ -163,6 +163,9 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// [`finish_load`](Self::finish_load). Of two copies of a version the one in the later file is taken.
     fn load(&self, key: Self::Key<'_>, entry: &Entry, version: &Version<'_>) -> Result<Loaded, StorageError>;
 
+    /// What a load has found of a key so far, tombstones included; none where that cannot be read.
+    fn loaded(&self, key: Self::Key<'_>) -> Result<Option<Entry>, StorageError>;
+
     /// Forgets the tombstones of a load. The store goes on behind `last_seq`.
     fn finish_load(&self, last_seq: u64) -> Result<(), StorageError>;
 
@@ -199,6 +202,11 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// Writes everything up to the last checkpoint: on disk when this returns.
     fn flush(&self) -> Result<(), StorageError> {
         Ok(())
+    }
+
+    /// Whether an earlier checkpoint could not be written: that has to come first, or what is in memory grows with every try.
+    fn has_unwritten(&self) -> bool {
+        false
     }
 
     /// What the index has on disk, as the last [`flush`](Self::flush) left it: where each file lies and what it holds, and

@@ -31,6 +31,7 @@ use std::sync::atomic::Ordering;
 
 mod orphans;
 
+use orphans::remove_told;
 pub(crate) use orphans::{Newest, hint_id, is_missed};
 
 impl<I: KeyIndex> Store<I> {
@@ -72,6 +73,8 @@ fn recover<I: KeyIndex>(
         index,
         unclean: false,
         names_settled: false,
+        told_missing: Vec::new(),
+        told_hints: Vec::new(),
     };
     let (dir_exists, id_max) = recovery.load_all()?;
     let has_data = recovery.seq_max > 0 || !recovery.files.is_empty();
@@ -90,8 +93,9 @@ fn recover<I: KeyIndex>(
         shared.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
         shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
     }
-    let Recovery { index, checkpoint, files, lost_ranges, torn_bytes, has_expiring, .. } = recovery;
+    let Recovery { index, checkpoint, files, lost_ranges, torn_bytes, has_expiring, told_hints, .. } = recovery;
     let dir_exists = found != Found::Nothing && begin(shared, dir, dir_exists, &identity)?;
+    remove_told(shared, dir, &identity, seq_max, &told_hints)?;
     let counted_after = if I::KEEPS == Keeps::Everything { checkpoint.seq } else { 0 };
     seqs.raise(seq_max);
     let writer = Writer::new(seqs.clone(), seq_max, checkpoint.next_id.max(id_max + 1), dir_exists);
@@ -158,6 +162,10 @@ struct Recovery<'a, I> {
     unclean: bool,
     /// The names of all data files are on disk.
     names_settled: bool,
+    /// Files that an index on disk pointed at in vain.
+    told_missing: Vec<u32>,
+    /// Hints without data files that are to go.
+    told_hints: Vec<u32>,
 }
 
 /// What a scan found beside good records.
@@ -202,7 +210,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let names = fs.list(self.dir).map_err(|source| io_error("list", self.dir, source))?;
         let mut files: Vec<(u32, bool)> = names.iter().filter_map(|name| parse_name(name)).collect();
         files.sort_unstable();
-        let orphans = self.orphans(&names, &files)?;
+        let orphans = self.find_orphans(&names, &files)?;
         self.check_index(&files, &unfinished)?;
         for (id, is_fresh) in &files {
             self.load_file(*id, *is_fresh)?;
@@ -225,18 +233,20 @@ impl<I: KeyIndex> Recovery<'_, I> {
                 Ok(())
             }
             Keeps::Head => {
-                let (mut misfits, mut lost) = (0, 0);
+                let mut misfits = Vec::new();
                 for (id, state) in self.checkpoint.files.iter().filter(|(_, state)| state.is_in_use()) {
                     if !self.has_file(*id, state, files)? {
-                        misfits += 1;
-                        lost += u64::from(!unfinished.contains(id));
+                        misfits.push(*id);
                     }
                 }
-                if misfits > 0 {
-                    tracing::error!(dir = %self.dir.display(), files = misfits, "data files are not those that the ledger points at");
-                    self.note_lost(lost)?;
-                    self.checkpoint.files.clear();
+                if !misfits.is_empty() {
+                    let what = "data files are not those that the ledger points at";
+                    tracing::error!(dir = %self.dir.display(), files = misfits.len(), "{what}");
+                    self.note_lost(misfits.iter().filter(|id| !unfinished.contains(id)).count() as u64)?;
                     self.index.begin_anew()?;
+                    // It has seen nothing.
+                    self.checkpoint = Checkpoint { next_id: self.checkpoint.next_id, ..Checkpoint::default() };
+                    self.told_missing = misfits;
                 }
                 Ok(())
             }

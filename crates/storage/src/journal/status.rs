@@ -17,6 +17,7 @@ pub(super) struct StoreCounters {
     pub(super) last_merge: Mutex<Option<LastMerge>>,
     pub(super) merges: AtomicU64,
     pub(super) merged_bytes: AtomicU64,
+    pub(super) hint_bytes: AtomicU64,
     pub(super) read_errors: AtomicU64,
 }
 
@@ -51,6 +52,7 @@ impl<I: KeyIndex> Core<I> {
             put_bytes: self.counters.put_bytes.load(Ordering::Relaxed),
             bytes_written: bytes_written
                 + self.counters.merged_bytes.load(Ordering::Relaxed)
+                + self.counters.hint_bytes.load(Ordering::Relaxed)
                 + ledger.map_or(0, |ledger| ledger.written_bytes),
             merge_pending_bytes,
             last_merge: *self.counters.last_merge.lock(),

@@ -372,13 +372,17 @@ impl<I: KeyIndex> Core<I> {
         };
         let result = files
             .iter()
-            .try_for_each(|(file, handle, length)| {
+            .try_for_each(|(file, handle, _)| {
                 handle.sync_data().map_err(|source| file.io_error("fsync", source))?;
-                self.name_synced(file)?;
-                file.counters.synced_length.fetch_max(*length, Ordering::AcqRel);
-                Ok(())
+                self.name_synced(file)
             })
             .and_then(|()| if dir_dirty { self.sync_dir() } else { Ok(()) })
+            .inspect(|()| {
+                // Not before: who finds a file synced gives it a hint, which must not outlive the file's name.
+                for (file, _, length) in &files {
+                    file.counters.synced_length.fetch_max(*length, Ordering::AcqRel);
+                }
+            })
             .and_then(|()| {
                 let root = &self.shared.root;
                 if root_dirty { self.shared.fs.sync_dir(root).map_err(|e| io_error("fsync", root, e)) } else { Ok(()) }
@@ -534,7 +538,7 @@ impl<I: KeyIndex> Backend for Store<I> {
         Ok(Box::new(JournalSnapshot::begin(self.core.clone(), secs_max)?))
     }
 
-    fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+    fn ordered_snapshot(&self, _bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError> {
         while !self.core.make_order(ORDER_SLICE)? {}
         let secs_max = self.core.shared.config.ordered_snapshot_secs_max;
         Ok(Box::new(JournalSnapshot::begin(self.core.clone(), secs_max)?))

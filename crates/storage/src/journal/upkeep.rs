@@ -219,6 +219,10 @@ impl<I: KeyIndex> Core<I> {
             // A start removes what a merge had not finished.
             upkeep.settle_merge(self)?;
         }
+        if self.index.has_unwritten() {
+            self.sync_appended()?;
+            self.index.flush()?;
+        }
         let covered = {
             let mut writer = self.writer.lock();
             if writer.last_seq() == 0 {
@@ -361,6 +365,7 @@ impl<I: KeyIndex> Core<I> {
         for appender in sealed {
             let Some(hint) = appender.hint else { continue };
             let path = hint_path(&self.dir, appender.file.id);
+            self.counters.hint_bytes.fetch_add(hint.length(), Ordering::Relaxed);
             match hint.finish(&*self.shared.fs, &path, appender.length, 0) {
                 Ok(()) => is_named = true,
                 Err(error) => {

@@ -277,6 +277,10 @@ impl<const INLINE: bool> Drop for LedgerIndex<INLINE> {
     }
 }
 
+/// How many times what is written at once may be in memory before writers wait: as much is being written, and twice as much
+/// gathers meanwhile.
+const BEHIND: u64 = 3;
+
 impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
     type Key<'a> = &'a [u8];
     type Prior<'a> = Prior<'a>;
@@ -353,6 +357,10 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         Ok(Loaded::Newest(self.put(key, entry, version, prior)))
     }
 
+    fn loaded(&self, key: &[u8]) -> Result<Option<Entry>, StorageError> {
+        Ok(self.prior(key)?.entry.map(|found| found.entry))
+    }
+
     fn finish_load(&self, _last_seq: u64) -> Result<(), StorageError> {
         let tombstones = std::mem::take(&mut *self.tombstones.lock());
         if tombstones.overflown {
@@ -405,7 +413,12 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
     }
 
     fn is_behind(&self) -> bool {
-        self.has_many_tables.load(Ordering::Relaxed) || self.tree.memory_bytes() >= 2 * self.shared.memory_bytes_max
+        self.has_many_tables.load(Ordering::Relaxed)
+            || self.tree.memory_bytes() >= BEHIND * self.shared.memory_bytes_max
+    }
+
+    fn has_unwritten(&self) -> bool {
+        self.tree.has_rotated()
     }
 
     fn checkpoint(&self, state: Bytes) {

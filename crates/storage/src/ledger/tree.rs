@@ -96,6 +96,8 @@ pub(crate) struct Tree {
     views: Arc<Views>,
     compaction: Arc<lsm_tree::compaction::Leveled>,
     written_bytes: AtomicU64,
+    /// Of what was rotated and is not on disk.
+    rotated_bytes: AtomicU64,
     is_damaged: AtomicBool,
 }
 
@@ -163,6 +165,7 @@ impl Tree {
             views: Arc::default(),
             compaction: Arc::new(compaction),
             written_bytes: AtomicU64::new(0),
+            rotated_bytes: AtomicU64::new(0),
             is_damaged: AtomicBool::new(false),
         })
     }
@@ -229,20 +232,29 @@ impl Tree {
 
     /// Bytes that are in memory only.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.tree.active_memtable().size()
+        self.tree.active_memtable().size() + self.rotated_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether something was rotated that is not on disk.
+    pub(crate) fn has_rotated(&self) -> bool {
+        self.tree.sealed_memtable_count() > 0
     }
 
     /// Closes what is in memory for further changes, so that [`flush`](Self::flush) can write it.
     pub(crate) fn rotate(&self) {
-        self.tree.rotate_memtable();
+        if let Some(rotated) = self.tree.rotate_memtable() {
+            self.rotated_bytes.fetch_add(rotated.size(), Ordering::Relaxed);
+        }
     }
 
     /// Writes what was rotated: on disk when this returns.
     pub(crate) fn flush(&self) -> Result<(), StorageError> {
-        self.counting_tables(|watermark| {
+        let written = self.counting_tables(|watermark| {
             let lock = self.tree.get_flush_lock();
-            self.tree.flush(&lock, watermark).map(drop)
-        })
+            self.tree.flush(&lock, watermark)
+        })?;
+        self.rotated_bytes.fetch_sub(written.unwrap_or(0), Ordering::Relaxed);
+        Ok(())
     }
 
     /// Does one piece of compaction, if there is one to do; what it replaced. With damage in it a tree is left as it is:
@@ -342,13 +354,13 @@ impl Tree {
         }
     }
 
-    fn counting_tables(&self, work: impl FnOnce(SeqNo) -> lsm_tree::Result<()>) -> Result<(), StorageError> {
+    fn counting_tables<T>(&self, work: impl FnOnce(SeqNo) -> lsm_tree::Result<T>) -> Result<T, StorageError> {
         let first_new = self.tree.next_table_id();
-        work(self.watermark()).map_err(|error| self.failed("write", error))?;
+        let done = work(self.watermark()).map_err(|error| self.failed("write", error))?;
         let version = self.tree.current_version();
         let new = version.iter_tables().filter(|table| table.id() >= first_new);
         self.written_bytes.fetch_add(new.map(|table| table.metadata.file_size).sum(), Ordering::Relaxed);
-        Ok(())
+        Ok(done)
     }
 
     /// Nothing that a view may still read is older than this.

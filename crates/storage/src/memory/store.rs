@@ -294,7 +294,7 @@ impl Backend for MemoryStore {
         Ok(Box::new(MemorySnapshot::new(entries, terms, self.now_secs(), may_expire)))
     }
 
-    fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+    fn ordered_snapshot(&self, _bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError> {
         self.snapshot()
     }
 

@@ -100,9 +100,9 @@ impl Backend for MultiStore {
         Ok(Box::new(MultiSnapshot::new(stores, self.selector.clone())))
     }
 
-    fn ordered_snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
-        let stores = self.stores().map(|store| store.ordered_snapshot()).collect::<Result<_, _>>()?;
-        Ok(Box::new(MultiSnapshot::new(stores, self.selector.clone())))
+    fn ordered_snapshot(&self, bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError> {
+        // The others must not begin an order for it.
+        self.store(bucket)?.ordered_snapshot(bucket)
     }
 
     fn identity(&self) -> StoreIdentity {

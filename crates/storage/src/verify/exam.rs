@@ -29,6 +29,8 @@ pub(super) struct Exam {
     /// Files that the ledger points at, or that left a hint, and that are not there; which of their versions are missed, as far
     /// as a hint tells.
     pub(super) missing_files: BTreeMap<u32, Vec<Known>>,
+    /// Hints that have no data file.
+    pub(super) orphans: Vec<u32>,
     pub(super) ledger: LedgerExam,
     pub(super) note: LostNote,
     pub(super) identity_is_damaged: bool,
@@ -58,6 +60,7 @@ impl Exam {
             versions: Versions::default(),
             damaged_commits: Vec::new(),
             missing_files: BTreeMap::new(),
+            orphans: Vec::new(),
             known_losses: 0,
             id_max: 0,
             bytes: 0,
@@ -127,7 +130,8 @@ impl Exam {
                 continue;
             }
             self.id_max = self.id_max.max(id);
-            let Some(missed) = self.missed_with(&reader, id, &root.journal)? else { continue };
+            self.orphans.push(id);
+            let Some(missed) = self.missed_by_hint(&reader, id, &root.journal)? else { continue };
             for known in &missed {
                 self.versions.add_lost(&known.key, Lost { seq: known.seq, file_id: id });
             }
@@ -138,21 +142,20 @@ impl Exam {
 
     /// What is missed of a data file that is not there, by its hint; none when that is nothing. Nothing in particular when the
     /// hint does not tell.
-    fn missed_with(
+    fn missed_by_hint(
         &self,
         reader: &FileReader<'_>,
         id: u32,
         journal: &JournalConfig,
     ) -> Result<Option<Vec<Known>>, StorageError> {
-        let seen_seq = if self.kind == StoreKind::Bitcask { 0 } else { self.seen_seq() };
+        // Of a tree that has the values the journal is only what came afterwards.
+        let is_tree = self.kind == StoreKind::Leveldb;
+        let seen_seq = if is_tree { self.seen_seq().max(self.covered_seq.unwrap_or(0)) } else { 0 };
         let mut missed = Vec::new();
         let is_whole = reader.for_each_hint(id, |entry| {
-            let expires_secs = journal.expires_at(entry.tstamp_secs, entry.expires_secs);
-            let is_expired = expires_secs != 0 && u64::from(expires_secs) < journal.opened_at_secs;
             let newest = self.versions.get(entry.key).good;
             let newest = newest.map(|good| Newest { seq: good.seq, is_tombstone: good.is_tombstone });
-            let is_gone = is_expired || entry.kind == Kind::Tombstone;
-            if entry.seq > seen_seq && is_missed(entry.seq, is_gone, newest) {
+            if entry.seq > seen_seq && is_missed(&entry, newest, journal) {
                 let (key, seq) = (Bytes::copy_from_slice(entry.key), entry.seq);
                 missed.push(Known { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
             }

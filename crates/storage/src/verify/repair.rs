@@ -108,6 +108,10 @@ impl<'a> Repair<'a> {
             // The journal has everything from here on.
             self.remove(&covered::path_in(&self.exam.dir))?;
         }
+        if self.saves_tree {
+            // What they name, the tree had seen; the one that is made anew has not.
+            self.exam.orphans.iter().try_for_each(|id| self.remove(&hint_path(&self.exam.dir, *id)))?;
+        }
         if self.saves_tree || self.exam.ledger.is_damaged() || is_behind {
             self.give_up_ledger()?;
         }

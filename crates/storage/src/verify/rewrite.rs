@@ -119,8 +119,10 @@ impl<'a> Rewriter<'a> {
         let Self { fs, dir, id, path, file, hint, length, .. } = self;
         let finish = || {
             file.sync_data()?;
-            hint.finish(fs, &hint_path(dir, id), length, 0)?;
             fs.rename(&path, &data_path(dir, id))?;
+            // A hint without its data file tells of a loss.
+            fs.sync_dir(dir)?;
+            hint.finish(fs, &hint_path(dir, id), length, 0)?;
             fs.sync_dir(dir)
         };
         finish().map_err(|source| io_error("write", &path, source))

@@ -2,7 +2,7 @@
 
 use crate::common::{digest_of, fold, get, head_of, value_of};
 use crate::stores::{BUCKETS, FIELD};
-use ombak_storage::{Appended, Backend, KeyRange, ReadMode, Snapshot, StorageError, TermRange, Write};
+use ombak_storage::{Appended, Backend, KeyRange, ReadMode, StorageError, TermRange, Write};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -31,8 +31,9 @@ pub fn put(store: &dyn Backend, key: &[u8], value: &[u8]) -> Result<Appended, St
 }
 
 /// Reads all that has an order, whatever comes of it.
-pub fn read_in_order(ordered: &mut dyn Snapshot) {
+pub fn read_in_order(store: &dyn Backend) {
     for bucket in BUCKETS {
+        let Ok(mut ordered) = store.ordered_snapshot(bucket) else { continue };
         let _ = ordered.keys_in_order(&KeyRange { bucket, from: Bound::Unbounded, to: Bound::Unbounded }, 100);
         let _ = ordered.terms_in_order(&TermRange { bucket, field: FIELD, from: b"", to: b"\xff", after: None }, 100);
     }
@@ -134,8 +135,8 @@ impl Oracle {
         assert_eq!(store.status().keys, present.len() as u64, "{when}");
         let all: Vec<_> = present.clone().into_iter().collect();
         assert!(fold(&mut *store.snapshot().unwrap(), b"", 5) == all, "{when}: a fold");
-        let mut ordered = store.ordered_snapshot().unwrap();
         for bucket in BUCKETS {
+            let mut ordered = store.ordered_snapshot(bucket).unwrap();
             let here: Vec<_> =
                 present.iter().filter_map(|(key, value)| Some((key.strip_prefix(bucket)?, value))).collect();
             let range = KeyRange { bucket, from: Bound::Unbounded, to: Bound::Unbounded };

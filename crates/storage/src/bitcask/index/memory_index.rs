@@ -5,7 +5,8 @@ use super::{HashedKey, Index, SNAPSHOTS_MAX, SnapshotSlot};
 use crate::backend::{KeyRange, LedgerStatus, ReadMode, TermRange};
 use crate::bitcask::head_cache::{HeadCache, StoreId};
 use crate::bitcask::order::{Order, OrderShared};
-use crate::error::StorageError;
+use crate::error::{StorageError, io_error};
+use crate::fs::{FileSystem, RealFs};
 use crate::journal::{
     Compacted, Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, ReadHead, SweepCursor, Version,
 };
@@ -234,6 +235,10 @@ impl KeyIndex for MemoryIndex {
         Ok(self.index.load(key, entry))
     }
 
+    fn loaded(&self, key: HashedKey<'_>) -> Result<Option<Entry>, StorageError> {
+        Ok(self.index.get(key))
+    }
+
     fn finish_load(&self, last_seq: u64) -> Result<(), StorageError> {
         self.last_seq.fetch_max(last_seq, Ordering::AcqRel);
         self.index.finish_load();
@@ -287,7 +292,10 @@ impl KeyIndex for MemoryIndex {
     fn begin_anew(&mut self) -> Result<(), StorageError> {
         tracing::warn!(dir = %self.order_dir.display(), "the order of keys does not fit its journal: it is made anew");
         self.give_up_order();
-        remove_dir(&self.order_dir)
+        remove_dir(&self.order_dir)?;
+        // It must not come back after a loss of power: what showed that it does not fit may be gone by then.
+        let root = self.order_dir.parent().unwrap_or(&self.order_dir);
+        RealFs.sync_dir(root).map_err(|source| io_error("fsync", root, source))
     }
 
     fn destroy(&self) -> Result<(), StorageError> {

@@ -127,6 +127,11 @@ impl HintWriter {
         Ok(())
     }
 
+    /// How long the file will be when it is complete.
+    pub(crate) fn length(&self) -> u64 {
+        self.written + (self.block.len() + TRAILER_BYTES) as u64
+    }
+
     /// Completes the file, waits until it is on disk and gives it its name. The data file must be synced before.
     pub(crate) fn finish(
         mut self,

@@ -381,8 +381,18 @@ impl MergeJob {
 
     /// Puts what was copied so far under names that it keeps.
     pub(in crate::journal) fn settle<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
+        self.check_whole(core)?;
         self.flush(core)?;
         self.finish_outputs(core).inspect_err(|_| self.is_broken = true)
+    }
+
+    /// Whether all that was copied is where the index says.
+    fn check_whole<I: KeyIndex>(&self, core: &Core<I>) -> Result<(), StorageError> {
+        if !self.is_broken {
+            return Ok(());
+        }
+        let path = self.output.as_ref().map_or_else(|| core.dir.clone(), |output| output.file.path());
+        Err(io_error("write", &path, io::Error::other("an earlier write, sync or rename failed")))
     }
 
     /// Gives the outputs their names, on disk.
@@ -396,6 +406,7 @@ impl MergeJob {
             let mut told = 0;
             if let Some(hint) = output.hint {
                 let path = hint_path(&core.dir, file.id);
+                core.counters.hint_bytes.fetch_add(hint.length(), Ordering::Relaxed);
                 match hint.finish(&*core.shared.fs, &path, output.length, self.lost_ranges) {
                     Ok(()) => told = std::mem::take(&mut self.lost_ranges),
                     Err(error) => {
@@ -418,6 +429,8 @@ impl MergeJob {
         core: &Core<I>,
         upkeep: &mut Upkeep,
     ) -> Result<Option<Retired>, StorageError> {
+        // A copy that has no lasting name goes at the next start: its original has to stay.
+        self.check_whole(core)?;
         self.finish_outputs(core)?;
         // What superseded the versions that were not copied.
         core.sync_appended()?;
@@ -480,10 +493,7 @@ impl MergeJob {
 
     /// Stops early: what was copied is kept under its final name, and so are all inputs.
     pub(in crate::journal) fn abandon<I: KeyIndex>(mut self, core: &Core<I>) -> Result<(), StorageError> {
-        if self.is_broken {
-            let path = self.output.as_ref().map_or_else(|| core.dir.clone(), |output| output.file.path());
-            return Err(io_error("write", &path, io::Error::other("an earlier write or sync failed")));
-        }
+        self.check_whole(core)?;
         self.copies = CopyBuffer::default();
         self.finish_outputs(core)
     }

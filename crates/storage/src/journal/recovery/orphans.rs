@@ -1,23 +1,28 @@
 //! Hints whose data files are not there.
 //!
 //! A merge removes both under its commit file, and what it copied has the same sequence numbers elsewhere; what is removed
-//! because a tree has everything, the tree has seen. So where a hint names a version that nothing else here knows at its
-//! sequence number or later, its data file went another way, and what it held is missing.
+//! because a tree has everything, the tree has seen; and no hint gets its name before its data file has one that lasts. So
+//! where a hint names a version that nothing else here knows at its sequence number or later, its data file went another way,
+//! and what it held is missing.
 
 use super::Recovery;
-use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::OpenMode;
+use crate::journal::config::JournalConfig;
 use crate::journal::data_file::{data_path, hint_path};
 use crate::journal::format::{HintEntry, HintReader, Kind, salt_of_hint};
+use crate::journal::identity::IdentityFile;
 use crate::journal::key_index::{Keeps, KeyIndex};
 use crate::journal::lost_note::{LostNote, missing_file};
+use crate::journal::shared::Shared;
 use crate::journal::writer::is_disk_full;
 use std::io;
+use std::path::Path;
 
 /// The id in a hint's name.
 pub(crate) fn hint_id(name: &str) -> Option<u32> {
-    name.strip_suffix(".hint")?.parse().ok()
+    let id = name.strip_suffix(".hint")?.parse().ok()?;
+    (id < u32::MAX && name == format!("{id:010}.hint")).then_some(id)
 }
 
 /// The newest that there is of a key.
@@ -27,13 +32,15 @@ pub(crate) struct Newest {
     pub(crate) is_tombstone: bool,
 }
 
-/// Whether the store answers something else because it does not have what a hint names, `newest` being what it has of the key.
-/// `is_gone`: it would not show.
-pub(crate) fn is_missed(named_seq: u64, is_gone: bool, newest: Option<Newest>) -> bool {
+/// Whether a store answers something else because it does not have what a hint names; `newest` is what it has of the key.
+pub(crate) fn is_missed(named: &HintEntry<'_>, newest: Option<Newest>, config: &JournalConfig) -> bool {
+    let expires_secs = config.expires_at(named.tstamp_secs, named.expires_secs);
+    let is_expired = expires_secs != 0 && u64::from(expires_secs) < config.opened_at_secs;
+    let would_show = named.kind != Kind::Tombstone && !is_expired;
     match newest {
-        Some(newest) if newest.seq >= named_seq => false,
-        Some(newest) => !is_gone || !newest.is_tombstone,
-        None => !is_gone,
+        Some(newest) if newest.seq >= named.seq => false,
+        Some(newest) => would_show || !newest.is_tombstone,
+        None => would_show,
     }
 }
 
@@ -49,72 +56,56 @@ enum Orphan {
 }
 
 impl<I: KeyIndex> Recovery<'_, I> {
-    /// Notes that data files are missing whose hints are left, and removes these: a hint must not speak for a later file of
-    /// its id. Everything else was loaded.
-    pub(super) fn judge_orphans(&mut self, ids: &[u32]) -> Result<(), StorageError> {
-        for id in ids {
-            let file = data_path(self.dir, *id);
-            let is_told = match self.orphan(*id)? {
-                Orphan::Superseded => true,
-                Orphan::Missed { versions } => {
-                    tracing::error!(file = %file.display(), versions, "the data file is missing, and nothing else has what it held");
-                    self.miss(*id)?
-                }
-                Orphan::Damaged => {
-                    tracing::error!(file = %file.display(), "the data file is missing, and its hint does not tell what it held");
-                    self.miss(*id)?
-                }
-            };
-            if is_told {
-                self.remove_hint(*id)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What came of a file is missing. False on a full disk: the hint has to stay and tell again.
-    fn miss(&mut self, id: u32) -> Result<bool, StorageError> {
-        if I::KEEPS == Keeps::Position && self.index.noted_seq() > 0 {
-            // What is on disk of such an index has seen the file.
-            self.index.begin_anew()?;
-        }
-        self.note_missing(id)
-    }
-
-    /// The ids of hints without data files. The hint of a file whose last name is not on disk goes: what a loss of power left of
-    /// that file is for its records to tell.
-    pub(super) fn orphans(&self, names: &[String], files: &[(u32, bool)]) -> Result<Vec<u32>, StorageError> {
+    /// The ids of hints without data files, of which `files` are those that are there, in order. The hint of a file whose last
+    /// name is not on disk goes: what a loss of power left of that file is for its records to tell.
+    pub(super) fn find_orphans(&self, names: &[String], files: &[(u32, bool)]) -> Result<Vec<u32>, StorageError> {
         let mut orphans = Vec::new();
         for id in names.iter().filter_map(|name| hint_id(name)) {
-            match files.iter().find(|(other, _)| *other == id) {
-                None => orphans.push(id),
-                Some((_, is_fresh)) if *is_fresh => self.remove_hint(id)?,
-                Some(_) => {}
+            match files.binary_search_by_key(&id, |(id, _)| *id) {
+                Err(_) => orphans.push(id),
+                Ok(place) if files[place].1 => remove_hint(self.shared, self.dir, id)?,
+                Ok(_) => {}
             }
         }
         Ok(orphans)
     }
 
-    fn remove_hint(&self, id: u32) -> Result<(), StorageError> {
-        let path = hint_path(self.dir, id);
-        self.shared.fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))
+    /// Notes which data files are missed. Everything else was loaded.
+    pub(super) fn judge_orphans(&mut self, ids: &[u32]) -> Result<(), StorageError> {
+        for id in ids {
+            let file = data_path(self.dir, *id);
+            let is_told = match self.judge_orphan(*id)? {
+                Orphan::Superseded => true,
+                Orphan::Missed { versions } => {
+                    let what = "the data file is missing, and nothing else has what it held";
+                    tracing::error!(file = %file.display(), versions, "{what}");
+                    self.tell_missing(*id)?
+                }
+                Orphan::Damaged => {
+                    let what = "the data file is missing, and its hint does not tell what it held";
+                    tracing::error!(file = %file.display(), "{what}");
+                    self.tell_missing(*id)?
+                }
+            };
+            if is_told {
+                self.told_hints.push(*id);
+            }
+        }
+        Ok(())
     }
 
-    fn orphan(&mut self, id: u32) -> Result<Orphan, StorageError> {
-        if self.checkpoint.files.get(&id).is_some_and(|state| state.is_in_use()) {
-            // A ledger pointed at it, and told already.
-            return Ok(Orphan::Superseded);
-        }
+    fn judge_orphan(&mut self, id: u32) -> Result<Orphan, StorageError> {
         let path = hint_path(self.dir, id);
         let failed = |source: io::Error| io_error("read", &path, source);
         let hint = self.shared.fs.open(&path, OpenMode::Read).map_err(failed)?;
         let Some(salt) = salt_of_hint(&*hint, id).map_err(failed)? else { return Ok(Orphan::Damaged) };
         let Some(reader) = HintReader::open(hint, id, salt).map_err(failed)? else { return Ok(Orphan::Damaged) };
+        let is_listed = self.checkpoint.files.get(&id).is_some_and(|state| state.salt == salt);
         let (mut versions, mut seq_max, mut unread) = (0, 0, None);
         let whole = reader.for_each(|entry| {
             seq_max = seq_max.max(entry.seq);
-            match self.misses(&entry) {
-                Ok(is_missed) => versions += u64::from(is_missed),
+            match self.lacks(&entry, is_listed) {
+                Ok(lacks) => versions += u64::from(lacks),
                 Err(error) => unread = Some(error),
             }
         });
@@ -123,34 +114,66 @@ impl<I: KeyIndex> Recovery<'_, I> {
         self.seq_max = self.seq_max.max(seq_max);
         match (unread, whole, versions) {
             (Some(error), _, _) => Err(error),
+            // A ledger pointed at it: it is counted.
+            (None, _, _) if self.told_missing.contains(&id) => Ok(Orphan::Superseded),
             (None, false, _) => Ok(Orphan::Damaged),
             (None, true, 0) => Ok(Orphan::Superseded),
             (None, true, versions) => Ok(Orphan::Missed { versions }),
         }
     }
 
-    fn misses(&self, entry: &HintEntry<'_>) -> Result<bool, StorageError> {
+    /// Whether a version that a hint names is missed. `is_listed`: the index on disk knew the file.
+    fn lacks(&self, entry: &HintEntry<'_>, is_listed: bool) -> Result<bool, StorageError> {
+        let newest = self.index.loaded(I::key(entry.key))?;
         if I::KEEPS != Keeps::Position && entry.seq <= self.checkpoint.seq {
-            return Ok(false);
+            // The index on disk has seen it, and has what shows. Were it made anew, a deletion would not be there to hide what
+            // other files have of the key.
+            let hides = I::KEEPS == Keeps::Head && is_listed && entry.kind == Kind::Tombstone;
+            return Ok(hides && newest.is_none());
         }
-        let config = &self.shared.config;
-        let expires_secs = config.expires_at(entry.tstamp_secs, entry.expires_secs);
-        let is_expired = expires_secs != 0 && u64::from(expires_secs) < config.opened_at_secs;
-        let newest = self.index.get(I::key(entry.key), ReadMode::Blocking)?.map(|found| found.entry);
         let newest = newest.map(|entry| Newest { seq: entry.seq, is_tombstone: entry.position.size == 0 });
-        Ok(is_missed(entry.seq, is_expired || entry.kind == Kind::Tombstone, newest))
+        Ok(is_missed(entry, newest, &self.shared.config))
     }
 
-    /// Counts a missing file now and at every start from now on; false when there is no room for that.
-    fn note_missing(&mut self, id: u32) -> Result<bool, StorageError> {
+    /// What a file held is missing. False on a full disk: the hint has to stay and tell again.
+    fn tell_missing(&mut self, id: u32) -> Result<bool, StorageError> {
+        if I::KEEPS == Keeps::Position && self.index.noted_seq() > 0 {
+            // What is on disk of such an index has seen the file.
+            self.index.begin_anew()?;
+        }
         let fs = &*self.shared.fs;
         let mut note = LostNote::read(fs, self.dir)?;
         let known = note.count();
         note.add_place(missing_file(id));
         self.lost_ranges += note.count() - known;
-        match note.write(fs, self.dir) {
-            Err(StorageError::Io { source, .. }) if is_disk_full(&source) => Ok(false),
-            written => written.map(|()| true),
-        }
+        or_disk_full(note.write(fs, self.dir))
+    }
+}
+
+/// Removes hints that have told what they know: one must not speak for a later file of its id. No append up to `seq_max` is
+/// forgotten with them; while the disk is too full to say so, they stay.
+pub(super) fn remove_told(
+    shared: &Shared,
+    dir: &Path,
+    identity: &IdentityFile,
+    seq_max: u64,
+    told: &[u32],
+) -> Result<(), StorageError> {
+    if told.is_empty() || !identity.has_begun() || !or_disk_full(identity.cover(seq_max))? {
+        return Ok(());
+    }
+    told.iter().try_for_each(|id| remove_hint(shared, dir, *id))
+}
+
+fn remove_hint(shared: &Shared, dir: &Path, id: u32) -> Result<(), StorageError> {
+    let path = hint_path(dir, id);
+    shared.fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))
+}
+
+/// False when there was no room.
+fn or_disk_full(written: Result<(), StorageError>) -> Result<bool, StorageError> {
+    match written {
+        Err(StorageError::Io { source, .. }) if is_disk_full(&source) => Ok(false),
+        written => written.map(|()| true),
     }
 }
