@@ -341,17 +341,7 @@ pub trait Backend: Send + Sync {
 
     /// Removes the keys of a scope; how many there were. In bounded memory, and not at once: others write meanwhile.
     fn drop_scope(&self, scope: &Scope<'_>) -> Result<u64, StorageError> {
-        let mut snapshot = self.snapshot()?;
-        let mut dropped = 0;
-        loop {
-            let batch = snapshot.next(scope, Detail::Keys, DROP_BATCH)?;
-            if batch.is_empty() {
-                return Ok(dropped);
-            }
-            for entry in batch {
-                dropped += u64::from(self.delete_if(&entry.key, entry.digest)?.is_some());
-            }
-        }
+        drop_each(&mut *self.snapshot()?, scope, |entry| self.delete_if(&entry.key, entry.digest))
     }
 
     /// Removes everything, files included. The store takes no calls afterwards.
@@ -378,6 +368,24 @@ pub trait Backend: Send + Sync {
 
     /// Writes and syncs what is pending and closes the files. Further writes are refused.
     fn close(&self) -> Result<(), StorageError>;
+}
+
+/// Removes what a view has of a scope; how many there were.
+pub(crate) fn drop_each(
+    view: &mut dyn Snapshot,
+    scope: &Scope<'_>,
+    remove: impl Fn(&FoldEntry) -> Result<Option<Appended>, StorageError>,
+) -> Result<u64, StorageError> {
+    let mut dropped = 0;
+    loop {
+        let batch = view.next(scope, Detail::Keys, DROP_BATCH)?;
+        if batch.is_empty() {
+            return Ok(dropped);
+        }
+        for entry in &batch {
+            dropped += u64::from(remove(entry)?.is_some());
+        }
+    }
 }
 
 /// Opens stores; one per configured backend.

@@ -8,7 +8,7 @@ use ombak_storage::fs::sim::{Call, FaultyFs};
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, HeadTerms, JournalConfig, KeyRange, LedgerConfig, LeveldbFactory,
-    LeveledFactory, MultiFactory, NoTerms, Selector, StorageError, TermRange, Write,
+    LeveledFactory, MultiFactory, NoTerms, Scope, Selector, StorageError, TermRange, Write,
 };
 use ombak_types::Bucket;
 use ombak_types::names::{encode_bucket_prefix, encode_storage_key};
@@ -187,11 +187,15 @@ fn a_deletion_that_is_gone_is_a_loss_while_it_may_hide_something() {
         let root = scratch_dir();
         for n in 0..20 {
             let store = open(backend, root.path()).unwrap();
-            match n {
-                0 => drop(put(&*store, &key(0), &value(0)).unwrap()),
-                10 => drop(store.delete(&key(0)).unwrap()),
-                15 if is_written_again => drop(put(&*store, &key(0), &value(15)).unwrap()),
-                _ => drop(put(&*store, &key(n), &value(n)).unwrap()),
+            let value = match n {
+                10 => None,
+                0 => Some((key(0), value(0))),
+                15 if is_written_again => Some((key(0), value(15))),
+                _ => Some((key(n), value(n))),
+            };
+            match value {
+                Some((key, value)) => put(&*store, &key, &value).map(|_| ()).unwrap(),
+                None => store.delete(&key(0)).map(|_| ()).unwrap(),
             }
             store.close().unwrap();
         }
@@ -288,6 +292,58 @@ struct ByFirstByte;
 impl Selector for ByFirstByte {
     fn select(&self, key: &[u8]) -> Result<usize, StorageError> {
         Ok(usize::from(!key.starts_with(b"a")))
+    }
+}
+
+/// Those who do not query a bucket's index pay nothing for those who do.
+#[test]
+fn an_order_is_made_only_where_the_bucket_lies() {
+    let root = scratch_dir();
+    let of = |name: &str| -> (String, Arc<dyn BackendFactory>) {
+        let (fs, root) = (Arc::new(RealFs), root.path().join(name));
+        (name.into(), Arc::new(BitcaskFactory::new(fs, root, JournalConfig::default()).unwrap()))
+    };
+    let store = MultiFactory::new(vec![of("first"), of("second")], Arc::new(ByFirstByte)).open(PARTITION).unwrap();
+    for key in [b"a key", b"b key"] {
+        put(&*store, key, b"value").unwrap();
+    }
+    let range = KeyRange { bucket: b"b", from: Bound::Unbounded, to: Bound::Unbounded };
+    let found = store.ordered_snapshot(b"b").unwrap().keys_in_order(&range, 10).unwrap();
+    assert_eq!(found.len(), 1);
+    let has_order =
+        |name: &str| RealFs.list(&root.path().join(name)).unwrap().iter().any(|name| name.ends_with(".order"));
+    assert_eq!((has_order("first"), has_order("second")), (false, true));
+}
+
+/// All keys lie in the first store, until it is switched.
+#[derive(Default)]
+struct Switched(AtomicBool);
+
+impl Selector for Switched {
+    fn select(&self, _key: &[u8]) -> Result<usize, StorageError> {
+        Ok(usize::from(self.0.load(Ordering::Relaxed)))
+    }
+}
+
+#[test]
+fn a_class_is_dropped_wherever_its_buckets_have_left_something() {
+    let (fs, selector) = (FaultyFs::new(1), Arc::new(Switched::default()));
+    let of = |name: &str| -> (String, Arc<dyn BackendFactory>) {
+        let root = Path::new("/").join(name);
+        (name.into(), Arc::new(BitcaskFactory::new(fs.clone(), root, JournalConfig::default()).unwrap()))
+    };
+    let store = MultiFactory::new(vec![of("a"), of("b")], selector.clone()).open(PARTITION).unwrap();
+    for n in 0..10 {
+        put(&*store, &key(n), b"first").unwrap();
+    }
+    selector.0.store(true, Ordering::Relaxed);
+    for n in 0..5 {
+        put(&*store, &key(n), b"second").unwrap();
+    }
+    assert_eq!(store.drop_scope(&Scope { prefix: b"", class: None }).unwrap(), 15);
+    for switched in [true, false] {
+        selector.0.store(switched, Ordering::Relaxed);
+        (0..10).for_each(|n| assert_eq!(get(&*store, &key(n)).unwrap(), None));
     }
 }
 

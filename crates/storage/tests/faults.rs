@@ -278,6 +278,56 @@ fn merges_that_fail_at_any_call_lose_nothing() {
     }
 }
 
+/// A backup has what a merge has copied so far put under lasting names. Where that fails, the copies go at the next start: the
+/// originals must be there then.
+#[test]
+fn a_merge_whose_copies_got_no_names_leaves_the_originals() {
+    let mut failed = 0;
+    for nth in 1..=4 {
+        let fs = FaultyFs::new(nth);
+        let mut config = config();
+        config.sync = SyncStrategy::None;
+        config.file_bytes_max = 1 << 20;
+        config.merge.io_bytes_per_sec = 16_000_000;
+        let store = open_with(fs.clone(), Path::new("/data"), config).unwrap();
+        let key = |n: u32| format!("key {n}").into_bytes();
+        for round in 0..2u8 {
+            for n in (0..6000).filter(|n| round == 0 || n % 4 != 0) {
+                put(&*store, &key(n), &[round; 1000]).unwrap();
+            }
+        }
+        store.close().unwrap();
+        drop(store);
+        // What was appended before a start earns a merge nothing: it takes several slices.
+        let store = open_with(fs.clone(), Path::new("/data"), config).unwrap();
+        let start = Instant::now();
+        let written = store.status().bytes_written;
+        while store.status().bytes_written == written {
+            store.maintain(NOW_SECS).unwrap();
+            assert!(start.elapsed() < Duration::from_secs(20), "nothing is merged");
+        }
+        assert_eq!(store.status().merges, 0, "it is under way");
+        fs.fail_at(Call::Rename, nth);
+        failed += u32::from(store.begin_backup().is_err());
+        let start = Instant::now();
+        while store.status().merges == 0 && store.maintain(NOW_SECS).is_ok() {
+            assert!(start.elapsed() < Duration::from_secs(20), "neither ended nor given up");
+        }
+        let check = |store: &dyn Backend| {
+            for n in 0..6000 {
+                let found = get(store, &key(n)).unwrap().map(|value| value[0]);
+                assert_eq!(found, Some(u8::from(n % 4 != 0)), "rename {nth}: key {n}");
+            }
+        };
+        check(&*store);
+        drop(store);
+        let store = open_with(fs.restart(Loss::Nothing), Path::new("/data"), config).unwrap();
+        check(&*store);
+        assert!(store.complete());
+    }
+    assert!(failed > 0, "no backup met the failure");
+}
+
 /// An expired version hides an older one that a crooked clock stamped later, also when only the former is merged.
 #[test]
 fn merging_an_expired_version_brings_no_older_one_back() {

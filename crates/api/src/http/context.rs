@@ -29,6 +29,8 @@ pub struct HttpLimits {
     pub body_timeout: Duration,
     /// How long a client may leave the connection full before it is closed.
     pub write_timeout: Duration,
+    /// How long a client that sends no more is waited for while its listing or query has nothing to send.
+    pub half_closed_timeout: Duration,
     /// How long requests under way may take to finish once the server was told to stop.
     pub drain_timeout: Duration,
 }
@@ -45,6 +47,7 @@ impl Default for HttpLimits {
             body_pause_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(600),
             write_timeout: Duration::from_secs(60),
+            half_closed_timeout: Duration::from_secs(2),
             drain_timeout: Duration::from_secs(10),
         }
     }

@@ -19,6 +19,7 @@
 mod accept;
 mod base62;
 mod body;
+mod client_end;
 mod conditional;
 mod context;
 mod csrf;
@@ -44,4 +45,4 @@ mod tests;
 mod url;
 
 pub use context::{HttpContext, HttpLimits, StatsSource};
-pub use server::{serve, serve_stream};
+pub use server::serve;

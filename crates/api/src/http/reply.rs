@@ -4,10 +4,13 @@ use bytes::Bytes;
 use futures_util::Stream;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Either, Full, StreamBody};
-use hyper::body::Frame;
+use hyper::body::{Body, Frame};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 /// A body that is there already, or one that is made while it is sent.
 pub type ReplyBody = Either<Full<Bytes>, UnsyncBoxBody<Bytes, StreamAborted>>;
@@ -77,6 +80,32 @@ pub fn stream(
     let mut reply = Response::new(Either::Right(StreamBody::new(frames).boxed_unsync()));
     reply.headers_mut().insert(CONTENT_TYPE, content_type);
     reply
+}
+
+/// The same answer; a body that is made while it is sent is cut off when `end` comes.
+pub fn until(reply: Reply, end: impl Future<Output = ()> + Send + 'static) -> Reply {
+    reply.map(|body| match body {
+        Either::Left(whole) => Either::Left(whole),
+        Either::Right(parts) => Either::Right(Until { parts, end: Box::pin(end) }.boxed_unsync()),
+    })
+}
+
+struct Until<E> {
+    parts: UnsyncBoxBody<Bytes, StreamAborted>,
+    end: Pin<Box<E>>,
+}
+
+impl<E: Future<Output = ()>> Body for Until<E> {
+    type Data = Bytes;
+    type Error = StreamAborted;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, StreamAborted>>> {
+        let part = Pin::new(&mut self.parts).poll_frame(cx);
+        if part.is_pending() && self.end.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Err(StreamAborted("the client has gone".to_owned()))));
+        }
+        part
+    }
 }
 
 /// Sets a header; a value that cannot be one is left out.

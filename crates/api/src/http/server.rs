@@ -1,5 +1,6 @@
 //! Listening: accepting connections, bounding them, and letting them finish when the node stops.
 
+use super::client_end::SharedStream;
 use super::context::HttpContext;
 use super::io::ClientStream;
 use super::service;
@@ -11,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -63,21 +64,17 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
-    serve_stream(stream, peer.ip(), ctx, shutdown).await;
+    serve_stream(SharedStream::new(stream), peer.ip(), ctx, shutdown).await;
 }
 
-/// Serves one connection, whatever it is made of, until either side ends it.
-pub async fn serve_stream(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
-    peer: IpAddr,
-    ctx: Arc<HttpContext>,
-    mut shutdown: watch::Receiver<bool>,
-) {
+/// Serves one connection until either side ends it.
+async fn serve_stream(stream: SharedStream, peer: IpAddr, ctx: Arc<HttpContext>, mut shutdown: watch::Receiver<bool>) {
     let limits = ctx.limits;
+    let end = stream.client_end(limits.half_closed_timeout);
     let mut stream = ClientStream::new(stream, limits.write_timeout);
     let service = service_fn(move |request| {
-        let ctx = Arc::clone(&ctx);
-        async move { service::respond(&ctx, peer, request).await }
+        let (ctx, end) = (Arc::clone(&ctx), end.clone());
+        async move { service::respond(&ctx, peer, &end, request).await }
     });
     let outcome = {
         let mut connection = pin!(

@@ -1,6 +1,7 @@
 //! One request: read it, find its resource, answer.
 
 use super::body;
+use super::client_end::ClientEnd;
 use super::context::HttpContext;
 use super::graph;
 use super::reply::{self, Reply, ReplyBody};
@@ -14,6 +15,7 @@ use hyper::header::{CONNECTION, HeaderValue, SERVER};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 const SERVER_NAME: HeaderValue = HeaderValue::from_static(concat!("Ombak/", env!("CARGO_PKG_VERSION")));
 
@@ -21,11 +23,12 @@ const SERVER_NAME: HeaderValue = HeaderValue::from_static(concat!("Ombak/", env!
 pub async fn respond(
     ctx: &Arc<HttpContext>,
     peer: IpAddr,
+    end: &ClientEnd,
     request: hyper::Request<Incoming>,
 ) -> Result<Reply, Infallible> {
     let (parts, incoming) = request.into_parts();
     let mut answer = match body::read(incoming, &ctx.limits, &ctx.bodies).await {
-        Ok((body, _share)) => dispatch(ctx, peer, Request::new(parts, body)).await,
+        Ok((body, _share)) => dispatch(ctx, peer, end, Request::new(parts, body)).await,
         Err(status) => refuse_body(status, ctx.limits.body_bytes_max),
     };
     answer.headers_mut().insert(SERVER, SERVER_NAME);
@@ -45,10 +48,30 @@ fn refuse_body(status: StatusCode, bytes_max: usize) -> Reply {
     refusal
 }
 
-async fn dispatch(ctx: &Arc<HttpContext>, peer: IpAddr, request: Request) -> Reply {
+async fn dispatch(ctx: &Arc<HttpContext>, peer: IpAddr, end: &ClientEnd, request: Request) -> Reply {
+    let route = Route::of(&request);
+    let may_take_long = matches!(route, Route::Buckets(..) | Route::Keys(..) | Route::Index(..) | Route::LinkWalk(..));
+    if !may_take_long {
+        return answer(ctx, peer, &request, route).await;
+    }
+    // Nobody needs to know what was found for a client that has gone.
+    tokio::select! {
+        biased;
+        reply = answer(ctx, peer, &request, route) => reply::until(reply, end.clone().reached()),
+        () = end.clone().reached() => refuse_half_closed(ctx.limits.half_closed_timeout),
+    }
+}
+
+fn refuse_half_closed(patience: Duration) -> Reply {
+    let text = format!("A client that sends no more is taken to have gone after {} s\n", patience.as_secs_f64());
+    let mut refusal = reply::text(StatusCode::SERVICE_UNAVAILABLE, text);
+    reply::set(&mut refusal, CONNECTION, HeaderValue::from_static("close"));
+    refusal
+}
+
+async fn answer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: Route) -> Reply {
     use resources::*;
-    let request = &request;
-    match Route::of(request) {
+    match route {
         Route::Root => graph::run(root::Root, request).await,
         Route::Ping => graph::run(ping::Ping, request).await,
         Route::Stats => graph::run(stats::Stats::new(ctx), request).await,

@@ -62,6 +62,14 @@ mod tests {
     use super::*;
     use crate::fs::sim::{FaultyFs, Loss};
 
+    /// As it is on disks.
+    #[test]
+    fn version_1_is_read() {
+        let bytes = b"OMBAKCOV\x01\x00\x00\x00\x08\x07\x06\x05\x04\x03\x02\x012\x9b\x02\x13";
+        assert_eq!(decode(bytes, Path::new("covered")).unwrap(), Some(0x0102_0304_0506_0708));
+        assert_eq!(encode(0x0102_0304_0506_0708), bytes);
+    }
+
     #[test]
     fn a_note_comes_back_and_damage_says_nothing() {
         let (fs, dir) = (FaultyFs::new(1), Path::new("/0"));

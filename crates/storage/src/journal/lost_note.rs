@@ -135,6 +135,19 @@ mod tests {
         }
     }
 
+    /// As it is on disks.
+    #[test]
+    fn version_1_is_read() {
+        let bytes = b"OMBAKLST\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\
+            \x00\x00\x00\x00\x08\x00\x00\x00\x00\x00\x00\x00u\x0c=\xd4";
+        let mut note = LostNote::default();
+        note.add_place(8);
+        note.add_place(7);
+        note.add_further(3);
+        assert_eq!(LostNote::decode(bytes, Path::new("lost")).unwrap(), Some(note.clone()));
+        assert_eq!(note.encode(), bytes);
+    }
+
     #[test]
     fn more_places_than_fit_are_counted() {
         let mut note = LostNote::default();

@@ -4,7 +4,8 @@
 //! has seen, in a log-structured merge tree of its own for each partition.
 //!
 //! What it is not: it is no log. What was put since it was last flushed is in memory only, and comes back from the journal
-//! at the next start; a ledger that is lost or damaged is made anew from there.
+//! at the next start; a ledger that is lost or damaged is made anew from there, unless it has the values: then it is the only
+//! copy of what the journal let go.
 //!
 //! Invariants:
 //! * the checkpoint in a ledger is as old as the newest entry on its disk: both are flushed together;

@@ -3,7 +3,7 @@
 use super::Selector;
 use super::backup::MultiBackup;
 use super::snapshot::MultiSnapshot;
-use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
+use crate::backend::{Appended, Backend, ReadMode, Scope, Snapshot, Status, Stored, Write, drop_each};
 use crate::backup::StoreBackup;
 use crate::error::StorageError;
 use crate::identity::StoreIdentity;
@@ -154,6 +154,18 @@ impl Backend for MultiStore {
     fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
         // One store that says so is enough: the partition is incomplete.
         self.stores().next().ok_or(StorageError::Closed)?.note_loss(lost_ranges)
+    }
+
+    /// In every store: a bucket whose backend was changed has left there what it had.
+    fn drop_scope(&self, scope: &Scope<'_>) -> Result<u64, StorageError> {
+        let mut dropped = 0;
+        for store in self.stores() {
+            dropped += drop_each(&mut *store.snapshot()?, scope, |entry| {
+                let _writing = self.gate.read();
+                store.delete_if(&entry.key, entry.digest)
+            })?;
+        }
+        Ok(dropped)
     }
 
     fn drop_partition(&self) -> Result<(), StorageError> {

@@ -268,3 +268,38 @@ async fn a_query_ends_with_its_client() {
         server.until_none("index_fsm_active").await;
     }
 }
+
+/// Nothing matches, so there is nothing whose sending could fail.
+#[tokio::test]
+async fn a_query_that_finds_nothing_ends_with_its_client() {
+    const LEAVERS: u64 = 10;
+    let limits = HttpLimits { half_closed_timeout: Duration::ZERO, ..HttpLimits::default() };
+    let server = Server::with(limits, JobSwitches::default()).await;
+    fill(&server, 20_000, |n| format!("{n:0>1000}")).await;
+    for leaver in 0..LEAVERS {
+        let mut stream = server.connect().await;
+        let stream_it = leaver % 2 == 0;
+        let path = format!("/buckets/b/index/f_bin/x?stream={stream_it}&return_terms=true&term_regex=none");
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()).await.expect("sent");
+        drop(stream);
+    }
+    let begun = timeout(DEADLINE, async {
+        while server.stat("index_fsm_create") < LEAVERS {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    });
+    begun.await.expect("all have begun");
+    server.until_none("index_fsm_active").await;
+    assert!(server.stat("index_fsm_complete") < LEAVERS, "all were run to their ends for nobody");
+    // A short answer comes before the client is given up.
+    let patient = Server::start().await;
+    fill(&patient, 10, |n| format!("{n}")).await;
+    let mut half = patient.connect().await;
+    half.write_all(b"GET /buckets/b/index/f_bin/x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+        .await
+        .expect("sent");
+    half.shutdown().await.expect("one direction");
+    let mut answer = String::new();
+    timeout(DEADLINE, half.read_to_string(&mut answer)).await.expect("in time").expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"9\""), "{answer}");
+}

@@ -89,7 +89,12 @@ pub(super) const KEYS: &[KeySpec] = &[
         "20000000",
         "How much all merges together may read and write a second.",
     ),
-    KeySpec::works("bitcask.merge_check_interval", Kind::Duration, "3m", "Time between looks whether to merge."),
+    KeySpec::works(
+        "bitcask.merge_check_interval",
+        Kind::Duration,
+        "3m",
+        "Time between looks whether to merge; a store that is written to looks after every 8 MB, too.",
+    ),
     KeySpec::works("bitcask.merge_check_jitter", Kind::Percent, "30%", "Share by which that time varies at random."),
     KeySpec::works("bitcask.max_merge_size", Kind::ByteSize, "100GB", "Bytes of the files that one merge takes."),
     KeySpec::own(

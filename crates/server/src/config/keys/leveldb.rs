@@ -5,7 +5,7 @@ use super::super::value::Kind;
 
 const ALWAYS: &str = "blocks are always verified";
 const ONE_DIR: &str = "all levels lie in leveldb.data_root";
-const SHARED_THREADS: &str = "compaction runs on the node's maintenance threads";
+const SHARED_THREADS: &str = "compaction runs on the node's maintenance thread";
 
 pub(super) const KEYS: &[KeySpec] = &[
     KeySpec::works(

@@ -108,7 +108,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         "leveled.compaction_runs_perday",
         Kind::Int(1, 86_400),
         "24",
-        "How often a day each partition looks whether to compact its journal.",
+        "How often a day each partition looks whether to compact its journal; one that is written to looks after every 8 MB, too.",
     ),
     KeySpec::no_meaning(
         "leveled.compaction_scores_perday",
