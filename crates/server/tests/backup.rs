@@ -195,3 +195,19 @@ fn a_backup_names_what_it_has_not_and_lies_in_no_directory_of_the_stores() {
     assert_eq!(said["left_out"], serde_json::json!(["cache", "sessions"]));
     node.stop();
 }
+
+/// As the first version wrote it; one that is there is never written again.
+#[test]
+fn a_backup_of_format_1_is_restored() {
+    let home = Home::new("");
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/backup-v1");
+    home.run(&["restore", "--check", fixture]).ok();
+    home.run(&["restore", fixture]).ok();
+    let node = home.start();
+    assert_eq!(home.run(&["kv", "get", "greetings", "de"]).ok().trim_end(), "guten Tag");
+    let found = ask(&node, "GET", "/buckets/greetings/index/lang_bin/fr", "", "");
+    assert!(found.ends_with(r#"{"keys":["fr"]}"#), "{found}");
+    assert!(home.run(&["admin", "bucket-type", "status", "carts"]).ok().contains("carts has been created"));
+    node.stop();
+    home.assert_no_errors_logged();
+}

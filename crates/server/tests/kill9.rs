@@ -157,6 +157,17 @@ fn kill_while_starting(home: &Home, after_ms: u64) {
     child.wait().expect("waits");
 }
 
+/// The same over ledgers: small ones, so that they are written, compacted and cut short.
+#[test]
+fn nothing_acknowledged_is_lost_by_backends_with_ledgers() {
+    for (name, settings) in [
+        ("leveled", "storage_backend = leveled\nleveled.journal_size = 256KB\nleveled.penciller_memory = 1MB"),
+        ("leveldb", "storage_backend = leveldb\nleveldb.maximum_memory = 16MB\nleveldb.write_buffer_size_max = 64KB"),
+    ] {
+        killed_again_and_again(name, settings);
+    }
+}
+
 /// riak_test verify_kv1356: values outlive a `kill -9`.
 #[test]
 fn verify_kv1356_nothing_acknowledged_is_lost_without_syncs() {

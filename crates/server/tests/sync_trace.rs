@@ -1,4 +1,4 @@
-//! The system calls of a write: with `bitcask.sync.strategy = o_sync` the disk has it before the client is told.
+//! The system calls of a write: where a backend is told to sync each write, the disk has it before the client is told.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -30,8 +30,8 @@ struct Trace {
 }
 
 impl Trace {
-    fn record(strategy: &str) -> Self {
-        let home = Home::new(&format!("bitcask.sync.strategy = {strategy}"));
+    fn record(settings: &str) -> Self {
+        let home = Home::new(settings);
         let file = home.path().join("trace");
         let node = Node::start(traced(&home, &file), home.data());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
@@ -89,9 +89,15 @@ fn the_disk_has_it_before_the_client_is_told() {
     if !can_trace() {
         return;
     }
-    let trace = Trace::record("o_sync");
-    for n in 0..WRITES {
-        assert!(trace.synced_before_reply(n), "write {n} was acknowledged before it was synced");
+    for settings in [
+        "bitcask.sync.strategy = o_sync",
+        "storage_backend = leveled\nleveled.sync_strategy = sync",
+        "storage_backend = leveldb\nleveldb.sync_on_write = on\nleveldb.maximum_memory = 64MB",
+    ] {
+        let trace = Trace::record(settings);
+        for n in 0..WRITES {
+            assert!(trace.synced_before_reply(n), "{settings}: write {n} was acknowledged before it was synced");
+        }
     }
 }
 
@@ -101,8 +107,14 @@ fn without_syncs_the_trace_shows_none() {
     if !can_trace() {
         return;
     }
-    let trace = Trace::record("none");
-    for n in 0..WRITES {
-        assert!(!trace.synced_before_reply(n), "write {n} was synced without being asked to");
+    for settings in [
+        "bitcask.sync.strategy = none",
+        "storage_backend = leveled\nleveled.sync_strategy = none",
+        "storage_backend = leveldb\nleveldb.sync_on_write = off\nleveldb.maximum_memory = 64MB",
+    ] {
+        let trace = Trace::record(settings);
+        for n in 0..WRITES {
+            assert!(!trace.synced_before_reply(n), "{settings}: write {n} was synced without being asked to");
+        }
     }
 }

@@ -7,10 +7,11 @@ use common::*;
 use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
 use ombak_storage::fs::{File, FileBirth, FileLock, FileSystem, OpenMode, RealFs};
 use ombak_storage::{
-    Backend, BackendFactory, BitcaskFactory, Detail, JournalConfig, MergeConfig, ReadMode, Scope, StorageError,
-    SyncStrategy,
+    Backend, BackendFactory, BitcaskFactory, Detail, JournalConfig, KeyRange, LedgerConfig, LeveledFactory,
+    MergeConfig, NoTerms, ReadMode, Scope, StorageError, SyncStrategy,
 };
 use std::io;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -382,6 +383,33 @@ fn a_get_is_one_read_a_put_one_write_and_a_head_one_read_at_most() {
     assert!(matches!(store.get(b"k", ReadMode::Cached), Err(StorageError::WouldBlock)));
     assert!(store.get(b"k", ReadMode::Blocking).unwrap().is_some());
     assert_eq!(store.status().read_errors, 0, "waiting for the disk is no error");
+}
+
+#[test]
+fn leveled_answers_heads_folds_and_ordered_listings_without_its_journal() {
+    let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+    let open = || {
+        let (ledger, terms) = (LedgerConfig::default(), Arc::new(NoTerms));
+        LeveledFactory::new(fs.clone(), dir.path(), config(), ledger, terms).unwrap().open(0).unwrap()
+    };
+    let store = open();
+    fill(&*store, 0..50);
+    store.close().unwrap();
+    drop(store);
+    let store = open();
+    let before = fs.calls();
+    for n in 0..50 {
+        let found = store.head(format!("key {n}").as_bytes(), ReadMode::Blocking).unwrap().unwrap();
+        assert_eq!((found.head.to_vec(), found.body), (head_of(&value(n)), None));
+    }
+    let everything = Scope { prefix: b"", class: None };
+    let mut snapshot = store.snapshot().unwrap();
+    assert_eq!(snapshot.next(&everything, Detail::Heads, 100).unwrap().len(), 50);
+    let range = KeyRange { bucket: b"", from: Bound::Unbounded, to: Bound::Unbounded };
+    assert_eq!(store.ordered_snapshot(b"").unwrap().keys_in_order(&range, 100).unwrap().len(), 50);
+    assert_eq!(fs.calls(), before, "the journal's file system was asked");
+    check(&*store, 0..50);
+    assert!(fs.calls() >= before + 50);
 }
 
 #[test]
