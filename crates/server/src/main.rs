@@ -17,6 +17,7 @@ mod node;
 mod offline;
 mod restore;
 mod verify;
+mod wall_clock;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

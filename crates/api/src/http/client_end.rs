@@ -3,13 +3,15 @@
 //! A client that has gone and one that only sends no more look the same, for nothing but the end of what it sends arrives. So
 //! the end is believed after a while: who closed one direction gets any answer that does not take long.
 
+use socket2::SockRef;
 use std::future::pending;
-use std::io;
+use std::io::{self, Read};
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
@@ -32,9 +34,21 @@ impl AsyncRead for SharedStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.0.poll_read_ready(cx))?;
-            match self.0.try_read_buf(buf) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                read => return Poll::Ready(read.map(drop)),
+            let mut read = None;
+            let space = buf.initialize_unfilled();
+            let tried = self.0.try_io(Interest::READABLE, || {
+                let count = (&*SockRef::from(&*self.0)).read(space)?;
+                read = Some(count);
+                // All that was there has been read: as without sharing, the next read waits instead of asking the system.
+                if count > 0 && count < space.len() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            match (read, tried) {
+                (Some(count), _) => {
+                    buf.advance(count);
+                    return Poll::Ready(Ok(()));
+                }
+                (None, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(Err(error)),
+                (None, _) => {}
             }
         }
     }
@@ -74,7 +88,11 @@ impl AsyncWrite for SharedStream {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(socket2::SockRef::from(&*self.0).shutdown(std::net::Shutdown::Write))
+        match SockRef::from(&*self.0).shutdown(Shutdown::Write) {
+            // It is as closed as it was to be.
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Poll::Ready(Ok(())),
+            shut => Poll::Ready(shut),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Answers and the pages for those that no resource words itself.
 
+use super::client_end::ClientEnd;
 use bytes::Bytes;
 use futures_util::Stream;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -82,29 +83,37 @@ pub fn stream(
     reply
 }
 
-/// The same answer; a body that is made while it is sent is cut off when `end` comes.
-pub fn until(reply: Reply, end: impl Future<Output = ()> + Send + 'static) -> Reply {
+/// The same answer; a body that is made while it is sent is cut off when its client ends while nothing is there to send.
+pub fn until(reply: Reply, client: ClientEnd) -> Reply {
     reply.map(|body| match body {
         Either::Left(whole) => Either::Left(whole),
-        Either::Right(parts) => Either::Right(Until { parts, end: Box::pin(end) }.boxed_unsync()),
+        Either::Right(parts) => Either::Right(Until { parts, client, end: None }.boxed_unsync()),
     })
 }
 
-struct Until<E> {
+struct Until {
     parts: UnsyncBoxBody<Bytes, StreamAborted>,
-    end: Pin<Box<E>>,
+    client: ClientEnd,
+    /// From the moment at which nothing is there to send.
+    end: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-impl<E: Future<Output = ()>> Body for Until<E> {
+impl Body for Until {
     type Data = Bytes;
     type Error = StreamAborted;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, StreamAborted>>> {
         let part = Pin::new(&mut self.parts).poll_frame(cx);
-        if part.is_pending() && self.end.as_mut().poll(cx).is_ready() {
+        if part.is_ready() {
+            self.end = None;
+            return part;
+        }
+        let Self { client, end, .. } = &mut *self;
+        let end = end.get_or_insert_with(|| Box::pin(client.clone().reached()));
+        if end.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Some(Err(StreamAborted("the client has gone".to_owned()))));
         }
-        part
+        Poll::Pending
     }
 }
 

@@ -57,7 +57,7 @@ async fn dispatch(ctx: &Arc<HttpContext>, peer: IpAddr, end: &ClientEnd, request
     // Nobody needs to know what was found for a client that has gone.
     tokio::select! {
         biased;
-        reply = answer(ctx, peer, &request, route) => reply::until(reply, end.clone().reached()),
+        reply = answer(ctx, peer, &request, route) => reply::until(reply, end.clone()),
         () = end.clone().reached() => refuse_half_closed(ctx.limits.half_closed_timeout),
     }
 }

@@ -9,6 +9,7 @@
 pub mod data_mark;
 
 use crate::config::{BackendSettings, DiskSettings, MultiSettings};
+use crate::wall_clock::now_secs;
 use bytes::Bytes;
 use ombak_kv::{BackendChoice, head_terms};
 use ombak_storage::fs::RealFs;
@@ -18,7 +19,6 @@ use ombak_storage::{
     StorageError,
 };
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a node serves from.
 pub struct Stores {
@@ -88,9 +88,4 @@ fn with_ledger<const INLINE: bool>(disk: &DiskSettings) -> Result<Arc<dyn Backen
 
 fn starting_now(journal: &JournalConfig) -> JournalConfig {
     JournalConfig { opened_at_secs: now_secs(), ..*journal }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the program's edge: what is below is handed the time")]
-fn now_secs() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }

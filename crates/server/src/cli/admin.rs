@@ -5,10 +5,10 @@ use super::args::Common;
 use super::failure::Failure;
 use super::output::Output;
 use super::target::Target;
+use crate::wall_clock::now_secs;
 use hyper::Method;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 const BACKEND_WIDTH: usize = 9;
 const RULE: &str = "-------------------------------------------";
@@ -69,10 +69,6 @@ fn total(vnodes: &Value) -> Value {
     Value::Object(total)
 }
 
-fn now_secs() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
 fn vnode_text(answer: &Value, now_secs: u64) -> String {
     let mut text = format!(
         "Vnode status of '{}'\n{:>9}  {:<BACKEND_WIDTH$}{:>12}{:>16}{:>16}{:>7}{:>13}{:>12}{:>15}{:>12}  {}",
@@ -123,7 +119,6 @@ fn row(text: &mut String, partition: &str, backend: &str, s: &Value, now_secs: u
     );
 }
 
-/// What an operator has to know of a store, in a few words.
 /// The two largest units.
 fn age(secs: u64) -> String {
     match secs {
@@ -134,6 +129,7 @@ fn age(secs: u64) -> String {
     }
 }
 
+/// What an operator has to know of a store, in a few words.
 fn state(s: &Value) -> String {
     let count = |name: &str| s[name].as_u64().filter(|count| *count > 0);
     match (s["poisoned"].as_str(), s["disk_full"].as_bool()) {
@@ -141,11 +137,10 @@ fn state(s: &Value) -> String {
         (None, Some(true)) => return "takes no writes: its disk is full".to_owned(),
         (None, _) => {}
     }
-    match (count("read_errors"), count("lost_ranges")) {
-        (Some(errors), _) => format!("{errors} read errors"),
-        (None, Some(losses)) => format!("incomplete: {losses} known losses"),
-        (None, None) => "ok".to_owned(),
-    }
+    let errors = count("read_errors").map(|errors| format!("{errors} read errors"));
+    let losses = count("lost_ranges").map(|losses| format!("incomplete: {losses} known losses"));
+    let known: Vec<String> = errors.into_iter().chain(losses).collect();
+    if known.is_empty() { "ok".to_owned() } else { known.join("; ") }
 }
 
 #[cfg(test)]
@@ -164,7 +159,10 @@ mod tests {
         for (status, expected) in [
             (json!({"read_errors": 0, "disk_full": false, "poisoned": null}), "ok"),
             (json!({"read_errors": 2, "disk_full": false, "poisoned": null}), "2 read errors"),
-            (json!({"read_errors": 0, "lost_ranges": 3, "poisoned": null}), "incomplete: 3 known losses"),
+            (
+                json!({"read_errors": 1, "lost_ranges": 3, "poisoned": null}),
+                "1 read errors; incomplete: 3 known losses",
+            ),
             (json!({"read_errors": 2, "disk_full": true, "poisoned": null}), "takes no writes: its disk is full"),
             (
                 json!({"read_errors": 2, "disk_full": true, "poisoned": "a sync failed"}),

@@ -1,7 +1,7 @@
 //! One partition from one store to another.
 
+use crate::wall_clock::now_secs;
 use ombak_storage::{Backend, Detail, FoldEntry, Scope, StorageError, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Versions that are in memory at a time.
 const BATCH: usize = 100;
@@ -62,9 +62,4 @@ fn put(to: &dyn Backend, entry: &FoldEntry) -> Result<u64, StorageError> {
         has_terms: attrs.has_terms,
     })?;
     Ok((entry.key.len() + stored.head.len() + body.len()) as u64)
-}
-
-#[expect(clippy::disallowed_methods, reason = "the program's edge: what is below is handed the time")]
-fn now_secs() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }

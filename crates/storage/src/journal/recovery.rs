@@ -73,7 +73,6 @@ fn recover<I: KeyIndex>(
         index,
         unclean: false,
         names_settled: false,
-        told_missing: Vec::new(),
         told_hints: Vec::new(),
     };
     let (dir_exists, id_max) = recovery.load_all()?;
@@ -162,8 +161,6 @@ struct Recovery<'a, I> {
     unclean: bool,
     /// The names of all data files are on disk.
     names_settled: bool,
-    /// Files that an index on disk pointed at in vain.
-    told_missing: Vec<u32>,
     /// Hints without data files that are to go.
     told_hints: Vec<u32>,
 }
@@ -242,11 +239,11 @@ impl<I: KeyIndex> Recovery<'_, I> {
                 if !misfits.is_empty() {
                     let what = "data files are not those that the ledger points at";
                     tracing::error!(dir = %self.dir.display(), files = misfits.len(), "{what}");
-                    self.note_lost(misfits.iter().filter(|id| !unfinished.contains(id)).count() as u64)?;
+                    let missing: Vec<u32> = misfits.iter().copied().filter(|id| !unfinished.contains(id)).collect();
+                    self.note_missing(&missing)?;
                     self.index.begin_anew()?;
                     // It has seen nothing.
                     self.checkpoint = Checkpoint { next_id: self.checkpoint.next_id, ..Checkpoint::default() };
-                    self.told_missing = misfits;
                 }
                 Ok(())
             }

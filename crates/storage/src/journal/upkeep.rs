@@ -217,7 +217,10 @@ impl<I: KeyIndex> Core<I> {
     pub(super) fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
         if I::KEEPS == Keeps::Head {
             // A start removes what a merge had not finished.
-            upkeep.settle_merge(self)?;
+            if let Err(error) = upkeep.settle_merge(self) {
+                tracing::warn!(partition = self.partition, %error, "what a merge has copied got no lasting names: its originals stay");
+                upkeep.abandon_merge(self);
+            }
         }
         if self.index.has_unwritten() {
             self.sync_appended()?;

@@ -125,8 +125,7 @@ impl Exam {
         self.missing_files = missing.collect();
         for id in names.iter().filter_map(|name| hint_id(name)) {
             let is_removed = removed.iter().any(|(other, _)| *other == id);
-            let is_told = self.files.contains_key(&id) || self.missing_files.contains_key(&id);
-            if is_removed || is_told {
+            if is_removed || self.files.contains_key(&id) {
                 continue;
             }
             self.id_max = self.id_max.max(id);
@@ -246,7 +245,9 @@ impl Exam {
         for (id, missed) in &self.missing_files {
             let finding = self.finding(data_path(&self.dir, *id), 0, 0, Damage::MissingFile, Effect::NotFound);
             for known in missed {
-                let effect = if known.kind == Kind::Tombstone { Effect::Stale } else { Effect::NotFound };
+                // What is missed is a deletion, or something older is there.
+                let older = self.versions.get(&known.key).good.is_some_and(|good| !good.is_tombstone);
+                let effect = if older || known.kind == Kind::Tombstone { Effect::Stale } else { Effect::NotFound };
                 visit(Finding { key: Some(known.key.clone()), effect, ..finding.clone() });
             }
             if missed.is_empty() {

@@ -4,7 +4,7 @@
 //! names, the commit that makes the old files go, and only then what can be made anew. A repair that stops anywhere is
 //! finished by the next one, or leaves a store that a start reads as before.
 
-use super::data_files::{Damaged, FileExam, FileReader};
+use super::data_files::{Damaged, FileExam, FileReader, Known};
 use super::exam::Exam;
 use super::quarantine::Quarantine;
 use super::report::{Effect, PartitionReport};
@@ -257,6 +257,7 @@ impl<'a> Repair<'a> {
         if self.saves_tree {
             self.save_tree()?;
         }
+        let has_hidden = self.hide_missing()?;
         for files in old.chunks(COMMIT_FILES_MAX) {
             for file in files {
                 self.rewrite_file(file)?;
@@ -267,7 +268,7 @@ impl<'a> Repair<'a> {
             write_commit(self.fs, &self.exam.dir, number, &named)?;
             finish_commit(self.fs, &self.exam.dir, &path)?;
         }
-        Ok(!old.is_empty())
+        Ok(!old.is_empty() || has_hidden)
     }
 
     /// The name of a commit file, after what an interrupted repair has left of it is gone.
@@ -308,14 +309,30 @@ impl<'a> Repair<'a> {
 
     /// Of a version that is lost, no older one may come back in its place: that would undo what was acknowledged.
     fn hide(&self, file: &FileExam, out: &mut Rewriter<'_>) -> Result<(), StorageError> {
-        for known in file.damaged.iter().flat_map(|damaged| &damaged.known) {
-            let state = self.exam.versions.get(&known.key);
-            let is_newest = state.lost.is_some_and(|lost| (lost.seq, lost.file_id) == (known.seq, file.id));
-            if state.is_lost() && is_newest && (!self.saves_tree || known.seq > self.exam.seen_seq()) {
-                out.tombstone(&known.key, known.seq, known.tstamp_secs)?;
-            }
+        let known = file.damaged.iter().flat_map(|damaged| &damaged.known);
+        known
+            .filter(|known| self.is_to_be_hidden(file.id, known))
+            .try_for_each(|known| out.tombstone(&known.key, known.seq, known.tstamp_secs))
+    }
+
+    /// The same for what missing files had; whether there was any.
+    fn hide_missing(&mut self) -> Result<bool, StorageError> {
+        let missing = self.exam.missing_files.iter();
+        let known = missing.flat_map(|(id, missed)| missed.iter().map(|known| (*id, known)));
+        let hidden: Vec<&Known> =
+            known.filter(|(id, known)| self.is_to_be_hidden(*id, known)).map(|(_, known)| known).collect();
+        if hidden.is_empty() {
+            return Ok(false);
         }
-        Ok(())
+        let mut out = Rewriter::create(self.fs, &self.exam.dir, self.take_id()?, random_id())?;
+        hidden.iter().try_for_each(|known| out.tombstone(&known.key, known.seq, known.tstamp_secs))?;
+        out.finish().map(|()| true)
+    }
+
+    fn is_to_be_hidden(&self, file_id: u32, known: &Known) -> bool {
+        let state = self.exam.versions.get(&known.key);
+        let is_newest = state.lost.is_some_and(|lost| (lost.seq, lost.file_id) == (known.seq, file_id));
+        state.is_lost() && is_newest && (!self.saves_tree || known.seq > self.exam.seen_seq())
     }
 
     /// Writes everything that can be read of a tree to the journal, from which the next start makes it anew.

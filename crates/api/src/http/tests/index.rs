@@ -303,3 +303,30 @@ async fn a_query_that_finds_nothing_ends_with_its_client() {
     timeout(DEADLINE, half.read_to_string(&mut answer)).await.expect("in time").expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"9\""), "{answer}");
 }
+
+/// An answer that keeps coming is no reason to give up a client that sends no more, however slowly it takes it.
+#[tokio::test]
+async fn a_client_that_sends_no_more_gets_a_long_answer() {
+    let patience = Duration::from_secs(1);
+    let limits = HttpLimits { half_closed_timeout: patience, ..HttpLimits::default() };
+    let server = Server::with(limits, JobSwitches::default()).await;
+    fill(&server, 10_000, |n| format!("{n:0>1000}")).await;
+    let mut half = server.connect().await;
+    let request = "GET /buckets/b/index/f_bin/x?stream=true HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    half.write_all(request.as_bytes()).await.expect("sent");
+    half.shutdown().await.expect("one direction");
+    let (begun, mut length, mut some) = (std::time::Instant::now(), 0, vec![0; 64 << 10]);
+    let mut last = Vec::new();
+    loop {
+        let read = timeout(DEADLINE, half.read(&mut some)).await.expect("in time").expect("an answer");
+        if read == 0 {
+            break;
+        }
+        length += read;
+        last.extend_from_slice(&some[..read]);
+        last.drain(..last.len().saturating_sub(100));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(length > 10_000_000 && last.ends_with(b"--\r\n\r\n0\r\n\r\n"), "{length} bytes");
+    assert!(begun.elapsed() > patience, "it was over too soon to show anything");
+}

@@ -1,9 +1,9 @@
 //! Hints whose data files are not there.
 //!
 //! A merge removes both under its commit file, and what it copied has the same sequence numbers elsewhere; what is removed
-//! because a tree has everything, the tree has seen; and no hint gets its name before its data file has one that lasts. So
-//! where a hint names a version that nothing else here knows at its sequence number or later, its data file went another way,
-//! and what it held is missing.
+//! because a tree has everything, the tree has seen; and a hint gets its name only after its data file has one that lasts, or
+//! while the originals of what that holds are there. So where a hint names a version that nothing else here knows at its
+//! sequence number or later, its data file went another way, and what it held is missing.
 
 use super::Recovery;
 use crate::error::{StorageError, io_error};
@@ -74,7 +74,13 @@ impl<I: KeyIndex> Recovery<'_, I> {
     pub(super) fn judge_orphans(&mut self, ids: &[u32]) -> Result<(), StorageError> {
         for id in ids {
             let file = data_path(self.dir, *id);
+            let seq_max = self.seq_max;
             let is_told = match self.judge_orphan(*id)? {
+                // It tells nothing; and once more is deleted, it would seem to.
+                Orphan::Superseded if self.seq_max == seq_max => {
+                    remove_hint(self.shared, self.dir, *id)?;
+                    false
+                }
                 Orphan::Superseded => true,
                 Orphan::Missed { versions } => {
                     let what = "the data file is missing, and nothing else has what it held";
@@ -114,8 +120,6 @@ impl<I: KeyIndex> Recovery<'_, I> {
         self.seq_max = self.seq_max.max(seq_max);
         match (unread, whole, versions) {
             (Some(error), _, _) => Err(error),
-            // A ledger pointed at it: it is counted.
-            (None, _, _) if self.told_missing.contains(&id) => Ok(Orphan::Superseded),
             (None, false, _) => Ok(Orphan::Damaged),
             (None, true, 0) => Ok(Orphan::Superseded),
             (None, true, versions) => Ok(Orphan::Missed { versions }),
@@ -141,12 +145,18 @@ impl<I: KeyIndex> Recovery<'_, I> {
             // What is on disk of such an index has seen the file.
             self.index.begin_anew()?;
         }
+        or_disk_full(self.note_missing(&[id]))
+    }
+
+    /// Counts missing files now and at every start from now on, each once.
+    pub(super) fn note_missing(&mut self, ids: &[u32]) -> Result<(), StorageError> {
         let fs = &*self.shared.fs;
         let mut note = LostNote::read(fs, self.dir)?;
         let known = note.count();
-        note.add_place(missing_file(id));
-        self.lost_ranges += note.count() - known;
-        or_disk_full(note.write(fs, self.dir))
+        ids.iter().for_each(|id| note.add_place(missing_file(*id)));
+        let new = note.count() - known;
+        self.lost_ranges += new;
+        if new > 0 { note.write(fs, self.dir) } else { Ok(()) }
     }
 }
 
