@@ -137,8 +137,9 @@ fn state(s: &Value) -> String {
         (None, Some(true)) => return "takes no writes: its disk is full".to_owned(),
         (None, _) => {}
     }
-    let errors = count("read_errors").map(|errors| format!("{errors} read errors"));
-    let losses = count("lost_ranges").map(|losses| format!("incomplete: {losses} known losses"));
+    let plural = |count: u64, ending: &'static str| if count == 1 { "" } else { ending };
+    let errors = count("read_errors").map(|errors| format!("{errors} read error{}", plural(errors, "s")));
+    let losses = count("lost_ranges").map(|losses| format!("incomplete: {losses} known loss{}", plural(losses, "es")));
     let known: Vec<String> = errors.into_iter().chain(losses).collect();
     if known.is_empty() { "ok".to_owned() } else { known.join("; ") }
 }
@@ -159,10 +160,7 @@ mod tests {
         for (status, expected) in [
             (json!({"read_errors": 0, "disk_full": false, "poisoned": null}), "ok"),
             (json!({"read_errors": 2, "disk_full": false, "poisoned": null}), "2 read errors"),
-            (
-                json!({"read_errors": 1, "lost_ranges": 3, "poisoned": null}),
-                "1 read errors; incomplete: 3 known losses",
-            ),
+            (json!({"read_errors": 1, "lost_ranges": 3, "poisoned": null}), "1 read error; incomplete: 3 known losses"),
             (json!({"read_errors": 2, "disk_full": true, "poisoned": null}), "takes no writes: its disk is full"),
             (
                 json!({"read_errors": 2, "disk_full": true, "poisoned": "a sync failed"}),
