@@ -295,15 +295,20 @@ impl Selector for ByFirstByte {
     }
 }
 
+/// A store of two of bitcask, below `root` in `first` and `second`.
+fn two_stores(fs: Arc<dyn FileSystem>, root: &Path, selector: Arc<dyn Selector>) -> Arc<dyn Backend> {
+    let of = |name: &str| -> (String, Arc<dyn BackendFactory>) {
+        let factory = BitcaskFactory::new(fs.clone(), root.join(name), JournalConfig::default());
+        (name.into(), Arc::new(factory.unwrap()))
+    };
+    MultiFactory::new(vec![of("first"), of("second")], selector).open(PARTITION).unwrap()
+}
+
 /// Those who do not query a bucket's index pay nothing for those who do.
 #[test]
 fn an_order_is_made_only_where_the_bucket_lies() {
     let root = scratch_dir();
-    let of = |name: &str| -> (String, Arc<dyn BackendFactory>) {
-        let (fs, root) = (Arc::new(RealFs), root.path().join(name));
-        (name.into(), Arc::new(BitcaskFactory::new(fs, root, JournalConfig::default()).unwrap()))
-    };
-    let store = MultiFactory::new(vec![of("first"), of("second")], Arc::new(ByFirstByte)).open(PARTITION).unwrap();
+    let store = two_stores(Arc::new(RealFs), root.path(), Arc::new(ByFirstByte));
     for key in [b"a key", b"b key"] {
         put(&*store, key, b"value").unwrap();
     }
@@ -328,11 +333,7 @@ impl Selector for Switched {
 #[test]
 fn a_class_is_dropped_wherever_its_buckets_have_left_something() {
     let (fs, selector) = (FaultyFs::new(1), Arc::new(Switched::default()));
-    let of = |name: &str| -> (String, Arc<dyn BackendFactory>) {
-        let root = Path::new("/").join(name);
-        (name.into(), Arc::new(BitcaskFactory::new(fs.clone(), root, JournalConfig::default()).unwrap()))
-    };
-    let store = MultiFactory::new(vec![of("a"), of("b")], selector.clone()).open(PARTITION).unwrap();
+    let store = two_stores(fs, Path::new("/"), selector.clone());
     for n in 0..10 {
         put(&*store, &key(n), b"first").unwrap();
     }
@@ -351,12 +352,7 @@ fn a_class_is_dropped_wherever_its_buckets_have_left_something() {
 fn several_stores_together_never_call_synced_what_is_not() {
     const PUTS: usize = 100_000;
     let fs = FaultyFs::new(1);
-    let of = |name: &str| -> (String, Arc<dyn BackendFactory>) {
-        let root = Path::new("/").join(name);
-        (name.into(), Arc::new(BitcaskFactory::new(fs.clone(), root, JournalConfig::default()).unwrap()))
-    };
-    let factory = MultiFactory::new(vec![of("a"), of("b")], Arc::new(ByFirstByte));
-    let store = factory.open(PARTITION).unwrap();
+    let store = two_stores(fs.clone(), Path::new("/"), Arc::new(ByFirstByte));
     // Nothing behind this was ever asked to be synced.
     let asked = AtomicU64::new(0);
     let is_over = AtomicBool::new(false);

@@ -174,9 +174,10 @@ impl FileReader<'_> {
         let path = hint_path(self.dir, id);
         let failed = |source: io::Error| io_error("read", &path, source);
         let Some(hint) = self.open_hint(id)? else { return Ok(false) };
-        let Some(salt) = salt_of_hint(&*hint, id).map_err(failed)? else { return Ok(false) };
-        let Some(reader) = HintReader::open(hint, id, salt).map_err(failed)? else { return Ok(false) };
-        reader.for_each(visit).map_err(failed)
+        match HintReader::open_alone(hint, id).map_err(failed)? {
+            Some((_, reader)) => reader.for_each(visit).map_err(failed),
+            None => Ok(false),
+        }
     }
 
     fn open_hint(&self, id: u32) -> Result<Option<Arc<dyn File>>, StorageError> {
@@ -202,11 +203,7 @@ impl FileReader<'_> {
         let read = file.read_at(&mut bytes, 0, ReadMode::Blocking).map_err(failed)?;
         match FileHeader::decode(&bytes[..read]) {
             Ok(header) if header.file_id == id => return Ok((Some(header.salt), false)),
-            Err(HeaderError::Version(version)) => {
-                let what =
-                    format!("written in format {version}, which this build does not read: use the newer one again");
-                return Err(StorageError::Unusable { path: path.to_owned(), what });
-            }
+            Err(HeaderError::Version(version)) => return Err(StorageError::other_format(path, version)),
             _ => {}
         }
         let corrected = FileHeader::decode_corrected(&bytes[..read]).filter(|header| header.file_id == id);

@@ -224,6 +224,13 @@ impl HintReader {
         Ok(whole.then_some(Self { file, trailer, offset, end, entries_read: 0, block: Vec::new() }))
     }
 
+    /// Opens a hint whose data file is not there to tell its salt; the salt that the hint names. None as with
+    /// [`open`](Self::open).
+    pub(crate) fn open_alone(file: Arc<dyn File>, file_id: u32) -> io::Result<Option<(u64, Self)>> {
+        let Some(salt) = salt_of_hint(&*file, file_id)? else { return Ok(None) };
+        Ok(Self::open(file, file_id, salt)?.map(|reader| (salt, reader)))
+    }
+
     pub(crate) fn trailer(&self) -> HintTrailer {
         self.trailer
     }

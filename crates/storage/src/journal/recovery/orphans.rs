@@ -10,7 +10,7 @@ use crate::error::{StorageError, io_error};
 use crate::fs::OpenMode;
 use crate::journal::config::JournalConfig;
 use crate::journal::data_file::{data_path, hint_path};
-use crate::journal::format::{HintEntry, HintReader, Kind, salt_of_hint};
+use crate::journal::format::{HintEntry, HintReader, Kind};
 use crate::journal::identity::IdentityFile;
 use crate::journal::key_index::{Keeps, KeyIndex};
 use crate::journal::lost_note::{LostNote, missing_file};
@@ -104,8 +104,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let path = hint_path(self.dir, id);
         let failed = |source: io::Error| io_error("read", &path, source);
         let hint = self.shared.fs.open(&path, OpenMode::Read).map_err(failed)?;
-        let Some(salt) = salt_of_hint(&*hint, id).map_err(failed)? else { return Ok(Orphan::Damaged) };
-        let Some(reader) = HintReader::open(hint, id, salt).map_err(failed)? else { return Ok(Orphan::Damaged) };
+        let Some((salt, reader)) = HintReader::open_alone(hint, id).map_err(failed)? else {
+            return Ok(Orphan::Damaged);
+        };
         let is_listed = self.checkpoint.files.get(&id).is_some_and(|state| state.salt == salt);
         let (mut versions, mut seq_max, mut unread) = (0, 0, None);
         let whole = reader.for_each(|entry| {
