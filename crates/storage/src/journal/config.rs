@@ -135,6 +135,12 @@ impl JournalConfig {
             (Some(by_age), wanted) => by_age.min(wanted),
         }
     }
+
+    /// Whether such a version was absent by itself when the store was opened.
+    pub(crate) fn had_expired(&self, tstamp_secs: u32, wanted_secs: u32) -> bool {
+        let expires_secs = self.expires_at(tstamp_secs, wanted_secs);
+        expires_secs != 0 && u64::from(expires_secs) < self.opened_at_secs
+    }
 }
 
 impl Default for JournalConfig {

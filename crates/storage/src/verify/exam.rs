@@ -168,7 +168,6 @@ impl Exam {
             files: &mut self.files,
             terms: &*root.terms,
             journal: root.journal,
-            now_secs: root.journal.opened_at_secs,
             has_values: self.kind == StoreKind::Leveldb,
         };
         match self.kind {

@@ -117,7 +117,6 @@ pub(super) struct Comparison<'a> {
     pub(super) files: &'a mut BTreeMap<u32, FileExam>,
     pub(super) terms: &'a dyn HeadTerms,
     pub(super) journal: JournalConfig,
-    pub(super) now_secs: u64,
     /// The ledger has the values, and the journal only what it has not seen.
     pub(super) has_values: bool,
 }
@@ -203,8 +202,7 @@ impl Comparison<'_> {
     }
 
     fn is_expired(&self, good: &Good) -> bool {
-        let expires_secs = self.journal.expires_at(good.tstamp_secs, good.expires_secs);
-        expires_secs != 0 && u64::from(expires_secs) < self.now_secs
+        self.journal.had_expired(good.tstamp_secs, good.expires_secs)
     }
 
     /// Of the order of a store whose index is in memory.

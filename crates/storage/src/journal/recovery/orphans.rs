@@ -34,9 +34,7 @@ pub(crate) struct Newest {
 
 /// Whether a store answers something else because it does not have what a hint names; `newest` is what it has of the key.
 pub(crate) fn is_missed(named: &HintEntry<'_>, newest: Option<Newest>, config: &JournalConfig) -> bool {
-    let expires_secs = config.expires_at(named.tstamp_secs, named.expires_secs);
-    let is_expired = expires_secs != 0 && u64::from(expires_secs) < config.opened_at_secs;
-    let would_show = named.kind != Kind::Tombstone && !is_expired;
+    let would_show = named.kind != Kind::Tombstone && !config.had_expired(named.tstamp_secs, named.expires_secs);
     match newest {
         Some(newest) if newest.seq >= named.seq => false,
         Some(newest) => would_show || !newest.is_tombstone,
