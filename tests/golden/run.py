@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Replays recorded exchanges of a real Riak 3.2.3 node against a fresh node and compares the answers.
 
-The recordings and the tool that replays them live in the folder `shared` beside the clone; without it, this step says so and
-is left out. One replay is judged twice. The share of agreeing exchanges is taken without any allowance and has to reach
+`recordings/` has the exchanges and `replay` is the tool that replays them. One replay is judged twice. The share of agreeing exchanges is taken without any allowance and has to reach
 `floor`, a percentage that only rises. And every exchange that differs has to be explained in `allow.txt` (one
 `exchange reason` a line; `docs/compatibility.md` repeats the reasons), where an entry that is no longer needed counts as a
 failure.
@@ -20,13 +19,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent / "support"))
 
 from node import Node, program  # noqa: E402
 
-RECORDINGS = ROOT.parent / "shared"
-TOOL = RECORDINGS / "tools" / "golden"
+TOOL = HERE / "replay"
 REPLAY_SECONDS_MAX = 300
 
 GROUPS = ("root ping stats routing types props object links linkwalk quorum conditional vclock negotiation delete siblings list "
@@ -100,10 +97,6 @@ def parsed(words):
 
 
 def main():
-    if not TOOL.exists():
-        print(f"no recordings: {TOOL} does not exist, the replay is left out")
-        print("0 passed, 0 failed, 1 skipped")
-        return 0
     backends, options = parsed(sys.argv[1:])
     # Most of a replay is pauses in which tombstones are reaped: all backends at once.
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(len(backends)) as pool:

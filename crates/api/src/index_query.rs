@@ -1,5 +1,5 @@
 //! What both interfaces make of an index query: the field and its terms, the regular expression, the continuation
-//! (spec/pb-api.md §10, spec/http-api.md §6).
+//! (docs/riak/pb-api.md §10, docs/riak/http-api.md §6).
 //!
 //! A continuation is the base64 text of the external term of where a page ended: `{Term, Key}`, or the key alone where keys
 //! were asked for. Clients hand it back as it is.

@@ -2,7 +2,7 @@
 
 use ombak_types::Error;
 
-/// A kind of request that can be switched off. The text of a refusal names it as Riak does (spec/pb-api.md §1.1).
+/// A kind of request that can be switched off. The text of a refusal names it as Riak does (docs/riak/pb-api.md §1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum JobClass {

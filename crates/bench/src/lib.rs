@@ -1,4 +1,4 @@
-//! `ombak-bench`: a load generator that runs basho_bench configurations as they are (spec/basho-bench.md).
+//! `ombak-bench`: a load generator that runs basho_bench configurations as they are (docs/riak/basho-bench.md).
 //!
 //! What it is: configurations in Erlang terms are read, explained and run with as many workers as they ask for, over the
 //! Protocol Buffers or the HTTP interface of a Riak or an Ombak, over a storage engine inside this process, or against

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The status of a run that a panic ended (spec/basho-bench.md §1).
+/// The status of a run that a panic ended (docs/riak/basho-bench.md §1).
 const CRASHED: u8 = 2;
 
 fn main() -> ExitCode {

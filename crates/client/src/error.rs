@@ -24,7 +24,7 @@ pub enum ClientError {
     /// No answer in time.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// The server refused the request. Holds its text; spec/pb-api.md §1.1 lists them.
+    /// The server refused the request. Holds its text; docs/riak/pb-api.md §1.1 lists them.
     #[error("{0}")]
     Server(String),
     /// The answer is of another kind than the request asks for.

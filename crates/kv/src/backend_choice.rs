@@ -1,4 +1,4 @@
-//! Which of several backends has the objects of a bucket (spec/backends.md §6).
+//! Which of several backends has the objects of a bucket (docs/riak/backends.md §6).
 //!
 //! What it is: prefixes of untyped buckets, then the property `backend` of the bucket or its type, then the default.
 //! Looked up for each key in the properties as they are at that moment.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// When tombstones are removed for good (spec/semantics.md §2.2).
+/// When tombstones are removed for good (docs/riak/semantics.md §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteMode {
     /// Never.

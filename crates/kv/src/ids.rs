@@ -7,7 +7,7 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 const DIGITS_OF_64_BITS: usize = 11;
 /// Length of a vtag, in bytes.
 pub(crate) const VTAG_BYTES: usize = 2 * DIGITS_OF_64_BITS;
-/// Length of a key that the engine makes, in bytes: 160 bits (spec/pb-api.md §6.2).
+/// Length of a key that the engine makes, in bytes: 160 bits (docs/riak/pb-api.md §6.2).
 pub(crate) const KEY_BYTES: usize = 27;
 /// Odd, so that numbers in sequence become numbers without a visible order, each once.
 const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -143,7 +143,7 @@ impl Kv {
     /// Deletes one key: writes a tombstone that has seen what the client, or else this node, has seen.
     pub async fn delete(&self, request: DeleteRequest) -> Result<DeleteReply, Error> {
         let DeleteRequest { bucket, key, clock, mut get, mut put, rw } = request;
-        // `rw` and its property stand in for both only when neither r nor w was given (spec/pb-api.md §6.3).
+        // `rw` and its property stand in for both only when neither r nor w was given (docs/riak/pb-api.md §6.3).
         if get.r.is_none() && put.w.is_none() {
             let rw = match rw {
                 Some(rw) => rw,

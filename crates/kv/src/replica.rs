@@ -1,6 +1,6 @@
 //! One node's part in a request.
 
-/// One node that a request asks, and what its one answer counts for (design: replication rules §14). Coordinators know
+/// One node that a request asks, and what its one answer counts for (docs/design/replication.md §14). Coordinators know
 /// replicas by their place in the request's list; a node is in it once, whatever number of positions it stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replica {

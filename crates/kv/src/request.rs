@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Options of a get; `None` means the bucket's property.
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "Riak's option names; spec/pb-api.md §6.1")]
+#[allow(missing_docs, reason = "Riak's option names; docs/riak/pb-api.md §6.1")]
 pub struct GetOptions {
     pub r: Option<Quorum>,
     pub pr: Option<Quorum>,
@@ -82,7 +82,7 @@ impl Read {
     }
 }
 
-/// What must hold for a put to go ahead (spec/pb-api.md §6.2, spec/http-api.md §5.2).
+/// What must hold for a put to go ahead (docs/riak/pb-api.md §6.2, docs/riak/http-api.md §5.2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PutCondition {
     /// Nothing.
@@ -97,7 +97,7 @@ pub enum PutCondition {
 
 /// Options of a put or of the tombstone of a delete; `None` means the bucket's property.
 #[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "Riak's option names; spec/pb-api.md §6.2")]
+#[allow(missing_docs, reason = "Riak's option names; docs/riak/pb-api.md §6.2")]
 pub struct PutOptions {
     pub w: Option<Quorum>,
     pub dw: Option<Quorum>,
@@ -182,7 +182,7 @@ pub struct DeleteReply {
     pub found: bool,
 }
 
-/// One position of a key's preference list, as the API shows it (spec/pb-api.md §6.4).
+/// One position of a key's preference list, as the API shows it (docs/riak/pb-api.md §6.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreflistItem {
     /// Partition number of the position.

@@ -1,4 +1,4 @@
-//! Several backends: which of them has a bucket's objects (spec/backends.md §6).
+//! Several backends: which of them has a bucket's objects (docs/riak/backends.md §6).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

@@ -46,7 +46,7 @@ async fn what_is_not_cached_is_read_by_the_io_threads() {
     assert_eq!(node.delete("k").await, Ok(DeleteReply { found: true }));
 }
 
-/// design: replication rules §13: an error is not an absence.
+/// docs/design/replication.md §13: an error is not an absence.
 #[tokio::test]
 async fn a_version_that_cannot_be_read_is_neither_absent_nor_overwritten() {
     let (node, faults) = node();

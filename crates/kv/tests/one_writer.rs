@@ -1,4 +1,4 @@
-//! One writer per key across waits for disks (design: replication rules §18): on every backend, with nothing at hand that
+//! One writer per key across waits for disks (docs/design/replication.md §18): on every backend, with nothing at hand that
 //! could be read without waiting, so that all work of a write is done on I/O threads and its sync after that.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]

@@ -1,4 +1,4 @@
-//! Scenarios of Riak's own tests that are about what lies under one node, under their names (spec/riak-test.md §12).
+//! Scenarios of Riak's own tests that are about what lies under one node, under their names (docs/riak/riak-test.md §12).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! The message codes (spec/pb-api.md §2): one table, from which names, directions and services follow.
+//! The message codes (docs/riak/pb-api.md §2): one table, from which names, directions and services follow.
 
 /// Which way a message travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum Direction {
 }
 
 /// Whether a Riak KV 3.2 node without search, time series or security knows a code at all. It answers those that it
-/// does not with `Unknown message code: N` (spec/pb-api.md §18).
+/// does not with `Unknown message code: N` (docs/riak/pb-api.md §18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
     /// Some service has registered it.
@@ -36,7 +36,7 @@ macro_rules! codes {
     ($($code:literal $constant:ident $name:literal $direction:ident $service:ident;)*) => {
         $(#[doc = concat!("`", $name, "`")] pub const $constant: u8 = $code;)*
 
-        /// Every code of spec/pb-api.md §2, in ascending order.
+        /// Every code of docs/riak/pb-api.md §2, in ascending order.
         pub static CODES: &[CodeInfo] = &[$(CodeInfo {
             code: $code,
             name: $name,

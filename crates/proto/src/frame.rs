@@ -1,4 +1,4 @@
-//! Framing: `length:u32 big-endian` (of code and body), `code:u8`, `body` (spec/pb-api.md §1).
+//! Framing: `length:u32 big-endian` (of code and body), `code:u8`, `body` (docs/riak/pb-api.md §1).
 
 use bytes::{Buf, Bytes, BytesMut};
 

@@ -2,9 +2,9 @@
 
 use crate::wire::{Fields, Value, WireError};
 
-/// A read of one key (spec/pb-api.md §6.1). Absent and empty are told apart.
+/// A read of one key (docs/riak/pb-api.md §6.1). Absent and empty are told apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Riak's names; spec/pb-api.md §6.1")]
+#[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §6.1")]
 pub struct GetReq<'a> {
     pub bucket: Option<&'a [u8]>,
     pub key: Option<&'a [u8]>,

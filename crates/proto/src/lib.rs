@@ -23,7 +23,7 @@ pub mod request;
 pub mod wire;
 
 /// The generated messages; `messages/*.proto` describe each.
-#[allow(missing_docs, reason = "the names are Riak's; spec/pb-api.md describes each")]
+#[allow(missing_docs, reason = "the names are Riak's; docs/riak/pb-api.md describes each")]
 #[allow(clippy::doc_markdown, reason = "generated")]
 pub mod messages {
     include!(concat!(env!("OUT_DIR"), "/riak.rs"));

@@ -2,9 +2,9 @@
 
 use crate::wire::{Fields, Value, WireError};
 
-/// A write of one key (spec/pb-api.md §6.2). Absent and empty are told apart.
+/// A write of one key (docs/riak/pb-api.md §6.2). Absent and empty are told apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Riak's names; spec/pb-api.md §6.2")]
+#[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §6.2")]
 pub struct PutReq<'a> {
     pub bucket: Option<&'a [u8]>,
     pub key: Option<&'a [u8]>,
@@ -26,9 +26,9 @@ pub struct PutReq<'a> {
     pub node_confirms: Option<u32>,
 }
 
-/// A value with its metadata (`RpbContent`, spec/pb-api.md §4).
+/// A value with its metadata (`RpbContent`, docs/riak/pb-api.md §4).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Riak's names; spec/pb-api.md §4")]
+#[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §4")]
 pub struct Content<'a> {
     pub value: &'a [u8],
     pub content_type: Option<&'a [u8]>,
@@ -47,7 +47,7 @@ pub struct Content<'a> {
 
 /// `RpbLink`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Riak's names; spec/pb-api.md §4")]
+#[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §4")]
 pub struct Link<'a> {
     pub bucket: Option<&'a [u8]>,
     pub key: Option<&'a [u8]>,
@@ -56,7 +56,7 @@ pub struct Link<'a> {
 
 /// `RpbPair`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Riak's names; spec/pb-api.md §4")]
+#[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §4")]
 pub struct Pair<'a> {
     pub key: &'a [u8],
     pub value: Option<&'a [u8]>,

@@ -22,7 +22,7 @@ pub fn write_message<M: Message>(code: u8, message: &M, out: &mut Vec<u8>) {
     message.encode_raw(out);
 }
 
-/// Appends an `RpbErrorResp`; its `errcode` is always 0 (spec/pb-api.md §1.1).
+/// Appends an `RpbErrorResp`; its `errcode` is always 0 (docs/riak/pb-api.md §1.1).
 pub fn write_error(text: impl Into<Bytes>, out: &mut Vec<u8>) {
     write_message(code::ERROR_RESP, &RpbErrorResp { errmsg: text.into(), errcode: 0 }, out);
 }

@@ -9,9 +9,9 @@ use crate::frame::HEADER_BYTES;
 use crate::get_req::GetReq;
 use crate::wire::{put_varint, varint_len};
 
-/// A write of one key (spec/pb-api.md §6.2), as much of it as a client usually says.
+/// A write of one key (docs/riak/pb-api.md §6.2), as much of it as a client usually says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Riak's names; spec/pb-api.md §4, §6.2")]
+#[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §4, §6.2")]
 pub struct PutRequest<'a> {
     pub bucket: &'a [u8],
     /// Without one the server makes it.
@@ -30,9 +30,9 @@ pub struct PutRequest<'a> {
     pub bucket_type: Option<&'a [u8]>,
 }
 
-/// A deletion of one key (spec/pb-api.md §6.3), as much of it as a client usually says.
+/// A deletion of one key (docs/riak/pb-api.md §6.3), as much of it as a client usually says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Riak's names; spec/pb-api.md §6.3")]
+#[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §6.3")]
 pub struct DelRequest<'a> {
     pub bucket: &'a [u8],
     pub key: &'a [u8],

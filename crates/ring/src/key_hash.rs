@@ -5,11 +5,11 @@ use sha1::{Digest, Sha1};
 use std::fmt;
 
 /// A point of the 160-bit key space: SHA-1 over the external term format of `{Bucket, Key}`, where `Bucket` is
-/// `{Type, Name}` unless the type is the default one (spec/semantics.md §1, test vectors in §18).
+/// `{Type, Name}` unless the type is the default one (docs/riak/semantics.md §1, test vectors in §18).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyHash([u8; 20]);
 
-// Tags of the external term format (spec/backends.md §7.3).
+// Tags of the external term format (docs/riak/backends.md §7.3).
 const FORMAT_VERSION: u8 = 131;
 const PAIR: [u8; 2] = [104, 2];
 const BINARY: u8 = 109;
@@ -104,7 +104,7 @@ mod tests {
         (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
     }
 
-    /// spec/semantics.md §18.
+    /// docs/riak/semantics.md §18.
     #[test]
     fn keys_are_placed_as_riak_places_them() {
         assert_placed(
@@ -133,7 +133,7 @@ mod tests {
         );
     }
 
-    /// Key and data directory of a live node with one replica a key (spec/backends.md §2.9).
+    /// Key and data directory of a live node with one replica a key (docs/riak/backends.md §2.9).
     #[test]
     fn a_recorded_key_lies_in_a_recorded_directory() {
         let size = RingSize::new(64).unwrap();

@@ -1,8 +1,8 @@
 //! Where a key lives: its hash, its home partition, the ring that says who owns which partition, and the positions of
 //! a key's replicas.
 //!
-//! What it is: Riak's placement (spec/semantics.md §1) under the rules of one stored copy per node (design: replication
-//! rules §14). Every function is a function of its arguments; which nodes are up is handed in.
+//! What it is: Riak's placement (docs/riak/semantics.md §1) under the rules of one stored copy per node
+//! (docs/design/replication.md §14). Every function is a function of its arguments; which nodes are up is handed in.
 //!
 //! What it is not: it does not decide who should own what (claim), it does not know how a ring changes step by step, it
 //! keeps no state and does no I/O.

@@ -50,7 +50,7 @@ impl RingSize {
     }
 
     /// The partition whose owner heads the preference list of a hash: the one after the interval that the hash falls
-    /// in (spec/semantics.md §1). It is the key's home.
+    /// in (docs/riak/semantics.md §1). It is the key's home.
     pub fn home_of(self, hash: &KeyHash) -> u32 {
         self.after(hash.leading_bits(self.bits()), 1)
     }
@@ -177,7 +177,7 @@ mod tests {
         );
     }
 
-    /// spec/backends.md §2.9: partition 39 of 64 on a live node.
+    /// docs/riak/backends.md §2.9: partition 39 of 64 on a live node.
     #[test]
     fn indexes_are_riaks() {
         let size = RingSize::DEFAULT;

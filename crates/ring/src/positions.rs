@@ -1,4 +1,4 @@
-//! The positions of a key: who answers for each of its n replicas (design: replication rules §14).
+//! The positions of a key: who answers for each of its n replicas (docs/design/replication.md §14).
 
 use crate::ring::{NodeIndex, Ring};
 use smallvec::SmallVec;
@@ -87,7 +87,7 @@ impl Ring {
     }
 
     /// [`Self::positions`] in the order in which Riak shows a preference list: primaries first, then fallbacks
-    /// (spec/semantics.md §1).
+    /// (docs/riak/semantics.md §1).
     pub fn preflist(&self, home: u32, n: u32, is_up: impl Fn(NodeIndex) -> bool) -> Positions {
         let mut rows = self.positions(home, n, is_up);
         rows.sort_by_key(|p| !p.is_primary());
@@ -199,7 +199,7 @@ mod tests {
         );
     }
 
-    /// design: replication rules §14: three nodes, n = 3, two down.
+    /// docs/design/replication.md §14: three nodes, n = 3, two down.
     #[test]
     fn the_last_node_up_answers_for_all() {
         let ring = striped(3, 8);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     /// Riak's own list: the next n partitions; each down one goes to the next up node further on, every partition of the
-    /// walk used at most once (spec/semantics.md §1).
+    /// walk used at most once (docs/riak/semantics.md §1).
     fn riaks(ring: &Ring, home: u32, n: u32, up: &BTreeSet<NodeIndex>) -> Vec<(u32, NodeIndex)> {
         let mut rest = n..ring.size().get();
         let mut primaries = Vec::new();

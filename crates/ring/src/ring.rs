@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Which ring this is. A change of the ring makes the next number; an operator who breaks a tie by force starts a new
-/// lineage (design: replication rules §9). Rings of different lineages have no order.
+/// lineage (docs/design/replication.md §9). Rings of different lineages have no order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RingVersion {
     /// Random, drawn when a cluster is founded or forced.

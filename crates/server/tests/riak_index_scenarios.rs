@@ -1,5 +1,5 @@
 //! The scenarios of Riak's own tests of secondary indexes that one node can play, under their names, on every backend and over
-//! both interfaces (spec/riak-test.md §2).
+//! both interfaces (docs/riak/riak-test.md §2).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

@@ -40,7 +40,7 @@ pub struct Write<'a> {
     pub head: &'a [u8],
     /// The values, to be laid one after the other.
     pub body: &'a [&'a [u8]],
-    /// Fingerprint of the version, kept in the index (design: replication rules §13).
+    /// Fingerprint of the version, kept in the index (docs/design/replication.md §13).
     pub digest: u64,
     /// Unix seconds of the write, for expiry.
     pub tstamp_secs: u32,
@@ -76,7 +76,7 @@ pub struct Appended {
 /// Whether a storage key is of a class: of the buckets of one `n_val`.
 pub type Class<'a> = dyn Fn(&[u8]) -> bool + Sync + 'a;
 
-/// Which keys a fold visits: never more than it has to (design: replication rules §1).
+/// Which keys a fold visits: never more than it has to (docs/design/replication.md §1).
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
     /// What the storage keys begin with.
@@ -288,7 +288,7 @@ pub trait Backend: Send + Sync {
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError>;
 
     /// Removes a key if it still holds the version with this digest: what was proven of a version is true of that one only
-    /// (design: replication rules §4). `None` when it does not.
+    /// (docs/design/replication.md §4). `None` when it does not.
     fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError>;
 
     /// Waits until everything up to `seq` survives a loss of power. Blocks: not for network threads. One call serves

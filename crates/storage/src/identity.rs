@@ -1,4 +1,4 @@
-//! Who a store is, and what its start knows of the end of the run before (design: replication rules §1, 5, 7, 8).
+//! Who a store is, and what its start knows of the end of the run before (docs/design/replication.md §1, 5, 7, 8).
 
 /// Who a store is. Whoever has compared a store with others, or has counted on what it held, remembers this with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

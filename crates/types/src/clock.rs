@@ -1,6 +1,6 @@
 //! Vector clocks and dots.
 //!
-//! Facts: spec/semantics.md §2.1. A clock is a set of entries, one per actor; the stamps serve pruning and nothing else.
+//! Facts: docs/riak/semantics.md §2.1. A clock is a set of entries, one per actor; the stamps serve pruning and nothing else.
 //!
 //! Hot path: every get decodes clocks, every put compares and extends them. Up to two entries live in the clock itself.
 //!
@@ -204,7 +204,7 @@ impl VectorClock {
         dot
     }
 
-    /// Drops old entries of a long clock (spec/semantics.md §2.1). Only a coordinator may do this.
+    /// Drops old entries of a long clock (docs/riak/semantics.md §2.1). Only a coordinator may do this.
     ///
     /// Past [`ENTRIES_MAX`] even young entries go: stamps from the future, which a client can forge, never age.
     pub fn prune(&mut self, limits: &Pruning, now: UnixMicros) {

@@ -14,7 +14,7 @@ pub enum ErrorClass {
     CallHuman,
 }
 
-/// A failed request. `Display` is the text of Riak's Protocol Buffers errors (spec/pb-api.md §1.1); the HTTP layer has
+/// A failed request. `Display` is the text of Riak's Protocol Buffers errors (docs/riak/pb-api.md §1.1); the HTTP layer has
 /// words of its own and matches on the variants.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {

@@ -1,4 +1,4 @@
-//! Erlang's external term format, as much of it as Riak's stored objects and clocks use (spec/backends.md §7.3).
+//! Erlang's external term format, as much of it as Riak's stored objects and clocks use (docs/riak/backends.md §7.3).
 //!
 //! What it is: a decoder for bytes that nobody vouches for, an encoder, and the text form that Erlang's `~p` gives a
 //! term on one line, because clients match on such texts.

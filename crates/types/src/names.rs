@@ -6,14 +6,14 @@ use std::fmt;
 /// The bucket type of buckets that name none.
 pub const DEFAULT_TYPE: &[u8] = b"default";
 
-/// The longest key that Riak takes, in bytes (spec/semantics.md §1).
+/// The longest key that Riak takes, in bytes (docs/riak/semantics.md §1).
 pub const KEY_BYTES_MAX: usize = 65_536;
 
 /// The longest bucket type or bucket, in bytes: storage keys hold their lengths in 16 bits.
 pub const NAME_BYTES_MAX: usize = 65_535;
 
 /// A bucket: its type and its name. `default` is a type like any other here; only hashes and stored keys spell it
-/// differently (spec/semantics.md §1).
+/// differently (docs/riak/semantics.md §1).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bucket {
     /// The bucket type, [`DEFAULT_TYPE`] when the request named none.
@@ -53,7 +53,7 @@ pub struct BadStorageKey(&'static str);
 const UNTYPED: u8 = 0x02;
 const TYPED: u8 = 0x03;
 
-/// Writes the storage key of an object: Riak's bitcask key encoding, version 1 (spec/backends.md §2.9).
+/// Writes the storage key of an object: Riak's bitcask key encoding, version 1 (docs/riak/backends.md §2.9).
 /// `02 bucket_len:16 bucket key` for the default type, `03 type_len:16 type bucket_len:16 bucket key` for others.
 ///
 /// # Panics

@@ -1,6 +1,6 @@
 //! Objects and their siblings, and how copies of one object become one.
 //!
-//! Facts: spec/semantics.md §2. Rules: a copy that descends another replaces it; concurrent copies are merged dot by
+//! Facts: docs/riak/semantics.md §2. Rules: a copy that descends another replaces it; concurrent copies are merged dot by
 //! dot. Only a coordinator drops a sibling for any other reason (see [`Object::keep_newest`]).
 //!
 //! Hot path: every put runs [`Object::coordinate`] and [`Object::digest`], every replica [`Object::merge`]. Copies that
@@ -32,7 +32,7 @@ pub struct Sibling {
     pub meta: Metadata,
 }
 
-/// Metadata of one sibling (spec/semantics.md §2, spec/backends.md §7.1).
+/// Metadata of one sibling (docs/riak/semantics.md §2, docs/riak/backends.md §7.1).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// MIME type.
@@ -55,7 +55,7 @@ pub struct Metadata {
     pub deleted: bool,
     /// The event that made this sibling. Imported and very old values have none.
     pub dot: Option<Dot>,
-    /// What the value is (spec/backends.md §7.1): 0 plain bytes, [`VAL_ENCODING_TERM`], or from 2 on the tag that Riak
+    /// What the value is (docs/riak/backends.md §7.1): 0 plain bytes, [`VAL_ENCODING_TERM`], or from 2 on the tag that Riak
     /// keeps as `X-Riak-Val-Encoding`.
     pub val_encoding: u8,
     /// Pairs of Riak's metadata that have no meaning here: (name, value), each with Riak's tag byte in front.
@@ -67,7 +67,7 @@ pub struct Metadata {
 /// The value is an Erlang term in its external form, which an Erlang program stored without making it a binary.
 pub const VAL_ENCODING_TERM: u8 = 1;
 
-/// A link to another object; links carry no bucket type (spec/http-api.md §5.4).
+/// A link to another object; links carry no bucket type (docs/riak/http-api.md §5.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Bucket of the target.
@@ -169,7 +169,7 @@ impl Sibling {
     }
 }
 
-/// What a value that Riak stored as an Erlang term is served as: its external term format (spec/pb-api.md §4).
+/// What a value that Riak stored as an Erlang term is served as: its external term format (docs/riak/pb-api.md §4).
 static TERM_CONTENT_TYPE: Bytes = Bytes::from_static(b"application/x-erlang-binary");
 
 impl Metadata {
@@ -300,7 +300,7 @@ impl Object {
     }
 
     /// The copy that a coordinator stores when `self` is what it has and `incoming` what a client sent: under a new
-    /// event of `actor`, which becomes the dot of the one incoming value (spec/semantics.md §2.1).
+    /// event of `actor`, which becomes the dot of the one incoming value (docs/riak/semantics.md §2.1).
     ///
     /// Siblings that the client had not seen stay beside the new value.
     pub fn coordinate(local: Option<Self>, mut incoming: Self, actor: &Actor, now: UnixMicros, dvv: bool) -> Self {
@@ -356,7 +356,7 @@ impl Object {
 
     /// A fingerprint of clock and contents that equal copies share, however their siblings are ordered. At least 64
     /// bits over everything that can differ, so that copies can be compared without being sent
-    /// (design: replication rules §4 and §13).
+    /// (docs/design/replication.md §4 and §13).
     pub fn digest(&self) -> u64 {
         let mut siblings: SmallVec<[u64; 4]> = self.siblings.iter().map(Sibling::hash).collect();
         siblings.sort_unstable();

@@ -1,4 +1,4 @@
-//! Erlang's portable term hash, `erlang:phash2` (spec/semantics.md §18). Riak's anti-entropy trees, tombstone hashes and
+//! Erlang's portable term hash, `erlang:phash2` (docs/riak/semantics.md §18). Riak's anti-entropy trees, tombstone hashes and
 //! benchmark keys are made of it.
 //!
 //! Invariant: integers of any size, binaries, lists and tuples hash as Erlang/OTP hashes them, checked by the vectors
@@ -20,7 +20,7 @@ pub fn phash2_u32(term: &Term) -> u32 {
 }
 
 /// The hash in the range 2^32 of a clock as the sorted list of `{Actor, {Counter, Seconds}}`: what tells one tombstone
-/// from another (spec/semantics.md §2.2), and in the default range the hash of Riak's key trees.
+/// from another (docs/riak/semantics.md §2.2), and in the default range the hash of Riak's key trees.
 pub fn clock_phash2_u32(clock: &VectorClock) -> u32 {
     let mut hasher = Hasher(0);
     for entry in clock.entries() {

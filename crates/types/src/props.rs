@@ -2,7 +2,7 @@
 //!
 //! Two forms. A [`PropMap`] is what operators and clients read and write: names and JSON values, stored as overrides
 //! of a type or a bucket. [`BucketProps`] is what the engine runs on: the effective values of one bucket, typed.
-//! Facts: spec/semantics.md §2.3, spec/http-api.md §4.
+//! Facts: docs/riak/semantics.md §2.3, docs/riak/http-api.md §4.
 
 mod check;
 mod defaults;
@@ -100,7 +100,7 @@ pub enum Hook {
 
 /// The effective properties of one bucket.
 #[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs, reason = "the fields are Riak's property names; spec/http-api.md §4 describes each")]
+#[allow(missing_docs, reason = "the fields are Riak's property names; docs/riak/http-api.md §4 describes each")]
 pub struct BucketProps {
     pub n_val: u32,
     pub allow_mult: bool,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A quorum as a request or a bucket property states it (spec/pb-api.md §3).
+/// A quorum as a request or a bucket property states it (docs/riak/pb-api.md §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quorum {
     /// A literal count of positions; 0 asks for none.

@@ -1,5 +1,5 @@
-//! Riak's own stored objects, versions 0 and 1, and the clocks that its nodes hand to clients (spec/backends.md §7,
-//! spec/pb-api.md §17).
+//! Riak's own stored objects, versions 0 and 1, and the clocks that its nodes hand to clients (docs/riak/backends.md §7,
+//! docs/riak/pb-api.md §17).
 //!
 //! What it is: the way in for data directories of Riak nodes and for clients that bring clocks along; and the way out
 //! in version 1.

@@ -21,7 +21,7 @@
 //! an object only; every text and value is a slice of what was read.
 //!
 //! A clock for clients is `4F 01 clock`: a first byte that neither the external term format (131) nor a raw DEFLATE
-//! stream can start with, so that clocks which Riak issued (spec/pb-api.md §17) are told apart and accepted as well.
+//! stream can start with, so that clocks which Riak issued (docs/riak/pb-api.md §17) are told apart and accepted as well.
 
 use crate::clock::{Actor, COUNTER_MAX, Dot, ENTRIES_MAX, VectorClock};
 use crate::error::Error;

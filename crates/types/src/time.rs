@@ -1,7 +1,7 @@
 //! Instants as plain numbers: the engine reads the clock, everything below it is told.
 
 /// Seconds between year 0 of the Gregorian calendar and the Unix epoch, the origin of the stamps in Riak's clocks
-/// (spec/backends.md §7.1).
+/// (docs/riak/backends.md §7.1).
 pub const GREGORIAN_OFFSET_SECS: u64 = 62_167_219_200;
 
 /// Microseconds since the Unix epoch.

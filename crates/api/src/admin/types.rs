@@ -70,7 +70,7 @@ fn apply(buckets: &BucketRegistry, name: &[u8], action: Action, props: &PropMap)
     }
 }
 
-/// The properties of `{"props":{…}}`; the refusals have Riak's words (spec/semantics.md §16).
+/// The properties of `{"props":{…}}`; the refusals have Riak's words (docs/riak/semantics.md §16).
 fn props_of(body: &[u8]) -> Result<PropMap, AdminError> {
     let Ok(Value::Object(mut outer)) = serde_json::from_slice(body) else {
         return Err(AdminError::BadRequest("invalid json".into()));

@@ -1,4 +1,4 @@
-//! Protection against web pages that make a browser send requests here (spec/http-api.md §0).
+//! Protection against web pages that make a browser send requests here (docs/riak/http-api.md §0).
 
 use super::request::Request;
 use hyper::Uri;

@@ -1,4 +1,4 @@
-//! What the engine's errors are over HTTP (spec/http-api.md §5, §17).
+//! What the engine's errors are over HTTP (docs/riak/http-api.md §5, §17).
 
 use super::params::quorum_text;
 use super::reply::{self, Reply};
@@ -65,7 +65,7 @@ pub fn reply_for(error: &Error, asked: Asked) -> Reply {
     }
 }
 
-/// Riak sends this text without a content type on a read, as HTML on a delete (spec/http-api.md §17).
+/// Riak sends this text without a content type on a read, as HTML on a delete (docs/riak/http-api.md §17).
 fn n_val_violation(n: u32, asked: Asked) -> Reply {
     let text = format!("Specified w/dw/pw/node_confirms values invalid for bucket n value of {n}\n");
     let mut reply = match asked {

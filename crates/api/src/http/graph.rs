@@ -2,7 +2,7 @@
 //!
 //! A [`Resource`] states facts: which methods it has, whether the request makes sense, which media types it offers,
 //! what is there. The statuses 304, 405, 406, 412, 501 and most 404s follow from them here, and so does `Vary`: an
-//! answer that comes before the media type was settled has none (spec/http-api.md §17).
+//! answer that comes before the media type was settled has none (docs/riak/http-api.md §17).
 
 use super::conditional::{self, Validators, Verdict};
 use super::reply::{Reply, ReplyBody};

@@ -1,4 +1,4 @@
-//! Links in `Link` headers, in the two forms of the two URL generations (spec/http-api.md §5.4).
+//! Links in `Link` headers, in the two forms of the two URL generations (docs/riak/http-api.md §5.4).
 //!
 //! A stored link names bucket, key and tag, no bucket type. Every answer also carries a link to the bucket, with
 //! `rel="up"`; a client may hand that one back and it is dropped.

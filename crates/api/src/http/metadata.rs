@@ -1,4 +1,4 @@
-//! Object metadata as headers, both ways (spec/http-api.md §5).
+//! Object metadata as headers, both ways (docs/riak/http-api.md §5).
 //!
 //! User metadata is kept under its whole header name, written as Riak's header parser writes it (`X-Riak-Meta-Foo`).
 //! Names and values that came in over another interface and cannot be headers, or that would change how an answer is

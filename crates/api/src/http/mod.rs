@@ -1,4 +1,4 @@
-//! The HTTP interface (port 8098): objects, bucket properties, listings, links, statistics (spec/http-api.md).
+//! The HTTP interface (port 8098): objects, bucket properties, listings, links, statistics (docs/riak/http-api.md).
 //!
 //! What it is: Riak's resources over the engine. [`serve`] runs one listener; `graph` takes the decisions that HTTP
 //! itself prescribes; each file below `resources` states the facts of one resource.

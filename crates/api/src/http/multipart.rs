@@ -1,4 +1,4 @@
-//! `multipart/mixed` bodies: siblings of an object, results of a link walk (spec/http-api.md §5.1, §5.4).
+//! `multipart/mixed` bodies: siblings of an object, results of a link walk (docs/riak/http-api.md §5.1, §5.4).
 
 use super::route::Generation;
 use super::{base62, links, metadata};

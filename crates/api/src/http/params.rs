@@ -1,7 +1,7 @@
 //! Query parameters of object requests: quorums, switches, time limits.
 //!
 //! Every one is read on every method, also where it has no meaning, and the first that cannot be read is answered in
-//! Riak's words (spec/http-api.md §0, §17).
+//! Riak's words (docs/riak/http-api.md §0, §17).
 
 use super::request::Request;
 use super::{erlang, reply};

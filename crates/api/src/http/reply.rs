@@ -61,7 +61,7 @@ pub fn html(status: StatusCode, body: impl Into<Bytes>) -> Reply {
 }
 
 /// The small HTML page for an outcome that the decisions of the protocol come to, not a resource: its title is
-/// `404 Not Found` and the like (spec/http-api.md §17).
+/// `404 Not Found` and the like (docs/riak/http-api.md §17).
 pub fn page(status: StatusCode) -> Reply {
     let name = status.canonical_reason().unwrap_or("Error");
     let code = status.as_u16();

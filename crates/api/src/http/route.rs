@@ -1,4 +1,4 @@
-//! Which resource a path names (spec/http-api.md §1–§12), for all three generations of object URLs.
+//! Which resource a path names (docs/riak/http-api.md §1–§12), for all three generations of object URLs.
 
 use super::request::Request;
 use super::url;

@@ -1,6 +1,6 @@
 //! Names in URLs: percent decoding and encoding as Riak's web server does it.
 //!
-//! Names are arbitrary bytes. `+` is a space, in paths as well as in queries (spec/http-api.md §17); `%XX` is a byte;
+//! Names are arbitrary bytes. `+` is a space, in paths as well as in queries (docs/riak/http-api.md §17); `%XX` is a byte;
 //! a `%` that no two hex digits follow stands for itself.
 
 use bytes::Bytes;

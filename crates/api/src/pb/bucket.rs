@@ -1,4 +1,4 @@
-//! Properties of buckets and bucket types (spec/pb-api.md §8).
+//! Properties of buckets and bucket types (docs/riak/pb-api.md §8).
 
 use super::context::PbContext;
 use super::refusal::{ErlangBinary, Refusal};
@@ -42,7 +42,7 @@ pub(super) async fn set_type(ctx: &PbContext, req: RpbSetBucketTypeReq) -> Resul
     let (bucket_type, changes) = (detached(&req.r#type), props::from_message(&req.props));
     let changed = change(ctx, move |buckets| buckets.update_type(&bucket_type, &changes)).await?;
     changed.map_err(|error| match error {
-        // Riak does not tell an unknown type from one that is not active here (spec/pb-api.md §18).
+        // Riak does not tell an unknown type from one that is not active here (docs/riak/pb-api.md §18).
         PropsError::NoType => invalid(&PropsError::NotActive),
         other => invalid(&other),
     })

@@ -1,4 +1,4 @@
-//! The objects of a range of keys, in the order of the keys (`RpbCSBucketReq`, spec/pb-api.md §10).
+//! The objects of a range of keys, in the order of the keys (`RpbCSBucketReq`, docs/riak/pb-api.md §10).
 //!
 //! A query of the keys, as one of `$key`, with each object read when its turn comes: one that has gone meanwhile is passed
 //! over.

@@ -18,7 +18,7 @@ use prost::{Message, Name};
 /// The version that clients switch their features on: the Riak whose interface this is.
 const SERVER_VERSION: &str = "3.2.3";
 
-/// Riak's clients use four bytes; it takes more (spec/pb-api.md §5).
+/// Riak's clients use four bytes; it takes more (docs/riak/pb-api.md §5).
 const CLIENT_ID_BYTES_MAX: usize = 1024;
 
 /// What a connection remembers from one request to the next.

@@ -1,4 +1,4 @@
-//! Secondary index queries (spec/pb-api.md §10).
+//! Secondary index queries (docs/riak/pb-api.md §10).
 
 use super::context::PbContext;
 use super::dispatch::Failure;

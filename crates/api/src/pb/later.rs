@@ -47,7 +47,7 @@ fn job_disabled(class: JobClass) -> Refusal {
     Error::JobDisabled(class.term()).into()
 }
 
-/// Riak sends this text through `~p`, which puts it in quotes (spec/pb-api.md §1.1).
+/// Riak sends this text through `~p`, which puts it in quotes (docs/riak/pb-api.md §1.1).
 fn counters_unsupported() -> Refusal {
     Refusal::new("\"Counters are not supported\"")
 }

@@ -1,4 +1,4 @@
-//! Listing buckets and keys (spec/pb-api.md §7).
+//! Listing buckets and keys (docs/riak/pb-api.md §7).
 //!
 //! A streamed answer never holds an empty batch before its end: several clients take one for the end.
 

@@ -1,4 +1,4 @@
-//! The Protocol Buffers interface (port 8087, spec/pb-api.md).
+//! The Protocol Buffers interface (port 8087, docs/riak/pb-api.md).
 //!
 //! What it is: [`serve`] accepts connections; each has one task that reads as much as there is, answers every complete
 //! frame in order, and writes once.

@@ -1,4 +1,4 @@
-//! Get, put and delete (spec/pb-api.md §6.1 – §6.3).
+//! Get, put and delete (docs/riak/pb-api.md §6.1 – §6.3).
 
 use super::refusal::Refusal;
 use bytes::Bytes;
@@ -27,7 +27,7 @@ pub(super) enum Operation {
     Get(GetRequest, GetView),
     Put(PutRequest),
     Delete(DeleteRequest),
-    /// Get of a key that was not even named. Riak finds nothing there (spec/pb-api.md §18).
+    /// Get of a key that was not even named. Riak finds nothing there (docs/riak/pb-api.md §18).
     GetNothing,
     /// Delete of a key that was not even named.
     DeleteNothing,
@@ -199,7 +199,7 @@ fn parse_delete(body: &Bytes) -> Result<Operation, Refusal> {
             timeout,
             ..PutOptions::default()
         },
-        // Giving r or w disables rw (spec/pb-api.md §6.3).
+        // Giving r or w disables rw (docs/riak/pb-api.md §6.3).
         rw: quorum(req.rw).filter(|_| r.is_none() && w.is_none()),
     }))
 }
@@ -221,7 +221,7 @@ fn quorum(n: Option<u32>) -> Option<Quorum> {
     n.map(Quorum::from_wire)
 }
 
-/// A limit in milliseconds; 0 is none (spec/pb-api.md §18).
+/// A limit in milliseconds; 0 is none (docs/riak/pb-api.md §18).
 pub(super) fn timeout(timeout_ms: Option<u32>) -> Option<Duration> {
     timeout_ms.filter(|&ms| ms > 0).map(|ms| Duration::from_millis(u64::from(ms)))
 }

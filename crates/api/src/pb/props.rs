@@ -1,4 +1,4 @@
-//! `RpbBucketProps` and the JSON form of bucket properties, both ways (spec/pb-api.md §4, spec/http-api.md §4).
+//! `RpbBucketProps` and the JSON form of bucket properties, both ways (docs/riak/pb-api.md §4, docs/riak/http-api.md §4).
 //!
 //! A property that the message has no field for is left out of it; a field that is absent changes nothing.
 
@@ -67,7 +67,7 @@ pub(super) fn from_message(props: &RpbBucketProps) -> PropMap {
     set("n_val", props.n_val.map(Value::from));
     set("allow_mult", props.allow_mult.map(Value::from));
     set("last_write_wins", props.last_write_wins.map(Value::from));
-    // Hooks are set, to none perhaps, only when the message says that it has some (spec/pb-api.md §4).
+    // Hooks are set, to none perhaps, only when the message says that it has some (docs/riak/pb-api.md §4).
     set("precommit", (props.has_precommit == Some(true)).then(|| hooks_json(&props.precommit)));
     set("postcommit", (props.has_postcommit == Some(true)).then(|| hooks_json(&props.postcommit)));
     set("chash_keyfun", props.chash_keyfun.as_ref().map(mod_fun_json));
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn the_defaults_have_the_fields_that_riak_sends() {
-        // spec/pb-api.md §18: fields 1–3, 5, 7–21, 24 and 28.
+        // docs/riak/pb-api.md §18: fields 1–3, 5, 7–21, 24 and 28.
         let bytes = to_message(&riaks_defaults()).encode_to_vec();
         let mut fields = ombak_proto::wire::Fields::new(&bytes);
         let mut numbers = Vec::new();

@@ -1,4 +1,4 @@
-//! The texts of `RpbErrorResp` (spec/pb-api.md §1.1).
+//! The texts of `RpbErrorResp` (docs/riak/pb-api.md §1.1).
 
 use ombak_types::Error;
 use std::fmt::{self, Display, Write as _};

@@ -109,7 +109,7 @@ fn keys(config: &Config) -> String {
     format!("keys: {}{note}", config.keys.describe())
 }
 
-/// Operations of the driver nhs that count keys themselves, or ask for none (spec/basho-bench.md §4.2).
+/// Operations of the driver nhs that count keys themselves, or ask for none (docs/riak/basho-bench.md §4.2).
 fn has_own_keys(name: &str) -> bool {
     name.starts_with("alwaysget_") || name.contains("_unique") || name.contains("query")
 }

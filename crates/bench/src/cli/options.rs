@@ -1,4 +1,4 @@
-//! The command line's grammar. Where basho_bench has an option, its name is kept (spec/basho-bench.md §1).
+//! The command line's grammar. Where basho_bench has an option, its name is kept (docs/riak/basho-bench.md §1).
 
 use super::Address;
 use crate::term::Term;

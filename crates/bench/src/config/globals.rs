@@ -1,4 +1,4 @@
-//! The settings that every driver has, typed, with basho_bench's defaults (spec/basho-bench.md §1.1).
+//! The settings that every driver has, typed, with basho_bench's defaults (docs/riak/basho-bench.md §1.1).
 
 use super::{ConfigError, Mode, Settings};
 use crate::drivers::Plan;

@@ -7,7 +7,7 @@ use super::{ConfigError, Settings};
 use crate::term::Term;
 use ombak_types::suggest::nearest;
 
-/// Settings that work as in basho_bench: those of every driver, then those of the drivers (spec/basho-bench.md §1.1, §4);
+/// Settings that work as in basho_bench: those of every driver, then those of the drivers (docs/riak/basho-bench.md §1.1, §4);
 /// the last are ombak-bench's own.
 /// Where a setting belongs to another driver than the configured one it is harmless: published files share blocks of them.
 const WORKING: &[&str] = &[

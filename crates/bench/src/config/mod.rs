@@ -38,7 +38,7 @@ pub enum Mode {
 /// One of the things that workers do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
-    /// What files and charts call it: basho_bench's label (spec/basho-bench.md §6.2).
+    /// What files and charts call it: basho_bench's label (docs/riak/basho-bench.md §6.2).
     pub label: String,
     /// What the driver is told.
     pub term: Term,

@@ -1,4 +1,4 @@
-//! What workers do, and what files call it (spec/basho-bench.md §1.1, §6.2).
+//! What workers do, and what files call it (docs/riak/basho-bench.md §1.1, §6.2).
 
 use super::{ConfigError, Operation, Settings};
 use crate::term::Term;

@@ -1,4 +1,4 @@
-//! What can be measured, and how it is spoken to (spec/basho-bench.md §4).
+//! What can be measured, and how it is spoken to (docs/riak/basho-bench.md §4).
 //!
 //! A driver is a [`Plan`], made once of the settings, and a [`Worker`] for each worker. This file is the list of them;
 //! everything else about a driver is in its own folder.

@@ -1,4 +1,4 @@
-//! `basho_bench_driver_null`: nothing is measured but the generator itself (spec/basho-bench.md §4.4).
+//! `basho_bench_driver_null`: nothing is measured but the generator itself (docs/riak/basho-bench.md §4.4).
 
 use super::{DONE, DriverError, Outcome, Prepared, Reason};
 use crate::config::{ConfigError, Operation, Settings};

@@ -1,4 +1,4 @@
-//! Integers: drawn from a distribution, or counted (spec/basho-bench.md §2).
+//! Integers: drawn from a distribution, or counted (docs/riak/basho-bench.md §2).
 
 use super::draw::{Exhausted, Place};
 use super::random::Random;

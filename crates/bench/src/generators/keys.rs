@@ -1,4 +1,4 @@
-//! Key generators as they are configured (spec/basho-bench.md §2).
+//! Key generators as they are configured (docs/riak/basho-bench.md §2).
 
 use super::format::{Format, Kind};
 use super::hash::Hash;

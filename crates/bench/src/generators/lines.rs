@@ -1,4 +1,4 @@
-//! A file of keys, one a line, read by all workers together (`file_line_bin`, spec/basho-bench.md §2).
+//! A file of keys, one a line, read by all workers together (`file_line_bin`, docs/riak/basho-bench.md §2).
 
 use super::draw::Exhausted;
 use parking_lot::Mutex;

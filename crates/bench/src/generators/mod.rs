@@ -1,4 +1,4 @@
-//! Keys and values, drawn as basho_bench draws them (spec/basho-bench.md §2, §3).
+//! Keys and values, drawn as basho_bench draws them (docs/riak/basho-bench.md §2, §3).
 //!
 //! What it is: [`KeySpec`] and [`ValueSpec`] are configured generators, checked and explained; [`Generators`] is what
 //! all workers of a run share (pools of random bytes, files of keys, resume states); a [`Draw`] is what one worker draws

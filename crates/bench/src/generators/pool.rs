@@ -1,4 +1,4 @@
-//! The bytes that values are slices of (spec/basho-bench.md §3). All workers share them.
+//! The bytes that values are slices of (docs/riak/basho-bench.md §3). All workers share them.
 
 use super::random::Random;
 use bytes::Bytes;

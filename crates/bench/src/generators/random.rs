@@ -8,7 +8,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// Begins with the run's three seeds, each plus the worker's number, as basho_bench does (spec/basho-bench.md §1.1).
+    /// Begins with the run's three seeds, each plus the worker's number, as basho_bench does (docs/riak/basho-bench.md §1.1).
     pub fn new(seed: [u64; 3], worker: u64) -> Self {
         let mixed = seed.iter().fold(0, |mixed, part| scrambled(mixed ^ part.wrapping_add(worker)));
         Self(Xoshiro256PlusPlus::seed_from_u64(mixed))

@@ -1,4 +1,4 @@
-//! Where counting generators go on after a run was stopped (spec/basho-bench.md §2, "Resume").
+//! Where counting generators go on after a run was stopped (docs/riak/basho-bench.md §2, "Resume").
 
 use crate::config::ConfigError;
 use ombak_types::etf;

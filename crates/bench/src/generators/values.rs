@@ -1,4 +1,4 @@
-//! Value generators as they are configured (spec/basho-bench.md §3).
+//! Value generators as they are configured (docs/riak/basho-bench.md §3).
 
 use super::integers::{Distribution, Integers};
 use super::reader::Reader;

@@ -1,4 +1,4 @@
-//! Directories that basho_bench wrote: only its CSV files (spec/basho-bench.md §6).
+//! Directories that basho_bench wrote: only its CSV files (docs/riak/basho-bench.md §6).
 
 use crate::stats::{ErrorTotal, Run, Summary, Window};
 use std::fs;

@@ -1,4 +1,4 @@
-//! The files of basho_bench, as it writes them (spec/basho-bench.md §6).
+//! The files of basho_bench, as it writes them (docs/riak/basho-bench.md §6).
 
 use crate::stats::{ErrorTotal, Summary, Window};
 use crate::term::Term;
@@ -58,7 +58,7 @@ impl CsvFiles {
         Ok(())
     }
 
-    /// What failed how often in the whole run: a row for each pair of an operation's term and a reason (spec/basho-bench.md
+    /// What failed how often in the whole run: a row for each pair of an operation's term and a reason (docs/riak/basho-bench.md
     /// §6.4).
     pub fn finish(mut self, errors: &[ErrorTotal]) -> Result<(), ReportError> {
         for error in errors {

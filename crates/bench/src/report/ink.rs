@@ -38,7 +38,7 @@ const PAPER: Shade = shade("paper", 0xffffff, 0x1b1e23);
 const TEXT: Shade = shade("text", 0x22262b, 0xe4e6e9);
 const MUTED: Shade = shade("muted", 0x646c75, 0x9aa2ab);
 const GRID: Shade = shade("grid", 0xe3e6e9, 0x343a42);
-/// Green and red are basho_bench's (spec/basho-bench.md §7).
+/// Green and red are basho_bench's (docs/riak/basho-bench.md §7).
 const OK: Shade = shade("ok", 0x188125, 0x4cc25c);
 const ERROR: Shade = shade("error", 0xff665f, 0xff7f79);
 /// Told apart also by people who do not see red and green, and by their brightness.

@@ -1,4 +1,4 @@
-//! Files, charts and comparisons (spec/basho-bench.md §6, §7).
+//! Files, charts and comparisons (docs/riak/basho-bench.md §6, §7).
 //!
 //! [`CsvFiles`] are written while a run goes on, in basho_bench's forms; [`write`] makes of a finished run a page and pictures,
 //! [`compare`] of several. A chart is a `drawing`, which becomes SVG in a page and pixels in a picture: both show the same.

@@ -1,4 +1,4 @@
-//! Which charts a run is drawn in (spec/basho-bench.md §7).
+//! Which charts a run is drawn in (docs/riak/basho-bench.md §7).
 
 use crate::resources::ResourceSample;
 use crate::stats::{Run, Summary, Window};

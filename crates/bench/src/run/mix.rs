@@ -3,7 +3,7 @@
 use crate::config::Operation;
 use crate::generators::Random;
 
-/// Operations by their weights: each draw is uniform over as many lots as the weights come to (spec/basho-bench.md §1.1).
+/// Operations by their weights: each draw is uniform over as many lots as the weights come to (docs/riak/basho-bench.md §1.1).
 #[derive(Clone, Debug)]
 pub(super) struct Mix {
     /// Lots up to and with each operation.

@@ -1,4 +1,4 @@
-//! The directory of a run's results (spec/basho-bench.md §1).
+//! The directory of a run's results (docs/riak/basho-bench.md §1).
 
 use super::runner::RunError;
 use crate::stats::Run;

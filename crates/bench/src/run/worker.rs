@@ -21,7 +21,7 @@ const CLOCK_LATE_MAX: Duration = Duration::from_millis(2);
 /// The reason of operations that the end of the run cut off.
 const UNFINISHED: Reason = Reason::Borrowed("unfinished");
 
-/// The reason of operations whose worker panicked, as basho_bench has it (spec/basho-bench.md §5).
+/// The reason of operations whose worker panicked, as basho_bench has it (docs/riak/basho-bench.md §5).
 const CRASH: Reason = Reason::Borrowed("crash");
 
 /// What a worker needs.

@@ -5,7 +5,7 @@
 //!
 //! Invariants:
 //! * counting allocates nothing, but for a reason for errors that was not seen before, and there is a bound on those;
-//! * failed operations have no latency (spec/basho-bench.md §5);
+//! * failed operations have no latency (docs/riak/basho-bench.md §5);
 //! * least, mean and greatest are exact, quantiles are within 0.1 % and never beyond the greatest.
 
 mod run;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-/// How far a bucket type has come (spec/semantics.md §2.3). `Display` is what `bucket-type status` says after the name.
+/// How far a bucket type has come (docs/riak/semantics.md §2.3). `Display` is what `bucket-type status` says after the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeStatus {
     /// Known to this node; some other node may not know it yet.

@@ -206,7 +206,7 @@ fn digest_of(identities: impl Iterator<Item = (StoreIdentity, u64)>) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
 }
 
-/// Checks the lengths of names (spec/pb-api.md §1.1).
+/// Checks the lengths of names (docs/riak/pb-api.md §1.1).
 pub(crate) fn check_bucket(bucket: &Bucket) -> Result<(), Error> {
     if bucket.bucket_type.is_empty() {
         return Err(Error::ZeroLength("Type"));
@@ -229,7 +229,7 @@ pub(crate) fn check_key(key: &[u8]) -> Result<(), Error> {
 }
 
 /// The error of an operation on a strongly consistent bucket: there are no such operations yet. The word is what Riak
-/// says while no ensemble is there to answer (spec/semantics.md §9).
+/// says while no ensemble is there to answer (docs/riak/semantics.md §9).
 pub(super) fn refuse_consistent(props: &BucketProps) -> Result<(), Error> {
     if props.consistent {
         return Err(Error::Unsupported("unavailable".into()));

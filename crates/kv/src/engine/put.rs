@@ -130,7 +130,7 @@ impl Engine {
 enum How {
     /// A new event.
     Coordinated,
-    /// No clock at all (spec/semantics.md §3.3).
+    /// No clock at all (docs/riak/semantics.md §3.3).
     WriteOnce,
     /// The clock as it comes, merged.
     AsIs,

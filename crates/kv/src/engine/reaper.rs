@@ -1,4 +1,4 @@
-//! Removes tombstones for good, when their time has come (spec/semantics.md §2.2).
+//! Removes tombstones for good, when their time has come (docs/riak/semantics.md §2.2).
 //!
 //! Bounded: a tombstone that finds no room in the queue is found later by a sweep over the partitions' indexes. The
 //! same sweep finds the tombstones of an earlier run.

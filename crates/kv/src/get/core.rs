@@ -5,7 +5,7 @@
 //! who is repaired.
 //!
 //! Invariants: exactly one reply, at the latest with [`GetEvent::Timeout`]; a value that is answered belongs to a copy
-//! that has seen everything its head promised (design: replication rules §13); nothing follows [`GetAction::Done`].
+//! that has seen everything its head promised (docs/design/replication.md §13); nothing follows [`GetAction::Done`].
 
 use super::plan::GetPlan;
 use crate::expiry;
@@ -317,7 +317,7 @@ impl GetCore {
     }
 
     /// Sends `newest` to everybody who is behind: owners that lack the key too, stand-ins only when they hold an older
-    /// version (design: replication rules §18).
+    /// version (docs/design/replication.md §18).
     fn repairs(&self, newest: &Object) -> GetActions {
         let behind = |i: &usize| match &self.copies[*i] {
             Held::Found { object, .. } => newest.clock.dominates(&object.clock),

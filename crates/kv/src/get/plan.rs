@@ -32,7 +32,7 @@ pub struct GetPlan {
 }
 
 impl GetPlan {
-    /// Checks the options in Riak's order (spec/semantics.md §3.1). `n` comes from the bucket and the `n_val` option; `replicas` are the
+    /// Checks the options in Riak's order (docs/riak/semantics.md §3.1). `n` comes from the bucket and the `n_val` option; `replicas` are the
     /// nodes that can be asked, each once.
     pub fn new(options: &GetOptions, props: &BucketProps, n: u32, replicas: &[Replica]) -> Result<Self, Error> {
         let r = quorum(options.r, props.r, n)?;

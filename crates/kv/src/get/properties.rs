@@ -108,7 +108,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Position j belongs to node j mod D (design: replication rules §14); some nodes are stand-ins.
+/// Position j belongs to node j mod D (docs/design/replication.md §14); some nodes are stand-ins.
 fn deal(n: u32, nodes: Vec<(Node, bool)>) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::new();
     let count = nodes.len() as u32;
@@ -329,7 +329,7 @@ fn answer(core: &mut GetCore, replica: usize, answer: Answer) -> Vec<GetAction> 
     core.on(GetEvent::Answer { replica, answer }).to_vec()
 }
 
-/// design: replication rules §13 (b).
+/// docs/design/replication.md §13 (b).
 #[test]
 fn a_body_older_than_its_head_is_asked_for_elsewhere() {
     let (mut core, first, second) = two_replicas();

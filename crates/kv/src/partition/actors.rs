@@ -1,4 +1,4 @@
-//! Who makes events: the actor ids of this process and their epochs (design: replication rules §7).
+//! Who makes events: the actor ids of this process and their epochs (docs/design/replication.md §7).
 //!
 //! An actor is 8 random bytes of the process and 4 of an epoch. The rules (histories that lose writes without one of the
 //! first three are found by the tests next door):

@@ -1,4 +1,4 @@
-//! Histories in which a replica has forgotten a key because it expired, clock and all (design: replication rules §7): what is
+//! Histories in which a replica has forgotten a key because it expired, clock and all (docs/design/replication.md §7): what is
 //! written afterwards is neither taken for something older nor hidden by it.
 
 use super::test_replica::Replica;

@@ -1,4 +1,4 @@
-//! The rules of actors and epochs over random histories of one key on three nodes (design: replication rules §7): in a
+//! The rules of actors and epochs over random histories of one key on three nodes (docs/design/replication.md §7): in a
 //! step that destroys nothing, no value is lost that no write had seen. Each of the first three rules taken away loses some.
 
 use super::actors::{ActorSource, Ticket};

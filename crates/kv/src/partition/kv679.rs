@@ -1,4 +1,4 @@
-//! The scenarios that Riak's tests call kv679, with partitions as replicas (spec/riak-test.md): an acknowledged write must
+//! The scenarios that Riak's tests call kv679, with partitions as replicas (docs/riak/riak-test.md): an acknowledged write must
 //! not be taken for something that was seen before.
 
 use super::test_replica::Replica;
@@ -104,7 +104,7 @@ fn a_tombstone_is_reaped_only_as_it_was() {
     assert_eq!(a.values(), ["2"]);
 }
 
-/// A replica stores what arrives, whatever order it arrives in, and never reduces (design: replication rules §11).
+/// A replica stores what arrives, whatever order it arrives in, and never reduces (docs/design/replication.md §11).
 #[test]
 fn replicas_merge_and_never_reduce() {
     let [a, b, mut c] = replicas();

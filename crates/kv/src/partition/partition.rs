@@ -65,7 +65,7 @@ impl Partition {
     }
 
     /// Takes the key's lock and reads the head of its current version. A version that cannot be read is an error, not
-    /// an absence: nothing may be written over it, and no epoch drawn so far is continued (design: replication rules
+    /// an absence: nothing may be written over it, and no epoch drawn so far is continued (docs/design/replication.md
     /// §13).
     pub fn lock<'a>(&'a self, key: &'a [u8], access: Access) -> Result<Locked<'a>, Failure> {
         self.await_store(access)?;

@@ -21,7 +21,7 @@ pub struct PutPlan {
 }
 
 impl PutPlan {
-    /// Checks the options in Riak's order (spec/semantics.md §3.2). `n` comes from the bucket and the `n_val` option;
+    /// Checks the options in Riak's order (docs/riak/semantics.md §3.2). `n` comes from the bucket and the `n_val` option;
     /// `replicas` are the nodes that can be asked, each once.
     pub fn new(options: &PutOptions, props: &BucketProps, n: u32, replicas: &[Replica]) -> Result<Self, Error> {
         let up = Tally::of(replicas);

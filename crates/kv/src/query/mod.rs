@@ -1,4 +1,4 @@
-//! Secondary index queries (spec/semantics.md §5): index entries, or keys, of one bucket in order, over all partitions.
+//! Secondary index queries (docs/riak/semantics.md §5): index entries, or keys, of one bucket in order, over all partitions.
 //!
 //! What it is: the entries of each partition come in order, a page at a time, and are merged; a batch is made when it is
 //! asked for, so that a slow reader holds no thread and nothing is gathered that nobody takes.

@@ -79,7 +79,7 @@ impl QueryResults {
     }
 
     /// Whether as many matches came as were asked for: a continuation is due, also when nothing follows
-    /// (spec/http-api.md, notes on 2i).
+    /// (docs/riak/http-api.md, notes on 2i).
     pub fn is_full(&self) -> bool {
         self.is_full
     }

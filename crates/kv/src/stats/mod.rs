@@ -1,7 +1,7 @@
 //! What a node counts and measures, and the two forms in which it tells: Riak's `/stats` and Prometheus' `/metrics`.
 //!
 //! What it is: counters and histograms that cost a few nanoseconds where requests pass, and the tables of Riak's names
-//! (spec/semantics.md §14).
+//! (docs/riak/semantics.md §14).
 //!
 //! What it is not: no clock and no thread. Whoever owns a [`Stats`] calls [`Stats::tick`] every second or so.
 //!

@@ -1,4 +1,4 @@
-//! The names that a Riak 3.2.3 node answers at `/stats` (spec/semantics.md §14.1), for everything that is not counted
+//! The names that a Riak 3.2.3 node answers at `/stats` (docs/riak/semantics.md §14.1), for everything that is not counted
 //! here: dashboards and clients find what they look for, and read 0.
 
 /// With `_mean`, `_median`, `_95`, `_99` and `_100`.

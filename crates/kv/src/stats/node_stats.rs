@@ -19,7 +19,7 @@ pub enum ReadRepair {
     FallbackOutOfDate,
 }
 
-/// The counters and histograms of a node, under Riak's names (spec/semantics.md §14). Times are in microseconds, sizes
+/// The counters and histograms of a node, under Riak's names (docs/riak/semantics.md §14). Times are in microseconds, sizes
 /// in bytes. Recording is for any thread and costs nanoseconds.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "private fields carry Riak's names")]

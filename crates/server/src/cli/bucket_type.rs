@@ -1,4 +1,4 @@
-//! `ombak admin bucket-type`, in Riak's words (spec/semantics.md §16).
+//! `ombak admin bucket-type`, in Riak's words (docs/riak/semantics.md §16).
 
 use super::admin_client::{RequestError, request};
 use super::args::{BucketTypeCommand, Common};

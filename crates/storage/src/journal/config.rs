@@ -1,4 +1,4 @@
-//! How stores with a journal behave: bitcask's names and defaults in Riak (spec/backends.md §2.8).
+//! How stores with a journal behave: bitcask's names and defaults in Riak (docs/riak/backends.md §2.8).
 
 use super::coding::{Compression, CompressionPoint};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Leveldb: keys, heads, values and index entries in one log-structured merge tree (spec/backends.md §3).
+//! Leveldb: keys, heads, values and index entries in one log-structured merge tree (docs/riak/backends.md §3).
 //!
 //! What it is: for values that are small, and read in the order of their keys. The journal is only the log of what the tree
 //! has in memory, and goes when that is on disk.

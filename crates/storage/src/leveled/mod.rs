@@ -1,4 +1,4 @@
-//! Leveled: values in a journal, and a ledger of keys and heads over it (spec/backends.md §4).
+//! Leveled: values in a journal, and a ledger of keys and heads over it (docs/riak/backends.md §4).
 //!
 //! What it is: a value is written to disk once, however many keys there are; reading a head never touches the journal; keys
 //! are in order, and secondary indexes beside them.
@@ -11,7 +11,7 @@ use crate::ledger::LedgerFactory;
 /// Opens leveled stores.
 pub type LeveledFactory = LedgerFactory<false>;
 
-/// Riak's defaults (spec/backends.md §4.5).
+/// Riak's defaults (docs/riak/backends.md §4.5).
 pub fn default_journal() -> JournalConfig {
     JournalConfig {
         file_bytes_max: 1_000_000_000,

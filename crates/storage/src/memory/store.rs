@@ -20,7 +20,7 @@ const ENTRY_OVERHEAD_BYTES: u64 = 280;
 /// Expired entries that one call of `maintain` removes at most.
 const EXPIRED_PER_SLICE_MAX: usize = 10_000;
 
-/// Limits of a memory store (spec/backends.md §5).
+/// Limits of a memory store (docs/riak/backends.md §5).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryConfig {
     /// `memory_backend.ttl`: versions older than this are absent.

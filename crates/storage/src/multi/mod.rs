@@ -1,4 +1,4 @@
-//! Multi: several backends under one partition; a bucket's property says which has its objects (spec/backends.md §6).
+//! Multi: several backends under one partition; a bucket's property says which has its objects (docs/riak/backends.md §6).
 //!
 //! What it is: each partition has a store of every backend; a selector names the one of a key. All of them draw from one
 //! append order, so that "everything up to seq" means the same as with one store.

@@ -1,4 +1,4 @@
-//! Hint files: the keys of a data file and where their records lie (spec/backends.md §2.3).
+//! Hint files: the keys of a data file and where their records lie (docs/riak/backends.md §2.3).
 
 /// Bytes before the key.
 const HEADER_BYTES: usize = 18;

@@ -1,4 +1,4 @@
-//! The keys that Riak's bitcask backend writes (spec/backends.md §2.9).
+//! The keys that Riak's bitcask backend writes (docs/riak/backends.md §2.9).
 
 use bytes::Bytes;
 use ombak_types::etf::{self, Term};

@@ -40,7 +40,7 @@ impl Latest {
     /// Takes in a value. Records come in the order of files and offsets.
     pub(super) fn put(&mut self, key: &[u8], tstamp_secs: u32, file: u32, offset: u64) {
         self.replace(Entry { key: fingerprint(key), tstamp_secs, file, offset }, |current, _| {
-            // What comes later in the files wins, unless the clock says that it is older (spec/backends.md §2.5).
+            // What comes later in the files wins, unless the clock says that it is older (docs/riak/backends.md §2.5).
             tstamp_secs >= current.tstamp_secs
         });
     }
@@ -58,7 +58,7 @@ impl Latest {
         let new = Entry { key: fingerprint(key), tstamp_secs, file: file | TOMBSTONE_BIT, offset };
         self.replace(new, |current, same_file| {
             // A put that replaces a record of an earlier file writes a tombstone for it in the same second, and a merge
-            // may carry that tombstone behind the new value: the file that it names decides (spec/backends.md §2.4).
+            // may carry that tombstone behind the new value: the file that it names decides (docs/riak/backends.md §2.4).
             if current.is_tombstone() || same_file || tstamp_secs != current.tstamp_secs {
                 return tstamp_secs >= current.tstamp_secs;
             }

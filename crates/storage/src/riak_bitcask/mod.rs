@@ -1,4 +1,4 @@
-//! Riak's own bitcask directories, for reading them in (spec/backends.md §2). Not the format of Ombak's bitcask.
+//! Riak's own bitcask directories, for reading them in (docs/riak/backends.md §2). Not the format of Ombak's bitcask.
 //!
 //! What it is: [`PartitionDir`] finds the files of one partition, [`PartitionDir::load_latest`] learns which record of
 //! each key is the current one (from hint files where they can be trusted), and [`Records`] reads these in file order,

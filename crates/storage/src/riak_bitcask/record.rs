@@ -1,4 +1,4 @@
-//! A record of a data file (spec/backends.md §2.2, §2.4).
+//! A record of a data file (docs/riak/backends.md §2.2, §2.4).
 
 /// Bytes before the key: checksum, time, key size, value size.
 pub const HEADER_BYTES: usize = 14;

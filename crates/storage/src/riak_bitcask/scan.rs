@@ -216,7 +216,7 @@ mod tests {
         damage.collect()
     }
 
-    /// The first record of a live file (spec/backends.md §2.9): its key and the sizes of its header.
+    /// The first record of a live file (docs/riak/backends.md §2.9): its key and the sizes of its header.
     #[test]
     fn a_live_header_is_understood() {
         let header = Header::parse(b"\0\0\0\0\0\0\0\x01\x00\x16\x00\x00\x04\x9f").unwrap();

@@ -1,4 +1,4 @@
-//! Which changes of properties are allowed, and the form in which they are kept (spec/semantics.md §2.3).
+//! Which changes of properties are allowed, and the form in which they are kept (docs/riak/semantics.md §2.3).
 //!
 //! Two steps: every value on its own ([`normalise`]), then what the values mean together and for what exists already.
 

@@ -1,5 +1,5 @@
 //! What Riak 3.2 says about a type or bucket that nobody configured, in the member order of its HTTP answers
-//! (spec/http-api.md §4 and §17).
+//! (docs/riak/http-api.md §4 and §17).
 
 use super::PropMap;
 use serde_json::{Value, json};

@@ -25,7 +25,7 @@ pub struct PropError {
 }
 
 /// All that is wrong with a set of changes; none of them is applied. `Display` is the Erlang form of Riak's Protocol
-/// Buffers errors, `[{n_val,not_integer}]` (spec/pb-api.md §18).
+/// Buffers errors, `[{n_val,not_integer}]` (docs/riak/pb-api.md §18).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PropErrors(Vec<PropError>);
 

@@ -12,7 +12,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// The worked example of spec/backends.md §7.1, with its value filled in.
+/// The worked example of docs/riak/backends.md §7.1, with its value filled in.
 fn worked_example() -> Vec<u8> {
     let mut out =
         hex("35 01 00000026 836c00000001 6802 6d0000000c 2309fef9bf71c68500000001 6802 6101 6e0500b03475e40e 6a");

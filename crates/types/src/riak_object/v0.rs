@@ -1,4 +1,4 @@
-//! Version 0 of Riak's stored objects: the object record in external term format (spec/backends.md §7.2).
+//! Version 0 of Riak's stored objects: the object record in external term format (docs/riak/backends.md §7.2).
 
 use super::{BadRiakObject, clock_from_term, instant, take_pair};
 use crate::etf::{self, Term};

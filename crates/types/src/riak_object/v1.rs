@@ -1,4 +1,4 @@
-//! Version 1 of Riak's stored objects: lengths, values and metadata side by side (spec/backends.md §7.1).
+//! Version 1 of Riak's stored objects: lengths, values and metadata side by side (docs/riak/backends.md §7.1).
 
 use super::{BadRiakObject, clock_from_term, clock_to_term, dot_to_term, instant, name, take_pair};
 use crate::etf::{self, Term};

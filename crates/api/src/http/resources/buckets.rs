@@ -1,4 +1,4 @@
-//! The buckets of a type: `/buckets`, `/types/TYPE/buckets`, `/riak` (spec/http-api.md §2).
+//! The buckets of a type: `/buckets`, `/types/TYPE/buckets`, `/riak` (docs/riak/http-api.md §2).
 
 use super::listing;
 use crate::JobClass;

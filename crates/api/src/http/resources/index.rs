@@ -1,4 +1,4 @@
-//! Secondary index queries: `/buckets/B/index/FIELD/TERM` and `/buckets/B/index/FIELD/FROM/TO` (spec/http-api.md §6).
+//! Secondary index queries: `/buckets/B/index/FIELD/TERM` and `/buckets/B/index/FIELD/FROM/TO` (docs/riak/http-api.md §6).
 
 use crate::JobClass;
 use crate::http::base62;

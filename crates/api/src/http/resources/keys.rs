@@ -1,5 +1,5 @@
 //! The keys of a bucket: `/buckets/B/keys`, `/types/T/buckets/B/keys`, and `/riak/B`, which puts the bucket's properties
-//! in front unless told otherwise (spec/http-api.md §3).
+//! in front unless told otherwise (docs/riak/http-api.md §3).
 
 use super::{listing, props_body};
 use crate::JobClass;

@@ -1,4 +1,4 @@
-//! Walking along links: `/buckets/B/keys/K/BUCKET,TAG,KEEP/…` and the same below `/riak` (spec/http-api.md §5.4).
+//! Walking along links: `/buckets/B/keys/K/BUCKET,TAG,KEEP/…` and the same below `/riak` (docs/riak/http-api.md §5.4).
 //!
 //! Every step follows the links of what the step before found. An object that several links lead to counts once in a
 //! step. Work is bounded: by the number of steps, by the objects that one walk may read, and by the bytes that its

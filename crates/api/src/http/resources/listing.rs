@@ -1,4 +1,4 @@
-//! Listings of names as JSON, in one document or as a stream of documents (spec/http-api.md §2, §3).
+//! Listings of names as JSON, in one document or as a stream of documents (docs/riak/http-api.md §2, §3).
 //!
 //! Names are sent as they are found and as fast as the client takes them; what is held back is bounded. When the client
 //! goes, so does the listing.

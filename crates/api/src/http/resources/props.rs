@@ -1,4 +1,4 @@
-//! The properties of a bucket: `/buckets/B/props`, `/types/T/buckets/B/props`, `/riak/B` (spec/http-api.md §4).
+//! The properties of a bucket: `/buckets/B/props`, `/types/T/buckets/B/props`, `/riak/B` (docs/riak/http-api.md §4).
 
 use super::props_body;
 use crate::http::conditional::Validators;

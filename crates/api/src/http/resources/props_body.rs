@@ -1,4 +1,4 @@
-//! Properties in JSON bodies, and how changes of them are refused (spec/http-api.md §4, §17).
+//! Properties in JSON bodies, and how changes of them are refused (docs/riak/http-api.md §4, §17).
 
 use crate::http::graph::Offers;
 use crate::http::names::json_name;

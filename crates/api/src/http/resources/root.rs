@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::LINK;
 
-/// Resource names of Riak and the first parts of their paths (spec/http-api.md §1), also of those that answer that they
+/// Resource names of Riak and the first parts of their paths (docs/riak/http-api.md §1), also of those that answer that they
 /// do not exist yet: clients look for names here, not for abilities.
 const RESOURCES: [(&str, &[&str]); 16] = [
     (

@@ -1,4 +1,4 @@
-//! `/stats`: Riak's statistics, as JSON or, for a person, spread over lines (spec/http-api.md §1).
+//! `/stats`: Riak's statistics, as JSON or, for a person, spread over lines (docs/riak/http-api.md §1).
 
 use crate::http::context::{HttpContext, StatsSource};
 use crate::http::graph::{Offers, READ_ONLY, Resource};

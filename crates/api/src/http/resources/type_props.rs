@@ -1,4 +1,4 @@
-//! The properties of a bucket type: `/types/T/props` (spec/http-api.md §4).
+//! The properties of a bucket type: `/types/T/props` (docs/riak/http-api.md §4).
 
 use super::props_body;
 use crate::http::conditional::Validators;

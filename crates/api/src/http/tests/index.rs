@@ -1,4 +1,4 @@
-//! Index queries, as clients ask them (spec/http-api.md §6, spec/riak-test.md §2).
+//! Index queries, as clients ask them (docs/riak/http-api.md §6, docs/riak/riak-test.md §2).
 
 use super::*;
 use crate::JobClass;

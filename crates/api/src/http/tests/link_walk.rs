@@ -1,4 +1,4 @@
-//! Walks over the graph of spec/riak-test.md §1.8.
+//! Walks over the graph of docs/riak/riak-test.md §1.8.
 
 use super::Server;
 

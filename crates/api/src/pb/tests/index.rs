@@ -1,4 +1,4 @@
-//! Index queries, as clients ask them (spec/pb-api.md §10, spec/riak-test.md §2).
+//! Index queries, as clients ask them (docs/riak/pb-api.md §10, docs/riak/riak-test.md §2).
 
 use super::*;
 use crate::jobs::{JobClass, JobSwitches};

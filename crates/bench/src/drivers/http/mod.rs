@@ -1,5 +1,5 @@
 //! `basho_bench_driver_http_raw`, also by the name of its twin `basho_bench_driver_http_ibrowse`: objects over HTTP
-//! (spec/basho-bench.md §4.4).
+//! (docs/riak/basho-bench.md §4.4).
 //!
 //! What it is not: no general HTTP client. It speaks HTTP/1.1 to one server at a time, keeps nothing of a body but its
 //! beginning, follows no redirection, and has no TLS.

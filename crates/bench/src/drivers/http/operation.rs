@@ -1,4 +1,4 @@
-//! What `basho_bench_driver_http_raw` can do (spec/basho-bench.md §4.4).
+//! What `basho_bench_driver_http_raw` can do (docs/riak/basho-bench.md §4.4).
 
 use crate::drivers::network::bytes;
 use crate::term::Term;

@@ -20,7 +20,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// The target of worker k: number (k mod n) + 1 of n (spec/basho-bench.md §4.1).
+/// The target of worker k: number (k mod n) + 1 of n (docs/riak/basho-bench.md §4.1).
 pub fn of_worker(targets: &[Target], worker: usize) -> Option<&Target> {
     targets.get(worker % targets.len().max(1))
 }

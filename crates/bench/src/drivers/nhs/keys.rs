@@ -1,4 +1,4 @@
-//! Keys of a worker (spec/basho-bench.md §4.2).
+//! Keys of a worker (docs/riak/basho-bench.md §4.2).
 
 use crate::config::ConfigError;
 use crate::generators::Draw;

@@ -1,5 +1,5 @@
 //! `basho_bench_driver_nhs`: the workload of a national health record, the reference for comparisons of Riak releases
-//! (spec/basho-bench.md §4.2).
+//! (docs/riak/basho-bench.md §4.2).
 //!
 //! Each worker has keys of its own. Records (`alwaysget_*`) are read only once they have been written, so a missing one is
 //! an error; documents (`*_unique`) are written once, read and deleted in the order in which they were written.

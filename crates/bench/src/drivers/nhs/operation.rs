@@ -1,4 +1,4 @@
-//! What `basho_bench_driver_nhs` can do (spec/basho-bench.md §4.2).
+//! What `basho_bench_driver_nhs` can do (docs/riak/basho-bench.md §4.2).
 
 use crate::term::Term;
 

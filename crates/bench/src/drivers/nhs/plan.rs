@@ -267,7 +267,7 @@ fn refused_read(target: &Target, why: &str) -> DriverError {
     DriverError(format!("{target} refuses to read a record: {why}"))
 }
 
-/// How many nodes there are, from a refusal to work with fewer than are to confirm (spec/pb-api.md §1.1).
+/// How many nodes there are, from a refusal to work with fewer than are to confirm (docs/riak/pb-api.md §1.1).
 fn nodes_of_refusal(text: &str) -> Option<u64> {
     let numbers = text.strip_prefix("{insufficient_nodes,")?.strip_suffix('}')?;
     let (nodes, _) = numbers.split_once(",need,")?;

@@ -1,4 +1,4 @@
-//! Index entries of the records, and the queries for them (spec/basho-bench.md §4.2).
+//! Index entries of the records, and the queries for them (docs/riak/basho-bench.md §4.2).
 
 use crate::generators::Draw;
 use ombak_proto::request::put_index;

@@ -276,7 +276,7 @@ impl NhsWorker {
     async fn get_unique(&mut self, draw: &mut Draw) -> Result<Outcome, Trouble> {
         if !self.pb.is_unanswered() {
             let (low, next) = self.documents;
-            // Numbers low + 1 to next, as basho_bench draws them (spec/basho-bench.md §4.2): never the one that is deleted
+            // Numbers low + 1 to next, as basho_bench draws them (docs/riak/basho-bench.md §4.2): never the one that is deleted
             // next, sometimes the one that is not written yet. That nothing is found is fine, so it is no failure.
             let number = low + draw.uniform((next - low).max(1));
             self.key_id.write(number, self.settings.document_order, &mut self.key);

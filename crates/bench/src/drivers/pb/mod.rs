@@ -1,4 +1,4 @@
-//! `basho_bench_driver_riakc_pb`: objects over Riak's client protocol (spec/basho-bench.md §4.1).
+//! `basho_bench_driver_riakc_pb`: objects over Riak's client protocol (docs/riak/basho-bench.md §4.1).
 //!
 //! What it is not: full-text search, MapReduce, counters and data types are known by name and reported as not done here.
 //!

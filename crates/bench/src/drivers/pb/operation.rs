@@ -1,4 +1,4 @@
-//! What `basho_bench_driver_riakc_pb` can do (spec/basho-bench.md §4.1).
+//! What `basho_bench_driver_riakc_pb` can do (docs/riak/basho-bench.md §4.1).
 
 use crate::term::Term;
 

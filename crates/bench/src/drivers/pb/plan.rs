@@ -52,7 +52,7 @@ pub struct PbSettings {
 
 /// How many replies a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "Riak's names; spec/pb-api.md §3")]
+#[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §3")]
 pub struct Quorums {
     pub r: u32,
     pub w: u32,

@@ -1,4 +1,4 @@
-//! Bitcask's keys (spec/backends.md §2.8), and Ombak's own for it.
+//! Bitcask's keys (docs/riak/backends.md §2.8), and Ombak's own for it.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;

@@ -1,4 +1,4 @@
-//! Leveled's keys (spec/backends.md §4.5), and Ombak's own for it.
+//! Leveled's keys (docs/riak/backends.md §4.5), and Ombak's own for it.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;

@@ -1,6 +1,6 @@
 //! Every key, in the order in which `ombak config example` shows them.
 //!
-//! Facts: spec/semantics.md §15 (names and defaults), spec/backends.md §2.8, §3, §4.5, §5, §6.
+//! Facts: docs/riak/semantics.md §15 (names and defaults), docs/riak/backends.md §2.8, §3, §4.5, §5, §6.
 
 mod bitcask;
 mod cluster;
@@ -79,7 +79,7 @@ mod tests {
         }
     }
 
-    /// The names of spec/semantics.md §15 and spec/backends.md §2.8, §3, §4.5, §5 and §6, patterns filled in.
+    /// The names of docs/riak/semantics.md §15 and docs/riak/backends.md §2.8, §3, §4.5, §5 and §6, patterns filled in.
     const RIAKS: &str = include_str!("riak_keys.txt");
 
     #[test]

@@ -1,4 +1,4 @@
-//! Whether to merge, and what (spec/backends.md §2.7).
+//! Whether to merge, and what (docs/riak/backends.md §2.7).
 
 use crate::journal::config::MergeConfig;
 use crate::journal::data_file::DataFile;

@@ -1,4 +1,4 @@
-//! Objects: `/buckets/B/keys/K`, `/types/T/buckets/B/keys/K`, `/riak/B/K` (spec/http-api.md §5).
+//! Objects: `/buckets/B/keys/K`, `/types/T/buckets/B/keys/K`, `/riak/B/K` (docs/riak/http-api.md §5).
 
 pub mod delete;
 pub mod read;

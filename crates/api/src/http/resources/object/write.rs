@@ -56,7 +56,7 @@ impl<'a> Write<'a> {
     }
 
     /// The condition of the write: Riak's own header, else what the read found. A clock in that header that does not
-    /// decode sets no condition (spec/http-api.md §17).
+    /// decode sets no condition (docs/riak/http-api.md §17).
     fn take_condition(&mut self) -> PutCondition {
         match clock_header(self.request, "x-riak-if-not-modified") {
             Ok(Some(clock)) => PutCondition::IfNotModified(clock),
