@@ -17,7 +17,8 @@ use crate::backend::{HeadTerms, KeyRange, LedgerStatus, TermRange};
 use crate::error::StorageError;
 use crate::journal::le_at;
 use crate::ledger::{
-    Change, KeyBounds, LedgerKey, Tree, TreeShared, TreeView, note, remove_dir, store_key, visit_terms,
+    Change, Difference, KeyBounds, LedgerKey, Tree, TreeShared, TreeView, note, remove_dir, store_key,
+    visit_differences, visit_terms,
 };
 use bytes::{BufMut, Bytes, BytesMut};
 use ombak_types::names::split_storage_key;
@@ -99,7 +100,10 @@ impl Order {
     fn replace(&self, key: &[u8], head: Option<&[u8]>) -> Result<(), StorageError> {
         let ledger_key = LedgerKey::of_key(key);
         let old = self.tree.get(&ledger_key.bytes)?;
-        let old_terms = old.as_ref().map_or_else(Vec::new, decode_terms);
+        let mut old_terms = old.as_ref().map_or_else(Vec::new, decode_terms);
+        // They were written in order. Bytes from a disk are not trusted to be: sorting what is sorted costs one walk.
+        old_terms.sort();
+        old_terms.dedup();
         let mut terms: Vec<(Bytes, Bytes)> = Vec::new();
         if let Some(head) = head.filter(|head| !head.is_empty()) {
             let copy = Bytes::copy_from_slice;
@@ -113,11 +117,15 @@ impl Order {
         let bucket_len = split_storage_key(key).map_or(0, |(_, _, user_key)| key.len() - user_key.len());
         let place = |(field, term): &(Bytes, Bytes)| LedgerKey::of_term(key, bucket_len, field, term);
         let mut changes: Vec<Change> = Vec::new();
-        changes.extend(old_terms.iter().filter(|old| !terms.contains(old)).map(|old| (place(old).bytes, None)));
-        changes.extend(terms.iter().filter(|new| !old_terms.contains(new)).map(|new| {
-            let place = place(new);
-            (place.bytes, Some(place.whole.unwrap_or_default()))
-        }));
+        visit_differences(&old_terms, &terms, Ord::cmp, |difference| {
+            changes.push(match difference {
+                Difference::Removed(old) => (place(old).bytes, None),
+                Difference::Added(new) => {
+                    let place = place(new);
+                    (place.bytes, Some(place.whole.unwrap_or_default()))
+                }
+            });
+        });
         let whole = ledger_key.whole;
         changes.push((ledger_key.bytes, head.map(|_| encode_terms(&terms, whole.as_deref()))));
         self.tree.apply(changes);

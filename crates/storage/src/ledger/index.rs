@@ -3,6 +3,7 @@
 //! Invariant: `writes` is held from the look at a key's entry to the change that follows from it, so that a merge and a put
 //! of the same key do not overlook each other.
 
+use super::diff::{Difference, visit_differences};
 use super::entry::{self, LedgerEntry};
 use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key};
 use super::opening::{begin_anew, open_usable};
@@ -202,10 +203,17 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
     fn change_terms(&self, key: &[u8], old_head: &[u8], new_head: &[u8], changes: &mut Vec<Change>) {
         let terms = &*self.shared.terms;
         let (old, new) = (term_keys(key, old_head, terms), term_keys(key, new_head, terms));
-        let has = |terms: &[LedgerKey], term: &LedgerKey| terms.iter().any(|other| other.bytes == term.bytes);
-        changes.extend(old.iter().filter(|term| !has(&new, term)).map(|term| (term.bytes.clone(), None)));
-        let added = new.iter().filter(|term| !has(&old, term));
-        changes.extend(added.map(|term| (term.bytes.clone(), Some(term.whole.clone().unwrap_or_default()))));
+        visit_differences(
+            &old,
+            &new,
+            |one, other| one.bytes.cmp(&other.bytes),
+            |difference| {
+                changes.push(match difference {
+                    Difference::Removed(term) => (term.bytes.clone(), None),
+                    Difference::Added(term) => (term.bytes.clone(), Some(term.whole.clone().unwrap_or_default())),
+                });
+            },
+        );
     }
 
     /// Visits ledger key, key and what is known of it.

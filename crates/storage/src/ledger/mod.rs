@@ -12,6 +12,7 @@
 //! * a version's key and its terms change together in every view;
 //! * nothing that an open view can see is collected.
 
+mod diff;
 mod entry;
 mod factory;
 mod index;
@@ -21,6 +22,7 @@ mod terms;
 mod tree;
 mod tree_files;
 
+pub(crate) use diff::{Difference, visit_differences};
 #[cfg(any(test, fuzzing))]
 pub(crate) use entry::encode as encode_entry;
 pub(crate) use entry::{LedgerEntry, decode as decode_entry};
