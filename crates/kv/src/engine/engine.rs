@@ -10,12 +10,12 @@ use crate::config::KvConfig;
 use crate::ids::Vtags;
 use crate::node::{Identity, NodeFiles};
 use crate::open_error::OpenError;
-use crate::partition::{ActorSource, ActorState, Partition};
+use crate::partition::{ActorSource, Partition};
 use crate::random::random_u64;
 use crate::replica::Replica;
 use crate::stats::Stats;
 use ombak_ring::{KeyHash, Ring, RingSize, RingVersion};
-use ombak_storage::{Backend, StoreIdentity};
+use ombak_storage::Backend;
 use ombak_types::names::{KEY_BYTES_MAX, NAME_BYTES_MAX, encode_storage_key};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, BucketProps, Error};
@@ -44,9 +44,9 @@ pub(crate) struct Engine {
     pub(crate) reaper: Arc<Reaper>,
     gate: Gate,
     background: Background,
-    actors: Arc<ActorSource>,
     pub(crate) identity: Identity,
-    files: NodeFiles,
+    /// Keeps the directory locked.
+    _files: NodeFiles,
     /// Held by whoever takes a backup.
     pub(crate) backup_turn: Mutex<()>,
 }
@@ -56,7 +56,7 @@ impl Engine {
     pub(crate) fn open(config: KvConfig) -> Result<Self, OpenError> {
         let ring_size = RingSize::new(config.ring_size).map_err(|e| OpenError::Config(format!("ring_size: {e}")))?;
         let files = NodeFiles::open(config.fs.clone(), &config.data_dir)?;
-        let (identity, mark) = files.start(config.ring_size)?;
+        let identity = files.start(config.ring_size)?;
         let buckets = open_buckets(&config)?;
         let version = RingVersion::first(identity.ring_lineage);
         let ring = Ring::of_one_node(&config.node_name, ring_size, version);
@@ -68,21 +68,18 @@ impl Engine {
                  them are not found: then stop the node, and put back the copy of your last backup"
             );
         }
-        // An actor goes on only over stores that are exactly what it left behind.
-        let mark = mark.filter(|mark| closed_stores(&stores) == Some(mark.stores));
-        let (actors, floor) = match &mark {
-            Some(mark) => (ActorSource::resume(mark.actor, mark.next_ticket), mark.floor),
-            None => (ActorSource::new(random_u64()?), 0),
-        };
-        let actors = Arc::new(actors);
-        let partition = |(number, store)| Arc::new(Partition::new(number, store, actors.clone(), floor));
+        // Each start makes events under an actor of its own: no file can prove that the disk was not set back to an
+        // earlier state, in which the events of a run are missing (docs/design/replication.md §7.1).
+        let actors = Arc::new(ActorSource::new(random_u64()?));
+        let partition = |(number, store)| Arc::new(Partition::new(number, store, actors.clone()));
         let partitions: Arc<[Arc<Partition>]> = (0..).zip(stores).map(partition).collect();
         let reaper = Arc::new(Reaper::new(config.delete_mode, partitions.clone()));
         let stats = Arc::new(Stats::new(Instant::now()));
         let io = IoPool::start("ombak-io", config.io_threads, config.requests_max + partitions.len())?;
         let folds = IoPool::start("ombak-fold", FOLD_THREADS, config.requests_max)?;
         let background = Background::start(&config, &partitions, &reaper, &stats)?;
-        info!(node = config.node_name, boot = identity.boot, clean = mark.is_some(), "node opened");
+        files.remove_clean_mark();
+        info!(node = config.node_name, boot = identity.boot, "node opened");
         Ok(Self {
             vtags: Vtags::new(random_u64()?),
             syncs: Syncs::new(partitions.len()),
@@ -96,9 +93,8 @@ impl Engine {
             folds,
             reaper,
             background,
-            actors,
             identity,
-            files,
+            _files: files,
             backup_turn: Mutex::new(()),
         })
     }
@@ -144,8 +140,7 @@ impl Engine {
         self.syncs.wait(&self.io, partition, seq).await
     }
 
-    /// Refuses new requests, waits for those under way, closes the stores and, if all of that went well, leaves the
-    /// mark of a clean end.
+    /// Refuses new requests, waits for those under way, and closes the stores.
     pub(crate) fn close(&self) {
         if !self.gate.close() {
             return;
@@ -158,17 +153,10 @@ impl Engine {
         self.folds.stop();
         self.io.stop();
         let failed = self.partitions.iter().filter(|p| p.close().is_err()).count();
-        if !drained || failed > 0 {
-            warn!(failed, "not a clean end: the next start takes a new actor");
-            return;
-        }
-        let floor = self.partitions.iter().map(|p| p.floor()).max().unwrap_or(0);
-        let stores: Vec<_> = self.partitions.iter().map(|p| p.store().clone()).collect();
-        let state = ActorState { id: self.actors.id(), next_ticket: self.actors.next_ticket(), floor };
-        let marked = self.files.mark_clean(self.identity.boot, present_stores(&stores), state);
-        match marked {
-            Ok(()) => info!("node closed"),
-            Err(why) => warn!(%why, "not a clean end: the next start takes a new actor"),
+        if drained && failed == 0 {
+            info!("node closed");
+        } else {
+            warn!(failed, "the node has ended, but not cleanly: see above");
         }
     }
 }
@@ -185,25 +173,6 @@ fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
 fn open_stores(config: &KvConfig) -> Result<Vec<Arc<dyn Backend>>, OpenError> {
     let open = |partition| config.backend.open(partition).map_err(|source| OpenError::Store { partition, source });
     (0..config.ring_size).map(open).collect()
-}
-
-/// Which stores there are, and how often they were started.
-fn present_stores(stores: &[Arc<dyn Backend>]) -> u64 {
-    digest_of(stores.iter().map(|store| store.identity()).map(|identity| (identity, 0)))
-}
-
-/// What [`present_stores`] said at the end of the run before; none when a store is not as that left it.
-fn closed_stores(stores: &[Arc<dyn Backend>]) -> Option<u64> {
-    let identities: Vec<_> = stores.iter().map(|store| store.identity()).collect();
-    let as_closed = identities.iter().all(StoreIdentity::is_as_closed);
-    as_closed.then(|| digest_of(identities.into_iter().map(|identity| (identity, 1))))
-}
-
-/// Of stores that are on disk, as they were some boots ago.
-fn digest_of(identities: impl Iterator<Item = (StoreIdentity, u64)>) -> u64 {
-    let on_disk = (0u64..).zip(identities).filter(|(_, (identity, _))| identity.boot > 0);
-    let numbers = on_disk.flat_map(|(number, (identity, ago))| [number, identity.store_id, identity.boot - ago]);
-    xxhash_rust::xxh3::xxh3_64(&numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
 }
 
 /// Checks the lengths of names (docs/riak/pb-api.md §1.1).

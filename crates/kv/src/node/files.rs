@@ -1,25 +1,23 @@
 //! The files of a node's directory.
 
-use super::clean_mark::CleanMark;
 use super::identity::Identity;
 use crate::backup::INCOMPLETE_RESTORE;
 use crate::buckets;
 use crate::open_error::OpenError;
-use crate::partition::ActorState;
 use crate::random::random_u64;
 use crate::saved_json::{self, Formats};
-use ombak_storage::fs::{FileBirth, FileLock, FileSystem, read_file, replace_file, replace_file_with};
+use ombak_storage::fs::{FileLock, FileSystem, read_file, replace_file};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tracing::warn;
 
 const IDENTITY_FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
-/// Version 1 did not say which stores were closed.
-const MARK_FORMATS: Formats = Formats { without_checksum: 2, current: 3 };
 /// The name of the identity in the directory of a node.
 pub const IDENTITY: &str = "node.json";
+/// Earlier versions wrote this file at a clean end, and went on with the same actor after it.
 const CLEAN_MARK: &str = "clean.json";
 const LOCK: &str = "node.lock";
 /// No file of a node is near this long.
@@ -57,9 +55,8 @@ impl NodeFiles {
         Ok(Self { fs, dir: dir.to_owned(), _lock: lock })
     }
 
-    /// Starts the node: consumes the mark of a clean end, if there is a valid one, and counts the start.
-    pub fn start(&self, ring_size: u32) -> Result<(Identity, Option<CleanMark>), OpenError> {
-        let mark = self.take_clean_mark()?;
+    /// Starts the node: reads or creates its identity, and counts the start.
+    pub fn start(&self, ring_size: u32) -> Result<Identity, OpenError> {
         let identity = match read::<Identity>(&*self.fs, &self.dir, IDENTITY, IDENTITY_FORMATS)? {
             Some(found) if found.ring_size != ring_size => {
                 return Err(OpenError::Config(format!(
@@ -80,38 +77,17 @@ impl NodeFiles {
             },
         };
         self.replace(IDENTITY, &identity)?;
-        let mark = mark.filter(|m| m.boot + 1 == identity.boot);
-        Ok((identity, mark))
+        Ok(identity)
     }
 
-    fn take_clean_mark(&self) -> Result<Option<CleanMark>, OpenError> {
+    /// Removes the mark of a clean end that earlier versions left behind. Nothing reads it any more.
+    pub fn remove_clean_mark(&self) {
         let path = self.dir.join(CLEAN_MARK);
-        // A mark that does not decode proves nothing; it goes all the same.
-        let mark = match read::<CleanMark>(&*self.fs, &self.dir, CLEAN_MARK, MARK_FORMATS) {
-            Ok(None) => return Ok(None),
-            Ok(mark) => {
-                let birth = self.fs.birth(&path).map_err(io_error("read", &path))?;
-                mark.filter(|mark| FileBirth { inode: mark.inode, created_ns: mark.created_ns } == birth)
-            }
-            Err(OpenError::Unusable { .. }) => None,
-            Err(e) => return Err(e),
-        };
-        self.fs.remove_file(&path).map_err(io_error("remove", &path))?;
-        self.fs.sync_dir(&self.dir).map_err(io_error("sync", &self.dir))?;
-        Ok(mark)
-    }
-
-    /// Leaves the mark of a clean end. Everything else must have been closed.
-    pub fn mark_clean(&self, boot: u64, stores: u64, actors: ActorState) -> Result<(), OpenError> {
-        let ActorState { id: actor, next_ticket, floor } = actors;
-        let path = self.dir.join(CLEAN_MARK);
-        let content = |new: &Path| {
-            let FileBirth { inode, created_ns } = self.fs.birth(new)?;
-            let format = MARK_FORMATS.current;
-            let mark = CleanMark { format, boot, actor, next_ticket, floor, stores, inode, created_ns };
-            saved_json::to_text(&mark).map_err(io::Error::from)
-        };
-        replace_file_with(&*self.fs, &path, content).map_err(io_error("write", &path))
+        match self.fs.remove_file(&path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => warn!(file = %path.display(), %error, "an obsolete file cannot be removed"),
+        }
     }
 
     fn replace<T: Serialize>(&self, name: &str, value: &T) -> Result<(), OpenError> {
@@ -131,14 +107,7 @@ pub fn examine_files(fs: &Arc<dyn FileSystem>, dir: &Path) -> Vec<OpenError> {
         }
         Err(error) => Some(error),
     };
-    let mark = match read::<CleanMark>(&**fs, dir, CLEAN_MARK, MARK_FORMATS) {
-        Err(OpenError::Unusable { path, .. }) => {
-            let what = "is damaged: the next start ignores it, and begins as one after a crash";
-            Some(OpenError::Unusable { path, what: what.into() })
-        }
-        other => other.err(),
-    };
-    identity.into_iter().chain(mark).chain(buckets::examine_file(fs, dir)).collect()
+    identity.into_iter().chain(buckets::examine_file(fs, dir)).collect()
 }
 
 /// Reads a file of a directory; none when there is none.
@@ -171,8 +140,6 @@ mod tests {
     use super::*;
     use ombak_storage::fs::RealFs;
 
-    const STATE: ActorState = ActorState { id: u64::MAX - 1, next_ticket: 5, floor: 3 };
-
     fn open(dir: &Path) -> Result<NodeFiles, OpenError> {
         NodeFiles::open(Arc::new(RealFs), dir)
     }
@@ -180,49 +147,23 @@ mod tests {
     #[test]
     fn boots_are_counted_and_identity_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let (first, mark) = open(dir.path()).unwrap().start(64).unwrap();
-        assert_eq!((first.boot, mark), (1, None));
-        let (second, mark) = open(dir.path()).unwrap().start(64).unwrap();
-        assert_eq!((second.boot, mark), (2, None));
+        let first = open(dir.path()).unwrap().start(64).unwrap();
+        assert_eq!(first.boot, 1);
+        let second = open(dir.path()).unwrap().start(64).unwrap();
         assert_eq!(second, Identity { boot: 2, ..first });
     }
 
     #[test]
-    fn a_clean_mark_serves_one_start() {
-        let dir = tempfile::tempdir().unwrap();
-        let files = open(dir.path()).unwrap();
-        let (identity, _) = files.start(64).unwrap();
-        files.mark_clean(identity.boot, 0xABCD, STATE).unwrap();
-        drop(files);
-        let mark = open(dir.path()).unwrap().start(64).unwrap().1.unwrap();
-        assert_eq!((mark.actor, mark.next_ticket, mark.floor, mark.stores), (u64::MAX - 1, 5, 3, 0xABCD));
-        assert_eq!(open(dir.path()).unwrap().start(64).unwrap().1, None);
-    }
-
-    #[test]
-    fn the_mark_of_an_earlier_boot_is_worthless() {
-        let dir = tempfile::tempdir().unwrap();
-        let files = open(dir.path()).unwrap();
-        files.start(64).unwrap();
-        files.start(64).unwrap();
-        files.mark_clean(1, 7, STATE).unwrap();
-        assert_eq!(files.start(64).unwrap().1, None);
-    }
-
-    #[test]
-    fn a_copied_mark_and_one_of_another_version_are_worthless() {
+    fn the_clean_mark_of_an_earlier_version_is_removed_whatever_it_says() {
         let dir = tempfile::tempdir().unwrap();
         let files = open(dir.path()).unwrap();
         let mark = dir.path().join(CLEAN_MARK);
-        let (identity, _) = files.start(64).unwrap();
-        files.mark_clean(identity.boot, 7, STATE).unwrap();
-        std::fs::copy(&mark, dir.path().join("copy")).unwrap();
-        std::fs::rename(dir.path().join("copy"), &mark).unwrap();
-        assert_eq!(files.start(64).unwrap().1, None, "a copied directory is another node's past");
-        std::fs::write(&mark, "{\"format\": 1, \"boot\": 2, \"actor\": \"7\", \"next_ticket\": 5, \"floor\": 3}")
-            .unwrap();
-        assert_eq!(files.start(64).unwrap().1, None);
-        assert!(!mark.exists());
+        for text in ["{\"format\": 2, \"boot\": 1, \"actor\": \"7\", \"next_ticket\": 5}", "nonsense"] {
+            std::fs::write(&mark, text).unwrap();
+            files.remove_clean_mark();
+            assert!(!mark.exists());
+        }
+        files.remove_clean_mark();
     }
 
     #[test]
@@ -235,17 +176,13 @@ mod tests {
         let missing = examine();
         assert!(missing.len() == 1 && missing[0].contains("node.json: is missing"), "{missing:?}");
         let files = open(dir.path()).unwrap();
-        let (identity, _) = files.start(64).unwrap();
-        files.mark_clean(identity.boot, 7, STATE).unwrap();
+        files.start(64).unwrap();
         assert_eq!(examine(), Vec::<String>::new());
-        for name in [IDENTITY, CLEAN_MARK] {
-            let path = dir.path().join(name);
-            let good = std::fs::read_to_string(&path).unwrap();
-            std::fs::write(&path, good.replace("\"boot\": 1", "\"boot\": 3")).unwrap();
-            let said = examine();
-            assert!(said.len() == 1 && said[0].contains(&format!("{name}: is damaged")), "{said:?}");
-            std::fs::write(&path, good).unwrap();
-        }
+        let path = dir.path().join(IDENTITY);
+        let good = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, good.replace("\"boot\": 1", "\"boot\": 3")).unwrap();
+        let said = examine();
+        assert!(said.len() == 1 && said[0].contains("node.json: is damaged"), "{said:?}");
     }
 
     #[test]

@@ -1,13 +1,10 @@
 //! Who this node is, across restarts.
 //!
-//! What it is: the node's directory, locked for one process; its identity, whose boot number rises at each start; and
-//! the mark of a clean end, which lets the next start go on with the same actor.
+//! What it is: the node's directory, locked for one process, and its identity, whose boot number rises at each start.
 //!
 //! Invariants:
-//! * the mark is gone, durably, before anything else is done with the node: it serves one start;
 //! * a file is replaced as a whole, durably, or not at all; it has a version and a checksum.
 
-mod clean_mark;
 mod files;
 mod identity;
 

@@ -2,7 +2,7 @@
 //!
 //! An actor is 8 random bytes of the process and 4 of an epoch. The rules (histories that lose writes without one of the
 //! first three are found by the tests next door):
-//! 1. the 8 bytes are new at each start, unless the last one ended cleanly (the caller's part: [`ActorSource::resume`]);
+//! 1. the 8 bytes are new at each start, without exception (the caller's part);
 //! 2. the first event on a key, as far as the local copy shows, takes a new epoch;
 //! 3. a copy that arrives and knows a newer own event than the local copy raises the *floor*: epochs that were issued
 //!    before are never continued;
@@ -24,17 +24,6 @@ pub struct ActorSource {
     next: AtomicU64,
 }
 
-/// What a process leaves to the next one of what it has issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ActorState {
-    /// The random part of its actors.
-    pub id: u64,
-    /// The epochs it drew are below this.
-    pub next_ticket: Ticket,
-    /// Epochs below this are never continued, in no partition.
-    pub floor: Ticket,
-}
-
 /// An own event in a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct OwnEvent {
@@ -46,18 +35,18 @@ struct OwnEvent {
 const RUN_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl ActorSource {
-    /// For a process that starts anew; `id` is random.
+    /// The actors of a process that starts. `id` is random and was never used before.
     pub const fn new(id: u64) -> Self {
-        Self::resume(id, 1)
+        Self::starting_at(id, 1)
     }
 
-    /// For a process whose predecessor ended cleanly with `next` as its [`Self::next_ticket`].
-    pub const fn resume(id: u64, next: Ticket) -> Self {
+    pub(super) const fn starting_at(id: u64, next: Ticket) -> Self {
         Self { id, next: AtomicU64::new(next) }
     }
 
     /// The random part.
-    pub const fn id(&self) -> u64 {
+    #[cfg(test)]
+    pub(super) const fn id(&self) -> u64 {
         self.id
     }
 
@@ -129,7 +118,7 @@ mod tests {
 
     #[test]
     fn epochs_outlive_their_32_bits() {
-        let source = ActorSource::resume(7, u64::from(u32::MAX));
+        let source = ActorSource::starting_at(7, u64::from(u32::MAX));
         let last = source.new_epoch();
         let first = source.new_epoch();
         let second = source.new_epoch();
@@ -157,7 +146,7 @@ mod tests {
     #[test]
     fn an_epoch_that_was_never_drawn_is_not_continued() {
         let source = ActorSource::new(7);
-        let forged = ActorSource::resume(7, 1000).new_epoch();
+        let forged = ActorSource::starting_at(7, 1000).new_epoch();
         let held = clock(&[&forged]);
         assert_ne!(source.choose(Some(&held), &held, 0), forged);
     }

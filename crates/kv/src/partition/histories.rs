@@ -47,7 +47,7 @@ impl Node {
         match (self.without, local) {
             // A base actor for keys that are there, as if it were an epoch that had always been.
             (Without::FreshEpoch, Some(local)) if local.entries().iter().all(|e| !self.is_own(&e.actor)) => {
-                ActorSource::resume(self.actors.id(), 0).new_epoch()
+                ActorSource::starting_at(self.actors.id(), 0).new_epoch()
             }
             _ => self.actors.choose(local, seen, floor),
         }

@@ -20,7 +20,7 @@ mod rules;
 #[cfg(test)]
 mod test_replica;
 
-pub use actors::{ActorSource, ActorState, Ticket};
+pub use actors::ActorSource;
 pub use digest::{digest, is_tombstone};
 pub use locked::{Locked, Written};
 pub use partition::Partition;

@@ -21,9 +21,9 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Partition `number` over its store. Epochs drawn before `floor` are never continued.
-    pub fn new(number: u32, store: Arc<dyn Backend>, actors: Arc<ActorSource>, floor: Ticket) -> Self {
-        let (locks, floor) = (KeyLocks::new(), AtomicU64::new(floor));
+    /// Partition `number` over its store.
+    pub fn new(number: u32, store: Arc<dyn Backend>, actors: Arc<ActorSource>) -> Self {
+        let (locks, floor) = (KeyLocks::new(), AtomicU64::new(0));
         Self { number, store, locks, actors, floor }
     }
 
@@ -107,7 +107,7 @@ impl Partition {
     }
 
     /// Epochs drawn before this ticket are never continued.
-    pub fn floor(&self) -> Ticket {
+    pub(super) fn floor(&self) -> Ticket {
         self.floor.load(Ordering::SeqCst)
     }
 

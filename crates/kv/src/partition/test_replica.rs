@@ -20,7 +20,7 @@ pub(super) struct Replica {
 impl Replica {
     pub(super) fn new(id: u64) -> Self {
         let store = MemoryFactory::new(MemoryConfig::default()).open(0).unwrap();
-        let partition = Partition::new(0, store, Arc::new(ActorSource::new(id << 32)), 0);
+        let partition = Partition::new(0, store, Arc::new(ActorSource::new(id << 32)));
         let props = BucketProps { allow_mult: true, dvv_enabled: true, ..BucketProps::default() };
         let mut key = Vec::new();
         encode_storage_key(&Bucket::untyped("b"), b"k", &mut key);

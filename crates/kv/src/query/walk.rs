@@ -135,7 +135,7 @@ mod tests {
     fn partitions(keys: usize, deleted: bool) -> Vec<Arc<Partition>> {
         let stores = MemoryFactory::default();
         let actors = Arc::new(ActorSource::new(1));
-        let open = |n: usize| Arc::new(Partition::new(n as u32, stores.open(n as u32).unwrap(), actors.clone(), 0));
+        let open = |n: usize| Arc::new(Partition::new(n as u32, stores.open(n as u32).unwrap(), actors.clone()));
         let partitions: Vec<_> = (0..PARTITIONS).map(open).collect();
         for n in 0..keys {
             let mut key = Vec::new();

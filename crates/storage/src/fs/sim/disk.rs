@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What a disk writes as a whole, most of the time.
 pub(super) const SECTOR_BYTES: usize = 512;
 
+#[derive(Clone)]
 pub(super) enum Node {
     File(FileNode),
     Dir(DirNode),
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct FileNode {
     /// What programs see.
     pub(super) bytes: Vec<u8>,
@@ -20,7 +21,7 @@ pub(super) struct FileNode {
     pub(super) dirty: BTreeSet<usize>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct DirNode {
     pub(super) names: BTreeMap<String, usize>,
     disk: BTreeMap<String, usize>,

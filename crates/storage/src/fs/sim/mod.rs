@@ -176,6 +176,15 @@ impl FaultyFs {
         Ok(state.file(node)?.bytes.len() as u64)
     }
 
+    /// A copy of the whole disk, as a volume manager or a hypervisor takes it: every file keeps its inode. No process uses
+    /// the copy.
+    pub fn snapshot(&self) -> Arc<Self> {
+        let state = self.state();
+        let copy = Self::with_nodes(state.nodes.clone(), state.random);
+        copy.state().power_cuts = state.power_cuts;
+        copy
+    }
+
     /// Cuts the power, or kills the process ([`Loss::Nothing`]), and starts again: what is found. This file system is off
     /// afterwards.
     pub fn restart(&self, loss: Loss) -> Arc<Self> {
