@@ -55,7 +55,7 @@ impl fmt::Debug for Actor {
 }
 
 /// One event of one actor.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dot {
     /// Who made it.
     pub actor: Actor,

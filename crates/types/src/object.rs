@@ -14,12 +14,15 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use xxhash_rust::xxh3::xxh3_64;
 
+mod order;
+
 /// What a key holds: everything its clock has seen that nothing else has replaced.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object {
     /// What this copy has seen.
     pub clock: VectorClock,
-    /// The current values. One, unless writes were concurrent.
+    /// The current values. One, unless writes were concurrent. Several are in the order of their values (`order.rs`), except in a head,
+    /// which has them in the order in which they are stored.
     pub siblings: Vec<Sibling>,
 }
 
@@ -68,7 +71,7 @@ pub struct Metadata {
 pub const VAL_ENCODING_TERM: u8 = 1;
 
 /// A link to another object; links carry no bucket type (docs/riak/http-api.md §5.4).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
     /// Bucket of the target.
     pub bucket: Bytes,
@@ -258,6 +261,7 @@ impl Object {
         }
         if incoming.clock.descends(&self.clock) {
             *self = incoming;
+            self.order_siblings();
             return Merged::TookIncoming;
         }
         self.merge_siblings(incoming, dvv);
@@ -286,6 +290,7 @@ impl Object {
             }
         }
         self.clock.merge(&incoming.clock);
+        self.order_siblings();
     }
 
     /// Values of different events are different values, even if they are equal, as long as dots are looked at.
@@ -324,6 +329,7 @@ impl Object {
         for sibling in incoming.siblings {
             out.push_unless_same(sibling, dvv);
         }
+        out.order_siblings();
         out
     }
 

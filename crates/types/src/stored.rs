@@ -86,7 +86,8 @@ pub fn encode_head(object: &Object, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads an object back. `body` is `None` when only the head was read: values are then empty.
+/// Reads an object back, its siblings in their order, whatever order they were stored in: earlier versions stored them in the
+/// order of writing. `body` is `None` when only the head was read: values are then empty, and the order is the stored one.
 pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
     let mut r = Reader { whole: head, owner: Some(head), at: 0 };
     r.version(VERSION_EXPIRING)?;
@@ -112,7 +113,11 @@ pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
     if r.at != head.len() || body.is_some_and(|b| b.len() != body_at) {
         return Err(Corrupt("bytes after the end"));
     }
-    Ok(Object { clock, siblings })
+    let mut object = Object { clock, siblings };
+    if body.is_some() {
+        object.order_siblings();
+    }
+    Ok(object)
 }
 
 /// An object of one sibling without rare parts, as it was read: what nearly every get finds. Nothing is decoded that a

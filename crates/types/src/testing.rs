@@ -60,9 +60,12 @@ fn any_meta() -> impl Strategy<Value = Metadata> {
         )
 }
 
-/// An object as a decoder lets it through; extra pairs are tagged as Riak tags them.
+/// An object as a decoder lets it through: its siblings are in order, and extra pairs are tagged as Riak tags them.
 pub fn any_object() -> impl Strategy<Value = Object> {
     let sibling = (text(), any_meta()).prop_map(|(value, meta)| Sibling { value, meta });
-    (prop::collection::vec(any_dot(), 0..4), prop::collection::vec(sibling, 0..3))
-        .prop_map(|(dots, siblings)| Object { clock: VectorClock::from_entries(dots), siblings })
+    (prop::collection::vec(any_dot(), 0..4), prop::collection::vec(sibling, 0..3)).prop_map(|(dots, siblings)| {
+        let mut object = Object { clock: VectorClock::from_entries(dots), siblings };
+        object.order_siblings();
+        object
+    })
 }

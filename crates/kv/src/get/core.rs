@@ -371,11 +371,15 @@ impl GetCore {
         Newest::Ready(merged)
     }
 
-    /// Whether values are not needed: none were asked for and none will be sent to anybody, or there are only
-    /// tombstones.
+    /// Whether values are not needed: none were asked for, none will be sent to anybody, and there are no siblings, whose
+    /// order the values decide; or there are only tombstones.
     fn heads_do(&self, frontier: &[usize]) -> bool {
-        let deleted = |&i: &usize| self.head_of(i).is_some_and(|(object, _)| object.is_deleted());
-        (self.plan.head && self.phase == Phase::Replying) || frontier.iter().all(deleted)
+        let (mut siblings, mut all_deleted) = (0, true);
+        for (object, _) in frontier.iter().filter_map(|&i| self.head_of(i)) {
+            siblings += object.siblings.len();
+            all_deleted &= object.is_deleted();
+        }
+        (self.plan.head && self.phase == Phase::Replying && siblings <= 1) || all_deleted
     }
 
     /// One copy of each version that no other copy has overtaken.

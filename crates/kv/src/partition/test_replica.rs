@@ -56,9 +56,7 @@ impl Replica {
 
     pub(super) fn values(&self) -> Vec<String> {
         let object = self.get().unwrap_or_default();
-        let mut values: Vec<_> = object.siblings.iter().map(|s| String::from_utf8(s.value.to_vec()).unwrap()).collect();
-        values.sort();
-        values
+        object.siblings.iter().map(|s| String::from_utf8(s.value.to_vec()).unwrap()).collect()
     }
 
     /// The disk forgot the key.

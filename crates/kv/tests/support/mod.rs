@@ -43,11 +43,9 @@ pub fn found(reply: GetReply) -> Object {
     }
 }
 
-/// The values of an object in order.
+/// The values of an object in the order in which they are answered.
 pub fn values(object: &Object) -> Vec<String> {
-    let mut values: Vec<_> = object.siblings.iter().map(|s| String::from_utf8(s.value.to_vec()).unwrap()).collect();
-    values.sort();
-    values
+    object.siblings.iter().map(|s| String::from_utf8(s.value.to_vec()).unwrap()).collect()
 }
 
 /// All names of a listing; each must come once.

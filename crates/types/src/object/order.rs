@@ -1,0 +1,179 @@
+//! The order of an object's siblings, which every answer shows (docs/riak/semantics.md §2.1).
+//!
+//! Siblings are ordered by the bytes of their values. Equal values are ordered by the number of their metadata entries,
+//! fewer first, and then by the entries themselves, which are compared in the order of Riak's names for them.
+
+use super::{IndexEntry, Link, Metadata, Object, Sibling};
+use crate::clock::Dot;
+use crate::time::UnixMicros;
+use bytes::Bytes;
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+
+impl Object {
+    /// Brings the siblings into their order. Values decide it, so a head without them cannot be ordered.
+    ///
+    /// An object of one sibling costs one comparison of a length; siblings that are in order already are compared once.
+    pub(crate) fn order_siblings(&mut self) {
+        if self.siblings.len() > 1 && !self.siblings.is_sorted_by(|a, b| compare(a, b).is_le()) {
+            self.siblings.sort_by(compare);
+        }
+    }
+}
+
+fn compare(a: &Sibling, b: &Sibling) -> Ordering {
+    a.value.cmp(&b.value).then_with(|| {
+        let (a, b) = (entries(&a.meta), entries(&b.meta));
+        a.len().cmp(&b.len()).then_with(|| a.cmp(&b))
+    })
+}
+
+/// One entry of a sibling's metadata. The variants stand in the order of Riak's names for them: "Links",
+/// "X-Riak-Deleted", "X-Riak-Last-Modified", "X-Riak-Meta", "X-Riak-VTag", "X-Riak-Val-Encoding", "charset",
+/// "content-encoding", "content-type", "index", and `dot`, which is a binary and so follows every string.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Entry<'a> {
+    Links(&'a [Link]),
+    Deleted,
+    LastModified(UnixMicros),
+    UserMeta(&'a [(Bytes, Bytes)]),
+    Vtag(&'a Bytes),
+    ValEncoding(u8),
+    Charset(&'a Bytes),
+    ContentEncoding(&'a Bytes),
+    ContentType(&'a Bytes),
+    Indexes(&'a [IndexEntry]),
+    Dot(&'a Dot),
+    /// A pair that only Riak knows the meaning of.
+    Extra(&'a (Bytes, Bytes)),
+    /// Ombak's own, so it decides last.
+    Expires(u32),
+}
+
+fn entries(meta: &Metadata) -> SmallVec<[Entry<'_>; 16]> {
+    // Taken apart in full, so that a new field cannot be forgotten.
+    let Metadata {
+        content_type,
+        charset,
+        content_encoding,
+        vtag,
+        last_modified,
+        links,
+        user_meta,
+        indexes,
+        deleted,
+        dot,
+        val_encoding,
+        extra,
+        expires_secs,
+    } = meta;
+    let mut out = SmallVec::new();
+    out.extend((!links.is_empty()).then_some(Entry::Links(links)));
+    out.extend(deleted.then_some(Entry::Deleted));
+    out.extend(last_modified.map(Entry::LastModified));
+    out.extend((!user_meta.is_empty()).then_some(Entry::UserMeta(user_meta)));
+    out.extend(vtag.as_ref().map(Entry::Vtag));
+    out.extend((*val_encoding != 0).then_some(Entry::ValEncoding(*val_encoding)));
+    out.extend(charset.as_ref().map(Entry::Charset));
+    out.extend(content_encoding.as_ref().map(Entry::ContentEncoding));
+    out.extend(content_type.as_ref().map(Entry::ContentType));
+    out.extend((!indexes.is_empty()).then_some(Entry::Indexes(indexes)));
+    out.extend(dot.as_ref().map(Entry::Dot));
+    out.extend(extra.iter().map(Entry::Extra));
+    out.extend(expires_secs.map(Entry::Expires));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Actor;
+    use crate::testing::any_object;
+    use crate::{VectorClock, stored};
+    use proptest::prelude::*;
+
+    fn sibling(value: &'static str, change: impl FnOnce(&mut Metadata)) -> Sibling {
+        let mut sibling = Sibling::new(value);
+        change(&mut sibling.meta);
+        sibling
+    }
+
+    fn ordered(siblings: Vec<Sibling>) -> Vec<Sibling> {
+        let mut object = Object { clock: VectorClock::new(), siblings };
+        object.order_siblings();
+        object.siblings
+    }
+
+    /// Merging another copy and storing are asked in every order of the same siblings.
+    fn any_siblings() -> impl Strategy<Value = (Object, Vec<Sibling>)> {
+        any_object().prop_flat_map(|object| {
+            let siblings = object.siblings.clone();
+            (Just(object), Just(siblings).prop_shuffle())
+        })
+    }
+
+    #[test]
+    fn values_come_in_the_order_of_their_bytes_and_a_prefix_first() {
+        let plain = |value| sibling(value, |_| {});
+        let values: Vec<_> = ordered(["b", "ab", "\u{ff}", "a", "", "B"].map(plain).into()).into_iter().collect();
+        let values: Vec<&[u8]> = values.iter().map(|s| &s.value[..]).collect();
+        assert_eq!(values, [&b""[..], b"B", b"a", b"ab", b"b", "\u{ff}".as_bytes()]);
+    }
+
+    #[test]
+    fn equal_values_come_with_fewer_entries_first_and_then_by_their_entries() {
+        let at = |secs| move |m: &mut Metadata| m.last_modified = Some(UnixMicros::from_secs(secs));
+        let bare = sibling("v", |_| {});
+        let (early, late) = (sibling("v", at(1)), sibling("v", at(2)));
+        // One entry as well, and its name comes before that of the time.
+        let deleted = sibling("v", |m| m.deleted = true);
+        let both = sibling("v", |m| {
+            m.last_modified = Some(UnixMicros::from_secs(0));
+            m.charset = Some("utf-8".into());
+        });
+        let expected = vec![bare, deleted, early, late, both];
+        let mut mixed = expected.clone();
+        mixed.reverse();
+        assert_eq!(ordered(mixed), expected);
+    }
+
+    #[test]
+    fn events_tell_apart_what_is_equal_otherwise() {
+        let dotted =
+            |counter| sibling("v", |m| m.dot = Some(Dot { actor: Actor::new(b"a"), counter, stamp_secs: 9 - counter }));
+        assert_eq!(ordered(vec![dotted(2), dotted(1)]), vec![dotted(1), dotted(2)]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_writing_does_not_count((object, shuffled) in any_siblings()) {
+            let expected = ordered(object.siblings.clone());
+            prop_assert_eq!(ordered(shuffled.clone()), expected.clone());
+            prop_assert!(expected.is_sorted_by(|a, b| a.value <= b.value));
+
+            // An object that an earlier version stored in another order is read in this one, and keeps its digest.
+            let stored_before = Object { clock: object.clock.clone(), siblings: shuffled };
+            let mut head = Vec::new();
+            stored::encode_head(&stored_before, &mut head);
+            let body: Vec<u8> = stored_before.siblings.iter().flat_map(|s| s.value.to_vec()).collect();
+            let read = stored::decode(&head.into(), Some(&body.into())).expect("what was encoded");
+            prop_assert_eq!(&read.siblings, &expected);
+            prop_assert_eq!(read.digest(), stored_before.digest());
+        }
+
+        #[test]
+        fn merging_leaves_siblings_in_order(a in any_object(), b in any_object(), dvv: bool) {
+            let mut merged = Object { clock: a.clock, siblings: ordered(a.siblings) };
+            merged.merge(b, dvv);
+            prop_assert_eq!(ordered(merged.siblings.clone()), merged.siblings);
+        }
+
+        #[test]
+        fn coordinating_leaves_siblings_in_order(a in any_object(), value: [u8; 1], dvv: bool) {
+            let local = Object { clock: a.clock, siblings: ordered(a.siblings) };
+            let incoming = Object::new(Sibling::new(value.to_vec()));
+            let put = Object::coordinate(Some(local), incoming, &Actor::new(b"x"), UnixMicros(0), dvv);
+            prop_assert_eq!(ordered(put.siblings.clone()), put.siblings);
+        }
+    }
+}
