@@ -77,6 +77,39 @@ async fn concurrent_puts_become_siblings_and_are_resolved_by_their_clock() {
     assert_eq!(values(&found(node.kv.get(request).await.unwrap())), ["4"]);
 }
 
+fn content_types(object: &Object) -> Vec<String> {
+    let text = |s: &Sibling| String::from_utf8(s.meta.content_type.as_ref().unwrap().to_vec()).unwrap();
+    object.siblings.iter().map(text).collect()
+}
+
+/// Every answer shows siblings by their values, whatever the order of writing: a put's, a get's and a head's. A head has
+/// no values, so the test marks each sibling with its content type as well.
+#[tokio::test]
+async fn siblings_are_answered_in_the_order_of_their_values() {
+    let node = Node::with_siblings();
+    let mut last = Object::default();
+    for value in ["b", "c", "", "ab", "a"] {
+        let mut request = node.put_request("k", value, VectorClock::new());
+        request.object.siblings[0].meta.content_type = Some(Bytes::from(format!("text/{value}")));
+        request.options.return_body = true;
+        last = node.kv.put(request).await.unwrap().object.unwrap();
+    }
+    assert_eq!(values(&last), ["", "a", "ab", "b", "c"]);
+    assert_eq!(values(&found(node.get("k").await.unwrap())), values(&last));
+
+    // A store takes an imported object as it comes, as earlier versions took siblings in the order of writing.
+    last.siblings.reverse();
+    node.kv.importer().import(&bucket(), b"old", last).unwrap();
+    assert_eq!(values(&found(node.get("old").await.unwrap())), ["", "a", "ab", "b", "c"]);
+    for key in ["k", "old"] {
+        let mut request = node.get_request(key);
+        request.options.head = true;
+        let head = found(node.kv.get(request).await.unwrap());
+        assert_eq!(values(&head), ["", "", "", "", ""]);
+        assert_eq!(content_types(&head), ["text/", "text/a", "text/ab", "text/b", "text/c"], "{key}");
+    }
+}
+
 /// riak_test sibling_explosion: two clients with stale clocks, at most two siblings, every write represented.
 #[tokio::test]
 async fn interleaved_clients_do_not_pile_up_siblings() {
@@ -117,7 +150,7 @@ async fn a_tombstone_with_an_old_clock_is_a_sibling() {
     request.clock = Some(old.clock);
     assert_eq!(node.kv.delete(request).await, Ok(DeleteReply { found: true }));
     let object = found(node.get("k").await.unwrap());
-    assert_eq!(object.siblings.iter().map(|s| s.meta.deleted).collect::<Vec<_>>(), [false, true]);
+    assert_eq!(object.siblings.iter().map(|s| s.meta.deleted).collect::<Vec<_>>(), [true, false]);
     assert_eq!(node.list_keys().await.len(), 1);
 }
 
@@ -307,6 +340,13 @@ async fn asis_keeps_the_clock() {
     assert_eq!(values(&merged), ["v", "w"]);
     assert!(merged.clock.descends(&object.clock) && merged.clock.descends(&other.clock));
     assert_eq!(merged.clock.entries().len(), 2, "no event of this node");
+    // What is known already is not stored again, and is shown with its values all the same.
+    let known = node.kv.put(asis(object.clone())).await.unwrap().object.unwrap();
+    assert_eq!(known, merged);
+    let single = Node::with_siblings();
+    for _ in 0..2 {
+        assert_eq!(single.kv.put(asis(object.clone())).await.unwrap().object.unwrap(), object);
+    }
     let bare = Object::new(Sibling::new("plain"));
     assert!(node.kv.put(asis(bare)).await.is_ok());
 }

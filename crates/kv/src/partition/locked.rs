@@ -115,14 +115,14 @@ impl<'a> Locked<'a> {
         };
         let writes_once = local.clock.is_empty() && incoming.clock.is_empty();
         if writes_once {
-            let whole = partition.get(self.key, self.access)?.unwrap_or(local);
+            let whole = whole(partition, self.key, self.access, local)?;
             if !whole.is_absent(now) && digest(&whole) <= digest(&incoming) {
                 return Ok(kept(whole));
             }
             return append(partition, self.key, incoming, None, now);
         }
         if local.clock.descends(&incoming.clock) {
-            return Ok(kept(local));
+            return Ok(kept(whole(partition, self.key, self.access, local)?));
         }
         local.merge(incoming, rules.props.dvv_enabled);
         append(partition, self.key, local, None, now)
@@ -137,6 +137,12 @@ impl<'a> Locked<'a> {
         let removed = self.partition.store().delete(self.key)?;
         Ok(removed.is_some())
     }
+}
+
+/// The current version with its values, of which `head` was read. An answer may show them, and the digest counts them.
+fn whole(partition: &Partition, key: &[u8], access: Access, head: Object) -> Result<Object, Failure> {
+    let found = partition.get(key, access).inspect_err(|e| partition.note_unreadable(e))?;
+    Ok(found.unwrap_or(head))
 }
 
 fn kept(object: Object) -> Written {
