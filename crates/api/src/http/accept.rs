@@ -1,7 +1,7 @@
 //! Content negotiation: which of the media types on offer a client takes, and whether it takes gzip.
 //!
-//! The rules are those of Riak's web server: the client's entries in the order of their weights, the first that
-//! matches an offer wins; parameters other than `q` do not count.
+//! The rules are those of Riak's web server: the client's entries are tried in the order of their weights, and of equal weights
+//! the last of the header comes first. The first entry that matches an offer wins. Parameters other than `q` do not count.
 
 /// The offer that suits the client best: an index into `offers`. `None`: the client takes none of them.
 pub fn choose(accept: Option<&[u8]>, offers: &[&[u8]]) -> Option<usize> {
@@ -10,6 +10,7 @@ pub fn choose(accept: Option<&[u8]>, offers: &[&[u8]]) -> Option<usize> {
     };
     let mut wanted = weighted(&accept);
     wanted.retain(|(_, weight)| *weight > 0);
+    wanted.reverse();
     wanted.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
     wanted.iter().find_map(|(range, _)| offers.iter().position(|offer| matches(range, offer)))
 }
@@ -67,6 +68,15 @@ mod tests {
         assert_eq!(choose(Some(b"text/plain;q=0"), &SIBLINGS), None);
         assert_eq!(choose(Some(b"application/json"), &[b"application/json; charset=utf-8"]), Some(0));
         assert_eq!(choose(Some(b"\xff,;;q=x"), &SIBLINGS), None);
+    }
+
+    #[test]
+    fn of_entries_of_equal_weight_the_last_wins() {
+        assert_eq!(choose(Some(b"*/*, multipart/mixed"), &SIBLINGS), Some(1));
+        assert_eq!(choose(Some(b"multipart/mixed, */*"), &SIBLINGS), Some(0));
+        assert_eq!(choose(Some(b"multipart/mixed, text/plain"), &SIBLINGS), Some(0));
+        assert_eq!(choose(Some(b"text/plain;q=0.5, multipart/mixed;q=0.5, application/json"), &SIBLINGS), Some(1));
+        assert_eq!(choose(Some(b"multipart/mixed, text/plain;q=0.9"), &SIBLINGS), Some(1));
     }
 
     #[test]

@@ -122,9 +122,13 @@ fn bad(text: String) -> Reply {
 }
 
 fn max_results(text: &[u8]) -> Result<usize, Reply> {
-    let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<usize>().ok());
-    let refused = || bad(format!("Invalid \"max_results\". {} is not a positive integer", erlang::string(text)));
-    number.filter(|max| *max > 0).ok_or_else(refused)
+    // Riak shows what it read: a number as one, anything else as the text that it is.
+    let shown = match params::integer(text) {
+        Some(max) if max > 0 => return Ok(usize::try_from(max).unwrap_or(usize::MAX)),
+        Some(number) => number.to_string(),
+        None => erlang::string(text),
+    };
+    Err(bad(format!("Invalid \"max_results\". {shown} is not a positive integer")))
 }
 
 /// Zero is no limit.

@@ -59,8 +59,8 @@ async fn siblings_are_listed_shown_and_resolved() {
     let server = Server::start().await;
     server.create_type("t");
     let path = "/types/t/buckets/s/keys/k";
-    server.put(path, "X-Riak-Meta-w: one\r\n", "v1").await;
-    let second = server.put(&format!("{path}?returnbody=true"), "x-riak-index-a_bin: 1\r\n", "v2").await;
+    server.put(path, "x-riak-index-a_bin: 1\r\n", "v2").await;
+    let second = server.put(&format!("{path}?returnbody=true"), "X-Riak-Meta-w: one\r\n", "v1").await;
     assert_eq!(second.status, 300);
 
     let list = server.get(path).await;
@@ -72,8 +72,7 @@ async fn siblings_are_listed_shown_and_resolved() {
     for tag in &tags {
         values.push(server.get(&format!("{path}?vtag={tag}")).await.text());
     }
-    values.sort();
-    assert_eq!(values, ["v1", "v2"]);
+    assert_eq!(values, ["v1", "v2"], "in the order of their values, not of writing");
     assert_eq!(server.get(&format!("{path}?vtag=zork")).await.status, 404);
 
     let parts = server.request("GET", path, "Accept: multipart/mixed\r\n", "").await;
@@ -88,6 +87,9 @@ async fn siblings_are_listed_shown_and_resolved() {
     );
     assert_eq!(server.request("GET", path, "Accept: application/json\r\n", "").await.status, 406);
 
+    let last_wins = server.request("GET", path, "Accept: */*, multipart/mixed\r\n", "").await;
+    assert!(last_wins.header("content-type").is_some_and(|t| t.starts_with("multipart/mixed")), "{}", last_wins.head);
+
     let etag = list.header("etag").expect("a tag");
     let same = server.request("GET", path, &format!("If-None-Match: {etag}\r\n"), "").await;
     assert_eq!((same.status, same.header("etag")), (304, Some(etag)));
@@ -95,6 +97,16 @@ async fn siblings_are_listed_shown_and_resolved() {
     let clock = format!("X-Riak-Vclock: {}\r\n", list.clock());
     let resolved = server.put(&format!("{path}?returnbody=true"), &clock, "resolved").await;
     assert_eq!((resolved.status, resolved.text().as_str()), (200, "resolved"));
+}
+
+#[tokio::test]
+async fn a_copy_that_is_known_already_is_shown_with_its_value() {
+    let server = Server::start().await;
+    let path = "/buckets/b/keys/k";
+    let clock = server.put(&format!("{path}?returnbody=true"), "", "value").await.clock();
+    let again =
+        server.put(&format!("{path}?returnbody=true&asis=true"), &format!("X-Riak-Vclock: {clock}\r\n"), "x").await;
+    assert_eq!((again.status, again.text().as_str(), again.clock()), (200, "value", clock));
 }
 
 #[tokio::test]
