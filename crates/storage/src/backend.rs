@@ -366,7 +366,8 @@ pub trait Backend: Send + Sync {
         Ok(())
     }
 
-    /// Writes and syncs what is pending and closes the files. Further writes are refused.
+    /// Refuses further writes with [`StorageError::Closed`], writes and syncs everything that was appended before, and
+    /// closes the files. Others may write meanwhile: each of their writes is either refused or synced.
     fn close(&self) -> Result<(), StorageError>;
 }
 

@@ -63,6 +63,8 @@ pub(super) struct Core<I: KeyIndex> {
     pub(super) now_secs: AtomicU64,
     /// Tickets of live snapshots: files that were in use when the oldest began stay on disk.
     pub(super) snapshot_tickets: Mutex<SnapshotTickets<I>>,
+    /// No append begins any more. Set under the writer's lock, before the last sync.
+    is_closing: AtomicBool,
     closed: AtomicBool,
     /// Writes are refused while the store is handed over.
     handed_over: AtomicBool,
@@ -107,6 +109,7 @@ impl<I: KeyIndex> Core<I> {
             counted_after: found.counted_after,
             now_secs,
             snapshot_tickets: Mutex::default(),
+            is_closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             handed_over: AtomicBool::new(false),
             has_expiring: AtomicBool::new(found.has_expiring),
@@ -133,6 +136,12 @@ impl<I: KeyIndex> Core<I> {
             return Err(StorageError::Poisoned(self.poison.lock().clone().unwrap_or_default()));
         }
         Ok(())
+    }
+
+    /// To be asked under the writer's lock.
+    fn check_appendable(&self) -> Result<(), StorageError> {
+        self.check_writable()?;
+        if self.is_closing.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
     }
 
     /// Takes no writes any more: what has reached the disk is unknown.
@@ -208,7 +217,7 @@ impl<I: KeyIndex> Core<I> {
     }
 
     fn append(&self, writer: &mut MutexGuard<'_, Writer>, record: &NewRecord<'_>) -> Result<Written, StorageError> {
-        self.check_writable()?;
+        self.check_appendable()?;
         if self.handed_over.load(Ordering::Acquire) {
             return Err(StorageError::ClosedToWrites);
         }
@@ -302,7 +311,7 @@ impl<I: KeyIndex> Core<I> {
     fn delete(&self, key: &[u8], condition: impl Fn(&Entry) -> bool) -> Result<Option<Appended>, StorageError> {
         let indexed = I::key(key);
         let mut writer = self.writer.lock();
-        self.check_writable()?;
+        self.check_appendable()?;
         if !self.index.get(indexed, ReadMode::Blocking)?.is_some_and(|found| condition(&found.entry)) {
             return Ok(None);
         }
@@ -339,7 +348,10 @@ impl<I: KeyIndex> Core<I> {
             if self.is_synced(seq) {
                 return Ok(());
             }
-            self.check_writable()?;
+            if let Err(refused) = self.check_writable() {
+                // A close that ended meanwhile has synced everything first.
+                return if self.is_synced(seq) { Ok(()) } else { Err(refused) };
+            }
             if *leading {
                 self.sync_done.wait(&mut leading);
                 continue;
@@ -415,13 +427,19 @@ impl<I: KeyIndex> Core<I> {
         self.sync(seq)
     }
 
+    /// Refuses further appends, syncs what was appended before, and then leaves the mark of a clean end, so that the mark
+    /// is true whoever writes meanwhile.
     fn close(&self) -> Result<(), StorageError> {
         let mut upkeep = self.upkeep.lock();
         if self.closed.load(Ordering::Acquire) {
             return Ok(());
         }
         upkeep.abandon_merge(self);
-        self.writer.lock().roll();
+        {
+            let mut writer = self.writer.lock();
+            self.is_closing.store(true, Ordering::Release);
+            writer.roll();
+        }
         let sealed = self
             .check_writable()
             .and_then(|()| self.seal_rolled(usize::MAX))
