@@ -89,10 +89,11 @@ class Node:
         return f"127.0.0.1:{self.pb_port}"
 
     def admin(self, *words):
-        """Runs `ombak admin WORDS…` against this node and returns what it printed."""
-        command = [str(program()), "admin", "--node", self.http, *words]
+        """Runs `ombak admin WORDS…` against this node and returns what it printed. The program finds the node and its
+        admin token through the data directory."""
+        command = [str(program()), "admin", "--data", str(self.directory / "data"), *words]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
-                              env=clean_environment())
+                              cwd=self.directory, env=clean_environment())
         if done.returncode != 0:
             raise NodeError(f"`ombak admin {' '.join(words)}` exited with {done.returncode}: {done.stdout.strip()}")
         return done.stdout

@@ -23,5 +23,6 @@ mod wall_clock;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
+    node::dir_access::keep_files_private();
     cli::run(std::env::args_os().collect())
 }

@@ -1,14 +1,12 @@
 //! Restoring a backup into the directories of a node that is not running.
 
 use crate::config::{BackendSettings, Settings};
-use crate::node::lock::{self, DataDirLock};
+// The lock itself is no data.
+use crate::node::lock::{self, DataDirLock, LOCK_FILE};
 use ombak_kv::backup::{RestoreReport, RestoreTarget, TargetStore, Watch, check_restore, restore as restore_into};
 use ombak_storage::fs::RealFs;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The lock itself is no data.
-const IGNORED: &str = "ombak.lock";
 
 /// Restores into the node of these settings. The error is one line for the operator.
 pub fn restore(backup: &Path, settings: &Settings, watch: Watch<'_>) -> Result<RestoreReport, String> {
@@ -16,7 +14,8 @@ pub fn restore(backup: &Path, settings: &Settings, watch: Watch<'_>) -> Result<R
     let target = RestoreTarget {
         fs: Arc::new(RealFs),
         data_dir: absolute(&settings.data_dir)?,
-        ignored: vec![IGNORED.into()],
+        // The lock itself is no data.
+        ignored: vec![LOCK_FILE.into()],
         ring_size: settings.ring_size,
         stores: stores(&settings.backend)?,
     };

@@ -74,7 +74,7 @@ fn backed_up_and_restored(settings: &str) {
     }
     let (before, after) = back_up_while_writing(&home, &node, "backup");
     node.kill();
-    let backup = home.path().join("backup");
+    let backup = home.path().join("data-backups/backup");
     let backup = backup.to_str().unwrap();
     heir.run(&["restore", backup]).ok();
     let node = heir.start();
@@ -130,18 +130,18 @@ fn a_node_that_dies_in_a_backup_leaves_the_earlier_one_and_starts_again() {
     command.current_dir(home.path()).args(["admin", "backup", "backup"]);
     let mut backup = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let deadline = Instant::now() + DEADLINE;
-    while !home.path().join("backup/2").exists() {
+    while !home.path().join("data-backups/backup/2").exists() {
         assert!(Instant::now() < deadline, "the second backup does not begin");
         std::thread::yield_now();
     }
     node.kill();
     backup.wait().unwrap();
-    home.run(&["restore", "--check", "backup"]).ok();
+    home.run(&["restore", "--check", "data-backups/backup"]).ok();
     let node = home.start();
     assert!((0..60).all(|n| has(&node, n)));
     home.run(&["admin", "backup", "backup"]).ok();
     node.kill();
-    heir.run(&["restore", home.path().join("backup").to_str().unwrap()]).ok();
+    heir.run(&["restore", home.path().join("data-backups/backup").to_str().unwrap()]).ok();
     let node = heir.start();
     assert!((0..60).all(|n| has(&node, n)));
     node.stop();
@@ -157,17 +157,17 @@ fn what_cannot_be_restored_is_refused_in_words() {
     assert!(said.starts_with("backup taken in ") && said.contains(" hard links to the node's files, "), "{said}");
     let said = home.run(&["admin", "backup", "backup"]).ok();
     assert!(said.contains(": 2 there already, 1 copied ("), "{said}");
-    let said = home.run(&["restore", "--check", "backup"]).ok();
+    let said = home.run(&["restore", "--check", "data-backups/backup"]).ok();
     assert!(said.contains(" is whole: ") && said.contains(" in 3 files of 1 stores"), "{said}");
-    let text = home.run(&["admin", "backup", "data/backup"]).failed(1);
+    let text = home.run(&["admin", "backup", "../data/backup"]).failed(1);
     assert!(text.contains("own data directory"), "{text}");
-    let text = home.run(&["restore", "backup"]).failed(1);
+    let text = home.run(&["restore", "data-backups/backup"]).failed(1);
     assert!(text.contains("running"), "{text}");
     node.stop();
-    let text = home.run(&["restore", "backup"]).failed(1);
+    let text = home.run(&["restore", "data-backups/backup"]).failed(1);
     assert!(text.contains("is not empty") && text.contains("empty directories"), "{text}");
     let heir = Home::new("storage_backend = leveled");
-    let backup = home.path().join("backup");
+    let backup = home.path().join("data-backups/backup");
     let text = heir.run(&["restore", backup.to_str().unwrap()]).failed(1);
     assert!(text.contains("configure storage_backend"), "{text}");
     let text = heir.run(&["restore", "nowhere"]).failed(1);
@@ -180,7 +180,7 @@ fn what_cannot_be_restored_is_refused_in_words() {
 #[test]
 fn a_backup_names_what_it_has_not_and_lies_in_no_directory_of_the_stores() {
     let home = Home::new(&format!(
-        "{SEVERAL}\nmulti_backend.big.leveled.data_root = ./elsewhere/leveled\n\
+        "{SEVERAL}\nplatform_backup_dir = .\nmulti_backend.big.leveled.data_root = ./elsewhere/leveled\n\
          multi_backend.cache.storage_backend = memory\nmulti_backend.sessions.storage_backend = memory"
     ));
     let node = home.start();
@@ -193,6 +193,35 @@ fn a_backup_names_what_it_has_not_and_lies_in_no_directory_of_the_stores() {
     let said: serde_json::Value =
         serde_json::from_str(&home.run(&["--json", "admin", "backup", "backup"]).ok()).unwrap();
     assert_eq!(said["left_out"], serde_json::json!(["cache", "sessions"]));
+    node.stop();
+}
+
+/// Whoever has the token still writes nowhere but below platform_backup_dir.
+#[test]
+fn a_backup_goes_below_one_directory_whatever_its_path_looks_like() {
+    let home = Home::new("storage_backend = bitcask\nplatform_backup_dir = safe/backups");
+    let node = home.start();
+    put(&node, 1);
+    std::fs::create_dir_all(home.path().join("safe/backups")).unwrap();
+    std::fs::create_dir(home.path().join("outside")).unwrap();
+    std::os::unix::fs::symlink("../../outside", home.path().join("safe/backups/link")).unwrap();
+    let outside = home.path().join("outside/x");
+    for dir in ["/etc/ombak-backup", "link/x", "../x", "link/../x", outside.to_str().unwrap(), "."] {
+        let text = home.run(&["admin", "backup", dir]).failed(1);
+        assert!(text.contains("platform_backup_dir") && text.contains("safe/backups"), "{dir}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+    let text = home.run(&["admin", "backup", "monday", "--since", outside.to_str().unwrap()]).failed(1);
+    assert!(text.contains("platform_backup_dir"), "{text}");
+    assert_eq!(std::fs::read_dir(home.path().join("outside")).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(home.path().join("safe")).unwrap().count(), 1);
+    let said = home.run(&["admin", "backup", "weekly/monday"]).ok();
+    assert!(said.starts_with("backup taken in ") && said.contains("/safe/backups/weekly/monday: "), "{said}");
+    let absolute = home.path().join("safe/backups/weekly/monday");
+    let said = home.run(&["admin", "backup", absolute.to_str().unwrap()]).ok();
+    assert!(said.contains(" there already"), "{said}");
+    let text = home.run(&["admin", "backup", "weekly/monday", "--since", "weekly/none"]).failed(1);
+    assert!(text.contains("/safe/backups/weekly/none is not there"), "{text}");
     node.stop();
 }
 

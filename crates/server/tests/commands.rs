@@ -210,3 +210,45 @@ fn switched_off_requests_have_riaks_error() {
     assert_eq!(refusal, "Operation '{riak_kv,stream_list_keys}' is not enabled\n");
     node.stop();
 }
+
+#[test]
+fn json_is_printed_for_failures_too() {
+    let home = Home::new(MEMORY);
+    let failure = |args: &[&str], code: i32| -> Value {
+        let args: Vec<&str> = args.iter().copied().chain(["--json"]).collect();
+        let said = home.run(&args);
+        assert_eq!(said.code, Some(code), "{args:?}: {}", said.err);
+        serde_json::from_str(&said.out).unwrap_or_else(|e| panic!("{args:?}: {e}: {:?}", said.out))
+    };
+    let kind = |args: &[&str], code: i32| {
+        let said = failure(args, code);
+        let message = said["error"]["message"].as_str().unwrap_or_default();
+        assert!(!message.is_empty() && !message.contains('\n'), "{args:?}: {said}");
+        said["error"]["kind"].as_str().unwrap_or_default().to_owned()
+    };
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = silent.local_addr().expect("address").to_string();
+    drop(silent);
+    for command in
+        [&["status"][..], &["stop"], &["ping"], &["kv", "list"], &["admin", "test"], &["admin", "backup", "x"]]
+    {
+        let args: Vec<&str> = command.iter().copied().chain(["--node", &address]).collect();
+        assert_eq!(kind(&args, 1), "no_node", "{command:?}");
+    }
+    for usage in [&["nonsense"][..], &["kv", "get", "b"], &["ping", "--node", "no-port"]] {
+        assert_eq!(kind(usage, 2), "usage", "{usage:?}");
+    }
+    for failed in [&["config", "describe", "nonsense"][..], &["import", "bitcask", "nowhere"], &["restore", "nowhere"]]
+    {
+        assert_eq!(kind(failed, 1), "failed", "{failed:?}");
+    }
+    let node = home.start();
+    assert_eq!(kind(&["start"], 1), "failed");
+    assert_eq!(kind(&["admin", "bucket-type", "status", "t"], 1), "no_such_type");
+    assert_eq!(kind(&["admin", "backup", "/etc/x"], 1), "refused");
+    assert_eq!(kind(&["kv", "get", "-t", "nope", "b", "k"], 1), "failed");
+    // A result that says it is the only document.
+    assert_eq!(failure(&["kv", "get", "b", "k"], 1)["found"], false);
+    assert_eq!(failure(&["kv", "del", "b", "k"], 1)["deleted"], false);
+    node.stop();
+}

@@ -7,6 +7,7 @@ use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use support::{Home, run};
 
 const MEMORY: &str = "storage_backend = memory";
@@ -84,6 +85,24 @@ fn a_busy_port_is_named_with_its_key() {
     }
 }
 
+/// The names in a directory, sorted.
+fn names(dir: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(dir).expect("a directory");
+    let mut names: Vec<_> = entries.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_busy_port_ends_a_start_before_any_store_is_opened() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("binds");
+    let address = taken.local_addr().expect("address");
+    let home = Home::new(&format!("storage_backend = bitcask\nlistener.protobuf.internal = {address}"));
+    home.run(&["start"]).failed(1);
+    let made = names(&home.data());
+    assert!(made.iter().all(|name| ["admin.token", "log", "ombak.lock"].contains(&name.as_str())), "{made:?}");
+}
+
 #[test]
 fn a_directory_that_cannot_be_written_is_named() {
     let home = Home::new(MEMORY);
@@ -112,18 +131,97 @@ fn a_wider_listener_is_warned_about() {
 fn administration_is_closed_to_web_pages() {
     let home = Home::new(MEMORY);
     let node = home.start();
+    let token = home.data().join("admin.token");
+    assert_eq!(std::fs::metadata(&token).expect("there").permissions().mode() & 0o777, 0o600);
+    let token = std::fs::read_to_string(token).expect("the token");
+    let with_token = format!("\r\nX-Ombak-Admin: 1\r\nAuthorization: Bearer {}", token.trim());
     let ask = |extra: &str| {
         let head = format!("GET /admin/v1/node HTTP/1.1\r\nHost: {}{extra}", node.http);
         http(&node.http, &head).lines().next().unwrap_or_default().to_owned()
     };
-    assert!(ask("\r\nX-Ombak-Admin: 1").contains(" 200 "));
-    for refused in ["", "\r\nX-Ombak-Admin: 1\r\nOrigin: http://x", "\r\nX-Ombak-Admin: 1\r\nReferer: http://x/"] {
+    assert!(ask(&with_token).contains(" 200 "));
+    let origin = format!("{with_token}\r\nOrigin: http://x");
+    let referer = format!("{with_token}\r\nReferer: http://x/");
+    for refused in ["", "\r\nX-Ombak-Admin: 1", &with_token.replace("X-Ombak-Admin: 1", "X-Y: 1"), &origin, &referer] {
         assert!(ask(refused).contains(" 403 "), "{refused:?}: {}", ask(refused));
     }
+    assert!(ask("\r\nX-Ombak-Admin: 1\r\nAuthorization: Bearer x").contains(" 401 "));
     let rebound = "GET /admin/v1/node HTTP/1.1\r\nHost: evil.example\r\nX-Ombak-Admin: 1";
     assert!(http(&node.http, rebound).contains(" 403 "));
+    node.stop();
+}
+
+/// Any user of the machine can connect to the port; only the node's own can read the token.
+#[test]
+fn a_local_user_without_the_token_can_neither_stop_a_node_nor_take_a_backup() {
+    let home = Home::new(MEMORY);
+    let node = home.start();
+    let elsewhere = tempfile::tempdir().expect("tempdir");
+    for command in [&["stop"][..], &["status"], &["admin", "backup", "x"], &["admin", "vnode-status"]] {
+        let args: Vec<&str> = command.iter().copied().chain(["--node", &node.http]).collect();
+        let said = run(elsewhere.path(), &args).failed(1);
+        assert!(said.contains("admin.token") && said.contains("OMBAK_ADMIN_TOKEN"), "{command:?}: {said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    // The node answers: that is no secret.
+    assert_eq!(run(elsewhere.path(), &["ping", "--node", &node.http]).ok(), "pong\n");
+    // Whoever may read the data directory is let in, from wherever.
+    let data = home.data();
+    let with_data = ["status", "--node", &node.http, "--data", data.to_str().expect("UTF-8")];
+    run(elsewhere.path(), &with_data).ok();
+    node.stop();
+}
+
+#[test]
+fn the_token_of_a_node_that_ended_is_not_shown_to_who_listens_there_now() {
+    let home = Home::new(MEMORY);
+    let node = home.start();
+    let address = node.http.clone();
+    node.kill();
+    let squatter = TcpListener::bind(&address).expect("the port is free");
+    let heard = std::thread::spawn(move || {
+        let mut stream = squatter.accept().expect("a command comes").0;
+        let mut heard = Vec::new();
+        let mut piece = [0; 4096];
+        while !heard.windows(4).any(|w| w == b"\r\n\r\n") {
+            let count = stream.read(&mut piece).expect("reads");
+            assert!(count > 0, "the head of a request");
+            heard.extend_from_slice(&piece[..count]);
+        }
+        String::from_utf8_lossy(&heard).to_lowercase()
+    });
+    home.run(&["status"]).failed(1);
+    let heard = heard.join().expect("heard");
+    assert!(heard.contains("/admin/v1/node") && !heard.contains("authorization"), "{heard}");
+}
+
+#[test]
+fn a_token_that_others_can_read_ends_a_start() {
+    let home = Home::new(MEMORY);
+    home.start().stop();
     let token = home.data().join("admin.token");
-    assert_eq!(std::fs::metadata(token).expect("there").permissions().mode() & 0o777, 0o600);
+    std::fs::set_permissions(&token, std::fs::Permissions::from_mode(0o644)).expect("chmod");
+    let refusal = home.run(&["start"]).failed(1);
+    let last = refusal.lines().last().unwrap_or_default();
+    assert!(last.contains("mode 644") && last.contains("chmod 600"), "{refusal}");
+}
+
+#[test]
+fn everything_that_a_node_makes_is_for_its_user_alone() {
+    let home = Home::new("storage_backend = bitcask\nbitcask.data_root = elsewhere/bitcask\nplatform_log_dir = logs");
+    std::fs::create_dir(home.data()).expect("create");
+    std::fs::set_permissions(home.data(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
+    let node = home.start();
+    home.run(&["kv", "put", "b", "k", "v"]).ok();
+    home.run(&["admin", "backup", "monday"]).ok();
+    let mut dirs: Vec<_> = ["data", "elsewhere", "logs", "data-backups"].map(|name| home.path().join(name)).into();
+    while let Some(path) = dirs.pop() {
+        let mode = path.metadata().expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode & 0o077, 0, "{} has mode {mode:03o}", path.display());
+        if path.is_dir() {
+            dirs.extend(std::fs::read_dir(&path).expect("list").map(|e| e.expect("entry").path()));
+        }
+    }
     node.stop();
 }
 

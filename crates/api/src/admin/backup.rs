@@ -1,5 +1,6 @@
 //! Backups: begun by one request, watched by others.
 
+use super::backup_place::OpenDir;
 use super::{AdminContext, AdminError};
 use ombak_kv::Kv;
 use ombak_kv::backup::{Backup, BackupError, BackupProgress, BackupReport};
@@ -31,29 +32,55 @@ struct Wanted {
     since: Option<PathBuf>,
 }
 
+/// The directories of a backup, held open so that their names cannot be given to others meanwhile.
+struct Dirs {
+    dir: OpenDir,
+    since: Option<OpenDir>,
+}
+
 /// Begins a backup on a thread of its own.
-pub(super) fn begin(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
+pub(super) async fn begin(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
     let wanted: Wanted = serde_json::from_slice(body).map_err(|e| {
-        AdminError::BadRequest(format!(
-            r#"the body must be {{"dir": "/an/absolute/path"}}, with "since" if wanted: {e}"#
-        ))
+        AdminError::BadRequest(format!(r#"the body must be {{"dir": "a/path"}}, with "since" if wanted: {e}"#))
     })?;
-    let (number, progress) = ctx.backups.enter(&wanted.dir)?;
-    let backup = Backup { dir: wanted.dir, since: wanted.since };
+    let place = ctx.backup_place.clone();
+    let dirs = tokio::task::spawn_blocking(move || {
+        let since = wanted.since.map(|since| place.find(&since)).transpose()?;
+        Ok(Dirs { dir: place.create(&wanted.dir)?, since })
+    });
+    let dirs = dirs.await.map_err(|e| AdminError::Failed(format!("backup: {e}")))??;
+    let (number, progress) = ctx.backups.enter(&dirs.dir.shown)?;
     let (jobs, kv) = (ctx.backups.clone(), ctx.kv.clone());
-    tokio::task::spawn_blocking(move || jobs.leave(number, run(&kv, &backup, &progress)));
+    tokio::task::spawn_blocking(move || jobs.leave(number, dirs.run(&kv, &progress)));
     Ok(json!({ "number": number, "state": "running" }))
 }
 
-fn run(kv: &Kv, backup: &Backup, progress: &BackupProgress) -> Result<BackupReport, BackupError> {
-    let dir = backup.dir.display();
-    tracing::info!(%dir, "backup begun");
-    let outcome = backup.run(kv, progress);
-    match &outcome {
-        Ok(report) => tracing::info!(%dir, files = report.files, bytes = report.bytes, "backup taken"),
-        Err(error) => tracing::warn!(%dir, %error, "the backup was not completed"),
+impl Dirs {
+    /// Takes the backup through the opened directories. Reports and errors show the names that people know.
+    fn run(&self, kv: &Kv, progress: &BackupProgress) -> Result<BackupReport, String> {
+        let dir = self.dir.shown.display();
+        tracing::info!(%dir, "backup begun");
+        let backup = Backup { dir: self.dir.path(), since: self.since.as_ref().map(OpenDir::path) };
+        match backup.run(kv, progress) {
+            Ok(report) => {
+                tracing::info!(%dir, files = report.files, bytes = report.bytes, "backup taken");
+                Ok(BackupReport { dir: self.dir.shown.clone(), ..report })
+            }
+            Err(error) => {
+                let error = self.with_known_names(&error);
+                tracing::warn!(%dir, error, "the backup was not completed");
+                Err(error)
+            }
+        }
     }
-    outcome
+
+    fn with_known_names(&self, error: &BackupError) -> String {
+        let mut names: Vec<(String, &OpenDir)> =
+            std::iter::once(&self.dir).chain(&self.since).map(|dir| (dir.path().display().to_string(), dir)).collect();
+        // One path may be the beginning of the other.
+        names.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        names.iter().fold(error.to_string(), |text, (path, dir)| text.replace(path, &dir.shown.display().to_string()))
+    }
 }
 
 impl BackupJobs {
@@ -69,9 +96,9 @@ impl BackupJobs {
         Ok((number, progress))
     }
 
-    fn leave(&self, number: u64, outcome: Result<BackupReport, BackupError>) {
+    fn leave(&self, number: u64, outcome: Result<BackupReport, String>) {
         if let Some(job) = self.0.lock().as_mut().filter(|job| job.number == number) {
-            job.outcome = Some(outcome.map_err(|error| error.to_string()));
+            job.outcome = Some(outcome);
         }
     }
 }

@@ -6,9 +6,15 @@ use serde_json::{Value, json};
 /// A refused or failed administration request. The kind is part of the interface, the message is for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdminError {
-    /// The caller is not on this machine and has no token, or looks like a browser or a proxy.
+    /// The request lacks the header that every one needs, or looks like one of a web page.
     #[error("{0}")]
     Forbidden(&'static str),
+    /// The request has no token.
+    #[error(
+        "administration needs the node's admin token, which is in the file admin.token of the node's data directory: run \
+         the command as the node's user and name that directory (--data DIR), or give the token in OMBAK_ADMIN_TOKEN"
+    )]
+    NoToken,
     /// The token is not this node's.
     #[error(
         "the admin token does not match; it is in the file admin.token of the node's data directory (or give it in \
@@ -40,6 +46,7 @@ impl AdminError {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Forbidden(_) => "forbidden",
+            Self::NoToken => "no_token",
             Self::BadToken => "bad_token",
             Self::TooLarge(_) => "too_large",
             Self::NoSuchResource(_) => "no_such_resource",
@@ -53,7 +60,7 @@ impl AdminError {
     /// The HTTP status that goes with it.
     pub const fn status(&self) -> StatusCode {
         match self {
-            Self::Forbidden(_) => StatusCode::FORBIDDEN,
+            Self::Forbidden(_) | Self::NoToken => StatusCode::FORBIDDEN,
             Self::BadToken => StatusCode::UNAUTHORIZED,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NoSuchResource(_) | Self::NoSuchType(_) => StatusCode::NOT_FOUND,

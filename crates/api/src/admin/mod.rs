@@ -9,12 +9,14 @@
 //! Every error has the shape `{"error":{"kind":"…","message":"…"}}`; the kinds are those of [`AdminError`].
 
 mod backup;
+mod backup_place;
 mod error;
 mod guard;
 mod node;
 mod types;
 
 pub use backup::BackupJobs;
+pub use backup_place::BackupPlace;
 pub use error::AdminError;
 pub use guard::{ADMIN_HEADER, AdminToken};
 pub use node::{ConfigEntry, NodeInfo};
@@ -44,10 +46,12 @@ pub struct AdminContext {
     pub config: Vec<ConfigEntry>,
     /// Sending `true` stops the node.
     pub stop: watch::Sender<bool>,
-    /// What a caller from elsewhere than this machine has to know.
+    /// What a caller has to know.
     pub token: AdminToken,
     /// Backups.
     pub backups: BackupJobs,
+    /// Where backups may be written.
+    pub backup_place: BackupPlace,
 }
 
 /// An answer of this module.
@@ -56,14 +60,18 @@ pub type AdminResponse = Response<Full<Bytes>>;
 /// Answers a request whose path is [`PREFIX`] or below it. `peer` is the other end of the connection; `body` has
 /// been read completely.
 pub async fn handle(ctx: &AdminContext, peer: IpAddr, parts: &Parts, body: Bytes) -> AdminResponse {
-    match answer(ctx, peer, parts, body).await {
+    if let Err(refusal) = guard::check(&ctx.token, &parts.headers) {
+        let path = parts.uri.path();
+        tracing::warn!(%peer, method = %parts.method, path, why = refusal.kind(), "administration refused");
+        return respond(refusal.status(), &refusal.to_json());
+    }
+    match answer(ctx, parts, body).await {
         Ok(value) => respond(StatusCode::OK, &value),
         Err(error) => respond(error.status(), &error.to_json()),
     }
 }
 
-async fn answer(ctx: &AdminContext, peer: IpAddr, parts: &Parts, body: Bytes) -> Result<serde_json::Value, AdminError> {
-    guard::check(&ctx.token, peer, &parts.headers)?;
+async fn answer(ctx: &AdminContext, parts: &Parts, body: Bytes) -> Result<serde_json::Value, AdminError> {
     if body.len() > BODY_BYTES_MAX {
         return Err(AdminError::TooLarge(BODY_BYTES_MAX));
     }
@@ -74,7 +82,7 @@ async fn answer(ctx: &AdminContext, peer: IpAddr, parts: &Parts, body: Bytes) ->
         (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(node::config(ctx)),
         (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,
         (&Method::GET, [b"admin", b"v1", b"backup"]) => Ok(backup::describe(ctx)),
-        (&Method::POST, [b"admin", b"v1", b"backup"]) => backup::begin(ctx, &body),
+        (&Method::POST, [b"admin", b"v1", b"backup"]) => backup::begin(ctx, &body).await,
         (&Method::POST, [b"admin", b"v1", b"stop"]) => Ok(node::stop(ctx)),
         (&Method::GET, [b"admin", b"v1", b"bucket-types"]) => Ok(types::list(ctx)),
         (&Method::GET, [b"admin", b"v1", b"bucket-types", name]) => types::describe(ctx, name),

@@ -32,6 +32,8 @@ pub enum Route {
     Live,
     /// `/health/ready`
     Ready,
+    /// `/health/listeners`
+    Listeners,
     /// `/admin/…`
     Admin,
     /// The buckets of a type.
@@ -85,6 +87,7 @@ impl Route {
             [b"metrics"] => Self::Metrics,
             [b"health", b"live"] => Self::Live,
             [b"health", b"ready"] => Self::Ready,
+            [b"health", b"listeners"] => Self::Listeners,
             [b"admin", ..] => Self::Admin,
             [b"riak"] => Self::Buckets(Bytes::from_static(ombak_types::names::DEFAULT_TYPE)),
             [b"riak", ..] => older(&parts[1..], request),

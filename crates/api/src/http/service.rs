@@ -78,6 +78,7 @@ async fn answer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: 
         Route::Metrics => graph::run(metrics::Metrics::new(ctx), request).await,
         Route::Live => graph::run(health::Live, request).await,
         Route::Ready => graph::run(health::Ready::new(ctx), request).await,
+        Route::Listeners => graph::run(health::Listeners::new(ctx), request).await,
         Route::Admin => administer(ctx, peer, request).await,
         Route::Buckets(bucket_type) => graph::run(buckets::Buckets::new(ctx, request, bucket_type), request).await,
         Route::TypeProps(bucket_type) => {

@@ -1,5 +1,6 @@
 //! One request to a node's HTTP port.
 
+use super::admin_token::AdminToken;
 use super::failure::Failure;
 use super::target::Target;
 use bytes::Bytes;
@@ -35,7 +36,13 @@ impl RequestError {
     pub fn into_failure(self, target: &Target) -> Failure {
         match self {
             Self::Silent(why) => target.silent(&why),
-            Self::Refused { message, .. } => Failure::new(message),
+            Self::Refused { kind, message } => {
+                let message = match target.token.unreadable() {
+                    Some(advice) if kind == "no_token" => format!("{message} ({advice})"),
+                    _ => message,
+                };
+                Failure { kind, ..Failure::new(message) }
+            }
         }
     }
 }
@@ -89,7 +96,7 @@ fn build(target: &Target, method: Method, path: &str, body: &str) -> Result<Requ
         .header(HOST, target.http.to_string())
         .header(ombak_api::admin::ADMIN_HEADER, "1")
         .header(CONTENT_TYPE, "application/json");
-    if let Some(token) = target.admin_token() {
+    if let AdminToken::Known(token) = &target.token {
         request = request.header(AUTHORIZATION, format!("Bearer {token}"));
     }
     request.body(Full::new(Bytes::copy_from_slice(body.as_bytes())))

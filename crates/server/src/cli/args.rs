@@ -156,12 +156,12 @@ pub enum AdminCommand {
     Status,
     /// Write a value and read it back.
     Test,
-    /// Take a backup of the node while it runs. DIR is on the node's machine.
+    /// Take a backup of the node while it runs.
     Backup {
-        /// Where it goes: a new directory, or one with an earlier backup of this node, of which only what has changed is
-        /// replaced.
+        /// Where it goes, on the node's machine: a name below platform_backup_dir, or a path that leads there. A new
+        /// directory, or one with an earlier backup of this node, of which only what has changed is replaced.
         dir: PathBuf,
-        /// For a new directory: an earlier backup in another one, with which it may share files.
+        /// For a new directory: an earlier backup in another one below platform_backup_dir, with which it may share files.
         #[arg(long, value_name = "DIR")]
         since: Option<PathBuf>,
     },

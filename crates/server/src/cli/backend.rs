@@ -14,15 +14,13 @@ pub fn run(command: BackendCommand, common: &Common, out: Output) -> Result<(), 
         BackendCommand::Convert { from, to } => {
             let report = convert::run(&convert::Options { from, to }, &config::load(common)?).map_err(Failure::new)?;
             out.result(&json!(report), || report.to_text())?;
-            // The report has said it.
-            if report.complete { Ok(()) } else { Err(Failure::new("")) }
+            if report.complete { Ok(()) } else { Err(Failure::told()) }
         }
         BackendCommand::Verify { repair, backend } => {
             let report =
                 verify::run(&verify::Options { repair, backend }, &config::load(common)?).map_err(Failure::new)?;
             out.result(&json!(report), || report.to_text())?;
-            // The report has said it.
-            if report.is_well() { Ok(()) } else { Err(Failure::new("")) }
+            if report.is_well() { Ok(()) } else { Err(Failure::told()) }
         }
     }
 }

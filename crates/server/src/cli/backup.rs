@@ -11,10 +11,10 @@ use crate::node::join;
 use crate::restore;
 use hyper::Method;
 use indicatif::{HumanBytes, ProgressBar, ProgressFinish, ProgressStyle};
-use ombak_kv::backup::{Watch, plain_path, verify};
+use ombak_kv::backup::{Watch, verify};
 use ombak_storage::fs::RealFs;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Has the node take a backup and waits for its end. Interrupting this does not end the backup.
 pub async fn create(dir: &Path, since: Option<&Path>, common: &Common, out: Output) -> Result<(), Failure> {
     let target = Target::find(common)?;
-    // A relative path means one of this program's working directory.
-    let body = json!({ "dir": absolute(dir)?, "since": since.map(absolute).transpose()? });
+    let body = json!({ "dir": text(dir)?, "since": since.map(text).transpose()? });
     let failed = |e: super::admin_client::RequestError| e.into_failure(&target);
     let begun = request(&target, Method::POST, PATH, &body.to_string()).await.map_err(failed)?;
     let bar = progress_bar("{spinner} {msg}");
@@ -71,8 +70,9 @@ fn watched<T>(work: impl FnOnce(Watch<'_>) -> T) -> T {
     })
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    plain_path(path).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
+/// A path as JSON can say it.
+fn text(path: &Path) -> Result<&str, Failure> {
+    path.to_str().ok_or_else(|| Failure::usage(format!("{}: the path of a backup must be UTF-8", path.display())))
 }
 
 fn report_text(report: &Value) -> String {

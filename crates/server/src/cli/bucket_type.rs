@@ -53,12 +53,13 @@ async fn change(target: &Target, name: &str, action: &str, body: &str) -> Result
 fn refusal(error: RequestError, target: &Target, stem: &str, name: &str) -> Failure {
     let verb = if stem == "resett" { "reset".to_owned() } else { format!("{stem}e") };
     match error {
-        RequestError::Refused { kind, message } => match kind.as_str() {
-            "bad_request" => Failure::new(format!("Cannot {verb} bucket type {name}: {message}")),
-            "refused" => Failure::new(format!("Error {stem}ing bucket type {name}:\n{message}")),
-            _ => Failure::new(message),
-        },
-        silent => silent.into_failure(target),
+        RequestError::Refused { kind, message } if kind == "bad_request" => {
+            Failure { kind, ..Failure::new(format!("Cannot {verb} bucket type {name}: {message}")) }
+        }
+        RequestError::Refused { kind, message } if kind == "refused" => {
+            Failure { kind, ..Failure::new(format!("Error {stem}ing bucket type {name}:\n{message}")) }
+        }
+        other => other.into_failure(target),
     }
 }
 
@@ -109,6 +110,7 @@ fn escaped(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::admin_token::AdminToken;
     use serde_json::json;
 
     #[test]
@@ -129,8 +131,8 @@ mod tests {
 
     #[test]
     fn refusals_have_riaks_words() {
-        let target =
-            Target { http: "127.0.0.1:1".parse().expect("addr"), pb: None, source: "x".into(), data_dir: None };
+        let http = "127.0.0.1:1".parse().expect("addr");
+        let target = Target { http, pb: None, source: "x".into(), data_dir: None, token: AdminToken::Unknown };
         let refuse = |kind: &str, message: &str, stem| {
             let error = RequestError::Refused { kind: kind.into(), message: message.into() };
             refusal(error, &target, stem, "t").message

@@ -36,7 +36,7 @@ fn check(common: &Common, out: Output) -> Result<(), Failure> {
         (_, true) => out.result(&verdict, || "config is OK".into()),
         (true, false) => {
             out.line(&verdict.to_string())?;
-            Err(Failure::new(""))
+            Err(Failure::told())
         }
         (false, false) => Err(Failure::new(errors.join("\n"))),
     }

@@ -78,7 +78,7 @@ async fn get(client: &mut Client, at: &At, chosen: Option<usize>, out: Output) -
         if out.json {
             out.line(&at.json(json!({"found": false})).to_string())?;
         }
-        return Err(Failure::new(format!("{} is not there", at.shown())));
+        return Err(Failure::new(format!("{} is not there", at.shown())).after_result());
     };
     if out.json {
         return out.line(&at.json(found_json(&found)).to_string());
@@ -187,7 +187,7 @@ async fn delete(client: &mut Client, at: &At, out: Output) -> Result<(), Failure
     if out.json {
         out.line(&at.json(json!({"deleted": false})).to_string())?;
     }
-    Err(Failure::new(format!("{} is not there", at.shown())))
+    Err(Failure::new(format!("{} is not there", at.shown())).after_result())
 }
 
 async fn list_keys(client: &mut Client, bucket: &Bucket, out: Output) -> Result<(), Failure> {

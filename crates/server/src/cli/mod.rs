@@ -6,10 +6,12 @@
 //! What it is not: nothing here opens a store or knows a quorum.
 //!
 //! Invariants: results go to standard output, everything else to standard error; exit codes are 0 (done), 1 (failed)
-//! and 2 (wrong usage); a failure is one line wherever one line can say it.
+//! and 2 (wrong usage); a failure is one line wherever one line can say it, and with `--json` a document on standard
+//! output as well, unless a result has said it there.
 
 mod admin;
 mod admin_client;
+mod admin_token;
 mod args;
 mod backend;
 mod backup;
@@ -33,6 +35,7 @@ use output::Output;
 use serde_json::json;
 use std::ffi::OsString;
 use std::future::Future;
+use std::io::Write;
 use std::process::ExitCode;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -42,24 +45,43 @@ const VERSION_TEXT: &str = concat!(env!("CARGO_PKG_VERSION"), " (compatible with
 
 /// Runs the program with these arguments, the program's name first.
 pub fn run(args: Vec<OsString>) -> ExitCode {
+    // The grammar says it, too, where the rest of the command line follows it.
+    let json = args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == "--json");
     let cli = match Cli::try_parse_from(riak_names::translate(args)) {
         Ok(cli) => cli,
-        Err(usage) => {
-            // Help and version are no errors; clap knows which goes where. A closed output changes nothing.
-            drop(usage.print());
-            return ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2));
-        }
+        Err(usage) => return wrong_usage(&usage, Output { json }),
     };
     let out = Output { json: cli.common.json };
     match dispatch(cli, out) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message.is_empty() {
-                eprintln!("{failure}");
+                complain(&failure.message);
+            }
+            if out.json && !failure.has_result {
+                // What cannot be printed is not worth a second failure.
+                drop(out.line(&failure.to_json().to_string()));
             }
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// Help and version come here as well, and are no errors.
+fn wrong_usage(usage: &clap::Error, out: Output) -> ExitCode {
+    // clap knows what goes where. A closed output changes nothing.
+    drop(usage.print());
+    if out.json && usage.use_stderr() {
+        let text = usage.render().to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        drop(out.line(&Failure::usage(message).to_json().to_string()));
+    }
+    ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
+}
+
+/// Prints to standard error; where that is closed there is nobody to tell.
+fn complain(message: &str) {
+    let _ = writeln!(std::io::stderr(), "{message}");
 }
 
 fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
@@ -94,8 +116,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
 fn import(options: &import::Options, common: &args::Common, out: Output) -> Result<(), Failure> {
     let report = import::bitcask(options, &config::load(common)?).map_err(Failure::new)?;
     out.result(&json!(report), || report.to_text())?;
-    // The report has said it.
-    if report.complete { Ok(()) } else { Err(Failure::new("")) }
+    if report.complete { Ok(()) } else { Err(Failure::told()) }
 }
 
 fn wait_for(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {

@@ -39,11 +39,11 @@ fn is_held(target: &Target) -> bool {
 
 pub async fn ping(common: &Common, out: Output) -> Result<(), Failure> {
     let target = Target::find(common)?;
-    match request(&target, Method::GET, "/admin/v1/node", "").await {
-        // A node that refuses to tell about itself answers, too.
+    match request(&target, Method::GET, "/health/live", "").await {
+        // A node that refuses to say more answers, too.
         Ok(_) | Err(RequestError::Refused { .. }) => out.result(&json!({"ping": "pong"}), || "pong".into()),
         Err(RequestError::Silent(why)) => {
-            Err(Failure::new(format!("Node at {} not responding to pings: {why}", target.source)))
+            Err(Failure::no_node(format!("Node at {} not responding to pings: {why}", target.source)))
         }
     }
 }

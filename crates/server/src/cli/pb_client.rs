@@ -53,7 +53,7 @@ async fn speaks_protocol_buffers(address: SocketAddr) -> bool {
 }
 
 async fn ask(target: &Target) -> Result<SocketAddr, Failure> {
-    let node = request(target, Method::GET, "/admin/v1/node", "").await.map_err(|e| e.into_failure(target))?;
+    let node = request(target, Method::GET, "/health/listeners", "").await.map_err(|e| e.into_failure(target))?;
     let listens = node["pb"][0].as_str().and_then(|text| text.parse::<SocketAddr>().ok());
     let listens = listens.ok_or_else(|| Failure::new("the node does not serve Protocol Buffers"))?;
     // A node that listens on all its addresses is reached where it was just asked.

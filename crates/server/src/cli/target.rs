@@ -1,10 +1,10 @@
 //! Which node a command talks to.
 
+use super::admin_token::AdminToken;
 use super::args::Common;
 use super::failure::Failure;
 use super::local_config;
 use crate::node::record::{NodeRecord, reachable};
-use crate::node::token;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
@@ -22,43 +22,43 @@ pub struct Target {
     pub source: String,
     /// The data directory, when the node was found through it.
     pub data_dir: Option<PathBuf>,
+    /// What administration needs.
+    pub token: AdminToken,
 }
 
 impl Target {
     /// From `--node` or OMBAK_NODE, else from `running.json` in the data directory, else the default ports.
     pub fn find(common: &Common) -> Result<Self, Failure> {
+        let data_dir = local_config::data_dir(common);
+        let record = NodeRecord::read(&data_dir);
         if let Some(node) = &common.node {
             let http = resolve(node)?;
-            return Ok(Self { http, pb: None, source: node.clone(), data_dir: None });
+            let token = AdminToken::find(&data_dir, record.as_ref(), http);
+            return Ok(Self { http, pb: None, source: node.clone(), data_dir: None, token });
         }
-        let data_dir = local_config::data_dir(common);
-        if let Some(record) = NodeRecord::read(&data_dir)
+        if let Some(record) = &record
             && let (Some(http), Some(pb)) = (record.http.first(), record.pb.first())
         {
             let source = format!("{http} ({})", NodeRecord::path(&data_dir).display());
             let (http, pb) = (reachable(*http), reachable(*pb));
-            return Ok(Self { http, pb: Some(pb), source, data_dir: Some(data_dir) });
+            let token = AdminToken::find(&data_dir, Some(record), http);
+            return Ok(Self { http, pb: Some(pb), source, data_dir: Some(data_dir), token });
         }
         let (http, pb) = (resolve(DEFAULT_HTTP)?, resolve(DEFAULT_PB)?);
-        Ok(Self { http, pb: Some(pb), source: DEFAULT_HTTP.into(), data_dir: None })
-    }
-
-    /// The admin token to show. The file's is only shown to other addresses than loopback, where it is needed: a
-    /// stale `running.json` must not hand it to whoever listens on that port now.
-    pub fn admin_token(&self) -> Option<String> {
-        let from_file = || {
-            let data_dir = self.data_dir.as_ref().filter(|_| !self.http.ip().is_loopback())?;
-            token::read(data_dir)
-        };
-        std::env::var(token::VARIABLE).ok().filter(|t| !t.is_empty()).or_else(from_file)
+        let token = AdminToken::find(&data_dir, None, http);
+        Ok(Self { http, pb: Some(pb), source: DEFAULT_HTTP.into(), data_dir: None, token })
     }
 
     /// What to say when nobody answers.
     pub fn silent(&self, why: &str) -> Failure {
-        Failure::new(format!(
+        let failure = Failure::no_node(format!(
             "no node answers at {}: {why}; start one with 'ombak start', or name another with --node HOST:PORT",
             self.source
-        ))
+        ));
+        match self.token.unreadable() {
+            Some(advice) => Failure { message: format!("{failure} ({advice})"), ..failure },
+            None => failure,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::file::{self, Assignment};
 use super::key_spec::KeySpec;
 use super::keys;
 use super::problem::{Place, Problem};
-use super::value::Value;
+use super::value::{Kind, Value};
 use ombak_types::suggest::nearest;
 use std::collections::HashMap;
 use std::fmt;
@@ -265,7 +265,13 @@ impl Collected {
             (None, Some(default)) => default,
             (None, None) => return Err(format!("$({key}) has no value")),
         };
-        Ok(format!("{before}{}{}", self.resolve(value, depth - 1)?, self.resolve(after, depth - 1)?))
+        let value = self.resolve(value, depth - 1)?;
+        // So that $(DIRECTORY)-x lies beside the directory, however that is written.
+        let value = match spec.kind {
+            Kind::Path if value.len() > 1 => value.trim_end_matches('/'),
+            _ => &value,
+        };
+        Ok(format!("{before}{value}{}", self.resolve(after, depth - 1)?))
     }
 }
 
@@ -366,6 +372,9 @@ mod tests {
         let e = merge("platform_data_dir = /d\nplatform_log_dir = $(platform_data_dir)/l", &[]).expect("valid");
         assert_eq!(value(&e, "logger.file"), "/d/l/console.log");
         assert_eq!(value(&e, "bitcask.data_root"), "/d/bitcask");
+        assert_eq!(value(&e, "platform_backup_dir"), "/d-backups");
+        let e = merge("platform_data_dir = /d/", &[]).expect("valid");
+        assert_eq!(value(&e, "platform_backup_dir"), "/d-backups");
         let circle = merge("platform_data_dir = $(platform_log_dir)", &[]).expect_err("circle");
         assert!(circle[0].contains("circle"), "{circle:?}");
         assert!(merge("platform_data_dir = $(nonsense)", &[]).is_err());

@@ -42,6 +42,7 @@ pub struct LogSettings {
 pub struct Settings {
     pub node_name: String,
     pub data_dir: PathBuf,
+    pub backup_dir: PathBuf,
     pub ring_size: u32,
     pub http: Vec<Listen>,
     pub pb: Vec<Listen>,
@@ -76,6 +77,7 @@ impl Settings {
         Ok(Self {
             node_name: from.text("nodename")?,
             data_dir: from.text("platform_data_dir")?.into(),
+            backup_dir: from.text("platform_backup_dir")?.into(),
             ring_size: from.count("ring_size")?,
             http: from.listeners("listener.http.$name")?,
             pb: from.listeners("listener.protobuf.$name")?,
@@ -120,6 +122,11 @@ impl Settings {
             if let Some(b) = listeners[..i].iter().find(|b| b.address == a.address && a.address.port() != 0) {
                 problems.push(Problem::whole(format!("{} and {} are both {}", b.key, a.key, a.address)));
             }
+        }
+        if self.backup_dir.starts_with(&self.data_dir) {
+            let what =
+                "platform_backup_dir lies in platform_data_dir: backups belong outside of what they are backups of";
+            problems.push(Problem::whole(what));
         }
         problems.extend(self.backend.contradictions());
         if self.log.file_bytes_max == 0 {
@@ -226,6 +233,8 @@ mod tests {
     fn contradictions_are_named() {
         let problems = settings("listener.http.a = 127.0.0.1:5\nlistener.protobuf.b = 127.0.0.1:5").expect_err("clash");
         assert_eq!(problems[0].to_string(), "listener.http.a and listener.protobuf.b are both 127.0.0.1:5");
+        let problems = settings("platform_data_dir = /d\nplatform_backup_dir = /d/backups").expect_err("inside");
+        assert!(problems[0].to_string().starts_with("platform_backup_dir lies in platform_data_dir"), "{problems:?}");
         assert!(settings("listener.http.a = 127.0.0.1:0\nlistener.protobuf.b = 127.0.0.1:0").is_ok());
     }
 }

@@ -1,13 +1,43 @@
 //! Opening the ports.
+//!
+//! A start opens its ports before it opens a store, so that a port that is taken ends the start while nothing has
+//! changed on disk. From then on the kernel completes connections and keeps them in the listener's backlog; the node
+//! accepts them when its stores are open.
 
-use crate::config::Listen;
+use crate::config::{Listen, Settings};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
-use std::net::SocketAddr;
-use tokio::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 
-/// Listens on an address. An error is one line that names key, address and what to do. Needs a tokio runtime around it.
-pub fn listen(on: &Listen, backlog: i32) -> Result<TcpListener, String> {
+/// The node's listening sockets. They do not block.
+pub struct Ports {
+    /// Those of HTTP.
+    pub http: Vec<TcpListener>,
+    /// Those of Protocol Buffers.
+    pub pb: Vec<TcpListener>,
+}
+
+impl Ports {
+    /// Opens every port of the settings.
+    pub fn open(settings: &Settings) -> Result<Self, String> {
+        let open = |on: &[Listen]| on.iter().map(|on| listen(on, settings.backlog)).collect::<Result<_, _>>();
+        Ok(Self { http: open(&settings.http)?, pb: open(&settings.pb)? })
+    }
+}
+
+/// Where these sockets listen.
+pub fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
+    listeners.iter().filter_map(|l| l.local_addr().ok()).collect()
+}
+
+/// Hands the sockets to the tokio runtime that this is called in.
+pub fn registered(listeners: Vec<TcpListener>) -> Result<Vec<tokio::net::TcpListener>, String> {
+    let refused = |e| format!("the operating system does not let the node wait for connections: {e}");
+    listeners.into_iter().map(|listener| tokio::net::TcpListener::from_std(listener).map_err(refused)).collect()
+}
+
+/// Listens on an address. An error is one line that names key, address and what to do.
+fn listen(on: &Listen, backlog: i32) -> Result<TcpListener, String> {
     open(on.address, backlog).map_err(|e| format!("{} = {}: {}", on.key, on.address, explain(&e)))
 }
 
@@ -17,7 +47,7 @@ fn open(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(backlog)?;
     socket.set_nonblocking(true)?;
-    TcpListener::from_std(socket.into())
+    Ok(socket.into())
 }
 
 fn explain(e: &io::Error) -> String {
@@ -52,8 +82,8 @@ mod tests {
         Listen { key: "listener.http.internal".into(), address: address.parse().expect("address") }
     }
 
-    #[tokio::test]
-    async fn a_busy_port_is_named_with_its_key() {
+    #[test]
+    fn a_busy_port_is_named_with_its_key() {
         let first = listen(&on("127.0.0.1:0"), 8).expect("free port");
         let taken = on(&first.local_addr().expect("address").to_string());
         let error = listen(&taken, 8).expect_err("taken");

@@ -1,8 +1,19 @@
 //! One process per data directory.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The permissions of a data directory that is made.
+const DIR_MODE: u32 = 0o700;
+/// How often a lock is tried, and the pause in between: half a second in all.
+const TRIES_MAX: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The file of a data directory that is locked.
+pub const LOCK_FILE: &str = "ombak.lock";
 
 /// Holds a data directory. The operating system lets go of it when the process ends, however it ends.
 #[derive(Debug)]
@@ -38,8 +49,8 @@ impl DataDirLock {
     /// Creates the directory if need be, takes it, and leaves this process' id in it.
     pub fn take(dir: &Path) -> Result<Self, LockError> {
         let unusable = |e: &io::Error| LockError::Unusable { dir: dir.to_owned(), why: explain(e) };
-        std::fs::create_dir_all(dir).map_err(|e| unusable(&e))?;
-        let path = dir.join("ombak.lock");
+        DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir).map_err(|e| unusable(&e))?;
+        let path = dir.join(LOCK_FILE);
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -47,7 +58,7 @@ impl DataDirLock {
             .truncate(false)
             .open(&path)
             .map_err(|e| unusable(&e))?;
-        match file.try_lock() {
+        match try_for_a_moment(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(LockError::Held { pid: holder(&file), dir: dir.to_owned() }),
             Err(TryLockError::Error(e)) => return Err(unusable(&e)),
@@ -57,9 +68,31 @@ impl DataDirLock {
     }
 }
 
+/// A command looks whether a node runs by taking the lock itself for an instant ([`is_held`]): that must not keep a
+/// node from starting.
+fn try_for_a_moment(file: &File) -> Result<(), TryLockError> {
+    let mut tries = 1;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if tries < TRIES_MAX => {}
+            outcome => return outcome,
+        }
+        tries += 1;
+        pause();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a lock that is taken without blocking has no other way to be waited for"
+)]
+fn pause() {
+    std::thread::sleep(PAUSE);
+}
+
 /// Whether a running process has the directory.
 pub fn is_held(dir: &Path) -> bool {
-    File::open(dir.join("ombak.lock")).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    File::open(dir.join(LOCK_FILE)).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 fn holder(mut file: &File) -> String {
@@ -97,6 +130,33 @@ mod tests {
         drop(first);
         assert!(!is_held(dir.path()));
         DataDirLock::take(dir.path()).expect("free again");
+    }
+
+    #[test]
+    fn a_glance_at_the_lock_keeps_nobody_from_taking_it() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        drop(DataDirLock::take(dir.path()).expect("free"));
+        let looking = std::sync::atomic::AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while looking.load(std::sync::atomic::Ordering::Relaxed) {
+                    is_held(dir.path());
+                    pause();
+                }
+            });
+            let taken: Vec<_> = (0..50).map(|_| DataDirLock::take(dir.path()).map(drop)).collect();
+            looking.store(false, std::sync::atomic::Ordering::Relaxed);
+            assert!(taken.iter().all(Result::is_ok), "{taken:?}");
+        });
+    }
+
+    #[test]
+    fn a_directory_that_is_made_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("tempdir");
+        let _lock = DataDirLock::take(&dir.path().join("a/data")).expect("free");
+        let mode = dir.path().join("a/data").metadata().expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, DIR_MODE);
     }
 
     #[test]

@@ -2,59 +2,68 @@
 //!
 //! [`run`] reads top to bottom as the node's life does. Every reason not to start is one line that says what to do.
 
+pub mod dir_access;
 mod listen;
 pub mod lock;
 pub mod open_files;
 pub mod record;
+mod signals;
 pub mod token;
 
 use crate::backends::{self, Stores, data_mark};
-use crate::config::{Effective, Listen, Problem, Settings};
+use crate::config::{Effective, Problem, Settings};
 use crate::logging;
-use listen::{exposure, listen};
+use dir_access::NodeDirs;
+use listen::{Ports, addresses, exposure, registered};
 use lock::DataDirLock;
 use ombak_api::NetworkThreads;
-use ombak_api::admin::{AdminContext, AdminToken, BackupJobs, ConfigEntry, NodeInfo};
+use ombak_api::admin::{AdminContext, AdminToken, BackupJobs, BackupPlace, ConfigEntry, NodeInfo};
 use ombak_api::http::{self, HttpContext, HttpLimits, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_kv::{Kv, KvConfig};
 use record::NodeRecord;
+use signals::StopSignals;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::watch;
+use tokio::runtime::Runtime;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
 /// What a frame may hold beside the largest object, in bytes: names, options, metadata.
 const FRAME_OVERHEAD_BYTES: u64 = 1024 * 1024;
+
+/// The stack of the thread that opens the stores, in bytes: as much as a program's first thread usually has.
+const OPENING_STACK_BYTES: usize = 8 * 1024 * 1024;
 
 /// Runs a node until it is told to stop. The error is one line for the operator.
 pub fn run(effective: &Effective) -> Result<(), String> {
     let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
     let data_dir = settings.data_dir.clone();
     // Before the log: a second start must not write into that of the first.
-    let _lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
+    let lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
+    let dirs = NodeDirs::look(&data_dir, settings.backend.data_roots());
     logging::start(&settings.log)?;
-    for warning in &effective.warnings {
-        tracing::warn!("{warning}");
-    }
-    for warning in settings.backend.warnings(effective) {
-        tracing::warn!("{warning}");
-    }
-    if let Some(shortage) = open_files::shortage(open_files::raise_limit(), &settings) {
-        tracing::warn!("{shortage}");
-    }
-    let token = token::of_node(&data_dir).map_err(|e| cannot_write(&token::path(&data_dir), &e))?;
-    let kv = open_engine(&settings)?;
+    warn_of(effective, &settings);
+    // Before any store: a port that is taken ends the start while nothing has changed on disk.
+    let ports = Ports::open(&settings)?;
+    let token = token::of_node(&data_dir).map_err(|e| e.to_string())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| format!("the operating system gives no threads: {e}"))?;
-    let outcome = runtime.block_on(serve(&settings, effective, &kv, AdminToken::new(token)));
+    let mut signals = StopSignals::listen(&runtime)?;
+    let Some(kv) = open_unless_stopped(&runtime, &settings, &mut signals)? else {
+        // The thread that opens the stores ends with the process, and the directory is its own until then.
+        std::mem::forget(lock);
+        return Ok(());
+    };
+    for warning in dirs.close_to_others() {
+        tracing::warn!("{warning}");
+    }
+    let outcome = runtime.block_on(serve(&settings, effective, &kv, ports, signals, AdminToken::new(token)));
     runtime.shutdown_timeout(settings.shutdown_timeout);
     kv.close();
     outcome?;
@@ -62,14 +71,60 @@ pub fn run(effective: &Effective) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the ports, says that the node is ready, and serves until it is told to stop.
-async fn serve(settings: &Settings, effective: &Effective, kv: &Kv, token: AdminToken) -> Result<(), String> {
-    let http_listeners = open_ports(&settings.http, settings.backlog)?;
-    let pb_listeners = open_ports(&settings.pb, settings.backlog)?;
+/// Writes to the log what an operator should know of the settings.
+fn warn_of(effective: &Effective, settings: &Settings) {
+    for warning in &effective.warnings {
+        tracing::warn!("{warning}");
+    }
+    for warning in settings.backend.warnings(effective) {
+        tracing::warn!("{warning}");
+    }
+    if let Some(shortage) = open_files::shortage(open_files::raise_limit(), settings) {
+        tracing::warn!("{shortage}");
+    }
     for warning in settings.http.iter().chain(&settings.pb).filter_map(exposure) {
         tracing::warn!("{warning}");
     }
-    let record = NodeRecord::of_this_process(&settings.node_name, addresses(&http_listeners), addresses(&pb_listeners));
+}
+
+/// Opens the engine, which may take minutes, on a thread of its own. `None`: a signal told the node to stop before the
+/// engine was open. Then the process may end at any moment: stores survive that, as they survive `kill -9`.
+fn open_unless_stopped(
+    runtime: &Runtime,
+    settings: &Settings,
+    signals: &mut StopSignals,
+) -> Result<Option<Kv>, String> {
+    let (tell, opened) = oneshot::channel();
+    let thread_settings = settings.clone();
+    std::thread::Builder::new()
+        .name("ombak-open".into())
+        .stack_size(OPENING_STACK_BYTES)
+        .spawn(move || drop(tell.send(open_engine(&thread_settings))))
+        .map_err(|e| format!("the operating system gives no threads: {e}"))?;
+    runtime.block_on(async {
+        tokio::select! {
+            biased;
+            opened = opened => {
+                opened.map_err(|_| "the stores could not be opened: this is an error in ombak")?.map(Some)
+            }
+            signal = signals.received() => {
+                tracing::info!("stopped on {signal} while the node was starting");
+                Ok(None)
+            }
+        }
+    })
+}
+
+/// Says that the node is ready, and serves until it is told to stop.
+async fn serve(
+    settings: &Settings,
+    effective: &Effective,
+    kv: &Kv,
+    ports: Ports,
+    signals: StopSignals,
+    token: AdminToken,
+) -> Result<(), String> {
+    let record = NodeRecord::of_this_process(&settings.node_name, addresses(&ports.http), addresses(&ports.pb));
 
     let (stop, stopping) = watch::channel(false);
     let admin = admin_context(settings, effective, kv, token, &record, stop.clone());
@@ -84,18 +139,18 @@ async fn serve(settings: &Settings, effective: &Effective, kv: &Kv, token: Admin
     let threads = NetworkThreads::start(threads).map_err(|e| format!("the operating system gives no threads: {e}"))?;
     let pb_context = Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings), threads });
     let mut servers = JoinSet::new();
-    for listener in http_listeners {
+    for listener in registered(ports.http)? {
         servers.spawn(http::serve(listener, Arc::clone(&http_context), stopping.clone()));
     }
-    for listener in pb_listeners {
+    for listener in registered(ports.pb)? {
         servers.spawn(pb::serve(listener, Arc::clone(&pb_context), stopping.clone()));
     }
 
-    let told_to_stop = StopSignals::listen(stopping)?;
     let data_dir = &settings.data_dir;
     record.write(data_dir).map_err(|e| cannot_write(&NodeRecord::path(data_dir), &e))?;
     announce(&record, data_dir);
-    told_to_stop.wait().await;
+    let reason = told_to_stop(signals, stopping).await;
+    tracing::info!("stopping on {reason}");
     stop.send_replace(true);
     if let Err(error) = NodeRecord::remove(data_dir) {
         tracing::warn!(%error, "cannot remove running.json");
@@ -106,6 +161,14 @@ async fn serve(settings: &Settings, effective: &Effective, kv: &Kv, token: Admin
         }
     }
     Ok(())
+}
+
+/// Waits for a signal or for `stopping` to turn true, and says which it was.
+async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bool>) -> &'static str {
+    tokio::select! {
+        signal = signals.received() => signal,
+        _ = stopping.wait_for(|stop| *stop) => "an administrator's request",
+    }
 }
 
 /// Opens the engine that the settings describe; the caller holds the data directory's lock.
@@ -127,14 +190,6 @@ pub fn open_engine(settings: &Settings) -> Result<Kv, String> {
         ..KvConfig::new(&settings.node_name, &settings.data_dir, factory)
     };
     Kv::open(config).map_err(|e| e.to_string())
-}
-
-fn open_ports(on: &[Listen], backlog: i32) -> Result<Vec<TcpListener>, String> {
-    on.iter().map(|on| listen(on, backlog)).collect()
-}
-
-fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
-    listeners.iter().filter_map(|l| l.local_addr().ok()).collect()
 }
 
 fn admin_context(
@@ -164,7 +219,14 @@ fn admin_context(
         stop,
         token,
         backups: BackupJobs::default(),
+        backup_place: backup_place(settings),
     }
+}
+
+fn backup_place(settings: &Settings) -> BackupPlace {
+    let mut node_dirs = vec![settings.data_dir.clone()];
+    node_dirs.extend(settings.backend.data_roots().map(Path::to_path_buf));
+    BackupPlace { root: settings.backup_dir.clone(), node_dirs }
 }
 
 /// The values in force as data, for the administration interface and `config effective`.
@@ -215,30 +277,6 @@ fn announce(record: &NodeRecord, data_dir: &Path) {
         format!("{} is ready: HTTP {http}, Protocol Buffers {pb}, data in {dir}, pid {}", record.name, record.pid);
     // Nobody may be reading; the log has it too.
     let _ = writeln!(std::io::stdout(), "{line}");
-}
-
-/// What ends a node. Listened for before the node says that it is ready, so that whoever waited for that can end it.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-    stopping: watch::Receiver<bool>,
-}
-
-impl StopSignals {
-    fn listen(stopping: watch::Receiver<bool>) -> Result<Self, String> {
-        let listen = |kind| signal(kind).map_err(|e| format!("the operating system refuses signal handlers: {e}"));
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())?, stopping })
-    }
-
-    /// Waits for SIGTERM, SIGINT, or for `stopping` to turn true.
-    async fn wait(mut self) {
-        let reason = tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-            _ = self.stopping.wait_for(|stop| *stop) => "an administrator's request",
-        };
-        tracing::info!("stopping on {reason}");
-    }
 }
 
 fn cannot_write(path: &Path, e: &std::io::Error) -> String {

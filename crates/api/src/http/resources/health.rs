@@ -1,4 +1,4 @@
-//! `/health/live` and `/health/ready`, for those who supervise the process.
+//! `/health/live`, `/health/ready` and `/health/listeners`, for those who supervise the process or look for its ports.
 
 use crate::http::context::HttpContext;
 use crate::http::graph::{Offers, READ_ONLY, Resource};
@@ -51,5 +51,34 @@ impl Resource for Ready<'_> {
         let ready = health.ready && poisoned.is_empty() && !health.disk_full;
         let body = json!({"ready": ready, "poisoned": poisoned, "disk_full": health.disk_full});
         reply::json(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body.to_string())
+    }
+}
+
+/// `GET /health/listeners`: where the node serves which protocol, so that one address of a node is enough to find the
+/// others. It tells nothing that connecting would not.
+pub struct Listeners<'a> {
+    ctx: &'a HttpContext,
+}
+
+impl<'a> Listeners<'a> {
+    /// For one request.
+    pub fn new(ctx: &'a HttpContext) -> Self {
+        Self { ctx }
+    }
+}
+
+impl Resource for Listeners<'_> {
+    fn allow(&self) -> &'static str {
+        READ_ONLY
+    }
+
+    fn offers(&self) -> Offers {
+        Offers::default()
+    }
+
+    async fn answer(self, _offer: usize) -> Reply {
+        let node = self.ctx.admin.as_ref().map(|admin| &admin.node);
+        let body = json!({"http": node.map(|n| &n.http), "pb": node.map(|n| &n.pb)});
+        reply::json(StatusCode::OK, body.to_string())
     }
 }

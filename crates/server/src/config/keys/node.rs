@@ -24,6 +24,14 @@ pub(super) const KEYS: &[KeySpec] = &[
     ),
     KeySpec::works("platform_data_dir", Kind::Path, "./data", "The directory below which the node keeps everything."),
     KeySpec::works("platform_log_dir", Kind::Path, "$(platform_data_dir)/log", "The directory of the log files."),
+    KeySpec::own(
+        "platform_backup_dir",
+        Kind::Path,
+        "$(platform_data_dir)-backups",
+        "The directory below which 'ombak admin backup' writes, and nowhere else; symbolic links are resolved before a \
+         path is judged. It must lie outside of platform_data_dir and of the directories of the stores. On the same file \
+         system as those, backups are hard links and take next to no space. It is created with the first backup.",
+    ),
     KeySpec::no_meaning(
         "platform_bin_dir",
         Kind::Path,

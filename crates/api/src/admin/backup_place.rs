@@ -1,0 +1,295 @@
+//! Where a node may write backups: below one directory, and never among its own data.
+//!
+//! A path is judged as the operating system would walk it: symbolic links and `..` are resolved first. Then each
+//! directory is opened from the one above it and links are not followed any more, and the backup works through the
+//! opened directory. So a link that is swapped in between the judgement and the use leads nowhere.
+
+use super::AdminError;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fsync, mkdirat, openat, statat};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Component, Path, PathBuf};
+
+/// The key that names the directory, for messages.
+const KEY: &str = "platform_backup_dir";
+/// The file that every directory with backups has.
+const OWNER: &str = "owner.json";
+/// The permissions of directories that are made: a backup has everything that the node has.
+const DIR_MODE: u32 = 0o700;
+
+/// Which directories may be written to by backups.
+#[derive(Clone, Debug)]
+pub struct BackupPlace {
+    /// All backups lie below this directory. It need not exist yet.
+    pub root: PathBuf,
+    /// The node's own directories: its data directory first, then those of its stores.
+    pub node_dirs: Vec<PathBuf>,
+}
+
+/// A directory that is held open.
+#[derive(Debug)]
+pub(super) struct OpenDir {
+    /// Its path, without symbolic links.
+    pub(super) shown: PathBuf,
+    handle: OwnedFd,
+}
+
+impl OpenDir {
+    /// A path that leads to this very directory, whatever becomes of its names.
+    pub(super) fn path(&self) -> PathBuf {
+        let path = PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
+        // Without /proc only the name is left.
+        if path.is_dir() { path } else { self.shown.clone() }
+    }
+}
+
+impl BackupPlace {
+    /// Opens the directory of a new backup, and creates it with its parents where they are missing. A relative path
+    /// means one below the root.
+    pub(super) fn create(&self, wanted: &Path) -> Result<OpenDir, AdminError> {
+        let (root, below) = self.judge(wanted)?;
+        let refused = |e: io::Error| {
+            AdminError::Refused(format!(
+                "cannot create {}: {e}; {KEY} says where backups go",
+                root.join(&below).display()
+            ))
+        };
+        DirBuilder::new().recursive(true).mode(DIR_MODE).create(&root).map_err(refused)?;
+        self.open(&root, &below, true)
+    }
+
+    /// Opens the directory of an earlier backup.
+    pub(super) fn find(&self, wanted: &Path) -> Result<OpenDir, AdminError> {
+        let (root, below) = self.judge(wanted)?;
+        self.open(&root, &below, false)
+    }
+
+    /// The root, and the path below it that is meant, both without symbolic links.
+    fn judge(&self, wanted: &Path) -> Result<(PathBuf, PathBuf), AdminError> {
+        let refused = |path: &Path, what: &str| AdminError::Refused(format!("{}: {what}", path.display()));
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |e: io::Error| AdminError::Refused(format!("{}: {e}", path.display()))
+        };
+        let root = resolve(&self.root).map_err(failed(&self.root))?;
+        let place = resolve(&root.join(wanted)).map_err(failed(wanted))?;
+        for (n, dir) in self.node_dirs.iter().enumerate() {
+            if place.starts_with(resolve(dir).map_err(failed(dir))?) {
+                let what = if n == 0 {
+                    "lies in the node's own data directory: name one elsewhere".to_owned()
+                } else {
+                    format!("lies in {}, where the node has its objects: name one elsewhere", dir.display())
+                };
+                return Err(refused(wanted, &what));
+            }
+        }
+        let below = match place.strip_prefix(&root) {
+            Ok(below) if below != Path::new("") => below.to_owned(),
+            _ => {
+                let what = format!("backups go below {} ({KEY}): name a directory there", root.display());
+                return Err(refused(wanted, &what));
+            }
+        };
+        let around = place.ancestors().skip(1).take_while(|dir| dir.starts_with(&root));
+        if let Some(other) = around.into_iter().find(|dir| dir.join(OWNER).exists()) {
+            // The next backup into that one would remove what it does not know.
+            let what = format!("lies in {}, which has backups itself: name one beside it", other.display());
+            return Err(refused(wanted, &what));
+        }
+        Ok((root, below))
+    }
+
+    fn open(&self, root: &Path, below: &Path, may_create: bool) -> Result<OpenDir, AdminError> {
+        let mut shown = root.to_owned();
+        let mut handle = open_dir(CWD, root).map_err(|e| refusal(root, e))?;
+        for name in below {
+            shown.push(name);
+            handle = enter(&handle, name, may_create).map_err(|e| refusal(&shown, e))?;
+        }
+        Ok(OpenDir { shown, handle })
+    }
+}
+
+fn refusal(dir: &Path, error: Errno) -> AdminError {
+    let dir = dir.display();
+    AdminError::Refused(match error {
+        Errno::LOOP | Errno::NOTDIR => format!("{dir} is no directory, or was replaced by a link just now"),
+        Errno::NOENT => format!("{dir} is not there"),
+        other => format!("cannot use {dir}: {}; {KEY} says where backups go", io::Error::from(other)),
+    })
+}
+
+/// Opens a directory of another one. A link is not followed.
+fn enter(parent: &OwnedFd, name: &OsStr, may_create: bool) -> Result<OwnedFd, Errno> {
+    if may_create && matches!(statat(parent, name, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT)) {
+        match mkdirat(parent, name, Mode::from_raw_mode(DIR_MODE)) {
+            Ok(()) => fsync(parent)?,
+            // Somebody was faster.
+            Err(Errno::EXIST) => {}
+            Err(e) => return Err(e),
+        }
+    }
+    open_dir(parent, name)
+}
+
+fn open_dir<P: rustix::path::Arg>(parent: impl std::os::fd::AsFd, name: P) -> Result<OwnedFd, Errno> {
+    openat(parent, name, OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// The path that the operating system would come to: absolute, without symbolic links and `..`. Its last parts need
+/// not exist yet; then they are plain names.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut resolved = PathBuf::from("/");
+    let absolute = std::path::absolute(path)?;
+    let mut exists = true;
+    for part in absolute.components() {
+        match part {
+            Component::ParentDir if !exists => {
+                return Err(io::Error::other("'..' leads out of a directory that does not exist"));
+            }
+            // What is resolved has no links: its parent is what its name says.
+            Component::ParentDir => drop(resolved.pop()),
+            Component::Normal(name) => {
+                resolved.push(name);
+                exists = exists && resolved.symlink_metadata().is_ok();
+                if exists {
+                    resolved = resolved.canonicalize()?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(resolved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A root `backups`, a data directory `data` with a store elsewhere, and a directory `outside`.
+    fn scene() -> (tempfile::TempDir, BackupPlace) {
+        let dir = tempfile::tempdir().expect("tempdir");
+        for name in ["data", "backups", "outside", "disk/bitcask"] {
+            std::fs::create_dir_all(dir.path().join(name)).expect("create");
+        }
+        let node_dirs = vec![dir.path().join("data"), dir.path().join("disk/bitcask")];
+        let place = BackupPlace { root: dir.path().join("backups"), node_dirs };
+        (dir, place)
+    }
+
+    fn refusal(place: &BackupPlace, wanted: &Path) -> String {
+        place.create(wanted).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn a_name_is_one_below_the_root_and_its_directories_are_for_the_node_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let (dir, mut place) = scene();
+        place.root = dir.path().join("made/backups");
+        let open = place.create(Path::new("weekly/monday")).expect("created");
+        assert_eq!(open.shown, dir.path().canonicalize().expect("there").join("made/backups/weekly/monday"));
+        std::fs::write(open.path().join("x"), "").expect("write");
+        assert!(open.shown.join("x").exists());
+        for made in ["made", "made/backups", "made/backups/weekly", "made/backups/weekly/monday"] {
+            let mode = dir.path().join(made).metadata().expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, DIR_MODE, "{made}");
+        }
+        let absolute = place.root.join("weekly/monday");
+        assert_eq!(place.find(&absolute).expect("there").shown, open.shown);
+    }
+
+    #[test]
+    fn a_path_that_leads_out_of_the_root_is_refused() {
+        let (dir, place) = scene();
+        let outside = dir.path().join("outside");
+        symlink(&outside, place.root.join("link")).expect("link");
+        symlink("../outside/x", place.root.join("dangling")).expect("link");
+        symlink("/etc", place.root.join("etc")).expect("link");
+        for wanted in [
+            "",
+            ".",
+            "..",
+            "../outside",
+            "a/../..",
+            "link",
+            "link/x",
+            "dangling",
+            "dangling/x",
+            "etc/ombak",
+            "link/../x",
+            "/etc",
+            "/",
+            "/etc/ombak-backup",
+        ] {
+            let said = refusal(&place, Path::new(wanted));
+            assert!(!said.is_empty(), "{wanted}");
+        }
+        assert!(refusal(&place, &outside).contains("platform_backup_dir"));
+        assert_eq!(std::fs::read_dir(&outside).expect("list").count(), 0);
+        assert!(!Path::new("/etc/ombak-backup").exists());
+    }
+
+    #[test]
+    fn a_link_that_stays_below_the_root_is_followed() {
+        let (dir, place) = scene();
+        std::fs::create_dir(place.root.join("real")).expect("create");
+        symlink("real", place.root.join("link")).expect("link");
+        let open = place.create(Path::new("link/x")).expect("created");
+        assert!(open.shown.ends_with("backups/real/x"), "{:?}", open.shown);
+        // The root itself may be a link, too.
+        symlink("backups", dir.path().join("root-link")).expect("link");
+        let place = BackupPlace { root: dir.path().join("root-link"), ..place };
+        assert!(place.create(Path::new("y")).expect("created").shown.ends_with("backups/y"));
+    }
+
+    #[test]
+    fn the_nodes_own_directories_are_refused_however_they_are_spelled() {
+        let (dir, place) = scene();
+        let place = BackupPlace { root: dir.path().to_owned(), ..place };
+        symlink("data", dir.path().join("alias")).expect("link");
+        for wanted in ["data", "data/b", "alias/b", "outside/../data/b", "outside/../alias/b/c"] {
+            assert!(refusal(&place, Path::new(wanted)).contains("own data directory"), "{wanted}");
+        }
+        assert!(refusal(&place, Path::new("disk/bitcask/b")).contains("where the node has its objects"));
+        // The data directory is known by a link.
+        let place = BackupPlace { node_dirs: vec![dir.path().join("alias")], ..place };
+        assert!(refusal(&place, &dir.path().join("data/b")).contains("own data directory"));
+    }
+
+    #[test]
+    fn a_backup_does_not_lie_in_another_one() {
+        let (_dir, place) = scene();
+        place.create(Path::new("monday")).expect("created");
+        std::fs::write(place.root.join("monday").join(OWNER), "{}").expect("write");
+        assert!(refusal(&place, Path::new("monday/7")).contains("has backups itself"));
+        place.create(Path::new("monday")).expect("the same one again");
+    }
+
+    #[test]
+    fn a_link_that_is_swapped_in_after_the_judgement_is_not_followed() {
+        let (dir, place) = scene();
+        std::fs::create_dir(place.root.join("x")).expect("create");
+        let (root, below) = place.judge(Path::new("x/y")).expect("fine");
+        std::fs::remove_dir(place.root.join("x")).expect("remove");
+        symlink(dir.path().join("outside"), place.root.join("x")).expect("link");
+        let said = place.open(&root, &below, true).expect_err("refused").to_string();
+        assert!(said.contains("replaced by a link"), "{said}");
+        assert_eq!(std::fs::read_dir(dir.path().join("outside")).expect("list").count(), 0);
+    }
+
+    #[test]
+    fn an_opened_directory_stays_the_same_when_its_name_is_given_to_a_link() {
+        let (dir, place) = scene();
+        let open = place.create(Path::new("x")).expect("created");
+        std::fs::rename(place.root.join("x"), place.root.join("moved")).expect("rename");
+        symlink(dir.path().join("outside"), place.root.join("x")).expect("link");
+        std::fs::write(open.path().join("file"), "").expect("write");
+        assert!(place.root.join("moved/file").exists());
+        assert_eq!(std::fs::read_dir(dir.path().join("outside")).expect("list").count(), 0);
+    }
+}
