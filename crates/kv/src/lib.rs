@@ -45,7 +45,7 @@ pub use config::{DeleteMode, KvConfig, ObjectLimits};
 pub use import::{ImportOutcome, Importer};
 pub use kv::{Health, Kv};
 pub use listing::Listing;
-pub use node::examine_files;
+pub use node::{check_start, examine_files};
 pub use open_error::OpenError;
 pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryOf, QueryResults, head_terms};
 pub use replica::Replica;

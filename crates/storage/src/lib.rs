@@ -8,6 +8,7 @@
 //!
 //! Invariants:
 //! * a version that was acknowledged is found again, or its loss is reported as an error: never a silent "not found";
+//! * a store that lacks what it has durably promised does not start (`inventory`);
 //! * of two versions of a key the one appended last (`seq`) wins, whatever file it lies in;
 //! * a failed write or sync poisons the store: it stops acknowledging and goes on reading.
 
@@ -21,6 +22,7 @@ pub mod fs;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod identity;
+mod inventory;
 mod journal;
 mod ledger;
 pub mod leveldb;
@@ -40,6 +42,7 @@ pub use backup::{CutContent, CutFile, StoreBackup, StoreCut};
 pub use bitcask::BitcaskFactory;
 pub use error::StorageError;
 pub use identity::StoreIdentity;
+pub use inventory::{InventoryConfig, check_root, promises_anything};
 pub use journal::{
     Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy, begin_restored,
 };

@@ -26,7 +26,7 @@ fn bitcask(fs: &Arc<FaultyFs>) -> Result<Arc<dyn Backend>, StorageError> {
 #[test]
 fn the_power_may_go_at_every_call() {
     let mut seen = (false, false);
-    for call in 1..60 {
+    for call in 1..100 {
         for loss in [Loss::Everything, Loss::Some, Loss::Nothing] {
             let when = format!("call {call}, {loss:?}");
             let fs = FaultyFs::new(call);

@@ -56,11 +56,13 @@ impl Engine {
     pub(crate) fn open(config: KvConfig) -> Result<Self, OpenError> {
         let ring_size = RingSize::new(config.ring_size).map_err(|e| OpenError::Config(format!("ring_size: {e}")))?;
         let files = NodeFiles::open(config.fs.clone(), &config.data_dir)?;
-        let identity = files.start(config.ring_size)?;
+        files.check(config.ring_size)?;
         let buckets = open_buckets(&config)?;
+        let stores = open_stores(&config)?;
+        // Only what has opened counts as a start.
+        let identity = files.start(config.ring_size)?;
         let version = RingVersion::first(identity.ring_lineage);
         let ring = Ring::of_one_node(&config.node_name, ring_size, version);
-        let stores = open_stores(&config)?;
         if identity.boot == 1 && stores.iter().any(|store| store.last_seq() > 0) {
             warn!(
                 ring_size = identity.ring_size,

@@ -6,7 +6,9 @@ use crate::buckets;
 use crate::open_error::OpenError;
 use crate::random::random_u64;
 use crate::saved_json::{self, Formats};
+use ombak_ring::RingSize;
 use ombak_storage::fs::{FileLock, FileSystem, read_file, replace_file};
+use ombak_types::PropMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -35,15 +37,7 @@ impl NodeFiles {
     /// Locks the directory, creating it if need be.
     pub fn open(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Self, OpenError> {
         fs.create_dir_all(dir).map_err(io_error("create", dir))?;
-        let marker = dir.join(INCOMPLETE_RESTORE);
-        match fs.birth(&marker) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(OpenError::Io { op: "read", path: marker, source }),
-            Ok(_) => {
-                let what = "'ombak restore' has not finished here: empty the directory and run it again".into();
-                return Err(OpenError::Unusable { path: marker, what });
-            }
-        }
+        check_restored(&*fs, dir)?;
         if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
             fs.sync_dir(parent).map_err(io_error("sync", parent))?;
         }
@@ -55,18 +49,14 @@ impl NodeFiles {
         Ok(Self { fs, dir: dir.to_owned(), _lock: lock })
     }
 
+    /// Whether the node may start with a ring of this size. Changes nothing.
+    pub fn check(&self, ring_size: u32) -> Result<(), OpenError> {
+        identity_for(&*self.fs, &self.dir, ring_size).map(drop)
+    }
+
     /// Starts the node: reads or creates its identity, and counts the start.
     pub fn start(&self, ring_size: u32) -> Result<Identity, OpenError> {
-        let identity = match read::<Identity>(&*self.fs, &self.dir, IDENTITY, IDENTITY_FORMATS)? {
-            Some(found) if found.ring_size != ring_size => {
-                return Err(OpenError::Config(format!(
-                    "the data in {} is laid out for ring_size {}, and the configuration says {ring_size}; set \
-                     ring_size = {} or use another data directory",
-                    self.dir.display(),
-                    found.ring_size,
-                    found.ring_size
-                )));
-            }
+        let identity = match identity_for(&*self.fs, &self.dir, ring_size)? {
             Some(found) => Identity { format: IDENTITY_FORMATS.current, boot: found.boot + 1, ..found },
             None => Identity {
                 format: IDENTITY_FORMATS.current,
@@ -94,6 +84,48 @@ impl NodeFiles {
         let path = self.dir.join(name);
         let text = saved_json::to_text(value).map_err(io::Error::from).map_err(io_error("write", &path))?;
         replace_file(&*self.fs, &path, &text).map_err(io_error("write", &path))
+    }
+}
+
+/// Whether a node with this ring may start in a directory, as far as its own files tell. Changes nothing.
+pub fn check_start(
+    fs: &Arc<dyn FileSystem>,
+    dir: &Path,
+    node_name: &str,
+    ring_size: u32,
+    default_props: &PropMap,
+) -> Result<(), OpenError> {
+    RingSize::new(ring_size).map_err(|e| OpenError::Config(format!("ring_size: {e}")))?;
+    check_restored(&**fs, dir)?;
+    identity_for(&**fs, dir, ring_size)?;
+    buckets::BucketRegistry::open(fs.clone(), dir, node_name, default_props).map(drop)
+}
+
+/// A restore that was not finished is no node.
+fn check_restored(fs: &dyn FileSystem, dir: &Path) -> Result<(), OpenError> {
+    let marker = dir.join(INCOMPLETE_RESTORE);
+    match fs.birth(&marker) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(OpenError::Io { op: "read", path: marker, source }),
+        Ok(_) => {
+            let what = "'ombak restore' has not finished here: empty the directory and run it again".into();
+            Err(OpenError::Unusable { path: marker, what })
+        }
+    }
+}
+
+/// Who the node of a directory is, if it is one already; an error when its ring has another size.
+fn identity_for(fs: &dyn FileSystem, dir: &Path, ring_size: u32) -> Result<Option<Identity>, OpenError> {
+    let found = read::<Identity>(fs, dir, IDENTITY, IDENTITY_FORMATS)?;
+    match found {
+        Some(found) if found.ring_size != ring_size => Err(OpenError::Config(format!(
+            "the data in {} is laid out for ring_size {}, and the configuration says {ring_size}; set \
+             ring_size = {} or use another data directory",
+            dir.display(),
+            found.ring_size,
+            found.ring_size
+        ))),
+        found => Ok(found),
     }
 }
 

@@ -9,6 +9,6 @@ mod files;
 mod identity;
 
 pub(crate) use files::IDENTITY as IDENTITY_FILE;
-pub use files::{NodeFiles, examine_files};
+pub use files::{NodeFiles, check_start, examine_files};
 pub use identity::Identity;
 pub(crate) use identity::hex;

@@ -7,6 +7,7 @@
 //!
 //! What it is not: it moves nothing and looks into no file of a store.
 
+use super::Inventories;
 use crate::config::BackendSettings;
 use ombak_kv::saved_json::{self, Formats};
 use serde::{Deserialize, Serialize};
@@ -84,9 +85,25 @@ impl DataMark {
     }
 }
 
-/// Compares the settings with what the data directory was last used with, and notes them. The error says which objects
-/// would not be found; what is returned are warnings.
-pub fn check(data_dir: &Path, settings: &BackendSettings) -> Result<Vec<String>, String> {
+/// What a start finds when it compares the settings with what the data directory was last used with.
+#[derive(Debug)]
+pub struct Compared {
+    /// For the operator, a line each.
+    pub warnings: Vec<String>,
+    /// What is to be noted, if that is something new.
+    new: Option<DataMark>,
+}
+
+impl Compared {
+    /// Notes the settings in the data directory.
+    pub fn note(&self, data_dir: &Path) -> Result<(), String> {
+        self.new.as_ref().map_or(Ok(()), |mark| mark.write(data_dir))
+    }
+}
+
+/// Compares the settings with what the data directory was last used with; changes nothing. The error says which objects would
+/// not be found.
+pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Inventories) -> Result<Compared, String> {
     let earlier = DataMark::read(data_dir)?;
     let mut now = DataMark::of(data_dir, settings);
     let left = earlier.as_ref().map(|mark| mark.left.clone()).unwrap_or_default();
@@ -102,12 +119,13 @@ pub fn check(data_dir: &Path, settings: &BackendSettings) -> Result<Vec<String>,
         if holds_data(&root) {
             return Err(abandoned(&store.backend, &root, settings));
         }
+        if !inventories.accepts_loss() && inventories.promise_anything(&root) {
+            return Err(not_there(&store.backend, &root, settings));
+        }
     }
     let warnings = earlier.iter().filter_map(|earlier| default_changed(data_dir, earlier, &now)).collect();
-    if earlier.as_ref() != Some(&now) {
-        now.write(data_dir)?;
-    }
-    Ok(warnings)
+    let new = Some(now).filter(|now| earlier.as_ref() != Some(now));
+    Ok(Compared { warnings, new })
 }
 
 /// Notes that what lay in the directory of one backend is in that of another by now.
@@ -126,7 +144,9 @@ pub fn leave_behind(data_dir: &Path, backend: &BackendSettings, now_in: &Backend
     mark.stores.extend(new);
     mark.format = FORMATS.current;
     mark.left.insert(root);
-    mark.write(data_dir)
+    mark.write(data_dir)?;
+    // Whatever becomes of the old files, nobody misses them.
+    Inventories::new(data_dir, false).forget(&disk.data_root)
 }
 
 /// Examines the file of a data directory that no node runs on. The error says what is damaged.
@@ -140,6 +160,15 @@ fn abandoned(backend: &str, root: &Path, settings: &BackendSettings) -> String {
         "objects of this node lie in the {backend} files of {root}, which storage_backend = {wanted} does not use: none of \
          them would be found. Configure {backend} with that directory again, move them with 'ombak admin backend \
          convert', or move {root} away to start without them"
+    )
+}
+
+fn not_there(backend: &str, root: &Path, settings: &BackendSettings) -> String {
+    let (root, wanted) = (root.display(), settings.name());
+    format!(
+        "objects of this node were in the {backend} files of {root}, which are not there, and storage_backend = {wanted} does \
+         not use them: none of them would be found. Its file system may not be mounted: mount it and configure {backend} again, \
+         or run 'ombak start --accept-loss' once to start without them"
     )
 }
 
@@ -211,7 +240,9 @@ mod tests {
     }
 
     fn start(dir: &Path, text: &str) -> Result<Vec<String>, String> {
-        check(dir, &settings(dir, text))
+        let compared = compare(dir, &settings(dir, text), &Inventories::new(dir, false))?;
+        compared.note(dir)?;
+        Ok(compared.warnings)
     }
 
     fn put_something(root: &Path) {

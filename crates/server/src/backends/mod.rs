@@ -7,6 +7,9 @@
 //! backend locks its own.
 
 pub mod data_mark;
+mod inventories;
+
+pub use inventories::Inventories;
 
 use crate::config::{BackendSettings, DiskSettings, MultiSettings};
 use crate::wall_clock::now_secs;
@@ -15,8 +18,8 @@ use ombak_kv::{BackendChoice, head_terms};
 use ombak_storage::fs::RealFs;
 use ombak_storage::verify::{StoreKind, StoreRootConfig};
 use ombak_storage::{
-    BackendFactory, BitcaskFactory, JournalConfig, LedgerFactory, MemoryConfig, MemoryFactory, MultiFactory,
-    StorageError,
+    BackendFactory, BitcaskFactory, InventoryConfig, JournalConfig, LedgerFactory, MemoryConfig, MemoryFactory,
+    MultiFactory, StorageError, check_root,
 };
 use std::sync::Arc;
 
@@ -28,22 +31,38 @@ pub struct Stores {
     pub choice: Option<Arc<BackendChoice>>,
 }
 
-/// Takes the directories of everything that the settings name. The error is one line for the operator.
-pub fn open(settings: &BackendSettings) -> Result<Stores, String> {
-    match settings {
-        BackendSettings::Multi(multi) => open_several(multi),
-        one => Ok(Stores { factory: open_one(one)?, choice: None }),
+/// Whether every store that the settings name may be opened, and nothing of any is missing. Changes nothing. The error is one
+/// line for the operator.
+pub fn check(settings: &BackendSettings, inventories: &Inventories) -> Result<(), String> {
+    for (_, store) in settings.stores() {
+        let Some(root) = store.disk().map(|disk| &disk.data_root) else { continue };
+        let Some(config) = store_root_config(store, inventories.of(root)) else { continue };
+        check_root(&RealFs, root, config.kind, &config.inventory).map_err(|e| e.to_string())?;
     }
+    Ok(())
+}
+
+/// Takes the directories of everything that the settings name. The error is one line for the operator.
+pub fn open(settings: &BackendSettings, inventories: &Inventories) -> Result<Stores, String> {
+    match settings {
+        BackendSettings::Multi(multi) => open_several(multi, inventories),
+        one => Ok(Stores { factory: open_with(one, inventories)?, choice: None }),
+    }
+}
+
+fn open_with(settings: &BackendSettings, inventories: &Inventories) -> Result<Arc<dyn BackendFactory>, String> {
+    let inventory = settings.disk().map(|disk| inventories.of(&disk.data_root));
+    open_one(settings, inventory.unwrap_or_default())
 }
 
 /// Takes the directory of one backend. The error is one line for the operator.
 ///
 /// Several backends are several calls, one for each of [`BackendSettings::stores`].
-pub fn open_one(settings: &BackendSettings) -> Result<Arc<dyn BackendFactory>, String> {
+pub fn open_one(settings: &BackendSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, String> {
     let opened: Result<Arc<dyn BackendFactory>, StorageError> = match settings {
-        BackendSettings::Bitcask(disk) => bitcask(disk),
-        BackendSettings::Leveled(disk) => with_ledger::<false>(disk),
-        BackendSettings::Leveldb(disk) | BackendSettings::Hanoidb(disk) => with_ledger::<true>(disk),
+        BackendSettings::Bitcask(disk) => bitcask(disk, inventory),
+        BackendSettings::Leveled(disk) => with_ledger::<false>(disk, inventory),
+        BackendSettings::Leveldb(disk) | BackendSettings::Hanoidb(disk) => with_ledger::<true>(disk, inventory),
         BackendSettings::Memory(config) => {
             let config = MemoryConfig { opened_at_secs: now_secs(), ..*config };
             Ok(Arc::new(MemoryFactory::with_terms(config, head_terms())))
@@ -54,7 +73,7 @@ pub fn open_one(settings: &BackendSettings) -> Result<Arc<dyn BackendFactory>, S
 }
 
 /// How the files of one backend are examined while nothing serves from them; none for what keeps none.
-pub fn store_root_config(settings: &BackendSettings) -> Option<StoreRootConfig> {
+pub fn store_root_config(settings: &BackendSettings, inventory: InventoryConfig) -> Option<StoreRootConfig> {
     let kind = match settings {
         BackendSettings::Bitcask(_) => StoreKind::Bitcask,
         BackendSettings::Leveled(_) => StoreKind::Leveled,
@@ -62,28 +81,32 @@ pub fn store_root_config(settings: &BackendSettings) -> Option<StoreRootConfig> 
         BackendSettings::Memory(_) | BackendSettings::Multi(_) => return None,
     };
     let disk = settings.disk()?;
-    Some(StoreRootConfig { kind, journal: starting_now(&disk.journal), ledger: disk.ledger, terms: head_terms() })
+    let (journal, ledger) = (starting_now(&disk.journal), disk.ledger);
+    Some(StoreRootConfig { kind, journal, ledger, terms: head_terms(), inventory })
 }
 
-fn open_several(multi: &MultiSettings) -> Result<Stores, String> {
+fn open_several(multi: &MultiSettings, inventories: &Inventories) -> Result<Stores, String> {
     let names = multi.backends.iter().map(|(name, _)| Bytes::copy_from_slice(name.as_bytes())).collect();
     let choice = Arc::new(BackendChoice::new(names, multi.default, multi.prefixes.clone()));
-    let open = |(name, backend): &(String, BackendSettings)| Ok((name.clone(), open_one(backend)?));
+    let open = |(name, backend): &(String, BackendSettings)| Ok((name.clone(), open_with(backend, inventories)?));
     let backends = multi.backends.iter().map(open).collect::<Result<_, String>>()?;
     let factory = Arc::new(MultiFactory::new(backends, choice.clone()));
     Ok(Stores { factory, choice: Some(choice) })
 }
 
-fn bitcask(disk: &DiskSettings) -> Result<Arc<dyn BackendFactory>, StorageError> {
+fn bitcask(disk: &DiskSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, StorageError> {
     let (fs, journal) = (Arc::new(RealFs), starting_now(&disk.journal));
     let factory = BitcaskFactory::with_terms(fs, &disk.data_root, journal, &disk.ledger, head_terms())?;
-    Ok(Arc::new(factory))
+    Ok(Arc::new(factory.with_inventory(inventory)))
 }
 
-fn with_ledger<const INLINE: bool>(disk: &DiskSettings) -> Result<Arc<dyn BackendFactory>, StorageError> {
+fn with_ledger<const INLINE: bool>(
+    disk: &DiskSettings,
+    inventory: InventoryConfig,
+) -> Result<Arc<dyn BackendFactory>, StorageError> {
     let (fs, journal) = (Arc::new(RealFs), starting_now(&disk.journal));
     let factory = LedgerFactory::<INLINE>::new(fs, &disk.data_root, journal, disk.ledger, head_terms())?;
-    Ok(Arc::new(factory))
+    Ok(Arc::new(factory.with_inventory(inventory)))
 }
 
 fn starting_now(journal: &JournalConfig) -> JournalConfig {

@@ -46,7 +46,12 @@ pub struct Common {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a node in the foreground, until Ctrl-C, SIGTERM or 'ombak stop'.
-    Start,
+    Start {
+        /// Start although stores lack what they had durably stored: a file is missing or shorter, or a whole store. It is noted,
+        /// and told from then on. What is known to be missing answers an error; what is not may answer something older.
+        #[arg(long)]
+        accept_loss: bool,
+    },
     /// Stop the node.
     Stop,
     /// Ask whether the node answers.

@@ -87,7 +87,7 @@ fn complain(message: &str) {
 fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
     let common = cli.common;
     match cli.command {
-        Command::Start => node::start(&common),
+        Command::Start { accept_loss } => node::start(&common, accept_loss),
         Command::Version => {
             out.result(&json!({"ombak": VERSION, "riak": RIAK_VERSION}), || format!("ombak {VERSION_TEXT}"))
         }

@@ -15,8 +15,8 @@ use tokio::net::TcpStream;
 const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-pub fn start(common: &Common) -> Result<(), Failure> {
-    crate::node::run(&config::load(common)?).map_err(Failure::new)
+pub fn start(common: &Common, accepts_loss: bool) -> Result<(), Failure> {
+    crate::node::run(&config::load(common)?, accepts_loss).map_err(Failure::new)
 }
 
 pub async fn stop(common: &Common, out: Output) -> Result<(), Failure> {

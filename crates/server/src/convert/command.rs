@@ -3,7 +3,7 @@
 use super::copy::copy;
 use super::place;
 use super::report::Report;
-use crate::backends::{data_mark, open_one, store_root_config};
+use crate::backends::{Inventories, data_mark, open_one, store_root_config};
 use crate::config::{BackendSettings, Effective, Settings};
 use crate::node::lock::DataDirLock;
 use crate::node::{join, open_files};
@@ -11,7 +11,7 @@ use crate::offline::{interrupt_flag, progress_bar};
 use indicatif::ProgressBar;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::verify::StoreRoot;
-use ombak_storage::{StorageError, SyncStrategy, begin_restored};
+use ombak_storage::{InventoryConfig, StorageError, SyncStrategy, begin_restored};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,14 +42,17 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
     }
     let _lock = DataDirLock::take(data_dir).map_err(|e| e.to_string())?;
     open_files::raise_limit();
+    let inventories = Inventories::new(data_dir, false);
     let mut report = conversion.report();
     if !conversion.is_whole()? {
         conversion.clear()?;
-        let copied = conversion.copy_all(&mut report);
+        let copied = conversion.copy_all(&inventories, &mut report);
         if copied != Ok(true) {
             conversion.clear()?;
             return copied.map(|_| report);
         }
+        // Nobody misses what may have been at that place before: other stores take it.
+        inventories.forget(&conversion.to.disk().map_or(PathBuf::new(), |disk| disk.data_root.clone()))?;
         conversion.put_in_place().or_else(|e| conversion.clear().and(Err(e)))?;
     }
     data_mark::leave_behind(data_dir, &conversion.from, &conversion.to)?;
@@ -114,30 +117,32 @@ impl Conversion {
     }
 
     /// Writes everything to the staging directory, synced and read back; false when it was interrupted.
-    fn copy_all(&self, report: &mut Report) -> Result<bool, String> {
+    fn copy_all(&self, inventories: &Inventories, report: &mut Report) -> Result<bool, String> {
         let (partitions, bytes) = self.look()?;
         fs::create_dir_all(&self.staging).map_err(|e| format!("cannot create {}: {e}", self.staging.display()))?;
         self.check_space(bytes)?;
         let interrupted = interrupt_flag()?;
         let bar = progress_bar(bytes);
         let to = self.staged();
-        let copied = self.copy_partitions(&to, &partitions, report, &bar, &interrupted);
+        let kept = self.from.disk().map(|disk| inventories.of(&disk.data_root)).unwrap_or_default();
+        let copied = self.copy_partitions((&to, kept), &partitions, report, &bar, &interrupted);
         let is_whole =
             copied.and_then(|all| Ok(all && self.read_back(&to, &partitions, report.keys, &bar, &interrupted)?));
         bar.finish_and_clear();
         is_whole
     }
 
-    /// Writes the partitions; false when it was interrupted.
+    /// Writes the partitions; false when it was interrupted. The stores that are read keep their inventories as `kept` says;
+    /// those that come into being have only their own, until a node starts with them.
     fn copy_partitions(
         &self,
-        to: &BackendSettings,
+        (to, kept): (&BackendSettings, InventoryConfig),
         partitions: &[u32],
         report: &mut Report,
         bar: &ProgressBar,
         interrupted: &AtomicBool,
     ) -> Result<bool, String> {
-        let (from, to) = (open_one(&self.from)?, open_one(to)?);
+        let (from, to) = (open_one(&self.from, kept)?, open_one(to, InventoryConfig::default())?);
         for partition in partitions {
             let mut observe = |copied: u64| {
                 bar.inc(copied);
@@ -257,6 +262,8 @@ impl Conversion {
 }
 
 fn open_root(settings: &BackendSettings) -> Result<Option<StoreRoot>, String> {
-    let (Some(disk), Some(config)) = (settings.disk(), store_root_config(settings)) else { return Ok(None) };
+    let (Some(disk), Some(config)) = (settings.disk(), store_root_config(settings, InventoryConfig::default())) else {
+        return Ok(None);
+    };
     StoreRoot::open(Arc::new(RealFs), &disk.data_root, config).map_err(|e| e.to_string())
 }

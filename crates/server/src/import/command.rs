@@ -32,7 +32,7 @@ pub fn bitcask(options: &Options, effective: &Effective) -> Result<Report, Strin
     let _lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
     open_files::raise_limit();
     // Until the last replica is in, a tombstone may be all that keeps a key deleted. The node itself reaps them later.
-    let kv = open_engine(&Settings { delete_mode: DeleteMode::Keep, ..settings })?;
+    let kv = open_engine(&Settings { delete_mode: DeleteMode::Keep, ..settings }, false)?;
     let outcome = import(options, &data_dir, &kv);
     kv.close();
     outcome

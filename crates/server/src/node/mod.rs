@@ -10,7 +10,7 @@ pub mod record;
 mod signals;
 pub mod token;
 
-use crate::backends::{self, Stores, data_mark};
+use crate::backends::{self, Inventories, Stores, data_mark};
 use crate::config::{Effective, Problem, Settings};
 use crate::logging;
 use dir_access::NodeDirs;
@@ -20,7 +20,8 @@ use ombak_api::NetworkThreads;
 use ombak_api::admin::{AdminContext, AdminToken, BackupJobs, BackupPlace, ConfigEntry, NodeInfo};
 use ombak_api::http::{self, HttpContext, HttpLimits, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
-use ombak_kv::{Kv, KvConfig};
+use ombak_kv::{Kv, KvConfig, check_start};
+use ombak_storage::fs::{FileSystem, RealFs};
 use record::NodeRecord;
 use signals::StopSignals;
 use std::io::Write;
@@ -38,8 +39,9 @@ const FRAME_OVERHEAD_BYTES: u64 = 1024 * 1024;
 /// The stack of the thread that opens the stores, in bytes: as much as a program's first thread usually has.
 const OPENING_STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// Runs a node until it is told to stop. The error is one line for the operator.
-pub fn run(effective: &Effective) -> Result<(), String> {
+/// Runs a node until it is told to stop. `accepts_loss`: it starts although stores lack what they had stored. The error is one
+/// line for the operator. A start that is refused has changed nothing on disk but lock, token and log.
+pub fn run(effective: &Effective, accepts_loss: bool) -> Result<(), String> {
     let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
     let data_dir = settings.data_dir.clone();
     // Before the log: a second start must not write into that of the first.
@@ -55,7 +57,7 @@ pub fn run(effective: &Effective) -> Result<(), String> {
         .build()
         .map_err(|e| format!("the operating system gives no threads: {e}"))?;
     let mut signals = StopSignals::listen(&runtime)?;
-    let Some(kv) = open_unless_stopped(&runtime, &settings, &mut signals)? else {
+    let Some(kv) = open_unless_stopped(&runtime, &settings, accepts_loss, &mut signals)? else {
         // The thread that opens the stores ends with the process, and the directory is its own until then.
         std::mem::forget(lock);
         return Ok(());
@@ -92,6 +94,7 @@ fn warn_of(effective: &Effective, settings: &Settings) {
 fn open_unless_stopped(
     runtime: &Runtime,
     settings: &Settings,
+    accepts_loss: bool,
     signals: &mut StopSignals,
 ) -> Result<Option<Kv>, String> {
     let (tell, opened) = oneshot::channel();
@@ -99,7 +102,7 @@ fn open_unless_stopped(
     std::thread::Builder::new()
         .name("ombak-open".into())
         .stack_size(OPENING_STACK_BYTES)
-        .spawn(move || drop(tell.send(open_engine(&thread_settings))))
+        .spawn(move || drop(tell.send(open_engine(&thread_settings, accepts_loss))))
         .map_err(|e| format!("the operating system gives no threads: {e}"))?;
     runtime.block_on(async {
         tokio::select! {
@@ -171,12 +174,21 @@ async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bo
     }
 }
 
-/// Opens the engine that the settings describe; the caller holds the data directory's lock.
-pub fn open_engine(settings: &Settings) -> Result<Kv, String> {
-    for warning in data_mark::check(&settings.data_dir, &settings.backend)? {
+/// Opens the engine that the settings describe; the caller holds the data directory's lock. Everything that can refuse the
+/// start is looked at before anything is changed.
+pub fn open_engine(settings: &Settings, accepts_loss: bool) -> Result<Kv, String> {
+    let data_dir = &settings.data_dir;
+    let inventories = Inventories::new(data_dir, accepts_loss);
+    let compared = data_mark::compare(data_dir, &settings.backend, &inventories)?;
+    let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
+    check_start(&fs, data_dir, &settings.node_name, settings.ring_size, &settings.default_props)
+        .map_err(|e| e.to_string())?;
+    backends::check(&settings.backend, &inventories)?;
+    for warning in &compared.warnings {
         tracing::warn!("{warning}");
     }
-    let Stores { factory, choice } = backends::open(&settings.backend)?;
+    compared.note(data_dir)?;
+    let Stores { factory, choice } = backends::open(&settings.backend, &inventories)?;
     let config = KvConfig {
         ring_size: settings.ring_size,
         default_props: settings.default_props.clone(),

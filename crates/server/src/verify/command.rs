@@ -1,7 +1,7 @@
 //! From the command line to the stores and back.
 
 use super::report::{Report, StoreReport};
-use crate::backends::{data_mark, store_root_config};
+use crate::backends::{Inventories, data_mark, store_root_config};
 use crate::config::{BackendSettings, DiskSettings, Effective, Settings};
 use crate::import::Checkpoint;
 use crate::node::join;
@@ -38,12 +38,13 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
         return Err(format!("there is no node in {}; name its data directory with --data", data_dir.display()));
     }
     let _lock = DataDirLock::take(data_dir).map_err(|e| e.to_string())?;
+    let inventories = Inventories::new(data_dir, false);
     let mut opened = match &options.backend {
         Some(name) => {
             let backend = BackendSettings::named(effective, name).map_err(|problem| problem.to_string())?;
-            open(&[(name, &backend)])?
+            open(&[(name, &backend)], &inventories)?
         }
-        None => open(&settings.backend.stores())?,
+        None => open(&settings.backend.stores(), &inventories)?,
     };
     let interrupted = interrupt_flag()?;
     let bytes = opened.iter().map(|store| bytes_of(&store.root)).sum::<Result<u64, String>>()?;
@@ -65,11 +66,11 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
     })
 }
 
-fn open(stores: &[(&str, &BackendSettings)]) -> Result<Vec<Opened>, String> {
+fn open(stores: &[(&str, &BackendSettings)], inventories: &Inventories) -> Result<Vec<Opened>, String> {
     let mut opened = Vec::new();
     for (name, settings) in stores {
-        let (Some(disk), Some(config)) = (settings.disk(), store_root_config(settings)) else { continue };
-        let DiskSettings { data_root, .. } = disk;
+        let Some(DiskSettings { data_root, .. }) = settings.disk() else { continue };
+        let Some(config) = store_root_config(settings, inventories.of(data_root)) else { continue };
         let root = StoreRoot::open(Arc::new(RealFs), data_root, config).map_err(|e| e.to_string())?;
         let Some(root) = root else { continue };
         let (name, backend) = ((*name).to_owned(), root.kind().name());

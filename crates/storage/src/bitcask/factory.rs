@@ -6,6 +6,7 @@ use super::order::OrderShared;
 use crate::backend::{Backend, BackendFactory, HeadTerms, NoTerms};
 use crate::error::StorageError;
 use crate::fs::FileSystem;
+use crate::inventory::InventoryConfig;
 use crate::journal::{JournalConfig, Shared, Store};
 use crate::ledger::{LedgerConfig, TreeShared, remove_dir};
 use crate::seq::SeqSource;
@@ -42,6 +43,13 @@ impl BitcaskFactory {
         let trees = TreeShared::new(order.tree_limits());
         let orders = OrderShared { trees, terms, memory_bytes_max: order.memory_bytes_max };
         Ok(Self { shared, heads: Arc::new(HeadCache::new()), orders: Arc::new(orders), root })
+    }
+
+    /// The same with inventories kept in this way. To be said before a store is opened.
+    #[must_use]
+    pub fn with_inventory(self, inventory: InventoryConfig) -> Self {
+        self.shared.keep_inventories(inventory);
+        self
     }
 }
 

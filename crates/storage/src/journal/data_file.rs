@@ -116,6 +116,8 @@ pub(super) struct DataFile {
     pub(super) counters: FileCounters,
     /// A merge could not read all of it: it stays until nothing in it is current.
     pub(super) unmergeable: AtomicBool,
+    /// The inventory does not promise it any more: it is about to be removed.
+    pub(super) is_leaving: AtomicBool,
     path: Mutex<PathBuf>,
     handle: RwLock<Option<Arc<dyn File>>>,
     used: AtomicBool,
@@ -128,6 +130,7 @@ impl DataFile {
             salt,
             counters: FileCounters::default(),
             unmergeable: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
             path: Mutex::new(path),
             handle: RwLock::new(None),
             used: AtomicBool::new(false),

@@ -21,6 +21,8 @@ pub(crate) mod covered;
 mod data_file;
 pub(crate) mod format;
 mod identity;
+mod inventory_keeper;
+mod inventory_of_store;
 mod key_index;
 mod lost_note;
 mod merge;
@@ -54,6 +56,8 @@ pub(crate) use lost_note::{LostNote, missing_file, place};
 pub(crate) use merge::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};
 #[cfg(any(test, fuzzing))]
 pub(crate) use merge::{decode as decode_commit, encode as encode_commit};
-pub(crate) use recovery::{Newest, hint_id, is_missed, parse_name};
+pub(crate) use recovery::{Newest, hint_id, is_missed, parse_name, tree_is_behind};
+pub(crate) use root::create_root;
 pub(crate) use shared::Shared;
+pub(crate) use small_file::Frame;
 pub(crate) use store::Store;

@@ -12,6 +12,7 @@ use super::format::{
     FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
 };
 use super::identity::{Found, IdentityFile};
+use super::inventory_keeper::InventoryKeeper;
 use super::key_index::{Entry, Keeps, KeyIndex, Loaded, Version};
 use super::lost_note::LostNote;
 use super::merge::{COMMIT_SUFFIX, finish_commit};
@@ -22,7 +23,9 @@ use super::writer::{Writer, is_disk_full, position_of, record_bytes};
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
+use crate::inventory::PromisedFile;
 use crate::seq::SeqSource;
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -45,12 +48,16 @@ impl<I: KeyIndex> Store<I> {
     ) -> Result<Self, StorageError> {
         shared.enter(partition)?;
         let dir = shared.root.join(partition.to_string());
-        let recovered = shared
-            .finish_drop(partition)
-            .and_then(|()| index(&dir))
-            .and_then(|index| recover(shared, &dir, seqs, index));
+        let recovered = shared.finish_drop(partition).and_then(|()| {
+            // Before anything is changed: an index that does not fit is made anew.
+            let inventory = InventoryKeeper::open(shared, partition, &dir)?;
+            recover(shared, &dir, seqs, index(&dir)?, inventory)
+        });
         let found = recovered.inspect_err(|_| shared.leave(partition))?;
-        Ok(Self { core: Arc::new(Core::new(shared.clone(), partition, dir, found)) })
+        let core = Core::new(shared.clone(), partition, dir, found);
+        core.begin_inventory()?;
+        core.tell_of_losses();
+        Ok(Self { core: Arc::new(core) })
     }
 }
 
@@ -59,11 +66,14 @@ fn recover<I: KeyIndex>(
     dir: &Path,
     seqs: &SeqSource,
     index: I,
+    inventory: InventoryKeeper,
 ) -> Result<Recovered<I>, StorageError> {
     let checkpoint = index.restored().and_then(|bytes| Checkpoint::decode(&bytes)).unwrap_or_default();
     let mut recovery = Recovery {
         shared,
         dir,
+        inventory: &inventory,
+        left_alone: BTreeMap::new(),
         seq_max: checkpoint.seq,
         checkpoint,
         files: Files::new(),
@@ -92,13 +102,25 @@ fn recover<I: KeyIndex>(
         shared.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
         shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
     }
-    let Recovery { index, checkpoint, files, lost_ranges, torn_bytes, has_expiring, told_hints, .. } = recovery;
+    let Recovery { index, checkpoint, files, lost_ranges, torn_bytes, has_expiring, told_hints, left_alone, .. } =
+        recovery;
     let dir_exists = found != Found::Nothing && begin(shared, dir, dir_exists, &identity)?;
     remove_told(shared, dir, &identity, seq_max, &told_hints)?;
     let counted_after = if I::KEEPS == Keeps::Everything { checkpoint.seq } else { 0 };
     seqs.raise(seq_max);
     let writer = Writer::new(seqs.clone(), seq_max, checkpoint.next_id.max(id_max + 1), dir_exists);
-    Ok(Recovered { identity, index, files, writer, counted_after, lost_ranges, torn_bytes, has_expiring })
+    Ok(Recovered {
+        identity,
+        inventory,
+        left_alone,
+        index,
+        files,
+        writer,
+        counted_after,
+        lost_ranges,
+        torn_bytes,
+        has_expiring,
+    })
 }
 
 /// Puts the start on disk; whether the directory is there then. On a full disk that waits for the first write: reads go on.
@@ -118,6 +140,16 @@ fn begin(shared: &Shared, dir: &Path, dir_exists: bool, identity: &IdentityFile)
         }
         Err(source) => Err(io_error("write", dir, source)),
     }
+}
+
+/// A tree with the only copy of what the journal had is not the one that was there.
+pub(crate) fn tree_is_behind(dir: &Path, seen_seq: u64, covered_seq: u64) -> StorageError {
+    let what = format!(
+        "the tree of this partition has seen its journal up to {seen_seq}, but what came before {covered_seq} was removed \
+         because the tree had it: put back the newest copy of the tree that you have, or go on with what is there after \
+         'ombak admin backend verify --repair'"
+    );
+    StorageError::Unusable { path: dir.to_owned(), what }
 }
 
 /// The header of a file of `length` bytes, or what there is of it.
@@ -150,6 +182,9 @@ enum Hint {
 struct Recovery<'a, I> {
     shared: &'a Shared,
     dir: &'a Path,
+    inventory: &'a InventoryKeeper,
+    /// Promised files that cannot be read and are left where they are.
+    left_alone: BTreeMap<u32, PromisedFile>,
     index: I,
     /// What the index has seen already.
     checkpoint: Checkpoint,
@@ -213,7 +248,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
             self.load_file(*id, *is_fresh)?;
         }
         self.judge_orphans(&orphans)?;
-        let ids = files.iter().map(|(id, _)| *id).chain(orphans);
+        // The hint of a lost file must not speak for a later one of its id.
+        let lost = self.inventory.promised().lost_files.iter().copied();
+        let ids = files.iter().map(|(id, _)| *id).chain(orphans).chain(lost);
         Ok((true, ids.max().unwrap_or(0)))
     }
 
@@ -231,7 +268,10 @@ impl<I: KeyIndex> Recovery<'_, I> {
             }
             Keeps::Head => {
                 let mut misfits = Vec::new();
-                for (id, state) in self.checkpoint.files.iter().filter(|(_, state)| state.is_in_use()) {
+                // Of a file that is known to be lost, the ledger says which keys must not be answered.
+                let is_lost = |id: &u32| self.inventory.is_lost(*id);
+                let in_use = self.checkpoint.files.iter().filter(|(id, state)| state.is_in_use() && !is_lost(id));
+                for (id, state) in in_use {
                     if !self.has_file(*id, state, files)? {
                         misfits.push(*id);
                     }
@@ -248,16 +288,11 @@ impl<I: KeyIndex> Recovery<'_, I> {
                 Ok(())
             }
             Keeps::Everything => {
-                let covered = covered::read(&*self.shared.fs, self.dir)?;
+                let covered = covered::read(&*self.shared.fs, self.dir)?.max(self.inventory.promised().index_seq);
                 if self.checkpoint.seq >= covered {
                     return Ok(());
                 }
-                let seen = self.checkpoint.seq;
-                let what = format!(
-                    "the tree of this partition has seen its journal up to {seen}, but what came before {covered} was removed \
-                     because the tree had it: put back the newest copy of the tree that you have"
-                );
-                Err(StorageError::Unusable { path: self.dir.to_owned(), what })
+                Err(tree_is_behind(self.dir, self.checkpoint.seq, covered))
             }
         }
     }
@@ -311,6 +346,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
             }
             return self.name_loaded(&file, is_fresh);
         }
+        if let Some(known) = known.filter(|_| I::KEEPS == Keeps::Head && self.inventory.is_lost(id)) {
+            return self.keep_shortened(&file, &known, hint, length);
+        }
         if known.is_some() {
             // The index has seen more of it than there is.
             self.lost_ranges += 1;
@@ -339,6 +377,72 @@ impl<I: KeyIndex> Recovery<'_, I> {
                 let path = hint_path(self.dir, file.id);
                 Promise::of_hint(reader).map_err(|source| io_error("read", &path, source))
             }
+        }
+    }
+
+    /// A file of which the end is missing, where the ledger has seen that: it goes on pointing there, so that reads of those
+    /// keys fail. Of what the ledger had not seen, the hint tells.
+    fn keep_shortened(
+        &mut self,
+        file: &Arc<DataFile>,
+        known: &FileState,
+        hint: Hint,
+        length: u64,
+    ) -> Result<(), StorageError> {
+        known.restore(&file.counters);
+        file.counters.length.store(length, Ordering::Relaxed);
+        file.counters.synced_length.store(length, Ordering::Relaxed);
+        if let Hint::Whole(reader) = hint {
+            self.load_unread(file.id, Some(file), reader, &|offset| u64::from(offset) >= known.length, &mut None)?;
+        }
+        Ok(())
+    }
+
+    /// Takes from a hint what its data file does not have any more: such a version stays in the index, so that reads of its
+    /// key fail instead of finding something older. A tree that has the values has no place for it.
+    fn load_unread(
+        &mut self,
+        id: u32,
+        file: Option<&Arc<DataFile>>,
+        reader: HintReader,
+        is_unread: &dyn Fn(u32) -> bool,
+        hint: &mut Option<HintWriter>,
+    ) -> Result<(), StorageError> {
+        if I::KEEPS == Keeps::Everything {
+            return Ok(());
+        }
+        let (path, seen_seq) = (hint_path(self.dir, id), self.checkpoint.seq);
+        let mut failed = None;
+        reader
+            .for_each(|entry| {
+                if failed.is_some() || !is_unread(entry.offset) {
+                    return;
+                }
+                // What a ledger has seen, it knows better.
+                if I::KEEPS == Keeps::Position || entry.seq > seen_seq {
+                    failed = self.load_lost_entry(id, file, &entry).err();
+                }
+                if let Some(writer) = hint
+                    && writer.add(&entry).is_err()
+                    && let Some(writer) = hint.take()
+                {
+                    writer.abandon(&*self.shared.fs);
+                }
+            })
+            .map_err(|source| io_error("read", &path, source))?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn load_lost_entry(
+        &mut self,
+        id: u32,
+        file: Option<&Arc<DataFile>>,
+        entry: &HintEntry<'_>,
+    ) -> Result<(), StorageError> {
+        match file {
+            Some(file) => self.load_entry(file, entry, &[], &[]),
+            // Its counters are nobody's.
+            None => self.load_entry(&Arc::new(DataFile::new(id, 0, data_path(self.dir, id))), entry, &[], &[]),
         }
     }
 
@@ -374,6 +478,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
             _ => {
                 tracing::error!(file = %path.display(), "not a data file any more: its header is damaged; it is left alone");
                 self.lost_ranges += 1;
+                self.left_alone.extend(self.inventory.promised().files.get(&id).map(|file| (id, *file)));
                 Ok(None)
             }
         }
@@ -467,9 +572,18 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let hint = from_start.then(|| HintWriter::create(&*self.shared.fs, temporary, file.id, file.salt).ok());
         let mut hint = hint.flatten();
         let length = part.end;
-        let report = self.scan(file, handle, part, &mut hint)?;
+        let mut report = self.scan(file, handle, part, &mut hint)?;
+        report.synced_to = report.synced_to.max(self.inventory.promised_length(file.id));
         file.counters.lost_ranges.fetch_max(promise.lost_ranges(), Ordering::Relaxed);
         let kept = self.judge(file, handle, length, &report, &promise, &mut hint)?;
+        if matches!(promise, Promise::Listed { .. })
+            && let Hint::Whole(reader) = self.open_hint(file.id, file.salt)?
+        {
+            let is_damaged =
+                |offset: u64| report.damage.iter().any(|(start, length)| (*start..start + length).contains(&offset));
+            let is_unread = |offset: u32| u64::from(offset) >= length || is_damaged(u64::from(offset));
+            self.load_unread(file.id, Some(file), reader, &is_unread, &mut hint)?;
+        }
         if kept < length {
             handle.truncate(kept).map_err(|source| file.io_error("truncate", source))?;
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 pub(super) const DROPPED_SUFFIX: &str = ".dropped";
 
 /// Creates the root and makes sure that its name, and those of parents created with it, survive a loss of power.
-pub(super) fn create_root(fs: &dyn FileSystem, root: &Path) -> Result<(), StorageError> {
+pub(crate) fn create_root(fs: &dyn FileSystem, root: &Path) -> Result<(), StorageError> {
     let missing = root.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && fs.list(dir).is_err()).count();
     fs.create_dir_all(root).map_err(|source| io_error("create", root, source))?;
     // Of a root that was there, the name is synced once more: the start that created it may have been killed.

@@ -6,11 +6,12 @@ use super::data_file::Handles;
 use super::root::{create_root, finish_drop, remove_dropped};
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileLock, FileSystem};
+use crate::inventory::InventoryConfig;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 const LOCK_FILE: &str = "lock";
 /// Offsets have 32 bits.
@@ -28,6 +29,7 @@ pub(crate) struct Shared {
     /// The partition that merges: one at a time on a node.
     pub(super) merging: Mutex<Option<u32>>,
     pub(super) open_partitions: Mutex<BTreeSet<u32>>,
+    inventory: OnceLock<InventoryConfig>,
     /// Removes what an index has on disk for a partition.
     forget_index: Box<ForgetIndex>,
     #[expect(dead_code, reason = "held as long as a store of the root may write")]
@@ -54,11 +56,22 @@ impl Shared {
             budget: IoBudget::new(config.merge.io_bytes_per_sec),
             merging: Mutex::new(None),
             open_partitions: Mutex::default(),
+            inventory: OnceLock::new(),
             fs,
             root,
             config,
             lock,
         }))
+    }
+
+    /// Says how inventories are kept, once and before a store is opened.
+    pub(crate) fn keep_inventories(&self, config: InventoryConfig) {
+        assert!(self.inventory.set(config).is_ok(), "how inventories are kept is said once, before a store is opened");
+    }
+
+    /// How inventories are kept.
+    pub(super) fn inventory(&self) -> &InventoryConfig {
+        self.inventory.get_or_init(InventoryConfig::default)
     }
 
     /// Finishes a drop of a partition that had failed half-way.

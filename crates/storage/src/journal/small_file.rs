@@ -15,15 +15,15 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub(super) const CONTENT_AT: usize = 10;
 
 /// What a kind of small file begins with.
-pub(super) struct Frame {
-    pub(super) magic: &'static [u8; 8],
+pub(crate) struct Frame {
+    pub(crate) magic: &'static [u8; 8],
     /// Versions that this build reads; it writes the last one.
-    pub(super) versions: RangeInclusive<u16>,
+    pub(crate) versions: RangeInclusive<u16>,
 }
 
 impl Frame {
     /// The file as `put` completes it.
-    pub(super) fn seal(&self, put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    pub(crate) fn seal(&self, put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut bytes = self.magic.to_vec();
         bytes.extend_from_slice(&self.versions.end().to_le_bytes());
         put(&mut bytes);
@@ -33,7 +33,7 @@ impl Frame {
     }
 
     /// All of the file but its checksum; none when that is wrong. An error when it is of another version.
-    pub(super) fn open<'a>(&self, bytes: &'a [u8], path: &Path) -> Result<Option<&'a [u8]>, StorageError> {
+    pub(crate) fn open<'a>(&self, bytes: &'a [u8], path: &Path) -> Result<Option<&'a [u8]>, StorageError> {
         let Some((sealed, crc)) = bytes.split_last_chunk::<4>() else { return Ok(None) };
         let is_whole = sealed.len() >= CONTENT_AT && sealed.starts_with(self.magic);
         if !is_whole || crc32fast::hash(sealed) != u32::from_le_bytes(*crc) {

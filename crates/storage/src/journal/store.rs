@@ -9,6 +9,7 @@ use super::config::SyncStrategy;
 use super::data_file::{DataFile, data_path};
 use super::format::{BodyCoding, Kind, body_crc};
 use super::identity::IdentityFile;
+use super::inventory_keeper::InventoryKeeper;
 use super::key_index::{Entry, Found, Keeps, KeyIndex, Version};
 use super::lost_note::LostNote;
 use super::read::{Read, Wanted, read_record};
@@ -22,6 +23,7 @@ use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Writ
 use crate::backup::StoreBackup;
 use crate::error::{StorageError, io_error};
 use crate::identity::StoreIdentity;
+use crate::inventory::PromisedFile;
 use crate::limits::check_sizes;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::BTreeMap;
@@ -50,6 +52,9 @@ pub(super) struct Core<I: KeyIndex> {
     pub(super) partition: u32,
     pub(super) dir: PathBuf,
     pub(super) identity: IdentityFile,
+    pub(super) inventory: InventoryKeeper,
+    /// Promised files that the start could not read and left where they are.
+    pub(super) left_alone: BTreeMap<u32, PromisedFile>,
     pub(super) index: I,
     pub(super) files: RwLock<Files>,
     pub(super) writer: Mutex<Writer>,
@@ -80,6 +85,8 @@ pub(super) struct Core<I: KeyIndex> {
 /// What a start found.
 pub(super) struct Recovered<I> {
     pub(super) identity: IdentityFile,
+    pub(super) inventory: InventoryKeeper,
+    pub(super) left_alone: BTreeMap<u32, PromisedFile>,
     pub(super) index: I,
     pub(super) files: Files,
     pub(super) writer: Writer,
@@ -99,6 +106,8 @@ impl<I: KeyIndex> Core<I> {
             partition,
             dir,
             identity: found.identity,
+            inventory: found.inventory,
+            left_alone: found.left_alone,
             index: found.index,
             files: RwLock::new(found.files),
             writer: Mutex::new(found.writer),
@@ -249,6 +258,7 @@ impl<I: KeyIndex> Core<I> {
             self.shared.fs.sync_dir(&self.shared.root)?;
             self.identity.begin()
         };
+        self.inventory.note_change();
         begin().map_err(|source| refused_io("create", &self.dir, source))
     }
 
@@ -382,6 +392,9 @@ impl<I: KeyIndex> Core<I> {
             let dirty = (std::mem::take(&mut writer.dir_dirty), std::mem::take(&mut writer.root_dirty));
             (writer.last_seq(), files, dirty.0, dirty.1)
         };
+        if files.iter().any(|(file, ..)| file.counters.synced_length.load(Ordering::Acquire) == 0) {
+            self.inventory.note_change();
+        }
         let result = files
             .iter()
             .try_for_each(|(file, handle, _)| {
@@ -445,6 +458,7 @@ impl<I: KeyIndex> Core<I> {
             .and_then(|()| self.seal_rolled(usize::MAX))
             .and_then(|()| self.checkpoint(&mut upkeep))
             .and_then(|()| self.check_writable())
+            .inspect(|()| drop(self.renew_inventory()))
             .and_then(|()| self.identity.end(self.writer.lock().last_seq()));
         self.closed.store(true, Ordering::Release);
         sealed
@@ -479,6 +493,7 @@ impl<I: KeyIndex> Core<I> {
         if !writer.dir_exists {
             return self.index.destroy();
         }
+        self.inventory.forget()?;
         let (fs, root) = (&*self.shared.fs, &self.shared.root);
         let aside = root.join(format!("{}{DROPPED_SUFFIX}", self.partition));
         if fs.list(&aside).is_ok() {

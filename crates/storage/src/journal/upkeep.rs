@@ -149,6 +149,7 @@ impl<I: KeyIndex> Core<I> {
         self.note_appended(&mut upkeep);
         self.seal_rolled(SEALS_PER_SLICE)?;
         self.purge_retired(&mut upkeep)?;
+        self.renew_inventory_if_due();
         if self.index.wants_checkpoint() {
             self.checkpoint(&mut upkeep)?;
         }
@@ -238,7 +239,9 @@ impl<I: KeyIndex> Core<I> {
             self.note_checkpoint(&writer);
             writer.last_seq()
         };
-        self.write_checkpoint(covered)
+        self.write_checkpoint(covered)?;
+        drop(self.renew_inventory());
+        Ok(())
     }
 
     /// The first half of a checkpoint, at the moment that it is of.
@@ -280,6 +283,13 @@ impl<I: KeyIndex> Core<I> {
             // The knowledge that something is missing outlives the file in which it was.
             self.note_loss(lost)?;
         }
+        // Nothing may be missed that is removed here.
+        self.files
+            .read()
+            .values()
+            .filter(|file| is_covered(file))
+            .for_each(|file| file.is_leaving.store(true, Ordering::Release));
+        self.renew_inventory_with(seq)?;
         // An index that has not seen what is removed here must be known for that.
         covered::write(&*self.shared.fs, &self.dir, seq)?;
         let covered: Vec<Arc<DataFile>> = {
@@ -366,6 +376,7 @@ impl<I: KeyIndex> Core<I> {
         };
         let mut is_named = false;
         for appender in sealed {
+            self.inventory.note_change();
             let Some(hint) = appender.hint else { continue };
             let path = hint_path(&self.dir, appender.file.id);
             self.counters.hint_bytes.fetch_add(hint.length(), Ordering::Relaxed);

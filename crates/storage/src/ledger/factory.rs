@@ -6,6 +6,7 @@ use super::tree::{TreeLimits, TreeShared};
 use crate::backend::{Backend, BackendFactory, HeadTerms};
 use crate::error::StorageError;
 use crate::fs::FileSystem;
+use crate::inventory::InventoryConfig;
 use crate::journal::{JournalConfig, KeyIndex, Shared, Store};
 use crate::seq::SeqSource;
 use std::path::{Path, PathBuf};
@@ -85,9 +86,17 @@ impl<const INLINE: bool> LedgerFactory<INLINE> {
         let ledgers = LedgerShared::new(trees, terms, memory_bytes_max, cached_bytes_max, journal);
         Ok(Self { journals, ledgers: Arc::new(ledgers), root })
     }
+
+    /// The same with inventories kept in this way. To be said before a store is opened.
+    #[must_use]
+    pub fn with_inventory(self, inventory: InventoryConfig) -> Self {
+        self.journals.keep_inventories(inventory);
+        self
+    }
 }
 
-fn ledger_dir(root: &Path, partition: u32) -> PathBuf {
+/// The directory of a partition's ledger.
+pub(crate) fn ledger_dir(root: &Path, partition: u32) -> PathBuf {
     root.join(format!("{partition}.ledger"))
 }
 

@@ -26,10 +26,11 @@ pub(crate) use diff::{Difference, visit_differences};
 #[cfg(any(test, fuzzing))]
 pub(crate) use entry::encode as encode_entry;
 pub(crate) use entry::{LedgerEntry, decode as decode_entry};
+pub(crate) use factory::ledger_dir;
 pub use factory::{LedgerConfig, LedgerFactory};
 pub(crate) use index::{CHECKPOINT, NOTES};
 pub(crate) use keys::{KeyBounds, LedgerKey, note, put_escaped, put_term_prefix, store_key};
-pub(crate) use opening::remove_dir;
+pub(crate) use opening::{check_only_copy, remove_dir};
 pub(crate) use terms::{TermBounds, term_keys, visit_terms};
 pub(crate) use tree::{Change, Tree, TreeShared, TreeView};
 pub(crate) use tree_files::{TreeDamage, TreeFiles};

@@ -6,8 +6,10 @@
 use super::index::{CHECKPOINT, NOTES};
 use super::keys::note;
 use super::tree::{Tree, TreeShared};
+use super::tree_files::{TreeDamage, TreeFiles};
 use crate::error::{StorageError, io_error};
-use crate::journal::is_checkpoint;
+use crate::journal::{Checkpoint, is_checkpoint, tree_is_behind};
+use bytes::Bytes;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -48,6 +50,22 @@ fn beyond_opening(dir: &Path, file: &Path, what: &str) -> StorageError {
         file.display()
     );
     StorageError::Unusable { path: dir.to_owned(), what }
+}
+
+/// Whether a tree with values that nobody else has can be opened, and has seen the journal of the store in `store_dir` up to
+/// `seq_min`. Changes nothing.
+pub(crate) fn check_only_copy(dir: &Path, store_dir: &Path, seq_min: u64) -> Result<(), StorageError> {
+    let failed = |source| io_error("read", dir, source);
+    let damaged = |TreeDamage { file, what, .. }: TreeDamage| beyond_opening(dir, &file, what);
+    let seen_seq = match TreeFiles::read(dir).map_err(failed)?.map_err(damaged)? {
+        None => 0,
+        Some(files) => {
+            files.check_contents().map_err(failed)?.map_err(damaged)?;
+            let checkpoint = files.get(&Bytes::from(note(CHECKPOINT))).and_then(|bytes| Checkpoint::decode(&bytes));
+            checkpoint.map_or(0, |checkpoint| checkpoint.seq)
+        }
+    };
+    if seen_seq < seq_min { Err(tree_is_behind(store_dir, seen_seq, seq_min)) } else { Ok(()) }
 }
 
 /// An empty ledger in the place of one that is of no use.

@@ -294,8 +294,15 @@ impl FileExam {
             let length = trailer.data_length - self.length;
             self.damaged.push(Damaged { offset: self.length, length, is_body: false, known: Vec::new() });
         }
-        let (mut sum, mut bodies_told) = (0u64, Vec::new());
+        let (mut sum, mut bodies_told, mut beyond, mut beyond_end) = (0u64, Vec::new(), Vec::new(), 0);
+        let length = self.length;
         let whole = hint.for_each(|entry| match self.damaged_at(u64::from(entry.offset)) {
+            // A start that was told to go on without the end of the file has left what was known of it in the hint.
+            None if u64::from(entry.offset) >= length => {
+                beyond_end = beyond_end.max(u64::from(entry.offset) + 1);
+                let (key, seq) = (Bytes::copy_from_slice(entry.key), entry.seq);
+                beyond.push(Known { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
+            }
             None => sum = sum.wrapping_add(entry_hash(&entry)),
             Some(damaged) if damaged.is_body => bodies_told.push(damaged.offset),
             Some(damaged) => {
@@ -303,6 +310,9 @@ impl FileExam {
                 damaged.known.push(Known { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
             }
         })?;
+        if !beyond.is_empty() {
+            self.damaged.push(Damaged { offset: length, length: beyond_end - length, is_body: false, known: beyond });
+        }
         if !whole {
             return Ok(());
         }

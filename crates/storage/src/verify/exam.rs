@@ -6,6 +6,7 @@ use super::report::{Damage, Effect, Finding, PartitionReport};
 use super::root::{StoreKind, StoreRoot};
 use super::versions::{Lost, Versions};
 use crate::error::{StorageError, io_error};
+use crate::inventory::{Comparison as InventoryComparison, CopyState, LackKind, RECORD_NAME, compare};
 use crate::journal::format::{FILE_HEADER_BYTES, Kind, Scanned, Scanner};
 use crate::journal::{
     COMMIT_SUFFIX, FileState, JournalConfig, LostNote, Newest, covered, data_path, hint_id, hint_path,
@@ -33,6 +34,8 @@ pub(super) struct Exam {
     pub(super) orphans: Vec<u32>,
     pub(super) ledger: LedgerExam,
     pub(super) note: LostNote,
+    /// The copies of the inventory, and what the store lacks.
+    pub(super) inventory: InventoryComparison,
     pub(super) identity_is_damaged: bool,
     /// A ledger that has seen less than this is not the one that was there; none: the note is damaged.
     pub(super) covered_seq: Option<u64>,
@@ -53,6 +56,7 @@ impl Exam {
             kind: root.kind,
             ledger: LedgerExam::open(&root.ledger_dir(partition), root.kind == StoreKind::Bitcask)?,
             note: LostNote::read(fs, &dir)?,
+            inventory: compare(fs, &dir, &root.inventory_copies(partition))?,
             identity_is_damaged: identity_is_damaged(fs, &dir)?,
             covered_seq: covered::read_whole(fs, &dir)?,
             dir,
@@ -123,6 +127,16 @@ impl Exam {
         let in_use = noted.files.iter().filter(|(_, file)| file.is_in_use());
         let missing = in_use.filter(|(id, noted)| is_missing(id, noted)).map(|(id, _)| (*id, Vec::new()));
         self.missing_files = missing.collect();
+        let is_there = |id: &u32| self.files.contains_key(id);
+        let promised = self.inventory.lacks.iter().filter_map(|lack| match lack.kind {
+            LackKind::FileMissing { id } | LackKind::AnotherFile { id } => Some(id),
+            _ => None,
+        });
+        let accepted = self.inventory.promised().map(|inventory| inventory.lost_files.clone()).unwrap_or_default();
+        let accepted = accepted.into_iter().filter(|id| !is_there(id));
+        for id in promised.chain(accepted) {
+            self.missing_files.entry(id).or_default();
+        }
         for id in names.iter().filter_map(|name| hint_id(name)) {
             let is_removed = removed.iter().any(|(other, _)| *other == id);
             if is_removed || self.files.contains_key(&id) {
@@ -209,6 +223,10 @@ impl Exam {
         self.files.values().any(|file| file.is_damaged() || file.hint_is_wrong())
             || !self.damaged_commits.is_empty()
             || !self.missing_files.is_empty()
+            || !self.inventory.lacks.is_empty()
+            || self.inventory.store == CopyState::Damaged
+            || self.inventory.node == CopyState::Damaged
+            || self.short_files().next().is_some()
             || self.ledger.is_damaged()
             || self.note.is_damaged()
             || self.identity_is_damaged
@@ -241,12 +259,22 @@ impl Exam {
         for name in &self.damaged_commits {
             visit(self.finding(self.dir.join(name), 0, 0, Damage::Commit, Effect::Stale));
         }
+        self.findings_of_inventory(visit);
+        let is_refused = !self.inventory.lacks.is_empty();
         for (id, missed) in &self.missing_files {
-            let finding = self.finding(data_path(&self.dir, *id), 0, 0, Damage::MissingFile, Effect::NotFound);
+            let effect = if is_refused { Effect::DoesNotOpen } else { Effect::NotFound };
+            let finding = self.finding(data_path(&self.dir, *id), 0, 0, Damage::MissingFile, effect);
             for known in missed {
                 // What is missed is a deletion, or something older is there.
                 let older = self.versions.get(&known.key).good.is_some_and(|good| !good.is_tombstone);
-                let effect = if older || known.kind == Kind::Tombstone { Effect::Stale } else { Effect::NotFound };
+                let effect = match self.kind {
+                    _ if is_refused => Effect::DoesNotOpen,
+                    // The hint stays, and so does what it says.
+                    StoreKind::Bitcask | StoreKind::Leveled if known.kind == Kind::Put => Effect::Fails,
+                    StoreKind::Bitcask | StoreKind::Leveled => Effect::Nothing,
+                    StoreKind::Leveldb if older || known.kind == Kind::Tombstone => Effect::Stale,
+                    StoreKind::Leveldb => Effect::NotFound,
+                };
                 visit(Finding { key: Some(known.key.clone()), effect, ..finding.clone() });
             }
             if missed.is_empty() {
@@ -268,6 +296,35 @@ impl Exam {
             visit(self.finding(self.ledger.dir.clone(), 0, 0, Damage::LedgerBehind, Effect::DoesNotOpen));
         }
         self.findings_of_ledger(visit);
+    }
+
+    /// Files that have lost their end with the operator's consent, and what a reader sees of it.
+    fn short_files(&self) -> impl Iterator<Item = &FileExam> {
+        let accepted = self.inventory.promised().into_iter().flat_map(|inventory| &inventory.lost_files);
+        accepted.filter_map(|id| self.files.get(id))
+    }
+
+    fn findings_of_inventory(&self, visit: &mut dyn FnMut(Finding)) {
+        for lack in &self.inventory.lacks {
+            let (damage, offset, length) = match lack.kind {
+                // Those are told with the keys that were in them.
+                LackKind::FileMissing { .. } | LackKind::AnotherFile { .. } => continue,
+                LackKind::FileShortened { length, promised, .. } => (Damage::ShortFile, length, promised - length),
+                LackKind::InventoryDamaged => (Damage::Inventory, 0, 0),
+                LackKind::StoreGone | LackKind::AnotherStore | LackKind::OlderStore { .. } => (Damage::Store, 0, 0),
+            };
+            visit(self.finding(lack.path.clone(), offset, length, damage, Effect::DoesNotOpen));
+        }
+        let is_refused = !self.inventory.lacks.is_empty();
+        if !is_refused && (self.inventory.store == CopyState::Damaged || self.inventory.node == CopyState::Damaged) {
+            // The next start writes it anew from the other copy.
+            let file = self.dir.join(RECORD_NAME);
+            visit(self.finding(file, 0, 0, Damage::Inventory, Effect::Nothing));
+        }
+        for file in self.short_files() {
+            // Keys that are known to be lost are told with their places.
+            visit(self.finding(file.path.clone(), file.length, 0, Damage::ShortFile, Effect::NotFound));
+        }
     }
 
     fn finding(&self, file: PathBuf, offset: u64, length: u64, damage: Damage, effect: Effect) -> Finding {

@@ -15,6 +15,7 @@ use crate::bitcask::BitcaskFactory;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, FileSystem, OpenMode, RealFs};
 use crate::identity::random_id;
+use crate::inventory::{Inventory, Lack};
 use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, HintWriter, RecordHeader, Scanned, Scanner};
 use crate::journal::{
     COMMIT_SUFFIX, LostNote, Shared, covered, finish_commit, hint_path, hint_temporary_path, identity_path,
@@ -62,10 +63,17 @@ impl StoreRoot {
 
     fn factory(&self) -> Result<Box<dyn BackendFactory>, StorageError> {
         let (fs, path, journal, terms) = (self.fs.clone(), &self.path, self.journal, self.terms.clone());
+        let inventory = self.inventory.clone();
         Ok(match self.kind {
-            StoreKind::Bitcask => Box::new(BitcaskFactory::with_terms(fs, path, journal, &self.ledger, terms)?),
-            StoreKind::Leveled => Box::new(LeveledFactory::new(fs, path, journal, self.ledger, terms)?),
-            StoreKind::Leveldb => Box::new(LeveldbFactory::new(fs, path, journal, self.ledger, terms)?),
+            StoreKind::Bitcask => {
+                Box::new(BitcaskFactory::with_terms(fs, path, journal, &self.ledger, terms)?.with_inventory(inventory))
+            }
+            StoreKind::Leveled => {
+                Box::new(LeveledFactory::new(fs, path, journal, self.ledger, terms)?.with_inventory(inventory))
+            }
+            StoreKind::Leveldb => {
+                Box::new(LeveldbFactory::new(fs, path, journal, self.ledger, terms)?.with_inventory(inventory))
+            }
         })
     }
 }
@@ -91,6 +99,8 @@ impl<'a> Repair<'a> {
         let lost = self.lost_places();
         self.quarantine()?;
         self.note(&lost)?;
+        // From here on nothing of what goes is missed; the store promises what it has when it is opened at the end.
+        self.promise_nothing()?;
         if !lost.is_empty() || self.exam.identity_is_damaged {
             self.forget_identity()?;
         }
@@ -158,6 +168,7 @@ impl<'a> Repair<'a> {
         }
         lost.extend(self.exam.damaged_commits.iter().map(|name| place(name, 0)));
         lost.extend(self.exam.missing_files.keys().map(|id| missing_file(*id)));
+        lost.extend(self.exam.inventory.lacks.iter().map(Lack::place));
         let ledger = &self.exam.ledger;
         if self.exam.ledger_is_behind() {
             lost.push(place("ledger", self.exam.covered_seq.unwrap_or(0)));
@@ -234,6 +245,20 @@ impl<'a> Repair<'a> {
         lost.iter().for_each(|place| note.add_place(*place));
         note.write(self.fs, dir)?;
         Ok(())
+    }
+
+    /// Both copies of the inventory say that there is a store, and nothing of what is in it.
+    fn promise_nothing(&self) -> Result<(), StorageError> {
+        let (dir, comparison) = (&self.exam.dir, &self.exam.inventory);
+        let known = [comparison.store.whole(), comparison.node.whole()];
+        let generation = known.iter().flatten().map(|copy| copy.generation).max().unwrap_or(0);
+        let lineage = comparison.promised().map_or_else(random_id, |inventory| inventory.lineage);
+        let inventory = Inventory { lineage, generation: generation + 1, ..Inventory::default() };
+        self.fs.create_dir_all(dir).map_err(|source| io_error("create", dir, source))?;
+        self.fs.sync_dir(&self.root.path).map_err(|source| io_error("fsync", &self.root.path, source))?;
+        let copies = self.root.inventory_copies(self.exam.partition);
+        copies.write_store(self.fs, &inventory)?;
+        copies.write_node(self.fs, &inventory)
     }
 
     /// The store is another one from now on: it has not what the one before acknowledged.

@@ -17,6 +17,12 @@ pub enum Damage {
     Body,
     /// A data file that the ledger points at, or that left its hint, is not there, or another one.
     MissingFile,
+    /// A data file is shorter than it was, by the inventory of its store.
+    ShortFile,
+    /// The store of a partition is not there, or another one, or an older copy, by the inventory that the node keeps.
+    Store,
+    /// A copy of the inventory.
+    Inventory,
     /// A hint file.
     Hint,
     /// A hint file that is whole, and says something else than its data file.
@@ -46,7 +52,12 @@ impl Damage {
             Self::Header => "the header of the data file is damaged",
             Self::Record => "not a record: key, head or their checksum are damaged",
             Self::Body => "the value does not match its checksum",
-            Self::MissingFile => "the data file is missing, or not the one that its ledger or hint knows",
+            Self::MissingFile => {
+                "the data file is missing, or not the one that the inventory, its ledger or hint knows"
+            }
+            Self::ShortFile => "the data file is shorter than it was",
+            Self::Store => "the store is missing, or another one, or older than the one that the node has used",
+            Self::Inventory => "the inventory of the store is damaged",
             Self::Hint => "the hint file is damaged",
             Self::HintDisagrees => "the hint file does not say what is in its data file",
             Self::Commit => "the commit file of a merge is damaged",
@@ -67,6 +78,9 @@ impl Damage {
             Self::Record => "record",
             Self::Body => "body",
             Self::MissingFile => "missing_file",
+            Self::ShortFile => "short_file",
+            Self::Store => "store",
+            Self::Inventory => "inventory",
             Self::Hint => "hint",
             Self::HintDisagrees => "hint_disagrees",
             Self::Commit => "commit",

@@ -6,6 +6,7 @@ use super::report::PartitionReport;
 use crate::backend::HeadTerms;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileLock, FileSystem};
+use crate::inventory::{InventoryConfig, InventoryCopies, partitions_in, root_is_gone};
 use crate::journal::{JournalConfig, Shared};
 use crate::ledger::LedgerConfig;
 use std::collections::BTreeSet;
@@ -53,6 +54,8 @@ pub struct StoreRootConfig {
     pub ledger: LedgerConfig,
     /// Reads the index entries in heads.
     pub terms: Arc<dyn HeadTerms>,
+    /// The inventories.
+    pub inventory: InventoryConfig,
 }
 
 /// A directory of stores that nobody else uses, to be read, and repaired where that is asked for.
@@ -63,13 +66,14 @@ pub struct StoreRoot {
     pub(super) journal: JournalConfig,
     pub(super) ledger: LedgerConfig,
     pub(super) terms: Arc<dyn HeadTerms>,
+    pub(super) inventory: InventoryConfig,
     /// None while the stores are opened as a node opens them.
     pub(super) lock: Option<Box<dyn FileLock>>,
 }
 
 impl StoreRoot {
-    /// Takes a directory, which has to be there, from everybody else. None when there is none. Nothing is created in it
-    /// but its lock file, if that is missing.
+    /// Takes a directory, which has to be there, from everybody else. None when there is none; an error when the node knows of
+    /// stores in it. Nothing is created in it but its lock file, if that is missing.
     pub fn open(
         fs: Arc<dyn FileSystem>,
         path: impl Into<PathBuf>,
@@ -78,12 +82,16 @@ impl StoreRoot {
         let path = path.into();
         match fs.list(&path) {
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let known = config.inventory.node_dir.as_deref().map(|dir| partitions_in(&*fs, dir)).transpose()?;
+                let count = known.map_or(0, |known| known.len());
+                return if count > 0 { Err(root_is_gone(&path, count)) } else { Ok(None) };
+            }
             Err(source) => return Err(io_error("list", &path, source)),
         }
-        let StoreRootConfig { kind, journal, ledger, terms } = config;
+        let StoreRootConfig { kind, journal, ledger, terms, inventory } = config;
         let lock = Shared::take_lock(&*fs, &path, &format!("{}.data_root", kind.name()))?;
-        Ok(Some(Self { fs, path, kind, journal, ledger, terms, lock: Some(lock) }))
+        Ok(Some(Self { fs, path, kind, journal, ledger, terms, inventory, lock: Some(lock) }))
     }
 
     /// What lies there.
@@ -101,10 +109,13 @@ impl StoreRoot {
         self.path.join(QUARANTINE_DIR)
     }
 
-    /// The partitions that have something here, in order.
+    /// The partitions that have something here, or that the node knows to have had something, in order.
     pub fn partitions(&self) -> Result<Vec<u32>, StorageError> {
         let names = self.fs.list(&self.path).map_err(|source| io_error("list", &self.path, source))?;
         let mut partitions: BTreeSet<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+        if let Some(node_dir) = &self.inventory.node_dir {
+            partitions.extend(partitions_in(&*self.fs, node_dir)?);
+        }
         // Trees are on the real file system, whatever the journals are on.
         let entries = std::fs::read_dir(&self.path).into_iter().flatten().filter_map(Result::ok);
         let suffix = format!(".{}", self.kind.ledger_suffix());
@@ -139,6 +150,10 @@ impl StoreRoot {
 
     pub(super) fn dir(&self, partition: u32) -> PathBuf {
         self.path.join(partition.to_string())
+    }
+
+    pub(super) fn inventory_copies(&self, partition: u32) -> InventoryCopies {
+        InventoryCopies::of(&self.dir(partition), partition, self.inventory.node_dir.as_deref())
     }
 
     pub(super) fn ledger_dir(&self, partition: u32) -> PathBuf {

@@ -3,8 +3,8 @@
 use crate::common::NOW_SECS;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::{
-    Backend, BackendFactory, BitcaskFactory, Compression, CompressionPoint, HeadTerms, JournalConfig, LedgerConfig,
-    LeveldbFactory, LeveledFactory, MergeConfig, MultiFactory, Selector, StorageError, SyncStrategy,
+    Backend, BackendFactory, BitcaskFactory, Compression, CompressionPoint, HeadTerms, InventoryConfig, JournalConfig,
+    LedgerConfig, LeveldbFactory, LeveledFactory, MergeConfig, MultiFactory, Selector, StorageError, SyncStrategy,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -48,12 +48,14 @@ pub struct Options {
     /// Merges at the slightest occasion.
     pub is_eager: bool,
     pub compression: Compression,
+    pub accepts_loss: bool,
 }
 
 impl Options {
     pub fn of_seed(kind: Kind, sync: SyncStrategy, seed: u64) -> Self {
         let compression = [Compression::None, Compression::Lz4, Compression::None, Compression::Zstd(1)];
-        Self { kind, sync, is_eager: seed.is_multiple_of(2), compression: compression[seed as usize / 2 % 4] }
+        let compression = compression[seed as usize / 2 % 4];
+        Self { kind, sync, is_eager: seed.is_multiple_of(2), compression, accepts_loss: false }
     }
 
     fn journal(&self) -> JournalConfig {
@@ -83,16 +85,30 @@ impl Options {
         self.factory(fs, root)?.open(PARTITION)
     }
 
+    /// The same by an operator who accepts that something is missing.
+    pub fn open_accepting_loss(&self, fs: &Arc<FaultyFs>, root: &Path) -> Result<Arc<dyn Backend>, StorageError> {
+        Self { accepts_loss: true, ..*self }.open(fs, root)
+    }
+
+    /// How inventories are kept: the second copy in a directory beside the root.
+    pub fn inventory(&self, root: &Path) -> InventoryConfig {
+        let mut node_dir = root.as_os_str().to_owned();
+        node_dir.push(".inventory");
+        InventoryConfig { node_dir: Some(node_dir.into()), accepts_loss: self.accepts_loss }
+    }
+
     fn factory(&self, fs: &Arc<FaultyFs>, root: &Path) -> Result<Box<dyn BackendFactory>, StorageError> {
         let (fs, journal) = (fs.clone(), self.journal());
         // A ledger is written every few puts.
         let ledger =
             LedgerConfig { memory_bytes_max: 2000, table_bytes: 2000, cache_bytes: 1 << 20, ..LedgerConfig::default() };
-        let terms = Arc::new(WholeHead);
+        let (terms, inventory) = (Arc::new(WholeHead), self.inventory(root));
         Ok(match self.kind {
-            Kind::Bitcask => Box::new(BitcaskFactory::with_terms(fs, root, journal, &ledger, terms)?),
-            Kind::Leveled => Box::new(LeveledFactory::new(fs, root, journal, ledger, terms)?),
-            Kind::Leveldb => Box::new(LeveldbFactory::new(fs, root, journal, ledger, terms)?),
+            Kind::Bitcask => {
+                Box::new(BitcaskFactory::with_terms(fs, root, journal, &ledger, terms)?.with_inventory(inventory))
+            }
+            Kind::Leveled => Box::new(LeveledFactory::new(fs, root, journal, ledger, terms)?.with_inventory(inventory)),
+            Kind::Leveldb => Box::new(LeveldbFactory::new(fs, root, journal, ledger, terms)?.with_inventory(inventory)),
             Kind::Multi => {
                 let parts = [Kind::Bitcask, Kind::Leveled, Kind::Leveldb];
                 let open = |kind: Kind| {

@@ -419,6 +419,7 @@ impl MergeJob {
             file.counters.lost_ranges.store(told, Ordering::Relaxed);
             file.set_path(path);
         }
+        core.inventory.note_change();
         // An index on disk must not point at a file whose name is not there.
         core.sync_dir().inspect_err(|error| core.poison(error))
     }
@@ -463,6 +464,7 @@ impl MergeJob {
         }
         let number = core.writer.lock().take_id(&core.dir)?;
         let files: Vec<(u32, u64)> = self.inputs.iter().map(|file| (file.id, file.salt)).collect();
+        self.release_inputs(core)?;
         let commit_path = write_commit(&*core.shared.fs, &core.dir, number, &files)?;
         let bytes_before: u64 = self.inputs.iter().map(|file| file.counters.length.load(Ordering::Relaxed)).sum();
         tracing::info!(
@@ -478,6 +480,15 @@ impl MergeJob {
             Some(LastMerge { ended_at_secs, bytes_before, bytes_after: self.bytes_written });
         let ticket = core.snapshot_tickets.lock().next;
         Ok(Some(Retired { files: self.inputs, commit_path, ticket }))
+    }
+
+    /// Nobody may miss the inputs once the commit has its name.
+    fn release_inputs<I: KeyIndex>(&self, core: &Core<I>) -> Result<(), StorageError> {
+        let set_leaving =
+            |is_leaving| self.inputs.iter().for_each(|file| file.is_leaving.store(is_leaving, Ordering::Release));
+        set_leaving(true);
+        // Until then they stay what they were. After that the next start promises them again, should they still be there.
+        core.renew_inventory().inspect_err(|_| set_leaving(false))
     }
 
     /// The newest append may be a tombstone that is not needed any more: its number is not given away again.

@@ -83,7 +83,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
                 Orphan::Missed { versions } => {
                     let what = "the data file is missing, and nothing else has what it held";
                     tracing::error!(file = %file.display(), versions, "{what}");
-                    self.tell_missing(*id)?
+                    self.tell_missing(*id)? && !self.keep_missing(*id)?
                 }
                 Orphan::Damaged => {
                     let what = "the data file is missing, and its hint does not tell what it held";
@@ -136,6 +136,20 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
         let newest = newest.map(|entry| Newest { seq: entry.seq, is_tombstone: entry.position.size == 0 });
         Ok(is_missed(entry, newest, &self.shared.config))
+    }
+
+    /// Keeps what a missing file held in the index, where it has a place for that: reads of those keys fail. The hint stays
+    /// then, to say so at later starts.
+    fn keep_missing(&mut self, id: u32) -> Result<bool, StorageError> {
+        if I::KEEPS == Keeps::Everything {
+            return Ok(false);
+        }
+        let path = hint_path(self.dir, id);
+        let failed = |source: io::Error| io_error("read", &path, source);
+        let hint = self.shared.fs.open(&path, OpenMode::Read).map_err(failed)?;
+        let Some((_, reader)) = HintReader::open_alone(hint, id).map_err(failed)? else { return Ok(false) };
+        self.load_unread(id, None, reader, &|_| true, &mut None)?;
+        Ok(true)
     }
 
     /// What a file held is missing. False on a full disk: the hint has to stay and tell again.

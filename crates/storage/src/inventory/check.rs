@@ -1,0 +1,123 @@
+//! A look at all stores of a root before any of them is opened: whether each may start. Changes nothing on disk.
+
+use super::copies::InventoryCopies;
+use super::{Comparison, CopyState, InventoryConfig, LackKind, compare, refusal};
+use crate::backend::ReadMode;
+use crate::error::{StorageError, io_error};
+use crate::fs::{FileSystem, OpenMode};
+use crate::journal::format::{FILE_HEADER_BYTES, FileHeader, HeaderError};
+use crate::journal::{
+    COMMIT_SUFFIX, LostNote, Shared, covered, data_path, fresh_path, identity_is_damaged, parse_name, read_commit,
+};
+use crate::ledger::{check_only_copy, ledger_dir};
+use crate::verify::StoreKind;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+/// Whether all stores of a root may start: that of each partition which is there, or which the node has used. The error says
+/// why not, and what helps. A root that another process uses is an error, too.
+pub fn check_root(
+    fs: &dyn FileSystem,
+    root: &Path,
+    kind: StoreKind,
+    config: &InventoryConfig,
+) -> Result<(), StorageError> {
+    let _lock = match fs.list(root) {
+        Ok(_) => Some(Shared::take_lock(fs, root, &format!("{}.data_root", kind.name()))?),
+        // There is nothing to lock, or that is told below.
+        Err(_) => None,
+    };
+    let there = partitions_in(fs, root)?;
+    let known = match &config.node_dir {
+        Some(node_dir) => partitions_in(fs, node_dir)?,
+        None => BTreeSet::new(),
+    };
+    let (mut gone, mut first_refusal) = (0, None);
+    for partition in there.union(&known) {
+        let dir = root.join(partition.to_string());
+        let copies = InventoryCopies::of(&dir, *partition, config.node_dir.as_deref());
+        let comparison = compare(fs, &dir, &copies)?;
+        if !comparison.lacks.is_empty() && !config.accepts_loss {
+            gone += usize::from(comparison.lacks[0].kind == LackKind::StoreGone);
+            first_refusal = first_refusal.or_else(|| Some(refusal(&dir, *partition, &comparison.lacks)));
+        }
+        check_formats(fs, &dir)?;
+        if kind == StoreKind::Leveldb && first_refusal.is_none() {
+            check_tree(fs, root, *partition, &comparison)?;
+        }
+    }
+    match first_refusal {
+        Some(_) if gone > 0 && gone == known.len() => Err(root_is_gone(root, gone)),
+        Some(refusal) => Err(refusal),
+        None => Ok(()),
+    }
+}
+
+/// Whether some store of a root has promised anything, by the copies in the directory of the node.
+pub fn promises_anything(fs: &dyn FileSystem, node_dir: &Path) -> bool {
+    let Ok(partitions) = partitions_in(fs, node_dir) else { return true };
+    partitions.into_iter().any(|partition| {
+        let copies = InventoryCopies::of(node_dir, partition, Some(node_dir));
+        match copies.read_node(fs) {
+            Ok(CopyState::Whole(inventory)) => !inventory.files.is_empty() || inventory.index_seq > 0,
+            Ok(CopyState::Missing) => false,
+            Ok(CopyState::Damaged) | Err(_) => true,
+        }
+    })
+}
+
+/// Names that are numbers: partitions.
+pub(crate) fn partitions_in(fs: &dyn FileSystem, dir: &Path) -> Result<BTreeSet<u32>, StorageError> {
+    match fs.list(dir) {
+        Ok(names) => Ok(names.iter().filter_map(|name| name.parse().ok()).collect()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+        Err(source) => Err(io_error("list", dir, source)),
+    }
+}
+
+/// None of the stores that the node has used is there.
+pub(crate) fn root_is_gone(root: &Path, count: usize) -> StorageError {
+    let what = format!(
+        "the stores of {count} partitions were in this directory, and none of them is there: its file system may not be \
+         mounted. Nothing was changed. Mount it, or put the directory back, or restore a backup. To begin with empty stores in \
+         their place, run 'ombak start --accept-loss' once"
+    );
+    StorageError::Unusable { path: root.to_owned(), what }
+}
+
+/// Finds files of a format that this build does not read.
+fn check_formats(fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
+    let names = match fs.list(dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(io_error("list", dir, source)),
+    };
+    identity_is_damaged(fs, dir)?;
+    covered::read_whole(fs, dir)?;
+    LostNote::read(fs, dir)?;
+    for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
+        read_commit(fs, &dir.join(name))?;
+    }
+    for (id, is_fresh) in names.iter().filter_map(|name| parse_name(name)) {
+        let path = if is_fresh { fresh_path(dir, id) } else { data_path(dir, id) };
+        let file = fs.open(&path, OpenMode::Read).map_err(|source| io_error("open", &path, source))?;
+        let mut header = [0; FILE_HEADER_BYTES];
+        let read = file.read_at(&mut header, 0, ReadMode::Blocking).map_err(|e| io_error("read", &path, e))?;
+        if let Err(HeaderError::Version(version)) = FileHeader::decode(&header[..read]) {
+            return Err(StorageError::other_format(&path, version));
+        }
+    }
+    Ok(())
+}
+
+/// Finds a tree that does not open, or is not as new as it was.
+fn check_tree(fs: &dyn FileSystem, root: &Path, partition: u32, comparison: &Comparison) -> Result<(), StorageError> {
+    let dir = root.join(partition.to_string());
+    let covered_seq = covered::read_whole(fs, &dir)?.unwrap_or(0);
+    // A store that is accepted as gone has gone with its tree.
+    let is_gone = comparison.lacks.iter().any(|lack| lack.kind == LackKind::StoreGone);
+    let promised = comparison.promised().filter(|_| !is_gone);
+    let promised_seq = promised.map_or(0, |inventory| inventory.index_seq);
+    check_only_copy(&ledger_dir(root, partition), &dir, covered_seq.max(promised_seq))
+}

@@ -1,0 +1,218 @@
+//! What a store lacks of what it has promised. Nothing here changes anything on disk.
+
+use super::copies::{CopyState, InventoryCopies};
+use super::record::{Inventory, PromisedFile, RECORD_NAME};
+use crate::backend::ReadMode;
+use crate::error::{StorageError, io_error};
+use crate::fs::{FileSystem, OpenMode};
+use crate::journal::format::{FILE_HEADER_BYTES, FileHeader};
+use crate::journal::{COMMIT_SUFFIX, data_path, fresh_path, missing_file, place, read_commit};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Lacks that an error spells out; more are counted.
+const LACKS_SHOWN: usize = 3;
+
+/// What is wrong with something that was promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LackKind {
+    /// The store of the partition is not there, or not its inventory.
+    StoreGone,
+    /// The store is another one than the node has used.
+    AnotherStore,
+    /// The store is an older copy of the one that the node has used.
+    OlderStore { generation: u64, promised: u64 },
+    /// Neither copy of the inventory can be read.
+    InventoryDamaged,
+    /// A data file is not there.
+    FileMissing { id: u32 },
+    /// A data file is shorter than it was.
+    FileShortened { id: u32, length: u64, promised: u64 },
+    /// Another data file has the name.
+    AnotherFile { id: u32 },
+}
+
+/// Something that was promised and is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lack {
+    /// The file or directory.
+    pub(crate) path: PathBuf,
+    pub(crate) kind: LackKind,
+}
+
+impl Lack {
+    /// Its fingerprint in the note of what is lost: who notes it twice has lost it once.
+    pub(crate) fn place(&self) -> u64 {
+        match self.kind {
+            LackKind::FileMissing { id } | LackKind::AnotherFile { id } => missing_file(id),
+            LackKind::FileShortened { id, length, .. } => place(&format!("shortened {id}"), length),
+            LackKind::OlderStore { promised, .. } => place("older store", promised),
+            LackKind::StoreGone => place("store gone", 0),
+            LackKind::AnotherStore => place("another store", 0),
+            LackKind::InventoryDamaged => place("inventory", 0),
+        }
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match self.kind {
+            LackKind::StoreGone => write!(f, "{path} is missing: the store is gone, or its file system is not mounted"),
+            LackKind::AnotherStore => write!(f, "{path} is of another store than the one that this node has used here"),
+            LackKind::OlderStore { generation, promised } => write!(
+                f,
+                "{path} is an older copy of the store: it has generation {generation} of its inventory, and the node knows \
+                 generation {promised}"
+            ),
+            LackKind::InventoryDamaged => write!(f, "{path} is damaged, and so is every other copy of it"),
+            LackKind::FileMissing { .. } => write!(f, "{path} is missing"),
+            LackKind::FileShortened { length, promised, .. } => {
+                write!(f, "{path} has {length} bytes, and {promised} of it were on disk")
+            }
+            LackKind::AnotherFile { .. } => write!(f, "{path} is another file than the one that was there"),
+        }
+    }
+}
+
+/// The copies of an inventory, compared with each other and with the disk.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    pub(crate) store: CopyState,
+    pub(crate) node: CopyState,
+    pub(crate) lacks: Vec<Lack>,
+}
+
+impl Comparison {
+    /// What the newer copy of this store promises; none when there is no copy that can be read.
+    pub(crate) fn promised(&self) -> Option<&Inventory> {
+        match (self.store.whole(), self.node.whole()) {
+            (Some(store), Some(node)) if store.lineage == node.lineage && node.generation > store.generation => {
+                Some(node)
+            }
+            (Some(store), _) => Some(store),
+            (None, node) => node,
+        }
+    }
+}
+
+/// Compares both copies of an inventory with each other and with what is in the directory of the store.
+pub(crate) fn compare(fs: &dyn FileSystem, dir: &Path, copies: &InventoryCopies) -> Result<Comparison, StorageError> {
+    let names = match fs.list(dir) {
+        Ok(names) => names,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(source) => return Err(io_error("list", dir, source)),
+    };
+    // A partition in which nothing was ever written costs no look at a file of its own.
+    let has_copy = names.iter().any(|name| name == RECORD_NAME);
+    let store = if has_copy { copies.read_store(fs)? } else { CopyState::Missing };
+    let node = copies.read_node(fs)?;
+    let mut lacks = Vec::new();
+    let mut lack = |path: &Path, kind| lacks.push(Lack { path: path.to_owned(), kind });
+    // Files of another store's inventory say nothing about this one.
+    let mut is_same_store = true;
+    match (&store, &node) {
+        (CopyState::Missing, CopyState::Whole(_) | CopyState::Damaged) => lack(&copies.store, LackKind::StoreGone),
+        (CopyState::Damaged, CopyState::Missing | CopyState::Damaged) => {
+            lack(&copies.store, LackKind::InventoryDamaged)
+        }
+        (CopyState::Whole(store), CopyState::Whole(node)) if store.lineage != node.lineage => {
+            lack(&copies.store, LackKind::AnotherStore);
+            is_same_store = false;
+        }
+        (CopyState::Whole(store), CopyState::Whole(node)) if node.generation > store.generation => {
+            let (generation, promised) = (store.generation, node.generation);
+            lack(&copies.store, LackKind::OlderStore { generation, promised });
+        }
+        _ => {}
+    }
+    let node_files = node.whole().filter(|_| is_same_store);
+    let promised = promised_files(store.whole().into_iter().chain(node_files));
+    if !promised.is_empty() {
+        lacks.extend(lacking_files(fs, dir, &names, &promised)?);
+    }
+    Ok(Comparison { store, node, lacks })
+}
+
+/// What all copies promise of each file: the longest length, for each copy is true.
+fn promised_files<'a>(copies: impl Iterator<Item = &'a Inventory>) -> BTreeMap<u32, PromisedFile> {
+    let mut promised: BTreeMap<u32, PromisedFile> = BTreeMap::new();
+    for (id, file) in copies.flat_map(|copy| &copy.files) {
+        let known = promised.entry(*id).or_insert(*file);
+        known.length = known.length.max(file.length);
+    }
+    promised
+}
+
+fn lacking_files(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    names: &[String],
+    promised: &BTreeMap<u32, PromisedFile>,
+) -> Result<Vec<Lack>, StorageError> {
+    // A merge that was committed has removed its files, whatever the directory says.
+    let mut removed = Vec::new();
+    for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
+        removed.extend(read_commit(fs, &dir.join(name))?.unwrap_or_default());
+    }
+    let mut lacks = Vec::new();
+    for (id, file) in promised {
+        if removed.contains(&(*id, file.salt)) {
+            continue;
+        }
+        let path = data_path(dir, *id);
+        let kind = match examine(fs, &path, file.salt)? {
+            // Until its name is on disk, a loss of power may give a file its first name back.
+            Found::Nothing => match examine(fs, &fresh_path(dir, *id), file.salt)? {
+                Found::Length(length) if length >= file.length => continue,
+                _ => LackKind::FileMissing { id: *id },
+            },
+            Found::Length(length) if length >= file.length => continue,
+            Found::Length(length) => LackKind::FileShortened { id: *id, length, promised: file.length },
+            Found::AnotherSalt => LackKind::AnotherFile { id: *id },
+        };
+        lacks.push(Lack { path, kind });
+    }
+    Ok(lacks)
+}
+
+enum Found {
+    Nothing,
+    Length(u64),
+    AnotherSalt,
+}
+
+fn examine(fs: &dyn FileSystem, path: &Path, salt: u64) -> Result<Found, StorageError> {
+    let failed = |source| io_error("read", path, source);
+    let file = match fs.open(path, OpenMode::Read) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(source) => return Err(io_error("open", path, source)),
+    };
+    let length = file.length().map_err(failed)?;
+    let mut header = vec![0; length.min(FILE_HEADER_BYTES as u64) as usize];
+    let read = file.read_at(&mut header, 0, ReadMode::Blocking).map_err(failed)?;
+    // A header that cannot be read is damage, which is told apart from what is missing.
+    match FileHeader::decode(&header[..read]) {
+        Ok(header) if header.salt != salt => Ok(Found::AnotherSalt),
+        _ => Ok(Found::Length(length)),
+    }
+}
+
+/// Why a store does not start.
+pub(crate) fn refusal(dir: &Path, partition: u32, lacks: &[Lack]) -> StorageError {
+    let shown: Vec<String> = lacks.iter().take(LACKS_SHOWN).map(ToString::to_string).collect();
+    let more = match lacks.len().saturating_sub(LACKS_SHOWN) {
+        0 => String::new(),
+        count => format!("; and {count} more"),
+    };
+    let what = format!(
+        "partition {partition} lacks what it had durably stored: {}{more}. Nothing was changed. Mount the file system if it is \
+         not mounted, or put the files back, or restore a backup. To go on without what is missing, run 'ombak admin backend \
+         verify --repair', or once 'ombak start --accept-loss'",
+        shown.join("; ")
+    );
+    StorageError::Unusable { path: dir.to_owned(), what }
+}

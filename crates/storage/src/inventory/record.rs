@@ -1,0 +1,156 @@
+//! The stored form of an inventory.
+//!
+//! Layout: magic 8, version u16, zero u16, count of files u32, lineage u64, generation u64, index seq u64, count of lost files
+//! u32, zero u32; for each file: id u32, flags u32 (1: sealed), salt u64, length u64; for each lost file: id u32; CRC-32 of all
+//! that u32. All integers are little-endian.
+
+use crate::error::StorageError;
+use crate::journal::{Frame, le_at};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The name of the copy in the directory of a store.
+pub(crate) const RECORD_NAME: &str = "inventory";
+const FRAME: Frame = Frame { magic: b"OMBAKINV", versions: 1..=1 };
+const PREFIX_BYTES: usize = 48;
+const FILE_BYTES: usize = 24;
+const LOST_BYTES: usize = 4;
+const SEALED: u32 = 1;
+
+/// What a store has durably promised. See the module above.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Inventory {
+    /// Random, drawn with the first inventory of a store. Both copies have the same one.
+    pub(crate) lineage: u64,
+    /// Counts the changes.
+    pub(crate) generation: u64,
+    /// The tree of a leveldb store has seen the journal at least up to here.
+    pub(crate) index_seq: u64,
+    /// The data files.
+    pub(crate) files: BTreeMap<u32, PromisedFile>,
+    /// Data files that are gone, or were shortened, with the operator's consent. Hints and ledgers still tell of them.
+    pub(crate) lost_files: BTreeSet<u32>,
+}
+
+/// A data file that is promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PromisedFile {
+    /// Tells the file from another one of its name.
+    pub(crate) salt: u64,
+    /// It has at least so many bytes.
+    pub(crate) length: u64,
+    /// Nothing is appended to it any more.
+    pub(crate) is_sealed: bool,
+}
+
+impl Inventory {
+    /// Whether both promise the same, whatever their generations.
+    pub(crate) fn promises_the_same(&self, other: &Self) -> bool {
+        let without_generation = |inventory: &Self| Self { generation: 0, ..inventory.clone() };
+        without_generation(self) == without_generation(other)
+    }
+
+    /// The file as it is on disk.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        FRAME.seal(|bytes| {
+            bytes.extend_from_slice(&[0; 2]);
+            bytes.extend_from_slice(&(self.files.len() as u32).to_le_bytes());
+            for number in [self.lineage, self.generation, self.index_seq] {
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+            bytes.extend_from_slice(&(self.lost_files.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(&[0; 4]);
+            for (id, file) in &self.files {
+                bytes.extend_from_slice(&id.to_le_bytes());
+                bytes.extend_from_slice(&(if file.is_sealed { SEALED } else { 0 }).to_le_bytes());
+                bytes.extend_from_slice(&file.salt.to_le_bytes());
+                bytes.extend_from_slice(&file.length.to_le_bytes());
+            }
+            self.lost_files.iter().for_each(|id| bytes.extend_from_slice(&id.to_le_bytes()));
+        })
+    }
+
+    /// None when it is damaged. An error when a newer build wrote it.
+    pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<Self>, StorageError> {
+        let Some(content) = FRAME.open(bytes, path)?.filter(|content| content.len() >= PREFIX_BYTES) else {
+            return Ok(None);
+        };
+        let (count, lost_count) = (le_at!(u32, content, 12) as usize, le_at!(u32, content, 40) as usize);
+        let listed = &content[PREFIX_BYTES..];
+        let fits = count.checked_mul(FILE_BYTES).zip(lost_count.checked_mul(LOST_BYTES));
+        let Some((file_bytes, _)) = fits.filter(|(files, lost)| files.checked_add(*lost) == Some(listed.len())) else {
+            return Ok(None);
+        };
+        let (files, lost) = listed.split_at(file_bytes);
+        let file_of = |file: &[u8]| {
+            let promised = PromisedFile {
+                salt: le_at!(u64, file, 8),
+                length: le_at!(u64, file, 16),
+                is_sealed: le_at!(u32, file, 4) & SEALED != 0,
+            };
+            (le_at!(u32, file, 0), promised)
+        };
+        let inventory = Self {
+            lineage: le_at!(u64, content, 16),
+            generation: le_at!(u64, content, 24),
+            index_seq: le_at!(u64, content, 32),
+            files: files.chunks_exact(FILE_BYTES).map(file_of).collect(),
+            lost_files: lost.chunks_exact(LOST_BYTES).map(|id| le_at!(u32, id, 0)).collect(),
+        };
+        let is_whole = inventory.files.len() == count && inventory.lost_files.len() == lost_count;
+        Ok(Some(inventory).filter(|_| is_whole))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Inventory {
+        let sealed = PromisedFile { salt: 0x1122_3344_5566_7788, length: 4000, is_sealed: true };
+        let active = PromisedFile { salt: 7, length: 99, is_sealed: false };
+        Inventory {
+            lineage: 0x0102_0304_0506_0708,
+            generation: 5,
+            index_seq: 9,
+            files: BTreeMap::from([(1, sealed), (3, active)]),
+            lost_files: BTreeSet::from([2]),
+        }
+    }
+
+    #[test]
+    fn an_inventory_comes_back_and_damage_shows() {
+        let (inventory, path) = (example(), Path::new("inventory"));
+        let bytes = inventory.encode();
+        assert_eq!(Inventory::decode(&bytes, path).unwrap(), Some(inventory));
+        for bit in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Inventory::decode(&bad, path).unwrap(), None, "bit {bit}");
+        }
+    }
+
+    /// As it is on disks.
+    #[test]
+    fn version_1_is_read() {
+        let text = "OMBAKINV\x01\0\0\0\x02\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01\x05\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x01\0\0\0\
+            \0\0\0\0\x01\0\0\0\x01\0\0\0";
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.extend_from_slice(&0x1122_3344_5566_7788_u64.to_le_bytes());
+        bytes.extend_from_slice(&4000_u64.to_le_bytes());
+        bytes.extend_from_slice(b"\x03\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x63\0\0\0\0\0\0\0\x02\0\0\0");
+        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
+        assert_eq!(Inventory::decode(&bytes, Path::new("inventory")).unwrap(), Some(example()));
+        assert_eq!(example().encode(), bytes);
+    }
+
+    #[test]
+    fn a_newer_inventory_is_refused_by_name() {
+        let mut newer = example().encode();
+        newer.truncate(newer.len() - 4);
+        newer[8] = 9;
+        newer.extend_from_slice(&crc32fast::hash(&newer).to_le_bytes());
+        let text = Inventory::decode(&newer, Path::new("/0/inventory")).unwrap_err().to_string();
+        assert!(text.contains("/0/inventory") && text.contains("format 9"), "{text}");
+    }
+}

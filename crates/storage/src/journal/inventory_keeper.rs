@@ -1,0 +1,203 @@
+//! Keeps the inventory of one store: compares it with the disk at a start, and writes it as the store changes.
+
+use super::lost_note::LostNote;
+use super::root::create_root;
+use super::shared::Shared;
+use crate::error::{StorageError, io_error};
+use crate::fs::FileSystem;
+use crate::identity::random_id;
+use crate::inventory::{
+    Comparison, CopyState, Inventory, InventoryCopies, Lack, LackKind, PromisedFile, compare, refusal,
+};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// See the module.
+pub(super) struct InventoryKeeper {
+    fs: Arc<dyn FileSystem>,
+    dir: PathBuf,
+    partition: u32,
+    copies: InventoryCopies,
+    /// What the start found, after an accepted loss was taken out of it.
+    promised: Inventory,
+    written: Mutex<Written>,
+    /// Something has changed that the inventory should tell.
+    is_due: AtomicBool,
+    /// Synced bytes of the active file that the inventory tells of.
+    active_length: AtomicU64,
+}
+
+/// What is in the copies.
+#[derive(Default)]
+struct Written {
+    store: Option<Inventory>,
+    node: Option<Inventory>,
+    has_failed: bool,
+}
+
+impl InventoryKeeper {
+    /// Compares the inventory of a store with the disk. A store that lacks something is refused with nothing changed, or, where
+    /// the operator accepts it, the loss is on disk when this returns.
+    pub(super) fn open(shared: &Shared, partition: u32, dir: &Path) -> Result<Self, StorageError> {
+        let config = shared.inventory();
+        let copies = InventoryCopies::of(dir, partition, config.node_dir.as_deref());
+        let Comparison { store, node, lacks } = compare(&*shared.fs, dir, &copies)?;
+        if !lacks.is_empty() && !config.accepts_loss {
+            return Err(refusal(dir, partition, &lacks));
+        }
+        tell_of_copies(dir, &copies, &store, &node);
+        let comparison = Comparison { store, node, lacks };
+        let promised = comparison.promised().cloned();
+        let Comparison { store, node, lacks } = comparison;
+        let written = Written { store: store.whole().cloned(), node: node.whole().cloned(), has_failed: false };
+        let mut keeper = Self {
+            fs: shared.fs.clone(),
+            dir: dir.to_owned(),
+            partition,
+            copies,
+            promised: promised.unwrap_or_else(|| Inventory { lineage: random_id(), ..Inventory::default() }),
+            written: Mutex::new(written),
+            is_due: AtomicBool::new(false),
+            active_length: AtomicU64::new(0),
+        };
+        if !lacks.is_empty() {
+            keeper.accept(&shared.root, &lacks)?;
+        }
+        Ok(keeper)
+    }
+
+    /// Records that something is missing, durably, and promises from now on what is there.
+    fn accept(&mut self, root: &Path, lacks: &[Lack]) -> Result<(), StorageError> {
+        for lack in lacks {
+            tracing::error!(partition = self.partition, %lack, "an accepted loss: the store goes on without it");
+        }
+        let fs = &*self.fs;
+        create_root(fs, root)?;
+        fs.create_dir_all(&self.dir).map_err(|source| io_error("create", &self.dir, source))?;
+        fs.sync_dir(root).map_err(|source| io_error("fsync", root, source))?;
+        let mut note = LostNote::read(fs, &self.dir)?;
+        lacks.iter().for_each(|lack| note.add_place(lack.place()));
+        note.write(fs, &self.dir)?;
+        for lack in lacks {
+            match lack.kind {
+                LackKind::FileShortened { id, length, .. } => {
+                    self.promised.lost_files.insert(id);
+                    self.promised.files.entry(id).and_modify(|file| file.length = length);
+                }
+                LackKind::FileMissing { id } | LackKind::AnotherFile { id } => {
+                    self.promised.lost_files.insert(id);
+                    self.promised.files.remove(&id);
+                }
+                // The tree has gone with the store.
+                LackKind::StoreGone => self.promised.index_seq = 0,
+                LackKind::AnotherStore | LackKind::OlderStore { .. } | LackKind::InventoryDamaged => {}
+            }
+        }
+        self.write(self.promised.clone())
+    }
+
+    /// What the start found promised.
+    pub(super) fn promised(&self) -> &Inventory {
+        &self.promised
+    }
+
+    /// Whether a data file is known to be lost, or to have lost its end.
+    pub(super) fn is_lost(&self, id: u32) -> bool {
+        self.promised.lost_files.contains(&id)
+    }
+
+    /// What the start found promised of a file: its synced length. 0 when that is nothing.
+    pub(super) fn promised_length(&self, id: u32) -> u64 {
+        self.promised.files.get(&id).map_or(0, |file| file.length)
+    }
+
+    /// Asks for the inventory to be written in the next slice of background work.
+    pub(super) fn note_change(&self) {
+        self.is_due.store(true, Ordering::Release);
+    }
+
+    /// Whether a change waits to be written. What is asked for later waits for the next time.
+    pub(super) fn take_due(&self) -> bool {
+        self.is_due.swap(false, Ordering::AcqRel)
+    }
+
+    /// Synced bytes of the active file that are not told of.
+    pub(super) fn active_growth_bytes(&self, synced_length: u64) -> u64 {
+        synced_length.saturating_sub(self.active_length.load(Ordering::Relaxed))
+    }
+
+    /// Makes both copies tell of these files: on disk when this returns. Their names and contents are on disk already.
+    pub(super) fn renew(&self, files: BTreeMap<u32, PromisedFile>, index_seq: u64) -> Result<(), StorageError> {
+        let active = files.values().filter(|file| !file.is_sealed).map(|file| file.length).max();
+        let (index_seq, lost_files) = {
+            let written = self.written.lock();
+            let last = written.store.as_ref().unwrap_or(&self.promised);
+            (index_seq.max(last.index_seq), self.promised.lost_files.clone())
+        };
+        let inventory = Inventory { lineage: self.promised.lineage, generation: 0, index_seq, files, lost_files };
+        let renewed = self.write(inventory);
+        match &renewed {
+            Ok(()) => self.active_length.store(active.unwrap_or(0), Ordering::Relaxed),
+            Err(_) => self.note_change(),
+        }
+        self.tell_of_failure(&renewed);
+        renewed
+    }
+
+    /// Before the store is dropped: without its copy in the directory of the node, nobody misses it.
+    pub(super) fn forget(&self) -> Result<(), StorageError> {
+        let mut written = self.written.lock();
+        self.copies.remove_node(&*self.fs)?;
+        *written = Written::default();
+        Ok(())
+    }
+
+    /// The store first: the node must never know a generation that the store does not.
+    fn write(&self, wanted: Inventory) -> Result<(), StorageError> {
+        let mut written = self.written.lock();
+        let generation = |copy: &Option<Inventory>| copy.as_ref().map_or(0, |copy| copy.generation);
+        let last_generation = generation(&written.store).max(generation(&written.node));
+        let current = match &written.store {
+            Some(store) if store.promises_the_same(&wanted) && store.generation == last_generation => store.clone(),
+            _ => {
+                let new = Inventory { generation: last_generation + 1, ..wanted };
+                // The names of the files that it lists.
+                self.fs.sync_dir(&self.dir).map_err(|source| io_error("fsync", &self.dir, source))?;
+                self.copies.write_store(&*self.fs, &new)?;
+                written.store = Some(new.clone());
+                new
+            }
+        };
+        if self.copies.node.is_some() && written.node.as_ref() != Some(&current) {
+            self.copies.write_node(&*self.fs, &current)?;
+            written.node = Some(current);
+        }
+        Ok(())
+    }
+
+    /// Once, until it can be written again.
+    fn tell_of_failure(&self, renewed: &Result<(), StorageError>) {
+        let had_failed = std::mem::replace(&mut self.written.lock().has_failed, renewed.is_err());
+        if let (Err(error), false) = (renewed, had_failed) {
+            let what = "the inventory cannot be written: files that appear until then would not be missed";
+            tracing::warn!(partition = self.partition, %error, "{what}");
+        }
+    }
+}
+
+/// Says what a start found of the two copies, where that is out of the ordinary.
+fn tell_of_copies(dir: &Path, copies: &InventoryCopies, store: &CopyState, node: &CopyState) {
+    let dir = dir.display();
+    if *store == CopyState::Damaged {
+        tracing::error!(%dir, "the inventory of this store is damaged; its copy is used");
+    }
+    if *node == CopyState::Damaged {
+        tracing::error!(%dir, "the node's copy of the inventory of this store is damaged; the store has its own");
+    }
+    if *node == CopyState::Missing && copies.node.is_some() && store.whole().is_some() {
+        tracing::info!(%dir, "the node had no copy of the inventory of this store: it keeps one from now on");
+    }
+}

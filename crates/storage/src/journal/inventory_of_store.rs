@@ -1,0 +1,80 @@
+//! What a store tells its inventory, and when.
+
+use super::key_index::KeyIndex;
+use super::store::Core;
+use crate::error::StorageError;
+use crate::inventory::{ACTIVE_GROWTH_BYTES, PromisedFile};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::sync::atomic::Ordering;
+
+impl<I: KeyIndex> Core<I> {
+    /// Puts what a start found into the inventory. On a full disk that waits for room: reads go on.
+    pub(super) fn begin_inventory(&self) -> Result<(), StorageError> {
+        let (dir_exists, is_adopted) = {
+            let writer = self.writer.lock();
+            (writer.dir_exists, writer.last_seq() > 0 && self.inventory.promised().generation == 0)
+        };
+        if !dir_exists || !self.identity.has_begun() {
+            self.inventory.note_change();
+            return Ok(());
+        }
+        if is_adopted {
+            let what = "this store had no inventory: what it has now is what it is held to from now on";
+            tracing::info!(dir = %self.dir.display(), "{what}");
+        }
+        // Whoever cannot write it has been told why; a later slice of work tries again.
+        drop(self.renew_inventory());
+        Ok(())
+    }
+
+    /// Says at each start what is known to be missing.
+    pub(super) fn tell_of_losses(&self) {
+        let lost_ranges = self.status().lost_ranges;
+        if lost_ranges > 0 {
+            let what = "something that was stored here is known to be missing; 'ombak admin backend verify' says what is known";
+            tracing::warn!(partition = self.partition, backend = I::BACKEND, lost_ranges, "{what}");
+        }
+    }
+
+    /// Writes the inventory where something has changed that it should tell. The caller holds `upkeep`, as for each call of
+    /// [`renew_inventory`](Self::renew_inventory).
+    pub(super) fn renew_inventory_if_due(&self) {
+        let synced_length = {
+            let writer = self.writer.lock();
+            writer.active.as_ref().map_or(0, |active| active.file.counters.synced_length.load(Ordering::Acquire))
+        };
+        let has_grown = self.inventory.active_growth_bytes(synced_length) >= ACTIVE_GROWTH_BYTES;
+        if self.inventory.take_due() || has_grown {
+            drop(self.renew_inventory());
+        }
+    }
+
+    /// Makes the inventory tell what is on disk now. A failure is noted and tried again later: the last one stays true.
+    pub(super) fn renew_inventory(&self) -> Result<(), StorageError> {
+        self.renew_inventory_with(0)
+    }
+
+    /// The same when the tree has seen the journal up to `index_seq`, and nothing else has what came before.
+    pub(super) fn renew_inventory_with(&self, index_seq: u64) -> Result<(), StorageError> {
+        let files = self.promised_files();
+        self.inventory.renew(files, index_seq)
+    }
+
+    /// The data files with names that last, and what of each is on disk.
+    fn promised_files(&self) -> BTreeMap<u32, PromisedFile> {
+        let writer = self.writer.lock();
+        let open: Vec<u32> =
+            writer.rolled.iter().chain(writer.active.as_ref()).map(|appender| appender.file.id).collect();
+        let mut promised = self.left_alone.clone();
+        for file in self.files.read().values() {
+            let length = file.counters.synced_length.load(Ordering::Acquire);
+            let has_name = file.path().extension() == Some(OsStr::new("data"));
+            if length > 0 && has_name && !file.is_leaving.load(Ordering::Acquire) {
+                let is_sealed = !open.contains(&file.id);
+                promised.insert(file.id, PromisedFile { salt: file.salt, length, is_sealed });
+            }
+        }
+        promised
+    }
+}
