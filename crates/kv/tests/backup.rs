@@ -264,6 +264,43 @@ fn a_full_disk_ends_a_backup_and_not_the_node() {
     }
 }
 
+/// What was there before stays: nothing, an empty directory, or an earlier backup.
+#[test]
+fn a_backup_that_runs_out_of_room_removes_what_it_wrote() {
+    for earlier in ["nothing", "a directory", "a backup"] {
+        let mut refused = 0;
+        for free_bytes in (0..).step_by(700) {
+            let fs = FaultyFs::new(1);
+            let kv = open_on(&fs, "/live").unwrap();
+            fill(&kv);
+            match earlier {
+                "a directory" => fs.create_dir_all(Path::new("/disk/backup")).unwrap(),
+                "a backup" => drop(back_up(&kv, "/disk/backup", None).unwrap()),
+                _ => {}
+            }
+            put(&kv, &bucket(), "later", "v", VectorClock::new());
+            let there = |path: &str| fs.list(Path::new(path)).map(|_| files_under(&fs, Path::new(path))).ok();
+            let before = there("/disk/backup");
+            fs.set_free_bytes(Some(free_bytes));
+            let when = format!("{earlier} before, {free_bytes} bytes free");
+            if back_up(&kv, "/disk/backup", None).is_ok() {
+                break;
+            }
+            refused += 1;
+            assert_eq!(there("/disk/backup"), before, "{when}");
+            assert_eq!(there("/disk").is_some(), earlier != "nothing", "{when}: a directory is left");
+            if earlier == "a backup" {
+                restore_on(&fs, "/disk/backup", "/restored").map(drop).unwrap_or_else(|error| {
+                    assert!(error.to_string().contains("space"), "{when}: {error}");
+                });
+            }
+            fs.set_free_bytes(None);
+            back_up(&kv, "/disk/backup", None).unwrap();
+        }
+        assert!(refused > 2, "{earlier} before: {refused} backups were refused");
+    }
+}
+
 /// Runs `work` while a backup of the node stands still in the middle; what becomes of that.
 fn amid_a_backup(fs: &Arc<FaultyFs>, kv: &Kv, work: impl FnOnce()) -> Result<BackupReport, BackupError> {
     std::thread::scope(|scope| {

@@ -97,16 +97,53 @@ impl Backup {
         };
         let fs = &*engine.config.fs;
         let since = self.since.as_deref().map(|dir| read_since(dir, engine)).transpose()?;
-        let mut destination = Destination::open(engine.config.fs.clone(), &observe);
+        let destination = Destination::open(engine.config.fs.clone(), &observe);
+        let missing = destination.missing_dirs(&self.dir);
+        let taken = self.take(kv, destination, since, left_out, progress);
+        if taken.is_err() {
+            // Those that are empty: nobody needs them for what is not there.
+            missing.iter().for_each(|dir| drop(fs.remove_dir(dir)));
+        }
+        taken
+    }
+
+    /// Takes the backup, or removes what was written of it.
+    fn take(
+        &self,
+        kv: &Kv,
+        mut destination: Destination<'_>,
+        since: Option<Earlier>,
+        left_out: Vec<String>,
+        progress: &BackupProgress,
+    ) -> Result<BackupReport, BackupError> {
         destination.create_dir(&self.dir)?;
-        let home = BackupHome::open(fs, &self.dir, engine)?;
+        let home = BackupHome::open(&*kv.engine.config.fs, &self.dir, &kv.engine)?;
+        let taken = self.take_into(kv, &home, destination, since, left_out, progress);
+        if taken.is_err()
+            && let Err(error) = home.discard_new()
+        {
+            warn!(%error, "files are left of a backup that failed: the next one removes them");
+        }
+        taken
+    }
+
+    fn take_into(
+        &self,
+        kv: &Kv,
+        home: &BackupHome<'_>,
+        destination: Destination<'_>,
+        since: Option<Earlier>,
+        left_out: Vec<String>,
+        progress: &BackupProgress,
+    ) -> Result<BackupReport, BackupError> {
+        let (engine, fs) = (&kv.engine, &*kv.engine.config.fs);
         let earlier = match (&home.earlier, since) {
             (Some(_), Some(_)) => return Err(unusable(&self.dir, TWO_EARLIER)),
             (Some(manifest), None) => Earlier::new(&self.dir, manifest, true)?,
             (None, since) => since.unwrap_or_default(),
         };
         let report = BackupReport { dir: self.dir.clone(), left_out, ..BackupReport::default() };
-        let mut creation = Creation { destination, home: &home, earlier, progress, report };
+        let mut creation = Creation { destination, home, earlier, progress, report };
         let began_secs = engine.now().secs();
         let stores = creation.save_stores(kv)?;
         // After the stores: a bucket type that a key needs is in.

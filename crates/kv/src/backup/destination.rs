@@ -44,13 +44,18 @@ impl<'a> Destination<'a> {
         (self.observe)(bytes)
     }
 
+    /// The directories that are missing of a path, the deepest first.
+    pub(super) fn missing_dirs(&self, dir: &Path) -> Vec<PathBuf> {
+        let missing = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && self.fs.list(dir).is_err());
+        missing.map(Path::to_owned).collect()
+    }
+
     /// Creates a directory and its missing parents.
     pub(super) fn create_dir(&mut self, dir: &Path) -> Result<(), BackupError> {
         if self.dirs.contains(dir) {
             return Ok(());
         }
-        let missing = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && self.fs.list(dir).is_err());
-        let missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        let missing = self.missing_dirs(dir);
         self.fs.create_dir_all(dir).map_err(io_error("create", dir))?;
         // The name of each lies in its parent.
         self.changed.extend(missing.iter().filter_map(|dir| dir.parent()).map(Path::to_owned));

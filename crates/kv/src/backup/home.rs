@@ -41,6 +41,8 @@ pub(super) struct BackupHome<'a> {
     pub(super) earlier: Option<Manifest>,
     /// The number of the next one.
     pub(super) generation: u64,
+    /// The owner's file was not there before.
+    is_new: bool,
 }
 
 impl<'a> BackupHome<'a> {
@@ -48,7 +50,8 @@ impl<'a> BackupHome<'a> {
     /// left is removed.
     pub(super) fn open(fs: &'a dyn FileSystem, dir: &'a Path, engine: &Engine) -> Result<Self, BackupError> {
         let names = fs.list(dir).map_err(io_error("read", dir))?;
-        if names.iter().any(|name| name == OWNER) {
+        let is_new = !names.iter().any(|name| name == OWNER);
+        if !is_new {
             check_owner(fs, dir, engine)?;
         } else {
             if let Some(first) = names.iter().filter(|name| *name != OWNER_NEW).min() {
@@ -57,7 +60,7 @@ impl<'a> BackupHome<'a> {
             }
             write_owner(fs, dir, engine)?;
         }
-        let mut home = Self { fs, dir, earlier: Manifest::find(fs, dir)?, generation: 1 };
+        let mut home = Self { fs, dir, earlier: Manifest::find(fs, dir)?, generation: 1, is_new };
         home.remove_others(home.earlier.as_ref())?;
         let listed = home.generations()?.into_iter().map(|(generation, _)| generation);
         home.generation = listed.max().unwrap_or(0).saturating_add(1);
@@ -67,6 +70,21 @@ impl<'a> BackupHome<'a> {
     /// Where the new backup puts its files.
     pub(super) fn new_dir(&self) -> PathBuf {
         self.dir.join(self.generation.to_string())
+    }
+
+    /// Removes what a backup has written that failed. An earlier one stays as it was.
+    pub(super) fn discard_new(&self) -> Result<(), BackupError> {
+        let stored = |manifest: Option<&Manifest>| manifest.map(Manifest::stored);
+        if stored(Manifest::find(self.fs, self.dir)?.as_ref()) != stored(self.earlier.as_ref()) {
+            // The new manifest has its name, and only the disk has not confirmed it: both backups may be the last one.
+            return Ok(());
+        }
+        self.remove_others(self.earlier.as_ref())?;
+        if self.is_new {
+            let path = self.dir.join(OWNER);
+            self.fs.remove_file(&path).map_err(io_error("remove", &path))?;
+        }
+        Ok(())
     }
 
     /// Removes what a whole backup does not have.

@@ -35,10 +35,17 @@ pub fn replace_file_with(
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let file = fs.open(&new, OpenMode::CreateNew)?;
-    file.write_at(&content(&new)?, 0)?;
-    file.sync_data()?;
-    fs.rename(&new, path)?;
+    let write = || {
+        let file = fs.open(&new, OpenMode::CreateNew)?;
+        file.write_at(&content(&new)?, 0)?;
+        file.sync_data()?;
+        fs.rename(&new, path)
+    };
+    if let Err(error) = write() {
+        // On a full disk, each byte counts.
+        let _ = fs.remove_file(&new);
+        return Err(error);
+    }
     match path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         Some(dir) => fs.sync_dir(dir),
         None => fs.sync_dir(Path::new(".")),
