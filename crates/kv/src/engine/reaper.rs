@@ -1,19 +1,25 @@
 //! Removes tombstones for good, when their time has come (docs/riak/semantics.md §2.2).
 //!
 //! Bounded: a tombstone that finds no room in the queue is found later by a sweep over the partitions' indexes. The
-//! same sweep finds the tombstones of an earlier run.
+//! same sweep finds the tombstones of an earlier run. A removal that fails is tried again later, and so is the sweep of a
+//! partition that cannot be read; the others go on meanwhile.
 
 use crate::config::DeleteMode;
 use crate::partition::{Access, Failure, Partition, is_tombstone};
 use ombak_storage::{Detail, Scope, Snapshot, StorageError};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
 
 /// Tombstones that wait at once.
 const WAITING_MAX: usize = 200_000;
+/// Tombstones that wait at once because their removal failed.
+const RETRIES_MAX: usize = 10_000;
+/// How long they wait after the first failure; twice as long after each further one, up to the other bound.
+const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
+const RETRY_DELAY_MAX: Duration = Duration::from_secs(300);
 /// Index entries that a sweep looks at between two pauses.
 const SWEEP_ENTRIES: usize = 2_000;
 /// How long one round of removals may take.
@@ -24,19 +30,45 @@ struct Tombstone {
     partition: u32,
     key: Box<[u8]>,
     digest: u64,
+    /// Times that its removal failed.
+    failures: u32,
 }
 
+/// A walk over the indexes of partitions.
 struct Sweep {
-    partition: usize,
+    begins: Instant,
+    /// Indexes of the partitions to walk over; the first one is under way.
+    left: VecDeque<usize>,
     snapshot: Option<Box<dyn Snapshot>>,
+    /// Partitions whose index could not be read to its end.
+    failed: Vec<usize>,
+    /// Sweeps before this one that left such partitions to it.
+    failures: u32,
+}
+
+impl Sweep {
+    fn over(partitions: impl IntoIterator<Item = usize>, begins: Instant, failures: u32) -> Self {
+        let left = partitions.into_iter().collect();
+        Self { begins, left, snapshot: None, failed: Vec::new(), failures }
+    }
 }
 
 struct State {
     /// By `due`: everything waits equally long.
     waiting: VecDeque<Tombstone>,
+    /// Tombstones whose removal failed, by the moment of the next try and a number of their own.
+    retries: BTreeMap<(Instant, u64), Tombstone>,
+    retries_numbered: u64,
     sweep: Option<Sweep>,
-    /// A tombstone found no room after the present sweep had begun.
-    sweep_again: bool,
+    /// A tombstone found no room after the present sweep had begun: another one begins then.
+    sweep_again_at: Option<Instant>,
+}
+
+impl State {
+    /// The next sweep finds a tombstone for which there is no room.
+    fn sweep_again(&mut self, at: Instant) {
+        self.sweep_again_at = Some(self.sweep_again_at.map_or(at, |earlier| earlier.min(at)));
+    }
 }
 
 /// Removes tombstones, each only if it is still there exactly as it was.
@@ -48,8 +80,14 @@ pub(crate) struct Reaper {
 
 impl Reaper {
     pub(super) fn new(mode: DeleteMode, partitions: Arc<[Arc<Partition>]>) -> Self {
-        let sweep = (mode != DeleteMode::Keep).then_some(Sweep { partition: 0, snapshot: None });
-        let state = State { waiting: VecDeque::new(), sweep, sweep_again: false };
+        let sweep = (mode != DeleteMode::Keep).then(|| Sweep::over(0..partitions.len(), Instant::now(), 0));
+        let state = State {
+            waiting: VecDeque::new(),
+            retries: BTreeMap::new(),
+            retries_numbered: 0,
+            sweep,
+            sweep_again_at: None,
+        };
         Self { mode, partitions, state: Mutex::new(state) }
     }
 
@@ -67,12 +105,13 @@ impl Reaper {
     }
 
     fn wait(&self, partition: u32, key: &[u8], digest: u64, delay: Duration) {
+        let now = Instant::now();
         let mut state = self.state.lock();
         if state.waiting.len() >= WAITING_MAX {
-            state.sweep_again = true;
+            state.sweep_again(now);
             return;
         }
-        state.waiting.push_back(Tombstone { due: Instant::now() + delay, partition, key: key.into(), digest });
+        state.waiting.push_back(Tombstone { due: now + delay, partition, key: key.into(), digest, failures: 0 });
     }
 
     /// One round: removes what is due and sweeps on. To be called again and again.
@@ -83,61 +122,107 @@ impl Reaper {
             let Some(partition) = self.partitions.get(due.partition as usize) else { continue };
             match reap(partition, &due.key, due.digest, Access::Blocking) {
                 Ok(()) | Err(Failure::WouldBlock) => {}
-                // The next sweep finds it again.
-                Err(Failure::Refused(why)) => debug!(%why, "a tombstone stays"),
+                Err(Failure::Refused(why)) => {
+                    debug!(partition = due.partition, %why, "a tombstone stays for now");
+                    self.retry_later(due);
+                }
             }
         }
-        if let Err(why) = self.sweep_on() {
-            warn!(%why, "looking for old tombstones failed");
-        }
+        self.sweep_on();
     }
 
     fn next_due(&self) -> Option<Tombstone> {
+        let now = Instant::now();
         let mut state = self.state.lock();
-        state.waiting.front().filter(|t| t.due <= Instant::now())?;
-        state.waiting.pop_front()
+        if state.waiting.front().is_some_and(|tombstone| tombstone.due <= now) {
+            return state.waiting.pop_front();
+        }
+        let retry = state.retries.first_entry().filter(|entry| entry.key().0 <= now)?;
+        Some(retry.remove())
     }
 
-    fn sweep_on(&self) -> Result<(), StorageError> {
-        let mut sweep = {
-            let mut state = self.state.lock();
-            if state.waiting.len() > WAITING_MAX / 2 {
-                return Ok(());
-            }
-            if state.sweep.is_none() && std::mem::take(&mut state.sweep_again) {
-                state.sweep = Some(Sweep { partition: 0, snapshot: None });
-            }
-            match state.sweep.take() {
-                Some(sweep) => sweep,
-                None => return Ok(()),
-            }
-        };
+    fn retry_later(&self, mut tombstone: Tombstone) {
+        let now = Instant::now();
+        tombstone.failures = tombstone.failures.saturating_add(1);
+        tombstone.due = now + retry_delay(tombstone.failures);
+        let mut state = self.state.lock();
+        if state.retries.len() >= RETRIES_MAX {
+            state.sweep_again(now + RETRY_DELAY_MAX);
+            return;
+        }
+        state.retries_numbered += 1;
+        let place = (tombstone.due, state.retries_numbered);
+        state.retries.insert(place, tombstone);
+    }
+
+    /// The sweep that is due, which the caller goes on with and puts back.
+    fn take_sweep(&self) -> Option<Sweep> {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        if state.waiting.len() > WAITING_MAX / 2 {
+            return None;
+        }
+        if state.sweep.is_none() && state.sweep_again_at.is_some_and(|at| at <= now) {
+            state.sweep_again_at = None;
+            state.sweep = Some(Sweep::over(0..self.partitions.len(), now, 0));
+        }
+        state.sweep.take_if(|sweep| sweep.begins <= now)
+    }
+
+    fn sweep_on(&self) {
+        let Some(mut sweep) = self.take_sweep() else { return };
         let mut entries = 0;
         while entries < SWEEP_ENTRIES {
-            let Some(partition) = self.partitions.get(sweep.partition) else { return Ok(()) };
-            entries += self.sweep_batch(partition, &mut sweep)?;
+            let Some(partition) = sweep.left.front().and_then(|place| self.partitions.get(*place)) else {
+                return self.end_sweep(sweep);
+            };
+            match self.sweep_batch(partition, &mut sweep) {
+                Ok(0) => {
+                    entries += 1;
+                    sweep.left.pop_front();
+                    sweep.snapshot = None;
+                }
+                Ok(swept) => entries += swept,
+                Err(why) => {
+                    // The other partitions have their turn, and this one comes back later.
+                    warn!(partition = partition.number(), %why, "looking for old tombstones failed");
+                    entries += 1;
+                    sweep.failed.extend(sweep.left.pop_front());
+                    sweep.snapshot = None;
+                }
+            }
         }
         self.state.lock().sweep = Some(sweep);
-        Ok(())
     }
 
+    /// Leaves the partitions that could not be read to another sweep.
+    fn end_sweep(&self, sweep: Sweep) {
+        if !sweep.failed.is_empty() {
+            let failures = sweep.failures.saturating_add(1);
+            let begins = Instant::now() + retry_delay(failures);
+            self.state.lock().sweep = Some(Sweep::over(sweep.failed, begins, failures));
+        }
+    }
+
+    /// Entries that were looked at; 0 at the end of the partition.
     fn sweep_batch(&self, partition: &Partition, sweep: &mut Sweep) -> Result<usize, StorageError> {
         let snapshot = match &mut sweep.snapshot {
             Some(snapshot) => snapshot,
             None => sweep.snapshot.insert(partition.store().snapshot()?),
         };
         let batch = snapshot.next(&Scope::ALL, Detail::Keys, SWEEP_ENTRIES)?;
-        if batch.is_empty() {
-            sweep.partition += 1;
-            sweep.snapshot = None;
-            return Ok(1);
-        }
         for entry in batch.iter().filter(|e| is_tombstone(e.digest)) {
             let delay = if let DeleteMode::After(delay) = self.mode { delay } else { Duration::ZERO };
             self.wait(partition.number(), &entry.key, entry.digest, delay);
         }
         Ok(batch.len())
     }
+}
+
+/// How long something waits that has failed so many times.
+fn retry_delay(failures: u32) -> Duration {
+    let doublings = failures.saturating_sub(1).min(16);
+    (RETRY_DELAY_MIN * (1 << doublings)).min(RETRY_DELAY_MAX)
 }
 
 fn reap(partition: &Partition, key: &[u8], digest: u64, access: Access) -> Result<(), Failure> {
