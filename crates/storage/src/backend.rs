@@ -7,6 +7,7 @@ use crate::seq::SeqSource;
 use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Keys that are removed between two looks at a fold.
 const DROP_BATCH: usize = 1000;
@@ -354,6 +355,17 @@ pub trait Backend: Send + Sync {
     /// Background work that is due: merging, syncing at an interval, expiry. Called from a maintenance thread every
     /// few hundred milliseconds; returns after a bounded slice of work. `now_secs` is Unix time.
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError>;
+
+    /// How often appends are to be synced (`sync.strategy = interval`); none where nobody has to call
+    /// [`sync_if_due`](Self::sync_if_due).
+    fn sync_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Syncs what was appended if the interval is over. Does not wait for other background work, such as a merge.
+    fn sync_if_due(&self, _now: Instant) -> Result<(), StorageError> {
+        Ok(())
+    }
 
     /// Whether so much has gathered in memory, or waits to be compacted, that a writer who may wait should
     /// [`catch_up`](Self::catch_up) before it adds to it.

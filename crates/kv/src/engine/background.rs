@@ -12,6 +12,11 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tracing::error;
 
+/// Looks for a sync that is due, for each interval between two syncs.
+const SYNC_LOOKS: u32 = 4;
+/// Bounds of the time between two such looks.
+const SYNC_LOOK_MIN: Duration = Duration::from_millis(5);
+const SYNC_LOOK_MAX: Duration = Duration::from_secs(1);
 /// How often the reaper looks.
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -37,6 +42,13 @@ impl Background {
         let background = Self { stop: Arc::default(), threads: Mutex::default() };
         let (partitions, reaper, stats) = (partitions.clone(), reaper.clone(), stats.clone());
         let clock = config.clock.clone();
+        let interval = partitions.iter().filter_map(|partition| partition.store().sync_interval()).min();
+        if let Some(interval) = interval {
+            // On a thread of its own: a merge or a compaction may take longer than the interval.
+            let partitions = partitions.clone();
+            let look = (interval / SYNC_LOOKS).clamp(SYNC_LOOK_MIN, SYNC_LOOK_MAX);
+            background.spawn("ombak-sync", look, move || sync(&partitions))?;
+        }
         background.spawn("ombak-maintain", config.maintain_interval, move || maintain(&partitions, &clock))?;
         background.spawn("ombak-reaper", REAP_INTERVAL, move || {
             reaper.round();
@@ -83,6 +95,14 @@ impl Stop {
             self.changed.wait_for(&mut stopped, interval);
         }
         *stopped
+    }
+}
+
+fn sync(partitions: &[Arc<Partition>]) {
+    for partition in partitions {
+        if let Err(e) = partition.store().sync_if_due(Instant::now()) {
+            error!(partition = partition.number(), error = %e, "a sync failed");
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
 
 /// What is wrong at the moment, with all stores of a node.
 #[derive(Default)]
@@ -20,11 +21,34 @@ pub struct Faults {
     /// Syncs wait while this is true.
     pub syncs_held: Mutex<bool>,
     pub syncs_released: Condvar,
+    /// Background work waits while this is true.
+    pub maintenance_held: Mutex<bool>,
+    pub maintenance_released: Condvar,
+    /// Stores whose background work waits.
+    pub maintenance_waiting: AtomicU64,
+    /// Stores ask for a sync so often.
+    pub sync_interval: Mutex<Option<Duration>>,
+    /// The partition of this number gives no views and removes no keys; its failures so far.
+    pub broken_partition: Mutex<Option<u32>>,
+    pub failures: AtomicU64,
 }
 
 impl Faults {
     pub fn set(&self, flag: &AtomicBool, on: bool) {
         flag.store(on, Ordering::SeqCst);
+    }
+
+    pub fn hold_maintenance(&self, held: bool) {
+        *self.maintenance_held.lock().unwrap() = held;
+        self.maintenance_released.notify_all();
+    }
+
+    fn check_partition(&self, partition: u32) -> Result<(), StorageError> {
+        if *self.broken_partition.lock().unwrap() != Some(partition) {
+            return Ok(());
+        }
+        self.failures.fetch_add(1, Ordering::SeqCst);
+        Err(StorageError::Damaged { file: "1.data".into(), offset: 7, what: "checksum" })
     }
 
     pub fn hold_syncs(&self, held: bool) {
@@ -35,25 +59,31 @@ impl Faults {
 
 pub struct FaultyFactory {
     pub faults: Arc<Faults>,
-    inner: MemoryFactory,
+    inner: Box<dyn BackendFactory>,
 }
 
 impl FaultyFactory {
     pub fn new() -> Self {
-        Self { faults: Arc::default(), inner: MemoryFactory::new(MemoryConfig::default()) }
+        Self::over(MemoryFactory::new(MemoryConfig::default()))
+    }
+
+    /// Stores of another factory, which fail on demand.
+    pub fn over(inner: impl BackendFactory + 'static) -> Self {
+        Self { faults: Arc::default(), inner: Box::new(inner) }
     }
 }
 
 struct FaultyStore {
     faults: Arc<Faults>,
     inner: Arc<dyn Backend>,
+    partition: u32,
     synced: AtomicU64,
 }
 
 impl BackendFactory for FaultyFactory {
     fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
         let inner = self.inner.open_in(partition, seqs)?;
-        Ok(Arc::new(FaultyStore { faults: self.faults.clone(), inner, synced: AtomicU64::new(0) }))
+        Ok(Arc::new(FaultyStore { faults: self.faults.clone(), inner, partition, synced: AtomicU64::new(0) }))
     }
 
     fn name(&self) -> &'static str {
@@ -92,6 +122,7 @@ impl Backend for FaultyStore {
     }
 
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
+        self.faults.check_partition(self.partition)?;
         self.inner.delete(key)
     }
 
@@ -133,6 +164,7 @@ impl Backend for FaultyStore {
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError> {
+        self.faults.check_partition(self.partition)?;
         self.inner.snapshot()
     }
 
@@ -160,7 +192,21 @@ impl Backend for FaultyStore {
         self.inner.tell_time(now_secs);
     }
 
+    fn sync_interval(&self) -> Option<Duration> {
+        *self.faults.sync_interval.lock().unwrap()
+    }
+
+    fn sync_if_due(&self, _now: Instant) -> Result<(), StorageError> {
+        self.sync(self.last_seq())
+    }
+
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
+        let mut held = self.faults.maintenance_held.lock().unwrap();
+        while *held {
+            self.faults.maintenance_waiting.fetch_add(1, Ordering::SeqCst);
+            held = self.faults.maintenance_released.wait(held).unwrap();
+        }
+        drop(held);
         self.inner.maintain(now_secs)
     }
 

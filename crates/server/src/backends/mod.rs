@@ -14,6 +14,7 @@ pub use inventories::Inventories;
 use crate::config::{BackendSettings, DiskSettings, MultiSettings};
 use crate::wall_clock::now_secs;
 use bytes::Bytes;
+use ombak_kv::partition::is_tombstone;
 use ombak_kv::{BackendChoice, head_terms};
 use ombak_storage::fs::RealFs;
 use ombak_storage::verify::{StoreKind, StoreRootConfig};
@@ -110,5 +111,5 @@ fn with_ledger<const INLINE: bool>(
 }
 
 fn starting_now(journal: &JournalConfig) -> JournalConfig {
-    JournalConfig { opened_at_secs: now_secs(), ..*journal }
+    JournalConfig { opened_at_secs: now_secs(), is_tombstone, ..*journal }
 }

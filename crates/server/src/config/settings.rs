@@ -209,7 +209,8 @@ mod tests {
         assert_eq!(s.jobs, JobSwitches::default());
         let BackendSettings::Bitcask(disk) = s.backend else { panic!("bitcask is the default") };
         assert_eq!(disk.data_root, Path::new("./data/bitcask"));
-        assert_eq!(format!("{:?}", disk.journal), format!("{:?}", JournalConfig::default()));
+        let journal = JournalConfig { disk_reserve_bytes: 64 << 20, ..JournalConfig::default() };
+        assert_eq!(format!("{:?}", disk.journal), format!("{journal:?}"));
     }
 
     #[test]

@@ -154,6 +154,7 @@ fn disk(
     ledger: LedgerConfig,
 ) -> Result<DiskSettings, Problem> {
     let data_root = from.text(data_root_key)?.into();
+    let journal = JournalConfig { disk_reserve_bytes: from.bytes("disk_reserve")?, ..journal };
     Ok(DiskSettings { data_root, data_root_key: from.key(data_root_key), journal, ledger })
 }
 
@@ -197,6 +198,14 @@ mod tests {
         assert_eq!(disk.journal.compression, Compression::Zstd(3));
         assert_eq!(disk.journal.compression_point, CompressionPoint::OnCompact);
         assert_eq!(disk_of("bitcask.compression = lz4").journal.compression, Compression::Lz4);
+    }
+
+    #[test]
+    fn the_reserve_is_that_of_the_node_on_every_backend_with_files() {
+        for backend in ["bitcask", "leveled", "leveldb", "hanoidb"] {
+            let of = |line: &str| disk_of(&format!("storage_backend = {backend}\n{line}")).journal.disk_reserve_bytes;
+            assert_eq!((of(""), of("disk_reserve = 2GB"), of("disk_reserve = 0")), (64 << 20, 2 << 30, 0), "{backend}");
+        }
     }
 
     #[test]

@@ -137,6 +137,11 @@ pub trait FileSystem: Send + Sync {
     /// Bytes that may still be written on the file system of `dir`.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 
+    /// Bytes that the file system of `dir` has in all; `u64::MAX` where that is not known.
+    fn size_bytes(&self, _dir: &Path) -> io::Result<u64> {
+        Ok(u64::MAX)
+    }
+
     /// Takes the lock file `path`, creating it; the error kind is `WouldBlock` when another holder has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>>;
 }

@@ -141,6 +141,11 @@ impl FileSystem for RealFs {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
+    fn size_bytes(&self, dir: &Path) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(dir)?;
+        Ok(stat.f_blocks.saturating_mul(stat.f_frsize))
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>> {
         let file = fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {

@@ -119,6 +119,11 @@ pub struct JournalConfig {
     pub snapshot_secs_max: Option<u32>,
     /// `leveled.snapshot_timeout_short`: how long a view may be open that knows the order of keys, for index queries.
     pub ordered_snapshot_secs_max: Option<u32>,
+    /// `disk_reserve`: puts are refused while fewer bytes are free in the file system, so that deletes and merges have
+    /// room. At most a twentieth of the file system; 0: none.
+    pub disk_reserve_bytes: u64,
+    /// Says by its digest whether a version is a tombstone of its object, which may use a part of that reserve.
+    pub is_tombstone: fn(u64) -> bool,
     /// Data files that are held open, over all partitions.
     pub open_files_max: usize,
     /// Unix time at the start: expiry is judged by it until the first `maintain`.
@@ -157,6 +162,8 @@ impl Default for JournalConfig {
             compression: Compression::None,
             compression_point: CompressionPoint::OnReceipt,
             sweep_interval_secs: 600,
+            disk_reserve_bytes: 0,
+            is_tombstone: |_| false,
             open_files_max: 512,
             opened_at_secs: 0,
         }

@@ -33,6 +33,7 @@ mod root;
 mod shared;
 mod small_file;
 mod snapshot;
+mod space;
 mod status;
 mod store;
 mod upkeep;

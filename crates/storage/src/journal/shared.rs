@@ -4,6 +4,7 @@ use super::budget::IoBudget;
 use super::config::JournalConfig;
 use super::data_file::Handles;
 use super::root::{create_root, finish_drop, remove_dropped};
+use super::space::DiskSpace;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileLock, FileSystem};
 use crate::inventory::InventoryConfig;
@@ -26,6 +27,7 @@ pub(crate) struct Shared {
     pub(super) config: JournalConfig,
     pub(super) handles: Handles,
     pub(super) budget: IoBudget,
+    pub(super) space: DiskSpace,
     /// The partition that merges: one at a time on a node.
     pub(super) merging: Mutex<Option<u32>>,
     pub(super) open_partitions: Mutex<BTreeSet<u32>>,
@@ -54,6 +56,7 @@ impl Shared {
             forget_index: Box::new(forget_index),
             handles: Handles::new(fs.clone(), config.open_files_max),
             budget: IoBudget::new(config.merge.io_bytes_per_sec),
+            space: DiskSpace::new(&*fs, &root, config.disk_reserve_bytes),
             merging: Mutex::new(None),
             open_partitions: Mutex::default(),
             inventory: OnceLock::new(),

@@ -24,7 +24,7 @@ pub(super) struct StoreCounters {
 impl<I: KeyIndex> Core<I> {
     pub(super) fn status(&self) -> Status {
         let sizes = self.index.sizes();
-        let (bytes_written, disk_full) = {
+        let (bytes_written, found_disk_full) = {
             let writer = self.writer.lock();
             (writer.bytes_written, writer.disk_full)
         };
@@ -62,7 +62,7 @@ impl<I: KeyIndex> Core<I> {
             lost_ranges: self.lost_ranges.load(Ordering::Relaxed)
                 + sum(|file| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed))),
             torn_bytes: self.torn_bytes,
-            disk_full,
+            disk_full: found_disk_full || self.shared.space.is_short(),
             poisoned: self.poison.lock().clone(),
             children: Vec::new(),
         }

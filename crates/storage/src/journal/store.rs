@@ -31,6 +31,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// How often a read starts over because a merge moved the version under it.
 const READ_TRIES_MAX: usize = 64;
@@ -59,6 +60,8 @@ pub(super) struct Core<I: KeyIndex> {
     pub(super) files: RwLock<Files>,
     pub(super) writer: Mutex<Writer>,
     pub(super) upkeep: Mutex<Upkeep>,
+    /// When a sync at an interval last began. Not under `upkeep`, which other work may hold for long.
+    pub(super) last_sync: Mutex<Instant>,
     pub(super) counters: StoreCounters,
     /// Ranges that were lost together with the name of their file, or are in files that cannot be read at all.
     pub(super) lost_ranges: AtomicU64,
@@ -112,6 +115,7 @@ impl<I: KeyIndex> Core<I> {
             files: RwLock::new(found.files),
             writer: Mutex::new(found.writer),
             upkeep: Mutex::new(upkeep),
+            last_sync: Mutex::new(Instant::now()),
             counters: StoreCounters::default(),
             lost_ranges: AtomicU64::new(found.lost_ranges),
             torn_bytes: found.torn_bytes,
@@ -603,6 +607,17 @@ impl<I: KeyIndex> Backend for Store<I> {
 
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.core.maintain(now_secs)
+    }
+
+    fn sync_interval(&self) -> Option<Duration> {
+        match self.core.shared.config.sync {
+            SyncStrategy::Interval(interval) => Some(interval),
+            SyncStrategy::None | SyncStrategy::OSync => None,
+        }
+    }
+
+    fn sync_if_due(&self, now: Instant) -> Result<(), StorageError> {
+        self.core.sync_if_due(now)
     }
 
     fn is_behind(&self) -> bool {

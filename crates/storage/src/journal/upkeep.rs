@@ -6,10 +6,11 @@ use super::covered;
 use super::data_file::{DataFile, hint_path};
 use super::format::RECORD_HEADER_BYTES;
 use super::key_index::{Compacted, Entry, Keeps, KeyIndex, SweepCursor};
-use super::merge::{MergeJob, Progress, remove_committed, select_inputs, summarize};
+use super::merge::{FileSummary, MergeJob, Progress, remove_committed, select_for_room, select_inputs, summarize};
 use super::shared::Shared;
+use super::space::DiskSpace;
 use super::store::{Core, ORDER_SLICE};
-use super::writer::Writer;
+use super::writer::{Writer, is_no_room};
 use crate::backend::LastMerge;
 use crate::error::{StorageError, io_error};
 use std::collections::BTreeMap;
@@ -31,10 +32,15 @@ const ROLL_BYTES_MIN: u64 = 4 << 20;
 const APPENDED_BYTES_MIN: u64 = 8 << 20;
 /// Less than this is not worth waking a merge for.
 const MERGE_SLICE_BYTES_MIN: u64 = 64 << 10;
+/// Seconds after which something is tried again that a full disk has refused.
+const ROOM_RETRY_SECS: u64 = 2;
+/// On a full disk, a log goes before its time if it has so many bytes.
+const PRESSED_LOG_BYTES_MIN: u64 = 256 << 10;
+/// On a full disk, a file that is appended to is closed for so many dead bytes.
+const PRESSED_ROLL_BYTES_MIN: u64 = 64 << 10;
 
 /// State under the upkeep lock.
 pub(super) struct Upkeep {
-    last_sync: Instant,
     next_merge_check_secs: Option<u64>,
     /// Bytes appended, as of the last slice of work and the last look for something to merge.
     appended_bytes: u64,
@@ -44,6 +50,10 @@ pub(super) struct Upkeep {
     holds_merge_turn: bool,
     /// A merge could not be brought to an end: its inputs must stay, so nothing is merged until the next start.
     merging_stopped: bool,
+    /// A merge found no room for its copies: the next one takes what fits.
+    lacked_room: bool,
+    /// Before this second, nothing is tried again that a full disk has refused.
+    next_room_try_secs: u64,
     sweep: Option<SweepCursor>,
     next_sweep_secs: u64,
     retired: Vec<Retired>,
@@ -60,7 +70,6 @@ pub(super) struct Retired {
 impl Upkeep {
     pub(super) fn new(partition: u32) -> Self {
         Self {
-            last_sync: Instant::now(),
             next_merge_check_secs: None,
             appended_bytes: 0,
             checked_bytes: 0,
@@ -69,6 +78,8 @@ impl Upkeep {
             merge: None,
             holds_merge_turn: false,
             merging_stopped: false,
+            lacked_room: false,
+            next_room_try_secs: 0,
             sweep: None,
             next_sweep_secs: 0,
             retired: Vec::new(),
@@ -140,17 +151,18 @@ impl<I: KeyIndex> Core<I> {
     pub(super) fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.now_secs.store(now_secs, Ordering::Relaxed);
         self.end_overdue_views(now_secs);
+        self.look_for_room(now_secs);
+        self.sync_if_due(Instant::now())?;
         let Some(mut upkeep) = self.upkeep.try_lock() else { return Ok(()) };
         if self.check_writable().is_err() {
             // Closed or poisoned: nothing is due, and the status says why.
             return Ok(());
         }
-        self.sync_if_due(&mut upkeep)?;
         self.note_appended(&mut upkeep);
         self.seal_rolled(SEALS_PER_SLICE)?;
         self.purge_retired(&mut upkeep)?;
         self.renew_inventory_if_due();
-        if self.index.wants_checkpoint() {
+        if self.index.wants_checkpoint() || self.wants_log_removed(&mut upkeep, now_secs) {
             self.checkpoint(&mut upkeep)?;
         }
         self.upkeep_index()?;
@@ -192,14 +204,16 @@ impl<I: KeyIndex> Core<I> {
         let appended_bytes = writer.bytes_written;
         self.shared.budget.earn(appended_bytes - std::mem::replace(&mut upkeep.appended_bytes, appended_bytes));
         let config = &self.shared.config.merge;
-        let Some(active) = &writer.active else { return };
-        if config.policy == MergePolicy::Never || active.length < ROLL_BYTES_MIN {
-            return;
-        }
-        let live_bytes = active.file.counters.live_bytes.load(Ordering::Acquire);
+        let is_pressed = self.shared.space.is_short() || writer.disk_full;
+        let Some(active) = writer.active.as_ref().filter(|_| config.policy != MergePolicy::Never) else { return };
+        let counters = &active.file.counters;
+        let live_bytes = counters.live_bytes.load(Ordering::Acquire);
         let dead_bytes = active.length.saturating_sub(live_bytes);
         let is_mostly_dead = dead_bytes * 100 >= active.length * u64::from(config.trigger_fragmentation_percent);
-        if is_mostly_dead || dead_bytes >= self.dead_bytes_of_one_max() {
+        let is_due = active.length >= ROLL_BYTES_MIN && (is_mostly_dead || dead_bytes >= self.dead_bytes_of_one_max());
+        // Tombstones have to stay: a file of nothing else is no help.
+        let droppable_bytes = dead_bytes.saturating_sub(counters.tombstone_bytes.load(Ordering::Relaxed));
+        if is_due || (is_pressed && I::KEEPS != Keeps::Everything && droppable_bytes >= PRESSED_ROLL_BYTES_MIN) {
             writer.roll();
         }
     }
@@ -350,13 +364,52 @@ impl<I: KeyIndex> Core<I> {
         }
     }
 
-    fn sync_if_due(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
+    /// Syncs what was appended when the interval is over. Takes no lock that a merge, a backup or `catch_up` holds.
+    pub(super) fn sync_if_due(&self, now: Instant) -> Result<(), StorageError> {
         let SyncStrategy::Interval(interval) = self.shared.config.sync else { return Ok(()) };
-        if upkeep.last_sync.elapsed() < interval {
+        if self.check_writable().is_err() {
+            // The status says why.
             return Ok(());
         }
-        upkeep.last_sync = Instant::now();
+        {
+            let mut last_sync = self.last_sync.lock();
+            if now.saturating_duration_since(*last_sync) < interval {
+                return Ok(());
+            }
+            *last_sync = now;
+        }
         self.sync_appended()
+    }
+
+    /// Asks how full the disk is: for all stores of the root now and then, and for a store whose writes were refused.
+    fn look_for_room(&self, now_secs: u64) {
+        let (found_full, dir) = {
+            let writer = self.writer.lock();
+            (writer.disk_full, if writer.dir_exists { &self.dir } else { &self.shared.root })
+        };
+        let space = &self.shared.space;
+        if !space.wants_look_at(now_secs) && !found_full {
+            return;
+        }
+        let room = space.look(&*self.shared.fs, dir).map(|free_bytes| space.is_room_again(free_bytes));
+        if found_full && room.unwrap_or(false) {
+            self.writer.lock().disk_full = false;
+        }
+    }
+
+    /// Whether puts are refused until there is room.
+    fn lacks_room(&self) -> bool {
+        self.shared.space.is_short() || self.writer.lock().disk_full
+    }
+
+    /// Whether the log should go before the index asks for it: the disk is full, and the index has its own copy.
+    fn wants_log_removed(&self, upkeep: &mut Upkeep, now_secs: u64) -> bool {
+        if I::KEEPS != Keeps::Everything || now_secs < upkeep.next_room_try_secs || !self.lacks_room() {
+            return false;
+        }
+        upkeep.next_room_try_secs = now_secs + ROOM_RETRY_SECS;
+        let length = |file: &Arc<DataFile>| file.counters.length.load(Ordering::Relaxed);
+        self.files.read().values().map(length).sum::<u64>() >= PRESSED_LOG_BYTES_MIN
     }
 
     /// Syncs the files that are closed for appends and completes the hint files of some of them.
@@ -416,6 +469,9 @@ impl<I: KeyIndex> Core<I> {
         if upkeep.merge.is_none() && !self.start_merge(upkeep, now_secs) {
             return Ok(());
         }
+        if now_secs < upkeep.next_room_try_secs && upkeep.merge.as_ref().is_some_and(MergeJob::is_uncommitted) {
+            return Ok(());
+        }
         let allowed = self.shared.budget.available_bytes();
         let Some(job) = upkeep.merge.as_mut().filter(|_| allowed >= MERGE_SLICE_BYTES_MIN) else {
             return Ok(());
@@ -424,26 +480,40 @@ impl<I: KeyIndex> Core<I> {
         self.counters.merge_pending_bytes.store(job.pending_bytes(), Ordering::Relaxed);
         match progress {
             Ok(Progress::More) => Ok(()),
-            Ok(Progress::CopiedAll) => {
-                let Some(job) = upkeep.merge.take() else { return Ok(()) };
-                let result = job.commit(self, upkeep);
-                upkeep.release_merge_turn(&self.shared, self.partition);
-                match result {
-                    Ok(retired) => {
-                        upkeep.retired.extend(retired);
-                        self.purge_retired(upkeep)
-                    }
-                    Err(error) => {
-                        upkeep.merging_stopped = true;
-                        Err(error)
-                    }
-                }
-            }
+            Ok(Progress::CopiedAll) => self.commit_merge(upkeep, now_secs),
             Err(error) => {
                 tracing::warn!(partition = self.partition, %error, "a merge was given up; nothing is lost");
                 // An index that cannot be read cannot say what is current, however often it is asked.
                 upkeep.merging_stopped |= matches!(error, StorageError::Damaged { .. });
                 upkeep.abandon_merge(self);
+                if !is_no_room(&error) {
+                    return Err(error);
+                }
+                upkeep.lacked_room = true;
+                upkeep.next_room_try_secs = now_secs + ROOM_RETRY_SECS;
+                Ok(())
+            }
+        }
+    }
+
+    fn commit_merge(&self, upkeep: &mut Upkeep, now_secs: u64) -> Result<(), StorageError> {
+        let Some(mut job) = upkeep.merge.take() else { return Ok(()) };
+        let result = job.commit(self, upkeep);
+        // Others may merge, and make room, while this one waits for it.
+        upkeep.release_merge_turn(&self.shared, self.partition);
+        match result {
+            Ok(retired) => {
+                upkeep.retired.extend(retired);
+                self.purge_retired(upkeep)
+            }
+            Err(error) if is_no_room(&error) => {
+                tracing::warn!(partition = self.partition, %error, "a merge waits for room to be committed");
+                upkeep.merge = Some(job);
+                upkeep.next_room_try_secs = now_secs + ROOM_RETRY_SECS;
+                Ok(())
+            }
+            Err(error) => {
+                upkeep.merging_stopped = true;
                 Err(error)
             }
         }
@@ -451,18 +521,21 @@ impl<I: KeyIndex> Core<I> {
 
     fn start_merge(&self, upkeep: &mut Upkeep, now_secs: u64) -> bool {
         let config = &self.shared.config.merge;
-        if upkeep.merging_stopped || config.policy == MergePolicy::Never || !upkeep.is_merge_check_due(self, now_secs) {
+        if upkeep.merging_stopped || config.policy == MergePolicy::Never {
+            return false;
+        }
+        let is_pressed = upkeep.lacked_room || self.lacks_room();
+        let is_room_try = is_pressed && now_secs >= upkeep.next_room_try_secs;
+        if !upkeep.is_merge_check_due(self, now_secs) && !is_room_try {
             return false;
         }
         let summaries = self.mergeable(upkeep);
-        let expired_before =
-            self.shared.config.expiry_secs.map(|expiry| {
-                now_secs.saturating_sub(u64::from(expiry) + u64::from(self.shared.config.expiry_grace_secs))
-            });
-        let inputs = select_inputs(&summaries, config, expired_before);
-        let chosen = summaries.iter().filter(|file| inputs.contains(&file.id));
-        self.counters.merge_pending_bytes.store(chosen.map(|file| file.bytes).sum(), Ordering::Relaxed);
-        if inputs.is_empty() || !is_in_window(config.policy, config.utc_offset_secs, now_secs) {
+        let inputs = self.merge_inputs(&summaries, is_pressed, now_secs);
+        if is_room_try {
+            upkeep.next_room_try_secs = now_secs + ROOM_RETRY_SECS;
+        }
+        upkeep.lacked_room = false;
+        if inputs.is_empty() {
             return false;
         }
         if !upkeep.take_merge_turn(self) {
@@ -476,8 +549,37 @@ impl<I: KeyIndex> Core<I> {
         upkeep.merge.is_some()
     }
 
+    /// The files of the next merge. On a full disk, or where their copies do not fit, these are the ones that make room.
+    fn merge_inputs(&self, summaries: &[FileSummary], is_pressed: bool, now_secs: u64) -> Vec<u32> {
+        let config = &self.shared.config.merge;
+        let expired_before =
+            self.shared.config.expiry_secs.map(|expiry| {
+                now_secs.saturating_sub(u64::from(expiry) + u64::from(self.shared.config.expiry_grace_secs))
+            });
+        let inputs = select_inputs(summaries, config, expired_before);
+        let chosen = || summaries.iter().filter(|file| inputs.contains(&file.id));
+        self.counters.merge_pending_bytes.store(chosen().map(|file| file.bytes).sum(), Ordering::Relaxed);
+        // A disk that takes no puts is worse than a merge outside its hours.
+        let may_begin = !inputs.is_empty() && is_in_window(config.policy, config.utc_offset_secs, now_secs);
+        if !may_begin && !is_pressed {
+            return Vec::new();
+        }
+        let free_bytes = self.shared.fs.free_bytes(&self.dir).unwrap_or(0);
+        let room_bytes = DiskSpace::merge_bytes_max(free_bytes);
+        let copied_bytes: u64 = chosen().map(|file| file.live_bytes).sum();
+        if !is_pressed && copied_bytes <= room_bytes {
+            return inputs;
+        }
+        let fitting = select_for_room(summaries, room_bytes);
+        if fitting.is_empty() && !is_pressed {
+            let partition = self.partition;
+            tracing::warn!(partition, free_bytes, copied_bytes, "not merging: no file whose copy would fit makes room");
+        }
+        fitting
+    }
+
     /// What is in each file of the store; only those that are closed and complete are open to merging.
-    fn mergeable(&self, upkeep: &Upkeep) -> Vec<super::merge::FileSummary> {
+    fn mergeable(&self, upkeep: &Upkeep) -> Vec<FileSummary> {
         let writer = self.writer.lock();
         let files = self.files.read();
         let appended: Vec<u32> =

@@ -11,6 +11,7 @@ use super::format::{
 };
 use super::key_index::{Position, head_units};
 use super::shared::Shared;
+use super::space::{LOOK_BYTES, Purpose};
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
 use crate::seq::SeqSource;
@@ -112,6 +113,15 @@ pub(super) struct NewRecord<'a> {
     pub(super) has_terms: bool,
 }
 
+impl NewRecord<'_> {
+    fn purpose(&self, config: &JournalConfig) -> Purpose {
+        match self.kind {
+            Kind::Put if !(config.is_tombstone)(self.digest) => Purpose::Put,
+            Kind::Put | Kind::Tombstone => Purpose::Delete,
+        }
+    }
+}
+
 /// What an append left behind.
 pub(super) struct Written {
     pub(super) seq: u64,
@@ -135,8 +145,10 @@ pub(super) struct Writer {
     /// Files were created and their names are not synced.
     pub(super) dir_dirty: bool,
     pub(super) bytes_written: u64,
-    /// The last write found the disk full.
+    /// A write was refused for lack of room, and no look has found room since.
     pub(super) disk_full: bool,
+    /// Bytes appended since the last look at the free space.
+    unlooked_bytes: u64,
 }
 
 /// Why an append failed.
@@ -160,6 +172,8 @@ impl Writer {
             dir_dirty: false,
             bytes_written: 0,
             disk_full: false,
+            // The first append looks.
+            unlooked_bytes: LOOK_BYTES,
         }
     }
 
@@ -180,8 +194,10 @@ impl Writer {
             + record.key.len()
             + record.head.len()
             + record.body_len) as u64;
-        if self.disk_full {
-            self.probe_space(shared, dir, size)?;
+        let purpose = record.purpose(&shared.config);
+        let unlooked_bytes = self.unlooked_bytes.saturating_add(size);
+        if self.disk_full || shared.space.is_short() || shared.space.wants_look_after(unlooked_bytes) {
+            self.check_space(shared, dir, size, purpose)?;
         }
         self.roll_if_full(size, &shared.config);
         if self.active.is_none() {
@@ -229,7 +245,9 @@ impl Writer {
         let file = active.file.clone();
         self.last_seq = seq;
         self.bytes_written += size;
-        self.disk_full = false;
+        self.unlooked_bytes = self.unlooked_bytes.saturating_add(size);
+        // A delete may have used what puts must not.
+        self.disk_full &= purpose == Purpose::Delete;
         Ok(Written { seq, position, file })
     }
 
@@ -274,14 +292,24 @@ impl Writer {
         AppendError::Refused(refused_io(op, path, source))
     }
 
-    /// After a full disk: asks before it tries again, so that a flood of writes is refused cheaply.
-    fn probe_space(&self, shared: &Shared, dir: &Path, size: u64) -> Result<(), AppendError> {
+    /// Asks how much room there is before it writes: now and then, and each time after a full disk, so that a flood of
+    /// writes is refused cheaply.
+    fn check_space(&mut self, shared: &Shared, dir: &Path, size: u64, purpose: Purpose) -> Result<(), AppendError> {
         let dir = if self.dir_exists { dir } else { &shared.root };
-        match shared.fs.free_bytes(dir) {
-            Ok(free) if free > size.saturating_mul(2) => Ok(()),
-            Ok(_) => Err(AppendError::Refused(StorageError::DiskFull { path: dir.to_owned() })),
-            Err(source) => Err(AppendError::Refused(io_error("statvfs", dir, source))),
+        let free_bytes = match shared.space.look(&*shared.fs, dir) {
+            Ok(free_bytes) => free_bytes,
+            Err(source) if self.disk_full => return Err(AppendError::Refused(io_error("statvfs", dir, source))),
+            // The write itself says whether there is room.
+            Err(_) => return Ok(()),
+        };
+        // What did not fit needs clearly more than its own length: file systems take room for themselves.
+        let needed_bytes = if self.disk_full { size.saturating_mul(2) } else { size };
+        if free_bytes > shared.space.floor_bytes(purpose).saturating_add(needed_bytes) {
+            self.unlooked_bytes = 0;
+            return Ok(());
         }
+        self.disk_full = true;
+        Err(AppendError::Refused(StorageError::DiskFull { path: dir.to_owned() }))
     }
 
     fn write_failed(&mut self, error: io::Error) -> AppendError {
@@ -301,6 +329,15 @@ impl Writer {
 /// A failure that left everything as it was.
 pub(super) fn refused_io(op: &'static str, path: &Path, source: io::Error) -> StorageError {
     if is_disk_full(&source) { StorageError::DiskFull { path: path.to_owned() } } else { io_error(op, path, source) }
+}
+
+/// Whether a call failed for lack of room: it may succeed when there is some.
+pub(super) fn is_no_room(error: &StorageError) -> bool {
+    match error {
+        StorageError::DiskFull { .. } => true,
+        StorageError::Io { source, .. } => is_disk_full(source),
+        _ => false,
+    }
 }
 
 pub(super) fn is_disk_full(error: &io::Error) -> bool {

@@ -10,6 +10,7 @@ use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
 use parking_lot::RwLock;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// A store with the name of its backend.
 type Child = (String, Arc<dyn Backend>);
@@ -178,6 +179,14 @@ impl Backend for MultiStore {
 
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.all(|store| store.maintain(now_secs))
+    }
+
+    fn sync_interval(&self) -> Option<Duration> {
+        self.stores().filter_map(|store| store.sync_interval()).min()
+    }
+
+    fn sync_if_due(&self, now: Instant) -> Result<(), StorageError> {
+        self.all(|store| store.sync_if_due(now))
     }
 
     fn is_behind(&self) -> bool {

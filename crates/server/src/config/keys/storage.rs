@@ -34,6 +34,13 @@ pub(super) const KEYS: &[KeySpec] = &[
         "$(platform_data_dir)/hanoidb",
         "The directory of the files of storage_backend = hanoidb. Everything else is as leveldb.* says.",
     ),
+    KeySpec::own(
+        "disk_reserve",
+        Kind::ByteSize,
+        "64MB",
+        "What bitcask, leveled and leveldb keep free on their disks: with less, puts are refused, and deletes and merges go \
+         on. On a small file system at most a twentieth of it; 0 for none.",
+    ),
     KeySpec::works("memory_backend.ttl", Kind::Duration, "", "Age at which a value of the memory backend is gone."),
     KeySpec::works(
         "memory_backend.max_memory_per_vnode",

@@ -88,8 +88,15 @@ pub(crate) struct HintWriter {
 impl HintWriter {
     pub(crate) fn create(fs: &dyn FileSystem, temporary: PathBuf, file_id: u32, salt: u64) -> io::Result<Self> {
         let file = fs.open(&temporary, OpenMode::CreateNew)?;
-        file.write_at(&encode_header(FORMAT_VERSION, file_id, salt), 0)?;
-        Ok(Self { file, temporary, block: Vec::new(), written: HEADER_BYTES as u64, entries: 0 })
+        let begun = file.write_at(&encode_header(FORMAT_VERSION, file_id, salt), 0);
+        let hint = Self { file, temporary, block: Vec::new(), written: HEADER_BYTES as u64, entries: 0 };
+        match begun {
+            Ok(()) => Ok(hint),
+            Err(error) => {
+                hint.abandon(fs);
+                Err(error)
+            }
+        }
     }
 
     pub(crate) fn add(&mut self, entry: &HintEntry<'_>) -> io::Result<()> {

@@ -58,10 +58,12 @@ pub(crate) fn write_commit(
         fs.rename(&temporary, &path)?;
         fs.sync_dir(dir)
     };
-    match write() {
-        Ok(()) => Ok(path),
-        Err(source) => Err(io_error("write", &path, source)),
-    }
+    write().map_err(|source| {
+        // Under its temporary name it says nothing, and the next try has another number.
+        let _ = fs.remove_file(&temporary);
+        io_error("write", &path, source)
+    })?;
+    Ok(path)
 }
 
 /// Finishes a merge that a crash interrupted after its commit. False when the commit file is damaged: it and what it named

@@ -82,7 +82,7 @@ impl MergeJob {
             return None;
         }
         if free < live {
-            tracing::warn!(partition = core.partition, free, live, "not merging: no room for the copies");
+            tracing::debug!(partition = core.partition, free, live, "not merging: no room for the copies");
             return None;
         }
         let lost_ranges = inputs.iter().map(|file| file.counters.lost_ranges.load(Ordering::Relaxed)).sum();
@@ -126,6 +126,11 @@ impl MergeJob {
         self.flush(core)?;
         core.shared.budget.spend(self.bytes_moved() - start);
         Ok(Progress::CopiedAll)
+    }
+
+    /// Whether nothing is left to do but the commit.
+    pub(in crate::journal) fn is_uncommitted(&self) -> bool {
+        self.input >= self.inputs.len()
     }
 
     /// Bytes of the inputs that are still to be looked at.
@@ -395,38 +400,27 @@ impl MergeJob {
         Err(io_error("write", &path, io::Error::other("an earlier write, sync or rename failed")))
     }
 
-    /// Gives the outputs their names, on disk.
+    /// Gives the outputs their names, on disk. After an error those without a name are still here, for another try.
     fn finish_outputs<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
         self.outputs.extend(self.output.take());
-        for output in self.outputs.drain(..) {
-            let file = &output.file;
-            sync_output(core, &output)?;
-            file.counters.synced_length.store(output.length, Ordering::Release);
-            // The knowledge that something is missing outlives the file in which it was.
-            let mut told = 0;
-            if let Some(hint) = output.hint {
-                let path = hint_path(&core.dir, file.id);
-                core.counters.hint_bytes.fetch_add(hint.length(), Ordering::Relaxed);
-                match hint.finish(&*core.shared.fs, &path, output.length, self.lost_ranges) {
-                    Ok(()) => told = std::mem::take(&mut self.lost_ranges),
-                    Err(error) => {
-                        tracing::warn!(file = %path.display(), %error, "no hint file: the next start will read the data");
-                    }
-                }
-            }
-            let path = data_path(&core.dir, file.id);
-            core.shared.fs.rename(&file.path(), &path).map_err(|source| io_error("rename", &path, source))?;
-            file.counters.lost_ranges.store(told, Ordering::Relaxed);
-            file.set_path(path);
-        }
+        let lost_ranges = &mut self.lost_ranges;
+        let mut finished = 0;
+        let result = self.outputs.iter_mut().try_for_each(|output| {
+            finish_output(core, output, lost_ranges)?;
+            finished += 1;
+            Ok(())
+        });
+        self.outputs.drain(..finished);
+        result?;
         core.inventory.note_change();
         // An index on disk must not point at a file whose name is not there.
         core.sync_dir().inspect_err(|error| core.poison(error))
     }
 
-    /// Ends the merge: outputs to disk, then the inputs go. None when an input has to stay.
+    /// Ends the merge: outputs to disk, then the inputs go. None when an input has to stay. After an error for lack of room
+    /// the merge may be committed again: each step does nothing where it was done before.
     pub(in crate::journal) fn commit<I: KeyIndex>(
-        mut self,
+        &mut self,
         core: &Core<I>,
         upkeep: &mut Upkeep,
     ) -> Result<Option<Retired>, StorageError> {
@@ -455,6 +449,7 @@ impl MergeJob {
         if self.lost_ranges > 0 {
             // Nothing was copied into which the next start will look.
             core.note_loss(u64::from(self.lost_ranges))?;
+            self.lost_ranges = 0;
         }
         // An index on disk must not find the inputs gone that it points at.
         core.checkpoint(upkeep)?;
@@ -479,7 +474,7 @@ impl MergeJob {
         *core.counters.last_merge.lock() =
             Some(LastMerge { ended_at_secs, bytes_before, bytes_after: self.bytes_written });
         let ticket = core.snapshot_tickets.lock().next;
-        Ok(Some(Retired { files: self.inputs, commit_path, ticket }))
+        Ok(Some(Retired { files: std::mem::take(&mut self.inputs), commit_path, ticket }))
     }
 
     /// Nobody may miss the inputs once the commit has its name.
@@ -506,7 +501,48 @@ impl MergeJob {
     pub(in crate::journal) fn abandon<I: KeyIndex>(mut self, core: &Core<I>) -> Result<(), StorageError> {
         self.check_whole(core)?;
         self.copies = CopyBuffer::default();
+        if let Some(unused) = self.output.take_if(|output| output.length == FILE_HEADER_BYTES as u64) {
+            remove_output(core, unused);
+        }
         self.finish_outputs(core)
+    }
+}
+
+/// Puts an output on disk, with its hint, under the name that it keeps.
+fn finish_output<I: KeyIndex>(
+    core: &Core<I>,
+    output: &mut Appender,
+    lost_ranges: &mut u32,
+) -> Result<(), StorageError> {
+    sync_output(core, output)?;
+    let file = &output.file;
+    file.counters.synced_length.store(output.length, Ordering::Release);
+    if let Some(hint) = output.hint.take() {
+        let path = hint_path(&core.dir, file.id);
+        core.counters.hint_bytes.fetch_add(hint.length(), Ordering::Relaxed);
+        match hint.finish(&*core.shared.fs, &path, output.length, *lost_ranges) {
+            // The knowledge that something is missing outlives the file in which it was.
+            Ok(()) => file.counters.lost_ranges.store(std::mem::take(lost_ranges), Ordering::Relaxed),
+            Err(error) => {
+                tracing::warn!(file = %path.display(), %error, "no hint file: the next start will read the data");
+            }
+        }
+    }
+    let path = data_path(&core.dir, file.id);
+    core.shared.fs.rename(&file.path(), &path).map_err(|source| io_error("rename", &path, source))?;
+    file.set_path(path);
+    Ok(())
+}
+
+/// Removes an output that nothing points at.
+fn remove_output<I: KeyIndex>(core: &Core<I>, output: Appender) {
+    core.files.write().remove(&output.file.id);
+    if let Some(hint) = output.hint {
+        hint.abandon(&*core.shared.fs);
+    }
+    let path = output.file.path();
+    if let Err(error) = core.shared.fs.remove_file(&path) {
+        tracing::warn!(file = %path.display(), %error, "an empty copy of a merge stays until the next start");
     }
 }
 

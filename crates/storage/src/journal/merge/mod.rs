@@ -15,4 +15,4 @@ pub(crate) use commit::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit}
 #[cfg(any(test, fuzzing))]
 pub(crate) use commit::{decode, encode};
 pub(super) use job::{MergeJob, Progress};
-pub(super) use select::{FileSummary, select_inputs, summarize};
+pub(super) use select::{FileSummary, select_for_room, select_inputs, summarize};

@@ -130,6 +130,42 @@ fn most_dead<'a>(files: &'a [FileSummary], config: &MergeConfig) -> Vec<&'a File
     candidates
 }
 
+/// On a full disk a merge is worth while that removes one part in so many of a file.
+const WASTE_SHARE_MIN: u64 = 20;
+/// About what the hint of a merged file has for each version, beside its key.
+const HINT_ENTRY_BYTES: u64 = 64;
+
+/// The files of a merge on a disk that is full, whether they ask for one or not: all those of which nothing is kept, else
+/// the one with the most dead bytes. What is kept fits into `room_bytes`. One file at a time: each commit makes room.
+pub(in crate::journal) fn select_for_room(files: &[FileSummary], room_bytes: u64) -> Vec<u32> {
+    let mut seq_mins: Vec<u64> = files.iter().map(|file| file.seq_min).collect();
+    seq_mins.sort_unstable();
+    let oldest_beside = |file: &FileSummary| match (seq_mins.first(), seq_mins.get(1)) {
+        (Some(oldest), next) if *oldest == file.seq_min => next.copied().unwrap_or(u64::MAX),
+        (oldest, _) => oldest.copied().unwrap_or(u64::MAX),
+    };
+    let tombstones_go = |file: &FileSummary| oldest_beside(file) > file.seq_max;
+    let kept_bytes = |file: &FileSummary| match (file.live_records, tombstones_go(file)) {
+        (0, true) => 0,
+        (live, true) => file.live_bytes + live * HINT_ENTRY_BYTES,
+        (live, false) => file.live_bytes + file.tombstone_bytes + (live + file.tombstones) * HINT_ENTRY_BYTES,
+    };
+    let waste_bytes = |file: &FileSummary| file.waste(tombstones_go(file)).bytes;
+    let helps = |file: &&FileSummary| {
+        let waste_bytes = waste_bytes(file);
+        file.mergeable
+            && waste_bytes > 0
+            && waste_bytes >= file.bytes / WASTE_SHARE_MIN
+            && kept_bytes(file) <= room_bytes
+    };
+    let candidates = || files.iter().filter(helps);
+    let all_dead: Vec<u32> = candidates().filter(|file| kept_bytes(file) == 0).map(|file| file.id).collect();
+    if !all_dead.is_empty() {
+        return all_dead;
+    }
+    candidates().max_by_key(|file| waste_bytes(file)).map(|file| file.id).into_iter().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,5 +236,28 @@ mod tests {
         assert_eq!(select_inputs(&[file(1, 0), file(2, 0), file(3, 0)], &config, None), [1, 2]);
         let config = MergeConfig { bytes_max: MB, ..config };
         assert_eq!(select_inputs(&[file(1, 0), file(2, 0)], &config, None), [1]);
+    }
+
+    #[test]
+    fn a_full_disk_merges_the_file_with_the_most_dead_that_fits() {
+        let files = [file(1, 80), file(2, 60), file(3, 70), file(4, 96)];
+        assert_eq!(select_for_room(&files, 100 * MB), [2]);
+        // 60 MB are kept of the second file, and a hint is written for them.
+        assert_eq!(select_for_room(&files, 60 * MB), NOTHING);
+        let small = FileSummary { bytes: 10 * MB, live_bytes: 4 * MB, ..file(5, 40) };
+        assert_eq!(select_for_room(&[file(1, 80), file(2, 60), small], 60 * MB), [5]);
+        assert_eq!(select_for_room(&[file(4, 96)], 100 * MB), NOTHING, "it would be copied nearly whole");
+        assert_eq!(select_for_room(&[FileSummary { mergeable: false, ..file(1, 0) }], 100 * MB), NOTHING);
+        assert_eq!(select_for_room(&[], 100 * MB), NOTHING);
+    }
+
+    #[test]
+    fn a_full_disk_drops_first_what_needs_no_copy() {
+        let files = [file(1, 50), file(2, 0), file(3, 0)];
+        assert_eq!(select_for_room(&files, 0), [2, 3]);
+        let tombstones =
+            FileSummary { live_records: 0, live_bytes: 0, tombstones: 1000, tombstone_bytes: 100 * MB, ..file(2, 0) };
+        assert_eq!(select_for_room(&[file(1, 100), tombstones], 200 * MB), NOTHING, "they hide something older");
+        assert_eq!(select_for_room(&[tombstones, file(3, 100)], 0), [2], "nothing older is left");
     }
 }

@@ -1,0 +1,138 @@
+//! How much room the file system of a root has, and which writes may still use it.
+//!
+//! The last bytes are kept for what makes room again. Puts stop at the reserve
+//! ([`JournalConfig::disk_reserve_bytes`](super::JournalConfig)), deletes stop at a part of it, and merges may use
+//! everything. Without the reserve, a full disk would refuse the deletes and the merges that could empty it.
+
+use crate::fs::FileSystem;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// A store looks at the free space each time it has appended so many bytes: a put costs no system call of its own.
+pub(super) const LOOK_BYTES: u64 = 256 << 10;
+/// Deletes stop where one part in so many of the reserve is left: that part belongs to merges.
+const DELETES_STOP_AT: u64 = 4;
+/// Puts that were refused go on when one part in so many of the reserve is free beyond it.
+const RESUME_AT: u64 = 8;
+/// The reserve is at most one part in so many of the file system.
+const RESERVE_SHARE_MAX: u64 = 20;
+/// With less than this left, a file system that was full still counts as full, even without a reserve.
+const ROOM_BYTES_MIN: u64 = 1 << 20;
+/// What a merge leaves free beside its copies: for its commit file, notes and the directory.
+const COMMIT_BYTES: u64 = 64 << 10;
+
+/// What a write is for, as far as the last room is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// A new version of an object.
+    Put,
+    /// A tombstone, of an object or of the store: merges can drop what it supersedes.
+    Delete,
+}
+
+/// The room of one root. Shared by all its stores.
+pub(super) struct DiskSpace {
+    /// 0: nothing is kept free.
+    reserve_bytes: u64,
+    /// The last look found less than the reserve.
+    is_short: AtomicBool,
+    looked_at_secs: AtomicU64,
+}
+
+impl DiskSpace {
+    /// Keeps `reserve_bytes` free in the file system of `root`, or less where that is small.
+    pub(super) fn new(fs: &dyn FileSystem, root: &Path, reserve_bytes: u64) -> Self {
+        let size_bytes = fs.size_bytes(root).unwrap_or(u64::MAX);
+        Self {
+            reserve_bytes: reserve_bytes.min(size_bytes / RESERVE_SHARE_MAX),
+            is_short: AtomicBool::new(false),
+            looked_at_secs: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether the last look found less than the reserve.
+    pub(super) fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Relaxed)
+    }
+
+    /// Whether a store that has appended so much since its last look should look again.
+    pub(super) fn wants_look_after(&self, appended_bytes: u64) -> bool {
+        self.reserve_bytes > 0 && appended_bytes >= LOOK_BYTES
+    }
+
+    /// Whether background work should look: once a second for all stores of the root.
+    pub(super) fn wants_look_at(&self, now_secs: u64) -> bool {
+        self.reserve_bytes > 0 && self.looked_at_secs.swap(now_secs, Ordering::Relaxed) != now_secs
+    }
+
+    /// Finds out how many bytes are free.
+    pub(super) fn look(&self, fs: &dyn FileSystem, dir: &Path) -> io::Result<u64> {
+        let free_bytes = fs.free_bytes(dir)?;
+        let is_short = free_bytes < self.put_floor_bytes();
+        if self.is_short.swap(is_short, Ordering::Relaxed) != is_short {
+            let reserve_bytes = self.reserve_bytes;
+            if is_short {
+                tracing::warn!(dir = %dir.display(), free_bytes, reserve_bytes, "the disk is nearly full: puts are refused");
+            } else {
+                tracing::info!(dir = %dir.display(), free_bytes, reserve_bytes, "the disk has room again");
+            }
+        }
+        Ok(free_bytes)
+    }
+
+    /// Bytes that must stay free behind a write.
+    pub(super) fn floor_bytes(&self, purpose: Purpose) -> u64 {
+        match purpose {
+            Purpose::Put => self.put_floor_bytes(),
+            Purpose::Delete => self.reserve_bytes / DELETES_STOP_AT,
+        }
+    }
+
+    /// Higher once puts were stopped, so that they do not stop and go with each file that a merge removes.
+    fn put_floor_bytes(&self) -> u64 {
+        let margin = if self.is_short() { self.reserve_bytes / RESUME_AT } else { 0 };
+        self.reserve_bytes.saturating_add(margin)
+    }
+
+    /// Whether so many free bytes are enough for a store to forget that its disk was full.
+    pub(super) fn is_room_again(&self, free_bytes: u64) -> bool {
+        free_bytes >= self.put_floor_bytes().max(ROOM_BYTES_MIN)
+    }
+
+    /// How much a merge may copy while so many bytes are free.
+    pub(super) fn merge_bytes_max(free_bytes: u64) -> u64 {
+        free_bytes.saturating_sub(COMMIT_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::sim::FaultyFs;
+
+    const DIR: &str = "/";
+
+    #[test]
+    fn puts_stop_at_the_reserve_and_go_on_when_clearly_more_is_free() {
+        let fs = FaultyFs::new(1);
+        let space = DiskSpace::new(&*fs, Path::new(DIR), 8000);
+        let look = |free_bytes| {
+            fs.set_free_bytes(Some(free_bytes));
+            assert_eq!(space.look(&*fs, Path::new(DIR)).unwrap(), free_bytes);
+            space.is_short()
+        };
+        assert!(!look(8000) && look(7999) && look(8000) && look(8999) && !look(9000) && !look(8000));
+        assert_eq!((space.floor_bytes(Purpose::Put), space.floor_bytes(Purpose::Delete)), (8000, 2000));
+    }
+
+    #[test]
+    fn without_a_reserve_nothing_is_looked_at_or_kept() {
+        let fs = FaultyFs::new(1);
+        let space = DiskSpace::new(&*fs, Path::new(DIR), 0);
+        fs.set_free_bytes(Some(0));
+        space.look(&*fs, Path::new(DIR)).unwrap();
+        assert!(!space.is_short() && !space.wants_look_after(u64::MAX) && !space.wants_look_at(5));
+        assert_eq!(space.floor_bytes(Purpose::Put), 0);
+    }
+}
