@@ -41,3 +41,48 @@ fn what_cannot_be_imported_is_one_line() {
     let empty = run(home.path(), &["import", "bitcask", "empty"]).failed(1);
     assert!(empty.contains("has no partition directories") && empty.lines().count() == 1, "{empty}");
 }
+
+/// Each way in which something stays behind, and the part of the report that says so.
+#[test]
+fn an_import_that_leaves_something_out_fails_and_reports_it() {
+    let home = Home::new("");
+    source(&home);
+    let object = Object { clock: VectorClock::new(), siblings: vec![Sibling::new("typed")] };
+    let mut file = FileWriter::new(1);
+    file.put(1_700_000_000, &encode_v1(&Bucket::typed("carts", "c"), b"k"), &riak_object::encode(&object));
+    file.save(&home.path().join("riak/1")).expect("write");
+    let said = run(home.path(), &["import", "bitcask", "riak"]);
+    assert_eq!(said.code, Some(1), "{}", said.out);
+    assert!(said.out.starts_with("Imported, but not all of 2 of 2 partition directories"), "{}", said.out);
+    assert!(said.out.contains("bucket type carts"), "{}", said.out);
+    let said = run(home.path(), &["import", "bitcask", "riak", "--json", "--restart"]);
+    assert_eq!(said.code, Some(1));
+    let report: serde_json::Value = serde_json::from_str(&said.out).expect("one document");
+    assert_eq!((&report["complete"], &report["skipped_by_type"]["carts"]), (&true.into(), &1.into()), "{report}");
+
+    std::fs::write(home.path().join("types.json"), r#"{"carts": {"props": {}}}"#).expect("write");
+    let with_types = ["import", "bitcask", "riak", "--restart", "--types", "types.json"];
+    assert!(run(home.path(), &with_types).ok().starts_with("Imported 2 of 2"));
+
+    let mut file = FileWriter::new(2);
+    file.put(1_700_000_000, &encode_v1(&Bucket::untyped("b"), b"k"), b"no object");
+    file.save(&home.path().join("riak/1")).expect("write");
+    let said = run(home.path(), &with_types);
+    assert_eq!(said.code, Some(1), "{}", said.out);
+    assert!(said.out.contains("Not readable: 1 places"), "{}", said.out);
+}
+
+#[test]
+fn directories_of_ombak_are_refused_as_a_source_and_nothing_is_made() {
+    let (home, other) = (Home::new(""), Home::new(""));
+    let node = other.start();
+    run(other.path(), &["kv", "put", "b", "k", "v"]).ok();
+    node.stop();
+    let root = other.data().join("bitcask");
+    let store = std::fs::read_dir(&root).expect("list").map(|e| e.expect("entry").path()).find(|p| p.is_dir());
+    for dir in [&root, &store.expect("a partition")] {
+        let said = run(home.path(), &["import", "bitcask", dir.to_str().expect("UTF-8")]).failed(1);
+        assert!(said.contains("one of Ombak") && said.lines().count() == 1, "{said}");
+    }
+    assert!(!home.data().exists(), "what is refused leaves nothing behind");
+}

@@ -8,7 +8,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use support::{Home, run};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+use support::{DEADLINE, Home, pause, run};
 
 const MEMORY: &str = "storage_backend = memory";
 
@@ -265,4 +267,129 @@ fn wrong_usage_has_a_code_of_its_own() {
     assert!(run(dir.path(), &["--help"]).ok().contains("Examples:"));
     assert!(run(dir.path(), &["version"]).ok().starts_with("ombak "));
     assert!(run(dir.path(), &["--version"]).ok().starts_with("ombak "));
+}
+
+/// Whether a condition came true in time.
+fn comes_true(condition: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + DEADLINE;
+    while Instant::now() < deadline {
+        if condition() {
+            return true;
+        }
+        pause(Duration::from_millis(2));
+    }
+    false
+}
+
+#[test]
+fn a_hangup_reopens_the_log_and_does_not_end_the_node() {
+    let home = Home::new(MEMORY);
+    let node = home.start();
+    let (log, rotated) = (home.data().join("log/console.log"), home.data().join("log/rotated"));
+    for _ in 0..2 {
+        std::fs::rename(&log, &rotated).expect("rename");
+        node.signal(Signal::HUP);
+        node.signal(Signal::HUP);
+        assert!(comes_true(|| !home.logged("INFO").is_empty()), "the log is not reopened");
+        assert_eq!(home.run(&["ping"]).ok(), "pong\n");
+    }
+    run(home.path(), &["stop"]).ok();
+    let said = home.logged("INFO").join("\n");
+    assert!(said.contains("reopened on SIGHUP") && said.contains("stopped"), "{said}");
+    assert!(std::fs::read_to_string(&rotated).expect("the old file").contains("reopened on SIGHUP"));
+    assert_eq!(node.wait(), Some(0));
+    home.assert_no_errors_logged();
+}
+
+#[test]
+fn a_hangup_that_cannot_reopen_the_log_keeps_the_old_one() {
+    let home = Home::new(MEMORY);
+    let node = home.start();
+    let (log, rotated) = (home.data().join("log/console.log"), home.data().join("log/rotated"));
+    std::fs::rename(&log, &rotated).expect("rename");
+    std::fs::create_dir(&log).expect("something in the way");
+    node.signal(Signal::HUP);
+    let old = || std::fs::read_to_string(&rotated).expect("the old file");
+    assert!(comes_true(|| old().contains("cannot be reopened")), "{}", old());
+    node.stop();
+    assert!(old().contains("stopped"));
+}
+
+#[test]
+fn lines_that_clients_cause_are_limited() {
+    const FLOOD: usize = 300;
+    let home = Home::new(MEMORY);
+    let node = home.start();
+    for _ in 0..FLOOD {
+        let head = format!("GET /admin/v1/node HTTP/1.1\r\nHost: {}", node.http);
+        assert!(http(&node.http, &head).contains(" 403 "));
+    }
+    node.stop();
+    let warnings = home.logged("WARN");
+    let of = |text: &str| warnings.iter().filter(|line| line.contains(text)).collect::<Vec<_>>();
+    let refusals = of("\"message\":\"administration refused\"").len();
+    assert!((20..FLOOD).contains(&refusals), "{refusals}");
+    let left_out: u64 = of("log lines were left out")
+        .iter()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON")["count"].as_u64().expect("a count"))
+        .sum();
+    assert_eq!(refusals as u64 + left_out, FLOOD as u64, "{warnings:?}");
+}
+
+#[test]
+fn the_level_of_the_log_is_changed_while_the_node_runs() {
+    let home = Home::new(&format!("{MEMORY}\nlogger.level = error"));
+    let node = home.start();
+    assert_eq!(home.run(&["admin", "show", "logger.level"]).ok(), "logger.level = error\n");
+    assert_eq!(home.logged("INFO"), Vec::<String>::new());
+    assert_eq!(home.run(&["admin", "set", "logger.level=info"]).ok(), "logger.level = info\n");
+    assert_eq!(home.logged("INFO").len(), 1, "the change itself");
+    let json = home.run(&["admin", "show", "logger.level", "--json"]).ok();
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json, serde_json::json!({"key": "logger.level", "value": "info", "origin": "administration"}));
+    for (assignment, words) in [
+        ("logger.level=loud", "must be"),
+        ("ring_size=16", "cannot be changed while the node runs"),
+        ("ring_sise=16", "did you mean 'ring_size'?"),
+    ] {
+        let said = home.run(&["admin", "set", assignment]).failed(1);
+        assert!(said.contains(words) && said.lines().count() == 1, "{assignment}: {said}");
+    }
+    home.run(&["admin", "set", "logger.level"]).failed(2);
+    home.run(&["admin", "set", "logger.level=none"]).ok();
+    let before = home.logged("INFO").len();
+    home.run(&["stop"]).ok();
+    assert_eq!(node.wait(), Some(0));
+    assert_eq!(home.logged("INFO").len(), before);
+}
+
+#[test]
+fn the_copy_of_the_log_on_standard_error_can_be_switched_off() {
+    for (setting, is_silent) in [("", false), ("logger.stderr = off", true)] {
+        let home = Home::new(&format!("{MEMORY}\n{setting}"));
+        let mut command = home.start_command();
+        let errors = std::fs::File::create(home.path().join("stderr")).expect("create");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+        let mut child = command.spawn().expect("spawns");
+        assert!(comes_true(|| home.data().join("running.json").exists()), "the node does not start");
+        home.run(&["stop"]).ok();
+        assert!(child.wait().expect("ends").success());
+        let said = std::fs::read_to_string(home.path().join("stderr")).expect("read");
+        assert_eq!(said.is_empty(), is_silent, "{said}");
+        assert!(home.logged("INFO").iter().any(|line| line.contains("stopped")));
+    }
+}
+
+/// A program that started a node may end and leave nobody to read what the node says.
+#[test]
+fn a_closed_standard_error_does_not_disturb_a_node() {
+    let home = Home::new(MEMORY);
+    let mut command = home.start_command();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("spawns");
+    drop(child.stderr.take());
+    assert!(comes_true(|| home.data().join("running.json").exists()), "the node does not start");
+    run(home.path(), &["stop"]).ok();
+    assert!(child.wait().expect("ends").success());
+    home.assert_no_errors_logged();
 }

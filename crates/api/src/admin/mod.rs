@@ -12,6 +12,7 @@ mod backup;
 mod backup_place;
 mod error;
 mod guard;
+mod live_config;
 mod node;
 mod types;
 
@@ -19,7 +20,8 @@ pub use backup::BackupJobs;
 pub use backup_place::BackupPlace;
 pub use error::AdminError;
 pub use guard::{ADMIN_HEADER, AdminToken};
-pub use node::{ConfigEntry, NodeInfo};
+pub use live_config::{Change, ConfigEntry, LiveConfig};
+pub use node::NodeInfo;
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -42,8 +44,8 @@ pub struct AdminContext {
     pub kv: Kv,
     /// Who and where this node is.
     pub node: NodeInfo,
-    /// The configuration that the node runs with, in the order of its documentation.
-    pub config: Vec<ConfigEntry>,
+    /// The configuration that the node runs with.
+    pub config: LiveConfig,
     /// Sending `true` stops the node.
     pub stop: watch::Sender<bool>,
     /// What a caller has to know.
@@ -79,7 +81,8 @@ async fn answer(ctx: &AdminContext, parts: &Parts, body: Bytes) -> Result<serde_
     let path: Vec<&[u8]> = path.iter().map(Vec::as_slice).collect();
     match (&parts.method, path.as_slice()) {
         (&Method::GET, [b"admin", b"v1", b"node"]) => Ok(node::describe(ctx)),
-        (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(node::config(ctx)),
+        (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(ctx.config.describe()),
+        (&Method::POST, [b"admin", b"v1", b"config"]) => ctx.config.set(&body),
         (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,
         (&Method::GET, [b"admin", b"v1", b"backup"]) => Ok(backup::describe(ctx)),
         (&Method::POST, [b"admin", b"v1", b"backup"]) => backup::begin(ctx, &body).await,

@@ -3,7 +3,6 @@
 use super::{AdminContext, AdminError};
 use ombak_kv::Health;
 use ombak_storage::{LastMerge, LedgerStatus, Status};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -31,17 +30,6 @@ pub struct NodeInfo {
     pub started: Instant,
 }
 
-/// One configuration key with the value that the node runs with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ConfigEntry {
-    /// The key.
-    pub key: String,
-    /// Its value in the form of the file.
-    pub value: String,
-    /// `default`, `file`, `environment` or `command line`.
-    pub origin: String,
-}
-
 pub(super) fn describe(ctx: &AdminContext) -> Value {
     let node = &ctx.node;
     let health = ctx.kv.health();
@@ -67,10 +55,6 @@ fn problems(health: &Health) -> Vec<String> {
     let full =
         health.disk_full.then(|| "a disk of the node is full: writes are refused until there is room".to_owned());
     poisoned.chain(full).collect()
-}
-
-pub(super) fn config(ctx: &AdminContext) -> Value {
-    json!({ "config": ctx.config })
 }
 
 pub(super) fn stop(ctx: &AdminContext) -> Value {

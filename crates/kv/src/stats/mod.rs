@@ -10,6 +10,8 @@
 //! * every name that Riak 3.2.3 has is answered; what has no meaning here is 0.
 
 mod histogram;
+#[cfg(test)]
+mod metric_rules;
 mod names;
 mod node_stats;
 mod prometheus;

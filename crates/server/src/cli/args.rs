@@ -170,6 +170,17 @@ pub enum AdminCommand {
         #[arg(long, value_name = "DIR")]
         since: Option<PathBuf>,
     },
+    /// Change a setting of the running node, until it stops: logger.level=debug.
+    Set {
+        /// KEY=VALUE. The key that can be changed is logger.level.
+        #[arg(value_name = "KEY=VALUE")]
+        assignment: String,
+    },
+    /// Print a setting of the running node.
+    Show {
+        /// The key, logger.level for instance.
+        key: String,
+    },
     /// Print how the store of each partition is.
     #[command(alias = "vnode_status")]
     VnodeStatus,

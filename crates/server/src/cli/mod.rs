@@ -19,6 +19,7 @@ mod bucket_type;
 mod config;
 mod failure;
 mod kv;
+mod live_config;
 mod local_config;
 mod node;
 pub mod output;
@@ -109,6 +110,8 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
             wait_for(backup::create(&dir, since.as_deref(), &common, out))
         }
         Command::Admin(AdminCommand::Test) => wait_for(kv::self_test(&common, out)),
+        Command::Admin(AdminCommand::Set { assignment }) => wait_for(live_config::set(&assignment, &common, out)),
+        Command::Admin(AdminCommand::Show { key }) => wait_for(live_config::show(&key, &common, out)),
         Command::Admin(AdminCommand::VnodeStatus) => wait_for(admin::vnode_status(&common, out)),
     }
 }
@@ -116,7 +119,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
 fn import(options: &import::Options, common: &args::Common, out: Output) -> Result<(), Failure> {
     let report = import::bitcask(options, &config::load(common)?).map_err(Failure::new)?;
     out.result(&json!(report), || report.to_text())?;
-    if report.complete { Ok(()) } else { Err(Failure::told()) }
+    if report.complete && !report.left_something_out() { Ok(()) } else { Err(Failure::told()) }
 }
 
 fn wait_for(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {

@@ -34,6 +34,8 @@ pub struct LogSettings {
     pub files_max: u32,
     /// Size of one file, in bytes.
     pub file_bytes_max: u64,
+    /// Whether the messages go to standard error as well.
+    pub to_stderr: bool,
 }
 
 /// What a node is built from.
@@ -107,10 +109,11 @@ impl Settings {
             default_props: default_props(from)?,
             backend: BackendSettings::of_node(from)?,
             log: LogSettings {
-                level: level(&from.text("logger.level")?),
+                level: log_level(&from.text("logger.level")?),
                 file: from.text("logger.file")?.into(),
                 files_max: from.count("logger.max_files")?,
                 file_bytes_max: from.bytes("logger.max_file_size")?,
+                to_stderr: from.flag("logger.stderr")?,
             },
         })
     }
@@ -178,7 +181,8 @@ fn hooks(text: &str) -> serde_json::Value {
     text.split_whitespace().filter_map(hook).collect()
 }
 
-fn level(name: &str) -> LevelFilter {
+/// The level that a word of `logger.level` stands for.
+pub fn log_level(name: &str) -> LevelFilter {
     match name {
         "debug" => LevelFilter::DEBUG,
         "info" | "notice" => LevelFilter::INFO,

@@ -8,6 +8,7 @@ use crate::node::lock::DataDirLock;
 use crate::node::{join, open_engine, open_files};
 use crate::offline::{interrupt_flag, progress_bar};
 use ombak_kv::{DeleteMode, Kv};
+use ombak_storage::riak_bitcask::partition_dirs;
 use std::path::PathBuf;
 
 /// What the command line says.
@@ -28,6 +29,8 @@ pub fn bitcask(options: &Options, effective: &Effective) -> Result<Report, Strin
     if settings.backend.keeps_nothing() {
         return Err("storage_backend = memory keeps nothing: import into a node with storage_backend = bitcask".into());
     }
+    // Before anything is made: what is no source of Riak's changes nothing.
+    partition_dirs(&options.source).map_err(|e| e.to_string())?;
     let data_dir = settings.data_dir.clone();
     let _lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
     open_files::raise_limit();

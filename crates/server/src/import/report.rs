@@ -57,6 +57,11 @@ impl Report {
         *self.skipped_by_type.entry(bucket_type.escape_ascii().to_string()).or_default() += 1;
     }
 
+    /// Whether a part of the source that was read is not in the node.
+    pub fn left_something_out(&self) -> bool {
+        self.faults > 0 || !self.skipped_by_type.is_empty()
+    }
+
     /// For a person.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -64,7 +69,11 @@ impl Report {
         let _ = writeln!(
             out,
             "{} {} of {} partition directories",
-            if self.complete { "Imported" } else { "Interrupted after" },
+            match (self.complete, self.left_something_out()) {
+                (true, false) => "Imported",
+                (true, true) => "Imported, but not all of",
+                (false, _) => "Interrupted after",
+            },
             self.partitions_done,
             self.partitions
         );

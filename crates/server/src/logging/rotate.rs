@@ -24,6 +24,13 @@ impl RotatingFile {
         Ok(Self { path: path.to_owned(), file, len_bytes, bytes_max, files_max })
     }
 
+    /// Goes on with the file that has the name now, and creates it if there is none: whoever rotates logs from outside
+    /// has renamed the one that is open. After an error the log goes on with that one.
+    pub fn reopen(&mut self) -> io::Result<()> {
+        *self = Self::open(&self.path, self.bytes_max, self.files_max)?;
+        Ok(())
+    }
+
     fn predecessor(&self, number: u32) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
         name.push(format!(".{number}"));
@@ -103,6 +110,24 @@ mod tests {
             log.write_all(format!("{n}{}\n", "x".repeat(38)).as_bytes()).expect("write");
         }
         assert_eq!(names(dir.path()), [("console.log".into(), 40)]);
+    }
+
+    #[test]
+    fn a_file_that_was_renamed_is_written_to_until_the_log_is_reopened() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let (path, renamed) = (dir.path().join("console.log"), dir.path().join("renamed"));
+        let mut log = RotatingFile::open(&path, 100, 3).expect("open");
+        log.write_all(b"one\n").expect("write");
+        std::fs::rename(&path, &renamed).expect("rename");
+        log.write_all(b"two\n").expect("write");
+        log.reopen().expect("reopen");
+        log.write_all(b"three\n").expect("write");
+        let read = |path: &Path| std::fs::read_to_string(path).expect("read");
+        assert_eq!((read(&renamed).as_str(), read(&path).as_str()), ("one\ntwo\n", "three\n"));
+        std::fs::remove_file(&path).expect("remove");
+        std::fs::create_dir(&path).expect("something in the way");
+        assert!(log.reopen().is_err());
+        log.write_all(b"four\n").expect("the file that was open is open still");
     }
 
     #[test]

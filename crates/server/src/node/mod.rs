@@ -4,6 +4,7 @@
 
 pub mod dir_access;
 mod listen;
+mod live_settings;
 pub mod lock;
 pub mod open_files;
 pub mod record;
@@ -12,18 +13,18 @@ pub mod token;
 
 use crate::backends::{self, Inventories, Stores, data_mark};
 use crate::config::{Effective, Problem, Settings};
-use crate::logging;
+use crate::logging::{self, Log};
 use dir_access::NodeDirs;
 use listen::{Ports, addresses, exposure, registered};
 use lock::DataDirLock;
 use ombak_api::NetworkThreads;
-use ombak_api::admin::{AdminContext, AdminToken, BackupJobs, BackupPlace, ConfigEntry, NodeInfo};
+use ombak_api::admin::{AdminContext, AdminToken, BackupJobs, BackupPlace, ConfigEntry, LiveConfig, NodeInfo};
 use ombak_api::http::{self, HttpContext, HttpLimits, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_kv::{Kv, KvConfig, check_start};
 use ombak_storage::fs::{FileSystem, RealFs};
 use record::NodeRecord;
-use signals::StopSignals;
+use signals::{Signals, StopSignals};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -44,19 +45,20 @@ const OPENING_STACK_BYTES: usize = 8 * 1024 * 1024;
 pub fn run(effective: &Effective, accepts_loss: bool) -> Result<(), String> {
     let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
     let data_dir = settings.data_dir.clone();
-    // Before the log: a second start must not write into that of the first.
-    let lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
-    let dirs = NodeDirs::look(&data_dir, settings.backend.data_roots());
-    logging::start(&settings.log)?;
-    warn_of(effective, &settings);
-    // Before any store: a port that is taken ends the start while nothing has changed on disk.
-    let ports = Ports::open(&settings)?;
-    let token = token::of_node(&data_dir).map_err(|e| e.to_string())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|e| format!("the operating system gives no threads: {e}"))?;
-    let mut signals = StopSignals::listen(&runtime)?;
+    let signals = Signals::listen(&runtime)?;
+    // Before the log: a second start must not write into that of the first.
+    let lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
+    let dirs = NodeDirs::look(&data_dir, settings.backend.data_roots());
+    let log = logging::start(&settings.log)?;
+    let mut signals = signals.reopen_on_hangup(&runtime, log.clone());
+    warn_of(effective, &settings);
+    // Before any store: a port that is taken ends the start while nothing has changed on disk.
+    let ports = Ports::open(&settings)?;
+    let token = token::of_node(&data_dir).map_err(|e| e.to_string())?;
     let Some(kv) = open_unless_stopped(&runtime, &settings, accepts_loss, &mut signals)? else {
         // The thread that opens the stores ends with the process, and the directory is its own until then.
         std::mem::forget(lock);
@@ -65,7 +67,13 @@ pub fn run(effective: &Effective, accepts_loss: bool) -> Result<(), String> {
     for warning in dirs.close_to_others() {
         tracing::warn!("{warning}");
     }
-    let outcome = runtime.block_on(serve(&settings, effective, &kv, ports, signals, AdminToken::new(token)));
+    let limited = log.clone();
+    runtime.spawn(async move { limited.limit_rates().await });
+    let admin = |record: &NodeRecord, stop| {
+        admin_context(&settings, effective, &kv, AdminToken::new(token), record, stop, log.clone())
+    };
+    let outcome = runtime.block_on(serve(&settings, &kv, ports, signals, admin));
+    log.report_left_out();
     runtime.shutdown_timeout(settings.shutdown_timeout);
     kv.close();
     outcome?;
@@ -107,12 +115,12 @@ fn open_unless_stopped(
     runtime.block_on(async {
         tokio::select! {
             biased;
-            opened = opened => {
-                opened.map_err(|_| "the stores could not be opened: this is an error in ombak")?.map(Some)
-            }
             signal = signals.received() => {
                 tracing::info!("stopped on {signal} while the node was starting");
                 Ok(None)
+            }
+            opened = opened => {
+                opened.map_err(|_| "the stores could not be opened: this is an error in ombak")?.map(Some)
             }
         }
     })
@@ -121,16 +129,15 @@ fn open_unless_stopped(
 /// Says that the node is ready, and serves until it is told to stop.
 async fn serve(
     settings: &Settings,
-    effective: &Effective,
     kv: &Kv,
     ports: Ports,
     signals: StopSignals,
-    token: AdminToken,
+    admin: impl FnOnce(&NodeRecord, watch::Sender<bool>) -> AdminContext,
 ) -> Result<(), String> {
     let record = NodeRecord::of_this_process(&settings.node_name, addresses(&ports.http), addresses(&ports.pb));
 
     let (stop, stopping) = watch::channel(false);
-    let admin = admin_context(settings, effective, kv, token, &record, stop.clone());
+    let admin = admin(&record, stop.clone());
     let http_context = Arc::new(HttpContext::new(
         kv.clone(),
         settings.jobs,
@@ -211,6 +218,7 @@ fn admin_context(
     token: AdminToken,
     record: &NodeRecord,
     stop: watch::Sender<bool>,
+    log: Log,
 ) -> AdminContext {
     let data_dir = std::fs::canonicalize(&settings.data_dir).unwrap_or_else(|_| settings.data_dir.clone());
     let node = NodeInfo {
@@ -227,7 +235,10 @@ fn admin_context(
     AdminContext {
         kv: kv.clone(),
         node,
-        config: config_entries(effective),
+        config: LiveConfig::new(
+            config_entries(effective),
+            Box::new(move |key, value| live_settings::change(&log, key, value)),
+        ),
         stop,
         token,
         backups: BackupJobs::default(),

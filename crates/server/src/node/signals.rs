@@ -1,22 +1,52 @@
-//! Signals that end a node.
+//! Signals: SIGTERM and SIGINT end a node, SIGHUP makes it reopen its log.
 
+use crate::logging::Log;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// SIGTERM and SIGINT. From [`StopSignals::listen`] on they no longer end the process by themselves.
+/// The signals that a node takes. From [`Signals::listen`] on, none of them ends the process by itself.
+pub struct Signals {
+    /// Those that end a node.
+    pub stop: StopSignals,
+    hangup: Signal,
+}
+
+/// SIGTERM and SIGINT.
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl StopSignals {
+impl Signals {
     /// Takes the signals over.
     pub fn listen(runtime: &Runtime) -> Result<Self, String> {
         let _guard = runtime.enter();
         let listen = |kind| signal(kind).map_err(|e| format!("the operating system refuses signal handlers: {e}"));
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        Ok(Self {
+            stop: StopSignals {
+                terminate: listen(SignalKind::terminate())?,
+                interrupt: listen(SignalKind::interrupt())?,
+            },
+            hangup: listen(SignalKind::hangup())?,
+        })
     }
 
+    /// Has each SIGHUP reopen the log, from now on.
+    pub fn reopen_on_hangup(self, runtime: &Runtime, log: Log) -> StopSignals {
+        let mut hangup = self.hangup;
+        runtime.spawn(async move {
+            while hangup.recv().await.is_some() {
+                match log.reopen() {
+                    Ok(()) => tracing::info!("the log was reopened on SIGHUP"),
+                    Err(error) => tracing::error!(%error, "the log cannot be reopened; the file that was open goes on"),
+                }
+            }
+        });
+        self.stop
+    }
+}
+
+impl StopSignals {
     /// Waits for the next one and returns its name.
     pub async fn received(&mut self) -> &'static str {
         tokio::select! {

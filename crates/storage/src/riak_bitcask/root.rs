@@ -4,6 +4,9 @@ use super::SourceError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The file that says which store of Ombak a directory has.
+const OMBAKS_FILE: &str = "identity";
+
 /// The partition directories below a data root, in the order of their indexes: those named by an index, or by an index and
 /// a time stamp (`<index>-<seconds>`). A directory that holds data files itself is taken for the only one.
 pub fn partition_dirs(root: &Path) -> Result<Vec<PathBuf>, SourceError> {
@@ -15,6 +18,16 @@ pub fn partition_dirs(root: &Path) -> Result<Vec<PathBuf>, SourceError> {
             dirs.push((order, path));
         }
     }
+    if let Some(store) =
+        std::iter::once(root).chain(dirs.iter().map(|(_, path)| path.as_path())).find(|dir| is_ombaks(dir))
+    {
+        let what = format!(
+            "this is no directory of Riak's bitcask but one of Ombak ({} is a store of its own); use 'ombak admin backup' and \
+             'ombak restore' for its data, or 'ombak admin backend convert'",
+            store.display()
+        );
+        return Err(SourceError::NoBitcask { path: root.to_owned(), what });
+    }
     if is_partition {
         return Ok(vec![root.to_owned()]);
     }
@@ -23,6 +36,11 @@ pub fn partition_dirs(root: &Path) -> Result<Vec<PathBuf>, SourceError> {
     }
     dirs.sort();
     Ok(dirs.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Whether a directory is a store of Ombak: Riak's bitcask has no file of this name.
+fn is_ombaks(dir: &Path) -> bool {
+    dir.join(OMBAKS_FILE).is_file()
 }
 
 fn entries(dir: &Path) -> Result<Vec<(String, PathBuf)>, SourceError> {

@@ -112,13 +112,20 @@ pub(super) const KEYS: &[KeySpec] = &[
         "logger.level",
         Kind::Choice(LEVELS),
         "info",
-        "The least severe messages that are logged. 'notice' counts as info; 'critical' and above as error.",
+        "The least severe messages that are logged. 'notice' counts as info; 'critical' and above as error. 'ombak admin \
+         set logger.level=debug' changes it while the node runs, until the node stops.",
     ),
     KeySpec::works(
         "logger.file",
         Kind::Path,
         "$(platform_log_dir)/console.log",
-        "The log file: one JSON object a line.",
+        "The log file: one JSON object a line. SIGHUP makes the node reopen it, for programs that rotate logs from outside.",
+    ),
+    KeySpec::own(
+        "logger.stderr",
+        Kind::Flag,
+        "on",
+        "Whether log messages go to standard error as well, as text. Why a node does not start is said there in any case.",
     ),
     KeySpec::works("logger.max_files", Kind::Int(1, 1000), "10", "Log files that are kept, the current one included."),
     KeySpec::works("logger.max_file_size", Kind::ByteSize, "1MB", "Size at which a new log file is begun."),
