@@ -1,11 +1,19 @@
-//! The wall clock of an engine.
+//! The clocks of an engine.
 
 use ombak_types::time::UnixMicros;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Says what time it is: stamps of writes and expiry go by it. Tests hand in one of their own.
 pub type WallClock = Arc<dyn Fn() -> UnixMicros + Send + Sync>;
+
+/// Says how much time has passed, whatever becomes of the wall clock: deadlines go by it. Tests hand in one of their own.
+pub type MonotonicClock = Arc<dyn Fn() -> Instant + Send + Sync>;
+
+/// The monotonic clock of the machine.
+pub fn system_monotonic_clock() -> MonotonicClock {
+    Arc::new(Instant::now)
+}
 
 /// The clock of the machine.
 pub fn system_clock() -> WallClock {

@@ -1,7 +1,7 @@
 //! How an engine is set up.
 
 use crate::backend_choice::BackendChoice;
-use crate::clock::{WallClock, system_clock};
+use crate::clock::{MonotonicClock, WallClock, system_clock, system_monotonic_clock};
 use crate::query::QueryConfig;
 use ombak_storage::BackendFactory;
 use ombak_storage::fs::{FileSystem, RealFs};
@@ -73,6 +73,8 @@ pub struct KvConfig {
     pub maintain_interval: Duration,
     /// What time it is; the machine's clock, but for tests.
     pub clock: WallClock,
+    /// What the deadlines of writes go by; the machine's monotonic clock, but for tests.
+    pub monotonic_clock: MonotonicClock,
 }
 
 impl KvConfig {
@@ -94,6 +96,7 @@ impl KvConfig {
             io_threads: 8,
             maintain_interval: Duration::from_millis(200),
             clock: system_clock(),
+            monotonic_clock: system_monotonic_clock(),
         }
     }
 }

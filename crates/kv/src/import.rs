@@ -49,7 +49,7 @@ impl Importer<'_> {
         };
         let mut storage_key = Vec::new();
         encode_storage_key(bucket, key, &mut storage_key);
-        let rules = WriteRules { props: &props, limits: &engine.config.limits, now: engine.now() };
+        let rules = WriteRules { props: &props, limits: &engine.config.limits, now: engine.now(), deadline: None };
         let mut locked = partition.lock(&storage_key, Access::Blocking).map_err(refused)?;
         locked.load_for(&object.clock, false).map_err(refused)?;
         let was_there = locked.local().is_some();

@@ -2,6 +2,7 @@
 
 use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
+use crate::deadline::{Deadline, Turn};
 use crate::engine::{Engine, PutProgress, Walk, check_bucket, check_key};
 use crate::ids::key_text;
 use crate::listing::Listing;
@@ -16,6 +17,7 @@ use ombak_ring::{Position, Ring};
 use ombak_storage::Status;
 use ombak_types::{Bucket, Error, Object, Sibling};
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -89,17 +91,19 @@ impl Kv {
         self.within(limit, work).await?.map_err(unblocked)
     }
 
-    /// Writes one key.
+    /// Writes one key. Answered with [`Error::Timeout`] means: the write has been executed before the answer, and only its
+    /// sync was still missing, or it never will be.
     pub async fn put(&self, mut request: PutRequest) -> Result<PutReply, Error> {
-        let (stats, began) = (&self.engine.stats, Instant::now());
+        let (stats, began) = (&self.engine.stats, self.now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_put_rejected())?;
         let _active = stats.node_put_active();
+        let deadline = self.deadline(began, request.options.timeout);
         let mut made_key = None;
         if request.key.is_none() {
             made_key = Some(Bytes::copy_from_slice(&key_text(random_160()?)));
             request.key.clone_from(&made_key);
         }
-        let progress = self.write(request).await.inspect_err(|e| self.count_refusal(e))?;
+        let progress = self.write(request, deadline).await.inspect_err(|e| self.count_refusal(e))?;
         let object_bytes = progress.value_bytes();
         if progress.is_write_once() {
             stats.write_once_put(micros(began), object_bytes);
@@ -119,30 +123,50 @@ impl Kv {
     }
 
     /// A write, up to where it counts or does not.
-    async fn write(&self, mut request: PutRequest) -> Result<PutProgress, Error> {
-        let limit = request.options.timeout;
-        let mut progress = match self.engine.put_now(&mut request, Access::Inline) {
+    async fn write(&self, mut request: PutRequest, deadline: Deadline<'_>) -> Result<PutProgress, Error> {
+        let mut progress = match self.engine.put_now(&mut request, Access::Inline, deadline) {
             Ok(progress) => progress,
             Err(Failure::Refused(error)) => return Err(error),
-            Err(Failure::WouldBlock) => self.write_blocking(request).await?,
+            Err(Failure::WouldBlock) => self.write_blocking(request, deadline).await?,
         };
         if let Some(seq) = progress.sync_to {
-            progress.synced = self.within(limit, self.engine.synced(&progress.partition, seq)).await;
+            let sync = self.engine.synced(&progress.partition, seq);
+            progress.synced = match deadline.left() {
+                None => sync.await,
+                Some(left) => tokio::time::timeout(left, sync).await.unwrap_or(Err(Error::Timeout)),
+            };
         }
         Ok(progress)
     }
 
+    /// Lets an I/O thread execute a write. When the time is over, a write that has not begun never will, and one that has is
+    /// waited for: it holds the lock of its key, and what its client does next must come after it.
     #[cold]
-    async fn write_blocking(&self, mut request: PutRequest) -> Result<PutProgress, Error> {
-        let limit = request.options.timeout;
-        let engine = self.engine.clone();
-        let work = self.engine.io.run(move || engine.put_now(&mut request, Access::Blocking));
-        self.within(limit, work).await?.map_err(unblocked)
+    async fn write_blocking(&self, mut request: PutRequest, deadline: Deadline<'_>) -> Result<PutProgress, Error> {
+        let (engine, at) = (self.engine.clone(), deadline.at());
+        let turn = Arc::new(Turn::default());
+        let turn_there = turn.clone();
+        let mut work = pin!(self.engine.io.run(move || {
+            let deadline = Deadline::elsewhere(at, &engine.config.monotonic_clock, &turn_there);
+            deadline.check()?;
+            engine.put_now(&mut request, Access::Blocking, deadline)
+        }));
+        let done = match deadline.left() {
+            None => work.await,
+            Some(left) => match tokio::time::timeout(left, &mut work).await {
+                Ok(done) => done,
+                Err(_) if turn.give_up() => return Err(Error::Timeout),
+                Err(_) => work.await,
+            },
+        };
+        done?.map_err(unblocked)
     }
 
-    /// Deletes one key: writes a tombstone that has seen what the client, or else this node, has seen.
+    /// Deletes one key: writes a tombstone that has seen what the client, or else this node, has seen. What
+    /// [`Self::put`] says of the time limit holds for the read and the tombstone together.
     pub async fn delete(&self, request: DeleteRequest) -> Result<DeleteReply, Error> {
         let DeleteRequest { bucket, key, clock, mut get, mut put, rw } = request;
+        let deadline = self.deadline(self.now(), put.timeout);
         // `rw` and its property stand in for both only when neither r nor w was given (docs/riak/pb-api.md §6.3).
         if get.r.is_none() && put.w.is_none() {
             let rw = match rw {
@@ -165,7 +189,7 @@ impl Kv {
         let _pass = self.engine.enter()?;
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };
-        let progress = self.write(PutRequest { bucket, key: Some(key), object, options: put }).await?;
+        let progress = self.write(PutRequest { bucket, key: Some(key), object, options: put }, deadline).await?;
         let written = progress.tombstone();
         let partition = progress.partition.clone();
         progress.finish()?;
@@ -173,6 +197,15 @@ impl Kv {
             self.engine.reaper.note(&partition, &key, digest);
         }
         Ok(DeleteReply { found: true })
+    }
+
+    fn now(&self) -> Instant {
+        (self.engine.config.monotonic_clock)()
+    }
+
+    fn deadline(&self, began: Instant, limit: Option<Duration>) -> Deadline<'_> {
+        let config = &self.engine.config;
+        Deadline::after(began, limit.unwrap_or(config.timeout), &config.monotonic_clock)
     }
 
     /// Waits for `work` no longer than `limit`, or the configured time; a limit of zero is none.

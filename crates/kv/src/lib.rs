@@ -18,6 +18,7 @@ pub mod backup;
 pub mod buckets;
 pub mod clock;
 pub mod config;
+mod deadline;
 mod engine;
 pub mod expiry;
 #[cfg(any(test, fuzzing))]

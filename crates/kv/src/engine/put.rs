@@ -1,6 +1,7 @@
 //! Runs a write over the partitions of this node.
 
 use super::engine::{Engine, check_bucket, check_key, refuse_consistent};
+use crate::deadline::Deadline;
 use crate::expiry;
 use crate::partition::{Access, Failure, Partition, WriteRules, Written, is_tombstone};
 use crate::put::{PutAction, PutActions, PutCore, PutEvent, PutPlan};
@@ -60,8 +61,13 @@ impl PutProgress {
 
 impl Engine {
     /// One write, up to the write call. The object is taken out of the request only once nothing can block any more, so
-    /// that a request that would have blocked can be done again.
-    pub(crate) fn put_now(&self, request: &mut PutRequest, access: Access) -> Result<PutProgress, Failure> {
+    /// that a request that would have blocked can be done again. Past its deadline it fails and changes nothing.
+    pub(crate) fn put_now(
+        &self,
+        request: &mut PutRequest,
+        access: Access,
+        deadline: Deadline<'_>,
+    ) -> Result<PutProgress, Failure> {
         let key = request.key.clone().unwrap_or_default();
         check_bucket(&request.bucket)?;
         check_key(&key)?;
@@ -79,7 +85,7 @@ impl Engine {
         let (partition, storage_key) = self.locate(&request.bucket, &key, props);
         let (core, first) = PutCore::start(plan, &replicas);
         require_local(&first)?;
-        let rules = WriteRules { props, limits: &self.config.limits, now };
+        let rules = WriteRules { props, limits: &self.config.limits, now, deadline: Some(deadline) };
         let written = self.write(partition, &storage_key, request, how, &rules, access)?;
         let sync_to = written.seq.filter(|_| wants_sync(&request.options, props, partition));
         let reply = reply(&request.options, how, &written, now);

@@ -77,7 +77,8 @@ impl<'a> Locked<'a> {
     }
 
     /// Stores a client's value under a new event, beside the siblings that the client has not seen or, where the bucket
-    /// takes none, instead of them. Siblings that have expired go. [`Self::load_for`] comes first.
+    /// takes none, instead of them. Siblings that have expired go. [`Self::load_for`] comes first. Past its deadline nothing
+    /// is stamped: the write would be a new event that no later one of its client has seen.
     pub fn coordinate(self, mut incoming: Object, vtag: &[u8], rules: &WriteRules<'_>) -> Result<Written, Failure> {
         let newest_seen = self.local.as_ref().and_then(Object::last_modified);
         let now = newest_seen.map_or(rules.now, |seen| rules.now.max(UnixMicros(seen.0.saturating_add(1))));
@@ -86,6 +87,7 @@ impl<'a> Locked<'a> {
             sibling.meta.last_modified = Some(now);
         }
         let partition = self.partition;
+        rules.begin()?;
         let local_clock = self.local.as_ref().map(|l| &l.clock);
         let actor = partition.actors.choose(local_clock, &incoming.clock, partition.floor());
         let mut local = self.local;
@@ -104,14 +106,15 @@ impl<'a> Locked<'a> {
     }
 
     /// Merges a copy that comes from elsewhere, by clock alone, and stores the result if it is news. Copies without any
-    /// clock (`write_once`) converge on the smaller digest. [`Self::load_for`] comes first.
+    /// clock (`write_once`) converge on the smaller digest. [`Self::load_for`] comes first. Past its deadline nothing is
+    /// stored.
     pub fn merge(self, incoming: Object, rules: &WriteRules<'_>) -> Result<Written, Failure> {
         let (partition, now) = (self.partition, rules.now);
         if partition.actors.forgot(self.local.as_ref().map(|l| &l.clock), &incoming.clock) {
             partition.raise_floor();
         }
         let Some(mut local) = self.local else {
-            return append(partition, self.key, incoming, None, now);
+            return store_copy(partition, self.key, incoming, rules);
         };
         let writes_once = local.clock.is_empty() && incoming.clock.is_empty();
         if writes_once {
@@ -119,13 +122,13 @@ impl<'a> Locked<'a> {
             if !whole.is_absent(now) && digest(&whole) <= digest(&incoming) {
                 return Ok(kept(whole));
             }
-            return append(partition, self.key, incoming, None, now);
+            return store_copy(partition, self.key, incoming, rules);
         }
         if local.clock.descends(&incoming.clock) {
             return Ok(kept(whole(partition, self.key, self.access, local)?));
         }
         local.merge(incoming, rules.props.dvv_enabled);
-        append(partition, self.key, local, None, now)
+        store_copy(partition, self.key, local, rules)
     }
 
     /// Removes the key if it still holds exactly the version with this digest, and that is a tombstone.
@@ -169,6 +172,17 @@ fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Erro
         warn!(key = %key.escape_ascii(), bytes, "large object");
     }
     Ok(())
+}
+
+/// Stores what came of a merge.
+fn store_copy(
+    partition: &Partition,
+    key: &[u8],
+    object: Object,
+    rules: &WriteRules<'_>,
+) -> Result<Written, Failure> {
+    rules.begin()?;
+    append(partition, key, object, None, rules.now)
 }
 
 /// One append. Limits hold for clients' writes (`rules`), not for what other nodes have already taken.

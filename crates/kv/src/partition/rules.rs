@@ -1,12 +1,14 @@
 //! What a write depends on besides the object.
 
 use crate::config::ObjectLimits;
+use crate::deadline::Deadline;
+use ombak_types::Error;
 use ombak_types::BucketProps;
 use ombak_types::clock::Pruning;
 use ombak_types::time::UnixMicros;
 
 /// What a write depends on besides the object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct WriteRules<'a> {
     /// The bucket's properties.
     pub props: &'a BucketProps,
@@ -14,12 +16,19 @@ pub struct WriteRules<'a> {
     pub limits: &'a ObjectLimits,
     /// What the wall clock says.
     pub now: UnixMicros,
+    /// Until when the write may begin; none: it may always.
+    pub(crate) deadline: Option<Deadline<'a>>,
 }
 
 impl WriteRules<'_> {
     /// Whether a coordinator keeps only the value it was given.
     pub fn newest_only(&self) -> bool {
         self.props.last_write_wins || !self.props.allow_mult
+    }
+
+    /// To be called under the key's lock, immediately before an event is stamped or a copy is stored.
+    pub(super) fn begin(&self) -> Result<(), Error> {
+        self.deadline.map_or(Ok(()), |deadline| deadline.begin())
     }
 
     pub(super) fn pruning(&self) -> Pruning {

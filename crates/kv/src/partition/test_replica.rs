@@ -28,7 +28,7 @@ impl Replica {
     }
 
     fn rules<'a>(&'a self, limits: &'a ObjectLimits) -> WriteRules<'a> {
-        WriteRules { props: &self.props, limits, now: UnixMicros::from_secs(self.now_secs.get()) }
+        WriteRules { props: &self.props, limits, now: UnixMicros::from_secs(self.now_secs.get()), deadline: None }
     }
 
     pub(super) fn write(&self, sibling: Sibling, seen: &VectorClock) -> Object {

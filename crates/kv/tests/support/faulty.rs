@@ -31,6 +31,11 @@ pub struct Faults {
     /// The partition of this number gives no views and removes no keys; its failures so far.
     pub broken_partition: Mutex<Option<u32>>,
     pub failures: AtomicU64,
+    /// Puts wait in the store, with the lock of their key, while this is true.
+    pub puts_held: Mutex<bool>,
+    pub puts_released: Condvar,
+    /// Puts that have come to the store.
+    pub puts: AtomicU64,
 }
 
 impl Faults {
@@ -49,6 +54,11 @@ impl Faults {
         }
         self.failures.fetch_add(1, Ordering::SeqCst);
         Err(StorageError::Damaged { file: "1.data".into(), offset: 7, what: "checksum" })
+    }
+
+    pub fn hold_puts(&self, held: bool) {
+        *self.puts_held.lock().unwrap() = held;
+        self.puts_released.notify_all();
     }
 
     pub fn hold_syncs(&self, held: bool) {
@@ -118,6 +128,12 @@ impl Backend for FaultyStore {
         if self.faults.writes_fail.load(Ordering::SeqCst) {
             return Err(StorageError::DiskFull { path: PathBuf::from("1.data") });
         }
+        self.faults.puts.fetch_add(1, Ordering::SeqCst);
+        let mut held = self.faults.puts_held.lock().unwrap();
+        while *held {
+            held = self.faults.puts_released.wait(held).unwrap();
+        }
+        drop(held);
         self.inner.put(write)
     }
 

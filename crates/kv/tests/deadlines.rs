@@ -1,0 +1,183 @@
+//! Writes whose time is over (docs/design/replication.md §12): after the answer `timeout` nothing is written any more that was
+//! not written before.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod support;
+
+use ombak_kv::{DeleteReply, GetReply, PutReply, PutRequest};
+use ombak_types::props::SyncOnWrite;
+use ombak_types::{Error, Object, Sibling, VectorClock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use support::faulty::{Faults, FaultyFactory};
+use support::{Node, found, values};
+use tokio::task::JoinHandle;
+
+/// Far less than any test may take, and the time limit of writes that are to run into it.
+const SHORT: Duration = Duration::from_millis(30);
+/// Longer than any test takes.
+const LONG: Duration = Duration::from_secs(3600);
+
+struct Subject {
+    node: Node,
+    faults: Arc<Faults>,
+    /// What the monotonic clock is ahead of the machine's.
+    ahead_secs: Arc<AtomicU64>,
+}
+
+fn subject(io_threads: usize) -> Subject {
+    let stores = FaultyFactory::new();
+    let (faults, ahead_secs) = (stores.faults.clone(), Arc::new(AtomicU64::new(0)));
+    let ahead = ahead_secs.clone();
+    let node = Node::configured(|config| {
+        config.backend = Arc::new(stores);
+        config.io_threads = io_threads;
+        config.monotonic_clock =
+            Arc::new(move || Instant::now() + Duration::from_secs(ahead.load(Ordering::SeqCst)));
+        config.default_props = support::map(serde_json::json!({"allow_mult": true, "dvv_enabled": true}));
+    });
+    Subject { node, faults, ahead_secs }
+}
+
+async fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+impl Subject {
+    /// Occupies the one I/O thread with a sync that waits until syncs are released.
+    async fn block_the_io_thread(&self) -> JoinHandle<Result<PutReply, Error>> {
+        self.faults.hold_syncs(true);
+        let mut request = self.node.put_request("other", "v", VectorClock::new());
+        request.options.sync_on_write = Some(SyncOnWrite::One);
+        let put = self.spawn(request);
+        wait_until("a sync begins", || self.faults.syncs.load(Ordering::SeqCst) > 0).await;
+        put
+    }
+
+    /// Returns when the I/O thread has done everything that was queued before.
+    async fn drain_the_io_thread(&self) {
+        self.faults.set(&self.faults.nothing_cached, true);
+        self.node.get("other").await.unwrap();
+        self.faults.set(&self.faults.nothing_cached, false);
+    }
+
+    fn put_request(&self, value: &str, clock: VectorClock, timeout: Duration) -> PutRequest {
+        let mut request = self.node.put_request("k", value, clock);
+        request.options.timeout = Some(timeout);
+        request
+    }
+
+    fn spawn(&self, request: PutRequest) -> JoinHandle<Result<PutReply, Error>> {
+        let kv = self.node.kv.clone();
+        tokio::spawn(async move { kv.put(request).await })
+    }
+
+    /// Starts a put on an I/O thread, and returns when it waits in the store with the lock of its key.
+    async fn put_held_in_the_store(&self, timeout: Duration) -> JoinHandle<Result<PutReply, Error>> {
+        self.faults.hold_puts(true);
+        self.faults.set(&self.faults.nothing_cached, true);
+        let before = self.faults.puts.load(Ordering::SeqCst);
+        let put = self.spawn(self.put_request("first", VectorClock::new(), timeout));
+        wait_until("the put is in the store", || self.faults.puts.load(Ordering::SeqCst) > before).await;
+        put
+    }
+}
+
+/// The history of the issue: the client is told "timeout", writes something else, deletes it; then the queue moves on.
+#[tokio::test]
+async fn a_put_that_timed_out_in_the_queue_never_runs() {
+    let subject = subject(1);
+    let Subject { node, faults, .. } = &subject;
+    let blocking = subject.block_the_io_thread().await;
+    faults.set(&faults.nothing_cached, true);
+    for asis in [false, true] {
+        let mut request = subject.put_request("late", VectorClock::new(), SHORT);
+        request.options.asis = asis;
+        assert_eq!(node.kv.put(request).await, Err(Error::Timeout));
+    }
+    faults.set(&faults.nothing_cached, false);
+    node.put("k", "second", VectorClock::new()).await.unwrap();
+    assert_eq!(node.delete("k").await, Ok(DeleteReply { found: true }));
+
+    faults.hold_syncs(false);
+    blocking.await.unwrap().unwrap();
+    subject.drain_the_io_thread().await;
+    assert!(matches!(node.get("k").await, Ok(GetReply::NotFound { tombstone: Some(_) })), "the key stays deleted");
+}
+
+#[tokio::test]
+async fn a_delete_that_timed_out_in_the_queue_never_runs() {
+    let subject = subject(1);
+    let Subject { node, faults, .. } = &subject;
+    let clock = node.put_back("k", "first", VectorClock::new()).await.clock;
+    let blocking = subject.block_the_io_thread().await;
+    faults.set(&faults.nothing_cached, true);
+    let mut delete = node.delete_request("k");
+    (delete.clock, delete.put.timeout) = (Some(clock.clone()), Some(SHORT));
+    assert_eq!(node.kv.delete(delete).await, Err(Error::Timeout));
+    faults.set(&faults.nothing_cached, false);
+
+    faults.hold_syncs(false);
+    blocking.await.unwrap().unwrap();
+    subject.drain_the_io_thread().await;
+    let object = found(node.get("k").await.unwrap());
+    assert_eq!((values(&object), object.clock), (vec!["first".to_owned()], clock));
+}
+
+/// The second put waits for the lock of its key on an I/O thread until its deadline is over.
+#[tokio::test]
+async fn the_deadline_is_asked_under_the_lock_of_the_key() {
+    let subject = subject(2);
+    let Subject { node, faults, ahead_secs } = &subject;
+    let first = subject.put_held_in_the_store(LONG * 3).await;
+    let second = subject.spawn(subject.put_request("second", VectorClock::new(), LONG));
+    // By the machine's timer there is an hour left: only the deadline itself can refuse it.
+    tokio::task::yield_now().await;
+    ahead_secs.store(2 * LONG.as_secs(), Ordering::SeqCst);
+    faults.hold_puts(false);
+    assert!(first.await.unwrap().is_ok());
+    assert_eq!(second.await.unwrap(), Err(Error::Timeout));
+    assert_eq!(values(&found(node.get("k").await.unwrap())), ["first"]);
+}
+
+/// What is in the store's hands when its time is over is not answered before it is done: nothing that the client does next
+/// can come before it.
+#[tokio::test]
+async fn a_write_that_began_in_time_is_answered_by_its_outcome() {
+    let subject = subject(2);
+    let Subject { node, faults, .. } = &subject;
+    let mut first = subject.put_held_in_the_store(SHORT).await;
+    let waited = tokio::time::timeout(SHORT * 4, &mut first).await;
+    assert!(waited.is_err(), "answered while the store was at work: {waited:?}");
+    faults.hold_puts(false);
+    first.await.unwrap().unwrap();
+    assert_eq!(values(&found(node.get("k").await.unwrap())), ["first"]);
+}
+
+/// A write that has no copy of the key to look at is refused like any other, and one without a limit waits.
+#[tokio::test]
+async fn zero_is_no_limit() {
+    let subject = subject(1);
+    let Subject { node, faults, ahead_secs } = &subject;
+    let blocking = subject.block_the_io_thread().await;
+    faults.set(&faults.nothing_cached, true);
+    let unlimited = subject.spawn(subject.put_request("v", VectorClock::new(), Duration::ZERO));
+    let mut request = node.put_request("w", "v", VectorClock::new());
+    request.object = Object { clock: VectorClock::new(), siblings: vec![Sibling::new("v")] };
+    request.options.timeout = Some(LONG);
+    let limited = subject.spawn(request);
+    tokio::task::yield_now().await;
+    ahead_secs.store(2 * LONG.as_secs(), Ordering::SeqCst);
+    faults.hold_syncs(false);
+    blocking.await.unwrap().unwrap();
+    assert!(unlimited.await.unwrap().is_ok());
+    assert_eq!(limited.await.unwrap(), Err(Error::Timeout));
+    faults.set(&faults.nothing_cached, false);
+    assert!(matches!(node.get("w").await, Ok(GetReply::NotFound { tombstone: None })));
+}
