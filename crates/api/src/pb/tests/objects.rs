@@ -3,6 +3,7 @@
 use super::*;
 use bytes::Bytes;
 use ombak_proto::messages::{RpbContent, RpbDelReq, RpbGetReq, RpbGetResp, RpbLink, RpbPair, RpbPutReq, RpbPutResp};
+use ombak_storage::fs::sim::{Call, FaultyFs};
 use serde_json::json;
 
 fn get(bucket: &str, key: &str) -> RpbGetReq {
@@ -220,6 +221,39 @@ async fn answers_in_order(node: &Node, rounds: usize) {
             assert_eq!(wire.expect_error().await, "Bucket cannot be zero-length");
         }
     }
+}
+
+/// A put that times out holds up what follows it on its key until it can no longer be executed. Other keys go on.
+#[tokio::test]
+async fn a_put_that_timed_out_comes_before_what_follows_it_or_never() {
+    let (fs, dir) = (FaultyFs::new(1), tempfile::tempdir().unwrap());
+    let stores = BitcaskFactory::new(fs.clone(), dir.path().join("bitcask"), JournalConfig::default()).unwrap();
+    let mut config = KvConfig::new("ombak@127.0.0.1", dir.path(), Arc::new(stores));
+    config.ring_size = 8;
+    config.default_props.insert("allow_mult".into(), true.into());
+    let node = Node::configured(config, dir, PbConfig::default()).await;
+    let mut wire = node.connect().await;
+    wire.put(&put("b", "k", "old")).await;
+    // Who has not seen what is there keeps it beside the new value, and has to read it: the disk does not answer.
+    fs.set_nothing_is_cached(true);
+    fs.hold(Call::Read);
+    let mut out = Vec::new();
+    let late = RpbPutReq { timeout: Some(50), ..put("b", "k", "late") };
+    for request in [late, put("b", "k", "next"), put("b", "other", "v")] {
+        write_message(code::PUT_REQ, &request, &mut out);
+    }
+    wire.send_bytes(&out).await;
+    assert_eq!(wire.expect_error().await, "timeout");
+    let keys = || node.kv.vnode_status().iter().map(|(_, status)| status.keys).sum::<u64>();
+    until("the put of another key is executed", async || keys() == 2).await;
+    fs.release(Call::Read);
+    for _ in ["next", "other"] {
+        wire.expect_empty(code::PUT_RESP).await;
+    }
+    let found = wire.get(&get("b", "k")).await;
+    let mut found = values(&found.content);
+    found.sort_unstable();
+    assert_eq!(found, [&b"next"[..], b"old"]);
 }
 
 #[tokio::test]
