@@ -34,8 +34,7 @@ fn subject(io_threads: usize) -> Subject {
     let node = Node::configured(|config| {
         config.backend = Arc::new(stores);
         config.io_threads = io_threads;
-        config.monotonic_clock =
-            Arc::new(move || Instant::now() + Duration::from_secs(ahead.load(Ordering::SeqCst)));
+        config.monotonic_clock = Arc::new(move || Instant::now() + Duration::from_secs(ahead.load(Ordering::SeqCst)));
         config.default_props = support::map(serde_json::json!({"allow_mult": true, "dvv_enabled": true}));
     });
     Subject { node, faults, ahead_secs }

@@ -175,12 +175,7 @@ fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Erro
 }
 
 /// Stores what came of a merge.
-fn store_copy(
-    partition: &Partition,
-    key: &[u8],
-    object: Object,
-    rules: &WriteRules<'_>,
-) -> Result<Written, Failure> {
+fn store_copy(partition: &Partition, key: &[u8], object: Object, rules: &WriteRules<'_>) -> Result<Written, Failure> {
     rules.begin()?;
     append(partition, key, object, None, rules.now)
 }

@@ -2,8 +2,8 @@
 
 use crate::config::ObjectLimits;
 use crate::deadline::Deadline;
-use ombak_types::Error;
 use ombak_types::BucketProps;
+use ombak_types::Error;
 use ombak_types::clock::Pruning;
 use ombak_types::time::UnixMicros;
 
