@@ -33,7 +33,7 @@ fn main() {
 
 fn measure(name: &str, keys: usize, stores: Arc<dyn BackendFactory>) {
     let dir = tempfile::tempdir().unwrap();
-    let mut config = KvConfig::new("ombak@127.0.0.1", dir.path(), stores);
+    let mut config = KvConfig::new("riak@127.0.0.1", dir.path(), stores);
     config.delete_mode = DeleteMode::Keep;
     let kv = Kv::open(config).unwrap();
     let keys: Vec<Bytes> = (0..keys).map(|i| Bytes::from(format!("key{i:08}"))).collect();

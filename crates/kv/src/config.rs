@@ -43,7 +43,7 @@ impl Default for ObjectLimits {
 /// How an engine is set up. Make one with [`KvConfig::new`] and change what differs.
 #[derive(Clone)]
 pub struct KvConfig {
-    /// Name of this node, `ombak@127.0.0.1` for instance.
+    /// Name of this node, `riak@127.0.0.1` for instance.
     pub node_name: String,
     /// Directory of the node's identity and of its bucket types and properties. The backend has its own.
     pub data_dir: PathBuf,

@@ -108,7 +108,9 @@ impl Kv {
         if progress.is_write_once() {
             stats.write_once_put(micros(began), object_bytes);
         }
+        let hooks = progress.postcommit_hooks();
         let mut reply = progress.finish()?;
+        stats.postcommit_failed(hooks);
         reply.key = made_key;
         let took_us = micros(began);
         stats.node_put(took_us);
@@ -189,10 +191,13 @@ impl Kv {
         let _pass = self.engine.enter()?;
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };
-        let progress = self.write(PutRequest { bucket, key: Some(key), object, options: put }, deadline).await?;
+        let request = PutRequest { bucket, key: Some(key), object, options: put };
+        let progress = self.write(request, deadline).await.inspect_err(|e| self.count_refusal(e))?;
         let written = progress.tombstone();
         let partition = progress.partition.clone();
+        let hooks = progress.postcommit_hooks();
         progress.finish()?;
+        self.engine.stats.postcommit_failed(hooks);
         if let Some((key, digest)) = written {
             self.engine.reaper.note(&partition, &key, digest);
         }

@@ -37,7 +37,7 @@ fn typed() -> Bucket {
 }
 
 fn config(dir: &Path, backend: Arc<dyn ombak_storage::BackendFactory>) -> KvConfig {
-    let mut config = KvConfig::new("ombak@127.0.0.1", dir, backend);
+    let mut config = KvConfig::new("riak@127.0.0.1", dir, backend);
     config.ring_size = RING_SIZE;
     config.io_threads = 1;
     config.delete_mode = DeleteMode::Keep;

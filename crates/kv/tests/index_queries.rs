@@ -25,7 +25,7 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn open(dir: &Path, opener: Opener) -> Kv {
-    let mut config = KvConfig::new("ombak@127.0.0.1", dir, opener(dir));
+    let mut config = KvConfig::new("riak@127.0.0.1", dir, opener(dir));
     config.ring_size = 8;
     config.delete_mode = DeleteMode::Keep;
     config.default_props = map(json!({"allow_mult": true, "dvv_enabled": true}));

@@ -286,7 +286,7 @@ async fn objects_beyond_the_limits_are_refused_and_change_nothing() {
         c.default_props = map(json!({"allow_mult": true}));
     });
     let refused = node.put("large", &"x".repeat(1001), VectorClock::new()).await;
-    assert!(matches!(refused, Err(Error::TooLarge(n)) if n > 1001), "{refused:?}");
+    assert!(matches!(refused, Err(Error::TooLarge { bytes: 1002.., bytes_max: 1000 })), "{refused:?}");
     assert_eq!(node.get("large").await, Ok(GetReply::NotFound { tombstone: None }));
     for i in 0..3 {
         node.put("many", &i.to_string(), VectorClock::new()).await.unwrap();
@@ -358,7 +358,30 @@ async fn hooks_that_cannot_run_refuse_writes() {
     node.kv.buckets().set_bucket(&bucket(), &hooks).unwrap();
     let refused = node.put("k", "v", VectorClock::new()).await.unwrap_err();
     assert_eq!(refused.to_string(), "{precommit_fail,{hook_crashed,{nomod,nofun,error,undef}}}");
+    assert_eq!(node.stat("precommit_fail"), 1);
     assert_eq!(node.delete("k").await, Ok(DeleteReply { found: false }));
+    let mut delete = node.delete_request("k");
+    delete.clock = Some(VectorClock::new());
+    assert!(matches!(node.kv.delete(delete).await, Err(Error::PrecommitFail(_))));
+    assert_eq!(node.stat("precommit_fail"), 2);
+}
+
+/// A write goes ahead past a post-commit hook, as in Riak; each hook that should have run then is counted.
+#[tokio::test]
+async fn post_commit_hooks_that_cannot_run_are_counted() {
+    let node = Node::start();
+    node.put("k", "v", VectorClock::new()).await.unwrap();
+    assert_eq!(node.stat("postcommit_fail"), 0);
+    let hooks = map(json!({"postcommit": [{"mod": "m", "fun": "one"}, {"mod": "m", "fun": "two"}]}));
+    node.kv.buckets().set_bucket(&bucket(), &hooks).unwrap();
+    node.put("k", "w", VectorClock::new()).await.unwrap();
+    assert_eq!(node.stat("postcommit_fail"), 2);
+    assert_eq!(node.delete("k").await, Ok(DeleteReply { found: true }));
+    assert_eq!(node.stat("postcommit_fail"), 4);
+    let mut refused = node.put_request("k", "x", VectorClock::new());
+    refused.options.condition = PutCondition::IfNotModified(VectorClock::new());
+    assert!(node.kv.put(refused).await.is_err());
+    assert_eq!(node.stat("postcommit_fail"), 4, "nothing was written");
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ async fn increment(node: &Node, key: &str) {
 
 fn writers_exclude_each_other(stores: impl Fn(&Path) -> Arc<dyn BackendFactory>) {
     let dir = tempfile::tempdir().unwrap();
-    let mut config = KvConfig::new("ombak@127.0.0.1", dir.path(), stores(dir.path()));
+    let mut config = KvConfig::new("riak@127.0.0.1", dir.path(), stores(dir.path()));
     config.ring_size = 8;
     config.io_threads = 4;
     config.delete_mode = DeleteMode::Keep;

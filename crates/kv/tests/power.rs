@@ -72,7 +72,7 @@ fn open(fs: &Arc<FaultyFs>, dir: &Path, sync: SyncStrategy) -> Result<Kv, OpenEr
     let bitcask = JournalConfig { sync, ..JournalConfig::default() };
     let stores = BitcaskFactory::new(fs.clone(), dir.join("bitcask"), bitcask)
         .map_err(|source| OpenError::Store { partition: 0, source })?;
-    let mut config = KvConfig::new("ombak@127.0.0.1", dir, Arc::new(stores));
+    let mut config = KvConfig::new("riak@127.0.0.1", dir, Arc::new(stores));
     config.fs = fs;
     config.ring_size = 8;
     config.delete_mode = DeleteMode::Keep;

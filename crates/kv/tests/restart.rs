@@ -18,7 +18,7 @@ use support::{Node, map, values};
 
 fn config(dir: &Path) -> KvConfig {
     let stores = BitcaskFactory::new(Arc::new(RealFs), dir.join("bitcask"), JournalConfig::default()).unwrap();
-    let mut config = KvConfig::new("ombak@127.0.0.1", dir, Arc::new(stores));
+    let mut config = KvConfig::new("riak@127.0.0.1", dir, Arc::new(stores));
     config.ring_size = 8;
     config.delete_mode = DeleteMode::Keep;
     config.default_props = map(json!({"allow_mult": true, "dvv_enabled": true}));
@@ -142,7 +142,7 @@ async fn memory_stores_keep_no_actor() {
     let mut actors = BTreeSet::new();
     for _ in 0..2 {
         let stores = Arc::new(ombak_storage::MemoryFactory::default());
-        let node = Node::over(Kv::open(KvConfig::new("ombak@127.0.0.1", dir.path(), stores)).unwrap());
+        let node = Node::over(Kv::open(KvConfig::new("riak@127.0.0.1", dir.path(), stores)).unwrap());
         actors.insert(actor_of_a_put(&node, "k").await);
         node.close().await;
     }
@@ -175,14 +175,14 @@ fn a_second_process_and_another_ring_size_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let node = start(dir.path());
     let memory = Arc::new(ombak_storage::MemoryFactory::new(Default::default()));
-    let second = KvConfig::new("ombak@127.0.0.1", dir.path(), memory.clone());
+    let second = KvConfig::new("riak@127.0.0.1", dir.path(), memory.clone());
     assert!(matches!(Kv::open(second), Err(OpenError::InUse(_))));
     drop(node);
-    let mut larger = KvConfig::new("ombak@127.0.0.1", dir.path(), memory.clone());
+    let mut larger = KvConfig::new("riak@127.0.0.1", dir.path(), memory.clone());
     larger.ring_size = 16;
     let text = Kv::open(larger).err().unwrap().to_string();
     assert!(text.contains("set ring_size = 8"), "{text}");
-    let mut odd = KvConfig::new("ombak@127.0.0.1", dir.path(), memory);
+    let mut odd = KvConfig::new("riak@127.0.0.1", dir.path(), memory);
     odd.ring_size = 12;
     let text = Kv::open(odd).err().unwrap().to_string();
     assert!(text.contains("ring_size") && text.contains("12"), "{text}");

@@ -93,9 +93,14 @@ pub enum Error {
     /// The key is longer than [`crate::names::KEY_BYTES_MAX`].
     #[error("key_too_large")]
     KeyTooLarge,
-    /// The object would be larger than `object.size.maximum`, in bytes.
-    #[error("{{too_large,{0}}}")]
-    TooLarge(u64),
+    /// The object would be larger than `object.size.maximum`.
+    #[error("{{too_large,{bytes}}}")]
+    TooLarge {
+        /// What it would have, in bytes.
+        bytes: u64,
+        /// What an object may have, in bytes.
+        bytes_max: u64,
+    },
     /// The object would have more siblings than `object.siblings.maximum`.
     #[error("{{too_many_siblings,{0}}}")]
     TooManySiblings(u32),
@@ -204,6 +209,7 @@ mod tests {
             ),
             (Error::ZeroLength("Bucket"), "Bucket cannot be zero-length"),
             (Error::JobDisabled("{riak_kv,list_keys}"), "Operation '{riak_kv,list_keys}' is not enabled"),
+            (Error::TooLarge { bytes: 1001, bytes_max: 1000 }, "{too_large,1001}"),
             (Error::TooManySiblings(101), "{too_many_siblings,101}"),
             (Error::Storage("no \"space\"".into()), r#"{storage_error,"no \"space\""}"#),
         ];

@@ -48,7 +48,7 @@ pub fn reply_for(error: &Error, asked: Asked) -> Reply {
         Error::ZeroLength(_) | Error::KeyTooLarge | Error::BadTtl(_) => {
             reply::text(S::BAD_REQUEST, format!("{error}\n"))
         }
-        Error::TooLarge(bytes_max) => reply::text(
+        Error::TooLarge { bytes_max, .. } => reply::text(
             S::PAYLOAD_TOO_LARGE,
             format!("The object would be larger than the {bytes_max} bytes that this node takes\n"),
         ),
@@ -123,6 +123,13 @@ mod tests {
         assert_eq!(get(Error::Timeout).await, (503, "request timed out\n".into()));
         let no_type = Error::NoType(Bucket::typed("nonesuch", "b"));
         assert_eq!(get(no_type).await, (404, "Unknown bucket type: nonesuch".into()));
+    }
+
+    #[tokio::test]
+    async fn a_refused_object_learns_the_limit() {
+        let text = "The object would be larger than the 1000 bytes that this node takes\n";
+        let refused = Error::TooLarge { bytes: 1048, bytes_max: 1000 };
+        assert_eq!(said(refused, Asked::Put).await, (413, text.into()));
     }
 
     #[test]

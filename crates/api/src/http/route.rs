@@ -71,8 +71,6 @@ pub enum Absent {
     Queue,
     /// Anti-entropy folds.
     AaeFold,
-    /// Full-text search.
-    Search,
 }
 
 impl Route {
@@ -105,7 +103,6 @@ impl Route {
                 | b"objectstats" | b"tombs" | b"reap" | b"erase" | b"aaebucketlist",
                 ..,
             ] => Self::Absent(Absent::AaeFold),
-            [b"search" | b"solr", ..] => Self::Absent(Absent::Search),
             _ => Self::Nowhere,
         }
     }

@@ -168,7 +168,7 @@ mod tests {
         ) {
             let dir = tempfile::tempdir().unwrap();
             let stores = Arc::new(MemoryFactory::new(MemoryConfig::default()));
-            let mut config = KvConfig::new("ombak@127.0.0.1", dir.path(), stores);
+            let mut config = KvConfig::new("riak@127.0.0.1", dir.path(), stores);
             config.ring_size = 8;
             config.clock = Arc::new(|| UnixMicros::from_secs(NOW_SECS.into()));
             config.default_props.insert("allow_mult".into(), siblings.into());

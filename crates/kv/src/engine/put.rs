@@ -26,6 +26,8 @@ pub(crate) struct PutProgress {
     pub(crate) sync_to: Option<u64>,
     /// How the wait for that ended.
     pub(crate) synced: Result<(), Error>,
+    /// How many hooks the bucket wants to run after the write.
+    postcommit_hooks: usize,
     reply: Option<Object>,
 }
 
@@ -43,6 +45,11 @@ impl PutProgress {
         });
         said.unwrap_or(Err(Error::Timeout))?;
         Ok(PutReply { key: None, object: self.reply })
+    }
+
+    /// How many hooks the bucket wants to run after the write. They are Erlang functions, so none of them can.
+    pub(crate) const fn postcommit_hooks(&self) -> usize {
+        self.postcommit_hooks
     }
 
     /// Storage key and digest, when the key holds nothing but a tombstone now.
@@ -90,7 +97,17 @@ impl Engine {
         let sync_to = written.seq.filter(|_| wants_sync(&request.options, props, partition));
         let reply = reply(&request.options, how, &written, now);
         let partition = partition.clone();
-        Ok(PutProgress { core, how, partition, key: storage_key, written, sync_to, synced: Ok(()), reply })
+        Ok(PutProgress {
+            core,
+            how,
+            partition,
+            key: storage_key,
+            written,
+            sync_to,
+            synced: Ok(()),
+            postcommit_hooks: props.postcommit.len(),
+            reply,
+        })
     }
 
     fn write(

@@ -166,7 +166,7 @@ fn check_siblings(object: &Object, key: &[u8], rules: &WriteRules<'_>) -> Result
 
 fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Error> {
     if bytes > rules.limits.bytes_max {
-        return Err(Error::TooLarge(bytes));
+        return Err(Error::TooLarge { bytes, bytes_max: rules.limits.bytes_max });
     }
     if bytes > rules.limits.bytes_warn {
         warn!(key = %key.escape_ascii(), bytes, "large object");

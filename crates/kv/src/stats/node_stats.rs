@@ -284,9 +284,11 @@ impl Stats {
         self.precommit_fail.add(1);
     }
 
-    /// A post-commit hook could not be run.
-    pub fn postcommit_failed(&self) {
-        self.postcommit_fail.add(1);
+    /// So many post-commit hooks of a write could not be run.
+    pub fn postcommit_failed(&self, hooks: usize) {
+        if hooks > 0 {
+            self.postcommit_fail.add(hooks as u64);
+        }
     }
 
     pub(super) fn spirals(&self) -> [(&'static str, &Spiral); 16] {

@@ -74,7 +74,7 @@ impl Node {
     pub fn configured(change: impl FnOnce(&mut KvConfig)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let stores = Arc::new(MemoryFactory::new(MemoryConfig::default()));
-        let mut config = KvConfig::new("ombak@127.0.0.1", dir.path(), stores);
+        let mut config = KvConfig::new("riak@127.0.0.1", dir.path(), stores);
         config.delete_mode = DeleteMode::Keep;
         config.io_threads = 2;
         change(&mut config);

@@ -24,7 +24,6 @@ pub fn answer(ctx: &HttpContext, request: &Request, what: &Absent) -> Reply {
         Absent::DataType(bucket) => data_type(ctx, bucket),
         Absent::Queue => missing("replication"),
         Absent::AaeFold => missing("anti-entropy folds"),
-        Absent::Search => missing("full-text search"),
     }
 }
 
@@ -33,7 +32,6 @@ fn allow(what: &Absent) -> &'static str {
         Absent::AaeFold => READ_ONLY,
         Absent::MapReduce | Absent::DataType(_) => "GET, HEAD, POST",
         Absent::Counter(_) | Absent::Queue => "GET, POST",
-        Absent::Search => "GET, HEAD, POST, PUT, DELETE",
     }
 }
 

@@ -9,7 +9,7 @@ async fn the_node_tells_about_itself() {
     assert_eq!(server.get("/health/live").await.status, 200);
     assert_eq!(server.get("/health/ready").await.json()["ready"], true);
     let stats = server.get("/stats").await;
-    assert_eq!(stats.json()["nodename"], "ombak@127.0.0.1");
+    assert_eq!(stats.json()["nodename"], "riak@127.0.0.1");
     assert!(stats.json()["node_gets_total"].is_u64());
     let lines = server.request("GET", "/stats", "Accept: text/plain\r\n", "").await;
     assert!(lines.text().lines().count() > 100);
@@ -53,7 +53,11 @@ async fn absent_parts_of_riak_say_so() {
         ("GET", "/types/default/buckets/b/datatypes/k", 301),
         ("GET", "/queuename/q", 501),
         ("GET", "/aaebucketlist", 501),
-        ("GET", "/search/query/i", 501),
+        // A Riak without search has no such paths.
+        ("GET", "/search/index/i", 404),
+        ("PUT", "/search/schema/s", 404),
+        ("GET", "/search/query/i", 404),
+        ("GET", "/solr/i/select", 404),
     ] {
         let answer = server.request(method, path, "", "").await;
         assert_eq!((answer.status, answer.body.is_empty()), (status, false), "{method} {path}");
