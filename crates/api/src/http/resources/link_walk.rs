@@ -1,8 +1,8 @@
 //! Walking along links: `/buckets/B/keys/K/BUCKET,TAG,KEEP/…` and the same below `/riak` (docs/riak/http-api.md §5.4).
 //!
 //! Every step follows the links of what the step before found. An object that several links lead to counts once in a
-//! step. Work is bounded: by the number of steps, by the objects that one walk may read, and by the bytes that its
-//! answer may hold.
+//! step. Work is bounded: by the number of steps, by the objects that one walk may read, by the bytes that all of these take
+//! with their metadata, and by the bytes of the answer, where metadata stands in a longer form.
 
 use super::object::render;
 use crate::JobClass;
@@ -17,12 +17,14 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, EXPIRES};
 use ombak_kv::{GetOptions, GetReply, GetRequest};
-use ombak_types::{Bucket, Link, Object};
+use ombak_types::object::{IndexEntry, IndexTerm};
+use ombak_types::{Bucket, Link, Object, Sibling};
 use std::collections::HashSet;
 use std::time::Duration;
 
 const STEPS_MAX: usize = 64;
 const OBJECTS_MAX: usize = 10_000;
+/// Of all the objects that a walk reads, and of its answer, each.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// How long an answer may be reused, as in Riak.
@@ -56,7 +58,8 @@ pub struct LinkWalk<'a> {
     steps: Vec<Step>,
     start: Option<Object>,
     objects_left: usize,
-    bytes_left: usize,
+    read_bytes_left: usize,
+    answer_bytes_left: usize,
 }
 
 impl<'a> LinkWalk<'a> {
@@ -77,7 +80,8 @@ impl<'a> LinkWalk<'a> {
             steps: Vec::new(),
             start: None,
             objects_left: OBJECTS_MAX,
-            bytes_left: BYTES_MAX,
+            read_bytes_left: BYTES_MAX,
+            answer_bytes_left: BYTES_MAX,
         }
     }
 
@@ -90,8 +94,7 @@ impl<'a> LinkWalk<'a> {
             Ok(GetReply::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(failure::reply_for(&error, Asked::Get)),
         };
-        let left = usize::try_from(object.value_bytes()).ok().and_then(|bytes| self.bytes_left.checked_sub(bytes));
-        self.bytes_left = left.ok_or_else(|| too_much(format!("more than {BYTES_MAX} bytes")))?;
+        spend(&mut self.read_bytes_left, bytes_held(&object))?;
         Ok(Some(object))
     }
 
@@ -120,7 +123,7 @@ impl<'a> LinkWalk<'a> {
             if step.keep {
                 let mut phase = Multipart::new(&self.key);
                 for found in &at {
-                    self.push(found, &mut phase);
+                    self.push(found, &mut phase)?;
                 }
                 let content_type = format!("Content-Type: {}\r\n", phase.content_type());
                 whole.push(content_type.as_bytes(), &phase.finish());
@@ -130,8 +133,8 @@ impl<'a> LinkWalk<'a> {
     }
 
     /// An object as a part; of siblings the first is shown and the others are named.
-    fn push(&self, found: &Found, phase: &mut Multipart) {
-        let Some(sibling) = found.object.siblings.first() else { return };
+    fn push(&mut self, found: &Found, phase: &mut Multipart) -> Result<(), Reply> {
+        let Some(sibling) = found.object.siblings.first() else { return Ok(()) };
         let bucket = Bucket::untyped(found.bucket.clone());
         let mut location = match self.generation {
             Generation::Riak => format!("/riak/{}/{}", url::quote(&found.bucket), url::quote(&found.key)),
@@ -151,7 +154,9 @@ impl<'a> LinkWalk<'a> {
         headers += &format!("Location: {location}\r\n");
         let mut headers = headers.into_bytes();
         headers.extend_from_slice(&multipart::sibling_headers(sibling, &bucket, self.generation));
+        spend(&mut self.answer_bytes_left, headers.len() + sibling.value.len())?;
         phase.push(&headers, &sibling.value);
+        Ok(())
     }
 }
 
@@ -196,6 +201,37 @@ impl Resource for LinkWalk<'_> {
 impl Step {
     fn takes(&self, link: &Link) -> bool {
         self.bucket.as_ref().is_none_or(|b| *b == link.bucket) && self.tag.as_ref().is_none_or(|t| *t == link.tag)
+    }
+}
+
+/// Takes `bytes` from what is left of a bound, or refuses the walk.
+fn spend(left: &mut usize, bytes: usize) -> Result<(), Reply> {
+    *left = left.checked_sub(bytes).ok_or_else(|| too_much(format!("more than {BYTES_MAX} bytes")))?;
+    Ok(())
+}
+
+/// The memory that an object takes: its values and metadata, and what describes each piece of them, which for short pieces is
+/// the larger part.
+fn bytes_held(object: &Object) -> usize {
+    size_of_val(object.clock.entries()) + object.siblings.iter().map(sibling_bytes_held).sum::<usize>()
+}
+
+fn sibling_bytes_held(sibling: &Sibling) -> usize {
+    let meta = &sibling.meta;
+    let links: usize = meta.links.iter().map(|link| link.bucket.len() + link.key.len() + link.tag.len()).sum();
+    let pairs = meta.user_meta.iter().chain(&meta.extra).map(|(name, value)| name.len() + value.len());
+    let terms = meta.indexes.iter().map(|entry| entry.field.len() + term_bytes(entry));
+    let described = size_of_val(&meta.links[..])
+        + size_of_val(&meta.user_meta[..])
+        + size_of_val(&meta.extra[..])
+        + size_of_val(&meta.indexes[..]);
+    size_of_val(sibling) + sibling.value.len() + links + pairs.sum::<usize>() + terms.sum::<usize>() + described
+}
+
+fn term_bytes(entry: &IndexEntry) -> usize {
+    match &entry.term {
+        IndexTerm::Bin(text) => text.len(),
+        IndexTerm::Int(number) => usize::try_from(number.bits() / 8).unwrap_or(usize::MAX),
     }
 }
 

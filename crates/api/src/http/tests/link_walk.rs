@@ -1,6 +1,9 @@
 //! Walks over the graph of docs/riak/riak-test.md §1.8.
 
 use super::Server;
+use bytes::Bytes;
+use ombak_kv::{PutOptions, PutRequest};
+use ombak_types::{Bucket, Link, Metadata, Object, Sibling};
 
 /// Bucket, key and tag of a link.
 type To = (&'static str, &'static str, &'static str);
@@ -79,4 +82,45 @@ async fn walks_that_are_none() {
     assert_eq!(server.get("/riak/a/none/_,_,1").await.status, 404);
     server.create_type("t");
     assert_eq!(server.get("/types/t/buckets/a/keys/1/_,_,1").await.status, 403);
+}
+
+/// Stores an object with this metadata and a link to itself that walks follow.
+async fn put_loop(server: &Server, key: &'static str, mut meta: Metadata) {
+    meta.links.push(Link { bucket: "b".into(), key: key.into(), tag: "next".into() });
+    let object = Object::new(Sibling { value: Bytes::from_static(b"small"), meta });
+    let request =
+        PutRequest { bucket: Bucket::untyped("b"), key: Some(key.into()), object, options: PutOptions::default() };
+    server.kv.put(request).await.expect("stored");
+}
+
+/// Each step reads the object again. Its value is small in all of these; what counts is the rest of it.
+#[tokio::test]
+async fn metadata_counts_against_the_bounds_of_a_walk() {
+    const MIB: usize = 1 << 20;
+    let server = Server::start().await;
+    let walk = async |key: &str, step: &str, steps: usize| {
+        let path = vec![step; steps].join("/");
+        let answer = server.get(&format!("/buckets/b/keys/{key}/{path}")).await;
+        (answer.status, answer.text())
+    };
+
+    let user_meta = vec![("name".into(), Bytes::from(vec![b'm'; 3 * MIB]))];
+    put_loop(&server, "long", Metadata { user_meta, ..Metadata::default() }).await;
+    assert_eq!(walk("long", "_,next,1", 4).await.0, 200);
+    let (status, text) = walk("long", "_,next,1", 30).await;
+    assert_eq!(status, 400, "{} bytes were answered", text.len());
+    assert!(text.contains("more than 67108864 bytes"), "{text}");
+    assert_eq!(walk("long", "_,next,0", 30).await.0, 400, "what a walk only passes through counts as well");
+
+    // Few bytes each, but each is a piece of memory of its own.
+    let user_meta = vec![(Bytes::new(), Bytes::new()); 100_000];
+    put_loop(&server, "many", Metadata { user_meta, ..Metadata::default() }).await;
+    assert_eq!(walk("many", "_,next,1", 4).await.0, 200);
+    assert_eq!(walk("many", "_,next,1", 30).await.0, 400);
+
+    // In an answer, each byte of this name takes three.
+    let wide = Link { bucket: vec![0xff; MIB].into(), key: "k".into(), tag: "other".into() };
+    put_loop(&server, "wide", Metadata { links: vec![wide], ..Metadata::default() }).await;
+    assert_eq!(walk("wide", "_,next,0", 30).await.0, 200);
+    assert_eq!(walk("wide", "_,next,1", 30).await.0, 400);
 }
