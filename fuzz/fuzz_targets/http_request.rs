@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use ombak_api::JobSwitches;
-use ombak_api::http::{self, HttpContext, HttpLimits, StatsSource};
+use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
 use ombak_kv::{Kv, KvConfig};
 use ombak_storage::MemoryFactory;
 use std::net::SocketAddr;
@@ -37,7 +37,10 @@ fn start() -> Server {
     kv.buckets().activate_type(b"t").expect("a type is activated");
     let limits = HttpLimits { body_bytes_max: 1 << 20, bodies_bytes_max: 1 << 22, ..HttpLimits::default() };
     let source = StatsSource { backend: "memory", dirs: Vec::new() };
-    let context = Arc::new(HttpContext::new(kv, JobSwitches::default(), limits, source, None));
+    let context = HttpContext::new(kv, JobSwitches::default(), limits, source, None);
+    // Whatever name a request calls the server by, it gets as far as a resource.
+    let pages = PageRules::new(&[], &[], [SocketAddr::from(([0, 0, 0, 0], 0))]);
+    let context = Arc::new(context.with_pages(pages));
     let (shutdown, stopped) = watch::channel(false);
     let addr = runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

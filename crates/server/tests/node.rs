@@ -42,6 +42,35 @@ fn a_node_starts_answers_and_stops() {
 }
 
 #[test]
+fn allowed_origins_and_hosts_are_configured() {
+    let home = Home::new(&format!(
+        "{MEMORY}\nhttp.allowed_origins = https://app.example http://tool.example:81\nhttp.allowed_hosts = db.example"
+    ));
+    let node = home.start();
+    let status = |host: &str, origin: &str| {
+        let head = format!(
+            "PUT /buckets/b/keys/k HTTP/1.1\r\nHost: {host}\r\n{origin}Content-Type: text/plain\r\nContent-Length: 0"
+        );
+        http(&node.http, &head).get(9..12).map(str::to_owned)
+    };
+    for (host, origin, expected) in [
+        ("db.example:8098", "", "204"),
+        ("db.example", "Origin: https://app.example\r\n", "204"),
+        ("localhost", "Origin: http://tool.example:81\r\n", "204"),
+        ("localhost", "Origin: http://app.example\r\n", "403"),
+        ("www.db.example", "", "403"),
+    ] {
+        assert_eq!(status(host, origin).as_deref(), Some(expected), "{host} {origin}");
+    }
+    for key in ["http.allowed_origins", "http.allowed_hosts"] {
+        let described = home.run(&["config", "describe", key]).ok();
+        assert!(described.contains("403") && described.contains("separated by blanks"), "{described}");
+    }
+    assert_eq!(home.run(&["stop"]).ok(), "ok\n");
+    assert_eq!(node.wait(), Some(0));
+}
+
+#[test]
 fn signals_end_a_node_well() {
     let home = Home::new(MEMORY);
     for signal in [Signal::TERM, Signal::INT] {

@@ -1,6 +1,7 @@
 //! What the HTTP interface works on and how much it takes.
 
 use super::body::BodyBudget;
+use super::pages::PageRules;
 use super::resources::stats::StatsCache;
 use crate::JobSwitches;
 use crate::admin::AdminContext;
@@ -74,6 +75,7 @@ pub struct HttpContext {
     pub stats_source: StatsSource,
     /// What requests below `/admin` work on; without it there are none.
     pub admin: Option<AdminContext>,
+    pub(super) pages: PageRules,
     pub(super) bodies: BodyBudget,
     pub(super) stats: StatsCache,
 }
@@ -88,6 +90,12 @@ impl HttpContext {
         admin: Option<AdminContext>,
     ) -> Self {
         let bodies = BodyBudget::new(limits.bodies_bytes_max);
-        Self { kv, jobs, limits, stats_source, admin, bodies, stats: StatsCache::default() }
+        let (pages, stats) = (PageRules::default(), StatsCache::default());
+        Self { kv, jobs, limits, stats_source, admin, pages, bodies, stats }
+    }
+
+    /// The same, with these rules for web pages.
+    pub fn with_pages(self, pages: PageRules) -> Self {
+        Self { pages, ..self }
     }
 }

@@ -5,7 +5,7 @@ use hyper::Uri;
 use hyper::header::{HOST, ORIGIN, REFERER};
 
 /// Whether a request says that it comes from a page of another site: `Origin: null`, or a `Referer` whose scheme, host
-/// or port are not the request's own. A request that says nothing is taken, and so is another `Origin` than null.
+/// or port are not the request's own. A request that says nothing is taken; other origins are for [`super::pages`] to judge.
 pub fn is_foreign(request: &Request) -> bool {
     if request.headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().eq_ignore_ascii_case(b"null")) {
         return true;
@@ -20,7 +20,7 @@ pub fn is_foreign(request: &Request) -> bool {
 }
 
 /// Scheme, host and port, comparable.
-fn authority(scheme: &str, host: &str) -> (String, String, u16) {
+pub(super) fn authority(scheme: &str, host: &str) -> (String, String, u16) {
     let scheme = scheme.to_ascii_lowercase();
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host).to_ascii_lowercase();
     let standard = if scheme == "https" { 443 } else { 80 };

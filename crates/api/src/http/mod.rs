@@ -32,6 +32,7 @@ mod links;
 mod metadata;
 mod multipart;
 mod names;
+mod pages;
 mod params;
 mod range;
 mod reply;
@@ -45,4 +46,5 @@ mod tests;
 mod url;
 
 pub use context::{HttpContext, HttpLimits, StatsSource};
+pub use pages::{PageRules, parse_origin};
 pub use server::serve;

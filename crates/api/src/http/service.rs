@@ -49,6 +49,9 @@ fn refuse_body(status: StatusCode, bytes_max: usize) -> Reply {
 }
 
 async fn dispatch(ctx: &Arc<HttpContext>, peer: IpAddr, end: &ClientEnd, request: Request) -> Reply {
+    if let Err(why) = ctx.pages.check(peer, &request) {
+        return reply::text(StatusCode::FORBIDDEN, why);
+    }
     let route = Route::of(&request);
     let may_take_long = matches!(route, Route::Buckets(..) | Route::Keys(..) | Route::Index(..) | Route::LinkWalk(..));
     if !may_take_long {

@@ -49,6 +49,15 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The words of a list, separated by blanks; none when nobody set it.
+    pub(super) fn words(&self, key: &str) -> Result<Vec<String>, Problem> {
+        match self.optional(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Text(text)) => Ok(text.split_whitespace().map(str::to_owned).collect()),
+            Some(other) => Err(mismatch(key, other)),
+        }
+    }
+
     pub(super) fn flag(&self, key: &str) -> Result<bool, Problem> {
         match self.value(key)? {
             Value::Flag(on) => Ok(*on),

@@ -1,7 +1,8 @@
 //! What a key may hold: the value syntax of riak.conf.
 
+use ombak_api::http::parse_origin;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 /// The syntax of a key's value.
@@ -41,6 +42,10 @@ pub enum Kind {
     Hooks,
     /// `PREFIX=NAME`, separated by blanks.
     BackendPrefixes,
+    /// Origins of web pages, `SCHEME://HOST[:PORT]`, separated by blanks.
+    Origins,
+    /// Names of a machine, without a port, separated by blanks.
+    HostNames,
 }
 
 /// A value that has been understood.
@@ -97,6 +102,10 @@ impl Kind {
             Self::DeleteMode => delete_mode(text),
             Self::Hooks => hooks(text),
             Self::BackendPrefixes => backend_prefixes(text).map(|_| Value::Text(text.to_owned())),
+            Self::Origins => words(text, |word| parse_origin(word).is_some())
+                .map_err(|word| format!("'{word}' is no origin: it must be SCHEME://HOST or SCHEME://HOST:PORT")),
+            Self::HostNames => words(text, is_host_name)
+                .map_err(|word| format!("'{word}' is no host name: it must be a name or an address without a port")),
         }
     }
 
@@ -120,6 +129,8 @@ impl Kind {
             Self::DeleteMode => "keep, immediate or a time (a bare number is milliseconds)".into(),
             Self::Hooks => "module:function, several separated by blanks".into(),
             Self::BackendPrefixes => "PREFIX=NAME, several separated by blanks".into(),
+            Self::Origins => "SCHEME://HOST[:PORT], several separated by blanks".into(),
+            Self::HostNames => "a host name, several separated by blanks".into(),
         }
     }
 }
@@ -294,6 +305,18 @@ fn hooks(text: &str) -> Result<Value, String> {
     }
 }
 
+/// Words that are all well formed; the error is the first that is not.
+fn words(text: &str, is_well_formed: impl Fn(&str) -> bool) -> Result<Value, String> {
+    match text.split_whitespace().find(|word| !is_well_formed(word)) {
+        Some(word) => Err(word.to_owned()),
+        None => Ok(Value::Text(text.to_owned())),
+    }
+}
+
+fn is_host_name(word: &str) -> bool {
+    word.parse::<IpAddr>().is_ok() || word.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -356,6 +379,8 @@ mod tests {
             (Kind::DurationOr("off"), "off"),
             (Kind::DurationOr("unlimited"), "unlimited"),
             (Kind::BackendPrefixes, "0b:=blocks %00=other"),
+            (Kind::Origins, "https://a.example http://b:81"),
+            (Kind::HostNames, "db.example riak1 ::1"),
             (Kind::ByteSize, "10MB"),
             (Kind::Flag, "enabled"),
             (Kind::Address, "[::1]:8098"),
@@ -364,6 +389,18 @@ mod tests {
         ] {
             let value = kind.parse(text).expect("parses");
             assert_eq!(kind.parse(&value.to_string()), Ok(value), "{text}");
+        }
+    }
+
+    #[test]
+    fn lists_for_web_pages_name_the_word_that_is_wrong() {
+        for bad in ["a.example", "http://", "http://a/", "https://a,http://b", "null", "*"] {
+            let why = Kind::Origins.parse(&format!("http://ok {bad}"));
+            assert!(why.is_err_and(|why| why.starts_with(&format!("'{bad}' is no origin"))), "{bad}");
+        }
+        for bad in ["a:8098", "http://a", "a,b", "*", "[::1]"] {
+            let why = Kind::HostNames.parse(&format!("ok {bad}"));
+            assert!(why.is_err_and(|why| why.starts_with(&format!("'{bad}' is no host name"))), "{bad}");
         }
     }
 

@@ -19,7 +19,7 @@ use listen::{Ports, addresses, exposure, registered};
 use lock::DataDirLock;
 use ombak_api::NetworkThreads;
 use ombak_api::admin::{AdminContext, AdminToken, BackupJobs, BackupPlace, ConfigEntry, LiveConfig, NodeInfo};
-use ombak_api::http::{self, HttpContext, HttpLimits, StatsSource};
+use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_kv::{Kv, KvConfig, check_start};
 use ombak_storage::fs::{FileSystem, RealFs};
@@ -138,13 +138,9 @@ async fn serve(
 
     let (stop, stopping) = watch::channel(false);
     let admin = admin(&record, stop.clone());
-    let http_context = Arc::new(HttpContext::new(
-        kv.clone(),
-        settings.jobs,
-        http_limits(settings),
-        stats_source(settings),
-        Some(admin),
-    ));
+    let http_context =
+        HttpContext::new(kv.clone(), settings.jobs, http_limits(settings), stats_source(settings), Some(admin));
+    let http_context = Arc::new(http_context.with_pages(page_rules(settings)));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = NetworkThreads::start(threads).map_err(|e| format!("the operating system gives no threads: {e}"))?;
     let pb_context = Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings), threads });
@@ -269,6 +265,11 @@ fn http_limits(settings: &Settings) -> HttpLimits {
         drain_timeout: settings.shutdown_timeout,
         ..HttpLimits::default()
     }
+}
+
+fn page_rules(settings: &Settings) -> PageRules {
+    let listeners = settings.http.iter().map(|on| on.address);
+    PageRules::new(&settings.http_allowed_origins, &settings.http_allowed_hosts, listeners)
 }
 
 fn stats_source(settings: &Settings) -> StatsSource {

@@ -8,9 +8,11 @@ mod listings;
 mod node;
 mod noise;
 mod objects;
+mod pages;
 mod properties;
 
 use super::context::{HttpContext, HttpLimits, StatsSource};
+use super::pages::PageRules;
 use crate::JobSwitches;
 use ombak_kv::clock::{WallClock, system_clock};
 use ombak_kv::{Kv, KvConfig, head_terms};
@@ -57,10 +59,13 @@ impl Server {
     async fn timed(limits: HttpLimits, jobs: JobSwitches, clock: WallClock) -> Self {
         let dir = TempDir::new().expect("a directory");
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
-        let config = KvConfig { ring_size: 8, clock, ..KvConfig::new("ombak@127.0.0.1", dir.path(), stores) };
+        let config = KvConfig { ring_size: 8, clock, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
         let kv = tokio::task::spawn_blocking(move || Kv::open(config)).await.expect("no panic").expect("opens");
         let source = StatsSource { backend: "memory", dirs: vec![dir.path().to_owned()] };
-        let ctx = Arc::new(HttpContext::new(kv.clone(), jobs, limits, source, None));
+        // Requests that are written out call the server one of these names.
+        let pages = PageRules::new(&[], &["h".to_owned(), "x".to_owned()], []);
+        let ctx = HttpContext::new(kv.clone(), jobs, limits, source, None);
+        let ctx = Arc::new(ctx.with_pages(pages));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
         let (shutdown, stopped) = watch::channel(false);

@@ -94,6 +94,22 @@ pub(super) const KEYS: &[KeySpec] = &[
         "60s",
         "How long a client may take to send the headers of a request; also how long an idle connection is kept.",
     ),
+    KeySpec::own(
+        "http.allowed_origins",
+        Kind::Origins,
+        "",
+        "Origins whose web pages may write, beside pages of the interface itself. A write with another 'Origin', or with \
+         'Origin: null', is answered 403. Programs that are no browsers send no 'Origin' and are not concerned.",
+    ),
+    KeySpec::own(
+        "http.allowed_hosts",
+        Kind::HostNames,
+        "",
+        "Names by which requests may call a listener on a loopback address, beside localhost and loopback addresses. A \
+         request whose 'Host' is another name is answered 403: a web page could come here by making its own name point \
+         to 127.0.0.1. Needed for a proxy on this machine that passes on the name by which it was called. Not checked \
+         as long as a listener serves all addresses (0.0.0.0 or [::]).",
+    ),
     KeySpec::own("request_timeout", Kind::Duration, "60s", "Time limit of requests that name none."),
     KeySpec::own(
         "shutdown_timeout",
