@@ -86,6 +86,11 @@ def check_results(directory):
     for name in ["report.html", "summary.png", "run.json", "errors.csv"]:
         if not (directory / name).stat().st_size:
             raise Failure(f"{name} is empty")
+    origin = json.loads((directory / "run.json").read_text())["origin"]
+    report = (directory / "report.html").read_text()
+    for fact in [*origin["config_files"], origin["host"], origin["program"]]:
+        if not fact or fact not in report:
+            raise Failure(f"report.html does not name {fact!r}")
     if not list(directory.glob("*_latencies.csv")):
         raise Failure("no latencies were written")
     return f"{successful / rows[-1][0]:.0f} operations a second"

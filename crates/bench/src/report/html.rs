@@ -1,6 +1,6 @@
 //! The page of one run.
 
-use crate::stats::{Run, Summary, Window};
+use crate::stats::{Origin, Run, Summary, Window};
 
 use super::condense::totals;
 use super::course::{Across, POINTS_MAX};
@@ -17,6 +17,7 @@ pub(super) fn page(run: &Run, by_time: &[Section], by_volume: &[Section]) -> Str
     let (totals, exact) = totals(run);
     let mut page = Page::new(&run.name);
     page.paragraph("lead", &lead(&totals));
+    origin_table(&mut page, run);
     page.notes(&run.notes);
     page.heading("Totals");
     totals_table(&mut page, run, &totals);
@@ -39,6 +40,18 @@ fn lead(totals: &Window) -> String {
         digits3(totals.per_second(totals.units())),
         grouped(totals.errors())
     )
+}
+
+/// What ran where, where it is known.
+fn origin_table(page: &mut Page, run: &Run) {
+    let Some(Origin { config_files, host, program }) = &run.origin else { return };
+    let files = config_files.join(", ");
+    let rows = [("configuration", &files), ("load from", host), ("version", program)];
+    page.table(
+        "facts",
+        &["".to_owned(), "this run".to_owned()],
+        &rows.map(|(what, value)| vec![what.to_owned(), value.clone()]),
+    );
 }
 
 fn totals_table(page: &mut Page, run: &Run, totals: &Window) {

@@ -1,7 +1,7 @@
 //! Pages and pictures of runs that were made up.
 
 use crate::resources::ResourceSample;
-use crate::stats::{Run, Tally, Window};
+use crate::stats::{Origin, Run, Tally, Window};
 use roxmltree::{Document, ParsingOptions};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,6 +40,11 @@ fn run(name: &str, least_us: u64) -> Run {
     }
     run.totals = Some(Window::new(10.0 * WINDOWS as f64, 10.0 * WINDOWS as f64, &total));
     run.set_errors(total.errors());
+    run.origin = Some(Origin {
+        config_files: vec!["seeds/one.config".into(), "other.config".into()],
+        host: "desk: Linux 6.1 x86_64, 2 processors".into(),
+        program: "ombak-bench 0.1.0".into(),
+    });
     run.config = vec!["{riakc_pb_bucket, <<\"test\">>}.".into()];
     run.notes = vec!["search left out: no such feature".into()];
     run
@@ -97,6 +102,9 @@ fn a_report_is_a_page_by_itself() {
     assert_eq!(texts(&page, "li"), ["search left out: no such feature"]);
     assert_eq!(texts(&page, "pre"), ["{riakc_pb_bucket, <<\"test\">>}."]);
     let cells = texts(&page, "td");
+    for origin in ["seeds/one.config, other.config", "desk: Linux 6.1 x86_64, 2 processors", "ombak-bench 0.1.0"] {
+        assert!(cells.iter().any(|cell| cell == origin), "{origin}: {cells:?}");
+    }
     let get = ["get", "1,200", "10.0", "0", "1.00", "1.05", "1.05", "1.09", "1.10", "1.10", "1.10", "0.0980", "0.0990"];
     assert!(cells.windows(get.len()).any(|cells| cells == get), "{cells:?}");
     assert!(cells.contains(&"put_unique <timeout> & \"more\"".to_owned()), "{cells:?}");

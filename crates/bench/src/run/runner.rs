@@ -9,8 +9,8 @@ use crate::config::{Config, ConfigError};
 use crate::drivers::DriverError;
 use crate::generators::Generators;
 use crate::report::{self, CsvFiles, ReportError};
-use crate::resources::Sampler;
-use crate::stats::{Run, RunFileError, Tally, Window};
+use crate::resources::{Sampler, host};
+use crate::stats::{Origin, Run, RunFileError, Tally, Window};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -113,6 +113,11 @@ pub async fn run(
     let labels = config.operations.iter().map(|operation| operation.label.clone()).collect();
     let mut report = Run::new(&options.name, labels);
     report.terms = config.operations.iter().map(|operation| operation.term.to_string()).collect();
+    report.origin = Some(Origin {
+        config_files: options.config_files.iter().map(|file| file.display().to_string()).collect(),
+        host: host(),
+        program: concat!("ombak-bench ", env!("CARGO_PKG_VERSION")).to_owned(),
+    });
     report.config.clone_from(&options.explanation);
     report.notes = notes;
 

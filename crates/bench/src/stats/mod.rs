@@ -14,6 +14,6 @@ mod tally;
 mod tests;
 mod window;
 
-pub use run::{ErrorTotal, Run, RunFileError};
+pub use run::{ErrorTotal, Origin, Run, RunFileError};
 pub use tally::{ErrorCount, OTHER_REASONS, REASONS_MAX, Tally};
 pub use window::{QueueDelay, Summary, Window};

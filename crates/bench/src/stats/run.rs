@@ -18,6 +18,9 @@ pub struct Run {
     version: u32,
     /// What the run is called: its directory.
     pub name: String,
+    /// What ran where; `None` when nobody noted it (a directory of basho_bench, or of a version that did not).
+    #[serde(default)]
+    pub origin: Option<Origin>,
     /// The configuration in words or terms, one thing a line.
     pub config: Vec<String>,
     /// What was left out, and what meant less here than in basho_bench.
@@ -35,6 +38,17 @@ pub struct Run {
     pub totals: Option<Window>,
     /// Errors by operation and reason.
     pub errors: Vec<ErrorTotal>,
+}
+
+/// What a run was made of: who wants to repeat it has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The files of the configuration, as they were named.
+    pub config_files: Vec<String>,
+    /// The machine that the load came from.
+    pub host: String,
+    /// The load generator and its version.
+    pub program: String,
 }
 
 /// How often an operation failed for one reason.
