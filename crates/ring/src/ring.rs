@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_ring_survives_being_saved() {
-        let one = Ring::of_one_node("ombak@127.0.0.1", RingSize::DEFAULT, V1);
+        let one = Ring::of_one_node("riak@127.0.0.1", RingSize::DEFAULT, V1);
         let three = Ring::from_owners(&["a", "b", "c", "a", "b", "c", "a", "b"], V1.next()).unwrap();
         for ring in [one, three] {
             let text = serde_json::to_string(&ring).unwrap();

@@ -271,7 +271,7 @@ async fn kept_tombstones_show_under_their_keys_where_configured() {
     for shows_tombstones in [false, true] {
         let dir = tempfile::tempdir().unwrap();
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
-        let mut config = KvConfig::new("ombak@127.0.0.1", dir.path(), stores);
+        let mut config = KvConfig::new("riak@127.0.0.1", dir.path(), stores);
         config.ring_size = 8;
         config.delete_mode = DeleteMode::Keep;
         config.queries = QueryConfig { shows_tombstones, ..QueryConfig::default() };

@@ -37,7 +37,7 @@ async fn a_node_says_who_it_is_and_remembers_the_client() {
     wire.ping().await;
     wire.send_bytes(&bare(code::GET_SERVER_INFO_REQ)).await;
     let info: RpbGetServerInfoResp = wire.expect(code::GET_SERVER_INFO_RESP).await;
-    assert_eq!((info.node, info.server_version), (Some("ombak@127.0.0.1".into()), Some("3.2.3".into())));
+    assert_eq!((info.node, info.server_version), (Some("riak@127.0.0.1".into()), Some("3.2.3".into())));
 
     wire.send_bytes(&bare(code::GET_CLIENT_ID_REQ)).await;
     let id: RpbGetClientIdResp = wire.expect(code::GET_CLIENT_ID_RESP).await;
@@ -124,7 +124,7 @@ async fn a_preference_list_names_the_positions_in_order() {
     let first = list.preflist[0].partition;
     let partitions: Vec<i64> = list.preflist.iter().map(|item| item.partition).collect();
     assert_eq!(partitions, [first, (first + 1) % 8, (first + 2) % 8]);
-    assert!(list.preflist.iter().all(|item| item.primary && &item.node[..] == b"ombak@127.0.0.1"));
+    assert!(list.preflist.iter().all(|item| item.primary && &item.node[..] == b"riak@127.0.0.1"));
     let request = RpbGetBucketKeyPreflistReq { key: Bytes::new(), ..request };
     assert_eq!(wire.ask_refused(code::PREFLIST_REQ, &request).await, "Key cannot be zero-length");
 }

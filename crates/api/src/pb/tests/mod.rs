@@ -65,7 +65,7 @@ impl Node {
     }
 
     async fn timed(backend: Arc<dyn BackendFactory>, dir: TempDir, config: PbConfig, clock: WallClock) -> Self {
-        let mut kv_config = KvConfig::new("ombak@127.0.0.1", dir.path(), backend);
+        let mut kv_config = KvConfig::new("riak@127.0.0.1", dir.path(), backend);
         (kv_config.ring_size, kv_config.clock) = (8, clock);
         Self::configured(kv_config, dir, config).await
     }
