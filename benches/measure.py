@@ -2,7 +2,8 @@
 """Runs the configurations of `benches/seeds` against a fresh node each, and makes one table and its charts of what they came to.
 
 `make bench-seeds` builds what this needs in release. Each run takes MINUTES; keys are scaled so that a run fits on a disk of
-40 GB. The put test of 50 bytes also runs with 16 requests in flight, against the engine alone and against the echo server."""
+40 GB. The put test of 50 bytes also runs with 16 requests in flight, against the engine alone and against the echo server; the tests of
+6 workers also with 100, and against the echo servers of both interfaces."""
 import argparse
 import json
 import os
@@ -41,12 +42,19 @@ BUCKETS = {"backends-test2-sync": ("sync", {"sync_on_write": "all"})}
 START_SECONDS_MAX = 10
 
 PIPELINED = ["--set", "riakc_pb_pipeline=16"]
+HUNDRED = ["--set", "concurrent=100"]
 
 # Runs beside those of the files: name → file, server, words.
 VARIANTS = {
     "puts-50b-server-pipelined": ("puts-50b-server", "node", PIPELINED),
     "puts-50b-echo": ("puts-50b-server", "echo", []),
     "puts-50b-echo-pipelined": ("puts-50b-server", "echo", PIPELINED),
+    "workers-6-pb-echo": ("workers-6-pb-1kb", "echo", []),
+    "workers-6-http-echo": ("workers-6-http-1kb", "echo --http", []),
+    "workers-100-pb-1kb": ("workers-6-pb-1kb", "node", HUNDRED),
+    "workers-100-http-1kb": ("workers-6-http-1kb", "node", HUNDRED),
+    "workers-100-pb-echo": ("workers-6-pb-1kb", "echo", HUNDRED),
+    "workers-100-http-echo": ("workers-6-http-1kb", "echo --http", HUNDRED),
 }
 
 # Charts of several runs: file → runs that are drawn on it, as far as they were made.
@@ -66,12 +74,15 @@ def beside(name):
 
 
 class Echo:
-    """The echo server of the floor; a context manager with the face of a node."""
+    """The echo server of the floor, for Protocol Buffers or for HTTP; a context manager with the face of a node."""
+
+    def __init__(self, words=()):
+        self.words = words
 
     def __enter__(self):
         (port,) = free_ports(1)
         self.pb = self.http = f"127.0.0.1:{port}"
-        self.process = subprocess.Popen([str(beside("ombak-floor")), "echo", "--port", str(port)])
+        self.process = subprocess.Popen([str(beside("ombak-floor")), "echo", "--port", str(port), *self.words])
         deadline = time.monotonic() + START_SECONDS_MAX
         while True:
             try:
@@ -104,7 +115,7 @@ def run(name, out, minutes):
         execute(["sh", "-c", script, "sh", *command])
         shutil.rmtree(data, ignore_errors=True)
         return
-    with (Node({"storage_backend": "bitcask", **(MERGING if seed.startswith(tuple(MERGED)) else {})}) if server == "node" else Echo()) as node:
+    with (Node({"storage_backend": "bitcask", **(MERGING if seed.startswith(tuple(MERGED)) else {})}) if server == "node" else Echo(server.split()[1:])) as node:
         command += ["--pb", node.pb, "--http", node.http, "--pid", str(node.process.pid)]
         if server == "node":
             command += ["--data-dir", str(node.directory / "data")]

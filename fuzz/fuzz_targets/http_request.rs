@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ombak_api::JobSwitches;
 use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
+use ombak_api::{JobSwitches, NetworkThreads};
 use ombak_kv::{Kv, KvConfig};
 use ombak_storage::MemoryFactory;
 use std::net::SocketAddr;
@@ -36,8 +36,9 @@ fn start() -> Server {
     kv.buckets().create_type(b"t", &Default::default()).expect("a type is created");
     kv.buckets().activate_type(b"t").expect("a type is activated");
     let limits = HttpLimits { body_bytes_max: 1 << 20, bodies_bytes_max: 1 << 22, ..HttpLimits::default() };
+    let threads = Arc::new(NetworkThreads::start(1).expect("a thread"));
     let source = StatsSource { backend: "memory", dirs: Vec::new() };
-    let context = HttpContext::new(kv, JobSwitches::default(), limits, source, None);
+    let context = HttpContext::new(kv, JobSwitches::default(), limits, source, None, threads);
     // Whatever name a request calls the server by, it gets as far as a resource.
     let pages = PageRules::new(&[], &[], [SocketAddr::from(([0, 0, 0, 0], 0))]);
     let context = Arc::new(context.with_pages(pages));

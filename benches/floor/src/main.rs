@@ -12,6 +12,7 @@
 mod appends;
 mod cpu;
 mod echo;
+mod echo_http;
 mod files;
 mod load;
 mod options;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Ok(Command::Echo { port, files }) => echo::run(port, files.as_deref()),
+        Ok(Command::EchoHttp { port }) => echo_http::run(port),
         Ok(Command::Appends(options)) => appends::run(&options),
         Ok(Command::Measure(options)) => measure(&options),
         Err(wrong) => Err(format!("{wrong}\n\n{}", options::USAGE)),

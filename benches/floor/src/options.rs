@@ -20,6 +20,7 @@ Usage: ombak-floor --ombak PATH [OPTIONS]
   --server NAME    only this one beside the echo servers: redis, 'ombak memory' or 'ombak bitcask' [all]
 
   ombak-floor echo --port N [--files DIR]    only run the echo server, with files if asked for
+  ombak-floor echo --port N --http           only run an HTTP echo server: hyper and nothing else
   ombak-floor appends [--puts N] [--rounds N] [--dir DIR]
                    small puts on stores without a network, beside a loop that appends to a file [1000000, 5]
 ";
@@ -27,6 +28,7 @@ Usage: ombak-floor --ombak PATH [OPTIONS]
 pub enum Command {
     Help,
     Echo { port: u16, files: Option<PathBuf> },
+    EchoHttp { port: u16 },
     Appends(Appends),
     Measure(Options),
 }
@@ -58,8 +60,9 @@ pub fn parse(args: impl Iterator<Item = String>) -> Result<Command, String> {
         let args: Vec<String> = args.collect();
         let (port, files) = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
             ["--port", port] => (port, None),
+            ["--port", port, "--http"] => return Ok(Command::EchoHttp { port: number("--port", port)? }),
             ["--port", port, "--files", dir] => (port, Some(PathBuf::from(dir))),
-            _ => return Err("echo takes --port N and, after it, --files DIR".into()),
+            _ => return Err("echo takes --port N and, after it, --files DIR or --http".into()),
         };
         return Ok(Command::Echo { port: number("--port", port)?, files });
     }

@@ -7,11 +7,15 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod admin;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 pub mod http;
 mod index_query;
 pub mod jobs;
 mod network_threads;
 pub mod pb;
+mod spare;
+mod stop;
 
 pub use jobs::{JobClass, JobSwitches};
 pub use network_threads::NetworkThreads;

@@ -8,8 +8,12 @@
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
+
+/// How long work that connections handed to blocking threads may go on when the threads end.
+const BLOCKING_END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A fixed number of threads that connections are dealt to in turn. Dropping it ends the threads, with whatever is
 /// still running on them.
@@ -47,6 +51,7 @@ impl Thread {
         let join = std::thread::Builder::new().name(format!("ombak-net-{number}")).spawn(move || {
             // An error means that the sender is gone, which is as good as a stop.
             drop(runtime.block_on(stopping.wait_for(|stop| *stop)));
+            runtime.shutdown_timeout(BLOCKING_END_TIMEOUT);
         })?;
         Ok(Self { handle, join: Some(join) })
     }

@@ -1,6 +1,6 @@
 //! Why an administration request failed.
 
-use hyper::StatusCode;
+use http::StatusCode;
 use serde_json::{Value, json};
 
 /// A refused or failed administration request. The kind is part of the interface, the message is for people.

@@ -7,8 +7,8 @@
 //! first (and are never told yes), and say where they come from in `Origin` or `Referer`.
 
 use super::AdminError;
-use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, ORIGIN, REFERER};
+use http::HeaderMap;
+use http::header::{AUTHORIZATION, ORIGIN, REFERER};
 
 /// Every request has to carry this header with the value `1`.
 pub const ADMIN_HEADER: &str = "x-ombak-admin";
@@ -57,7 +57,7 @@ pub fn check(token: &AdminToken, headers: &HeaderMap) -> Result<(), AdminError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::header::{HeaderName, HeaderValue};
+    use http::header::{HeaderName, HeaderValue};
 
     fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();

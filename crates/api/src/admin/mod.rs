@@ -23,10 +23,10 @@ pub use guard::{ADMIN_HEADER, AdminToken};
 pub use live_config::{Change, ConfigEntry, LiveConfig};
 pub use node::NodeInfo;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::http::request::Parts;
-use hyper::{Method, Response, StatusCode, header};
+use crate::http::Request;
+use crate::http::reply::{self, Reply};
+use crate::http::wire::headers::name;
+use http::{Method, StatusCode};
 use ombak_kv::Kv;
 use percent_encoding::percent_decode_str;
 use std::net::IpAddr;
@@ -56,43 +56,40 @@ pub struct AdminContext {
     pub backup_place: BackupPlace,
 }
 
-/// An answer of this module.
-pub type AdminResponse = Response<Full<Bytes>>;
-
-/// Answers a request whose path is [`PREFIX`] or below it. `peer` is the other end of the connection; `body` has
-/// been read completely.
-pub async fn handle(ctx: &AdminContext, peer: IpAddr, parts: &Parts, body: Bytes) -> AdminResponse {
-    if let Err(refusal) = guard::check(&ctx.token, &parts.headers) {
-        let path = parts.uri.path();
-        tracing::warn!(%peer, method = %parts.method, path, why = refusal.kind(), "administration refused");
+/// Answers a request whose path is [`PREFIX`] or below it. `peer` is the other end of the connection.
+pub(crate) async fn handle(ctx: &AdminContext, peer: IpAddr, request: &Request) -> Reply {
+    if let Err(refusal) = guard::check(&ctx.token, &request.headers) {
+        let path = request.uri.path();
+        tracing::warn!(%peer, method = %request.method, path, why = refusal.kind(), "administration refused");
         return respond(refusal.status(), &refusal.to_json());
     }
-    match answer(ctx, parts, body).await {
+    match answer(ctx, request).await {
         Ok(value) => respond(StatusCode::OK, &value),
         Err(error) => respond(error.status(), &error.to_json()),
     }
 }
 
-async fn answer(ctx: &AdminContext, parts: &Parts, body: Bytes) -> Result<serde_json::Value, AdminError> {
+async fn answer(ctx: &AdminContext, request: &Request) -> Result<serde_json::Value, AdminError> {
+    let body = &request.body;
     if body.len() > BODY_BYTES_MAX {
         return Err(AdminError::TooLarge(BODY_BYTES_MAX));
     }
-    let path = segments(parts.uri.path());
+    let path = segments(request.uri.path());
     let path: Vec<&[u8]> = path.iter().map(Vec::as_slice).collect();
-    match (&parts.method, path.as_slice()) {
+    match (&request.method, path.as_slice()) {
         (&Method::GET, [b"admin", b"v1", b"node"]) => Ok(node::describe(ctx)),
         (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(ctx.config.describe()),
         (&Method::POST, [b"admin", b"v1", b"config"]) => ctx.config.set(&body),
         (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,
         (&Method::GET, [b"admin", b"v1", b"backup"]) => Ok(backup::describe(ctx)),
-        (&Method::POST, [b"admin", b"v1", b"backup"]) => backup::begin(ctx, &body).await,
+        (&Method::POST, [b"admin", b"v1", b"backup"]) => backup::begin(ctx, body).await,
         (&Method::POST, [b"admin", b"v1", b"stop"]) => Ok(node::stop(ctx)),
         (&Method::GET, [b"admin", b"v1", b"bucket-types"]) => Ok(types::list(ctx)),
         (&Method::GET, [b"admin", b"v1", b"bucket-types", name]) => types::describe(ctx, name),
         (&Method::POST, [b"admin", b"v1", b"bucket-types", name, action]) => {
-            types::change(ctx, name, action, &body).await
+            types::change(ctx, name, action, body).await
         }
-        _ => Err(AdminError::NoSuchResource(format!("{} {}", parts.method, parts.uri.path()))),
+        _ => Err(AdminError::NoSuchResource(format!("{} {}", request.method, request.uri.path()))),
     }
 }
 
@@ -100,11 +97,8 @@ fn segments(path: &str) -> Vec<Vec<u8>> {
     path.trim_matches('/').split('/').map(|s| percent_decode_str(s).collect()).collect()
 }
 
-fn respond(status: StatusCode, value: &serde_json::Value) -> AdminResponse {
-    let mut response = Response::new(Full::new(Bytes::from(value.to_string())));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
-    response
+fn respond(status: StatusCode, value: &serde_json::Value) -> Reply {
+    let mut reply = reply::json(status, value.to_string());
+    reply.set(name::CACHE_CONTROL, "no-store");
+    reply
 }

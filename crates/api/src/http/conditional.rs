@@ -4,7 +4,7 @@
 //! held against what was read.
 
 use super::request::Request;
-use hyper::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
+use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
 use ombak_types::time::UnixMicros;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -73,7 +73,7 @@ fn tags(list: &[u8]) -> impl Iterator<Item = String> {
 }
 
 /// Seconds since the Unix epoch of a date header; one that is no date does not count.
-fn date_secs(request: &Request, name: hyper::header::HeaderName) -> Option<u64> {
+fn date_secs(request: &Request, name: http::header::HeaderName) -> Option<u64> {
     let text = request.headers.get(name)?.to_str().ok()?;
     let date: SystemTime = httpdate::parse_http_date(text).ok()?;
     Some(date.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()))
@@ -82,7 +82,7 @@ fn date_secs(request: &Request, name: hyper::header::HeaderName) -> Option<u64> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::Method;
+    use http::Method;
 
     const OLD: &str = "Thu, 01 Jan 2015 00:00:00 GMT";
     const THEN: &str = "Fri, 20 Nov 2026 21:11:29 GMT";

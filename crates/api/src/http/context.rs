@@ -1,12 +1,13 @@
 //! What the HTTP interface works on and how much it takes.
 
-use super::body::BodyBudget;
 use super::pages::PageRules;
 use super::resources::stats::StatsCache;
-use crate::JobSwitches;
+use super::wire::body::BodyBudget;
 use crate::admin::AdminContext;
+use crate::{JobSwitches, NetworkThreads};
 use ombak_kv::Kv;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How much the interface takes. What goes beyond is refused or cut off.
@@ -76,6 +77,8 @@ pub struct HttpContext {
     /// What requests below `/admin` work on; without it there are none.
     pub admin: Option<AdminContext>,
     pub(super) pages: PageRules,
+    /// Where connections are served.
+    pub threads: Arc<NetworkThreads>,
     pub(super) bodies: BodyBudget,
     pub(super) stats: StatsCache,
 }
@@ -88,10 +91,11 @@ impl HttpContext {
         limits: HttpLimits,
         stats_source: StatsSource,
         admin: Option<AdminContext>,
+        threads: Arc<NetworkThreads>,
     ) -> Self {
         let bodies = BodyBudget::new(limits.bodies_bytes_max);
         let (pages, stats) = (PageRules::default(), StatsCache::default());
-        Self { kv, jobs, limits, stats_source, admin, pages, bodies, stats }
+        Self { kv, jobs, limits, stats_source, admin, pages, threads, bodies, stats }
     }
 
     /// The same, with these rules for web pages.

@@ -1,8 +1,8 @@
 //! Protection against web pages that make a browser send requests here (docs/riak/http-api.md §0).
 
 use super::request::Request;
-use hyper::Uri;
-use hyper::header::{HOST, ORIGIN, REFERER};
+use http::Uri;
+use http::header::{HOST, ORIGIN, REFERER};
 
 /// Whether a request says that it comes from a page of another site: `Origin: null`, or a `Referer` whose scheme, host
 /// or port are not the request's own. A request that says nothing is taken; other origins are for [`super::pages`] to judge.
@@ -33,7 +33,7 @@ pub(super) fn authority(scheme: &str, host: &str) -> (String, String, u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::Method;
+    use http::Method;
 
     fn foreign(headers: &[(&str, &str)]) -> bool {
         let mut all = vec![("host", "127.0.0.1:8098")];

@@ -2,8 +2,8 @@
 
 use super::params::quorum_text;
 use super::reply::{self, Reply};
-use hyper::StatusCode;
-use hyper::header::CONTENT_TYPE;
+use super::wire::headers::name;
+use http::StatusCode;
 use ombak_types::Error;
 use ombak_types::error::PrecommitReason;
 
@@ -73,7 +73,7 @@ fn n_val_violation(n: u32, asked: Asked) -> Reply {
         _ => reply::text(StatusCode::BAD_REQUEST, text),
     };
     if asked == Asked::Get {
-        reply.headers_mut().remove(CONTENT_TYPE);
+        reply.headers.remove(name::CONTENT_TYPE);
     }
     reply
 }
@@ -99,30 +99,28 @@ fn precommit(reason: Option<&PrecommitReason>) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body_util::BodyExt;
     use ombak_types::Bucket;
 
-    async fn said(error: Error, asked: Asked) -> (u16, String) {
+    fn said(error: Error, asked: Asked) -> (u16, String) {
         let reply = reply_for(&error, asked);
-        let status = reply.status().as_u16();
-        let body = reply.into_body().collect().await.expect("a whole body").to_bytes();
-        (status, String::from_utf8_lossy(&body).into_owned())
+        let body = reply.whole_body().expect("a whole body");
+        (reply.status.as_u16(), String::from_utf8_lossy(body).into_owned())
     }
 
-    #[tokio::test]
-    async fn quorum_errors_have_riaks_words() {
+    #[test]
+    fn quorum_errors_have_riaks_words() {
         let get = |error| said(error, Asked::Get);
         let short = Error::QuorumUnsatisfied { option: "r", need: 2, got: 1 };
-        assert_eq!(get(short).await, (503, "R-value unsatisfied: 1/2\n".into()));
+        assert_eq!(get(short), (503, "R-value unsatisfied: 1/2\n".into()));
         let confirms = Error::NodeConfirmsUnsatisfied { need: 3, got: 2 };
-        assert_eq!(said(confirms, Asked::Put).await, (503, "node_confirms-value unsatisfied: 2/3\n".into()));
+        assert_eq!(said(confirms, Asked::Put), (503, "node_confirms-value unsatisfied: 2/3\n".into()));
         let nodes = Error::InsufficientNodes { have: 1, need: 9 };
-        assert_eq!(get(nodes).await, (500, "Error:\n{insufficient_nodes,1,need,9}\n".into()));
+        assert_eq!(get(nodes), (500, "Error:\n{insufficient_nodes,1,need,9}\n".into()));
         let text = "Specified w/dw/pw/node_confirms values invalid for bucket n value of 3\n";
-        assert_eq!(get(Error::NValViolation(3)).await, (400, text.into()));
-        assert_eq!(get(Error::Timeout).await, (503, "request timed out\n".into()));
+        assert_eq!(get(Error::NValViolation(3)), (400, text.into()));
+        assert_eq!(get(Error::Timeout), (503, "request timed out\n".into()));
         let no_type = Error::NoType(Bucket::typed("nonesuch", "b"));
-        assert_eq!(get(no_type).await, (404, "Unknown bucket type: nonesuch".into()));
+        assert_eq!(get(no_type), (404, "Unknown bucket type: nonesuch".into()));
     }
 
     #[tokio::test]
@@ -136,7 +134,7 @@ mod tests {
     fn the_content_type_of_a_violation_depends_on_the_request() {
         let content_type = |asked| {
             let reply = reply_for(&Error::NValViolation(3), asked);
-            reply.headers().get(CONTENT_TYPE).map(|v| v.to_str().expect("text").to_owned())
+            reply.headers.get(name::CONTENT_TYPE).map(|value| String::from_utf8_lossy(value).into_owned())
         };
         assert_eq!(content_type(Asked::Get), None);
         assert_eq!(content_type(Asked::Put).as_deref(), Some("text/plain"));

@@ -7,13 +7,13 @@
 use super::conditional::{self, Validators, Verdict};
 use super::reply::{Reply, ReplyBody};
 use super::request::Request;
+use super::wire::headers::name;
 use super::{accept, csrf, gzip, reply};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use hyper::body::Body;
-use hyper::header::{ACCEPT, ACCEPT_ENCODING, ALLOW, CONTENT_ENCODING, ETAG, HeaderName, HeaderValue, VARY};
-use hyper::{Method, StatusCode};
+use http::header::{ACCEPT, ACCEPT_ENCODING};
+use http::{Method, StatusCode};
 use md5::{Digest, Md5};
 use std::future::Future;
 
@@ -84,10 +84,10 @@ pub async fn run<R: Resource>(mut resource: R, request: &Request) -> Reply {
     };
     let mut answer = decide(resource, request, offer).await;
     if let Some(vary) = vary(&offers) {
-        reply::set(&mut answer, VARY, vary);
+        answer.set(name::VARY, vary);
     }
     if offers.gzip && accept::wants_gzip(request.header(ACCEPT_ENCODING).as_deref()) {
-        compress(answer)
+        compress(answer).await
     } else {
         answer
     }
@@ -110,7 +110,7 @@ pub fn admit(request: &Request, allow: &'static str) -> Result<(), Reply> {
     }
     if !allow.split(", ").any(|method| method == request.method.as_str()) {
         let mut refusal = reply::page(StatusCode::METHOD_NOT_ALLOWED);
-        reply::set(&mut refusal, ALLOW, HeaderValue::from_static(allow));
+        refusal.set(name::ALLOW, allow);
         return Err(refusal);
     }
     if request.headers.get("content-md5").is_some_and(|md5| !is_md5_of(md5.as_bytes(), &request.body)) {
@@ -144,41 +144,45 @@ async fn decide<R: Resource>(mut resource: R, request: &Request, offer: usize) -
         Verdict::NotModified => {
             let mut answer = reply::bare(StatusCode::NOT_MODIFIED, Bytes::new());
             if let Some(etag) = current.etag {
-                reply::set(&mut answer, ETAG, format!("\"{etag}\""));
+                answer.set(name::ETAG, format!("\"{etag}\""));
             }
             answer
         }
     }
 }
 
-fn vary(offers: &Offers) -> Option<HeaderValue> {
-    Some(HeaderValue::from_static(match (offers.types.len() > 1, offers.gzip) {
+fn vary(offers: &Offers) -> Option<&'static str> {
+    Some(match (offers.types.len() > 1, offers.gzip) {
         (true, true) => "Accept, Accept-Encoding",
         (true, false) => "Accept",
         (false, true) => "Accept-Encoding",
         (false, false) => return None,
-    }))
+    })
 }
 
-/// Compresses a body of a size at which it pays and does not hold up the thread for long.
-fn compress(answer: Reply) -> Reply {
-    const WORTHWHILE: std::ops::RangeInclusive<u64> = 256..=1024 * 1024;
-    let fits = answer.body().size_hint().exact().is_some_and(|len| WORTHWHILE.contains(&len));
-    if !fits || answer.status() == StatusCode::PARTIAL_CONTENT || answer.headers().contains_key(CONTENT_ENCODING) {
+/// Compresses a body of a size at which it pays.
+async fn compress(mut answer: Reply) -> Reply {
+    const WORTHWHILE: std::ops::RangeInclusive<usize> = 256..=1024 * 1024;
+    /// Up to this size, a network thread is held up for less time than it takes to hand the work to another.
+    const IN_PLACE_BYTES_MAX: usize = 8 * 1024;
+    let ReplyBody::Whole(plain) = &answer.body else { return answer };
+    let is_encoded = answer.headers.get(name::CONTENT_ENCODING).is_some();
+    if !WORTHWHILE.contains(&plain.len()) || answer.status == StatusCode::PARTIAL_CONTENT || is_encoded {
         return answer;
     }
-    let (mut parts, body) = answer.into_parts();
-    let body = match body {
-        ReplyBody::Left(full) => ReplyBody::Left(gzip::compress(full)),
-        stream => stream,
+    let plain = plain.clone();
+    let packed = if plain.len() <= IN_PLACE_BYTES_MAX {
+        gzip::compress(plain)
+    } else {
+        tokio::task::spawn_blocking(move || gzip::compress(plain)).await.ok().flatten()
     };
-    parts.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    let Some(packed) = packed else { return answer };
+    answer.body = ReplyBody::Whole(packed);
+    answer.set(name::CONTENT_ENCODING, "gzip");
     // The tag names the plain bytes: of these it is only a weak one.
-    if let Some(etag) = parts.headers.remove(ETAG) {
-        let weak = [b"W/", etag.as_bytes()].concat();
-        if let Ok(weak) = HeaderValue::from_bytes(&weak) {
-            parts.headers.insert::<HeaderName>(ETAG, weak);
-        }
+    if let Some(etag) = answer.headers.get(name::ETAG) {
+        let weak = [b"W/", etag].concat();
+        answer.set(name::ETAG, weak);
     }
-    Reply::from_parts(parts, body)
+    answer
 }

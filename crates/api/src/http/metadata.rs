@@ -8,9 +8,10 @@ use super::links;
 use super::reply::{self, Reply};
 use super::request::Request;
 use super::route::Generation;
+use super::wire::headers::{is_name, is_value, push_line};
 use bytes::Bytes;
-use hyper::StatusCode;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LINK};
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LINK};
 use ombak_kv::expiry::TTL_NAME;
 use ombak_types::object::{BadIndexEntry, DEFAULT_CONTENT_TYPE};
 use ombak_types::{Bucket, IndexEntry, Metadata};
@@ -138,43 +139,37 @@ pub fn content_type_of(meta: &Metadata) -> Bytes {
     }
 }
 
-/// The headers of the user's metadata and index entries, one of each name, as far as they can be headers.
-pub fn user_headers(meta: &Metadata) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in &meta.user_meta {
-        if header_name(name).is_some()
-            && let Ok(name) = HeaderName::from_bytes(name)
-        {
-            add(&mut headers, name, value);
-        }
+/// The header lines of the user's metadata and index entries, as far as they can be headers: one line for each name, whatever
+/// its case, with its values in their order. The name is spelled as it was stored, an index field's behind a prefix in lower
+/// case (docs/riak/http-api.md §5).
+pub fn user_lines(meta: &Metadata) -> Vec<u8> {
+    let indexed = meta.indexes.iter().map(|entry| {
+        let name = Bytes::from([INDEX_PREFIX.as_bytes(), &entry.field].concat());
+        (name, Bytes::from(entry.term.to_text()))
+    });
+    let stored = meta.user_meta.iter().filter(|(name, _)| header_name(name).is_some()).cloned();
+    let is_header = |(name, value): &(Bytes, Bytes)| is_name(name) && is_value(value);
+    let mut pairs: Vec<(Bytes, Bytes)> = stored.chain(indexed).filter(is_header).collect();
+    // Values of one name keep their order. Any number of pairs is put together in time that does not grow with its square.
+    pairs.sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());
+    let mut lines = Vec::new();
+    for same in pairs.chunk_by(|(one, _), (other, _)| one.eq_ignore_ascii_case(other)) {
+        let values: Vec<&[u8]> = same.iter().map(|(_, value)| &value[..]).collect();
+        push_line(&mut lines, &same[0].0, &values.join(&b", "[..]));
     }
-    for entry in &meta.indexes {
-        if let Ok(name) = HeaderName::from_bytes(&[INDEX_PREFIX.as_bytes(), &entry.field].concat()) {
-            add(&mut headers, name, &entry.term.to_text());
-        }
-    }
-    headers
+    lines
 }
 
 /// The name of a piece of user metadata as it was stored, if it can be the name of a header.
 pub fn header_name(name: &[u8]) -> Option<&str> {
-    let parsed = HeaderName::from_bytes(name).ok().filter(|n| !is_reserved(n))?;
-    std::str::from_utf8(name).ok().filter(|n| n.eq_ignore_ascii_case(parsed.as_str()))
-}
-
-/// Adds a value; to one that is there already it is appended after `, `.
-fn add(headers: &mut HeaderMap, name: HeaderName, value: &[u8]) {
-    let joined = match headers.get(&name) {
-        None => HeaderValue::from_bytes(value),
-        Some(before) => HeaderValue::from_bytes(&[before.as_bytes(), b", ", value].concat()),
-    };
-    if let Ok(value) = joined {
-        headers.insert(name, value);
+    if !is_name(name) || is_reserved(name) {
+        return None;
     }
+    std::str::from_utf8(name).ok()
 }
 
 /// Headers that say how an answer is framed or what the object is: user metadata must not pass itself off as one.
-fn is_reserved(name: &HeaderName) -> bool {
+fn is_reserved(name: &[u8]) -> bool {
     const RESERVED: [&str; 27] = [
         "accept-ranges",
         "allow",
@@ -204,19 +199,19 @@ fn is_reserved(name: &HeaderName) -> bool {
         "x-riak-deleted",
         "x-riak-vclock",
     ];
-    RESERVED.binary_search(&name.as_str()).is_ok()
+    RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved.as_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::Method;
+    use http::Method;
     use ombak_types::IndexTerm;
     use ombak_types::object::VAL_ENCODING_TERM;
 
     fn parsed(headers: &[(&str, &str)]) -> Result<Metadata, u16> {
         let request = Request::sample(Method::PUT, "/buckets/b/keys/k", headers);
-        parse(&request, &Bucket::untyped("b"), Generation::Buckets).map_err(|r| r.status().as_u16())
+        parse(&request, &Bucket::untyped("b"), Generation::Buckets).map_err(|r| r.status.as_u16())
     }
 
     #[test]
@@ -288,8 +283,21 @@ mod tests {
             ],
             ..Metadata::default()
         };
-        let headers = user_headers(&meta);
-        assert_eq!(headers.len(), 1);
-        assert_eq!(headers.get("foo").map(|v| v.as_bytes()), Some(&b"bar"[..]));
+        assert_eq!(user_lines(&meta), b"foo: bar\r\n");
+    }
+
+    #[test]
+    fn one_name_has_one_line_and_keeps_its_spelling() {
+        let pair = |n: &'static str, v: &'static str| (Bytes::from(n), Bytes::from(v));
+        let entry = |field: &[u8], value: &[u8]| IndexEntry::parse(field, value).expect("an entry");
+        let meta = Metadata {
+            user_meta: vec![pair("X-Riak-Meta-b", "2"), pair("X-Riak-Meta-A", "1"), pair("x-riak-meta-B", "3")],
+            indexes: vec![entry(b"n_int", b"5"), entry(b"name_bin", b"z"), entry(b"name_bin", b"a")],
+            ..Metadata::default()
+        };
+        assert_eq!(
+            String::from_utf8_lossy(&user_lines(&meta)),
+            "x-riak-index-n_int: 5\r\nx-riak-index-name_bin: z, a\r\nX-Riak-Meta-A: 1\r\nX-Riak-Meta-b: 2, 3\r\n"
+        );
     }
 }

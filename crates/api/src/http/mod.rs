@@ -18,8 +18,6 @@
 
 mod accept;
 mod base62;
-mod body;
-mod client_end;
 mod conditional;
 mod context;
 mod csrf;
@@ -27,7 +25,6 @@ mod erlang;
 mod failure;
 mod graph;
 mod gzip;
-mod io;
 mod links;
 mod metadata;
 mod multipart;
@@ -35,7 +32,7 @@ mod names;
 mod pages;
 mod params;
 mod range;
-mod reply;
+pub(crate) mod reply;
 mod request;
 mod resources;
 mod route;
@@ -44,7 +41,9 @@ mod service;
 #[cfg(test)]
 mod tests;
 mod url;
+pub(crate) mod wire;
 
 pub use context::{HttpContext, HttpLimits, StatsSource};
 pub use pages::{PageRules, parse_origin};
+pub(crate) use request::Request;
 pub use server::serve;

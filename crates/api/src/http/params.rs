@@ -5,7 +5,7 @@
 
 use super::request::Request;
 use super::{erlang, reply};
-use hyper::StatusCode;
+use http::StatusCode;
 use ombak_kv::{GetOptions, PutOptions};
 use ombak_types::Quorum;
 use ombak_types::props::SyncOnWrite;
@@ -177,11 +177,11 @@ fn bad(text: String) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyper::Method;
+    use http::Method;
 
     fn parse(query: &str) -> Result<ObjectParams, StatusCode> {
         let request = Request::sample(Method::GET, &format!("/x?{query}"), &[]);
-        ObjectParams::parse(&request).map_err(|r| r.status())
+        ObjectParams::parse(&request).map_err(|r| r.status)
     }
 
     #[test]

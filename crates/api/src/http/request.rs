@@ -1,10 +1,10 @@
 //! A request as the resources see it: decoded once, read to its end.
 
 use super::url;
+use super::wire::head::Head;
 use bytes::Bytes;
-use hyper::header::{AsHeaderName, HeaderMap};
-use hyper::http::request::Parts;
-use hyper::{Method, Uri};
+use http::header::{AsHeaderName, HeaderMap};
+use http::{Method, Uri};
 use std::borrow::Cow;
 
 /// A request with its whole body.
@@ -22,9 +22,13 @@ pub struct Request {
 
 impl Request {
     /// From what the server read.
-    pub fn new(parts: Parts, body: Bytes) -> Self {
-        let parameters = parts.uri.query().map(url::parameters).unwrap_or_default();
-        Self { method: parts.method, uri: parts.uri, headers: parts.headers, body, parameters }
+    pub fn new(head: Head, body: Bytes) -> Self {
+        Self::of(head.method, head.uri, head.headers, body)
+    }
+
+    fn of(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Self {
+        let parameters = uri.query().map(url::parameters).unwrap_or_default();
+        Self { method, uri, headers, body, parameters }
     }
 
     /// The first value of a query parameter.
@@ -57,7 +61,7 @@ impl Request {
 
     /// Whether any of the conditions of RFC 9110 §13 is attached.
     pub fn is_conditional(&self) -> bool {
-        use hyper::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
+        use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
         [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE].iter().any(|n| self.headers.contains_key(n))
     }
 }
@@ -66,12 +70,12 @@ impl Request {
 impl Request {
     /// A request from its start line and headers.
     pub fn sample(method: Method, uri: &str, headers: &[(&str, &str)]) -> Self {
-        let mut builder = hyper::Request::builder().method(method).uri(uri);
+        let mut builder = http::Request::builder().method(method).uri(uri);
         for (name, value) in headers {
             builder = builder.header(*name, *value);
         }
         let (parts, ()) = builder.body(()).expect("a well-formed request").into_parts();
-        Self::new(parts, Bytes::new())
+        Self::of(parts.method, parts.uri, parts.headers, Bytes::new())
     }
 }
 

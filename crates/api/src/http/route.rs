@@ -3,7 +3,7 @@
 use super::request::Request;
 use super::url;
 use bytes::Bytes;
-use hyper::Method;
+use http::Method;
 use ombak_types::Bucket;
 
 /// The generation of a URL; answers speak in the one that was asked in.

@@ -1,75 +1,50 @@
-//! One request: read it, find its resource, answer.
+//! One request: find its resource, answer.
 
-use super::body;
-use super::client_end::ClientEnd;
 use super::context::HttpContext;
 use super::graph;
-use super::reply::{self, Reply, ReplyBody};
+use super::reply::{self, Reply};
 use super::request::Request;
 use super::resources;
 use super::route::Route;
+use super::wire::client_end::ClientEnd;
 use crate::admin;
-use hyper::StatusCode;
-use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderValue, SERVER};
-use std::convert::Infallible;
+use http::StatusCode;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-const SERVER_NAME: HeaderValue = HeaderValue::from_static(concat!("Ombak/", env!("CARGO_PKG_VERSION")));
-
 /// Answers one request.
-pub async fn respond(
-    ctx: &Arc<HttpContext>,
-    peer: IpAddr,
-    end: &ClientEnd,
-    request: hyper::Request<Incoming>,
-) -> Result<Reply, Infallible> {
-    let (parts, incoming) = request.into_parts();
-    let mut answer = match body::read(incoming, &ctx.limits, &ctx.bodies).await {
-        Ok((body, _share)) => dispatch(ctx, peer, end, Request::new(parts, body)).await,
-        Err(status) => refuse_body(status, ctx.limits.body_bytes_max),
-    };
-    answer.headers_mut().insert(SERVER, SERVER_NAME);
-    Ok(answer)
+pub async fn respond(ctx: &Arc<HttpContext>, peer: IpAddr, client: ClientEnd<'_>, request: &Request) -> Reply {
+    if let Err(why) = ctx.pages.check(peer, request) {
+        return reply::text(StatusCode::FORBIDDEN, why);
+    }
+    let route = Route::of(request);
+    let may_take_long = matches!(route, Route::Buckets(..) | Route::Keys(..) | Route::Index(..) | Route::LinkWalk(..));
+    if !may_take_long {
+        return answer(ctx, peer, request, route).await;
+    }
+    // Nobody needs to know what was found for a client that has gone.
+    tokio::select! {
+        biased;
+        reply = answer(ctx, peer, request, route) => reply,
+        () = client.reached() => refuse_half_closed(ctx.limits.half_closed_timeout),
+    }
 }
 
-/// What is left of such a body is not read: the connection ends.
-fn refuse_body(status: StatusCode, bytes_max: usize) -> Reply {
+/// The answer to a request whose body was not taken. What is left of such a body is not read: the connection ends.
+pub fn refuse_body(status: StatusCode, bytes_max: usize) -> Reply {
     let text = match status {
         StatusCode::PAYLOAD_TOO_LARGE => format!("The body is larger than the {bytes_max} bytes that are taken\n"),
         StatusCode::REQUEST_TIMEOUT => "The body came too slowly\n".to_owned(),
         StatusCode::SERVICE_UNAVAILABLE => "Too many bodies are under way\n".to_owned(),
         _ => "The body could not be read to its end\n".to_owned(),
     };
-    let mut refusal = reply::text(status, text);
-    reply::set(&mut refusal, CONNECTION, HeaderValue::from_static("close"));
-    refusal
-}
-
-async fn dispatch(ctx: &Arc<HttpContext>, peer: IpAddr, end: &ClientEnd, request: Request) -> Reply {
-    if let Err(why) = ctx.pages.check(peer, &request) {
-        return reply::text(StatusCode::FORBIDDEN, why);
-    }
-    let route = Route::of(&request);
-    let may_take_long = matches!(route, Route::Buckets(..) | Route::Keys(..) | Route::Index(..) | Route::LinkWalk(..));
-    if !may_take_long {
-        return answer(ctx, peer, &request, route).await;
-    }
-    // Nobody needs to know what was found for a client that has gone.
-    tokio::select! {
-        biased;
-        reply = answer(ctx, peer, &request, route) => reply::until(reply, end.clone()),
-        () = end.clone().reached() => refuse_half_closed(ctx.limits.half_closed_timeout),
-    }
+    Reply { closes: true, ..reply::text(status, text) }
 }
 
 fn refuse_half_closed(patience: Duration) -> Reply {
     let text = format!("A client that sends no more is taken to have gone after {} s\n", patience.as_secs_f64());
-    let mut refusal = reply::text(StatusCode::SERVICE_UNAVAILABLE, text);
-    reply::set(&mut refusal, CONNECTION, HeaderValue::from_static("close"));
-    refusal
+    Reply { closes: true, ..reply::text(StatusCode::SERVICE_UNAVAILABLE, text) }
 }
 
 async fn answer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: Route) -> Reply {
@@ -106,9 +81,5 @@ async fn answer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: 
 
 async fn administer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request) -> Reply {
     let Some(admin) = &ctx.admin else { return reply::page(StatusCode::NOT_FOUND) };
-    let mut parts = hyper::Request::new(()).into_parts().0;
-    parts.method = request.method.clone();
-    parts.uri = request.uri.clone();
-    parts.headers = request.headers.clone();
-    admin::handle(admin, peer, &parts, request.body.clone()).await.map(ReplyBody::Left)
+    admin::handle(admin, peer, request).await
 }

@@ -3,6 +3,7 @@
 use super::config::PbConfig;
 use crate::NetworkThreads;
 use ombak_kv::Kv;
+use std::sync::Arc;
 
 /// What all connections share.
 pub struct PbContext {
@@ -11,5 +12,5 @@ pub struct PbContext {
     /// Limits and switches.
     pub config: PbConfig,
     /// Where connections are served.
-    pub threads: NetworkThreads,
+    pub threads: Arc<NetworkThreads>,
 }

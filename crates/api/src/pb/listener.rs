@@ -2,7 +2,7 @@
 
 use super::connection;
 use super::context::PbContext;
-use super::stop::Stop;
+use crate::stop::Stop;
 use socket2::SockRef;
 use std::io;
 use std::net::SocketAddr;

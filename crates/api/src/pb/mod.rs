@@ -27,8 +27,6 @@ mod pipeline;
 mod props;
 mod reader;
 mod refusal;
-mod spare;
-mod stop;
 mod writer;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::config::PbConfig;
 use super::connection::End;
-use super::spare::{self, INPUT_BYTES};
+use crate::spare::{self, INPUT_BYTES};
 use bytes::{Buf, BytesMut};
 use ombak_proto::frame::{self, Frame, FrameError};
 use std::future::{Future, pending, poll_fn};

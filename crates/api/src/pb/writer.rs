@@ -2,7 +2,7 @@
 
 use super::config::PbConfig;
 use super::connection::End;
-use super::spare;
+use crate::spare;
 use futures_util::future::poll_immediate;
 use std::pin::pin;
 use std::{io, mem};

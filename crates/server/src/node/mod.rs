@@ -137,12 +137,19 @@ async fn serve(
     let record = NodeRecord::of_this_process(&settings.node_name, addresses(&ports.http), addresses(&ports.pb));
 
     let (stop, stopping) = watch::channel(false);
-    let admin = admin(&record, stop.clone());
-    let http_context =
-        HttpContext::new(kv.clone(), settings.jobs, http_limits(settings), stats_source(settings), Some(admin));
-    let http_context = Arc::new(http_context.with_pages(page_rules(settings)));
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = NetworkThreads::start(threads).map_err(|e| format!("the operating system gives no threads: {e}"))?;
+    let threads = Arc::new(threads);
+    let admin = admin(&record, stop.clone());
+    let http_context = HttpContext::new(
+        kv.clone(),
+        settings.jobs,
+        http_limits(settings),
+        stats_source(settings),
+        Some(admin),
+        Arc::clone(&threads),
+    );
+    let http_context = Arc::new(http_context.with_pages(page_rules(settings)));
     let pb_context = Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings), threads });
     let mut servers = JoinSet::new();
     for listener in registered(ports.http)? {

@@ -7,7 +7,7 @@ use crate::http::graph::{self, READ_ONLY};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::route::Absent;
-use hyper::StatusCode;
+use http::StatusCode;
 use ombak_types::{Bucket, Error};
 
 /// Says that it is not there.

@@ -9,7 +9,7 @@ use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use bytes::Bytes;
-use hyper::StatusCode;
+use http::StatusCode;
 use std::time::Duration;
 
 /// `GET …/buckets?buckets=true|stream`

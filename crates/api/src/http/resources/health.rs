@@ -3,7 +3,7 @@
 use crate::http::context::HttpContext;
 use crate::http::graph::{Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
-use hyper::StatusCode;
+use http::StatusCode;
 use serde_json::json;
 
 /// `GET /health/live`: the process answers; restarting it would not help.

@@ -14,8 +14,7 @@ use crate::http::request::Request;
 use crate::index_query::{self, BadQuery, Span, Wishes};
 use bytes::Bytes;
 use futures_util::stream;
-use hyper::StatusCode;
-use hyper::header::HeaderValue;
+use http::StatusCode;
 use ombak_kv::{IndexMatch, IndexQuery, QueryResults};
 use ombak_types::{Bucket, Error};
 use serde_json::{Value, json};
@@ -24,7 +23,7 @@ use std::time::Duration;
 /// Results that fit into this many bytes are sent in one piece.
 const WHOLE_BYTES_MAX: usize = 64 * 1024;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON: &str = "application/json";
 
 /// `GET …/index/…`
 pub struct Index<'a> {
@@ -258,8 +257,7 @@ fn parts(results: QueryResults, with_terms: bool) -> Reply {
             },
         }
     });
-    let content_type = HeaderValue::try_from(content_type).unwrap_or(JSON);
-    reply::stream(content_type, parts)
+    reply::stream(&content_type, parts)
 }
 
 fn error_document(error: &Error) -> String {

@@ -10,7 +10,7 @@ use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::route::Generation;
-use hyper::StatusCode;
+use http::StatusCode;
 use ombak_types::{Bucket, PropMap};
 use std::time::Duration;
 

@@ -13,9 +13,9 @@ use crate::http::multipart::{self, Multipart};
 use crate::http::reply::{self, Reply};
 use crate::http::route::Generation;
 use crate::http::url;
+use crate::http::wire::headers::name;
 use bytes::Bytes;
-use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, EXPIRES};
+use http::StatusCode;
 use ombak_kv::{GetOptions, GetReply, GetRequest};
 use ombak_types::object::{IndexEntry, IndexTerm};
 use ombak_types::{Bucket, Link, Object, Sibling};
@@ -192,8 +192,8 @@ impl Resource for LinkWalk<'_> {
         };
         let content_type = whole.content_type();
         let mut answer = reply::bare(StatusCode::OK, whole.finish());
-        reply::set(&mut answer, CONTENT_TYPE, content_type);
-        reply::set(&mut answer, EXPIRES, multipart::http_date_in(FRESH_FOR));
+        answer.set(name::CONTENT_TYPE, content_type);
+        answer.set(name::EXPIRES, multipart::http_date_in(FRESH_FOR));
         answer
     }
 }

@@ -12,8 +12,7 @@ use crate::http::reply::{self, Reply, StreamAborted};
 use crate::http::request::Request;
 use bytes::Bytes;
 use futures_util::stream;
-use hyper::StatusCode;
-use hyper::header::HeaderValue;
+use http::StatusCode;
 use ombak_kv::Listing;
 use ombak_types::Error;
 use serde_json::json;
@@ -25,7 +24,7 @@ const WHOLE_BYTES_MAX: usize = 64 * 1024;
 /// How long a listing may take if the client does not say, as in Riak.
 pub const TIMEOUT: Duration = Duration::from_secs(300);
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const JSON: &str = "application/json";
 
 /// Whether a listing of a class may begin, and how long it may take.
 pub fn permit(ctx: &HttpContext, request: &Request, class: Option<JobClass>) -> Result<Duration, Reply> {

@@ -4,8 +4,7 @@ use super::stats;
 use crate::http::context::HttpContext;
 use crate::http::graph::{Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
-use hyper::StatusCode;
-use hyper::header::HeaderValue;
+use http::StatusCode;
 use ombak_kv::stats::PROMETHEUS_CONTENT_TYPE;
 use std::sync::Arc;
 
@@ -38,7 +37,7 @@ impl Resource for Metrics {
             ctx.kv.stats().to_prometheus(&facts, &ctx.kv.vnode_status())
         });
         match body.await {
-            Ok(body) => reply::typed(StatusCode::OK, HeaderValue::from_static(PROMETHEUS_CONTENT_TYPE), body),
+            Ok(body) => reply::typed(StatusCode::OK, PROMETHEUS_CONTENT_TYPE, body),
             Err(_) => reply::page(StatusCode::INTERNAL_SERVER_ERROR),
         }
     }

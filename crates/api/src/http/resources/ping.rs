@@ -3,7 +3,7 @@
 use crate::http::graph::{Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
 use bytes::Bytes;
-use hyper::StatusCode;
+use http::StatusCode;
 
 /// `GET /ping`
 pub struct Ping;

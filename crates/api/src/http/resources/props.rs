@@ -8,7 +8,7 @@ use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::route::Generation;
 use bytes::Bytes;
-use hyper::{Method, StatusCode};
+use http::{Method, StatusCode};
 use ombak_types::{Bucket, PropMap};
 
 /// GET, PUT and DELETE of a bucket's properties.

@@ -2,9 +2,9 @@
 
 use crate::http::graph::{Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
+use crate::http::wire::headers::name;
 use bytes::Bytes;
-use hyper::StatusCode;
-use hyper::header::LINK;
+use http::StatusCode;
 
 /// Resource names of Riak and the first parts of their paths (docs/riak/http-api.md §1), also of those that answer that they
 /// do not exist yet: clients look for names here, not for abilities.
@@ -67,7 +67,7 @@ impl Resource for Root {
                 reply::json(StatusCode::OK, format!("{{{members}}}"))
             }
         };
-        reply::set(&mut answer, LINK, each(|name, path| format!("</{path}>; rel=\"{name}\"")).join(","));
+        answer.set(name::LINK, each(|name, path| format!("</{path}>; rel=\"{name}\"")).join(","));
         answer
     }
 }

@@ -4,7 +4,7 @@ use crate::http::context::{HttpContext, StatsSource};
 use crate::http::graph::{Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
 use bytes::Bytes;
-use hyper::StatusCode;
+use http::StatusCode;
 use ombak_kv::Kv;
 use ombak_kv::stats::{NodeFacts, SystemFacts};
 use serde_json::{Map, Value};

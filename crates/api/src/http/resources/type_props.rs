@@ -8,7 +8,7 @@ use crate::http::graph::{Existence, Offers, Resource};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use bytes::Bytes;
-use hyper::StatusCode;
+use http::StatusCode;
 use ombak_kv::PropsError;
 use ombak_types::PropMap;
 

@@ -10,10 +10,11 @@ mod noise;
 mod objects;
 mod pages;
 mod properties;
+mod wire;
 
 use super::context::{HttpContext, HttpLimits, StatsSource};
 use super::pages::PageRules;
-use crate::JobSwitches;
+use crate::{JobSwitches, NetworkThreads};
 use ombak_kv::clock::{WallClock, system_clock};
 use ombak_kv::{Kv, KvConfig, head_terms};
 use ombak_storage::{MemoryConfig, MemoryFactory};
@@ -61,10 +62,11 @@ impl Server {
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
         let config = KvConfig { ring_size: 8, clock, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
         let kv = tokio::task::spawn_blocking(move || Kv::open(config)).await.expect("no panic").expect("opens");
+        let threads = Arc::new(NetworkThreads::start(2).expect("threads"));
         let source = StatsSource { backend: "memory", dirs: vec![dir.path().to_owned()] };
         // Requests that are written out call the server one of these names.
         let pages = PageRules::new(&[], &["h".to_owned(), "x".to_owned()], []);
-        let ctx = HttpContext::new(kv.clone(), jobs, limits, source, None);
+        let ctx = HttpContext::new(kv.clone(), jobs, limits, source, None, threads);
         let ctx = Arc::new(ctx.with_pages(pages));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");

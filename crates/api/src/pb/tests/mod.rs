@@ -75,7 +75,7 @@ impl Node {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
-        let threads = NetworkThreads::start(2).unwrap();
+        let threads = Arc::new(NetworkThreads::start(2).unwrap());
         let ctx = Arc::new(PbContext { kv: kv.clone(), config, threads });
         let served = tokio::spawn(serve(listener, ctx, stopped));
         Self { address, kv, stop, served, _dir: dir }

@@ -9,7 +9,7 @@ use crate::http::params::ObjectParams;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use bytes::Bytes;
-use hyper::StatusCode;
+use http::StatusCode;
 use ombak_kv::{DeleteRequest, GetReply, GetRequest};
 use ombak_types::{Bucket, VectorClock};
 

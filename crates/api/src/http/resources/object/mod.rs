@@ -14,7 +14,7 @@ use crate::http::route::Generation;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use hyper::{Method, StatusCode};
+use http::{Method, StatusCode};
 use ombak_types::{Bucket, Error, VectorClock, stored};
 
 /// The methods of an object, in Riak's order.

@@ -12,9 +12,10 @@ use crate::http::range::{self, Wanted};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::route::Generation;
+use crate::http::wire::headers::name;
 use bytes::Bytes;
-use hyper::header::{ACCEPT_RANGES, CONTENT_RANGE, HeaderValue, IF_RANGE, RANGE};
-use hyper::{Method, StatusCode};
+use http::header::{IF_RANGE, RANGE};
+use http::{Method, StatusCode};
 use ombak_kv::{GetReply, GetRequest};
 use ombak_types::{Bucket, Object, Sibling, VectorClock};
 
@@ -51,14 +52,14 @@ impl<'a> Read<'a> {
             Wanted::Whole => whole,
             Wanted::Unsatisfiable => {
                 let mut refusal = reply::page(StatusCode::RANGE_NOT_SATISFIABLE);
-                reply::set(&mut refusal, CONTENT_RANGE, format!("bytes */{len}"));
+                refusal.set(name::CONTENT_RANGE, format!("bytes */{len}"));
                 refusal
             }
             Wanted::Part(range) => {
                 let mut answer = reply::bare(StatusCode::PARTIAL_CONTENT, sibling.value.slice(range.clone()));
-                *answer.headers_mut() = whole.into_parts().0.headers;
-                reply::set(&mut answer, CONTENT_RANGE, format!("bytes {}-{}/{len}", range.start, range.end - 1));
-                reply::set(&mut answer, ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+                answer.headers = whole.headers;
+                answer.set(name::CONTENT_RANGE, format!("bytes {}-{}/{len}", range.start, range.end - 1));
+                answer.set(name::ACCEPT_RANGES, "bytes");
                 answer
             }
         }
@@ -127,8 +128,8 @@ impl Resource for Read<'_> {
 fn not_found(tombstone: Option<&VectorClock>) -> Reply {
     let mut answer = reply::text(StatusCode::NOT_FOUND, "not found\n");
     if let Some(clock) = tombstone {
-        reply::set(&mut answer, render::DELETED, HeaderValue::from_static("true"));
-        reply::set(&mut answer, render::VCLOCK, render::clock_text(clock));
+        answer.set(name::X_RIAK_DELETED, "true");
+        answer.set(name::X_RIAK_VCLOCK, render::clock_text(clock));
     }
     answer
 }

@@ -4,18 +4,13 @@ use crate::http::conditional::Validators;
 use crate::http::multipart::{self, Multipart};
 use crate::http::reply::{self, Reply};
 use crate::http::route::Generation;
+use crate::http::wire::headers::{is_value, name};
 use crate::http::{base62, links, metadata};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use hyper::StatusCode;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LAST_MODIFIED, LINK};
+use http::StatusCode;
 use ombak_types::{Bucket, Object, Sibling, VectorClock, stored};
-
-/// `X-Riak-Vclock`
-pub const VCLOCK: HeaderName = HeaderName::from_static("x-riak-vclock");
-/// `X-Riak-Deleted`
-pub const DELETED: HeaderName = HeaderName::from_static("x-riak-deleted");
 
 /// Which of an object's siblings an answer shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +73,12 @@ fn clock_tag(clock: &VectorClock) -> String {
 /// Sets the headers that every answer with an object has.
 fn set_common(answer: &mut Reply, object: &Object, choice: Choice) {
     let Validators { etag, last_modified } = validators(object, choice);
-    reply::set(answer, VCLOCK, clock_text(&object.clock));
+    answer.set(name::X_RIAK_VCLOCK, clock_text(&object.clock));
     if let Some(etag) = etag {
-        reply::set(answer, ETAG, format!("\"{etag}\""));
+        answer.set(name::ETAG, format!("\"{etag}\""));
     }
     if let Some(at) = last_modified {
-        reply::set(answer, LAST_MODIFIED, multipart::http_date(at));
+        answer.set(name::LAST_MODIFIED, multipart::http_date(at));
     }
 }
 
@@ -91,22 +86,22 @@ fn set_common(answer: &mut Reply, object: &Object, choice: Choice) {
 pub fn one(object: &Object, sibling: &Sibling, choice: Choice, bucket: &Bucket, generation: Generation) -> Reply {
     let meta = &sibling.meta;
     let mut answer = reply::bare(StatusCode::OK, sibling.value.clone());
-    answer.headers_mut().extend(metadata::user_headers(meta));
+    answer.headers.append_lines(&metadata::user_lines(meta));
     set_common(&mut answer, object, choice);
-    reply::set(&mut answer, CONTENT_TYPE, header_value(&metadata::content_type_of(meta)));
+    answer.set(name::CONTENT_TYPE, header_value(&metadata::content_type_of(meta)));
     if let Some(encoding) = &meta.content_encoding {
-        reply::set(&mut answer, CONTENT_ENCODING, header_value(encoding));
+        answer.set(name::CONTENT_ENCODING, header_value(encoding));
     }
-    reply::set(&mut answer, LINK, links::format(&meta.links, &bucket.name, generation));
+    answer.set(name::LINK, links::format(&meta.links, &bucket.name, generation));
     if meta.deleted {
-        reply::set(&mut answer, DELETED, HeaderValue::from_static("true"));
+        answer.set(name::X_RIAK_DELETED, "true");
     }
     answer
 }
 
 /// What was stored over another interface need not be a header value; an answer says something all the same.
-fn header_value(bytes: &Bytes) -> HeaderValue {
-    HeaderValue::from_maybe_shared(bytes.clone()).unwrap_or(HeaderValue::from_static("application/octet-stream"))
+fn header_value(bytes: &Bytes) -> &[u8] {
+    if is_value(bytes) { bytes } else { b"application/octet-stream" }
 }
 
 /// 300: the tags of all siblings, one a line.
@@ -129,7 +124,7 @@ pub fn sibling_parts(object: &Object, bucket: &Bucket, generation: Generation) -
     }
     let content_type = parts.content_type();
     let mut answer = reply::bare(StatusCode::MULTIPLE_CHOICES, parts.finish());
-    reply::set(&mut answer, CONTENT_TYPE, content_type);
+    answer.set(name::CONTENT_TYPE, content_type);
     set_common(&mut answer, object, Choice::Several);
     answer
 }

@@ -12,10 +12,11 @@ use crate::http::params::ObjectParams;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::route::Generation;
+use crate::http::wire::headers::name;
 use crate::http::{accept, metadata, url};
 use bytes::Bytes;
-use hyper::StatusCode;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue, LOCATION};
+use http::StatusCode;
+use http::header::ACCEPT;
 use ombak_kv::{GetReply, GetRequest, PutCondition, PutReply, PutRequest};
 use ombak_types::{Bucket, Error, Metadata, Object, Sibling, VectorClock};
 
@@ -80,20 +81,17 @@ impl<'a> Write<'a> {
         let mut answer = match stored.object.filter(|_| self.params.return_body) {
             Some(object) => self.show(&object),
             None if created => {
-                let content_type = HeaderValue::from_maybe_shared(metadata::content_type_of(&self.meta));
                 let mut answer = reply::bare(StatusCode::OK, Bytes::new());
-                if let Ok(content_type) = content_type {
-                    reply::set(&mut answer, CONTENT_TYPE, content_type);
-                }
+                answer.set(name::CONTENT_TYPE, metadata::content_type_of(&self.meta));
                 answer
             }
             None => reply::bare(StatusCode::NO_CONTENT, Bytes::new()),
         };
         if let (true, Some(key)) = (created, &stored.key) {
-            if answer.status() == StatusCode::OK {
-                *answer.status_mut() = StatusCode::CREATED;
+            if answer.status == StatusCode::OK {
+                answer.status = StatusCode::CREATED;
             }
-            reply::set(&mut answer, LOCATION, self.location(key));
+            answer.set(name::LOCATION, self.location(key));
         }
         answer
     }

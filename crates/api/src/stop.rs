@@ -9,20 +9,32 @@ use tokio::sync::watch;
 ///
 /// A connection asks for this whenever it waits for a request. The channel keeps the wakers of all who wait in a list
 /// under a lock that network threads would share, so it is asked only when something has happened there.
-pub(super) struct Stop {
+pub(crate) struct Stop {
     wait: Pin<Box<dyn Future<Output = ()> + Send>>,
     news: watch::Receiver<bool>,
     waker: Option<Waker>,
 }
 
 impl Stop {
-    pub(super) fn new(shutdown: &watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(shutdown: &watch::Receiver<bool>) -> Self {
         let mut receiver = shutdown.clone();
         let wait = Box::pin(async move {
             // An error means that the sender is gone.
             drop(receiver.wait_for(|stop| *stop).await);
         });
         Self { wait, news: shutdown.clone(), waker: None }
+    }
+}
+
+impl Stop {
+    /// Whether the node stops.
+    pub(crate) fn is_set(&self) -> bool {
+        match self.news.has_changed() {
+            // The usual case, which takes no lock.
+            Ok(false) => false,
+            Ok(true) => *self.news.borrow(),
+            Err(_) => true,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use std::cell::Cell;
 
 /// Room for one read, in bytes. Many small requests fit in it.
-pub(super) const INPUT_BYTES: usize = 16 << 10;
+pub(crate) const INPUT_BYTES: usize = 16 << 10;
 
 /// An output buffer that grew beyond this many bytes is not kept.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
@@ -18,12 +18,12 @@ thread_local! {
 }
 
 /// An empty buffer with room for a read.
-pub(super) fn input() -> BytesMut {
+pub(crate) fn input() -> BytesMut {
     INPUT.take().unwrap_or_else(|| BytesMut::with_capacity(INPUT_BYTES))
 }
 
 /// Gives back a buffer; what was cut off it must be gone, or the next user gets memory of its own.
-pub(super) fn give_input(mut buffer: BytesMut) {
+pub(crate) fn give_input(mut buffer: BytesMut) {
     buffer.clear();
     // Makes the part in front, which was cut off, usable again.
     buffer.reserve(INPUT_BYTES);
@@ -33,11 +33,11 @@ pub(super) fn give_input(mut buffer: BytesMut) {
 }
 
 /// An empty buffer.
-pub(super) fn output() -> Vec<u8> {
+pub(crate) fn output() -> Vec<u8> {
     OUTPUT.take().unwrap_or_default()
 }
 
-pub(super) fn give_output(mut buffer: Vec<u8>) {
+pub(crate) fn give_output(mut buffer: Vec<u8>) {
     buffer.clear();
     if (1..=OUTPUT_BYTES_MAX).contains(&buffer.capacity()) {
         OUTPUT.set(Some(buffer));

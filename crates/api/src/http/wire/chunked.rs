@@ -1,0 +1,259 @@
+//! Bodies that come in chunks (RFC 9112 §7.1).
+//!
+//! A size line and the trailers end in CRLF, not in a bare LF: readers that take one differ about where a chunk begins.
+//! Extensions and trailers are read over.
+
+use bytes::{Buf, BytesMut};
+
+/// Bytes of extensions and trailers that one body may have. They say nothing that is used.
+const EXTRA_BYTES_MAX: usize = 16 * 1024;
+
+/// Leading zeros and white space that one size line may have.
+const PADDING_BYTES_MAX: usize = 256;
+
+/// Why a chunked body is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkError {
+    /// It is not in chunks, or says too much beside them.
+    Malformed,
+    /// It is, or is going to be, larger than is taken.
+    TooLarge,
+}
+
+/// How far a decoder has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It needs more bytes.
+    Wanting,
+    /// The body has ended.
+    Ended,
+}
+
+/// Decodes one body.
+#[derive(Clone, Debug)]
+pub struct ChunkDecoder {
+    state: State,
+    /// Bytes of content that may still be announced.
+    bytes_left: usize,
+    extra_left: usize,
+    padding_left: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In the digits of a size. Holds the size so far, `None` before the first digit.
+    Size(Option<usize>),
+    /// White space behind a size.
+    SizeSpace(usize),
+    /// In an extension behind a size.
+    Extension(usize),
+    /// Behind the CR of a size line.
+    SizeLf(usize),
+    /// So many bytes of a chunk are missing.
+    Content(usize),
+    ContentCr,
+    ContentLf,
+    /// At the start of a line behind the last chunk.
+    TrailerStart,
+    /// Within such a line.
+    Trailer,
+    /// Behind the CR of such a line.
+    TrailerLf,
+    /// Behind the CR of the empty line.
+    EndLf,
+    Ended,
+}
+
+impl ChunkDecoder {
+    /// For a body whose content has at most `bytes_max` bytes.
+    pub fn new(bytes_max: usize) -> Self {
+        Self {
+            state: State::Size(None),
+            bytes_left: bytes_max,
+            extra_left: EXTRA_BYTES_MAX,
+            padding_left: PADDING_BYTES_MAX,
+        }
+    }
+
+    /// Moves what has come from the front of `input` to `content`. A chunk that goes beyond the limit is refused as soon as
+    /// its size is known. What lies behind the end of the body stays in `input`.
+    pub fn decode(&mut self, input: &mut BytesMut, content: &mut BytesMut) -> Result<Progress, ChunkError> {
+        while let (true, Some(&byte)) = (self.state != State::Ended, input.first()) {
+            if let State::Content(missing) = self.state {
+                let bytes = missing.min(input.len());
+                content.extend_from_slice(&input[..bytes]);
+                input.advance(bytes);
+                self.state = if bytes < missing { State::Content(missing - bytes) } else { State::ContentCr };
+            } else {
+                input.advance(1);
+                self.state = self.after(byte)?;
+            }
+        }
+        Ok(if self.state == State::Ended { Progress::Ended } else { Progress::Wanting })
+    }
+
+    /// How many bytes of the current chunk are known to be missing.
+    pub fn missing(&self) -> usize {
+        if let State::Content(missing) = self.state { missing } else { 0 }
+    }
+
+    /// The state after one byte that is not content.
+    fn after(&mut self, byte: u8) -> Result<State, ChunkError> {
+        Ok(match (self.state, byte) {
+            (State::Size(size), b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => State::Size(Some(self.grow(size, byte)?)),
+            (State::Size(Some(size)) | State::SizeSpace(size) | State::Extension(size), b'\r') => State::SizeLf(size),
+            (State::Size(Some(size)) | State::SizeSpace(size), b' ' | b'\t') => {
+                take(&mut self.padding_left)?;
+                State::SizeSpace(size)
+            }
+            (State::Size(Some(size)) | State::SizeSpace(size), b';') => self.extra(State::Extension(size))?,
+            (State::Extension(size), byte) if byte != b'\n' => self.extra(State::Extension(size))?,
+            (State::SizeLf(0), b'\n') => State::TrailerStart,
+            (State::SizeLf(size), b'\n') => {
+                self.bytes_left -= size;
+                State::Content(size)
+            }
+            (State::ContentCr, b'\r') => State::ContentLf,
+            (State::ContentLf, b'\n') => {
+                self.padding_left = PADDING_BYTES_MAX;
+                State::Size(None)
+            }
+            (State::TrailerStart, b'\r') => State::EndLf,
+            (State::Trailer, b'\r') => State::TrailerLf,
+            (State::TrailerStart | State::Trailer, byte) if byte != b'\n' => self.extra(State::Trailer)?,
+            (State::TrailerLf, b'\n') => State::TrailerStart,
+            (State::EndLf, b'\n') => State::Ended,
+            _ => return Err(ChunkError::Malformed),
+        })
+    }
+
+    /// A size with one more digit, if that much is taken.
+    fn grow(&mut self, size: Option<usize>, digit: u8) -> Result<usize, ChunkError> {
+        let digit = char::from(digit).to_digit(16).ok_or(ChunkError::Malformed)? as usize;
+        if size == Some(0) {
+            take(&mut self.padding_left)?;
+        }
+        let grown = size.unwrap_or(0).checked_mul(16).and_then(|size| size.checked_add(digit));
+        grown.filter(|size| *size <= self.bytes_left).ok_or(ChunkError::TooLarge)
+    }
+
+    fn extra(&mut self, state: State) -> Result<State, ChunkError> {
+        take(&mut self.extra_left)?;
+        Ok(state)
+    }
+}
+
+/// Takes one byte from what is left of a bound.
+fn take(left: &mut usize) -> Result<(), ChunkError> {
+    *left = left.checked_sub(1).ok_or(ChunkError::Malformed)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The content and what is left behind the body; the input comes in pieces of `piece` bytes.
+    fn decode(bytes: &[u8], piece: usize) -> Result<Option<(Vec<u8>, Vec<u8>)>, ChunkError> {
+        let (mut decoder, mut input, mut content) = (ChunkDecoder::new(1000), BytesMut::new(), BytesMut::new());
+        let mut pieces = bytes.chunks(piece);
+        while let Some(piece) = pieces.next() {
+            input.extend_from_slice(piece);
+            if decoder.decode(&mut input, &mut content)? == Progress::Ended {
+                input.extend_from_slice(&pieces.collect::<Vec<_>>().concat());
+                return Ok(Some((content.to_vec(), input.to_vec())));
+            }
+            assert!(input.is_empty());
+        }
+        Ok(None)
+    }
+
+    #[test]
+    fn chunks_are_put_together() {
+        for (text, content, rest) in [
+            ("0\r\n\r\n", "", ""),
+            ("3\r\nabc\r\n00A\r\n0123456789\r\n0\r\n\r\nGET", "abc0123456789", "GET"),
+            ("3;a=\"b\"\r\nabc\r\n0 ;x\r\nTrailer: t\r\nOther: o\r\n\r\nx", "abc", "x"),
+            ("3 \t\r\nabc\r\n0\r\n\r\n", "abc", ""),
+        ] {
+            for piece in [1, 2, 100] {
+                assert_eq!(decode(text.as_bytes(), piece), Ok(Some((content.into(), rest.into()))), "{text:?}");
+            }
+        }
+        assert_eq!(decode(b"3\r\nabc\r\n0\r\n\r", 100), Ok(None));
+    }
+
+    #[test]
+    fn everything_else_is_malformed() {
+        for bad in [
+            "\r\n",
+            "x\r\n",
+            "-1\r\n",
+            "+1\r\na\r\n",
+            "0x1\r\n",
+            "3\nabc\r\n",
+            "3\r\nabcd\r\n",
+            "3\r\nabc\n0\r\n\r\n",
+            "3 3\r\nabc\r\n",
+            "3;\nabc\r\n",
+            "0\r\n\n",
+            "0\r\nA: b\n\r\n",
+            "0\r\nA: b\rc",
+            ";\r\n",
+            " 3\r\n",
+            "3\r\r\n",
+            "0\r\n\rx",
+        ] {
+            for piece in [1, 100] {
+                assert_eq!(decode(bad.as_bytes(), piece), Err(ChunkError::Malformed), "{bad:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_beyond_the_limit_is_refused_before_the_content_comes() {
+        for size in ["3e9", "ffffffffffffffff", "10000000000000000", "3e8\r\n"] {
+            let refused = decode(size.as_bytes(), 1);
+            assert_eq!(refused.is_err(), size != "3e8\r\n", "{size}");
+        }
+        let two = format!("3e8\r\n{}\r\n1", "x".repeat(1000));
+        assert_eq!(decode(two.as_bytes(), 100), Err(ChunkError::TooLarge));
+    }
+
+    #[test]
+    fn what_says_nothing_is_bounded() {
+        for endless in [
+            "0".repeat(300),
+            format!("1{}", " ".repeat(300)),
+            format!("1;{}", "x".repeat(20_000)),
+            format!("0\r\n{}", "A: b\r\n".repeat(4000)),
+        ] {
+            assert_eq!(decode(endless.as_bytes(), 4096), Err(ChunkError::Malformed));
+        }
+        let padded = format!("{}1   \r\na\r\n", "0".repeat(100)).repeat(1000);
+        assert_eq!(decode(padded.as_bytes(), 4096), Ok(None));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_sent_in_chunks_arrives(
+            chunks in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..40), 0..20), piece in 1usize..50,
+        ) {
+            let mut sent = Vec::new();
+            for chunk in &chunks {
+                sent.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                sent.extend_from_slice(chunk);
+                sent.extend_from_slice(b"\r\n");
+            }
+            sent.extend_from_slice(b"0\r\n\r\nnext");
+            prop_assert_eq!(decode(&sent, piece), Ok(Some((chunks.concat(), b"next".to_vec()))));
+        }
+
+        #[test]
+        fn the_pieces_do_not_matter(bytes in "[0-3a;x \r\n]{0,40}", piece in 1usize..8) {
+            let whole = decode(bytes.as_bytes(), usize::MAX >> 1);
+            prop_assert_eq!(decode(bytes.as_bytes(), piece), whole);
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! One connection, from its first byte to its last. Hot.
+//!
+//! Requests are answered one after the other. What a client sent ahead is answered before more is read, and the answers
+//! leave together.
+
+use super::answer::{self, CONTINUE, Extent, Frame, LAST_CHUNK};
+use super::body::{self, BodyFailure};
+use super::client_end::ClientEnd;
+use super::deadline::Deadline;
+use super::framing::Framing;
+use super::head::{Head, HeadError, HeadParser};
+use super::headers::Headers;
+use super::input::Input;
+use super::output::Output;
+use crate::http::context::HttpContext;
+use crate::http::reply::{Reply, ReplyBody, Stream};
+use crate::http::request::Request;
+use crate::http::service;
+use crate::stop::Stop;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::future::poll_immediate;
+use http::{Method, StatusCode};
+use socket2::SockRef;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+/// How long a client is given to notice that the connection ends.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// Why a connection ends.
+#[derive(Debug, thiserror::Error)]
+pub enum End {
+    /// The client closed it.
+    #[error("the client closed it")]
+    Closed,
+    /// The node stops.
+    #[error("the node is stopping")]
+    Stopping,
+    /// A head did not come in time, or no request did.
+    #[error("no request came in time")]
+    SlowHead,
+    /// The client does not read.
+    #[error("the client does not take its answers")]
+    SlowReader,
+    /// The last answer said so.
+    #[error("an answer ended it")]
+    Answered,
+    /// The client sent what cannot be taken, and was told.
+    #[error("a request head was refused: {0:?}")]
+    Refused(HeadError),
+    /// A streamed answer could not be finished. Without `chunked`, only a reset shows it to the client.
+    #[error("{reason}")]
+    CutOff {
+        /// Why.
+        reason: String,
+        /// Whether the client sees it by the missing last chunk.
+        chunked: bool,
+    },
+    /// The socket failed.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// Serves a connection until one side ends it.
+pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext>, stop: Stop) {
+    let (end, is_stopping) = {
+        let limits = &ctx.limits;
+        let (read, write) = stream.split();
+        let mut connection = Connection {
+            ctx: &ctx,
+            peer: peer.ip(),
+            input: Input::new(read),
+            output: Output::new(write, limits.write_timeout),
+            parser: HeadParser::new(limits.head_bytes_max, limits.headers_max),
+            patience: Deadline::default(),
+            stop,
+        };
+        let end = connection.run().await;
+        (end, connection.stop.is_set())
+    };
+    tracing::debug!(%peer, %end, "HTTP connection ended");
+    match end {
+        End::Closed | End::Stopping | End::SlowReader | End::Io(_) => {}
+        End::CutOff { chunked: false, .. } => reset(&stream),
+        _ if is_stopping => {}
+        _ => linger(stream).await,
+    }
+}
+
+/// Ends the connection so that the last answer arrives: closing it while the client still sends would make its system throw
+/// away what it has not read yet. What still comes is dropped, for a moment.
+pub async fn linger(mut stream: TcpStream) {
+    let drain = async {
+        stream.shutdown().await?;
+        let mut dropped = [0; 4096];
+        while stream.read(&mut dropped).await? > 0 {}
+        io::Result::Ok(())
+    };
+    // Whatever happens: there is nothing more to do for this client.
+    let _ = timeout(LINGER, drain).await;
+}
+
+/// Makes the end of the connection an error for the client.
+fn reset(stream: &TcpStream) {
+    // If it cannot be set, the connection ends like any other.
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}
+
+struct Connection<'s> {
+    ctx: &'s Arc<HttpContext>,
+    peer: IpAddr,
+    input: Input<'s>,
+    output: Output<'s>,
+    parser: HeadParser,
+    patience: Deadline,
+    stop: Stop,
+}
+
+impl Connection<'_> {
+    async fn run(&mut self) -> End {
+        loop {
+            if let Err(end) = self.exchange().await {
+                return end;
+            }
+        }
+    }
+
+    /// Takes one request and answers it. Nothing of the answer need have been sent afterwards.
+    async fn exchange(&mut self) -> Result<(), End> {
+        let head = self.next_head().await?;
+        let (is_http_11, keep_alive, is_head) = (head.is_http_11, head.keep_alive, head.method == Method::HEAD);
+        let reply = self.reply_to(head).await?;
+        let keep_alive = keep_alive && !reply.closes && !self.stop.is_set();
+        self.send(reply, is_http_11, keep_alive, is_head).await
+    }
+
+    /// The next request's head. While there is none, everything that is collected is sent.
+    async fn next_head(&mut self) -> Result<Head, End> {
+        let mut deadline = None;
+        loop {
+            match self.parser.next(&mut self.input.bytes) {
+                Ok(Some(head)) => return Ok(head),
+                Ok(None) => {}
+                Err(error) => return Err(self.refuse_head(error).await),
+            }
+            self.output.flush().await?;
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.ctx.limits.head_timeout);
+            // A request that has begun is waited for even if the node stops.
+            let is_idle = self.input.bytes.is_empty();
+            poll_fn(|cx| {
+                match self.input.poll_fill(cx) {
+                    Poll::Ready(Ok(0)) => return Poll::Ready(Err(End::Closed)),
+                    Poll::Ready(Ok(_)) => return Poll::Ready(Ok(())),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(End::Io(error))),
+                    Poll::Pending => {}
+                }
+                if is_idle && Pin::new(&mut self.stop).poll(cx).is_ready() {
+                    return Poll::Ready(Err(End::Stopping));
+                }
+                self.patience.poll_passed(deadline, cx).map(|()| Err(End::SlowHead))
+            })
+            .await?;
+        }
+    }
+
+    async fn refuse_head(&mut self, error: HeadError) -> End {
+        let frame = Frame { status: error.status(), is_http_11: true, keep_alive: false, extent: Extent::Length(0) };
+        answer::write_head(self.output.buffer(), &frame, &Headers::default());
+        self.output.flush().await.err().unwrap_or(End::Refused(error))
+    }
+
+    /// The answer to the request whose head has come.
+    async fn reply_to(&mut self, head: Head) -> Result<Reply, End> {
+        let limits = &self.ctx.limits;
+        let framing = head.framing;
+        if head.expects_continue && framing != Framing::Empty && !body::is_too_large(framing, limits) {
+            self.output.buffer().extend_from_slice(CONTINUE);
+            self.output.flush().await?;
+        }
+        let (body, _share) = match body::read(framing, &mut self.input, limits, &self.ctx.bodies).await {
+            Ok(read) => read,
+            Err(BodyFailure::Refused(status)) => return Ok(service::refuse_body(status, limits.body_bytes_max)),
+            Err(BodyFailure::Ended(end)) => return Err(end),
+        };
+        let request = Request::new(head, body);
+        let client = ClientEnd::new(self.input.half.as_ref(), limits.half_closed_timeout);
+        let mut running = pin!(service::respond(self.ctx, self.peer, client, &request));
+        if let Some(reply) = poll_immediate(running.as_mut()).await {
+            return Ok(reply);
+        }
+        // The client need not wait for this answer to get those before it.
+        self.output.flush().await?;
+        Ok(running.await)
+    }
+
+    async fn send(&mut self, reply: Reply, is_http_11: bool, keep_alive: bool, is_head: bool) -> Result<(), End> {
+        let Reply { status, headers, body, .. } = reply;
+        let may_have_body = !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        let (extent, keep_alive) = match &body {
+            _ if !may_have_body => (Extent::Unsaid, keep_alive),
+            ReplyBody::Whole(bytes) => (Extent::Length(bytes.len()), keep_alive),
+            ReplyBody::Stream(_) if is_head => (Extent::Unsaid, keep_alive),
+            ReplyBody::Stream(_) if is_http_11 => (Extent::Chunked, keep_alive),
+            ReplyBody::Stream(_) => (Extent::Unsaid, false),
+        };
+        let frame = Frame { status, is_http_11, keep_alive, extent };
+        answer::write_head(self.output.buffer(), &frame, &headers);
+        if may_have_body && !is_head {
+            match body {
+                ReplyBody::Whole(bytes) => self.output.add(bytes).await?,
+                ReplyBody::Stream(parts) => self.send_parts(parts, extent == Extent::Chunked).await?,
+            }
+        } else {
+            self.output.relieve().await?;
+        }
+        if keep_alive {
+            return Ok(());
+        }
+        self.output.flush().await?;
+        Err(End::Answered)
+    }
+
+    /// Sends a body that is made while it is sent, as fast as the client takes it.
+    async fn send_parts(&mut self, mut parts: Stream, chunked: bool) -> Result<(), End> {
+        while let Some(part) = self.next_part(&mut parts).await? {
+            match part {
+                Ok(bytes) => self.send_part(bytes, chunked).await?,
+                Err(aborted) => {
+                    self.output.flush().await?;
+                    return Err(End::CutOff { reason: aborted.to_string(), chunked });
+                }
+            }
+        }
+        if chunked {
+            self.output.buffer().extend_from_slice(LAST_CHUNK);
+        }
+        Ok(())
+    }
+
+    async fn send_part(&mut self, bytes: Bytes, chunked: bool) -> Result<(), End> {
+        // A chunk without bytes would be the last one.
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if chunked {
+            answer::write_chunk_size(self.output.buffer(), bytes.len());
+        }
+        self.output.add(bytes).await?;
+        if chunked {
+            self.output.buffer().extend_from_slice(b"\r\n");
+        }
+        Ok(())
+    }
+
+    /// The next part, `None` after the last. What was collected before does not wait for it. A client that ends while nothing
+    /// is there to send has no use for the rest.
+    async fn next_part(&mut self, parts: &mut Stream) -> Result<Option<<Stream as futures_util::Stream>::Item>, End> {
+        if let Some(part) = poll_immediate(parts.next()).await {
+            return Ok(part);
+        }
+        self.output.flush().await?;
+        let client = ClientEnd::new(self.input.half.as_ref(), self.ctx.limits.half_closed_timeout);
+        tokio::select! {
+            biased;
+            part = parts.next() => Ok(part),
+            () = client.reached() => Err(End::Closed),
+        }
+    }
+}

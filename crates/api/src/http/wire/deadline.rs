@@ -1,0 +1,52 @@
+//! Deadlines that move often and are seldom reached.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A deadline of one connection. Setting it costs nothing: its timer is set again only when it went off too early, or would
+/// go off too late. So a busy connection touches the timers of its thread about once per time limit, not once per request.
+#[derive(Default)]
+pub struct Deadline {
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Deadline {
+    /// Ready once `at` has passed.
+    pub fn poll_passed(&mut self, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
+        if timer.deadline() > at {
+            timer.as_mut().reset(at);
+        }
+        loop {
+            ready!(timer.as_mut().poll(cx));
+            if timer.deadline() >= at {
+                return Poll::Ready(());
+            }
+            timer.as_mut().reset(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+    use std::future::poll_fn;
+    use std::time::Duration;
+
+    async fn passes(deadline: &mut Deadline, at: Instant) {
+        poll_fn(|cx| deadline.poll_passed(at, cx)).await;
+        assert!(Instant::now() >= at);
+    }
+
+    #[tokio::test]
+    async fn a_deadline_may_move_either_way() {
+        let (start, mut deadline) = (Instant::now(), Deadline::default());
+        let far = start + Duration::from_secs(3600);
+        let waited = tokio::time::timeout(Duration::from_millis(1), passes(&mut deadline, far)).await;
+        assert!(waited.is_err());
+        passes(&mut deadline, start + Duration::from_millis(5)).await;
+        passes(&mut deadline, start + Duration::from_millis(10)).await;
+        passes(&mut deadline, start).await;
+    }
+}

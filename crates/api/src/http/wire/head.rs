@@ -1,0 +1,328 @@
+//! Request heads: the start line and the header lines (RFC 9112 §2, §3, §5).
+//!
+//! Lines are taken as `httparse` takes them: they may end in a bare LF, but a header that is folded over lines, white space
+//! before a colon, and control characters make a head malformed.
+
+use super::framing::{Framing, FramingLines};
+use bytes::{Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use httparse::{Error as ParseError, Header, ParserConfig, Status};
+use smallvec::SmallVec;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// Header lines of a usual request. A head with more is parsed a second time, with room for as many as are allowed.
+const LINES_USUAL: usize = 32;
+
+/// The longest address that [`Uri`] can hold, in bytes.
+const URI_BYTES_MAX: usize = u16::MAX as usize - 1;
+
+/// A request without its body.
+#[derive(Debug)]
+pub struct Head {
+    /// What to do.
+    pub method: Method,
+    /// The address as it came.
+    pub uri: Uri,
+    /// The header lines.
+    pub headers: HeaderMap,
+    /// Whether the client speaks HTTP/1.1; otherwise it speaks 1.0.
+    pub is_http_11: bool,
+    /// Where its body ends.
+    pub framing: Framing,
+    /// Whether the client may send another request behind it.
+    pub keep_alive: bool,
+    /// The client waits for `100 Continue` before it sends the body.
+    pub expects_continue: bool,
+}
+
+/// Why a head is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadError {
+    /// It is no request head, or its body has no length that every reader agrees on.
+    Malformed,
+    /// It has more bytes or header lines than are taken.
+    TooLarge,
+    /// Its address is longer than one can be.
+    UriTooLong,
+    /// Its body comes in a transfer coding that is not known.
+    UnknownCoding,
+}
+
+impl HeadError {
+    /// The status that tells it.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::Malformed => StatusCode::BAD_REQUEST,
+            Self::TooLarge => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::UriTooLong => StatusCode::URI_TOO_LONG,
+            Self::UnknownCoding => StatusCode::NOT_IMPLEMENTED,
+        }
+    }
+}
+
+/// Cuts heads off the bytes of one connection.
+#[derive(Clone, Debug)]
+pub struct HeadParser {
+    bytes_max: usize,
+    lines_max: usize,
+    /// Bytes at the front that have been looked at and hold no complete head.
+    looked_at: usize,
+}
+
+impl HeadParser {
+    /// Takes heads of up to `bytes_max` bytes and `lines_max` header lines.
+    pub fn new(bytes_max: usize, lines_max: usize) -> Self {
+        Self { bytes_max, lines_max, looked_at: 0 }
+    }
+
+    /// The next head, cut off the front of `input`; `None` if more bytes have to come. A client that sends a head byte by
+    /// byte does not have it parsed for each byte.
+    pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Head>, HeadError> {
+        if input.is_empty() {
+            return Ok(None);
+        }
+        if self.looked_at == 0 || ends_within(input, self.looked_at) {
+            if let Some(head) = self.parse(input)? {
+                self.looked_at = 0;
+                return Ok(Some(head));
+            }
+        }
+        if input.len() >= self.bytes_max {
+            return Err(HeadError::TooLarge);
+        }
+        self.looked_at = input.len();
+        Ok(None)
+    }
+
+    fn parse(&self, input: &mut BytesMut) -> Result<Option<Head>, HeadError> {
+        let mut usual = [const { MaybeUninit::uninit() }; LINES_USUAL];
+        let room = LINES_USUAL.min(self.lines_max);
+        let found = match Layout::of(input, &mut usual[..room]) {
+            Err(HeadError::TooLarge) if room < self.lines_max => {
+                Layout::of(input, &mut vec![MaybeUninit::uninit(); self.lines_max])?
+            }
+            found => found?,
+        };
+        let Some(layout) = found else { return Ok(None) };
+        if layout.bytes > self.bytes_max {
+            return Err(HeadError::TooLarge);
+        }
+        let bytes = input.split_to(layout.bytes).freeze();
+        layout.read(&bytes).map(Some)
+    }
+}
+
+/// Whether an empty line, which ends a head, ends behind the first `before` bytes.
+fn ends_within(bytes: &[u8], before: usize) -> bool {
+    let unseen = &bytes[before.saturating_sub(3)..];
+    unseen.iter().enumerate().any(|(at, byte)| {
+        let after = &unseen[at + 1..];
+        *byte == b'\n' && (after.starts_with(b"\n") || after.starts_with(b"\r\n"))
+    })
+}
+
+/// Where the parts of a head lie.
+struct Layout {
+    bytes: usize,
+    method: Method,
+    uri: Range<usize>,
+    is_http_11: bool,
+    /// Names and values.
+    lines: SmallVec<[(Range<usize>, Range<usize>); LINES_USUAL]>,
+}
+
+impl Layout {
+    fn of<'b>(bytes: &'b [u8], room: &mut [MaybeUninit<Header<'b>>]) -> Result<Option<Self>, HeadError> {
+        let mut request = httparse::Request::new(&mut []);
+        let length = match ParserConfig::default().parse_request_with_uninit_headers(&mut request, bytes, room) {
+            Ok(Status::Complete(length)) => length,
+            Ok(Status::Partial) => return Ok(None),
+            Err(ParseError::TooManyHeaders) => return Err(HeadError::TooLarge),
+            Err(_) => return Err(HeadError::Malformed),
+        };
+        let (Some(method), Some(uri), Some(version)) = (request.method, request.path, request.version) else {
+            return Err(HeadError::Malformed);
+        };
+        let place = |part: &[u8]| {
+            let start = part.as_ptr() as usize - bytes.as_ptr() as usize;
+            start..start + part.len()
+        };
+        Ok(Some(Self {
+            bytes: length,
+            method: Method::from_bytes(method.as_bytes()).map_err(|_| HeadError::Malformed)?,
+            uri: place(uri.as_bytes()),
+            is_http_11: version == 1,
+            lines: request.headers.iter().map(|line| (place(line.name.as_bytes()), place(line.value))).collect(),
+        }))
+    }
+
+    /// The head, which shares the memory of `bytes`.
+    fn read(self, bytes: &Bytes) -> Result<Head, HeadError> {
+        if self.uri.len() > URI_BYTES_MAX {
+            return Err(HeadError::UriTooLong);
+        }
+        let uri = Uri::from_maybe_shared(bytes.slice(self.uri)).map_err(|_| HeadError::Malformed)?;
+        let (mut framing, mut connection) = (FramingLines::default(), ConnectionLines::default());
+        let mut expects_continue = false;
+        let mut headers = HeaderMap::with_capacity(self.lines.len());
+        for (name, value) in self.lines {
+            let name = HeaderName::from_bytes(&bytes[name]).map_err(|_| HeadError::Malformed)?;
+            let value = HeaderValue::from_maybe_shared(bytes.slice(value)).map_err(|_| HeadError::Malformed)?;
+            match name {
+                // Which of two names is meant, the next reader may decide differently.
+                HOST if headers.contains_key(HOST) => return Err(HeadError::Malformed),
+                CONTENT_LENGTH => framing.content_length(value.as_bytes())?,
+                TRANSFER_ENCODING => framing.transfer_encoding(value.as_bytes()),
+                CONNECTION => connection.add(value.as_bytes()),
+                EXPECT => expects_continue = value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
+                _ => {}
+            }
+            headers.append(name, value);
+        }
+        Ok(Head {
+            method: self.method,
+            uri,
+            headers,
+            is_http_11: self.is_http_11,
+            framing: framing.decide(self.is_http_11)?,
+            keep_alive: connection.keep_alive(self.is_http_11),
+            expects_continue: expects_continue && self.is_http_11,
+        })
+    }
+}
+
+/// What the `Connection` lines of a request say.
+#[derive(Default)]
+struct ConnectionLines {
+    close: bool,
+    keep_alive: bool,
+}
+
+impl ConnectionLines {
+    fn add(&mut self, value: &[u8]) {
+        for token in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= token.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    fn keep_alive(&self, is_http_11: bool) -> bool {
+        !self.close && (is_http_11 || self.keep_alive)
+    }
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Option<Head>, HeadError> {
+        HeadParser::new(1000, 40).next(&mut BytesMut::from(text))
+    }
+
+    fn head(text: &str) -> Head {
+        parse(text).expect("a head that is taken").expect("a whole head")
+    }
+
+    #[test]
+    fn a_head_is_cut_off_what_follows() {
+        let mut input =
+            BytesMut::from("\r\nPUT /b?r=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nA: b\r\na: c\r\n\r\nabcGET /");
+        let mut parser = HeadParser::new(1000, 40);
+        let head = parser.next(&mut input).unwrap().unwrap();
+        assert_eq!((head.method, head.uri.path(), head.uri.query()), (Method::PUT, "/b", Some("r=1")));
+        assert_eq!((head.framing, head.keep_alive, head.is_http_11), (Framing::Length(3), true, true));
+        assert_eq!(head.headers.get_all("a").iter().collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(&input[..], b"abcGET /");
+        input.truncate(0);
+        assert!(parser.next(&mut input).unwrap().is_none());
+    }
+
+    #[test]
+    fn the_client_says_whether_another_request_follows() {
+        for (version, lines, expected) in [
+            ("1.1", "", true),
+            ("1.1", "Connection: Close\r\n", false),
+            ("1.1", "Connection: keep-alive, close\r\n", false),
+            ("1.1", "Connection: close\r\nConnection: keep-alive\r\n", false),
+            ("1.0", "", false),
+            ("1.0", "Connection: Keep-Alive\r\n", true),
+            ("1.0", "Connection: keep-alive\r\nConnection: close\r\n", false),
+        ] {
+            let head = head(&format!("GET / HTTP/{version}\r\n{lines}\r\n"));
+            assert_eq!(head.keep_alive, expected, "{version} {lines}");
+        }
+        assert!(head("PUT / HTTP/1.1\r\nExpect: 100-Continue\r\n\r\n").expects_continue);
+        assert!(!head("PUT / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n").expects_continue);
+    }
+
+    #[test]
+    fn what_readers_could_take_differently_is_malformed() {
+        for bad in [
+            "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n",
+            "PUT / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "PUT / HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
+            "PUT / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "PUT / HTTP/1.1\r\nTransfer-Encoding : chunked\r\n\r\n",
+            "PUT / HTTP/1.1\r\nTransfer-Encoding:\x0bchunked\r\n\r\n",
+            "PUT / HTTP/1.1\r\nContent-Length: 3\r\n Transfer-Encoding: chunked\r\n\r\n",
+            "GET / HTTP/1.1\r\nA: b\r\n c\r\n\r\n",
+            "GET / HTTP/1.1\r\nA: b\rc\r\n\r\n",
+            "GET / HTTP/1.1\r\nA: b\0\r\n\r\n",
+            "GET / HTTP/1.1\r\nA\r\n\r\n",
+            "GET / HTTP/2.0\r\n\r\n",
+            "GET /\r\n\r\n",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            "GET  / HTTP/1.1\r\n\r\n",
+            "G\x01T / HTTP/1.1\r\n\r\n",
+        ] {
+            assert_eq!(parse(bad).err(), Some(HeadError::Malformed), "{bad:?}");
+        }
+        let coded = "PUT / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
+        assert_eq!(parse(coded).err(), Some(HeadError::UnknownCoding));
+    }
+
+    #[test]
+    fn addresses_have_all_their_forms() {
+        assert_eq!(head("GET http://a:1/b?c HTTP/1.1\r\n\r\n").uri.path(), "/b");
+        assert_eq!(head("OPTIONS * HTTP/1.1\r\n\r\n").uri.path(), "*");
+        assert_eq!(head("CONNECT a:1 HTTP/1.1\r\n\r\n").method, Method::CONNECT);
+        assert_eq!(head("GET /b HTTP/1.1\nA: b\n\n").headers["a"], "b");
+    }
+
+    #[test]
+    fn heads_are_bounded() {
+        let of = |lines: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(lines));
+        assert_eq!(head(&of(33)).headers.len(), 33);
+        assert_eq!(head(&of(40)).headers.len(), 40);
+        assert_eq!(parse(&of(41)).err(), Some(HeadError::TooLarge));
+        let of = |bytes: usize| format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "b".repeat(bytes - 23));
+        assert_eq!((of(1000).len(), head(&of(1000)).headers.len()), (1000, 1));
+        assert_eq!(parse(&of(1001)).err(), Some(HeadError::TooLarge));
+        assert_eq!(parse(&of(2000)[..1000]).err(), Some(HeadError::TooLarge));
+        let long = format!("GET /{} HTTP/1.1\r\n\r\n", "b".repeat(URI_BYTES_MAX));
+        let taken = HeadParser::new(100_000, 40).next(&mut BytesMut::from(&long[..]));
+        assert_eq!(taken.err(), Some(HeadError::UriTooLong));
+    }
+
+    #[test]
+    fn a_head_may_come_byte_by_byte() {
+        for text in [
+            "GET /b HTTP/1.1\r\nHost: x\r\nA: b\r\n\r\n",
+            "GET /b HTTP/1.1\nA: b\n\r\n",
+            "\r\n\r\nGET / HTTP/1.0\r\n\n",
+        ] {
+            let (mut parser, mut input) = (HeadParser::new(1000, 40), BytesMut::new());
+            let (last, before) = text.as_bytes().split_last().unwrap();
+            for byte in before {
+                input.extend_from_slice(&[*byte]);
+                assert!(parser.next(&mut input).unwrap().is_none(), "{text:?}: {input:?}");
+            }
+            input.extend_from_slice(&[*last]);
+            assert!(parser.next(&mut input).unwrap().is_some(), "{text:?}");
+            assert!(input.is_empty());
+        }
+    }
+}

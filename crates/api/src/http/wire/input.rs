@@ -1,0 +1,45 @@
+//! What has been read from a connection and not been used yet.
+
+use crate::spare::{self, INPUT_BYTES};
+use bytes::BytesMut;
+use std::future::Future;
+use std::io;
+use std::mem;
+use std::pin::pin;
+use std::task::{Context, Poll};
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::ReadHalf;
+
+/// The receiving side of a connection. It has no memory of its own while everything that was read has been used.
+pub struct Input<'s> {
+    /// The socket.
+    pub half: ReadHalf<'s>,
+    /// Bytes that were read and not used.
+    pub bytes: BytesMut,
+}
+
+impl<'s> Input<'s> {
+    /// Of a socket.
+    pub fn new(half: ReadHalf<'s>) -> Self {
+        Self { half, bytes: BytesMut::new() }
+    }
+
+    /// Reads once; 0 is the end.
+    pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if !self.bytes.is_empty() {
+            self.bytes.reserve(INPUT_BYTES.max(self.bytes.len()));
+            return pin!(self.half.read_buf(&mut self.bytes)).poll(cx);
+        }
+        if self.bytes.capacity() > 0 {
+            spare::give_input(mem::take(&mut self.bytes));
+        }
+        // Each poll is a read of its own that keeps nothing from the one before.
+        let mut buffer = spare::input();
+        let read = pin!(self.half.read_buf(&mut buffer)).poll(cx);
+        match &read {
+            Poll::Ready(Ok(1..)) => self.bytes = buffer,
+            _ => spare::give_input(buffer),
+        }
+        read
+    }
+}

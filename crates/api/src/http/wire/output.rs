@@ -1,0 +1,92 @@
+//! What is going to be written to a connection.
+
+use super::connection::End;
+use crate::spare;
+use bytes::{Buf, Bytes};
+use futures_util::future::poll_immediate;
+use std::pin::pin;
+use std::time::Duration;
+use std::{io, mem};
+use tokio::io::AsyncWriteExt;
+use tokio::net::tcp::WriteHalf;
+use tokio::time::timeout;
+
+/// From this many bytes on, what is collected is sent before anything is added.
+const FLUSH_BYTES: usize = 64 << 10;
+
+/// Bodies and parts of bodies up to this size are copied behind their head; larger ones are sent from where they lie.
+const COPIED_BYTES_MAX: usize = 16 << 10;
+
+/// The sending side of a connection: answers are collected and leave together.
+///
+/// This is the one place where bytes of answers wait for a client.
+pub struct Output<'s> {
+    half: WriteHalf<'s>,
+    /// Bytes that have not been sent yet. Has no memory of its own while there are none.
+    buffer: Vec<u8>,
+    write_timeout: Duration,
+}
+
+impl<'s> Output<'s> {
+    /// Of a socket; a client that takes nothing for `write_timeout` is given up.
+    pub fn new(half: WriteHalf<'s>, write_timeout: Duration) -> Self {
+        Self { half, buffer: Vec::new(), write_timeout }
+    }
+
+    /// Where to write what is sent next.
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        if self.buffer.capacity() == 0 {
+            self.buffer = spare::output();
+        }
+        &mut self.buffer
+    }
+
+    /// Adds a body or a part of one. What is large, or much together, is sent: a client that does not read stops us here.
+    pub async fn add(&mut self, body: Bytes) -> Result<(), End> {
+        if body.len() <= COPIED_BYTES_MAX {
+            self.buffer().extend_from_slice(&body);
+            return self.relieve().await;
+        }
+        let collected = mem::take(&mut self.buffer);
+        let mut both = (&collected[..]).chain(body);
+        self.write(&mut both).await?;
+        spare::give_output(collected);
+        Ok(())
+    }
+
+    /// Sends what is collected if it is much.
+    pub async fn relieve(&mut self) -> Result<(), End> {
+        if self.buffer.len() < FLUSH_BYTES { Ok(()) } else { self.flush().await }
+    }
+
+    /// Sends everything that is collected, in one system call if the client's window allows it.
+    pub async fn flush(&mut self) -> Result<(), End> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let collected = mem::take(&mut self.buffer);
+        self.write(&mut &collected[..]).await?;
+        spare::give_output(collected);
+        Ok(())
+    }
+
+    async fn write(&mut self, bytes: &mut (impl Buf + Send)) -> Result<(), End> {
+        while bytes.has_remaining() {
+            let mut written = pin!(self.half.write_buf(bytes));
+            // A timer costs more than a write, so there is one only when the write does not finish at once.
+            let written = match poll_immediate(written.as_mut()).await {
+                Some(written) => written,
+                None => timeout(self.write_timeout, written).await.map_err(|_| End::SlowReader)?,
+            };
+            if written? == 0 {
+                return Err(End::Io(io::ErrorKind::WriteZero.into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more will come.
+    pub async fn shutdown(&mut self) -> io::Result<()> {
+        self.half.shutdown().await
+    }
+}
