@@ -119,7 +119,7 @@ impl ChunkDecoder {
                 State::Size(None)
             }
             (State::TrailerStart, b'\r') => State::EndLf,
-            (State::Trailer, b'\r') => State::TrailerLf,
+            (State::Trailer, b'\r') => self.extra(State::TrailerLf)?,
             (State::TrailerStart | State::Trailer, byte) if byte != b'\n' => self.extra(State::Trailer)?,
             (State::TrailerLf, b'\n') => State::TrailerStart,
             (State::EndLf, b'\n') => State::Ended,
