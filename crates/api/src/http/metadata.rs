@@ -145,7 +145,7 @@ pub fn content_type_of(meta: &Metadata) -> Bytes {
 pub fn user_lines(meta: &Metadata) -> Vec<u8> {
     let indexed = meta.indexes.iter().map(|entry| {
         let name = Bytes::from([INDEX_PREFIX.as_bytes(), &entry.field].concat());
-        (name, Bytes::from(entry.term.to_text()))
+        (name, entry.term.to_text())
     });
     let stored = meta.user_meta.iter().filter(|(name, _)| header_name(name).is_some()).cloned();
     let is_header = |(name, value): &(Bytes, Bytes)| is_name(name) && is_value(value);

@@ -41,6 +41,7 @@ impl Reply {
     }
 
     /// The body, if all of it is there.
+    #[cfg(test)]
     pub fn whole_body(&self) -> Option<&Bytes> {
         match &self.body {
             ReplyBody::Whole(bytes) => Some(bytes),
@@ -97,11 +98,6 @@ pub fn stream(
     reply.body = ReplyBody::Stream(parts.boxed());
     reply.set(name::CONTENT_TYPE, content_type);
     reply
-}
-
-/// Sets a header; a value that cannot be one is left out.
-pub fn set(reply: &mut Reply, name: Name, value: impl AsRef<[u8]>) {
-    reply.set(name, value);
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use super::tree::{Tree, TreeShared};
 use super::tree_files::{TreeDamage, TreeFiles};
 use crate::error::{StorageError, io_error};
 use crate::journal::{Checkpoint, is_checkpoint, tree_is_behind};
-use bytes::Bytes;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -61,7 +60,7 @@ pub(crate) fn check_only_copy(dir: &Path, store_dir: &Path, seq_min: u64) -> Res
         None => 0,
         Some(files) => {
             files.check_contents().map_err(failed)?.map_err(damaged)?;
-            let checkpoint = files.get(&Bytes::from(note(CHECKPOINT))).and_then(|bytes| Checkpoint::decode(&bytes));
+            let checkpoint = files.get(&note(CHECKPOINT)).and_then(|bytes| Checkpoint::decode(&bytes));
             checkpoint.map_or(0, |checkpoint| checkpoint.seq)
         }
     };

@@ -92,11 +92,6 @@ impl ChunkDecoder {
         Ok(if self.state == State::Ended { Progress::Ended } else { Progress::Wanting })
     }
 
-    /// How many bytes of the current chunk are known to be missing.
-    pub fn missing(&self) -> usize {
-        if let State::Content(missing) = self.state { missing } else { 0 }
-    }
-
     /// The state after one byte that is not content.
     fn after(&mut self, byte: u8) -> Result<State, ChunkError> {
         Ok(match (self.state, byte) {

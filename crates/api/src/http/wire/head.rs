@@ -83,11 +83,10 @@ impl HeadParser {
         if input.is_empty() {
             return Ok(None);
         }
-        if self.looked_at == 0 || ends_within(input, self.looked_at) {
-            if let Some(head) = self.parse(input)? {
-                self.looked_at = 0;
-                return Ok(Some(head));
-            }
+        let may_be_whole = self.looked_at == 0 || ends_within(input, self.looked_at);
+        if may_be_whole && let Some(head) = self.parse(input)? {
+            self.looked_at = 0;
+            return Ok(Some(head));
         }
         if input.len() >= self.bytes_max {
             return Err(HeadError::TooLarge);

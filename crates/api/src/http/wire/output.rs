@@ -84,9 +84,4 @@ impl<'s> Output<'s> {
         }
         Ok(())
     }
-
-    /// Says that nothing more will come.
-    pub async fn shutdown(&mut self) -> io::Result<()> {
-        self.half.shutdown().await
-    }
 }
