@@ -61,6 +61,10 @@ pub fn run(effective: &Effective, accepts_loss: bool) -> Result<(), String> {
     let token = token::of_node(&data_dir).map_err(|e| e.to_string())?;
     let Some(kv) = open_unless_stopped(&runtime, &settings, accepts_loss, &mut signals)? else {
         // The thread that opens the stores ends with the process, and the directory is its own until then.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the lock must outlive this function, and nobody is left to hold it"
+        )]
         std::mem::forget(lock);
         return Ok(());
     };

@@ -149,8 +149,11 @@ mod unit {
     use super::*;
     use proptest::prelude::*;
 
-    /// The content and what is left behind the body; the input comes in pieces of `piece` bytes.
-    fn decode(bytes: &[u8], piece: usize) -> Result<Option<(Vec<u8>, Vec<u8>)>, ChunkError> {
+    /// The content, and what is left behind the body.
+    type Decoded = (Vec<u8>, Vec<u8>);
+
+    /// What comes of an input in pieces of `piece` bytes; `None` if the body has no end.
+    fn decode(bytes: &[u8], piece: usize) -> Result<Option<Decoded>, ChunkError> {
         let (mut decoder, mut input, mut content) = (ChunkDecoder::new(1000), BytesMut::new(), BytesMut::new());
         let mut pieces = bytes.chunks(piece);
         while let Some(piece) = pieces.next() {
