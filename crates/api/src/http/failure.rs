@@ -123,11 +123,11 @@ mod tests {
         assert_eq!(get(no_type), (404, "Unknown bucket type: nonesuch".into()));
     }
 
-    #[tokio::test]
-    async fn a_refused_object_learns_the_limit() {
+    #[test]
+    fn a_refused_object_learns_the_limit() {
         let text = "The object would be larger than the 1000 bytes that this node takes\n";
         let refused = Error::TooLarge { bytes: 1048, bytes_max: 1000 };
-        assert_eq!(said(refused, Asked::Put).await, (413, text.into()));
+        assert_eq!(said(refused, Asked::Put), (413, text.into()));
     }
 
     #[test]
