@@ -225,6 +225,16 @@ fn a_backup_goes_below_one_directory_whatever_its_path_looks_like() {
     node.stop();
 }
 
+#[test]
+fn a_backup_that_cannot_be_taken_leaves_no_directory() {
+    let home = Home::new("storage_backend = memory");
+    let node = home.start();
+    let text = home.run(&["admin", "backup", "a/b"]).failed(1);
+    assert!(text.contains("there is nothing to back up"), "{text}");
+    assert_eq!(std::fs::read_dir(home.path().join("data-backups")).unwrap().count(), 0);
+    node.stop();
+}
+
 /// As the first version wrote it; one that is there is never written again.
 #[test]
 fn a_backup_of_format_1_is_restored() {

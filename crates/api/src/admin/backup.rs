@@ -49,7 +49,7 @@ pub(super) async fn begin(ctx: &AdminContext, body: &[u8]) -> Result<Value, Admi
         Ok(Dirs { dir: place.create(&wanted.dir)?, since })
     });
     let dirs = dirs.await.map_err(|e| AdminError::Failed(format!("backup: {e}")))??;
-    let (number, progress) = ctx.backups.enter(&dirs.dir.shown)?;
+    let (number, progress) = ctx.backups.enter(&dirs.dir.shown).inspect_err(|_| dirs.dir.remove_what_was_made())?;
     let (jobs, kv) = (ctx.backups.clone(), ctx.kv.clone());
     tokio::task::spawn_blocking(move || jobs.leave(number, dirs.run(&kv, &progress)));
     Ok(json!({ "number": number, "state": "running" }))
@@ -68,6 +68,7 @@ impl Dirs {
             }
             Err(error) => {
                 let error = self.with_known_names(&error);
+                self.dir.remove_what_was_made();
                 tracing::warn!(%dir, error, "the backup was not completed");
                 Err(error)
             }

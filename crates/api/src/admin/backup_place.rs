@@ -5,9 +5,9 @@
 //! opened directory. So a link that is swapped in between the judgement and the use leads nowhere.
 
 use super::AdminError;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fsync, mkdirat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, fsync, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -36,6 +36,8 @@ pub(super) struct OpenDir {
     /// Its path, without symbolic links.
     pub(super) shown: PathBuf,
     handle: OwnedFd,
+    /// What was made for it: names, and the directories that have them, the outermost first.
+    made: Vec<(OwnedFd, OsString)>,
 }
 
 impl OpenDir {
@@ -44,6 +46,36 @@ impl OpenDir {
         let path = PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
         // Without /proc only the name is left.
         if path.is_dir() { path } else { self.shown.clone() }
+    }
+
+    /// Removes the directories that were made, as far as they are empty: nobody needs them for a backup that failed.
+    pub(super) fn remove_what_was_made(&self) {
+        for (parent, name) in self.made.iter().rev() {
+            // One that is not empty stays, and so do those around it.
+            let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+impl OpenDir {
+    /// Goes on to a directory in this one. A link is not followed.
+    fn enter(&mut self, name: &OsStr, may_create: bool) -> Result<(), Errno> {
+        let is_missing = || matches!(statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT));
+        let makes = may_create && is_missing();
+        if makes {
+            match mkdirat(&self.handle, name, Mode::from_raw_mode(DIR_MODE)) {
+                Ok(()) => fsync(&self.handle)?,
+                // Somebody was faster.
+                Err(Errno::EXIST) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        let inner = open_dir(&self.handle, name)?;
+        let outer = std::mem::replace(&mut self.handle, inner);
+        if makes {
+            self.made.push((outer, name.to_owned()));
+        }
+        Ok(())
     }
 }
 
@@ -104,13 +136,16 @@ impl BackupPlace {
     }
 
     fn open(&self, root: &Path, below: &Path, may_create: bool) -> Result<OpenDir, AdminError> {
-        let mut shown = root.to_owned();
-        let mut handle = open_dir(CWD, root).map_err(|e| refusal(root, e))?;
+        let handle = open_dir(CWD, root).map_err(|e| refusal(root, e))?;
+        let mut dir = OpenDir { shown: root.to_owned(), handle, made: Vec::new() };
         for name in below {
-            shown.push(name);
-            handle = enter(&handle, name, may_create).map_err(|e| refusal(&shown, e))?;
+            dir.shown.push(name);
+            if let Err(error) = dir.enter(name, may_create) {
+                dir.remove_what_was_made();
+                return Err(refusal(&dir.shown, error));
+            }
         }
-        Ok(OpenDir { shown, handle })
+        Ok(dir)
     }
 }
 
@@ -121,19 +156,6 @@ fn refusal(dir: &Path, error: Errno) -> AdminError {
         Errno::NOENT => format!("{dir} is not there"),
         other => format!("cannot use {dir}: {}; {KEY} says where backups go", io::Error::from(other)),
     })
-}
-
-/// Opens a directory of another one. A link is not followed.
-fn enter(parent: &OwnedFd, name: &OsStr, may_create: bool) -> Result<OwnedFd, Errno> {
-    if may_create && matches!(statat(parent, name, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT)) {
-        match mkdirat(parent, name, Mode::from_raw_mode(DIR_MODE)) {
-            Ok(()) => fsync(parent)?,
-            // Somebody was faster.
-            Err(Errno::EXIST) => {}
-            Err(e) => return Err(e),
-        }
-    }
-    open_dir(parent, name)
 }
 
 fn open_dir<P: rustix::path::Arg>(parent: impl std::os::fd::AsFd, name: P) -> Result<OwnedFd, Errno> {
@@ -259,6 +281,18 @@ mod tests {
         // The data directory is known by a link.
         let place = BackupPlace { node_dirs: vec![dir.path().join("alias")], ..place };
         assert!(refusal(&place, &dir.path().join("data/b")).contains("own data directory"));
+    }
+
+    #[test]
+    fn directories_that_were_made_go_as_far_as_they_are_empty() {
+        let (_dir, place) = scene();
+        std::fs::create_dir(place.root.join("there")).expect("create");
+        let open = place.create(Path::new("there/a/b/c")).expect("created");
+        std::fs::write(place.root.join("there/a/file"), "").expect("write");
+        open.remove_what_was_made();
+        assert!(place.root.join("there/a").exists() && !place.root.join("there/a/b").exists());
+        place.create(Path::new("there")).expect("there").remove_what_was_made();
+        assert!(place.root.join("there").exists());
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl AdminToken {
         if let Err(e) = std::fs::read_dir(data_dir)
             && e.kind() == io::ErrorKind::PermissionDenied
         {
-            return Self::Unreadable(advice(data_dir, &e));
+            return Self::Unreadable(advice(data_dir, data_dir, &e));
         }
         if !record.is_some_and(|record| serves(record, address)) || !is_held(data_dir) {
             return Self::Unknown;
@@ -52,7 +52,7 @@ impl AdminToken {
         match token::read(data_dir) {
             Ok(Some(token)) => Self::Known(token),
             Ok(None) => Self::Unknown,
-            Err(e) => Self::Unreadable(advice(&token::path(data_dir), &e)),
+            Err(e) => Self::Unreadable(advice(data_dir, &token::path(data_dir), &e)),
         }
     }
 
@@ -65,9 +65,9 @@ impl AdminToken {
     }
 }
 
-fn advice(path: &Path, e: &io::Error) -> String {
-    let who = match path.metadata().or_else(|_| path.parent().unwrap_or(path).metadata()) {
-        Ok(meta) => format!("the user with the id {}, whose node that is (with sudo, for instance)", meta.uid()),
+fn advice(data_dir: &Path, path: &Path, e: &io::Error) -> String {
+    let who = match data_dir.metadata() {
+        Ok(meta) => format!("the user with the id {}, to whom the data directory belongs", meta.uid()),
         Err(_) => "the node's user".to_owned(),
     };
     format!("cannot read {}: {e}; run the command as {who}", path.display())

@@ -1,7 +1,9 @@
 //! The configuration as this process sees it: options, environment, file.
 
 use super::args::Common;
-use crate::config::{Effective, Overrides, Problem, Value};
+use crate::config::{Effective, Listen, Overrides, Problem, Settings, Value};
+use crate::node::record::reachable;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Files that are read when none is named, the first that exists.
@@ -15,6 +17,16 @@ pub fn load(common: &Common) -> Result<Effective, Vec<Problem>> {
     let data = common.data.iter().map(|dir| ("--data", "platform_data_dir".to_owned(), dir.display().to_string()));
     let overrides = Overrides { environment: environment.collect(), command_line: data.collect() };
     Effective::load(file.as_deref(), &overrides)
+}
+
+/// The first addresses that the configuration names for HTTP and for Protocol Buffers, as a client reaches them; `None`
+/// where it cannot be read or leaves the port to the system.
+pub fn listeners(common: &Common) -> (Option<SocketAddr>, Option<SocketAddr>) {
+    let Some(settings) = load(common).ok().and_then(|effective| Settings::new(&effective).ok()) else {
+        return (None, None);
+    };
+    let first = |listens: &[Listen]| listens.first().map(|l| reachable(l.address)).filter(|a| a.port() != 0);
+    (first(&settings.http), first(&settings.pb))
 }
 
 /// The data directory, as far as it can be told: a broken configuration does not keep a command from finding a node.

@@ -27,7 +27,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// From `--node` or OMBAK_NODE, else from `running.json` in the data directory, else the default ports.
+    /// From `--node` or OMBAK_NODE, else from `running.json` in the data directory, else from the configuration, else the
+    /// default ports.
     pub fn find(common: &Common) -> Result<Self, Failure> {
         let data_dir = local_config::data_dir(common);
         let record = NodeRecord::read(&data_dir);
@@ -44,9 +45,11 @@ impl Target {
             let token = AdminToken::find(&data_dir, Some(record), http);
             return Ok(Self { http, pb: Some(pb), source, data_dir: Some(data_dir), token });
         }
-        let (http, pb) = (resolve(DEFAULT_HTTP)?, resolve(DEFAULT_PB)?);
+        let (http, pb) = local_config::listeners(common);
+        let http = http.map_or_else(|| resolve(DEFAULT_HTTP), Ok)?;
+        let pb = pb.map_or_else(|| resolve(DEFAULT_PB), Ok)?;
         let token = AdminToken::find(&data_dir, None, http);
-        Ok(Self { http, pb: Some(pb), source: DEFAULT_HTTP.into(), data_dir: None, token })
+        Ok(Self { http, pb: Some(pb), source: http.to_string(), data_dir: None, token })
     }
 
     /// What to say when nobody answers.
@@ -85,6 +88,17 @@ mod tests {
         assert_eq!((found.http.to_string(), found.pb.map(|a| a.port())), ("127.0.0.1:1111".into(), Some(2222)));
         let named = Common { node: Some("127.0.0.1:7".into()), ..common };
         assert_eq!(Target::find(&named).map(|t| (t.http.port(), t.pb)), Ok((7, None)));
+    }
+
+    /// A user who may not look into the data directory still reaches the node for what needs no token.
+    #[test]
+    fn without_a_record_the_addresses_of_the_configuration_count() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let config = dir.path().join("ombak.conf");
+        std::fs::write(&config, "listener.http.a = 0.0.0.0:1111\nlistener.protobuf.b = 127.0.0.1:2222").expect("write");
+        let common = Common { data: Some(dir.path().to_owned()), config: Some(config), ..Common::default() };
+        let found = Target::find(&common).expect("found");
+        assert_eq!((found.http.to_string(), found.pb.map(|a| a.port())), ("127.0.0.1:1111".into(), Some(2222)));
     }
 
     #[test]

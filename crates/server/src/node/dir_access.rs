@@ -25,6 +25,18 @@ pub fn keep_files_private() {
     rustix::process::umask(Mode::from_raw_mode(OTHERS));
 }
 
+/// What to tell the operator when the data directory belongs to somebody else than the node's user.
+pub fn foreign_owner(data_dir: &Path) -> Option<String> {
+    let (owner, user) = (data_dir.metadata().ok()?.uid(), rustix::process::geteuid().as_raw());
+    (owner != user).then(|| {
+        format!(
+            "{} belongs to the user {owner}, and this node runs as the user {user}: {owner} cannot read the files that it \
+             makes, and cannot start the node later",
+            data_dir.display()
+        )
+    })
+}
+
 /// A directory of the node, and whether it is the node's to close.
 struct Dir {
     path: PathBuf,

@@ -14,7 +14,7 @@ pub mod token;
 use crate::backends::{self, Inventories, Stores, data_mark};
 use crate::config::{Effective, Problem, Settings};
 use crate::logging::{self, Log};
-use dir_access::NodeDirs;
+use dir_access::{NodeDirs, foreign_owner};
 use listen::{Ports, addresses, exposure, registered};
 use lock::DataDirLock;
 use ombak_api::NetworkThreads;
@@ -95,6 +95,9 @@ fn warn_of(effective: &Effective, settings: &Settings) {
     }
     if let Some(shortage) = open_files::shortage(open_files::raise_limit(), settings) {
         tracing::warn!("{shortage}");
+    }
+    if let Some(warning) = foreign_owner(&settings.data_dir) {
+        tracing::warn!("{warning}");
     }
     for warning in settings.http.iter().chain(&settings.pb).filter_map(exposure) {
         tracing::warn!("{warning}");

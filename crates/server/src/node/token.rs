@@ -91,6 +91,7 @@ pub fn of_node(data_dir: &Path) -> Result<String, TokenError> {
     let file = match open(&path) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return make(),
+        Err(_) if path.is_symlink() => return Err(TokenError::NoFile { path }),
         Err(e) => return Err(failed("read", e)),
     };
     check_secrecy(&file, data_dir)?;
@@ -98,9 +99,10 @@ pub fn of_node(data_dir: &Path) -> Result<String, TokenError> {
     text_of(file).map_err(|e| failed("read", e))?.map_or_else(make, Ok)
 }
 
-/// Does not wait for the other end of a pipe that somebody put there.
+/// Follows no link: a command that is run in a directory of somebody else would show a file that this user alone can
+/// read to the program that listens there. Does not wait for the other end of a pipe that somebody put there.
 fn open(path: &Path) -> io::Result<File> {
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
     OpenOptions::new().read(true).custom_flags(flags).open(path)
 }
 
@@ -194,6 +196,17 @@ mod tests {
     fn what_is_no_file_is_refused() {
         let dir = tempfile::tempdir().expect("tempdir");
         std::fs::create_dir(path(dir.path())).expect("create");
+        assert!(matches!(of_node(dir.path()), Err(TokenError::NoFile { .. })));
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let secret = dir.path().join("secret");
+        std::fs::write(&secret, "of somebody").expect("write");
+        set_mode(&secret, MODE);
+        std::os::unix::fs::symlink(&secret, path(dir.path())).expect("link");
+        assert!(read(dir.path()).is_err());
         assert!(matches!(of_node(dir.path()), Err(TokenError::NoFile { .. })));
     }
 }
