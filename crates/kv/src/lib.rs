@@ -28,6 +28,7 @@ mod ids;
 mod import;
 mod kv;
 mod listing;
+mod log_text;
 mod node;
 mod open_error;
 pub mod partition;

@@ -59,8 +59,8 @@ pub struct AdminContext {
 /// Answers a request whose path is [`PREFIX`] or below it. `peer` is the other end of the connection.
 pub(crate) async fn handle(ctx: &AdminContext, peer: IpAddr, request: &Request) -> Reply {
     if let Err(refusal) = guard::check(&ctx.token, &request.headers) {
-        let path = request.uri.path();
-        tracing::warn!(%peer, method = %request.method, path, why = refusal.kind(), "administration refused");
+        let (method, path) = (shortened(request.method.as_str()), shortened(request.uri.path()));
+        tracing::warn!(%peer, method, path, why = refusal.kind(), "administration refused");
         return respond(refusal.status(), &refusal.to_json());
     }
     match answer(ctx, request).await {
@@ -91,6 +91,12 @@ async fn answer(ctx: &AdminContext, request: &Request) -> Result<serde_json::Val
         }
         _ => Err(AdminError::NoSuchResource(format!("{} {}", request.method, request.uri.path()))),
     }
+}
+
+/// A text of a caller as a log line shows it: never long.
+fn shortened(text: &str) -> &str {
+    const SHOWN_BYTES: usize = 100;
+    &text[..text.floor_char_boundary(SHOWN_BYTES)]
 }
 
 fn segments(path: &str) -> Vec<Vec<u8>> {

@@ -2,6 +2,7 @@
 
 use super::partition::Partition;
 use super::{Access, Failure, WriteRules, digest};
+use crate::log_text::Shown;
 use crate::request::PutCondition;
 use ombak_storage::{StorageError, Write};
 use ombak_types::time::UnixMicros;
@@ -159,7 +160,7 @@ fn check_siblings(object: &Object, key: &[u8], rules: &WriteRules<'_>) -> Result
         return Err(Error::TooManySiblings(u32::try_from(count).unwrap_or(u32::MAX)));
     }
     if count > rules.limits.siblings_warn && count > 1 {
-        warn!(key = %key.escape_ascii(), siblings = count, "many siblings");
+        warn!(key = %Shown(key), siblings = count, "many siblings");
     }
     Ok(())
 }
@@ -169,7 +170,7 @@ fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Erro
         return Err(Error::TooLarge { bytes, bytes_max: rules.limits.bytes_max });
     }
     if bytes > rules.limits.bytes_warn {
-        warn!(key = %key.escape_ascii(), bytes, "large object");
+        warn!(key = %Shown(key), bytes, "large object");
     }
     Ok(())
 }
@@ -216,6 +217,6 @@ fn expires_secs(object: &Object) -> u32 {
 fn refuse(partition: &Partition, key: &[u8], e: StorageError) -> Failure {
     // Whether a part of it reached the disk is not known: its event must not be made again.
     partition.raise_floor();
-    error!(partition = partition.number(), key = %key.escape_ascii(), error = %e, "write refused");
+    error!(partition = partition.number(), key = %Shown(key), error = %e, "write refused");
     e.into()
 }
