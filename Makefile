@@ -22,7 +22,7 @@ BACKENDS ?=
 KEYS ?= 10000000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-seeds bench-appends bench-backends bench-start fuzz soak clean-cache
+.PHONY: help run test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start fuzz soak clean-cache
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,11 @@ bench-seeds: ## run benches/seeds, MINUTES (5) each, into RESULTS; SEEDS="worker
 bench-appends: ## small puts on stores without a network, beside a loop that appends to a file
 	cargo build --release --locked --package ombak-floor
 	$(CARGO_TARGET_DIR)/release/ombak-floor appends
+
+bench-overwrite: MB_LIVE ?= 100
+bench-overwrite: TIMES ?= 30
+bench-overwrite: ## disk that bitcask takes while MB_LIVE (100) are written over TIMES (30) times
+	cargo run --release --locked --package ombak-storage --example overwrite $(MB_LIVE) $(TIMES)
 
 bench-backends: RESULTS ?= $(CARGO_TARGET_DIR)/backends
 bench-backends: ## run those of storage on each backend in 1 GiB, MINUTES (5) each, into RESULTS; BACKENDS="test1-leveled ..." picks
