@@ -231,6 +231,12 @@ impl IdentityFile {
     }
 }
 
+/// Whether a write or sync of the run before failed. What the page cache shows may then be missing on the disk, and a sync
+/// that succeeds does not change that: the kernel takes the pages for written.
+pub(super) fn run_before_has_failed(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StorageError> {
+    Ok(read(fs, &identity_path(dir))?.flatten().is_some_and(|(record, _)| record.has_failed))
+}
+
 /// Whether a directory has the file of a store's identity, and that is damaged.
 pub(crate) fn identity_is_damaged(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StorageError> {
     Ok(read(fs, &identity_path(dir))? == Some(None))

@@ -11,7 +11,7 @@ use super::data_file::{DataFile, data_path, fresh_path, hint_path, hint_temporar
 use super::format::{
     FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, HintWriter, Kind, RecordHeader, Scanned, Scanner,
 };
-use super::identity::{Found, IdentityFile};
+use super::identity::{Found, IdentityFile, run_before_has_failed};
 use super::inventory_keeper::InventoryKeeper;
 use super::key_index::{Entry, Keeps, KeyIndex, Loaded, Version};
 use super::lost_note::LostNote;
@@ -36,6 +36,9 @@ mod orphans;
 
 use orphans::remove_told;
 pub(crate) use orphans::{Newest, hint_id, is_missed};
+
+/// What is read and written at once where a part of a file is written again.
+const WRITE_AGAIN_BYTES: usize = 1 << 20;
 
 impl<I: KeyIndex> Store<I> {
     /// Opens, or creates, the store of a partition. `index` makes an empty index, or one that knows what it has seen,
@@ -159,6 +162,24 @@ fn header_bytes(handle: &dyn File, length: u64) -> io::Result<Vec<u8>> {
         read if read == bytes.len() => Ok(bytes),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
+}
+
+/// Writes a part of a file where it lies already. After a failed sync the kernel takes pages for written that never reached
+/// the disk, and a later sync leaves them out.
+fn write_again(file: &DataFile, handle: &dyn File, part: Range<u64>) -> Result<(), StorageError> {
+    let mut buffer = vec![0; WRITE_AGAIN_BYTES];
+    let mut offset = part.start;
+    while offset < part.end {
+        let wanted = usize::try_from(part.end - offset).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let read = handle.read_at(&mut buffer[..wanted], offset, ReadMode::Blocking);
+        let read = read.map_err(|source| file.io_error("read", source))?;
+        if read == 0 {
+            break;
+        }
+        handle.write_at(&buffer[..read], offset).map_err(|source| file.io_error("write", source))?;
+        offset += read as u64;
+    }
+    Ok(())
 }
 
 /// The id in a data file's name, and whether the file was never synced.
@@ -563,7 +584,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
         promise: Promise,
     ) -> Result<(), StorageError> {
         self.unclean = true;
-        let from_start = part.start == FILE_HEADER_BYTES as u64;
+        let start = part.start;
+        let from_start = start == FILE_HEADER_BYTES as u64;
         if from_start {
             // A damaged hint may have told a part of this already.
             file.counters.reset_records();
@@ -586,6 +608,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
         if kept < length {
             handle.truncate(kept).map_err(|source| file.io_error("truncate", source))?;
+        }
+        if run_before_has_failed(&*self.shared.fs, self.dir)? {
+            write_again(file, handle, if from_start { 0..kept } else { start..kept })?;
         }
         handle.sync_data().map_err(|source| file.io_error("fsync", source))?;
         file.counters.length.store(kept, Ordering::Relaxed);
