@@ -54,9 +54,13 @@ impl Importer<'_> {
         locked.load_for(&object.clock, false).map_err(refused)?;
         let was_there = locked.local().is_some();
         let written = locked.merge(object, &rules).map_err(refused)?;
-        let Some(seq) = written.seq else { return Ok(ImportOutcome::Known) };
-        *unsynced = Some(seq);
-        Ok(if was_there { ImportOutcome::Merged } else { ImportOutcome::New })
+        // What was known may still lack its sync, for instance when an import is repeated.
+        *unsynced = (*unsynced).max(Some(written.seq));
+        Ok(match (written.is_news, was_there) {
+            (false, _) => ImportOutcome::Known,
+            (true, true) => ImportOutcome::Merged,
+            (true, false) => ImportOutcome::New,
+        })
     }
 
     /// Waits until everything taken in so far survives a loss of power.

@@ -30,6 +30,8 @@ pub struct Stored {
     pub body: Option<Bytes>,
     /// The digest that came with the write.
     pub digest: u64,
+    /// Its place in the store's append order: durable once [`Backend::is_synced`] says so of this.
+    pub seq: u64,
 }
 
 /// A version of a key to be stored.
@@ -281,6 +283,10 @@ pub trait Backend: Send + Sync {
 
     /// Current version of a key without its body.
     fn head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError>;
+
+    /// Fails as a put of this key would that finds the store closed, closed to writes or poisoned. For a caller who has
+    /// nothing to append because the version is there already.
+    fn check_writable(&self, key: &[u8]) -> Result<(), StorageError>;
 
     /// Appends a version. Returned means: the write call has returned, so it outlives the process, not yet the machine.
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError>;

@@ -131,6 +131,7 @@ on_all! {
     histories_agree_with_a_model
     closed_to_writes_means_reads_only
     what_is_synced_is_said
+    what_is_read_says_its_place
     a_store_knows_itself
 }
 
@@ -484,6 +485,41 @@ fn what_is_synced_is_said(subject: Subject) {
     assert!(store.delete(b"key 1").unwrap().is_some());
     store.sync(50).unwrap();
     assert_eq!((store.last_seq(), store.synced_seq()), (50, 50));
+}
+
+/// Whoever finds a version there already has to know what must be synced before it is durable.
+fn what_is_read_says_its_place(subject: Subject) {
+    let store = subject.factory.open(1).unwrap();
+    let mut places: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
+    for n in 0..120 {
+        let key = format!("key {}", n % 13).into_bytes();
+        let appended = put(&*store, &key, &vec![b'v'; 40 * n]).unwrap();
+        places.insert(key, appended.seq);
+    }
+    let check = |store: &dyn ombak_storage::Backend| {
+        for (key, seq) in &places {
+            let (whole, head) = (store.get(key, ReadMode::Blocking), store.head(key, ReadMode::Blocking));
+            assert_eq!((whole.unwrap().unwrap().seq, head.unwrap().unwrap().seq), (*seq, *seq));
+        }
+        let mut snapshot = store.snapshot().unwrap();
+        for detail in [Detail::Heads, Detail::Objects] {
+            for entry in snapshot.next(&Scope::ALL, detail, 1000).unwrap() {
+                let stored = entry.stored.expect("asked for");
+                assert_eq!((Some(&stored.seq), entry.seq), (places.get(&entry.key[..]), stored.seq));
+            }
+        }
+    };
+    check(&*store);
+    // Merges move versions and keep their places.
+    for _ in 0..40 {
+        store.maintain(NOW_SECS).unwrap();
+    }
+    check(&*store);
+    store.close().unwrap();
+    drop(store);
+    if subject.factory.name() != "memory" {
+        check(&*subject.factory.open(1).unwrap());
+    }
 }
 
 fn a_store_knows_itself(subject: Subject) {

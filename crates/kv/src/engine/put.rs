@@ -94,7 +94,7 @@ impl Engine {
         require_local(&first)?;
         let rules = WriteRules { props, limits: &self.config.limits, now, deadline: Some(deadline) };
         let written = self.write(partition, &storage_key, request, how, &rules, access)?;
-        let sync_to = written.seq.filter(|_| wants_sync(&request.options, props, partition));
+        let sync_to = wants_sync(&request.options, props, partition).then_some(written.seq);
         let reply = reply(&request.options, how, &written, now);
         let partition = partition.clone();
         Ok(PutProgress {

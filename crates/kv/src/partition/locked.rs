@@ -25,16 +25,21 @@ pub struct Locked<'a> {
     key: &'a [u8],
     _guard: MutexGuard<'a, ()>,
     local: Option<Object>,
+    /// The place of `local` in the store's append order; 0 when there is none.
+    local_seq: u64,
     access: Access,
 }
 
-/// A write whose call has returned.
+/// A write whose call has returned, or one that found its version there already.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
     /// What the key holds now.
     pub object: Object,
-    /// Its place in the store's append order; `None` when nothing had to be written.
-    pub seq: Option<u64>,
+    /// The place of that version in the store's append order: what has to be synced before the write may be called durable,
+    /// whoever appended it.
+    pub seq: u64,
+    /// Whether this write appended it.
+    pub is_news: bool,
     /// The digest of `object`.
     pub digest: u64,
 }
@@ -44,10 +49,11 @@ impl<'a> Locked<'a> {
         partition: &'a Partition,
         key: &'a [u8],
         guard: MutexGuard<'a, ()>,
-        local: Option<Object>,
+        local: Option<(Object, u64)>,
         access: Access,
     ) -> Self {
-        Self { partition, key, _guard: guard, local, access }
+        let (local, local_seq) = local.map_or((None, 0), |(object, seq)| (Some(object), seq));
+        Self { partition, key, _guard: guard, local, local_seq, access }
     }
 
     /// The current version; its values are empty.
@@ -121,12 +127,13 @@ impl<'a> Locked<'a> {
         if writes_once {
             let whole = whole(partition, self.key, self.access, local)?;
             if !whole.is_absent(now) && digest(&whole) <= digest(&incoming) {
-                return Ok(kept(whole));
+                return kept(partition, self.key, whole, self.local_seq);
             }
             return store_copy(partition, self.key, incoming, rules);
         }
         if local.clock.descends(&incoming.clock) {
-            return Ok(kept(whole(partition, self.key, self.access, local)?));
+            let whole = whole(partition, self.key, self.access, local)?;
+            return kept(partition, self.key, whole, self.local_seq);
         }
         local.merge(incoming, rules.props.dvv_enabled);
         store_copy(partition, self.key, local, rules)
@@ -149,9 +156,14 @@ fn whole(partition: &Partition, key: &[u8], access: Access, head: Object) -> Res
     Ok(found.unwrap_or(head))
 }
 
-fn kept(object: Object) -> Written {
+/// Nothing has to be written. What the store has not synced may be gone from a store that takes no writes any more: then the
+/// same write, repeated, fails as it did before.
+fn kept(partition: &Partition, key: &[u8], object: Object, seq: u64) -> Result<Written, Failure> {
+    if !partition.store().is_synced(seq) {
+        partition.store().check_writable(key)?;
+    }
     let digest = digest(&object);
-    Written { object, seq: None, digest }
+    Ok(Written { object, seq, is_news: false, digest })
 }
 
 fn check_siblings(object: &Object, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Error> {
@@ -190,7 +202,7 @@ fn append(
     now: UnixMicros,
 ) -> Result<Written, Failure> {
     let digest = digest(&object);
-    let seq = HEAD_BUFFER.with_borrow_mut(|head| {
+    let appended = HEAD_BUFFER.with_borrow_mut(|head| {
         head.clear();
         head.shrink_to(HEAD_BUFFER_BYTES_KEPT);
         stored::encode_head(&object, head);
@@ -204,7 +216,7 @@ fn append(
         let write = Write { key, head, body: &body, digest, tstamp_secs, expires_secs, has_terms };
         partition.store().put(&write).map_err(|e| refuse(partition, key, e))
     })?;
-    Ok(Written { object, seq: Some(seq.seq), digest })
+    Ok(Written { object, seq: appended.seq, is_news: true, digest })
 }
 
 /// When a store may forget the object; 0: never. One with a sibling that expires never says never: a store that has

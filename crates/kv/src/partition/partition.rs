@@ -50,8 +50,13 @@ impl Partition {
 
     /// The current version; its values are empty.
     pub fn head(&self, key: &[u8], access: Access) -> Result<Option<Object>, Failure> {
+        Ok(self.head_with_seq(key, access)?.map(|(head, _)| head))
+    }
+
+    /// The same with its place in the store's append order.
+    fn head_with_seq(&self, key: &[u8], access: Access) -> Result<Option<(Object, u64)>, Failure> {
         let found = self.store.head(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?;
-        found.map(|found| self.decode(key, &found)).transpose()
+        found.map(|found| Ok((self.decode(key, &found)?, found.seq))).transpose()
     }
 
     /// What [`Self::read`] returned, decoded.
@@ -71,7 +76,7 @@ impl Partition {
     pub fn lock<'a>(&'a self, key: &'a [u8], access: Access) -> Result<Locked<'a>, Failure> {
         self.await_store(access)?;
         let guard = self.locks.lock(key, access).ok_or(Failure::WouldBlock)?;
-        let local = self.head(key, access).inspect_err(|e| self.note_unreadable(e))?;
+        let local = self.head_with_seq(key, access).inspect_err(|e| self.note_unreadable(e))?;
         Ok(Locked::new(self, key, guard, local, access))
     }
 

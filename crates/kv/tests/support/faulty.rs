@@ -124,6 +124,10 @@ impl Backend for FaultyStore {
         self.inner.head(key, mode)
     }
 
+    fn check_writable(&self, key: &[u8]) -> Result<(), StorageError> {
+        self.inner.check_writable(key)
+    }
+
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
         if self.faults.writes_fail.load(Ordering::SeqCst) {
             return Err(StorageError::DiskFull { path: PathBuf::from("1.data") });

@@ -74,7 +74,7 @@ pub(super) fn read_record(
     };
     let RecordHeader { tstamp_secs, expires_secs, has_terms, .. } = header;
     Ok(Read {
-        stored: Stored { head: bytes.slice(head_start..meta_len), body, digest: header.digest },
+        stored: Stored { head: bytes.slice(head_start..meta_len), body, digest: header.digest, seq: entry.seq },
         attrs: Some(WriteAttrs { tstamp_secs, expires_secs, has_terms }),
     })
 }

@@ -66,7 +66,10 @@ impl<I: KeyIndex> JournalSnapshot<I> {
         detail: Detail,
     ) -> Result<Option<FoldEntry>, StorageError> {
         let Found { entry, head, body, attrs } = found;
-        let whole = |head, body| Some(Read { stored: Stored { head, body, digest: entry.digest }, attrs });
+        let whole = |head, body| {
+            let stored = Stored { head, body, digest: entry.digest, seq: entry.seq };
+            Some(Read { stored, attrs })
+        };
         let read = match (detail, head, body) {
             (Detail::Keys, ..) => None,
             (Detail::Heads, Some(head), _) => whole(head, None),

@@ -151,10 +151,13 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// To be asked under the writer's lock.
+    /// Holds for as long as the writer's lock is held.
     fn check_appendable(&self) -> Result<(), StorageError> {
         self.check_writable()?;
-        if self.is_closing.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
+        if self.is_closing.load(Ordering::Acquire) {
+            return Err(StorageError::Closed);
+        }
+        if self.handed_over.load(Ordering::Acquire) { Err(StorageError::ClosedToWrites) } else { Ok(()) }
     }
 
     /// Takes no writes any more: what has reached the disk is unknown.
@@ -189,7 +192,8 @@ impl<I: KeyIndex> Core<I> {
             let Found { entry, head, body, attrs } = found;
             let body = body.filter(|_| wanted == Wanted::Whole);
             if let Some(head) = head.filter(|_| wanted == Wanted::Head || body.is_some()) {
-                return Ok(Some(Read { stored: Stored { head, body, digest: entry.digest }, attrs }));
+                let stored = Stored { head, body, digest: entry.digest, seq: entry.seq };
+                return Ok(Some(Read { stored, attrs }));
             }
             let Some(file) = self.files.read().get(&entry.position.file_id).cloned() else { continue };
             match read_record(&self.shared.handles, &file, &entry, key, mode, wanted) {
@@ -231,9 +235,6 @@ impl<I: KeyIndex> Core<I> {
 
     fn append(&self, writer: &mut MutexGuard<'_, Writer>, record: &NewRecord<'_>) -> Result<Written, StorageError> {
         self.check_appendable()?;
-        if self.handed_over.load(Ordering::Acquire) {
-            return Err(StorageError::ClosedToWrites);
-        }
         if !self.identity.has_begun() {
             self.begin_late()?;
         }
@@ -325,7 +326,7 @@ impl<I: KeyIndex> Core<I> {
     fn delete(&self, key: &[u8], condition: impl Fn(&Entry) -> bool) -> Result<Option<Appended>, StorageError> {
         let indexed = I::key(key);
         let mut writer = self.writer.lock();
-        self.check_appendable()?;
+        self.check_writable()?;
         if !self.index.get(indexed, ReadMode::Blocking)?.is_some_and(|found| condition(&found.entry)) {
             return Ok(None);
         }
@@ -530,6 +531,10 @@ impl<I: KeyIndex> Backend for Store<I> {
         let indexed = I::key(key);
         let read = self.core.read_with(key, mode, Wanted::Head, || self.core.index.get_head(indexed, mode))?;
         Ok(read.map(|read| read.stored))
+    }
+
+    fn check_writable(&self, _key: &[u8]) -> Result<(), StorageError> {
+        self.core.check_appendable()
     }
 
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {

@@ -56,7 +56,7 @@ impl Entry {
     pub(super) fn stored(&self, with_body: bool) -> Stored {
         let head_len = self.head_len as usize;
         let body = with_body.then(|| self.block.slice(head_len..));
-        Stored { head: self.block.slice(..head_len), body, digest: self.digest }
+        Stored { head: self.block.slice(..head_len), body, digest: self.digest, seq: self.seq }
     }
 
     fn cost_bytes(&self, key: &[u8]) -> u64 {
@@ -217,6 +217,10 @@ impl Backend for MemoryStore {
 
     fn head(&self, key: &[u8], _mode: ReadMode) -> Result<Option<Stored>, StorageError> {
         self.read(key, false)
+    }
+
+    fn check_writable(&self, _key: &[u8]) -> Result<(), StorageError> {
+        self.state.read().check_writable()
     }
 
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {

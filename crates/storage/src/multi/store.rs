@@ -53,6 +53,10 @@ impl Backend for MultiStore {
         self.store(key)?.head(key, mode)
     }
 
+    fn check_writable(&self, key: &[u8]) -> Result<(), StorageError> {
+        self.store(key)?.check_writable(key)
+    }
+
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
         let _writing = self.gate.read();
         self.store(write.key)?.put(write)

@@ -1,0 +1,171 @@
+//! Writes that find their version there already: `asis`, `write_once` and imports, repeated. They are acknowledged as durable
+//! only when that version is, whoever appended it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
+mod support;
+
+use bytes::Bytes;
+use ombak_kv::{DeleteMode, GetOptions, GetReply, GetRequest, ImportOutcome, Kv, KvConfig, PutOptions, PutRequest};
+use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
+use ombak_storage::{
+    BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, NoTerms, SyncStrategy,
+};
+use ombak_types::props::SyncOnWrite;
+use ombak_types::time::UnixMicros;
+use ombak_types::{Actor, Bucket, Error, Object, Sibling, VectorClock};
+use serde_json::json;
+use std::path::Path;
+use std::sync::Arc;
+use support::stores::scratch_dir;
+use support::{Node, map};
+
+type Stores = fn(&Arc<FaultyFs>, &Path) -> Arc<dyn BackendFactory>;
+
+fn journal() -> JournalConfig {
+    JournalConfig { sync: SyncStrategy::None, ..JournalConfig::default() }
+}
+
+fn bitcask(fs: &Arc<FaultyFs>, dir: &Path) -> Arc<dyn BackendFactory> {
+    Arc::new(BitcaskFactory::new(fs.clone(), dir.join("bitcask"), journal()).unwrap())
+}
+
+fn leveled(fs: &Arc<FaultyFs>, dir: &Path) -> Arc<dyn BackendFactory> {
+    let (root, ledger) = (dir.join("leveled"), LedgerConfig::default());
+    Arc::new(LeveledFactory::new(fs.clone(), root, journal(), ledger, Arc::new(NoTerms)).unwrap())
+}
+
+fn leveldb(fs: &Arc<FaultyFs>, dir: &Path) -> Arc<dyn BackendFactory> {
+    let (root, ledger) = (dir.join("leveldb"), LedgerConfig::default());
+    Arc::new(LeveldbFactory::new(fs.clone(), root, journal(), ledger, Arc::new(NoTerms)).unwrap())
+}
+
+/// How a write comes that brings its version along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    AsIs,
+    WriteOnce,
+}
+
+fn bucket(how: How) -> Bucket {
+    match how {
+        How::AsIs => Bucket::untyped("b"),
+        How::WriteOnce => Bucket { bucket_type: "once".into(), name: "b".into() },
+    }
+}
+
+/// The same object whenever it is asked for.
+fn object(how: How) -> Object {
+    let mut sibling = Sibling::new("value");
+    (sibling.meta.vtag, sibling.meta.last_modified) = (Some(Bytes::from_static(b"vtag")), Some(UnixMicros(1)));
+    let mut clock = VectorClock::new();
+    if how == How::AsIs {
+        clock.increment(&Actor::new(b"elsewhere"), UnixMicros(1));
+    }
+    Object { clock, siblings: vec![sibling] }
+}
+
+/// A node of which every store has been written to and synced, so that the next sync is that of a data file.
+async fn open(stores: Stores, fs: &Arc<FaultyFs>, dir: &Path) -> Node {
+    let mut config = KvConfig::new("ombak@127.0.0.1", dir, stores(fs, dir));
+    (config.fs, config.ring_size, config.delete_mode) = (fs.clone(), 8, DeleteMode::Keep);
+    // Nothing is synced but what the test asks for.
+    config.maintain_interval = std::time::Duration::from_secs(3600);
+    let node = Node::over(Kv::open(config).unwrap());
+    if node.kv.buckets().create_type(b"once", &map(json!({"write_once": true}))).is_ok() {
+        node.kv.buckets().activate_type(b"once").unwrap();
+    }
+    for n in 0..64 {
+        let mut request = node.put_request(&format!("other {n}"), "v", VectorClock::new());
+        request.options.sync_on_write = Some(SyncOnWrite::One);
+        node.kv.put(request).await.unwrap();
+    }
+    assert!(node.kv.vnode_status().iter().all(|(_, status)| status.keys > 0));
+    node
+}
+
+async fn put(node: &Node, how: How, is_synced: bool) -> Result<(), Error> {
+    let sync_on_write = is_synced.then_some(SyncOnWrite::One);
+    let options = PutOptions { asis: how == How::AsIs, sync_on_write, ..PutOptions::default() };
+    let request = PutRequest { bucket: bucket(how), key: Some("k".into()), object: object(how), options };
+    node.kv.put(request).await.map(drop)
+}
+
+async fn is_there(node: &Node, how: How) -> bool {
+    let request = GetRequest { bucket: bucket(how), key: "k".into(), options: GetOptions::default() };
+    matches!(node.kv.get(request).await.unwrap(), GetReply::Found(_))
+}
+
+async fn a_retry_fails_after_a_failed_sync(stores: Stores, how: How) {
+    let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+    let node = open(stores, &fs, dir.path()).await;
+    fs.fail_at(Call::SyncData, 1);
+    let refused = put(&node, how, true).await;
+    assert!(refused.is_err(), "{how:?}: the sync fails");
+    for is_synced in [true, false] {
+        let retried = put(&node, how, is_synced).await;
+        assert!(retried.is_err(), "{how:?}, synced: {is_synced}");
+    }
+    assert!(is_there(&node, how).await, "reads go on");
+}
+
+#[tokio::test]
+async fn a_retry_after_a_failed_sync_is_not_acknowledged() {
+    for stores in [bitcask, leveled, leveldb] as [Stores; 3] {
+        for how in [How::AsIs, How::WriteOnce] {
+            a_retry_fails_after_a_failed_sync(stores, how).await;
+        }
+    }
+}
+
+/// The store starts again after the failed sync; what is acknowledged then outlives a loss of power.
+#[tokio::test]
+async fn a_retry_after_a_start_is_durable() {
+    for loss in [Loss::Everything, Loss::Nothing] {
+        for how in [How::AsIs, How::WriteOnce] {
+            let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+            let node = open(bitcask, &fs, dir.path()).await;
+            fs.fail_at(Call::SyncData, 1);
+            assert!(put(&node, how, true).await.is_err());
+            drop(node);
+            let fs = fs.restart(loss);
+            let node = open(bitcask, &fs, dir.path()).await;
+            assert_eq!(put(&node, how, true).await, Ok(()));
+            drop(node);
+            let node = open(bitcask, &fs.restart(Loss::Everything), dir.path()).await;
+            assert!(is_there(&node, how).await, "{loss:?}, {how:?}: it was acknowledged as synced");
+        }
+    }
+}
+
+/// The first write asked for no sync, the second one does.
+#[tokio::test]
+async fn a_retry_waits_for_the_sync_that_the_first_write_did_not_ask_for() {
+    for how in [How::AsIs, How::WriteOnce] {
+        let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+        let node = open(bitcask, &fs, dir.path()).await;
+        let syncs = fs.calls_of(Call::SyncData);
+        assert_eq!(put(&node, how, false).await, Ok(()));
+        assert_eq!(fs.calls_of(Call::SyncData), syncs);
+        assert_eq!(put(&node, how, true).await, Ok(()));
+        drop(node);
+        let node = open(bitcask, &fs.restart(Loss::Everything), dir.path()).await;
+        assert!(is_there(&node, how).await, "{how:?}: it was acknowledged as synced");
+    }
+}
+
+#[tokio::test]
+async fn an_import_that_is_repeated_syncs_what_was_known() {
+    let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+    let node = open(bitcask, &fs, dir.path()).await;
+    let how = How::AsIs;
+    // The first import ends before it has synced.
+    assert_eq!(node.kv.importer().import(&bucket(how), b"k", object(how)), Ok(ImportOutcome::New));
+    let mut again = node.kv.importer();
+    assert_eq!(again.import(&bucket(how), b"k", object(how)), Ok(ImportOutcome::Known));
+    again.sync().unwrap();
+    drop(again);
+    drop(node);
+    let node = open(bitcask, &fs.restart(Loss::Everything), dir.path()).await;
+    assert!(is_there(&node, how).await);
+}
