@@ -35,7 +35,7 @@ BACKENDS = ("bitcask", "leveled", "leveldb", "memory")
 
 
 def replay(node, results, options):
-    environment = {**os.environ, "OMBAK_PROGRAM": str(program()), "OMBAK_NODE": node.http}
+    environment = {**os.environ, "OMBAK_PROGRAM": str(program()), "OMBAK_DATA": str(node.data)}
     command = [sys.executable, str(TOOL), "--http", node.http, "--pb", node.pb, "--setup",
                f"{HERE / 'bucket-type.sh'} {{name}} {{props}}", "--json", str(results), "--show", *options]
     if "--group" not in options and "--only" not in options:

@@ -85,13 +85,17 @@ class Node:
         return f"127.0.0.1:{self.http_port}"
 
     @property
+    def data(self):
+        return self.directory / "data"
+
+    @property
     def pb(self):
         return f"127.0.0.1:{self.pb_port}"
 
     def admin(self, *words):
         """Runs `ombak admin WORDS…` against this node and returns what it printed. The program finds the node and its
         admin token through the data directory."""
-        command = [str(program()), "admin", "--data", str(self.directory / "data"), *words]
+        command = [str(program()), "admin", "--data", str(self.data), *words]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
                               cwd=self.directory, env=clean_environment())
         if done.returncode != 0:
@@ -141,7 +145,7 @@ class Node:
         lines = {
             "listener.http.internal": self.http,
             "listener.protobuf.internal": self.pb,
-            "platform_data_dir": str(self.directory / "data"),
+            "platform_data_dir": str(self.data),
             "platform_log_dir": str(self.directory / "log"),
             **self.settings,
         }
