@@ -8,7 +8,7 @@ use super::conditional::{self, Validators, Verdict};
 use super::reply::{Reply, ReplyBody};
 use super::request::Request;
 use super::wire::headers::name;
-use super::{accept, csrf, gzip, reply};
+use super::{accept, beside, csrf, gzip, reply};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -69,7 +69,7 @@ pub const READ_ONLY: &str = "GET, HEAD";
 
 /// Takes a request through all decisions.
 pub async fn run<R: Resource>(mut resource: R, request: &Request) -> Reply {
-    if let Err(refusal) = admit(request, resource.allow()) {
+    if let Err(refusal) = admit(request, resource.allow()).await {
         return refusal;
     }
     if let Err(refusal) = resource.prepare().await {
@@ -94,7 +94,7 @@ pub async fn run<R: Resource>(mut resource: R, request: &Request) -> Reply {
 }
 
 /// The decisions that need no resource: method, checksum, origin.
-pub fn admit(request: &Request, allow: &'static str) -> Result<(), Reply> {
+pub async fn admit(request: &Request, allow: &'static str) -> Result<(), Reply> {
     const KNOWN: [Method; 8] = [
         Method::GET,
         Method::HEAD,
@@ -113,8 +113,11 @@ pub fn admit(request: &Request, allow: &'static str) -> Result<(), Reply> {
         refusal.set(name::ALLOW, allow);
         return Err(refusal);
     }
-    if request.headers.get("content-md5").is_some_and(|md5| !is_md5_of(md5.as_bytes(), &request.body)) {
-        return Err(reply::page(StatusCode::BAD_REQUEST));
+    if let Some(md5) = request.headers.get("content-md5") {
+        let (md5, body) = (md5.clone(), request.body.clone());
+        if !beside::run(body.len(), move || is_md5_of(md5.as_bytes(), &body)).await? {
+            return Err(reply::page(StatusCode::BAD_REQUEST));
+        }
     }
     if csrf::is_foreign(request) {
         return Err(reply::page(StatusCode::FORBIDDEN));
@@ -163,19 +166,15 @@ fn vary(offers: &Offers) -> Option<&'static str> {
 /// Compresses a body of a size at which it pays.
 async fn compress(mut answer: Reply) -> Reply {
     const WORTHWHILE: std::ops::RangeInclusive<usize> = 256..=1024 * 1024;
-    /// Up to this size, a network thread is held up for less time than it takes to hand the work to another.
-    const IN_PLACE_BYTES_MAX: usize = 8 * 1024;
+    /// How many times as long it takes as going over the bytes.
+    const COST: usize = 16;
     let ReplyBody::Whole(plain) = &answer.body else { return answer };
     let is_encoded = answer.headers.get(name::CONTENT_ENCODING).is_some();
     if !WORTHWHILE.contains(&plain.len()) || answer.status == StatusCode::PARTIAL_CONTENT || is_encoded {
         return answer;
     }
     let plain = plain.clone();
-    let packed = if plain.len() <= IN_PLACE_BYTES_MAX {
-        gzip::compress(plain)
-    } else {
-        tokio::task::spawn_blocking(move || gzip::compress(plain)).await.ok().flatten()
-    };
+    let packed = beside::run(plain.len() * COST, move || gzip::compress(plain)).await.ok().flatten();
     let Some(packed) = packed else { return answer };
     answer.body = ReplyBody::Whole(packed);
     answer.set(name::CONTENT_ENCODING, "gzip");

@@ -86,8 +86,11 @@ pub fn format(links: &[Link], bucket: &[u8], generation: Generation) -> String {
             }
         };
     }
-    let prefix = if generation == Generation::Riak { "riak" } else { "buckets" };
-    out + &format!("</{prefix}/{}>; rel=\"up\"", url::quote(bucket))
+    // Every object has this one.
+    out.push_str(if generation == Generation::Riak { "</riak/" } else { "</buckets/" });
+    out.push_str(&url::quote(bucket));
+    out.push_str(">; rel=\"up\"");
+    out
 }
 
 #[cfg(test)]

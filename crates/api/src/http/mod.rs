@@ -18,6 +18,7 @@
 
 mod accept;
 mod base62;
+mod beside;
 mod conditional;
 mod context;
 mod csrf;

@@ -43,6 +43,9 @@ pub enum TimeLimit {
 impl ObjectParams {
     /// Reads them all, or words what is wrong with the first bad one.
     pub fn parse(request: &Request) -> Result<Self, Reply> {
+        if !request.has_parameters() {
+            return Ok(Self::default());
+        }
         let timeout = time_limit(request)?;
         let quorum = |name| quorum(request, name);
         Ok(Self {

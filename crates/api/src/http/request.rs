@@ -1,6 +1,6 @@
 //! A request as the resources see it: decoded once, read to its end.
 
-use super::url;
+use super::url::{self, Parameters};
 use super::wire::head::Head;
 use bytes::Bytes;
 use http::header::{AsHeaderName, HeaderMap};
@@ -17,7 +17,7 @@ pub struct Request {
     pub headers: HeaderMap,
     /// The body; empty if there was none.
     pub body: Bytes,
-    parameters: Vec<(Bytes, Bytes)>,
+    parameters: Parameters,
 }
 
 impl Request {
@@ -29,6 +29,11 @@ impl Request {
     fn of(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Self {
         let parameters = uri.query().map(url::parameters).unwrap_or_default();
         Self { method, uri, headers, body, parameters }
+    }
+
+    /// Whether there are query parameters.
+    pub fn has_parameters(&self) -> bool {
+        !self.parameters.is_empty()
     }
 
     /// The first value of a query parameter.

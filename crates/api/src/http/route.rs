@@ -5,6 +5,7 @@ use super::url;
 use bytes::Bytes;
 use http::Method;
 use ombak_types::Bucket;
+use smallvec::SmallVec;
 
 /// The generation of a URL; answers speak in the one that was asked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Route {
     /// The resource that a request is for.
     pub fn of(request: &Request) -> Self {
         let parts = url::segments(request.uri.path());
-        let names: Vec<&[u8]> = parts.iter().map(|p| &p[..]).collect();
+        let names: SmallVec<[&[u8]; 8]> = parts.iter().map(|p| &p[..]).collect();
         match names.as_slice() {
             [] => Self::Root,
             [b"ping"] => Self::Ping,
@@ -136,7 +137,7 @@ fn older(parts: &[Bytes], request: &Request) -> Route {
 fn newer(bucket_type: Bytes, parts: &[Bytes], request: &Request, generation: Generation) -> Route {
     let [name, rest @ ..] = parts else { return Route::Buckets(bucket_type) };
     let bucket = Bucket { bucket_type, name: name.clone() };
-    let words: Vec<&[u8]> = rest.iter().map(|p| &p[..]).collect();
+    let words: SmallVec<[&[u8]; 8]> = rest.iter().map(|p| &p[..]).collect();
     match words.as_slice() {
         [b"props"] => Route::Props(bucket, generation),
         [b"keys"] if request.method == Method::POST => Route::NewObject(bucket, generation),

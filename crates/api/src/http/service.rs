@@ -4,7 +4,7 @@ use super::context::HttpContext;
 use super::graph;
 use super::reply::{self, Reply};
 use super::request::Request;
-use super::resources;
+use super::resources::{self, object};
 use super::route::Route;
 use super::wire::client_end::ClientEnd;
 use crate::admin;
@@ -48,6 +48,18 @@ fn refuse_half_closed(patience: Duration) -> Reply {
 }
 
 async fn answer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: Route) -> Reply {
+    match route {
+        Route::NewObject(bucket, generation) => {
+            graph::run(object::write::Write::new(ctx, request, bucket, None, generation), request).await
+        }
+        Route::Object(bucket, key, generation) => object::run(ctx, request, bucket, key, generation).await,
+        // Whatever these need while they run does not make every connection larger.
+        other => Box::pin(answer_other(ctx, peer, request, other)).await,
+    }
+}
+
+/// The answer of a resource that is no object.
+async fn answer_other(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: Route) -> Reply {
     use resources::*;
     match route {
         Route::Root => graph::run(root::Root, request).await,
@@ -66,16 +78,12 @@ async fn answer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: 
             graph::run(props::Props::new(ctx, request, bucket, generation), request).await
         }
         Route::Keys(bucket, generation) => graph::run(keys::Keys::new(ctx, request, bucket, generation), request).await,
-        Route::NewObject(bucket, generation) => {
-            graph::run(object::write::Write::new(ctx, request, bucket, None, generation), request).await
-        }
-        Route::Object(bucket, key, generation) => object::run(ctx, request, bucket, key, generation).await,
         Route::LinkWalk(bucket, key, steps, generation) => {
             graph::run(link_walk::LinkWalk::new(ctx, bucket, key, steps, generation), request).await
         }
         Route::Index(bucket, path) => graph::run(index::Index::new(ctx, request, bucket, path), request).await,
-        Route::Absent(what) => absent::answer(ctx, request, &what),
-        Route::Nowhere => reply::page(StatusCode::NOT_FOUND),
+        Route::Absent(what) => absent::answer(ctx, request, &what).await,
+        Route::Nowhere | Route::NewObject(..) | Route::Object(..) => reply::page(StatusCode::NOT_FOUND),
     }
 }
 

@@ -4,10 +4,19 @@
 //! a `%` that no two hex digits follow stands for itself.
 
 use bytes::Bytes;
+use smallvec::SmallVec;
+use std::ops::Range;
 
 /// The bytes that a part of a URL stands for.
 pub fn unquote(text: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(text.len());
+    unquote_into(text, &mut out);
+    Bytes::from(out)
+}
+
+/// Appends the bytes that a part of a URL stands for, and says where they lie.
+fn unquote_into(text: &[u8], out: &mut Vec<u8>) -> Range<usize> {
+    let start = out.len();
     let mut rest = text;
     while let [first, tail @ ..] = rest {
         rest = tail;
@@ -23,7 +32,7 @@ pub fn unquote(text: &[u8]) -> Bytes {
             (byte, _) => out.push(*byte),
         }
     }
-    Bytes::from(out)
+    start..out.len()
 }
 
 fn hex(digit: u8) -> Option<u8> {
@@ -48,21 +57,41 @@ pub fn quote(name: &[u8]) -> String {
     out
 }
 
+/// As many parts as the path of an object of any type has.
+const SEGMENTS_USUAL: usize = 6;
+
+/// Parameters of a usual query.
+const PARAMETERS_USUAL: usize = 4;
+
+/// The parts of a path.
+pub type Segments = SmallVec<[Bytes; SEGMENTS_USUAL]>;
+
+/// Names and values of a query's parameters.
+pub type Parameters = SmallVec<[(Bytes, Bytes); PARAMETERS_USUAL]>;
+
 /// The parts of a path, decoded. Empty ones do not count: `/buckets//keys` has two.
-pub fn segments(path: &str) -> Vec<Bytes> {
-    path.split('/').filter(|s| !s.is_empty()).map(|s| unquote(s.as_bytes())).collect()
+pub fn segments(path: &str) -> Segments {
+    // All parts share one piece of memory.
+    let mut text = Vec::with_capacity(path.len());
+    let parts = path.split('/').filter(|part| !part.is_empty());
+    let places: SmallVec<[_; SEGMENTS_USUAL]> = parts.map(|part| unquote_into(part.as_bytes(), &mut text)).collect();
+    let text = Bytes::from(text);
+    places.into_iter().map(|place| text.slice(place)).collect()
 }
 
 /// The parameters of a query, decoded, in their order.
-pub fn parameters(query: &str) -> Vec<(Bytes, Bytes)> {
-    query
-        .split('&')
-        .filter(|pair| !pair.is_empty())
+pub fn parameters(query: &str) -> Parameters {
+    let mut text = Vec::with_capacity(query.len());
+    let mut unquoted = |part: &str| unquote_into(part.as_bytes(), &mut text);
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let places: SmallVec<[_; PARAMETERS_USUAL]> = pairs
         .map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (unquote(name.as_bytes()), unquote(value.as_bytes()))
+            (unquoted(name), unquoted(value))
         })
-        .collect()
+        .collect();
+    let text = Bytes::from(text);
+    places.into_iter().map(|(name, value)| (text.slice(name), text.slice(value))).collect()
 }
 
 #[cfg(test)]
@@ -78,15 +107,15 @@ mod tests {
 
     #[test]
     fn empty_segments_vanish() {
-        assert_eq!(segments("/buckets//keys/k"), ["buckets", "keys", "k"].map(Bytes::from));
-        assert_eq!(segments("/a%2Fb/"), [Bytes::from("a/b")]);
+        assert_eq!(segments("/buckets//keys/k")[..], ["buckets", "keys", "k"].map(Bytes::from));
+        assert_eq!(segments("/a%2Fb/")[..], [Bytes::from("a/b")]);
         assert!(segments("/").is_empty());
     }
 
     #[test]
     fn parameters_keep_their_order() {
         let expected = [("r", "1"), ("r", ""), ("x", "a b")].map(|(n, v)| (Bytes::from(n), Bytes::from(v)));
-        assert_eq!(parameters("r=1&&r&x=a+b"), expected);
+        assert_eq!(parameters("r=1&&r&x=a+b")[..], expected);
     }
 
     proptest! {

@@ -11,8 +11,8 @@ use http::StatusCode;
 use ombak_types::{Bucket, Error};
 
 /// Says that it is not there.
-pub fn answer(ctx: &HttpContext, request: &Request, what: &Absent) -> Reply {
-    if let Err(refusal) = graph::admit(request, allow(what)) {
+pub async fn answer(ctx: &HttpContext, request: &Request, what: &Absent) -> Reply {
+    if let Err(refusal) = graph::admit(request, allow(what)).await {
         return refusal;
     }
     match what {

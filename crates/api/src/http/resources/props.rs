@@ -37,7 +37,7 @@ impl Resource for Props<'_> {
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        self.changes = props_body::changes(self.request)?;
+        self.changes = props_body::changes(self.request).await?;
         Ok(())
     }
 

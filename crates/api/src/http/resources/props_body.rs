@@ -1,5 +1,6 @@
 //! Properties in JSON bodies, and how changes of them are refused (docs/riak/http-api.md §4, §17).
 
+use crate::http::beside;
 use crate::http::graph::Offers;
 use crate::http::names::json_name;
 use crate::http::reply::{self, Reply};
@@ -23,8 +24,12 @@ pub fn offers(request: &Request) -> Offers {
 }
 
 /// The changes that a PUT asks for; other methods ask for none.
-pub fn changes(request: &Request) -> Result<PropMap, Reply> {
-    if request.method == Method::PUT { parse(&request.body) } else { Ok(PropMap::new()) }
+pub async fn changes(request: &Request) -> Result<PropMap, Reply> {
+    if request.method != Method::PUT {
+        return Ok(PropMap::new());
+    }
+    let body = request.body.clone();
+    beside::run(body.len(), move || parse(&body)).await?
 }
 
 fn parse(body: &[u8]) -> Result<PropMap, Reply> {

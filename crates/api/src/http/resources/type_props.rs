@@ -34,7 +34,7 @@ impl Resource for TypeProps<'_> {
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        self.changes = props_body::changes(self.request)?;
+        self.changes = props_body::changes(self.request).await?;
         Ok(())
     }
 

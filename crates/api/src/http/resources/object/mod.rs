@@ -28,7 +28,7 @@ pub async fn run(ctx: &HttpContext, request: &Request, bucket: Bucket, key: Byte
             graph::run(write::Write::new(ctx, request, bucket, Some(key), generation), request).await
         }
         Method::DELETE => graph::run(delete::Delete::new(ctx, request, bucket, key), request).await,
-        _ => match graph::admit(request, ALLOW) {
+        _ => match graph::admit(request, ALLOW).await {
             Err(refusal) => refusal,
             Ok(()) => reply::page(StatusCode::METHOD_NOT_ALLOWED),
         },

@@ -1,6 +1,6 @@
 //! GET and HEAD of an object.
 
-use super::render::{self, Choice};
+use super::render::{self, Choice, Rendering};
 use super::{ALLOW, check_type};
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
@@ -112,14 +112,22 @@ impl Resource for Read<'_> {
         Ok(Existence::Present(current))
     }
 
-    async fn answer(self, offer: usize) -> Reply {
+    async fn answer(mut self, offer: usize) -> Reply {
+        let rendering = Rendering {
+            object: std::mem::take(&mut self.object),
+            choice: self.choice,
+            in_parts: offer > 0,
+            bucket: self.bucket.clone(),
+            generation: self.generation,
+        };
+        let (object, reply) = match rendering.make().await {
+            Ok(made) => made,
+            Err(failed) => return failed,
+        };
+        self.object = object;
         match self.choice.sibling(&self.object) {
-            Some(sibling) => {
-                let whole = render::one(&self.object, sibling, self.choice, &self.bucket, self.generation);
-                self.part(sibling, whole)
-            }
-            None if offer == 0 => render::sibling_list(&self.object),
-            None => render::sibling_parts(&self.object, &self.bucket, self.generation),
+            Some(sibling) => self.part(sibling, reply),
+            None => reply,
         }
     }
 }

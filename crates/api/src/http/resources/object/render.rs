@@ -5,7 +5,7 @@ use crate::http::multipart::{self, Multipart};
 use crate::http::reply::{self, Reply};
 use crate::http::route::Generation;
 use crate::http::wire::headers::{is_value, name};
-use crate::http::{base62, links, metadata};
+use crate::http::{base62, beside, links, metadata};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -75,15 +75,59 @@ fn set_common(answer: &mut Reply, object: &Object, choice: Choice) {
     let Validators { etag, last_modified } = validators(object, choice);
     answer.set(name::X_RIAK_VCLOCK, clock_text(&object.clock));
     if let Some(etag) = etag {
-        answer.set(name::ETAG, format!("\"{etag}\""));
+        answer.set(name::ETAG, ["\"", &etag, "\""].concat());
     }
     if let Some(at) = last_modified {
         answer.set(name::LAST_MODIFIED, multipart::http_date(at));
     }
 }
 
+/// An object and how an answer shows it.
+pub struct Rendering {
+    /// The object.
+    pub object: Object,
+    /// Which of its siblings.
+    pub choice: Choice,
+    /// Several siblings are shown as parts with their values, not as a list of their tags.
+    pub in_parts: bool,
+    /// Where it is stored.
+    pub bucket: Bucket,
+    /// How it was asked for.
+    pub generation: Generation,
+}
+
+impl Rendering {
+    /// Makes the answer, and gives the object back. Much metadata, or many values that have to be put together, take long:
+    /// that is done beside the network threads.
+    pub async fn make(self) -> Result<(Object, Reply), Reply> {
+        beside::run(self.cost_bytes(), move || {
+            let reply = match self.choice.sibling(&self.object) {
+                Some(sibling) => one(&self.object, sibling, self.choice, &self.bucket, self.generation),
+                None if self.in_parts => sibling_parts(&self.object, &self.bucket, self.generation),
+                None => sibling_list(&self.object),
+            };
+            (self.object, reply)
+        })
+        .await
+    }
+
+    /// About how many bytes have to be gone over. A single value is not one of them.
+    fn cost_bytes(&self) -> usize {
+        /// What a pair of metadata costs beside its bytes, more or less.
+        const PAIR_BYTES: usize = 256;
+        let of_meta = |sibling: &Sibling| {
+            let meta = &sibling.meta;
+            PAIR_BYTES * (meta.user_meta.len() + meta.indexes.len() + meta.links.len())
+        };
+        match self.choice.sibling(&self.object) {
+            Some(sibling) => of_meta(sibling),
+            None => self.object.siblings.iter().map(|sibling| of_meta(sibling) + sibling.value.len()).sum(),
+        }
+    }
+}
+
 /// An answer with one sibling's value and all that belongs to it.
-pub fn one(object: &Object, sibling: &Sibling, choice: Choice, bucket: &Bucket, generation: Generation) -> Reply {
+fn one(object: &Object, sibling: &Sibling, choice: Choice, bucket: &Bucket, generation: Generation) -> Reply {
     let meta = &sibling.meta;
     let mut answer = reply::bare(StatusCode::OK, sibling.value.clone());
     answer.headers.append_lines(&metadata::user_lines(meta));
@@ -105,7 +149,7 @@ fn header_value(bytes: &Bytes) -> &[u8] {
 }
 
 /// 300: the tags of all siblings, one a line.
-pub fn sibling_list(object: &Object) -> Reply {
+fn sibling_list(object: &Object) -> Reply {
     let mut body = String::from("Siblings:\n");
     for sibling in &object.siblings {
         body += &String::from_utf8_lossy(sibling.meta.vtag.as_deref().unwrap_or_default());
@@ -117,7 +161,7 @@ pub fn sibling_list(object: &Object) -> Reply {
 }
 
 /// 300: all siblings, one a part.
-pub fn sibling_parts(object: &Object, bucket: &Bucket, generation: Generation) -> Reply {
+fn sibling_parts(object: &Object, bucket: &Bucket, generation: Generation) -> Reply {
     let mut parts = Multipart::new(&stored::encode_clock(&object.clock));
     for sibling in &object.siblings {
         parts.push(&multipart::sibling_headers(sibling, bucket, generation), &sibling.value);

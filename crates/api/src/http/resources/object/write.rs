@@ -3,7 +3,7 @@
 //! A conditional write reads first, as HTTP's conditions are about what a client could have read; what was read then
 //! becomes the engine's condition of the write, so that nothing can come in between.
 
-use super::render::{self, Choice};
+use super::render::{self, Choice, Rendering};
 use super::{ALLOW, check_type, clock_header, seen_clock};
 use crate::http::context::HttpContext;
 use crate::http::failure::{self, Asked};
@@ -76,10 +76,10 @@ impl<'a> Write<'a> {
         }
     }
 
-    fn reply(&self, stored: PutReply) -> Reply {
+    async fn reply(&self, stored: PutReply) -> Reply {
         let created = stored.key.is_some() && self.key.is_none();
         let mut answer = match stored.object.filter(|_| self.params.return_body) {
-            Some(object) => self.show(&object),
+            Some(object) => self.show(object).await,
             None if created => {
                 let mut answer = reply::bare(StatusCode::OK, Bytes::new());
                 answer.set(name::CONTENT_TYPE, metadata::content_type_of(&self.meta));
@@ -96,19 +96,13 @@ impl<'a> Write<'a> {
         answer
     }
 
-    fn show(&self, object: &Object) -> Reply {
-        let choice = Choice::of(object, None);
-        if let Some(sibling) = choice.sibling(object) {
-            return render::one(object, sibling, choice, &self.bucket, self.generation);
-        }
+    async fn show(&self, object: Object) -> Reply {
         let accept = self.request.header(ACCEPT);
-        let parts_wanted =
+        let in_parts =
             accept.is_some() && accept::choose(accept.as_deref(), &[b"multipart/mixed", b"text/plain"]) == Some(0);
-        if parts_wanted {
-            render::sibling_parts(object, &self.bucket, self.generation)
-        } else {
-            render::sibling_list(object)
-        }
+        let (choice, bucket) = (Choice::of(&object, None), self.bucket.clone());
+        let rendering = Rendering { object, choice, in_parts, bucket, generation: self.generation };
+        rendering.make().await.map_or_else(|failed| failed, |(_, reply)| reply)
     }
 }
 
@@ -163,7 +157,7 @@ impl Resource for Write<'_> {
         let object = Object { clock: self.seen.take().unwrap_or_default(), siblings: vec![sibling] };
         let request = PutRequest { bucket: self.bucket.clone(), key: self.key.clone(), object, options };
         match self.ctx.kv.put(request).await {
-            Ok(stored) => self.reply(stored),
+            Ok(stored) => self.reply(stored).await,
             // Somebody wrote between the read and this write: the condition that held then does not hold now.
             Err(Error::Modified | Error::NotFound)
                 if read_first && !self.request.headers.contains_key("x-riak-if-not-modified") =>
