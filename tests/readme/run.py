@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Runs the fenced blocks of README.md, in order, in a scratch directory beside a fresh node.
+
+A `console` block is a session: each line that begins with `$ ` is a command, and the lines below it are what it prints. `...`
+stands for any text within a line, or for any lines when it stands alone. A command that shows no output is only expected to
+succeed. A block in another language is a file, whose first line is a comment with its name.
+
+The README names the default ports, which the node here does not have: they are replaced in commands, files and outputs.
+Commands that install packages run in the package cache, and only when it does not have their result. Commands that build the
+programs are left out: the programs under test are the debug builds, which lie where a release build would put them.
+
+Usage: run.py"""
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+
+import packages  # noqa: E402
+from node import ROOT, Node, clean_environment, program  # noqa: E402
+
+README = ROOT / "README.md"
+COMMAND_SECONDS_MAX = 300
+TRIES_MAX = 3
+
+# What the snippets of a language are: the comment that names the file.
+FILE_NAME = {
+    "python": re.compile(r"# (\S+)"),
+    "js": re.compile(r"// (\S+)"),
+    "java": re.compile(r"// (\S+)"),
+    "xml": re.compile(r"<!-- (\S+) -->"),
+}
+BUILDS = ("cargo build ", "make ")
+INSTALLS = ("python3 -m venv ", "venv/bin/pip install ", "npm install ")
+# May have to download something first.
+DOWNLOADS = ("mvn ",)
+
+# What a terminal takes for colours is no text.
+COLOURS = re.compile("\x1b\\[[0-9;]*m")
+
+# The parts of the clone that commands name, beside the seeds, which name ports.
+LINKED = ("tests",)
+SEEDS = "benches/seeds"
+
+
+class Mismatch(Exception):
+    """A snippet does not do what README.md shows."""
+
+
+def blocks(text):
+    """Yields (line number, language, lines) of each fenced block."""
+    language = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.startswith("```"):
+            if language is not None:
+                content.append(line)
+        elif language is None:
+            language, start, content = line[3:].strip(), number, []
+        else:
+            yield start, language, content
+            language = None
+    if language is not None:
+        raise Mismatch(f"README.md:{start}: the block has no end")
+
+
+def commands(start, lines):
+    """Yields (line number, command, expected lines) of a session."""
+    found = []
+    for number, line in enumerate(lines, start + 1):
+        if line.startswith("$ "):
+            found.append((number, line[2:], []))
+        elif found:
+            found[-1][2].append(line)
+        else:
+            raise Mismatch(f"README.md:{number}: the session does not begin with a command")
+    return found
+
+
+def pattern(expected):
+    """The expression that the output has to match as a whole."""
+    parts = []
+    for line in expected:
+        if line == "...":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(r"[^\n]*".join(map(re.escape, line.split("..."))) + r"\n")
+    return re.compile("".join(parts))
+
+
+class Session:
+    """The scratch directory and the node that the snippets talk to."""
+
+    def __init__(self, directory, node):
+        self.directory, self.node = directory, node
+        built = program().parent
+        release = directory / "target" / "release"
+        release.mkdir(parents=True)
+        for name, path in (("ombak", program()), ("ombak-bench", built / "ombak-bench")):
+            (release / name).symlink_to(path)
+        for name in LINKED:
+            (directory / name).symlink_to(ROOT / name)
+        (directory / SEEDS).mkdir(parents=True)
+        for seed in (ROOT / SEEDS).glob("*.config"):
+            (directory / SEEDS / seed.name).write_text(self.with_ports(seed.read_text()))
+        self.environment = {**clean_environment(), "MAVEN_OPTS": f"-Dmaven.repo.local={packages.cache() / 'maven'}"}
+
+    def with_ports(self, text):
+        return re.sub(r"\b8098\b", str(self.node.http_port), re.sub(r"\b8087\b", str(self.node.pb_port), text))
+
+    def write(self, start, language, lines):
+        named = FILE_NAME[language].fullmatch(lines[0]) if lines else None
+        if not named:
+            raise Mismatch(f"README.md:{start}: the first line does not name the file")
+        path = self.directory / named[1]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.with_ports("\n".join(lines) + "\n"))
+
+    def install(self, wanted):
+        """Makes what these commands leave appear in the scratch directory."""
+        pin = self.directory / "pin"
+        pin.write_text("\n".join(wanted))
+
+        def run_in(directory):
+            for command in wanted:
+                packages.run(["bash", "-c", command], cwd=directory, stdin=subprocess.DEVNULL)
+
+        entry = packages.installed("readme", [pin], run_in)
+        pin.unlink()
+        for path in entry.iterdir():
+            (self.directory / path.name).symlink_to(path)
+
+    def run(self, number, command, expected):
+        tries = TRIES_MAX if command.startswith(DOWNLOADS) else 1
+        for _ in range(tries):
+            done = subprocess.run(["bash", "-c", self.with_ports(command)], cwd=self.directory, env=self.environment,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  errors="replace", timeout=COMMAND_SECONDS_MAX)
+            if done.returncode == 0:
+                break
+        printed = "".join(line.rstrip() + "\n" for line in COLOURS.sub("", done.stdout).splitlines())
+        shown = self.with_ports("\n".join(expected)).splitlines()
+        if done.returncode != 0:
+            raise Mismatch(f"README.md:{number}: `{command}` exited with {done.returncode}:\n{printed}{done.stderr}")
+        if shown and not pattern(shown).fullmatch(printed):
+            raise Mismatch(f"README.md:{number}: `{command}` printed\n{printed}{done.stderr}and README.md shows\n" + "\n".join(shown))
+
+
+def run_block(session, start, language, lines):
+    """Runs one block and returns how many things were checked."""
+    if language in FILE_NAME:
+        session.write(start, language, lines)
+        return 0
+    if language != "console":
+        raise Mismatch(f"README.md:{start}: nobody knows how to run a block of '{language}'")
+    session_commands = [c for c in commands(start, lines) if not c[1].startswith(BUILDS)]
+    wanted = [command for _, command, _ in session_commands if command.startswith(INSTALLS)]
+    if wanted:
+        session.install(wanted)
+    for number, command, expected in session_commands:
+        if command not in wanted:
+            started = time.monotonic()
+            session.run(number, command, expected)
+            print(f"README.md:{number}: {time.monotonic() - started:5.1f} s  {command}", flush=True)
+    return len(session_commands)
+
+
+def main():
+    passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="ombak-readme-") as scratch:
+        directory = Path(scratch)
+        with Node({"platform_data_dir": str(directory / "data")}) as node:
+            session = Session(directory, node)
+            for start, language, lines in blocks(README.read_text()):
+                try:
+                    passed += run_block(session, start, language, lines)
+                except Mismatch as mismatch:
+                    print(mismatch, flush=True)
+                    failed += 1
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
