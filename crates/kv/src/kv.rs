@@ -40,6 +40,8 @@ pub struct Health {
     pub poisoned: Vec<(u32, String)>,
     /// A store refused its last write because its disk is full.
     pub disk_full: bool,
+    /// Stores of which it is known that something is missing: (partition, in how many places). That keeps no node from serving.
+    pub known_losses: Vec<(u32, u64)>,
 }
 
 impl Kv {
@@ -312,8 +314,10 @@ impl Kv {
     pub fn health(&self) -> Health {
         let status = self.vnode_status();
         let disk_full = status.iter().any(|(_, s)| s.disk_full);
+        let known_losses = status.iter().map(|(p, s)| (*p, s.lost_ranges)).filter(|(_, places)| *places > 0).collect();
         let poisoned: Vec<_> = status.into_iter().filter_map(|(p, s)| Some((p, s.poisoned?))).collect();
-        Health { ready: self.engine.is_open() && poisoned.is_empty() && !disk_full, poisoned, disk_full }
+        let ready = self.engine.is_open() && poisoned.is_empty() && !disk_full;
+        Health { ready, poisoned, disk_full, known_losses }
     }
 
     /// Refuses new requests, waits for those under way, closes the stores. Blocks: not for network threads.

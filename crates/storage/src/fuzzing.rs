@@ -7,6 +7,7 @@ use crate::backend::{ReadMode, TermRange};
 use crate::bitcask::check_order_entry;
 use crate::fs::sim::FaultyFs;
 use crate::fs::{File, FileSystem, OpenMode};
+use crate::inventory::Inventory;
 use crate::journal::format::{
     BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintReader, HintWriter, RECORD_HEADER_BYTES, RecordFields,
     RecordHeader, Scanned, Scanner, encode_record, reseal, salt_of_hint,
@@ -75,6 +76,12 @@ pub fn notes(bytes: &[u8]) {
         if let Ok(Some(note)) = LostNote::decode(bytes, path) {
             assert_eq!(LostNote::decode(&note.encode(), path).ok().flatten(), Some(note.clone()));
             again(bytes, note.encode());
+        }
+    }
+    for bytes in [bytes, &sealed(&version(1, b"OMBAKINV"))] {
+        if let Ok(Some(inventory)) = Inventory::decode(bytes, path) {
+            assert_eq!(Inventory::decode(&inventory.encode(), path).ok().flatten().as_ref(), Some(&inventory));
+            again(bytes, inventory.encode());
         }
     }
     for bytes in [bytes, &sealed(&version(1, b"OMBAKCOV"))] {

@@ -22,6 +22,7 @@ pub use error::AdminError;
 pub use guard::{ADMIN_HEADER, AdminToken};
 pub use live_config::{Change, ConfigEntry, LiveConfig};
 pub use node::NodeInfo;
+pub(crate) use node::known_losses;
 
 use crate::http::Request;
 use crate::http::reply::{self, Reply};

@@ -45,7 +45,14 @@ pub(super) fn describe(ctx: &AdminContext) -> Value {
         "ring_size": node.ring_size,
         "ready": health.ready,
         "problems": problems(&health),
+        "known_losses": known_losses(&health),
     })
+}
+
+/// Stores of which it is known that something is missing.
+pub(crate) fn known_losses(health: &Health) -> Vec<Value> {
+    let loss = |(partition, places): &(u32, u64)| json!({ "partition": partition, "places": places });
+    health.known_losses.iter().map(loss).collect()
 }
 
 /// What an operator has to look at, one sentence each.

@@ -159,7 +159,7 @@ fn abandoned(backend: &str, root: &Path, settings: &BackendSettings) -> String {
     format!(
         "objects of this node lie in the {backend} files of {root}, which storage_backend = {wanted} does not use: none of \
          them would be found. Configure {backend} with that directory again, move them with 'ombak admin backend \
-         convert', or move {root} away to start without them"
+         convert', or move {root} away and run 'ombak start --accept-loss' once to start without them"
     )
 }
 

@@ -86,5 +86,12 @@ fn status_text(node: &Value) -> String {
         out.push_str("\nproblem: ");
         out.push_str(problem);
     }
+    for loss in node["known_losses"].as_array().into_iter().flatten() {
+        out.push_str(&format!(
+            "\nincomplete: in partition {} something is known to be missing, in {} places; 'ombak admin backend verify' says what \
+             is known",
+            loss["partition"], loss["places"]
+        ));
+    }
     out
 }

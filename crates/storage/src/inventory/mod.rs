@@ -28,12 +28,14 @@ mod check;
 mod compare;
 mod copies;
 mod record;
+mod restored;
 
 pub use check::{check_root, promises_anything};
 pub(crate) use check::{partitions_in, root_is_gone};
 pub(crate) use compare::{Comparison, Lack, LackKind, compare, refusal};
 pub(crate) use copies::{CopyState, InventoryCopies};
 pub(crate) use record::{Inventory, PromisedFile, RECORD_NAME};
+pub use restored::begin_restored;
 
 use std::path::PathBuf;
 

@@ -261,7 +261,7 @@ fn write(fs: &dyn FileSystem, dir: &Path, record: &Record) -> io::Result<()> {
 
 /// Makes a directory into which files of a backup were put a store of its own: its first start finds it restored. `seq`: no
 /// append in it has a higher number.
-pub fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), StorageError> {
+pub(crate) fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), StorageError> {
     let record = Record { boot: 0, is_clean: true, seq, ..Record::begin(true, None) };
     write(fs, dir, &record).map_err(|source| io_error("write", &dir.join(NAME), source))
 }

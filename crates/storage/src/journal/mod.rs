@@ -47,7 +47,7 @@ pub(crate) use data_file::{data_path, fresh_path, hint_path, hint_temporary_path
 pub(crate) use format::le_at;
 #[cfg(any(test, fuzzing))]
 pub(crate) use identity::Record as IdentityRecord;
-pub use identity::begin_restored;
+pub(crate) use identity::begin_restored as begin_restored_identity;
 pub(crate) use identity::{identity_is_damaged, identity_path};
 pub(crate) use key_index::{
     Compacted, Entry, Found, HEAD_UNITS_MANY, IndexFiles, IndexSizes, Keeps, KeyIndex, Loaded, Position, ReadHead,

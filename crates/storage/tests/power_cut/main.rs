@@ -9,6 +9,7 @@
 mod common;
 mod faults;
 mod ledgers;
+mod missing;
 mod oracle;
 mod stores;
 

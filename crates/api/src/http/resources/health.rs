@@ -1,5 +1,6 @@
 //! `/health/live`, `/health/ready` and `/health/listeners`, for those who supervise the process or look for its ports.
 
+use crate::admin::known_losses;
 use crate::http::context::HttpContext;
 use crate::http::graph::{Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
@@ -49,7 +50,12 @@ impl Resource for Ready<'_> {
         let poisoned: Vec<_> =
             health.poisoned.iter().map(|(partition, why)| json!({"partition": partition, "reason": why})).collect();
         let ready = health.ready && poisoned.is_empty() && !health.disk_full;
-        let body = json!({"ready": ready, "poisoned": poisoned, "disk_full": health.disk_full});
+        let body = json!({
+            "ready": ready,
+            "poisoned": poisoned,
+            "disk_full": health.disk_full,
+            "known_losses": known_losses(&health),
+        });
         reply::json(if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, body.to_string())
     }
 }

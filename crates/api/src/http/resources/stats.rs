@@ -34,7 +34,11 @@ impl StatsCache {
         if let Some(answer) = last.as_ref().filter(|answer| answer.computed.elapsed() < FRESH_FOR) {
             return Arc::clone(&answer.stats);
         }
-        let stats = Arc::new(kv.stats().to_json(&facts(kv, source)));
+        let mut stats = kv.stats().to_json(&facts(kv, source));
+        // Beside Riak's: in how many places of this node something is known to be missing.
+        let known_losses: u64 = kv.health().known_losses.iter().map(|(_, places)| places).sum();
+        stats.insert("ombak_known_losses".into(), known_losses.into());
+        let stats = Arc::new(stats);
         *last = Some(Answer { computed: Instant::now(), stats: Arc::clone(&stats) });
         stats
     }
