@@ -42,6 +42,11 @@ pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<Vec<(u32, u64)>
     Ok((entries.len() == count * ENTRY_BYTES).then(|| files.collect()))
 }
 
+/// The commit file of this number.
+pub(super) fn commit_path(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("{number:010}{COMMIT_SUFFIX}"))
+}
+
 /// Writes the commit file: on disk when this returns.
 pub(crate) fn write_commit(
     fs: &dyn FileSystem,
@@ -49,7 +54,7 @@ pub(crate) fn write_commit(
     number: u32,
     files: &[(u32, u64)],
 ) -> Result<PathBuf, StorageError> {
-    let path = dir.join(format!("{number:010}{COMMIT_SUFFIX}"));
+    let path = commit_path(dir, number);
     let temporary = path.with_extension("tmp");
     let write = || {
         let file = fs.open(&temporary, OpenMode::CreateNew)?;

@@ -1,6 +1,6 @@
 //! One merge under way: reads its inputs from end to end and copies what is current.
 
-use super::commit::{INPUTS_MAX, write_commit};
+use super::commit::{INPUTS_MAX, commit_path, write_commit};
 use crate::backend::{LastMerge, ReadMode};
 use crate::error::StorageError;
 use crate::error::io_error;
@@ -460,7 +460,8 @@ impl MergeJob {
         let number = core.writer.lock().take_id(&core.dir)?;
         let files: Vec<(u32, u64)> = self.inputs.iter().map(|file| (file.id, file.salt)).collect();
         self.release_inputs(core)?;
-        let commit_path = write_commit(&*core.shared.fs, &core.dir, number, &files)?;
+        let commit_path = write_commit(&*core.shared.fs, &core.dir, number, &files)
+            .inspect_err(|_| self.keep_inputs(core, number))?;
         let bytes_before: u64 = self.inputs.iter().map(|file| file.counters.length.load(Ordering::Relaxed)).sum();
         tracing::info!(
             partition = core.partition,
@@ -479,11 +480,21 @@ impl MergeJob {
 
     /// Nobody may miss the inputs once the commit has its name.
     fn release_inputs<I: KeyIndex>(&self, core: &Core<I>) -> Result<(), StorageError> {
-        let set_leaving =
-            |is_leaving| self.inputs.iter().for_each(|file| file.is_leaving.store(is_leaving, Ordering::Release));
-        set_leaving(true);
-        // Until then they stay what they were. After that the next start promises them again, should they still be there.
-        core.renew_inventory().inspect_err(|_| set_leaving(false))
+        self.set_leaving(true);
+        core.renew_inventory().inspect_err(|_| self.set_leaving(false))
+    }
+
+    /// The commit could not be written: the inputs are promised as before, unless it has its name nevertheless.
+    fn keep_inputs<I: KeyIndex>(&self, core: &Core<I>, number: u32) {
+        let commit = core.shared.fs.birth(&commit_path(&core.dir, number));
+        if commit.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            self.set_leaving(false);
+            core.inventory.note_change();
+        }
+    }
+
+    fn set_leaving(&self, is_leaving: bool) {
+        self.inputs.iter().for_each(|file| file.is_leaving.store(is_leaving, Ordering::Release));
     }
 
     /// The newest append may be a tombstone that is not needed any more: its number is not given away again.
