@@ -164,8 +164,11 @@ impl InventoryKeeper {
             Some(store) if store.promises_the_same(&wanted) && store.generation == last_generation => store.clone(),
             _ => {
                 let new = Inventory { generation: last_generation + 1, ..wanted };
-                // The names of the files that it lists.
-                self.fs.sync_dir(&self.dir).map_err(|source| io_error("fsync", &self.dir, source))?;
+                // The names of the files that it lists, and at first that of the store: a kill may have left it unsynced.
+                self.sync_dir(&self.dir)?;
+                if written.store.is_none() {
+                    self.dir.parent().map_or(Ok(()), |root| self.sync_dir(root))?;
+                }
                 self.copies.write_store(&*self.fs, &new)?;
                 written.store = Some(new.clone());
                 new
@@ -176,6 +179,10 @@ impl InventoryKeeper {
             written.node = Some(current);
         }
         Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<(), StorageError> {
+        self.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))
     }
 
     /// Once, until it can be written again.
