@@ -7,13 +7,18 @@
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
 /// How long work that connections handed to blocking threads may go on when the threads end.
 const BLOCKING_END_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long the threads are waited for when they have been told to end. One that is busy for longer ends by itself: the node
+/// does not wait for it.
+const END_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// A fixed number of threads that connections are dealt to in turn. Dropping it ends the threads, with whatever is
 /// still running on them.
@@ -25,8 +30,10 @@ pub struct NetworkThreads {
 
 struct Thread {
     handle: Handle,
-    /// `None` once it was joined.
+    /// `None` once it was joined or given up.
     join: Option<JoinHandle<()>>,
+    /// Disconnected when the thread has ended.
+    ended: Receiver<()>,
 }
 
 impl NetworkThreads {
@@ -48,26 +55,42 @@ impl Thread {
     fn start(number: usize, mut stopping: watch::Receiver<bool>) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
+        let (ending, ended) = sync_channel(0);
         let join = std::thread::Builder::new().name(format!("ombak-net-{number}")).spawn(move || {
+            let _ending = ending;
             // An error means that the sender is gone, which is as good as a stop.
             drop(runtime.block_on(stopping.wait_for(|stop| *stop)));
             runtime.shutdown_timeout(BLOCKING_END_TIMEOUT);
         })?;
-        Ok(Self { handle, join: Some(join) })
+        Ok(Self { handle, join: Some(join), ended })
+    }
+}
+
+impl NetworkThreads {
+    /// Tells the threads to end and waits for them, for at most `timeout`.
+    fn end(&mut self, timeout: Duration) {
+        self.stop.send_replace(true);
+        let (deadline, this) = (Instant::now() + timeout, std::thread::current().id());
+        for thread in &mut self.threads {
+            let Some(join) = thread.join.take() else { continue };
+            // The last connection may have held the last reference; its thread ends by itself.
+            if join.thread().id() == this {
+                continue;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if thread.ended.recv_timeout(left).is_err_and(|error| error == RecvTimeoutError::Disconnected) {
+                // A thread that panicked has said so already.
+                drop(join.join());
+            } else {
+                tracing::warn!(thread = join.thread().name(), "a network thread is still busy and is left behind");
+            }
+        }
     }
 }
 
 impl Drop for NetworkThreads {
     fn drop(&mut self) {
-        self.stop.send_replace(true);
-        let this = std::thread::current().id();
-        for join in self.threads.iter_mut().filter_map(|thread| thread.join.take()) {
-            // The last connection may have held the last reference; its thread ends by itself.
-            if join.thread().id() != this {
-                // A thread that panicked has said so already.
-                drop(join.join());
-            }
-        }
+        self.end(END_TIMEOUT);
     }
 }
 
@@ -93,6 +116,24 @@ mod tests {
             .collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 3);
         assert_eq!(names[..3], names[3..]);
+    }
+
+    #[test]
+    fn a_thread_that_is_busy_for_long_does_not_hold_up_the_end() {
+        let mut threads = NetworkThreads::start(2).unwrap();
+        let (release, released) = std::sync::mpsc::sync_channel::<()>(0);
+        let (begun, has_begun) = std::sync::mpsc::sync_channel(0);
+        let (left, has_left) = std::sync::mpsc::sync_channel(1);
+        threads.next().spawn(async move {
+            begun.send(()).unwrap();
+            // Blocks the thread, as a long computation does.
+            left.send(released.recv().is_err()).unwrap();
+        });
+        has_begun.recv_timeout(Duration::from_secs(10)).unwrap();
+        threads.end(Duration::from_millis(10));
+        assert!(has_left.try_recv().is_err(), "it is still busy");
+        drop(release);
+        assert!(has_left.recv_timeout(Duration::from_secs(10)).unwrap());
     }
 
     #[test]

@@ -18,6 +18,9 @@ const REFUSALS_MAX: usize = 64;
 /// How long to wait when the system has no more connections to give (open files, memory).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long connections that were told to end may take for it.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Serves one listener until `shutdown` holds `true` (or its sender is gone), then until the requests under way are
 /// answered, for at most `drain_timeout`.
 pub async fn serve(listener: TcpListener, ctx: Arc<HttpContext>, mut shutdown: watch::Receiver<bool>) {
@@ -52,7 +55,8 @@ pub async fn serve(listener: TcpListener, ctx: Arc<HttpContext>, mut shutdown: w
         tokio::time::timeout(ctx.limits.drain_timeout, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
         tracing::warn!(open = connections.len(), "HTTP connections were still busy when the node stopped");
-        connections.abort_all();
+        // A thread that is busy with one of them does not hold up the end of the node.
+        drop(tokio::time::timeout(ABORT_TIMEOUT, connections.shutdown()).await);
     }
 }
 

@@ -19,6 +19,9 @@ const REFUSALS_MAX: usize = 64;
 /// How long to wait when the system has no more connections to give (open files, memory).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How long connections that were told to end may take for it.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Serves connections until `shutdown` turns true (or its sender is gone); then those that are open may finish what
 /// they are at, for at most `drain_timeout`.
 pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
@@ -57,7 +60,8 @@ pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: wat
     let drained = timeout(ctx.config.drain_timeout, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
         tracing::info!(left = connections.len(), "closing Protocol Buffers connections that are still busy");
-        connections.shutdown().await;
+        // A thread that is busy with one of them does not hold up the end of the node.
+        drop(timeout(ABORT_TIMEOUT, connections.shutdown()).await);
     }
 }
 
