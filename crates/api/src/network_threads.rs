@@ -5,6 +5,7 @@
 //! processor time as the whole engine takes (docs/benchmarks.md). The price is that connections are dealt out, not
 //! balanced by their load; what takes long is done elsewhere anyway (`ombak_kv`'s pools).
 
+use parking_lot::Mutex;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -33,7 +34,7 @@ struct Thread {
     /// `None` once it was joined or given up.
     join: Option<JoinHandle<()>>,
     /// Disconnected when the thread has ended.
-    ended: Receiver<()>,
+    ended: Mutex<Receiver<()>>,
 }
 
 impl NetworkThreads {
@@ -62,7 +63,7 @@ impl Thread {
             drop(runtime.block_on(stopping.wait_for(|stop| *stop)));
             runtime.shutdown_timeout(BLOCKING_END_TIMEOUT);
         })?;
-        Ok(Self { handle, join: Some(join), ended })
+        Ok(Self { handle, join: Some(join), ended: Mutex::new(ended) })
     }
 }
 
@@ -78,7 +79,7 @@ impl NetworkThreads {
                 continue;
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if thread.ended.recv_timeout(left).is_err_and(|error| error == RecvTimeoutError::Disconnected) {
+            if thread.ended.get_mut().recv_timeout(left).is_err_and(|error| error == RecvTimeoutError::Disconnected) {
                 // A thread that panicked has said so already.
                 drop(join.join());
             } else {
