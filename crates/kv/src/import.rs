@@ -79,6 +79,6 @@ fn refused(failure: Failure) -> Error {
     match failure {
         Failure::Refused(error) => error,
         // Nothing that may block says so.
-        Failure::WouldBlock => Error::Storage("a blocking call would have blocked".into()),
+        Failure::WouldBlock | Failure::TooLarge(_) => Error::Storage("a blocking call would have blocked".into()),
     }
 }

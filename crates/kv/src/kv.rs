@@ -3,7 +3,7 @@
 use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
 use crate::deadline::{Deadline, Turn};
-use crate::engine::{Engine, PutProgress, Walk, check_bucket, check_key};
+use crate::engine::{Engine, IoPool, PutProgress, Walk, check_bucket, check_key};
 use crate::ids::key_text;
 use crate::listing::Listing;
 use crate::open_error::OpenError;
@@ -11,6 +11,7 @@ use crate::partition::{Access, Failure};
 use crate::query::{IndexQuery, QueryResults, QueryWalk};
 use crate::random::random_160;
 use crate::request::{DeleteReply, DeleteRequest, GetReply, GetRequest, PreflistItem, PutReply, PutRequest, Read};
+use crate::room::{Room, UNASKED_BYTES_MAX, Unlimited};
 use crate::stats::Stats;
 use bytes::Bytes;
 use ombak_ring::{Position, Ring};
@@ -30,6 +31,11 @@ use std::time::{Duration, Instant};
 pub struct Kv {
     pub(crate) engine: Arc<Engine>,
 }
+
+/// A value of a put that is written where requests are received, in bytes: more takes too long to copy and to check.
+const INLINE_VALUE_BYTES_MAX: u64 = 256 << 10;
+/// Links, metadata pairs and index entries of a put, likewise: each takes some hundred nanoseconds.
+const INLINE_PARTS_MAX: usize = 1_000;
 
 /// Whether a node can serve.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,13 +63,18 @@ impl Kv {
 
     /// Reads one key for a caller that can pass on what lies in the store.
     pub async fn read(&self, request: &GetRequest) -> Result<Read, Error> {
+        self.read_into(request, &mut Unlimited).await
+    }
+
+    /// Reads one key for a caller whose memory is limited: a large version is read once there is room for it.
+    pub async fn read_into(&self, request: &GetRequest, room: &mut dyn Room) -> Result<Read, Error> {
         let (stats, began) = (&self.engine.stats, Instant::now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
         let _active = stats.node_get_active();
         let read = match self.engine.read_now(request, Access::Inline) {
             Ok(read) => Ok(read),
             Err(Failure::Refused(error)) => Err(error),
-            Err(Failure::WouldBlock) => self.read_blocking(request.clone()).await,
+            Err(Failure::WouldBlock | Failure::TooLarge(_)) => self.read_blocking(request, room).await,
         };
         let (siblings, objsize_bytes) = match &read {
             Ok(Read::Single(single)) => (1, single.value().len() as u64),
@@ -86,16 +97,35 @@ impl Kv {
     }
 
     #[cold]
-    async fn read_blocking(&self, request: GetRequest) -> Result<Read, Error> {
-        let limit = request.options.timeout;
-        let engine = self.engine.clone();
-        let work = self.engine.io.run(move || engine.read_now(&request, Access::Blocking));
-        self.within(limit, work).await?.map_err(unblocked)
+    async fn read_blocking(&self, request: &GetRequest, room: &mut dyn Room) -> Result<Read, Error> {
+        let mut bytes_max = UNASKED_BYTES_MAX;
+        loop {
+            let (engine, job) = (self.engine.clone(), request.clone());
+            let work = self.engine.io.run(move || engine.read_now(&job, Access::Within(bytes_max)));
+            match self.within(request.options.timeout, work).await? {
+                Err(Failure::TooLarge(bytes)) => {
+                    room.reserve(bytes).await?;
+                    bytes_max = bytes;
+                }
+                read => return read.map_err(unblocked),
+            }
+        }
+    }
+
+    /// Runs what takes longer than a thread that serves connections may take, on threads for such work.
+    pub async fn offload<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+        self.engine.large.run(work).await
     }
 
     /// Writes one key. Answered with [`Error::Timeout`] means: the write has been executed before the answer, and only its
     /// sync was still missing, or it never will be.
-    pub async fn put(&self, mut request: PutRequest) -> Result<PutReply, Error> {
+    pub async fn put(&self, request: PutRequest) -> Result<PutReply, Error> {
+        self.put_into(request, &mut Unlimited).await
+    }
+
+    /// [`Self::put`] for a caller whose memory is limited: a large version is read, to be merged or answered, once there is
+    /// room for it.
+    pub async fn put_into(&self, mut request: PutRequest, room: &mut dyn Room) -> Result<PutReply, Error> {
         let (stats, began) = (&self.engine.stats, self.now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_put_rejected())?;
         let _active = stats.node_put_active();
@@ -105,7 +135,7 @@ impl Kv {
             made_key = Some(Bytes::copy_from_slice(&key_text(random_160()?)));
             request.key.clone_from(&made_key);
         }
-        let progress = self.write(request, deadline).await.inspect_err(|e| self.count_refusal(e))?;
+        let progress = self.write(request, deadline, room).await.inspect_err(|e| self.count_refusal(e))?;
         let object_bytes = progress.value_bytes();
         if progress.is_write_once() {
             stats.write_once_put(micros(began), object_bytes);
@@ -127,11 +157,22 @@ impl Kv {
     }
 
     /// A write, up to where it counts or does not.
-    async fn write(&self, mut request: PutRequest, deadline: Deadline<'_>) -> Result<PutProgress, Error> {
-        let mut progress = match self.engine.put_now(&mut request, Access::Inline, deadline) {
-            Ok(progress) => progress,
-            Err(Failure::Refused(error)) => return Err(error),
-            Err(Failure::WouldBlock) => self.write_blocking(request, deadline).await?,
+    async fn write(
+        &self,
+        mut request: PutRequest,
+        deadline: Deadline<'_>,
+        room: &mut dyn Room,
+    ) -> Result<PutProgress, Error> {
+        let mut progress = if is_large(&request.object) {
+            self.write_blocking(&self.engine.large, request, deadline, room).await?
+        } else {
+            match self.engine.put_now(&mut request, Access::Inline, deadline) {
+                Ok(progress) => progress,
+                Err(Failure::Refused(error)) => return Err(error),
+                Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
+                    self.write_blocking(&self.engine.io, request, deadline, room).await?
+                }
+            }
         };
         if let Some(seq) = progress.sync_to {
             let sync = self.engine.synced(&progress.partition, seq);
@@ -146,24 +187,53 @@ impl Kv {
     /// Lets an I/O thread execute a write. When the time is over, a write that has not begun never will, and one that has is
     /// waited for: it holds the lock of its key, and what its client does next must come after it.
     #[cold]
-    async fn write_blocking(&self, mut request: PutRequest, deadline: Deadline<'_>) -> Result<PutProgress, Error> {
+    async fn write_blocking(
+        &self,
+        pool: &IoPool,
+        mut request: PutRequest,
+        deadline: Deadline<'_>,
+        room: &mut dyn Room,
+    ) -> Result<PutProgress, Error> {
+        let mut bytes_max = UNASKED_BYTES_MAX;
+        loop {
+            match self.write_within(pool, request, deadline, bytes_max).await? {
+                Err((again, bytes)) => {
+                    room.reserve(bytes).await?;
+                    (request, bytes_max) = (again, bytes);
+                }
+                Ok(done) => return done.map_err(unblocked),
+            }
+        }
+    }
+
+    /// One attempt. The request comes back, with the bytes that are needed, when the key holds more than `bytes_max`;
+    /// otherwise it is dropped on the pool's thread, as dropping a large one takes time.
+    async fn write_within(
+        &self,
+        pool: &IoPool,
+        mut request: PutRequest,
+        deadline: Deadline<'_>,
+        bytes_max: u64,
+    ) -> Result<Result<Result<PutProgress, Failure>, (PutRequest, u64)>, Error> {
         let (engine, at) = (self.engine.clone(), deadline.at());
         let turn = Arc::new(Turn::default());
         let turn_there = turn.clone();
-        let mut work = pin!(self.engine.io.run(move || {
+        let mut work = pin!(pool.run(move || {
             let deadline = Deadline::elsewhere(at, &engine.config.monotonic_clock, &turn_there);
-            deadline.check()?;
-            engine.put_now(&mut request, Access::Blocking, deadline)
+            let in_time = deadline.check().map_err(Failure::from);
+            match in_time.and_then(|()| engine.put_now(&mut request, Access::Within(bytes_max), deadline)) {
+                Err(Failure::TooLarge(bytes)) => Err((request, bytes)),
+                done => Ok(done),
+            }
         }));
-        let done = match deadline.left() {
+        match deadline.left() {
             None => work.await,
             Some(left) => match tokio::time::timeout(left, &mut work).await {
                 Ok(done) => done,
-                Err(_) if turn.give_up() => return Err(Error::Timeout),
+                Err(_) if turn.give_up() => Err(Error::Timeout),
                 Err(_) => work.await,
             },
-        };
-        done?.map_err(unblocked)
+        }
     }
 
     /// Deletes one key: writes a tombstone that has seen what the client, or else this node, has seen. What
@@ -194,7 +264,8 @@ impl Kv {
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };
         let request = PutRequest { bucket, key: Some(key), object, options: put };
-        let progress = self.write(request, deadline).await.inspect_err(|e| self.count_refusal(e))?;
+        let progress =
+            self.write(request, deadline, &mut Unlimited).await.inspect_err(|e| self.count_refusal(e))?;
         let written = progress.tombstone();
         let partition = progress.partition.clone();
         let hooks = progress.postcommit_hooks();
@@ -326,6 +397,11 @@ impl Kv {
     }
 }
 
+/// Whether writing an object takes longer than a thread that serves connections may take.
+fn is_large(object: &Object) -> bool {
+    object.value_bytes() > INLINE_VALUE_BYTES_MAX || object.part_count() > INLINE_PARTS_MAX
+}
+
 fn micros(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
@@ -334,6 +410,6 @@ fn micros(since: Instant) -> u64 {
 fn unblocked(failure: Failure) -> Error {
     match failure {
         Failure::Refused(error) => error,
-        Failure::WouldBlock => Error::Storage("a blocking call would block".into()),
+        Failure::WouldBlock | Failure::TooLarge(_) => Error::Storage("a blocking call would block".into()),
     }
 }

@@ -38,6 +38,7 @@ mod quorums;
 mod random;
 mod replica;
 pub mod request;
+mod room;
 pub mod saved_json;
 pub mod stats;
 
@@ -55,4 +56,5 @@ pub use request::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
     PutRequest, Read,
 };
+pub use room::Room;
 pub use stats::{NodeFacts, Stats};

@@ -12,10 +12,14 @@ use std::time::{Duration, Instant};
 /// Keys that are removed between two looks at a fold.
 const DROP_BATCH: usize = 1000;
 
+/// What [`ReadMode::Cached`] reads at once, in bytes. More takes too long to copy and to check.
+pub const CACHED_READ_BYTES_MAX: usize = 256 << 10;
+
 /// What a read may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
-    /// Only what is in memory or in the page cache: [`StorageError::WouldBlock`] otherwise. For network threads.
+    /// Only what is in memory or in the page cache, and no more than [`CACHED_READ_BYTES_MAX`] of a file:
+    /// [`StorageError::WouldBlock`] otherwise. For network threads.
     Cached,
     /// Wait for the disk.
     Blocking,
@@ -287,6 +291,12 @@ pub trait Backend: Send + Sync {
     /// Fails as a put of this key would that finds the store closed, closed to writes or poisoned. For a caller who has
     /// nothing to append because the version is there already.
     fn check_writable(&self, key: &[u8]) -> Result<(), StorageError>;
+
+    /// Bytes of the current version of a key, as far as an index tells them without reading it; none when it does not. Waits
+    /// for the disk.
+    fn record_bytes(&self, _key: &[u8]) -> Result<Option<u64>, StorageError> {
+        Ok(None)
+    }
 
     /// Appends a version. Returned means: the write call has returned, so it outlives the process, not yet the machine.
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError>;

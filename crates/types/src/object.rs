@@ -355,6 +355,12 @@ impl Object {
         self.siblings.iter().filter_map(|s| s.meta.last_modified).max()
     }
 
+    /// Links, metadata pairs, index entries and clock entries, of all siblings: what an object costs beyond its values.
+    pub fn part_count(&self) -> usize {
+        let of_sibling = |s: &Sibling| s.meta.links.len() + s.meta.user_meta.len() + s.meta.indexes.len();
+        self.clock.entries().len() + self.siblings.iter().map(of_sibling).sum::<usize>()
+    }
+
     /// The sum of the lengths of all values, in bytes.
     pub fn value_bytes(&self) -> u64 {
         self.siblings.iter().map(|s| s.value.len() as u64).sum()

@@ -38,7 +38,10 @@ pub(crate) struct Engine {
     pub(crate) stats: Arc<Stats>,
     pub(super) partitions: Arc<[Arc<Partition>]>,
     pub(super) vtags: Vtags,
+    /// Waits for disks.
     pub(crate) io: IoPool,
+    /// Works on large requests, so that neither connections nor those who need a disk wait for them.
+    pub(crate) large: IoPool,
     pub(crate) folds: IoPool,
     pub(super) syncs: Syncs,
     pub(crate) reaper: Arc<Reaper>,
@@ -78,6 +81,7 @@ impl Engine {
         let reaper = Arc::new(Reaper::new(config.delete_mode, partitions.clone()));
         let stats = Arc::new(Stats::new(Instant::now()));
         let io = IoPool::start("ombak-io", config.io_threads, config.requests_max + partitions.len())?;
+        let large = IoPool::start("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;
         let folds = IoPool::start("ombak-fold", FOLD_THREADS, config.requests_max)?;
         let background = Background::start(&config, &partitions, &reaper, &stats)?;
         files.remove_clean_mark();
@@ -92,6 +96,7 @@ impl Engine {
             stats,
             partitions,
             io,
+            large,
             folds,
             reaper,
             background,
@@ -153,6 +158,7 @@ impl Engine {
         }
         self.background.stop();
         self.folds.stop();
+        self.large.stop();
         self.io.stop();
         let failed = self.partitions.iter().filter(|p| p.close().is_err()).count();
         if drained && failed == 0 {

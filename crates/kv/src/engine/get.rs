@@ -92,7 +92,7 @@ fn answer(
     };
     match found {
         Ok(found) => Ok(found.unwrap_or_else(|| Answer::NotFound { full: partition.store().complete() })),
-        Err(Failure::WouldBlock) => Err(Failure::WouldBlock),
+        Err(again @ (Failure::WouldBlock | Failure::TooLarge(_))) => Err(again),
         Err(Failure::Refused(why)) => {
             *failure = Some(why);
             Ok(Answer::Failed)

@@ -19,5 +19,6 @@ mod reaper;
 mod syncs;
 
 pub(crate) use engine::{Engine, check_bucket, check_key};
+pub(crate) use io_pool::IoPool;
 pub(crate) use list::Walk;
 pub(crate) use put::PutProgress;

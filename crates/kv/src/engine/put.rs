@@ -21,7 +21,9 @@ pub(crate) struct PutProgress {
     pub(crate) partition: Arc<Partition>,
     /// The storage key.
     key: Vec<u8>,
-    written: Written,
+    /// The digest of what the key holds now, and the bytes of its values.
+    digest: u64,
+    value_bytes: u64,
     /// What must be durable before the write counts.
     pub(crate) sync_to: Option<u64>,
     /// How the wait for that ended.
@@ -54,7 +56,7 @@ impl PutProgress {
 
     /// Storage key and digest, when the key holds nothing but a tombstone now.
     pub(crate) fn tombstone(&self) -> Option<(Vec<u8>, u64)> {
-        is_tombstone(self.written.digest).then(|| (self.key.clone(), self.written.digest))
+        is_tombstone(self.digest).then(|| (self.key.clone(), self.digest))
     }
 
     pub(crate) fn is_write_once(&self) -> bool {
@@ -62,7 +64,7 @@ impl PutProgress {
     }
 
     pub(crate) fn value_bytes(&self) -> u64 {
-        self.written.object.value_bytes()
+        self.value_bytes
     }
 }
 
@@ -97,12 +99,14 @@ impl Engine {
         let sync_to = wants_sync(&request.options, props, partition).then_some(written.seq);
         let reply = reply(&request.options, how, &written, now);
         let partition = partition.clone();
+        let (digest, value_bytes) = (written.digest, written.object.value_bytes());
         Ok(PutProgress {
             core,
             how,
             partition,
             key: storage_key,
-            written,
+            digest,
+            value_bytes,
             sync_to,
             synced: Ok(()),
             postcommit_hooks: props.postcommit.len(),

@@ -121,7 +121,7 @@ impl Reaper {
             let Some(due) = self.next_due() else { break };
             let Some(partition) = self.partitions.get(due.partition as usize) else { continue };
             match reap(partition, &due.key, due.digest, Access::Blocking) {
-                Ok(()) | Err(Failure::WouldBlock) => {}
+                Ok(()) | Err(Failure::WouldBlock | Failure::TooLarge(_)) => {}
                 Err(Failure::Refused(why)) => {
                     debug!(partition = due.partition, %why, "a tombstone stays for now");
                     self.retry_later(due);

@@ -26,7 +26,7 @@ pub use locked::{Locked, Written};
 pub use partition::Partition;
 pub use rules::WriteRules;
 
-use ombak_storage::{ReadMode, StorageError};
+use ombak_storage::{ReadMode, StorageError, Stored};
 use ombak_types::Error;
 
 /// What a caller can afford.
@@ -36,13 +36,37 @@ pub enum Access {
     Inline,
     /// Wait for both.
     Blocking,
+    /// Wait for both, but read no version that takes more than so many bytes.
+    Within(u64),
 }
+
+/// What a caller that must not wait reads of a head at most, in bytes: decoding it takes time, too.
+const INLINE_HEAD_BYTES_MAX: usize = 64 << 10;
+/// The same of a body.
+const INLINE_BODY_BYTES_MAX: usize = 256 << 10;
+/// What a byte of a head may become in memory when it is decoded: the shortest metadata pair has four bytes and takes 64.
+const DECODED_BYTES_PER_HEAD_BYTE: u64 = 16;
 
 impl Access {
     const fn read_mode(self) -> ReadMode {
         match self {
             Self::Inline => ReadMode::Cached,
-            Self::Blocking => ReadMode::Blocking,
+            Self::Blocking | Self::Within(_) => ReadMode::Blocking,
+        }
+    }
+
+    /// Whether the caller can afford to decode what was read.
+    fn check(self, found: &Stored) -> Result<(), Failure> {
+        let body_len = found.body.as_ref().map_or(0, |body| body.len());
+        match self {
+            Self::Inline if found.head.len() > INLINE_HEAD_BYTES_MAX || body_len > INLINE_BODY_BYTES_MAX => {
+                Err(Failure::WouldBlock)
+            }
+            Self::Within(bytes_max) => {
+                let bytes = body_len as u64 + found.head.len() as u64 * DECODED_BYTES_PER_HEAD_BYTE;
+                if bytes > bytes_max { Err(Failure::TooLarge(bytes)) } else { Ok(()) }
+            }
+            Self::Inline | Self::Blocking => Ok(()),
         }
     }
 }
@@ -52,6 +76,8 @@ impl Access {
 pub enum Failure {
     /// The caller would have had to wait. Nothing has happened; the same call with [`Access::Blocking`] will do.
     WouldBlock,
+    /// What the key holds takes so many bytes, more than [`Access::Within`] allows. Nothing has happened.
+    TooLarge(u64),
     /// It cannot be done.
     Refused(Error),
 }

@@ -40,7 +40,17 @@ impl Partition {
 
     /// The current version as it lies in the store.
     pub fn read(&self, key: &[u8], access: Access) -> Result<Option<Stored>, Failure> {
-        self.store.get(key, access.read_mode()).map_err(|e| self.unreadable(key, e))
+        if let Access::Within(bytes_max) = access {
+            self.check_size(key, bytes_max)?;
+        }
+        let found = self.store.get(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?;
+        found.map(|found| access.check(&found).map(|()| found)).transpose()
+    }
+
+    /// Whether the current version has at most `bytes_max`, as far as that can be told without reading it.
+    fn check_size(&self, key: &[u8], bytes_max: u64) -> Result<(), Failure> {
+        let size = self.store.record_bytes(key).map_err(|e| self.unreadable(key, e))?;
+        size.filter(|&bytes| bytes > bytes_max).map_or(Ok(()), |bytes| Err(Failure::TooLarge(bytes)))
     }
 
     /// The current version with its values.
@@ -55,8 +65,11 @@ impl Partition {
 
     /// The same with its place in the store's append order.
     fn head_with_seq(&self, key: &[u8], access: Access) -> Result<Option<(Object, u64)>, Failure> {
-        let found = self.store.head(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?;
-        found.map(|found| Ok((self.decode(key, &found)?, found.seq))).transpose()
+        let Some(found) = self.store.head(key, access.read_mode()).map_err(|e| self.unreadable(key, e))? else {
+            return Ok(None);
+        };
+        access.check(&found)?;
+        Ok(Some((self.decode(key, &found)?, found.seq)))
     }
 
     /// What [`Self::read`] returned, decoded.
@@ -87,12 +100,12 @@ impl Partition {
         }
         match access {
             Access::Inline => Err(Failure::WouldBlock),
-            Access::Blocking => Ok(self.store.catch_up()?),
+            Access::Blocking | Access::Within(_) => Ok(self.store.catch_up()?),
         }
     }
 
     pub(super) fn note_unreadable(&self, failure: &Failure) {
-        if *failure != Failure::WouldBlock {
+        if matches!(failure, Failure::Refused(_)) {
             self.raise_floor();
         }
     }

@@ -4,7 +4,7 @@ use super::coding::decompress;
 use super::data_file::{DataFile, Handles};
 use super::format::{EXTRA_BYTES_MAX, Kind, RECORD_HEADER_BYTES, RecordHeader};
 use super::key_index::Entry;
-use crate::backend::{ReadMode, Stored, WriteAttrs};
+use crate::backend::{CACHED_READ_BYTES_MAX, ReadMode, Stored, WriteAttrs};
 use crate::error::StorageError;
 use bytes::Bytes;
 use std::io;
@@ -86,6 +86,9 @@ fn read(
     length: usize,
     mode: ReadMode,
 ) -> Result<Vec<u8>, StorageError> {
+    if mode == ReadMode::Cached && length > CACHED_READ_BYTES_MAX {
+        return Err(StorageError::WouldBlock);
+    }
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::WouldBlock => StorageError::WouldBlock,
         _ => file.io_error("read", source),

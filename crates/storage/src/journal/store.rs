@@ -537,6 +537,11 @@ impl<I: KeyIndex> Backend for Store<I> {
         self.core.check_appendable()
     }
 
+    fn record_bytes(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
+        let found = self.core.index.get(I::key(key), ReadMode::Blocking)?;
+        Ok(found.map(|found| u64::from(found.entry.position.size)))
+    }
+
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
         self.core.put(write)
     }

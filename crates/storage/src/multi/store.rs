@@ -57,6 +57,10 @@ impl Backend for MultiStore {
         self.store(key)?.check_writable(key)
     }
 
+    fn record_bytes(&self, key: &[u8]) -> Result<Option<u64>, StorageError> {
+        self.store(key)?.record_bytes(key)
+    }
+
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
         let _writing = self.gate.read();
         self.store(write.key)?.put(write)
