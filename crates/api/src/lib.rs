@@ -12,10 +12,12 @@ pub mod fuzzing;
 pub mod http;
 mod index_query;
 pub mod jobs;
+pub mod memory;
 mod network_threads;
 pub mod pb;
 mod spare;
 mod stop;
 
 pub use jobs::{JobClass, JobSwitches};
+pub use memory::{MemoryBudget, MemoryLimits};
 pub use network_threads::NetworkThreads;

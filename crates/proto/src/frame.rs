@@ -47,6 +47,17 @@ fn announced(buffer: &[u8], bytes_max: usize) -> Result<Option<usize>, FrameErro
     }
 }
 
+/// The length of the frame at the start of `buffer`, with its length field, once that is there.
+pub fn total_length(buffer: &[u8], bytes_max: usize) -> Result<Option<usize>, FrameError> {
+    Ok(announced(buffer, bytes_max)?.map(|length| 4 + length))
+}
+
+/// A whole frame that was received into a buffer of its own. `bytes` holds the length field, the code and the body.
+pub fn of_whole(bytes: Bytes) -> Option<Frame> {
+    let code = *bytes.get(4)?;
+    Some(Frame { code, body: bytes.slice(HEADER_BYTES..) })
+}
+
 /// Cuts the first frame off `buffer`, without copying it. `None` means that more bytes are needed: only the length was
 /// looked at, so asking again after every read costs nothing that grows with the frame.
 pub fn next_frame(buffer: &mut BytesMut, bytes_max: usize) -> Result<Option<Frame>, FrameError> {

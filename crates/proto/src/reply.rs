@@ -1,6 +1,6 @@
 //! Writing frames: any message, and `RpbGetResp` and `RpbPutResp` straight from an object, without a message between.
 //!
-//! Lengths are computed first, so that a frame is written front to back and a value is copied exactly once.
+//! Lengths are computed first, so that a frame is written front to back. An [`Output`] decides whether a value is copied.
 
 use crate::code;
 use crate::messages::RpbErrorResp;
@@ -10,6 +10,30 @@ use ombak_types::stored::Single;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Object, Sibling};
 use prost::Message;
+
+/// Room that is made at once for a frame, in bytes: large values may not be copied at all.
+const RESERVED_BYTES_MAX: usize = 64 << 10;
+
+/// Where an answer is written to.
+pub trait Output {
+    /// The end of what has been written: bytes are appended to it.
+    fn bytes(&mut self) -> &mut Vec<u8>;
+
+    /// Appends a value, with or without copying it.
+    fn put_value(&mut self, value: &Bytes);
+}
+
+impl Output for Vec<u8> {
+    #[inline]
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        self
+    }
+
+    #[inline]
+    fn put_value(&mut self, value: &Bytes) {
+        self.extend_from_slice(value);
+    }
+}
 
 /// Appends a frame without a body.
 pub fn write_empty(code: u8, out: &mut Vec<u8>) {
@@ -28,40 +52,40 @@ pub fn write_error(text: impl Into<Bytes>, out: &mut Vec<u8>) {
 }
 
 /// Appends the `RpbGetResp` of an object. `vclock` is its clock as clients carry it.
-pub fn write_get_reply(object: &Object, vclock: &[u8], out: &mut Vec<u8>) {
-    write_header(code::GET_RESP, contents_len(object) + bytes_len(vclock), out);
+pub fn write_get_reply(object: &Object, vclock: &[u8], out: &mut impl Output) {
+    write_header(code::GET_RESP, contents_len(object) + bytes_len(vclock), out.bytes());
     put_contents(object, out);
-    put_bytes(2, vclock, out);
+    put_bytes(2, vclock, out.bytes());
 }
 
 /// Appends the `RpbGetResp` of an object that was not decoded.
-pub fn write_single_get_reply(single: &Single, out: &mut Vec<u8>) {
+pub fn write_single_get_reply(single: &Single, out: &mut impl Output) {
     let (plain, vclock) = (Plain::of_single(single), single.clock_bytes());
     let content_len = plain.len();
-    write_header(code::GET_RESP, delimited_len(content_len) + bytes_len(vclock), out);
-    put_delimited(1, content_len, out);
+    write_header(code::GET_RESP, delimited_len(content_len) + bytes_len(vclock), out.bytes());
+    put_delimited(1, content_len, out.bytes());
     plain.put_texts(out);
-    plain.put_last_mod(out);
-    put_bytes(2, vclock, out);
+    plain.put_last_mod(out.bytes());
+    put_bytes(2, vclock, out.bytes());
 }
 
 /// Appends the `RpbPutResp` with the stored object and its clock, and with the key if the server made it.
-pub fn write_put_reply(stored: Option<(&Object, &[u8])>, key: Option<&[u8]>, out: &mut Vec<u8>) {
+pub fn write_put_reply(stored: Option<(&Object, &[u8])>, key: Option<&[u8]>, out: &mut impl Output) {
     let stored_len = stored.map_or(0, |(object, vclock)| contents_len(object) + bytes_len(vclock));
-    write_header(code::PUT_RESP, stored_len + key.map_or(0, bytes_len), out);
+    write_header(code::PUT_RESP, stored_len + key.map_or(0, bytes_len), out.bytes());
     if let Some((object, vclock)) = stored {
         put_contents(object, out);
-        put_bytes(2, vclock, out);
+        put_bytes(2, vclock, out.bytes());
     }
     if let Some(key) = key {
-        put_bytes(3, key, out);
+        put_bytes(3, key, out.bytes());
     }
 }
 
 fn write_header(code: u8, body_len: usize, out: &mut Vec<u8>) {
     // A reply beyond 4 GiB cannot be framed. Objects are bounded far below, by `object.size.maximum` and the siblings.
     let length = u32::try_from(body_len + 1).unwrap_or(u32::MAX);
-    out.reserve(4 + 1 + body_len);
+    out.reserve((4 + 1 + body_len).min(RESERVED_BYTES_MAX));
     out.extend_from_slice(&length.to_be_bytes());
     out.push(code);
 }
@@ -99,16 +123,16 @@ fn contents_len(object: &Object) -> usize {
     object.siblings.iter().map(|sibling| delimited_len(content_len(sibling))).sum()
 }
 
-fn put_contents(object: &Object, out: &mut Vec<u8>) {
+fn put_contents(object: &Object, out: &mut impl Output) {
     for sibling in &object.siblings {
-        put_delimited(1, content_len(sibling), out);
+        put_delimited(1, content_len(sibling), out.bytes());
         put_content(sibling, out);
     }
 }
 
 /// What every content has: the value, texts and a time.
 struct Plain<'a> {
-    value: &'a [u8],
+    value: &'a Bytes,
     /// Fields 2 to 5.
     texts: [Option<&'a [u8]>; 4],
     last_modified: Option<UnixMicros>,
@@ -141,8 +165,10 @@ impl<'a> Plain<'a> {
     }
 
     #[inline]
-    fn put_texts(&self, out: &mut Vec<u8>) {
-        put_bytes(1, self.value, out);
+    fn put_texts(&self, out: &mut impl Output) {
+        put_delimited(1, self.value.len(), out.bytes());
+        out.put_value(self.value);
+        let out = out.bytes();
         for (number, text) in (2..).zip(self.texts) {
             if let Some(text) = text {
                 put_bytes(number, text, out);
@@ -178,9 +204,10 @@ fn content_len(sibling: &Sibling) -> usize {
     len + if meta.deleted { 2 } else { 0 }
 }
 
-fn put_content(sibling: &Sibling, out: &mut Vec<u8>) {
+fn put_content(sibling: &Sibling, out: &mut impl Output) {
     let (meta, plain) = (&sibling.meta, Plain::of(sibling));
     plain.put_texts(out);
+    let out = out.bytes();
     for link in &meta.links {
         put_delimited(6, bytes_len(&link.bucket) + bytes_len(&link.key) + bytes_len(&link.tag), out);
         put_bytes(1, &link.bucket, out);

@@ -6,6 +6,7 @@ use super::object::Operation;
 use super::pipeline::Pipeline;
 use super::reader::Reader;
 use super::writer::Writer;
+use crate::memory::{Account, OutOfMemory};
 use futures_util::future::poll_immediate;
 use ombak_proto::FrameError;
 use ombak_proto::reply::write_error;
@@ -34,6 +35,10 @@ pub(super) enum End {
     SlowFrame,
     #[error("the peer did not take its answers in time")]
     SlowPeer,
+    #[error("there was no memory for its request")]
+    OutOfMemory,
+    #[error("it did not take its answers while others needed the memory")]
+    Ousted,
     #[error("{0}")]
     Frame(#[from] FrameError),
     #[error("{0}")]
@@ -42,12 +47,14 @@ pub(super) enum End {
 
 /// Serves a connection until one side ends it. `stop` completes when the node stops.
 pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbContext, stop: impl Future<Output = ()>) {
+    let account = ctx.memory.open_account();
     let end = {
         let (read, write) = stream.split();
         let mut connection = Connection {
             ctx,
-            reader: Reader::new(read, &ctx.config),
-            writer: Writer::new(write, &ctx.config),
+            account: &account,
+            reader: Reader::new(read, &ctx.config, &account),
+            writer: Writer::new(write, &ctx.config, &account),
             session: Session::default(),
         };
         connection.run(pin!(stop)).await
@@ -58,15 +65,26 @@ pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbConte
             tracing::info!(%peer, %end, "a Protocol Buffers connection was closed");
             linger(&mut stream).await;
         }
+        // Its memory has been given back by now.
+        End::OutOfMemory => {
+            tracing::debug!(%peer, %end, "a Protocol Buffers connection was closed");
+            tell(stream, OutOfMemory.to_string()).await;
+        }
         end => tracing::debug!(%peer, %end, "a Protocol Buffers connection ended"),
     }
 }
 
 /// Tells a peer that there are too many connections.
-pub(super) async fn refuse(mut stream: TcpStream, connections_max: usize) {
+pub(super) async fn refuse(stream: TcpStream, connections_max: usize) {
+    let text = format!("overload: this node serves {connections_max} connections and has no room for more");
+    tell(stream, text).await;
+}
+
+/// Sends an error and ends the connection.
+async fn tell(mut stream: TcpStream, text: String) {
     use tokio::io::AsyncWriteExt;
     let mut out = Vec::new();
-    write_error(format!("overload: this node serves {connections_max} connections and has no room for more"), &mut out);
+    write_error(text, &mut out);
     let told = async {
         stream.write_all(&out).await?;
         stream.shutdown().await
@@ -92,6 +110,7 @@ async fn linger(stream: &mut TcpStream) {
 
 struct Connection<'c> {
     ctx: &'c PbContext,
+    account: &'c Account,
     reader: Reader<'c>,
     writer: Writer<'c>,
     session: Session,
@@ -115,7 +134,7 @@ impl Connection<'_> {
 
     /// Answers every complete frame that was read, in order.
     async fn answer_what_was_read(&mut self) -> Result<(), End> {
-        let mut pipeline = Pipeline::new(&self.ctx.kv, self.ctx.config.in_flight_max);
+        let mut pipeline = Pipeline::new(&self.ctx.kv, self.account, self.ctx.config.in_flight_max);
         loop {
             let frame = match self.reader.next_frame() {
                 Ok(Some(frame)) => {
@@ -148,7 +167,7 @@ impl Connection<'_> {
 
     /// The usual case, a request that nothing follows: it runs in place, without an allocation for its future.
     async fn answer_alone(&mut self, operation: Operation) -> Result<(), End> {
-        let mut running = pin!(operation.run(&self.ctx.kv));
+        let mut running = pin!(operation.run(&self.ctx.kv, self.account.lease()));
         let answer = match poll_immediate(running.as_mut()).await {
             Some(answer) => answer,
             None => {
@@ -156,7 +175,7 @@ impl Connection<'_> {
                 running.await
             }
         };
-        answer.write(&mut self.writer.buffer);
+        answer.write(&mut self.writer);
         Ok(())
     }
 

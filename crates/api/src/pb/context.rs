@@ -1,7 +1,7 @@
 //! What all connections share.
 
 use super::config::PbConfig;
-use crate::NetworkThreads;
+use crate::{MemoryBudget, NetworkThreads};
 use ombak_kv::Kv;
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ pub struct PbContext {
     pub kv: Kv,
     /// Limits and switches.
     pub config: PbConfig,
+    /// The memory of requests and answers in flight, shared with the other interfaces.
+    pub memory: MemoryBudget,
     /// Where connections are served.
     pub threads: Arc<NetworkThreads>,
 }

@@ -10,6 +10,7 @@ use super::refusal::Refusal;
 use super::writer::Writer;
 use super::{index, object};
 use crate::index_query;
+use crate::memory::Lease;
 use bytes::Bytes;
 use ombak_kv::{GetOptions, GetReply, GetRequest, IndexQuery, QueryOf};
 use ombak_proto::code;
@@ -17,6 +18,7 @@ use ombak_proto::messages::{RpbCsBucketReq, RpbCsBucketResp, RpbGetResp, RpbInde
 use ombak_proto::reply::{content_message, write_message};
 use ombak_types::stored::encode_clock;
 use ombak_types::{Bucket, Error};
+use prost::Message;
 use std::ops::Bound;
 
 /// The keys that a request is about.
@@ -54,10 +56,14 @@ pub(super) async fn objects(
             if left == 0 {
                 break;
             }
-            let Some(object) = read(ctx, &bucket, &found.key, &req).await? else { continue };
+            let mut lease = writer.lease();
+            let Some(object) = read(ctx, &bucket, &found.key, &req, &mut lease).await? else { continue };
             let objects = vec![RpbIndexObject { key: found.key.clone(), object }];
             let reply = RpbCsBucketResp { objects, ..RpbCsBucketResp::default() };
+            // Once as it was read, once encoded.
+            lease.add(reply.encoded_len() as u64).await?;
             write_message(code::CS_BUCKET_RESP, &reply, &mut writer.buffer);
+            writer.hold(lease);
             writer.relieve().await?;
             last = Some(found);
             left -= 1;
@@ -75,9 +81,11 @@ async fn read(
     bucket: &Bucket,
     key: &Bytes,
     req: &RpbCsBucketReq,
+    lease: &mut Lease<'_>,
 ) -> Result<Option<RpbGetResp>, Error> {
     let options = GetOptions { timeout: object::timeout(req.timeout), ..GetOptions::default() };
-    match ctx.kv.get(GetRequest { bucket: bucket.clone(), key: key.clone(), options }).await? {
+    let request = GetRequest { bucket: bucket.clone(), key: key.clone(), options };
+    match ctx.kv.read_into(&request, lease).await?.into_reply()? {
         GetReply::NotFound { .. } => Ok(None),
         GetReply::Found(object) => Ok(Some(RpbGetResp {
             content: object.siblings.iter().map(content_message).collect(),

@@ -2,10 +2,10 @@
 
 use super::context::PbContext;
 use super::dispatch::Failure;
-use super::object;
 use super::reader::Reader;
 use super::refusal::{ErlangBinary, Refusal};
 use super::writer::Writer;
+use super::{listing, object};
 use crate::index_query::{self, BadQuery, Span, Wishes};
 use crate::jobs::JobClass;
 use bytes::Bytes;
@@ -102,17 +102,19 @@ async fn answer_at_once(
     reader: &mut Reader<'_>,
     writer: &mut Writer<'_>,
 ) -> Result<(), Failure> {
-    let mut answer = RpbIndexResp::default();
+    let (mut answer, mut lease) = (RpbIndexResp::default(), writer.lease());
     let (mut bytes, mut last) = (0usize, None);
     while let Some(batch) = next_batch(results, reader).await? {
         last = batch.last().cloned();
         let part = response(batch, with_terms);
-        bytes += part.keys.iter().map(|key| key.len() + 6).sum::<usize>();
-        bytes += part
+        let mut part_bytes = part.keys.iter().map(|key| key.len() + 6).sum::<usize>();
+        part_bytes += part
             .results
             .iter()
             .map(|pair| pair.key.len() + 24 + pair.value.as_ref().map_or(0, Bytes::len))
             .sum::<usize>();
+        bytes += part_bytes;
+        lease.add(listing::held_bytes(part.keys.len() + 2 * part.results.len(), part_bytes)).await?;
         if bytes > bytes_max {
             let text = format!(
                 "The results do not fit into one answer of {bytes_max} bytes; ask with stream=true or max_results"
@@ -123,6 +125,7 @@ async fn answer_at_once(
         answer.results.extend(part.results);
     }
     answer.continuation = continuation(results, last);
+    writer.hold(lease);
     write_message(code::INDEX_RESP, &answer, &mut writer.buffer);
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::reader::Reader;
 use super::refusal::Refusal;
 use super::writer::Writer;
 use crate::jobs::JobClass;
+use crate::memory::Lease;
 use bytes::Bytes;
 use ombak_kv::Listing;
 use ombak_proto::code;
@@ -46,7 +47,9 @@ pub(super) async fn buckets(
     let bucket_type = object::non_empty("Type", req.r#type.unwrap_or(Bytes::from_static(DEFAULT_TYPE)))?;
     let mut listing = ctx.kv.list_buckets(&bucket_type, object::timeout(req.timeout)).map_err(named_type)?;
     if !streamed {
-        let buckets = all_names(&mut listing, reader, ctx.config.frame_bytes_max).await?;
+        let mut lease = writer.lease();
+        let buckets = all_names(&mut listing, reader, ctx.config.frame_bytes_max, &mut lease).await?;
+        writer.hold(lease);
         write_message(code::LIST_BUCKETS_RESP, &RpbListBucketsResp { buckets, done: None }, &mut writer.buffer);
         return Ok(());
     }
@@ -81,11 +84,24 @@ pub(super) async fn next_batch(listing: &mut Listing, reader: &mut Reader<'_>) -
     }
 }
 
+/// What so many names of so many bytes take in memory until they have been sent: as they are, and once more as the encoded
+/// answer.
+pub(super) fn held_bytes(names: usize, bytes: usize) -> u64 {
+    (names * size_of::<Bytes>() + 2 * bytes) as u64
+}
+
 /// Every name at once, as far as one frame can hold them.
-async fn all_names(listing: &mut Listing, reader: &mut Reader<'_>, bytes_max: usize) -> Result<Vec<Bytes>, Failure> {
+async fn all_names(
+    listing: &mut Listing,
+    reader: &mut Reader<'_>,
+    bytes_max: usize,
+    lease: &mut Lease<'_>,
+) -> Result<Vec<Bytes>, Failure> {
     let (mut names, mut bytes) = (Vec::new(), 0usize);
     while let Some(batch) = next_batch(listing, reader).await? {
-        bytes += batch.iter().map(|name| name.len() + 6).sum::<usize>();
+        let batch_bytes = batch.iter().map(|name| name.len() + 6).sum::<usize>();
+        bytes += batch_bytes;
+        lease.add(held_bytes(batch.len(), batch_bytes)).await?;
         if bytes > bytes_max {
             let text = format!("The list does not fit into one answer of {bytes_max} bytes; ask with stream=true");
             return Err(Failure::Refused(Refusal::new(text)));

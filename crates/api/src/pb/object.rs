@@ -1,6 +1,8 @@
 //! Get, put and delete (docs/riak/pb-api.md §6.1 – §6.3).
 
 use super::refusal::Refusal;
+use super::writer::Writer;
+use crate::memory::{ALLOWANCE_BYTES, Lease};
 use bytes::Bytes;
 use ombak_kv::{
     DeleteRequest, GetOptions, GetReply, GetRequest, Kv, PutCondition, PutOptions, PutReply, PutRequest, Read,
@@ -9,9 +11,9 @@ use ombak_proto::get_req::GetReq;
 use ombak_proto::messages::{RpbDelReq, RpbGetResp};
 use ombak_proto::put_req::{Content, PutReq};
 use ombak_proto::reply::{
-    write_empty, write_error, write_get_reply, write_message, write_put_reply, write_single_get_reply,
+    Output, write_empty, write_error, write_get_reply, write_message, write_put_reply, write_single_get_reply,
 };
-use ombak_proto::{Frame, code, lenient};
+use ombak_proto::{Frame, code, lenient, put_req};
 use ombak_types::error::PrecommitReason;
 use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::object::BadIndexEntry;
@@ -26,6 +28,8 @@ use std::time::Duration;
 pub(super) enum Operation {
     Get(GetRequest, GetView),
     Put(PutRequest),
+    /// A put that costs too much to decode where frames are read; holds the frame's body.
+    LargePut(Bytes),
     Delete(DeleteRequest),
     /// Get of a key that was not even named. Riak finds nothing there (docs/riak/pb-api.md §18).
     GetNothing,
@@ -46,14 +50,34 @@ pub(super) enum Answer {
     Get(Read, GetView),
     Put(PutReply),
     Deleted,
+    /// A frame that was encoded elsewhere.
+    Encoded(Bytes),
     Failed(Error),
+    Refused(Refusal),
 }
+
+/// An answer, and the memory that it takes.
+pub(super) struct Answered<'a> {
+    answer: Answer,
+    lease: Lease<'a>,
+}
+
+/// Links, metadata pairs and index entries that a request may have to be decoded, or answered, where frames are read. That
+/// takes some hundred nanoseconds for each.
+const PARTS_MAX: usize = 1_000;
+
+/// What a link, a metadata pair or an index entry takes in memory once it is decoded, in bytes.
+const PART_BYTES: usize = 160;
+
+/// What an answer may take in memory without being counted: much less than an allowance, and it leaves with the next write.
+const UNCOUNTED_BYTES_MAX: u64 = 4 << 10;
 
 impl Operation {
     /// Reads a frame; `None` when it is about something else.
     pub(super) fn parse(frame: &Frame) -> Option<Result<Self, Refusal>> {
         match frame.code {
             code::GET_REQ => Some(parse_get(&frame.body)),
+            code::PUT_REQ if is_large(&frame.body) => Some(Ok(Self::LargePut(frame.body.clone()))),
             code::PUT_REQ => Some(parse_put(&frame.body)),
             code::DEL_REQ => Some(parse_delete(&frame.body)),
             _ => None,
@@ -66,16 +90,23 @@ impl Operation {
         match self {
             Self::Get(request, _) => (&request.bucket, Some(&request.key)).hash(&mut hasher),
             Self::Put(request) => (&request.bucket, request.key.as_ref()).hash(&mut hasher),
+            Self::LargePut(body) => match names(body) {
+                Ok((bucket, key)) => (&bucket, key.as_ref()).hash(&mut hasher),
+                // It will be refused.
+                Err(_) => {}
+            },
             Self::Delete(request) => (&request.bucket, Some(&request.key)).hash(&mut hasher),
             Self::GetNothing | Self::DeleteNothing => {}
         }
         hasher.finish()
     }
 
-    pub(super) async fn run(self, kv: &Kv) -> Answer {
+    /// Does what was asked for. The lease will stand for the memory that this takes, up to the answer.
+    pub(super) async fn run<'a>(self, kv: &Kv, mut lease: Lease<'a>) -> Answered<'a> {
         let answer = match self {
-            Self::Get(request, view) => kv.read(&request).await.map(|read| Answer::Get(read, view)),
-            Self::Put(request) => kv.put(request).await.map(Answer::Put),
+            Self::Get(request, view) => read(kv, &request, view, &mut lease).await,
+            Self::Put(request) => put(kv, request, &mut lease).await,
+            Self::LargePut(body) => put_large(kv, body, &mut lease).await,
             Self::Delete(request) => kv.delete(request).await.map(|_| Answer::Deleted),
             Self::GetNothing => {
                 let nothing = Read::Reply(GetReply::NotFound { tombstone: None });
@@ -83,17 +114,80 @@ impl Operation {
             }
             Self::DeleteNothing => Ok(Answer::Deleted),
         };
-        answer.unwrap_or_else(Answer::Failed)
+        Answered { answer: answer.unwrap_or_else(Answer::Failed), lease }
+    }
+}
+
+async fn read(kv: &Kv, request: &GetRequest, view: GetView, lease: &mut Lease<'_>) -> Result<Answer, Error> {
+    let read = kv.read_into(request, lease).await?;
+    let (bytes, parts) = match &read {
+        Read::Single(single) => (single.value().len() as u64, 0),
+        Read::Reply(GetReply::Found(object)) => (object.value_bytes(), object.part_count()),
+        Read::Reply(GetReply::NotFound { .. }) => (0, 0),
+    };
+    hold(lease, bytes, parts).await?;
+    encode_elsewhere(kv, Answer::Get(read, view), parts).await
+}
+
+async fn put(kv: &Kv, request: PutRequest, lease: &mut Lease<'_>) -> Result<Answer, Error> {
+    let reply = kv.put_into(request, lease).await?;
+    let Some(object) = &reply.object else { return Ok(Answer::Put(reply)) };
+    let parts = object.part_count();
+    hold(lease, object.value_bytes(), parts).await?;
+    encode_elsewhere(kv, Answer::Put(reply), parts).await
+}
+
+async fn put_large(kv: &Kv, body: Bytes, lease: &mut Lease<'_>) -> Result<Answer, Error> {
+    let parts = put_req::count_parts(&body);
+    hold(lease, 0, parts).await?;
+    match kv.offload(move || parse_put(&body)).await? {
+        Ok(Operation::Put(request)) => put(kv, request, lease).await,
+        Ok(_) => Ok(Answer::Failed(Error::Unsupported("a put was expected".into()))),
+        Err(refusal) => Ok(Answer::Refused(refusal)),
+    }
+}
+
+/// Makes the lease stand for an object of so many bytes and parts, unless that is little.
+async fn hold(lease: &mut Lease<'_>, bytes: u64, parts: usize) -> Result<(), Error> {
+    let bytes = bytes + (parts * PART_BYTES) as u64;
+    if bytes > UNCOUNTED_BYTES_MAX || lease.bytes() > 0 {
+        lease.resize(bytes).await.map_err(|_| Error::Overload)?;
+    }
+    Ok(())
+}
+
+/// Encodes an answer that has many parts away from the thread that serves connections.
+async fn encode_elsewhere(kv: &Kv, answer: Answer, parts: usize) -> Result<Answer, Error> {
+    if parts <= PARTS_MAX {
+        return Ok(answer);
+    }
+    let encode = move || {
+        let mut out = Vec::new();
+        answer.write(&mut out);
+        Answer::Encoded(out.into())
+    };
+    kv.offload(encode).await
+}
+
+impl<'a> Answered<'a> {
+    /// Appends the answer; its memory is given back when it has been sent.
+    pub(super) fn write(self, writer: &mut Writer<'a>) {
+        let Self { answer, lease } = self;
+        match answer {
+            Answer::Encoded(frame) => writer.put_uncopied(frame),
+            answer => answer.write(writer),
+        }
+        writer.hold(lease);
     }
 }
 
 impl Answer {
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
-        match self {
+    fn write(self, out: &mut impl Output) {
+        match &self {
             Self::Get(Read::Single(single), GetView { if_modified: None, .. }) => write_single_get_reply(single, out),
             Self::Get(Read::Single(single), view) => match single.decode() {
                 Ok(object) => write_get(&GetReply::Found(object), view, out),
-                Err(corrupt) => write_error(Error::Storage(corrupt.to_string()).to_string(), out),
+                Err(corrupt) => write_error(Error::Storage(corrupt.to_string()).to_string(), out.bytes()),
             },
             Self::Get(Read::Reply(reply), view) => write_get(reply, view, out),
             Self::Put(reply) => {
@@ -101,23 +195,25 @@ impl Answer {
                 let stored = stored.as_ref().map(|(object, clock)| (*object, &clock[..]));
                 write_put_reply(stored, reply.key.as_deref(), out);
             }
-            Self::Deleted => write_empty(code::DEL_RESP, out),
-            Self::Failed(error) => write_error(error.to_string(), out),
+            Self::Deleted => write_empty(code::DEL_RESP, out.bytes()),
+            Self::Encoded(frame) => out.put_value(frame),
+            Self::Failed(error) => write_error(error.to_string(), out.bytes()),
+            Self::Refused(refusal) => write_error(refusal.clone().into_text(), out.bytes()),
         }
     }
 }
 
-fn write_get(reply: &GetReply, view: &GetView, out: &mut Vec<u8>) {
+fn write_get(reply: &GetReply, view: &GetView, out: &mut impl Output) {
     match reply {
         GetReply::Found(object) if view.if_modified.as_ref().is_some_and(|seen| seen.same_events(&object.clock)) => {
-            write_message(code::GET_RESP, &RpbGetResp { unchanged: Some(true), ..RpbGetResp::default() }, out);
+            write_message(code::GET_RESP, &RpbGetResp { unchanged: Some(true), ..RpbGetResp::default() }, out.bytes());
         }
         GetReply::Found(object) => write_get_reply(object, &encode_clock(&object.clock), out),
         GetReply::NotFound { tombstone: Some(clock) } if view.deletedvclock => {
             let vclock = Some(encode_clock(clock).into());
-            write_message(code::GET_RESP, &RpbGetResp { vclock, ..RpbGetResp::default() }, out);
+            write_message(code::GET_RESP, &RpbGetResp { vclock, ..RpbGetResp::default() }, out.bytes());
         }
-        GetReply::NotFound { .. } => write_empty(code::GET_RESP, out),
+        GetReply::NotFound { .. } => write_empty(code::GET_RESP, out.bytes()),
     }
 }
 
@@ -143,6 +239,17 @@ fn parse_get(body: &Bytes) -> Result<Operation, Refusal> {
         deletedvclock: req.deletedvclock.unwrap_or(false),
     };
     Ok(Operation::Get(GetRequest { bucket, key, options }, view))
+}
+
+/// Whether a put has more parts than are decoded where frames are read. Only a frame beyond a connection's allowance can.
+fn is_large(body: &Bytes) -> bool {
+    body.len() > ALLOWANCE_BYTES / 4 && put_req::count_parts(body) > PARTS_MAX
+}
+
+/// The key that a put is about.
+fn names(body: &Bytes) -> Result<(Bucket, Option<Bytes>), Error> {
+    let [bucket_type, name, key] = put_req::names(body).map(|name| name.map(|name| body.slice_ref(name)));
+    Ok((bucket(bucket_type, name.unwrap_or_default())?, key))
 }
 
 fn parse_put(body: &Bytes) -> Result<Operation, Refusal> {

@@ -4,8 +4,9 @@
 //! order of the requests, and two requests for one key never overlap: the second sees what the first did.
 
 use super::connection::End;
-use super::object::{Answer, Operation};
+use super::object::{Answered, Operation};
 use super::writer::Writer;
+use crate::memory::Account;
 use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use ombak_kv::Kv;
@@ -14,16 +15,17 @@ use std::collections::VecDeque;
 /// Operations under way, oldest first.
 pub(super) struct Pipeline<'k> {
     kv: &'k Kv,
+    account: &'k Account,
     /// Made when the first operation has to wait: most requests come alone.
-    running: Option<FuturesOrdered<BoxFuture<'k, Answer>>>,
+    running: Option<FuturesOrdered<BoxFuture<'k, Answered<'k>>>>,
     /// Fingerprints of the keys that `running` is about, in its order.
     keys: VecDeque<u64>,
     running_max: usize,
 }
 
 impl<'k> Pipeline<'k> {
-    pub(super) fn new(kv: &'k Kv, running_max: usize) -> Self {
-        Self { kv, running: None, keys: VecDeque::new(), running_max: running_max.max(1) }
+    pub(super) fn new(kv: &'k Kv, account: &'k Account, running_max: usize) -> Self {
+        Self { kv, account, running: None, keys: VecDeque::new(), running_max: running_max.max(1) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -31,31 +33,31 @@ impl<'k> Pipeline<'k> {
     }
 
     /// Starts an operation, after those that it must not overtake. Writes the answers that are due.
-    pub(super) async fn push(&mut self, operation: Operation, writer: &mut Writer<'_>) -> Result<(), End> {
+    pub(super) async fn push(&mut self, operation: Operation, writer: &mut Writer<'k>) -> Result<(), End> {
         let key = operation.key_fingerprint();
         while self.keys.len() >= self.running_max || self.keys.contains(&key) {
             self.take_one(writer).await?;
         }
-        let mut running = operation.run(self.kv).boxed();
+        let mut running = operation.run(self.kv, self.account.lease()).boxed();
         match poll_immediate(&mut running).await {
-            Some(answer) if self.is_empty() => answer.write(&mut writer.buffer),
+            Some(answer) if self.is_empty() => answer.write(writer),
             Some(answer) => self.enqueue(key, ready(answer).boxed()),
             None => self.enqueue(key, running),
         }
         while let Some(Some(answer)) = poll_immediate(self.next()).await {
             self.keys.pop_front();
-            answer.write(&mut writer.buffer);
+            answer.write(writer);
         }
         Ok(())
     }
 
-    fn enqueue(&mut self, key: u64, running: BoxFuture<'k, Answer>) {
+    fn enqueue(&mut self, key: u64, running: BoxFuture<'k, Answered<'k>>) {
         self.keys.push_back(key);
         self.running.get_or_insert_default().push_back(running);
     }
 
     /// The oldest answer; `None` when nothing is under way.
-    async fn next(&mut self) -> Option<Answer> {
+    async fn next(&mut self) -> Option<Answered<'k>> {
         match &mut self.running {
             Some(running) => running.next().await,
             None => None,
@@ -63,7 +65,7 @@ impl<'k> Pipeline<'k> {
     }
 
     /// Waits for everything under way and writes the answers.
-    pub(super) async fn finish(&mut self, writer: &mut Writer<'_>) -> Result<(), End> {
+    pub(super) async fn finish(&mut self, writer: &mut Writer<'k>) -> Result<(), End> {
         while !self.is_empty() {
             self.take_one(writer).await?;
             writer.relieve().await?;
@@ -72,7 +74,7 @@ impl<'k> Pipeline<'k> {
     }
 
     /// Waits for the oldest. What has been answered before it leaves first: the peer need not wait for it too.
-    async fn take_one(&mut self, writer: &mut Writer<'_>) -> Result<(), End> {
+    async fn take_one(&mut self, writer: &mut Writer<'k>) -> Result<(), End> {
         let answer = match poll_immediate(self.next()).await {
             Some(answer) => answer,
             None => {
@@ -82,7 +84,7 @@ impl<'k> Pipeline<'k> {
         };
         self.keys.pop_front();
         if let Some(answer) = answer {
-            answer.write(&mut writer.buffer);
+            answer.write(writer);
         }
         Ok(())
     }

@@ -1,9 +1,13 @@
 //! The receiving side of a connection: bytes in, frames out.
+//!
+//! Small frames come through a buffer that the thread lends. A frame that does not fit into it is received into memory of
+//! its own, which grows as the frame arrives and is counted by the connection's account.
 
 use super::config::PbConfig;
 use super::connection::End;
+use crate::memory::{Account, Lease};
 use crate::spare::{self, INPUT_BYTES};
-use bytes::{Buf, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use ombak_proto::frame::{self, Frame, FrameError};
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -13,68 +17,103 @@ use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::tcp::ReadHalf;
 use tokio::time::{Instant, sleep_until};
 
-/// A buffer that grew beyond this many bytes is given back once the large frame is answered.
-const KEEP_BYTES_MAX: usize = 256 << 10;
-
 /// Requests that are read ahead while a listing is under way, in bytes.
-const READ_AHEAD_BYTES_MAX: usize = 64 << 10;
+const READ_AHEAD_BYTES_MAX: usize = INPUT_BYTES;
+
+/// A frame larger than this is received into memory of its own.
+const SMALL_FRAME_BYTES_MAX: usize = INPUT_BYTES;
+
+/// What one read takes of a large frame at most, in bytes: a peer that sends quickly must not keep the thread.
+const READ_BYTES_MAX: usize = 1 << 20;
 
 /// The receiving side of a connection.
 pub(super) struct Reader<'s> {
     half: ReadHalf<'s>,
     /// Has no memory of its own while nothing is read that has not been answered.
     buffer: BytesMut,
+    /// The large frame that is being received; `buffer` is empty meanwhile.
+    large: Option<LargeFrame>,
+    /// Stands for the memory of the large frame that is being received or answered.
+    lease: Lease<'s>,
+    account: &'s Account,
     frame_bytes_max: usize,
     frame_timeout: std::time::Duration,
     /// By when the frame that has begun must be complete.
     deadline: Option<Instant>,
-    /// A frame was so large that the buffer should not be kept.
-    oversized: bool,
+}
+
+/// The part of a large frame that has arrived.
+struct LargeFrame {
+    bytes: Vec<u8>,
+    /// Of the whole frame, with its length field.
+    length: usize,
+}
+
+impl LargeFrame {
+    fn is_complete(&self) -> bool {
+        self.bytes.len() == self.length
+    }
+
+    /// The memory that it needs to go on: at most twice of what has arrived, so that a peer pays for what it makes the
+    /// node hold.
+    fn capacity_needed(&self) -> usize {
+        let capacity = self.bytes.capacity();
+        if self.bytes.len() < capacity.min(self.length) { capacity } else { self.length.min(2 * capacity) }
+    }
 }
 
 impl<'s> Reader<'s> {
-    pub(super) fn new(half: ReadHalf<'s>, config: &PbConfig) -> Self {
+    pub(super) fn new(half: ReadHalf<'s>, config: &PbConfig, account: &'s Account) -> Self {
         Self {
             half,
             buffer: BytesMut::new(),
+            large: None,
+            lease: account.lease(),
+            account,
             frame_bytes_max: config.frame_bytes_max,
             frame_timeout: config.frame_timeout,
             deadline: None,
-            oversized: false,
         }
     }
 
     /// The next complete frame among what was read.
     pub(super) fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
-        let frame = frame::next_frame(&mut self.buffer, self.frame_bytes_max)?;
-        if let Some(frame) = &frame {
+        let frame = match self.large.take_if(|large| large.is_complete()) {
+            Some(large) => frame::of_whole(Bytes::from(large.bytes)),
+            None => frame::next_frame(&mut self.buffer, self.frame_bytes_max)?,
+        };
+        if frame.is_some() {
             self.deadline = None;
-            self.oversized |= frame.body.len() > KEEP_BYTES_MAX;
         }
         Ok(frame)
     }
 
     /// Whether another complete frame has been read.
     pub(super) fn has_frame(&self) -> bool {
-        frame::has_frame(&self.buffer, self.frame_bytes_max)
+        match &self.large {
+            Some(large) => large.is_complete(),
+            None => frame::has_frame(&self.buffer, self.frame_bytes_max),
+        }
     }
 
     /// Waits for more bytes. Between frames the peer may take its time; within one it may not. All requests that were
     /// read have been answered, so the buffer is nobody else's and its front can be used again.
     pub(super) async fn fill(&mut self, stop: Pin<&mut impl Future<Output = ()>>) -> Result<(), End> {
-        if self.oversized {
-            self.buffer = BytesMut::from(self.buffer.chunk());
-            self.oversized = false;
+        if self.large.is_none() {
+            // The large frame before was answered.
+            self.lease.clear();
+            self.begin_large().await?;
         }
-        let read = if self.buffer.is_empty() {
+        let read = if self.large.is_some() {
+            return self.fill_large(stop).await;
+        } else if self.buffer.is_empty() {
             tokio::select! {
                 biased;
                 read = self.read_first() => read,
                 () = stop => return Err(End::Stopping),
             }
         } else {
-            let room = INPUT_BYTES.max(self.buffer.len());
-            frame::make_room(&mut self.buffer, room);
+            frame::make_room(&mut self.buffer, INPUT_BYTES);
             let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.frame_timeout);
             tokio::select! {
                 biased;
@@ -88,6 +127,56 @@ impl<'s> Reader<'s> {
             Ok(_) => Ok(()),
             Err(error) => Err(End::Io(error)),
         }
+    }
+
+    /// Moves what has been read to memory of its own if it is the beginning of a large frame.
+    async fn begin_large(&mut self) -> Result<(), End> {
+        let length = match frame::total_length(&self.buffer, self.frame_bytes_max) {
+            Ok(Some(length)) if length > SMALL_FRAME_BYTES_MAX => length,
+            // What cannot be a frame has been refused by `next_frame`.
+            _ => return Ok(()),
+        };
+        let capacity = length.min(2 * SMALL_FRAME_BYTES_MAX.max(self.buffer.len()));
+        self.lease.resize(capacity as u64).await.map_err(|_| End::OutOfMemory)?;
+        let mut bytes = Vec::with_capacity(capacity);
+        bytes.extend_from_slice(&self.buffer);
+        spare::give_input(mem::take(&mut self.buffer));
+        self.large = Some(LargeFrame { bytes, length });
+        Ok(())
+    }
+
+    async fn fill_large(&mut self, stop: Pin<&mut impl Future<Output = ()>>) -> Result<(), End> {
+        let Some(large) = &mut self.large else { return Ok(()) };
+        let (capacity, needed) = (large.bytes.capacity(), large.capacity_needed());
+        if needed > capacity {
+            // The old memory is there until its bytes have been moved to the new.
+            self.account.serves_peer();
+            self.lease.resize((capacity + needed) as u64).await.map_err(|_| End::OutOfMemory)?;
+            large.bytes.reserve_exact(needed - large.bytes.len());
+            self.lease.resize(needed as u64).await.map_err(|_| End::OutOfMemory)?;
+        }
+        let room = needed.min(large.length) - large.bytes.len();
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.frame_timeout);
+        self.account.waits_for_peer();
+        let mut free = (&mut large.bytes).limit(room.min(READ_BYTES_MAX));
+        let read = tokio::select! {
+            biased;
+            () = self.account.ousted() => return Err(End::OutOfMemory),
+            read = self.half.read_buf(&mut free) => read.map_err(End::Io)?,
+            () = sleep_until(deadline) => return Err(End::SlowFrame),
+            () = stop => return Err(End::Stopping),
+        };
+        if read == 0 {
+            return Err(End::Closed);
+        }
+        self.account.peer_moved(read);
+        if large.is_complete() {
+            self.account.serves_peer();
+        }
+        if read == READ_BYTES_MAX {
+            tokio::task::yield_now().await;
+        }
+        Ok(())
     }
 
     /// Reads what comes after everything has been answered, into the buffer of this thread.

@@ -1,5 +1,6 @@
 //! The texts of `RpbErrorResp` (docs/riak/pb-api.md §1.1).
 
+use crate::memory::OutOfMemory;
 use ombak_types::Error;
 use std::fmt::{self, Display, Write as _};
 
@@ -24,6 +25,12 @@ impl Refusal {
 
     pub(super) fn into_text(self) -> String {
         self.0
+    }
+}
+
+impl From<OutOfMemory> for Refusal {
+    fn from(_: OutOfMemory) -> Self {
+        Error::Overload.into()
     }
 }
 

@@ -2,28 +2,61 @@
 
 use super::config::PbConfig;
 use super::connection::End;
+use crate::memory::{Account, Lease};
 use crate::spare;
+use bytes::Bytes;
 use futures_util::future::poll_immediate;
+use ombak_proto::reply::Output;
+use std::collections::VecDeque;
 use std::pin::pin;
+use std::time::Duration;
 use std::{io, mem};
 use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::WriteHalf;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// From this many bytes on, what is collected is sent before anything is added.
 const FLUSH_BYTES: usize = 64 << 10;
+
+/// A value of this many bytes or more is not copied into the buffer.
+const UNCOPIED_BYTES_MIN: usize = 64 << 10;
+
+/// What one write hands to the system at most, in bytes: a peer that reads quickly must not keep the thread.
+const WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// The sending side of a connection.
 pub(super) struct Writer<'s> {
     half: WriteHalf<'s>,
     /// Frames that have not been sent yet.
     pub(super) buffer: Vec<u8>,
-    write_timeout: std::time::Duration,
+    /// What is to be sent before `buffer`: large values, and what is collected between them.
+    queue: VecDeque<Bytes>,
+    /// Stand for the memory of answers that have not been sent yet.
+    leases: Vec<Lease<'s>>,
+    account: &'s Account,
+    write_timeout: Duration,
+}
+
+impl Output for Writer<'_> {
+    #[inline]
+    fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    #[inline]
+    fn put_value(&mut self, value: &Bytes) {
+        if value.len() < UNCOPIED_BYTES_MIN {
+            self.buffer.extend_from_slice(value);
+        } else {
+            self.put_uncopied(value.clone());
+        }
+    }
 }
 
 impl<'s> Writer<'s> {
-    pub(super) fn new(half: WriteHalf<'s>, config: &PbConfig) -> Self {
-        Self { half, buffer: Vec::new(), write_timeout: config.write_timeout }
+    pub(super) fn new(half: WriteHalf<'s>, config: &PbConfig, account: &'s Account) -> Self {
+        let (buffer, queue, leases) = (Vec::new(), VecDeque::new(), Vec::new());
+        Self { half, buffer, queue, leases, account, write_timeout: config.write_timeout }
     }
 
     /// Gets a buffer ready for what will be written now.
@@ -33,26 +66,87 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// Sends what is collected if it is much: a peer that does not read stops us here.
-    pub(super) async fn relieve(&mut self) -> Result<(), End> {
-        if self.buffer.len() < FLUSH_BYTES { Ok(()) } else { self.flush().await }
+    /// Memory for an answer of this connection.
+    pub(super) fn lease(&self) -> Lease<'s> {
+        self.account.lease()
     }
 
-    /// Sends everything that is collected, in one system call if the peer's window allows it.
-    pub(super) async fn flush(&mut self) -> Result<(), End> {
-        if self.buffer.is_empty() {
-            return Ok(());
+    /// Keeps the memory of an answer that was written until it has been sent.
+    #[inline]
+    pub(super) fn hold(&mut self, lease: Lease<'s>) {
+        if lease.bytes() > 0 {
+            self.leases.push(lease);
         }
-        let sent = {
-            let mut all = pin!(self.half.write_all(&self.buffer));
+    }
+
+    /// Appends bytes that are not copied.
+    #[cold]
+    pub(super) fn put_uncopied(&mut self, bytes: Bytes) {
+        if !self.buffer.is_empty() {
+            self.queue.push_back(mem::take(&mut self.buffer).into());
+        }
+        self.queue.push_back(bytes);
+    }
+
+    /// Sends what is collected if it is much: a peer that does not read stops us here.
+    pub(super) async fn relieve(&mut self) -> Result<(), End> {
+        if self.buffer.len() < FLUSH_BYTES && self.queue.is_empty() { Ok(()) } else { self.flush().await }
+    }
+
+    /// Sends everything that is collected, in one system call if the peer's window allows it and nothing is large.
+    pub(super) async fn flush(&mut self) -> Result<(), End> {
+        while let Some(part) = self.queue.pop_front() {
+            self.send(&part).await?;
+        }
+        if !self.buffer.is_empty() {
+            let buffer = mem::take(&mut self.buffer);
+            self.send(&buffer).await?;
+            spare::give_output(buffer);
+        }
+        if !self.leases.is_empty() {
+            self.leases.clear();
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), End> {
+        if bytes.len() <= FLUSH_BYTES * 2 {
+            let mut all = pin!(self.half.write_all(bytes));
             // A timer costs more than a write, so there is one only when the write does not finish at once.
-            match poll_immediate(all.as_mut()).await {
-                Some(sent) => sent,
-                None => timeout(self.write_timeout, all).await.map_err(|_| End::SlowPeer)?,
+            if let Some(sent) = poll_immediate(all.as_mut()).await {
+                return sent.map_err(End::Io);
             }
-        };
-        sent.map_err(End::Io)?;
-        spare::give_output(mem::take(&mut self.buffer));
+            self.account.waits_for_peer();
+            let sent = tokio::select! {
+                biased;
+                sent = timeout(self.write_timeout, all) => sent,
+                () = self.account.ousted() => return Err(End::Ousted),
+            };
+            self.account.serves_peer();
+            return sent.map_err(|_| End::SlowPeer)?.map_err(End::Io);
+        }
+        self.send_large(bytes).await
+    }
+
+    /// Sends bytes that the peer will not take at once.
+    async fn send_large(&mut self, mut bytes: &[u8]) -> Result<(), End> {
+        let deadline = Instant::now() + self.write_timeout;
+        self.account.waits_for_peer();
+        while !bytes.is_empty() {
+            let part = &bytes[..bytes.len().min(WRITE_BYTES_MAX)];
+            let sent = tokio::select! {
+                biased;
+                () = self.account.ousted() => return Err(End::Ousted),
+                sent = self.half.write(part) => sent.map_err(End::Io)?,
+                () = sleep_until(deadline) => return Err(End::SlowPeer),
+            };
+            self.account.peer_moved(sent);
+            bytes = &bytes[sent..];
+            if sent == WRITE_BYTES_MAX {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.account.serves_peer();
         Ok(())
     }
 

@@ -20,6 +20,7 @@ mod ledger_memory;
 mod machine;
 mod problem;
 mod reader;
+mod request_memory;
 mod settings;
 mod stores;
 mod value;

@@ -4,6 +4,7 @@ use super::backend::BackendSettings;
 use super::effective::Effective;
 use super::problem::Problem;
 use super::reader::{Reader, mismatch};
+use super::request_memory::request_memory_bytes;
 use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
 use ombak_kv::{DeleteMode, ObjectLimits, QueryConfig};
@@ -59,6 +60,7 @@ pub struct Settings {
     pub request_timeout: Duration,
     pub shutdown_timeout: Duration,
     pub requests_max: usize,
+    pub request_memory_bytes: u64,
     pub io_threads: usize,
     pub jobs: JobSwitches,
     pub limits: ObjectLimits,
@@ -96,6 +98,7 @@ impl Settings {
             request_timeout: from.duration("request_timeout")?,
             shutdown_timeout: from.duration("shutdown_timeout")?,
             requests_max: from.count("max_concurrent_requests")?,
+            request_memory_bytes: request_memory_bytes(from)?,
             io_threads: from.count("io_threads")?,
             jobs: jobs(from)?,
             limits: ObjectLimits {

@@ -4,11 +4,12 @@ mod expiry;
 mod index;
 mod limits;
 mod listings;
+mod memory;
 mod messages;
 mod objects;
 
 use super::{PbConfig, PbContext, serve};
-use crate::NetworkThreads;
+use crate::{MemoryBudget, MemoryLimits, NetworkThreads};
 use bytes::BytesMut;
 use ombak_kv::clock::{WallClock, system_clock};
 use ombak_kv::stats::{NodeFacts, SystemFacts};
@@ -37,6 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 struct Node {
     address: SocketAddr,
     kv: Kv,
+    memory: MemoryBudget,
     stop: watch::Sender<bool>,
     served: JoinHandle<()>,
     _dir: TempDir,
@@ -71,14 +73,19 @@ impl Node {
     }
 
     async fn configured(kv_config: KvConfig, dir: TempDir, config: PbConfig) -> Self {
+        Self::limited(kv_config, dir, config, MemoryLimits::default()).await
+    }
+
+    async fn limited(kv_config: KvConfig, dir: TempDir, config: PbConfig, limits: MemoryLimits) -> Self {
+        let memory = MemoryBudget::new(limits);
         let kv = tokio::task::spawn_blocking(move || Kv::open(kv_config)).await.unwrap().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
         let threads = Arc::new(NetworkThreads::start(2).unwrap());
-        let ctx = Arc::new(PbContext { kv: kv.clone(), config, threads });
+        let ctx = Arc::new(PbContext { kv: kv.clone(), config, memory: memory.clone(), threads });
         let served = tokio::spawn(serve(listener, ctx, stopped));
-        Self { address, kv, stop, served, _dir: dir }
+        Self { address, kv, memory, stop, served, _dir: dir }
     }
 
     async fn connect(&self) -> Wire {

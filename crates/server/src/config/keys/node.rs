@@ -115,7 +115,8 @@ pub(super) const KEYS: &[KeySpec] = &[
         "shutdown_timeout",
         Kind::Duration,
         "10s",
-        "How long requests under way may take to finish when the node stops.",
+        "How long requests under way may take to finish when the node stops. The process ends 20 seconds later at the \
+         latest, whatever still runs; the next start then is one as after a crash.",
     ),
     KeySpec::works(
         "max_concurrent_requests",
@@ -123,6 +124,16 @@ pub(super) const KEYS: &[KeySpec] = &[
         "50000",
         "Requests under way at once; further ones are answered 'overload'.",
     ),
+    KeySpec::own(
+        "request_memory.percent",
+        Kind::Percent,
+        "15",
+        "Share of the machine's memory (or of what this process may have of it) for all requests and answers in flight \
+         together, over both interfaces; at least 256MB. Where it is exhausted, connections whose clients neither send \
+         nor read for a second are ended first, then requests are answered 'overload'. Each connection may have 32KB \
+         beside it.",
+    ),
+    KeySpec::own("request_memory", Kind::ByteSize, "", "The same in bytes; goes before the percentage."),
     KeySpec::own("io_threads", Kind::Int(1, 1024), "8", "Threads that wait for disks."),
     KeySpec::works(
         "logger.level",

@@ -1,0 +1,305 @@
+//! What one connection holds of the budget.
+
+use super::ALLOWANCE_BYTES;
+use super::budget::{MemoryBudget, OutOfMemory};
+use super::holders::Peer;
+use futures_util::future::BoxFuture;
+use ombak_kv::Room;
+use ombak_types::Error;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A peer makes progress when it has moved this many bytes, or this share of what its connection holds: a peer that
+/// moves a byte now and then stalls all the same.
+const PROGRESS_BYTES_MIN: u64 = 4 << 10;
+const PROGRESS_SHARE: u64 = 1024;
+
+/// The account of one connection. Only what goes beyond [`ALLOWANCE_BYTES`] is taken from the budget.
+pub struct Account {
+    budget: MemoryBudget,
+    number: u64,
+    peer: Arc<Peer>,
+    /// Bytes that the connection holds, the allowance included.
+    held: Mutex<u64>,
+    /// Bytes that the peer has moved since its last progress.
+    moved: AtomicU64,
+    /// Of `held`: answers to the request that is under way, where requests come one after the other.
+    answers: AtomicU64,
+}
+
+impl Account {
+    pub(super) fn new(budget: MemoryBudget, number: u64) -> Self {
+        Self {
+            budget,
+            number,
+            peer: Arc::default(),
+            held: Mutex::new(0),
+            moved: AtomicU64::new(0),
+            answers: AtomicU64::new(0),
+        }
+    }
+
+    /// A part of what the connection holds, empty so far.
+    pub fn lease(&self) -> Lease<'_> {
+        Lease { account: self, bytes: 0 }
+    }
+
+    /// Memory for what is read to answer the request that is under way.
+    pub fn answer_room(&self) -> AnswerRoom<'_> {
+        AnswerRoom { account: self, bytes: 0 }
+    }
+
+    /// Adds to what the answer to the request under way holds.
+    pub async fn hold_answer(&self, bytes: u64) -> Result<(), OutOfMemory> {
+        self.grow(bytes).await?;
+        self.answers.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Gives back what the answer held: it has been sent.
+    #[inline]
+    pub fn release_answer(&self) {
+        if self.answers.load(Ordering::Relaxed) > 0 {
+            self.shrink(self.answers.swap(0, Ordering::Relaxed));
+        }
+    }
+
+    /// The node waits for the peer from now on: to send the rest of a request, or to take an answer.
+    pub fn waits_for_peer(&self) {
+        if !self.peer.is_waited_for() {
+            self.moved.store(0, Ordering::Relaxed);
+            self.peer.stalls_since(self.budget.now_ms());
+        }
+    }
+
+    /// The peer has sent or taken so many bytes.
+    pub fn peer_moved(&self, bytes: usize) {
+        if !self.peer.is_waited_for() {
+            return;
+        }
+        let moved = self.moved.load(Ordering::Relaxed) + bytes as u64;
+        let counts = moved >= PROGRESS_BYTES_MIN.max(*self.held.lock() / PROGRESS_SHARE);
+        self.moved.store(if counts { 0 } else { moved }, Ordering::Relaxed);
+        if counts {
+            self.peer.stalls_since(self.budget.now_ms());
+        }
+    }
+
+    /// The node works on a request of the peer, or waits for the next one.
+    pub fn serves_peer(&self) {
+        self.peer.is_served();
+    }
+
+    /// Completes when the connection has to end: its peer has stalled, and others need what it holds.
+    pub async fn ousted(&self) {
+        self.peer.ousted().await;
+    }
+
+    fn try_grow(&self, bytes: u64) -> bool {
+        let mut held = self.held.lock();
+        let beyond = beyond_allowance(*held + bytes) - beyond_allowance(*held);
+        let taken = beyond == 0 || self.budget.take(self.number, &self.peer, beyond);
+        if taken {
+            *held += bytes;
+        }
+        taken
+    }
+
+    async fn grow(&self, bytes: u64) -> Result<(), OutOfMemory> {
+        if self.try_grow(bytes) {
+            return Ok(());
+        }
+        let beyond = {
+            let held = self.held.lock();
+            beyond_allowance(*held + bytes) - beyond_allowance(*held)
+        };
+        self.budget.wait_for(self.number, &self.peer, beyond, || self.try_grow(bytes)).await
+    }
+
+    fn shrink(&self, bytes: u64) {
+        let mut held = self.held.lock();
+        let beyond = beyond_allowance(*held) - beyond_allowance(*held - bytes);
+        *held -= bytes;
+        if beyond > 0 {
+            self.budget.give(self.number, beyond);
+        }
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        self.release_answer();
+    }
+}
+
+fn beyond_allowance(bytes: u64) -> u64 {
+    bytes.saturating_sub(ALLOWANCE_BYTES as u64)
+}
+
+/// Bytes that one part of a connection holds. Dropping it gives them back.
+pub struct Lease<'a> {
+    account: &'a Account,
+    bytes: u64,
+}
+
+impl Lease<'_> {
+    /// How many bytes it stands for.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Makes it stand for `bytes`. To hold more, it may have to wait; an error leaves it as it was.
+    pub async fn resize(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
+        if bytes > self.bytes {
+            self.account.grow(bytes - self.bytes).await?;
+        } else if bytes < self.bytes {
+            self.account.shrink(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Adds `bytes` to what it stands for.
+    pub async fn add(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
+        self.resize(self.bytes + bytes).await
+    }
+
+    /// Gives everything back.
+    pub fn clear(&mut self) {
+        if self.bytes > 0 {
+            self.account.shrink(self.bytes);
+            self.bytes = 0;
+        }
+    }
+}
+
+impl Room for Lease<'_> {
+    fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<(), Error>> {
+        let bytes = bytes.max(self.bytes);
+        Box::pin(async move { self.resize(bytes).await.map_err(|_| Error::Overload) })
+    }
+}
+
+/// Memory for one read of the request that is under way. It stays with the connection's answer.
+pub struct AnswerRoom<'a> {
+    account: &'a Account,
+    bytes: u64,
+}
+
+impl Room for AnswerRoom<'_> {
+    fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move {
+            let more = bytes.saturating_sub(self.bytes);
+            self.account.hold_answer(more).await.map_err(|_| Error::Overload)?;
+            self.bytes += more;
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MemoryLimits;
+    use super::*;
+    use futures_util::FutureExt;
+    use std::time::Duration;
+
+    const FREE: u64 = ALLOWANCE_BYTES as u64;
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn budget(bytes_max: u64, stalled_after: Duration, wait_max: Duration) -> MemoryBudget {
+        MemoryBudget::new(MemoryLimits { bytes_max, stalled_after, wait_max })
+    }
+
+    #[tokio::test]
+    async fn only_what_goes_beyond_the_allowance_is_taken_and_all_of_it_is_given_back() {
+        let budget = budget(1000, Duration::ZERO, Duration::ZERO);
+        let used = || budget.status().bytes_used;
+        let account = budget.open_account();
+        let (mut request, mut answer) = (account.lease(), account.lease());
+        request.resize(FREE).await.unwrap();
+        assert_eq!(used(), 0);
+        answer.resize(600).await.unwrap();
+        assert_eq!(used(), 600);
+        request.resize(FREE + 400).await.unwrap();
+        assert_eq!(used(), 1000);
+        request.clear();
+        assert_eq!(used(), 0);
+        drop(answer);
+        request.resize(FREE + 1000).await.unwrap();
+        assert_eq!((used(), request.resize(FREE + 1001).await), (1000, Err(OutOfMemory)));
+        assert_eq!((request.bytes(), budget.status().refused_total), (FREE + 1000, 1));
+        drop(request);
+        assert_eq!(used(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_stalled_connection_loses_what_it_holds_to_one_that_asks() {
+        let budget = budget(1000, Duration::ZERO, PATIENCE);
+        let (stalled, asking) = (budget.open_account(), budget.open_account());
+        let mut held = stalled.lease();
+        held.resize(FREE + 900).await.unwrap();
+        stalled.waits_for_peer();
+        let mut wanted = asking.lease();
+        let (asked, ()) = tokio::join!(wanted.resize(FREE + 500), async {
+            stalled.ousted().await;
+            drop(held);
+        });
+        assert_eq!(asked, Ok(()));
+        assert_eq!((budget.status().bytes_used, budget.status().ousted_total), (500, 1));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_served_keeps_what_it_holds() {
+        let budget = budget(1000, Duration::ZERO, Duration::ZERO);
+        let (served, asking) = (budget.open_account(), budget.open_account());
+        let mut held = served.lease();
+        held.resize(FREE + 900).await.unwrap();
+        served.waits_for_peer();
+        served.serves_peer();
+        assert_eq!(asking.lease().resize(FREE + 500).await, Err(OutOfMemory));
+        assert_eq!(served.ousted().now_or_never(), None);
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_moves_a_byte_now_and_then_stalls_all_the_same() {
+        let budget = budget(1 << 20, Duration::from_secs(3600), Duration::ZERO);
+        let (slow, quick, asking) = (budget.open_account(), budget.open_account(), budget.open_account());
+        let mut held = (slow.lease(), quick.lease());
+        for (lease, account) in [(&mut held.0, &slow), (&mut held.1, &quick)] {
+            lease.resize(FREE + 400_000).await.unwrap();
+            account.waits_for_peer();
+        }
+        for _ in 0..4 {
+            budget.pass(1_000_000);
+            slow.peer_moved(1);
+            quick.peer_moved(PROGRESS_BYTES_MIN as usize);
+        }
+        assert_eq!(asking.lease().resize(FREE + 500_000).await, Err(OutOfMemory));
+        assert_eq!((slow.ousted().now_or_never(), quick.ousted().now_or_never()), (Some(()), None));
+    }
+
+    #[tokio::test]
+    async fn memory_that_is_given_back_goes_to_one_that_waits() {
+        let budget = budget(1000, PATIENCE, PATIENCE);
+        let (first, second) = (budget.open_account(), budget.open_account());
+        let (mut held, mut wanted) = (first.lease(), second.lease());
+        held.resize(FREE + 1000).await.unwrap();
+        let (asked, ()) = tokio::join!(wanted.resize(FREE + 1000), async { drop(held) });
+        assert_eq!((asked, budget.status().bytes_used), (Ok(()), 1000));
+    }
+
+    #[tokio::test]
+    async fn more_than_there_is_altogether_is_refused_at_once() {
+        let budget = budget(1000, PATIENCE, Duration::from_secs(3600));
+        let account = budget.open_account();
+        assert_eq!(account.lease().resize(FREE + 1001).now_or_never(), Some(Err(OutOfMemory)));
+    }
+}

@@ -1,0 +1,202 @@
+//! The budget that all connections share.
+
+use super::account::Account;
+use super::holders::{Holders, Ousting, Peer};
+use parking_lot::Mutex;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+/// How often a connection that waits for memory looks for peers that have stalled meanwhile.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// The time between two such looks of whatever connections, in milliseconds.
+const LOOK_PAUSE_MS: u64 = 5;
+
+/// The size of a budget and how it is defended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryLimits {
+    /// Bytes of all requests and answers in flight.
+    pub bytes_max: u64,
+    /// How long a peer makes no progress before its connection may lose what it holds.
+    pub stalled_after: Duration,
+    /// How long a connection waits for memory before it is refused.
+    pub wait_max: Duration,
+}
+
+impl Default for MemoryLimits {
+    fn default() -> Self {
+        Self { bytes_max: 1 << 30, stalled_after: Duration::from_secs(1), wait_max: Duration::from_secs(5) }
+    }
+}
+
+/// There was no memory left for a request or its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("overload: the memory for requests in flight is exhausted")]
+pub struct OutOfMemory;
+
+/// What a budget says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryStatus {
+    /// The size of the budget, in bytes.
+    pub bytes_max: u64,
+    /// Bytes that connections hold.
+    pub bytes_used: u64,
+    /// How often a connection without progress lost what it held because others needed the memory.
+    pub ousted_total: u64,
+    /// Requests that were refused for want of memory.
+    pub refused_total: u64,
+}
+
+/// A budget. Cheap to clone: clones share everything.
+#[derive(Clone)]
+pub struct MemoryBudget(Arc<Shared>);
+
+struct Shared {
+    limits: MemoryLimits,
+    holders: Mutex<Holders>,
+    /// Notified when bytes are given back.
+    released: Notify,
+    began: Instant,
+    /// What tests add to the clock.
+    #[cfg(test)]
+    skew_ms: AtomicU64,
+    accounts: AtomicU64,
+    /// When a connection that waits may look for stalled peers again, in milliseconds of the budget's clock.
+    next_look_ms: AtomicU64,
+    ousted: AtomicU64,
+    refused: AtomicU64,
+}
+
+/// A connection waits for memory until this is dropped.
+struct Asking<'a> {
+    budget: &'a Shared,
+    account: u64,
+    peer: &'a Peer,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.peer.asks_no_more();
+        self.budget.holders.lock().ask_no_more(self.account);
+        // What was kept for this one is free for others.
+        self.budget.released.notify_waiters();
+    }
+}
+
+impl MemoryBudget {
+    /// A budget that nobody has taken from.
+    pub fn new(limits: MemoryLimits) -> Self {
+        Self(Arc::new(Shared {
+            limits,
+            holders: Mutex::new(Holders::new(limits.bytes_max)),
+            released: Notify::new(),
+            began: Instant::now(),
+            #[cfg(test)]
+            skew_ms: AtomicU64::new(0),
+            accounts: AtomicU64::new(0),
+            next_look_ms: AtomicU64::new(0),
+            ousted: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        }))
+    }
+
+    /// The account of a new connection.
+    pub fn open_account(&self) -> Account {
+        Account::new(self.clone(), self.0.accounts.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Sizes and counts.
+    pub fn status(&self) -> MemoryStatus {
+        MemoryStatus {
+            bytes_max: self.0.limits.bytes_max,
+            bytes_used: self.0.holders.lock().bytes_used(),
+            ousted_total: self.0.ousted.load(Ordering::Relaxed),
+            refused_total: self.0.refused.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Milliseconds since the budget was made.
+    pub(super) fn now_ms(&self) -> u64 {
+        let now_ms = self.0.began.elapsed().as_millis() as u64;
+        #[cfg(test)]
+        let now_ms = now_ms + self.0.skew_ms.load(Ordering::Relaxed);
+        now_ms
+    }
+
+    #[cfg(test)]
+    pub(super) fn pass(&self, ms: u64) {
+        self.0.skew_ms.fetch_add(ms, Ordering::Relaxed);
+    }
+
+    pub(super) fn take(&self, account: u64, peer: &Arc<Peer>, bytes: u64) -> bool {
+        self.0.holders.lock().take(account, peer, bytes)
+    }
+
+    pub(super) fn give(&self, account: u64, bytes: u64) {
+        self.0.holders.lock().give(account, bytes);
+        self.0.released.notify_waiters();
+    }
+
+    /// Calls `take` until it succeeds. Between two calls, connections that make no progress lose what they hold, so that
+    /// the `bytes` become free.
+    pub(super) async fn wait_for(
+        &self,
+        account: u64,
+        peer: &Peer,
+        bytes: u64,
+        take: impl Fn() -> bool,
+    ) -> Result<(), OutOfMemory> {
+        let mut got = Err(OutOfMemory);
+        if self.0.holders.lock().ask(account, bytes) {
+            let _asking = Asking { budget: &self.0, account, peer };
+            peer.asks_since(self.now_ms());
+            got = self.wait(account, peer, bytes, take).await;
+        }
+        if got.is_err() {
+            self.0.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        got
+    }
+
+    async fn wait(&self, account: u64, peer: &Peer, bytes: u64, take: impl Fn() -> bool) -> Result<(), OutOfMemory> {
+        let deadline = Instant::now() + self.0.limits.wait_max;
+        // An account that holds most of the budget itself can wait for ever.
+        while self.0.holders.lock().held(account).saturating_add(bytes) <= self.0.limits.bytes_max {
+            let mut released = pin!(self.0.released.notified());
+            // Before the attempt: what is given back after it must not be missed.
+            released.as_mut().enable();
+            if take() {
+                return Ok(());
+            }
+            let now = Instant::now();
+            if self.oust(account, bytes).asker_gives_up || now >= deadline {
+                break;
+            }
+            tokio::select! {
+                () = released => {}
+                () = peer.ousted() => break,
+                () = sleep_until(deadline.min(now + LOOK_INTERVAL)) => {}
+            }
+        }
+        Err(OutOfMemory)
+    }
+
+    fn oust(&self, account: u64, bytes: u64) -> Ousting {
+        // Many may wait, and each look goes over all holders.
+        let (now_ms, next_ms) = (self.now_ms(), self.0.next_look_ms.load(Ordering::Relaxed));
+        if now_ms < next_ms {
+            return Ousting::default();
+        }
+        self.0.next_look_ms.store(now_ms + LOOK_PAUSE_MS, Ordering::Relaxed);
+        let stalled_ms = u64::try_from(self.0.limits.stalled_after.as_millis()).unwrap_or(u64::MAX);
+        let ousting = self.0.holders.lock().oust(account, bytes, now_ms, stalled_ms);
+        if ousting.told > 0 {
+            self.0.ousted.fetch_add(ousting.told as u64, Ordering::Relaxed);
+            tracing::debug!(connections = ousting.told, "memory is short: connections without progress lose theirs");
+        }
+        ousting
+    }
+}

@@ -1,0 +1,24 @@
+//! The memory that requests and answers in flight may take, over all interfaces together.
+//!
+//! What it is: a [`MemoryBudget`] of a fixed number of bytes. Each connection has an [`Account`] with it. The account
+//! counts what the connection holds: a request that is being received, a request under way, and answers that the peer
+//! has not taken yet. A connection gives its bytes back as soon as it holds them no longer.
+//!
+//! What it is not: it does not count objects inside the engine, nor what the sockets' buffers in the kernel hold.
+//!
+//! Invariants:
+//! * the accounts together never hold more than the budget, beside a small allowance for each connection;
+//! * a request that fits into the allowance touches nothing that connections share;
+//! * when the budget is exhausted, connections whose peers make no progress lose what they hold, the one that has
+//!   stalled longest first; connections that wait for memory follow, the one that holds most first. Whoever asks waits
+//!   for a bounded time and is refused then.
+
+mod account;
+mod budget;
+mod holders;
+
+pub use account::{Account, AnswerRoom, Lease};
+pub use budget::{MemoryBudget, MemoryLimits, MemoryStatus, OutOfMemory};
+
+/// Bytes that a connection may hold without asking the budget.
+pub const ALLOWANCE_BYTES: usize = 32 << 10;
