@@ -10,6 +10,7 @@ pub mod open_files;
 pub mod record;
 mod signals;
 pub mod token;
+mod watchdog;
 
 use crate::backends::{self, Inventories, Stores, data_mark};
 use crate::config::{Effective, Problem, Settings};
@@ -17,10 +18,10 @@ use crate::logging::{self, Log};
 use dir_access::{NodeDirs, foreign_owner};
 use listen::{Ports, addresses, exposure, registered};
 use lock::DataDirLock;
-use ombak_api::NetworkThreads;
 use ombak_api::admin::{AdminContext, AdminToken, BackupJobs, BackupPlace, ConfigEntry, LiveConfig, NodeInfo};
 use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
+use ombak_api::{MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_kv::{Kv, KvConfig, check_start};
 use ombak_storage::fs::{FileSystem, RealFs};
 use record::NodeRecord;
@@ -144,9 +145,12 @@ async fn serve(
     let record = NodeRecord::of_this_process(&settings.node_name, addresses(&ports.http), addresses(&ports.pb));
 
     let (stop, stopping) = watch::channel(false);
+    watchdog::start(stopping.clone(), settings.shutdown_timeout.saturating_add(watchdog::CLOSE_LIMIT))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = NetworkThreads::start(threads).map_err(|e| format!("the operating system gives no threads: {e}"))?;
     let threads = Arc::new(threads);
+    let memory = MemoryLimits { bytes_max: settings.request_memory_bytes, ..MemoryLimits::default() };
+    let memory = MemoryBudget::new(memory);
     let admin = admin(&record, stop.clone());
     let http_context = HttpContext::new(
         kv.clone(),
@@ -156,8 +160,9 @@ async fn serve(
         Some(admin),
         Arc::clone(&threads),
     );
-    let http_context = Arc::new(http_context.with_pages(page_rules(settings)));
-    let pb_context = Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings), threads });
+    let http_context = http_context.with_pages(page_rules(settings)).with_memory(memory.clone());
+    let http_context = Arc::new(http_context);
+    let pb_context = Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings), memory, threads });
     let mut servers = JoinSet::new();
     for listener in registered(ports.http)? {
         servers.spawn(http::serve(listener, Arc::clone(&http_context), stopping.clone()));

@@ -1,0 +1,110 @@
+//! Ends the process when it does not end by itself.
+//!
+//! A stop waits for requests under way and closes the stores. Should any of that hang, on a disk that does not answer for
+//! instance, the process ends all the same: the stores survive that as they survive `kill -9`.
+
+use std::process;
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+/// What the stores may take to close after requests under way have had their time. `shutdown_timeout` documents it.
+pub const CLOSE_LIMIT: Duration = Duration::from_secs(20);
+
+/// The exit status of a process that did not end by itself.
+const EXIT_STATUS: i32 = 1;
+
+/// Starts a thread that ends the process `limit` after SIGTERM, SIGINT, or `stopping` turning true. It has a runtime of its
+/// own, so that nothing that runs elsewhere can hold it up.
+pub fn start(stopping: watch::Receiver<bool>, limit: Duration) -> Result<(), String> {
+    let refused = |e| format!("the operating system gives no threads: {e}");
+    let runtime = Builder::new_current_thread().enable_all().build().map_err(refused)?;
+    let stop = {
+        let _inside = runtime.enter();
+        StopSeen { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())?, stopping }
+    };
+    let watch = move || end_after(&runtime, stop, limit);
+    thread::Builder::new().name("ombak-watchdog".into()).spawn(watch).map_err(refused)?;
+    Ok(())
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, String> {
+    signal(kind).map_err(|e| format!("the operating system refuses signal handlers: {e}"))
+}
+
+/// Where it shows that the node was told to stop.
+struct StopSeen {
+    terminate: Signal,
+    interrupt: Signal,
+    stopping: watch::Receiver<bool>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "whatever would have to be finished or closed first is what hangs")]
+fn end_after(runtime: &Runtime, mut stop: StopSeen, limit: Duration) {
+    let told = runtime.block_on(async {
+        tokio::select! {
+            _ = stop.terminate.recv() => true,
+            _ = stop.interrupt.recv() => true,
+            told = stop.stopping.wait_for(|told| *told) => told.is_ok(),
+        }
+    });
+    if !told {
+        // The node ended before it was told to.
+        return;
+    }
+    runtime.block_on(tokio::time::sleep(limit));
+    tracing::error!(
+        "the node has not stopped within {} s: the process ends without closing its stores",
+        limit.as_secs()
+    );
+    process::exit(EXIT_STATUS);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use std::time::Instant;
+
+    const CHILD: &str = "OMBAK_TEST_WATCHDOG_CHILD";
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Runs in a process of its own, which hangs after it was told to stop.
+    #[test]
+    fn child_that_hangs() {
+        if std::env::var_os(CHILD).is_none() {
+            return;
+        }
+        let (stop, stopping) = watch::channel(false);
+        start(stopping, Duration::from_millis(1)).expect("started");
+        stop.send_replace(true);
+        loop {
+            thread::park();
+        }
+    }
+
+    #[test]
+    fn a_process_that_hangs_is_ended() {
+        let program = std::env::current_exe().expect("this program");
+        let mut child = Command::new(program)
+            .args(["--exact", "node::watchdog::tests::child_that_hangs"])
+            .env(CHILD, "1")
+            .spawn()
+            .expect("started");
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().expect("a state") {
+                break status;
+            }
+            if began.elapsed() > PATIENCE {
+                child.kill().expect("killed");
+                panic!("the process did not end");
+            }
+            let pause = Duration::from_millis(10);
+            thread::park_timeout(pause);
+        };
+        assert_eq!(status.code(), Some(EXIT_STATUS));
+    }
+}
