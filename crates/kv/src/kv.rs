@@ -264,8 +264,7 @@ impl Kv {
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };
         let request = PutRequest { bucket, key: Some(key), object, options: put };
-        let progress =
-            self.write(request, deadline, &mut Unlimited).await.inspect_err(|e| self.count_refusal(e))?;
+        let progress = self.write(request, deadline, &mut Unlimited).await.inspect_err(|e| self.count_refusal(e))?;
         let written = progress.tombstone();
         let partition = progress.partition.clone();
         let hooks = progress.postcommit_hooks();

@@ -2,9 +2,8 @@
 
 use super::pages::PageRules;
 use super::resources::stats::StatsCache;
-use super::wire::body::BodyBudget;
 use crate::admin::AdminContext;
-use crate::{JobSwitches, NetworkThreads};
+use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_kv::Kv;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,8 +20,6 @@ pub struct HttpLimits {
     pub headers_max: usize,
     /// Bytes of a request's body; more are answered 413.
     pub body_bytes_max: usize,
-    /// Bytes of all bodies under way, of all connections; a request that would go beyond is answered 503.
-    pub bodies_bytes_max: usize,
     /// How long a client may take to send a head. An idle connection is closed after it, too.
     pub head_timeout: Duration,
     /// How long a client may pause while it sends a body.
@@ -44,7 +41,6 @@ impl Default for HttpLimits {
             head_bytes_max: 256 * 1024,
             headers_max: 1024,
             body_bytes_max: 50 * 1024 * 1024,
-            bodies_bytes_max: 1024 * 1024 * 1024,
             head_timeout: Duration::from_secs(60),
             body_pause_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(600),
@@ -79,12 +75,13 @@ pub struct HttpContext {
     pub(super) pages: PageRules,
     /// Where connections are served.
     pub threads: Arc<NetworkThreads>,
-    pub(super) bodies: BodyBudget,
+    /// The memory of requests and answers in flight.
+    pub(super) memory: MemoryBudget,
     pub(super) stats: StatsCache,
 }
 
 impl HttpContext {
-    /// From its parts.
+    /// From its parts, with a budget of memory of its own.
     pub fn new(
         kv: Kv,
         jobs: JobSwitches,
@@ -93,9 +90,15 @@ impl HttpContext {
         admin: Option<AdminContext>,
         threads: Arc<NetworkThreads>,
     ) -> Self {
-        let bodies = BodyBudget::new(limits.bodies_bytes_max);
+        let memory = MemoryBudget::new(MemoryLimits::default());
         let (pages, stats) = (PageRules::default(), StatsCache::default());
-        Self { kv, jobs, limits, stats_source, admin, pages, threads, bodies, stats }
+        Self { kv, jobs, limits, stats_source, admin, pages, threads, memory, stats }
+    }
+
+    /// The same, with a budget of memory that other interfaces share.
+    #[must_use]
+    pub fn with_memory(self, memory: MemoryBudget) -> Self {
+        Self { memory, ..self }
     }
 
     /// The same, with these rules for web pages.

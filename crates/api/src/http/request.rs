@@ -2,10 +2,20 @@
 
 use super::url::{self, Parameters};
 use super::wire::head::Head;
+use crate::memory::Account;
 use bytes::Bytes;
 use http::header::{AsHeaderName, HeaderMap};
 use http::{Method, Uri};
+use ombak_kv::{GetReply, GetRequest, Kv, PutReply, PutRequest};
+use ombak_types::Error;
 use std::borrow::Cow;
+use std::sync::Arc;
+
+/// What a link, a metadata pair or an index entry takes in memory until it has been answered, in bytes.
+const PART_BYTES: usize = 256;
+
+/// What an answer may take in memory without being counted: much less than a connection's allowance.
+const UNCOUNTED_BYTES_MAX: u64 = 4 << 10;
 
 /// A request with its whole body.
 pub struct Request {
@@ -18,17 +28,47 @@ pub struct Request {
     /// The body; empty if there was none.
     pub body: Bytes,
     parameters: Parameters,
+    /// Counts what answering it takes in memory.
+    account: Option<Arc<Account>>,
 }
 
 impl Request {
     /// From what the server read.
-    pub fn new(head: Head, body: Bytes) -> Self {
-        Self::of(head.method, head.uri, head.headers, body)
+    pub fn new(head: Head, body: Bytes, account: Arc<Account>) -> Self {
+        Self { account: Some(account), ..Self::of(head.method, head.uri, head.headers, body) }
+    }
+
+    /// Reads an object to answer the request. A large one is read once there is memory for it.
+    pub async fn read(&self, kv: &Kv, request: &GetRequest) -> Result<GetReply, Error> {
+        let Some(account) = &self.account else { return kv.get(request.clone()).await };
+        let reply = kv.read_into(request, &mut account.answer_room()).await?.into_reply()?;
+        self.hold(&reply).await?;
+        Ok(reply)
+    }
+
+    /// Writes an object for the request. What is read to do so, and what it answers, is counted.
+    pub async fn write(&self, kv: &Kv, request: PutRequest) -> Result<PutReply, Error> {
+        match &self.account {
+            Some(account) => kv.put_into(request, &mut account.answer_room()).await,
+            None => kv.put(request).await,
+        }
+    }
+
+    /// Counts the answer that will be made of an object: its values once more, unless it has one that is sent as it is, and
+    /// its metadata.
+    async fn hold(&self, reply: &GetReply) -> Result<(), Error> {
+        let (Some(account), GetReply::Found(object)) = (&self.account, reply) else { return Ok(()) };
+        let copied = if object.siblings.len() > 1 { object.value_bytes() } else { 0 };
+        let bytes = copied + (object.part_count() * PART_BYTES) as u64;
+        if bytes > UNCOUNTED_BYTES_MAX {
+            account.hold_answer(bytes).await.map_err(|_| Error::Overload)?;
+        }
+        Ok(())
     }
 
     fn of(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Self {
         let parameters = uri.query().map(url::parameters).unwrap_or_default();
-        Self { method, uri, headers, body, parameters }
+        Self { method, uri, headers, body, parameters, account: None }
     }
 
     /// Whether there are query parameters.

@@ -36,7 +36,7 @@ pub fn refuse_body(status: StatusCode, bytes_max: usize) -> Reply {
     let text = match status {
         StatusCode::PAYLOAD_TOO_LARGE => format!("The body is larger than the {bytes_max} bytes that are taken\n"),
         StatusCode::REQUEST_TIMEOUT => "The body came too slowly\n".to_owned(),
-        StatusCode::SERVICE_UNAVAILABLE => "Too many bodies are under way\n".to_owned(),
+        StatusCode::SERVICE_UNAVAILABLE => "overload: the memory for requests in flight is exhausted\n".to_owned(),
         _ => "The body could not be read to its end\n".to_owned(),
     };
     Reply { closes: true, ..reply::text(status, text) }
@@ -79,7 +79,7 @@ async fn answer_other(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, r
         }
         Route::Keys(bucket, generation) => graph::run(keys::Keys::new(ctx, request, bucket, generation), request).await,
         Route::LinkWalk(bucket, key, steps, generation) => {
-            graph::run(link_walk::LinkWalk::new(ctx, bucket, key, steps, generation), request).await
+            graph::run(link_walk::LinkWalk::new(ctx, request, bucket, key, steps, generation), request).await
         }
         Route::Index(bucket, path) => graph::run(index::Index::new(ctx, request, bucket, path), request).await,
         Route::Absent(what) => absent::answer(ctx, request, &what).await,

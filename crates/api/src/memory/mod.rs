@@ -15,6 +15,7 @@
 
 mod account;
 mod budget;
+mod exposition;
 mod holders;
 
 pub use account::{Account, AnswerRoom, Lease};

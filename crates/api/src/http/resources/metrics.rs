@@ -34,7 +34,8 @@ impl Resource for Metrics {
         let ctx = self.ctx;
         let body = tokio::task::spawn_blocking(move || {
             let facts = stats::facts(&ctx.kv, &ctx.stats_source);
-            ctx.kv.stats().to_prometheus(&facts, &ctx.kv.vnode_status())
+            let engine = ctx.kv.stats().to_prometheus(&facts, &ctx.kv.vnode_status());
+            engine + &ctx.memory.status().to_prometheus()
         });
         match body.await {
             Ok(body) => reply::typed(StatusCode::OK, PROMETHEUS_CONTENT_TYPE, body),

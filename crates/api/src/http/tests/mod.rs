@@ -5,6 +5,7 @@ mod index;
 mod limits;
 mod link_walk;
 mod listings;
+mod memory;
 mod node;
 mod noise;
 mod objects;
@@ -14,7 +15,7 @@ mod wire;
 
 use super::context::{HttpContext, HttpLimits, StatsSource};
 use super::pages::PageRules;
-use crate::{JobSwitches, NetworkThreads};
+use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_kv::clock::{WallClock, system_clock};
 use ombak_kv::{Kv, KvConfig, head_terms};
 use ombak_storage::{MemoryConfig, MemoryFactory};
@@ -35,6 +36,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 struct Server {
     addr: SocketAddr,
     kv: Kv,
+    memory: MemoryBudget,
     shutdown: watch::Sender<bool>,
     task: JoinHandle<()>,
     _dir: TempDir,
@@ -58,6 +60,11 @@ impl Server {
     }
 
     async fn timed(limits: HttpLimits, jobs: JobSwitches, clock: WallClock) -> Self {
+        Self::within(MemoryLimits::default(), limits, jobs, clock).await
+    }
+
+    async fn within(memory: MemoryLimits, limits: HttpLimits, jobs: JobSwitches, clock: WallClock) -> Self {
+        let memory = MemoryBudget::new(memory);
         let dir = TempDir::new().expect("a directory");
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
         let config = KvConfig { ring_size: 8, clock, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
@@ -67,12 +74,12 @@ impl Server {
         // Requests that are written out call the server one of these names.
         let pages = PageRules::new(&[], &["h".to_owned(), "x".to_owned()], []);
         let ctx = HttpContext::new(kv.clone(), jobs, limits, source, None, threads);
-        let ctx = Arc::new(ctx.with_pages(pages));
+        let ctx = Arc::new(ctx.with_pages(pages).with_memory(memory.clone()));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
         let (shutdown, stopped) = watch::channel(false);
         let task = tokio::spawn(super::serve(listener, ctx, stopped));
-        Self { addr, kv, shutdown, task, _dir: dir }
+        Self { addr, kv, memory, shutdown, task, _dir: dir }
     }
 
     /// A bucket type with Riak's defaults for new types: siblings are kept.

@@ -5,73 +5,36 @@ use super::connection::End;
 use super::framing::Framing;
 use super::input::Input;
 use crate::http::context::HttpLimits;
+use crate::memory::{Account, Lease, OutOfMemory};
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::future::poll_immediate;
 use http::StatusCode;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout_at};
 
 /// Room that is made for a body at first, at most: what is announced need not come.
-const ROOM_BYTES: usize = 1 << 20;
+const ROOM_BYTES: usize = 32 << 10;
 
-/// The memory that request bodies may take, shared by all connections.
-pub struct BodyBudget {
-    free_bytes: AtomicUsize,
-}
-
-/// A share of the budget, given back when dropped.
-pub struct BodyShare<'a> {
-    budget: &'a BodyBudget,
-    bytes: usize,
-}
-
-impl BodyBudget {
-    /// A budget of so many bytes.
-    pub fn new(bytes: usize) -> Self {
-        Self { free_bytes: AtomicUsize::new(bytes) }
-    }
-
-    fn share(&self) -> BodyShare<'_> {
-        BodyShare { budget: self, bytes: 0 }
-    }
-
-    fn take(&self, bytes: usize) -> bool {
-        let take = |free: usize| free.checked_sub(bytes);
-        self.free_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
-    }
-}
-
-impl BodyShare<'_> {
-    /// Accounts for bytes that have come.
-    fn grow(&mut self, bytes: usize) -> Result<(), BodyFailure> {
-        if !self.budget.take(bytes) {
-            return Err(BodyFailure::Refused(StatusCode::SERVICE_UNAVAILABLE));
-        }
-        self.bytes += bytes;
-        Ok(())
-    }
-}
-
-impl Drop for BodyShare<'_> {
-    fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.budget.free_bytes.fetch_add(self.bytes, Ordering::Relaxed);
-        }
-    }
-}
+/// What one read takes of a body at most, in bytes: a client that sends quickly must not keep the thread.
+const READ_BYTES_MAX: usize = 1 << 20;
 
 /// Why there is no body.
 #[derive(Debug)]
 pub enum BodyFailure {
-    /// It is not taken: 413 if it is too large, 408 if it is too slow, 503 if too many are under way, 400 if it is cut short
+    /// It is not taken: 413 if it is too large, 408 if it is too slow, 503 if there is no memory for it, 400 if it is cut short
     /// or not framed. What is left of it is not read.
     Refused(StatusCode),
     /// The connection has ended.
     Ended(End),
+}
+
+impl From<OutOfMemory> for BodyFailure {
+    fn from(_: OutOfMemory) -> Self {
+        Self::Refused(StatusCode::SERVICE_UNAVAILABLE)
+    }
 }
 
 impl From<ChunkError> for BodyFailure {
@@ -88,14 +51,14 @@ pub fn is_too_large(framing: Framing, limits: &HttpLimits) -> bool {
     matches!(framing, Framing::Length(length) if length > limits.body_bytes_max as u64)
 }
 
-/// Reads a body to its end. Every byte of it is accounted for here, when it has come.
+/// Reads a body to its end. The lease stands for the memory that it takes.
 pub async fn read<'a>(
     framing: Framing,
     input: &mut Input<'_>,
     limits: &HttpLimits,
-    budget: &'a BodyBudget,
-) -> Result<(Bytes, BodyShare<'a>), BodyFailure> {
-    let mut share = budget.share();
+    account: &'a Account,
+) -> Result<(Bytes, Lease<'a>), BodyFailure> {
+    let mut lease = account.lease();
     let body = match framing {
         Framing::Empty => Bytes::new(),
         _ if is_too_large(framing, limits) => return Err(BodyFailure::Refused(StatusCode::PAYLOAD_TOO_LARGE)),
@@ -104,49 +67,75 @@ pub async fn read<'a>(
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             if input.bytes.len() >= length {
                 // Most bodies come with their head, and are not copied.
-                share.grow(length)?;
                 input.bytes.split_to(length).freeze()
             } else {
-                read_length(length, input, limits, &mut share).await?
+                read_length(length, input, limits, account, &mut lease).await?
             }
         }
-        Framing::Chunked => read_chunks(input, limits, &mut share).await?,
+        Framing::Chunked => read_chunks(input, limits, account, &mut lease).await?,
     };
-    Ok((body, share))
+    account.serves_peer();
+    Ok((body, lease))
 }
 
 async fn read_length(
     length: usize,
     input: &mut Input<'_>,
     limits: &HttpLimits,
-    share: &mut BodyShare<'_>,
+    account: &Account,
+    lease: &mut Lease<'_>,
 ) -> Result<Bytes, BodyFailure> {
-    let pace = Pace::begin(limits);
-    let mut body = BytesMut::with_capacity(length.min(ROOM_BYTES));
-    share.grow(input.bytes.len())?;
+    let pace = Pace::begin(limits, account);
+    let mut body = Vec::new();
+    grow(&mut body, length.min(ROOM_BYTES.max(input.bytes.len())), account, lease).await?;
     body.extend_from_slice(&input.bytes.split());
     while body.len() < length {
-        let missing = length - body.len();
-        if body.capacity() == body.len() {
-            body.reserve(missing.min(body.len()));
+        if body.len() == body.capacity() {
+            // At most twice of what has arrived, so that a client pays for what it makes the node hold.
+            let capacity = length.min(2 * body.len());
+            grow(&mut body, capacity, account, lease).await?;
         }
-        let come = pace.keep(input.half.read_buf(&mut (&mut body).limit(missing))).await?;
-        share.grow(come)?;
+        let room = (body.capacity() - body.len()).min(length - body.len()).min(READ_BYTES_MAX);
+        let come = pace.keep(input.half.read_buf(&mut (&mut body).limit(room))).await?;
+        if come == READ_BYTES_MAX {
+            tokio::task::yield_now().await;
+        }
     }
-    Ok(body.freeze())
+    Ok(body.into())
+}
+
+/// Makes room in a body for `capacity` bytes in all.
+async fn grow(
+    body: &mut Vec<u8>,
+    capacity: usize,
+    account: &Account,
+    lease: &mut Lease<'_>,
+) -> Result<(), OutOfMemory> {
+    account.serves_peer();
+    // The old memory is there until its bytes have been moved to the new.
+    lease.resize((body.capacity() + capacity) as u64).await?;
+    body.reserve_exact(capacity - body.len());
+    lease.resize(capacity as u64).await
 }
 
 async fn read_chunks(
     input: &mut Input<'_>,
     limits: &HttpLimits,
-    share: &mut BodyShare<'_>,
+    account: &Account,
+    lease: &mut Lease<'_>,
 ) -> Result<Bytes, BodyFailure> {
-    let pace = Pace::begin(limits);
+    let pace = Pace::begin(limits, account);
     let (mut decoder, mut body) = (ChunkDecoder::new(limits.body_bytes_max), BytesMut::new());
     loop {
-        let before = body.len();
+        let needed = body.len() + input.bytes.len();
+        if needed > body.capacity() {
+            let capacity = needed.max(2 * body.capacity());
+            account.serves_peer();
+            lease.resize((body.capacity() + capacity) as u64).await?;
+            body.reserve(capacity - body.len());
+            lease.resize(body.capacity() as u64).await?;
+        }
         let progress = decoder.decode(&mut input.bytes, &mut body)?;
-        share.grow(body.len() - before)?;
         if progress == Progress::Ended {
             return Ok(body.freeze());
         }
@@ -157,12 +146,13 @@ async fn read_chunks(
 /// How fast a body has to come.
 struct Pace<'l> {
     limits: &'l HttpLimits,
+    account: &'l Account,
     end: Instant,
 }
 
 impl<'l> Pace<'l> {
-    fn begin(limits: &'l HttpLimits) -> Self {
-        Self { limits, end: Instant::now() + limits.body_timeout }
+    fn begin(limits: &'l HttpLimits, account: &'l Account) -> Self {
+        Self { limits, account, end: Instant::now() + limits.body_timeout }
     }
 
     /// What was read, at least one byte, if it came in time.
@@ -176,29 +166,22 @@ impl<'l> Pace<'l> {
         let come = match poll_immediate(read.as_mut()).await {
             Some(come) => come,
             None => {
+                self.account.waits_for_peer();
                 let pause_end = (now + self.limits.body_pause_timeout).min(self.end);
-                timeout_at(pause_end, read).await.map_err(|_| LATE)?
+                tokio::select! {
+                    biased;
+                    read = timeout_at(pause_end, read) => read.map_err(|_| LATE)?,
+                    () = self.account.ousted() => return Err(OutOfMemory.into()),
+                }
             }
         };
+        if let Ok(bytes) = &come {
+            self.account.peer_moved(*bytes);
+        }
         match come {
             Ok(0) => Err(BodyFailure::Refused(StatusCode::BAD_REQUEST)),
             Ok(bytes) => Ok(bytes),
             Err(error) => Err(BodyFailure::Ended(End::Io(error))),
         }
-    }
-}
-
-#[cfg(test)]
-mod unit {
-    use super::*;
-
-    #[test]
-    fn shares_are_given_back() {
-        let budget = BodyBudget::new(10);
-        let mut one = budget.share();
-        assert!(one.grow(8).is_ok());
-        assert!(budget.share().grow(3).is_err());
-        drop(one);
-        assert!(budget.share().grow(10).is_ok());
     }
 }

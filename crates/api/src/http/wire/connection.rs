@@ -16,6 +16,7 @@ use crate::http::context::HttpContext;
 use crate::http::reply::{Reply, ReplyBody, Stream};
 use crate::http::request::Request;
 use crate::http::service;
+use crate::memory::{ALLOWANCE_BYTES, Account, Lease};
 use crate::stop::Stop;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -31,7 +32,7 @@ use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long a client is given to notice that the connection ends.
 const LINGER: Duration = Duration::from_secs(2);
@@ -51,6 +52,9 @@ pub enum End {
     /// The client does not read.
     #[error("the client does not take its answers")]
     SlowReader,
+    /// The client does not go on, and others need the memory.
+    #[error("the client made no progress while others needed the memory")]
+    Ousted,
     /// The last answer said so.
     #[error("an answer ended it")]
     Answered,
@@ -72,14 +76,17 @@ pub enum End {
 
 /// Serves a connection until one side ends it.
 pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext>, stop: Stop) {
+    let account = Arc::new(ctx.memory.open_account());
     let (end, is_stopping) = {
         let limits = &ctx.limits;
         let (read, write) = stream.split();
         let mut connection = Connection {
             ctx: &ctx,
+            account: &account,
             peer: peer.ip(),
             input: Input::new(read),
-            output: Output::new(write, limits.write_timeout),
+            output: Output::new(write, &account, limits.write_timeout),
+            head_lease: account.lease(),
             parser: HeadParser::new(limits.head_bytes_max, limits.headers_max),
             patience: Deadline::default(),
             stop,
@@ -89,7 +96,7 @@ pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext
     };
     tracing::debug!(%peer, %end, "HTTP connection ended");
     match end {
-        End::Closed | End::Stopping | End::SlowReader | End::Io(_) => {}
+        End::Closed | End::Stopping | End::SlowReader | End::Ousted | End::Io(_) => {}
         End::CutOff { chunked: false, .. } => reset(&stream),
         _ if is_stopping => {}
         _ => linger(stream).await,
@@ -117,9 +124,12 @@ fn reset(stream: &TcpStream) {
 
 struct Connection<'s> {
     ctx: &'s Arc<HttpContext>,
+    account: &'s Arc<Account>,
     peer: IpAddr,
     input: Input<'s>,
     output: Output<'s>,
+    /// Stands for the memory of a large head.
+    head_lease: Lease<'s>,
     parser: HeadParser,
     patience: Deadline,
     stop: Stop,
@@ -140,12 +150,16 @@ impl Connection<'_> {
         let (is_http_11, keep_alive, is_head) = (head.is_http_11, head.keep_alive, head.method == Method::HEAD);
         let reply = self.reply_to(head).await?;
         let keep_alive = keep_alive && !reply.closes && !self.stop.is_set();
-        self.send(reply, is_http_11, keep_alive, is_head).await
+        let sent = self.send(reply, is_http_11, keep_alive, is_head).await;
+        self.account.release_answer();
+        sent
     }
 
     /// The next request's head. While there is none, everything that is collected is sent.
     async fn next_head(&mut self) -> Result<Head, End> {
         let mut deadline = None;
+        // The request before has been answered.
+        self.head_lease.clear();
         loop {
             match self.parser.next(&mut self.input.bytes) {
                 Ok(Some(head)) => return Ok(head),
@@ -154,6 +168,10 @@ impl Connection<'_> {
             }
             self.output.flush().await?;
             let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.ctx.limits.head_timeout);
+            if self.input.bytes.len() >= ALLOWANCE_BYTES / 2 {
+                self.fill_large_head(deadline).await?;
+                continue;
+            }
             // A request that has begun is waited for even if the node stops.
             let is_idle = self.input.bytes.is_empty();
             poll_fn(|cx| {
@@ -172,6 +190,23 @@ impl Connection<'_> {
         }
     }
 
+    /// Waits for more of a head that takes more memory than a connection has unasked.
+    async fn fill_large_head(&mut self, deadline: Instant) -> Result<(), End> {
+        // What it has, and as much again when it grows; the lines of the head once more when it is parsed.
+        let bytes = 3 * self.input.bytes.capacity() as u64;
+        self.head_lease.resize(bytes).await.map_err(|_| End::Ousted)?;
+        self.account.waits_for_peer();
+        let read = tokio::select! {
+            biased;
+            read = poll_fn(|cx| self.input.poll_fill(cx)) => read?,
+            () = self.account.ousted() => return Err(End::Ousted),
+            () = sleep_until(deadline) => return Err(End::SlowHead),
+        };
+        self.account.peer_moved(read);
+        self.account.serves_peer();
+        if read == 0 { Err(End::Closed) } else { Ok(()) }
+    }
+
     async fn refuse_head(&mut self, error: HeadError) -> End {
         let frame = Frame { status: error.status(), is_http_11: true, keep_alive: false, extent: Extent::Length(0) };
         answer::write_head(self.output.buffer(), &frame, &Headers::default());
@@ -186,12 +221,12 @@ impl Connection<'_> {
             self.output.buffer().extend_from_slice(CONTINUE);
             self.output.flush().await?;
         }
-        let (body, _share) = match body::read(framing, &mut self.input, limits, &self.ctx.bodies).await {
+        let (body, _lease) = match body::read(framing, &mut self.input, limits, self.account).await {
             Ok(read) => read,
             Err(BodyFailure::Refused(status)) => return Ok(service::refuse_body(status, limits.body_bytes_max)),
             Err(BodyFailure::Ended(end)) => return Err(end),
         };
-        let request = Request::new(head, body);
+        let request = Request::new(head, body, Arc::clone(self.account));
         let client = ClientEnd::new(self.input.half.as_ref(), limits.half_closed_timeout);
         let mut running = pin!(service::respond(self.ctx, self.peer, client, &request));
         if let Some(reply) = poll_immediate(running.as_mut()).await {

@@ -1,6 +1,7 @@
 //! What is going to be written to a connection.
 
 use super::connection::End;
+use crate::memory::Account;
 use crate::spare;
 use bytes::{Buf, Bytes};
 use futures_util::future::poll_immediate;
@@ -24,13 +25,14 @@ pub struct Output<'s> {
     half: WriteHalf<'s>,
     /// Bytes that have not been sent yet. Has no memory of its own while there are none.
     buffer: Vec<u8>,
+    account: &'s Account,
     write_timeout: Duration,
 }
 
 impl<'s> Output<'s> {
     /// Of a socket; a client that takes nothing for `write_timeout` is given up.
-    pub fn new(half: WriteHalf<'s>, write_timeout: Duration) -> Self {
-        Self { half, buffer: Vec::new(), write_timeout }
+    pub fn new(half: WriteHalf<'s>, account: &'s Account, write_timeout: Duration) -> Self {
+        Self { half, buffer: Vec::new(), account, write_timeout }
     }
 
     /// Where to write what is sent next.
@@ -76,12 +78,22 @@ impl<'s> Output<'s> {
             // A timer costs more than a write, so there is one only when the write does not finish at once.
             let written = match poll_immediate(written.as_mut()).await {
                 Some(written) => written,
-                None => timeout(self.write_timeout, written).await.map_err(|_| End::SlowReader)?,
+                None => {
+                    self.account.waits_for_peer();
+                    tokio::select! {
+                        biased;
+                        written = timeout(self.write_timeout, written) => written.map_err(|_| End::SlowReader)?,
+                        () = self.account.ousted() => return Err(End::Ousted),
+                    }
+                }
             };
-            if written? == 0 {
+            let written = written?;
+            if written == 0 {
                 return Err(End::Io(io::ErrorKind::WriteZero.into()));
             }
+            self.account.peer_moved(written);
         }
+        self.account.serves_peer();
         Ok(())
     }
 }

@@ -82,7 +82,7 @@ impl Resource for Read<'_> {
         check_type(self.ctx, &self.bucket, Asked::Get)?;
         let options = ObjectParams::parse(self.request)?.get_options()?;
         let request = GetRequest { bucket: self.bucket.clone(), key: self.key.clone(), options };
-        match self.ctx.kv.get(request).await {
+        match self.request.read(&self.ctx.kv, &request).await {
             Ok(GetReply::Found(object)) => {
                 self.choice = Choice::of(&object, self.vtag());
                 self.object = object;

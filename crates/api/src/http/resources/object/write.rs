@@ -156,7 +156,7 @@ impl Resource for Write<'_> {
         let sibling = Sibling { value: self.request.body.clone(), meta: self.meta.clone() };
         let object = Object { clock: self.seen.take().unwrap_or_default(), siblings: vec![sibling] };
         let request = PutRequest { bucket: self.bucket.clone(), key: self.key.clone(), object, options };
-        match self.ctx.kv.put(request).await {
+        match self.request.write(&self.ctx.kv, request).await {
             Ok(stored) => self.reply(stored).await,
             // Somebody wrote between the read and this write: the condition that held then does not hold now.
             Err(Error::Modified | Error::NotFound)

@@ -1,0 +1,23 @@
+//! The budget in the text format that Prometheus reads.
+
+use super::MemoryStatus;
+use std::fmt::Write;
+
+impl MemoryStatus {
+    /// Its part of `GET /metrics`.
+    pub fn to_prometheus(&self) -> String {
+        let metrics = [
+            ("limit_bytes", "gauge", "Memory that requests and answers in flight may take.", self.bytes_max),
+            ("used_bytes", "gauge", "Memory that requests and answers in flight take.", self.bytes_used),
+            ("evictions_total", "counter", "Connections without progress that lost their memory.", self.ousted_total),
+            ("refusals_total", "counter", "Requests refused for want of memory.", self.refused_total),
+        ];
+        let mut out = String::new();
+        for (name, kind, help, value) in metrics {
+            let name = format!("ombak_request_memory_{name}");
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+        }
+        out
+    }
+}
