@@ -21,6 +21,10 @@ const SERVER_VERSION: &str = "3.2.3";
 /// Riak's clients use four bytes; it takes more (docs/riak/pb-api.md §5).
 const CLIENT_ID_BYTES_MAX: usize = 1024;
 
+/// What a message other than a put may have, in bytes. None has a use for more, and decoding it would take many times as much
+/// memory.
+pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
+
 /// What a connection remembers from one request to the next.
 pub(super) struct Session {
     client_id: Bytes,
@@ -76,6 +80,7 @@ async fn serve(
     writer: &mut Writer<'_>,
 ) -> Result<(), Failure> {
     let body = &frame.body;
+    check_size(frame)?;
     match frame.code {
         code::PING_REQ => write_empty(code::PING_RESP, &mut writer.buffer),
         code::GET_CLIENT_ID_REQ => {
@@ -118,6 +123,14 @@ async fn serve(
         _ => return Err(Failure::Refused(later::refuse(ctx, frame)?)),
     }
     Ok(())
+}
+
+/// Refuses a message that is too large for its kind.
+pub(super) fn check_size(frame: &Frame) -> Result<(), Refusal> {
+    if frame.body.len() <= MESSAGE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Refusal::new(format!("A message with code {} has at most {MESSAGE_BYTES_MAX} bytes", frame.code)))
 }
 
 /// Decodes a message as Riak does.

@@ -1,5 +1,6 @@
 //! Get, put and delete (docs/riak/pb-api.md §6.1 – §6.3).
 
+use super::dispatch::{MESSAGE_BYTES_MAX, check_size};
 use super::refusal::Refusal;
 use super::writer::Writer;
 use crate::memory::{ALLOWANCE_BYTES, Lease};
@@ -76,6 +77,7 @@ impl Operation {
     /// Reads a frame; `None` when it is about something else.
     pub(super) fn parse(frame: &Frame) -> Option<Result<Self, Refusal>> {
         match frame.code {
+            code::GET_REQ | code::DEL_REQ if frame.body.len() > MESSAGE_BYTES_MAX => check_size(frame).err().map(Err),
             code::GET_REQ => Some(parse_get(&frame.body)),
             code::PUT_REQ if is_large(&frame.body) => Some(Ok(Self::LargePut(frame.body.clone()))),
             code::PUT_REQ => Some(parse_put(&frame.body)),

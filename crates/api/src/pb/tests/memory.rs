@@ -165,3 +165,20 @@ async fn an_object_of_very_many_parts_comes_back_as_it_was_written() {
     all_is_given_back(&node).await;
     wire.ping().await;
 }
+
+#[tokio::test]
+async fn messages_that_cannot_need_it_may_not_be_large() {
+    let node = Node::start().await;
+    let mut wire = node.connect().await;
+    for code in [code::GET_REQ, code::DEL_REQ, code::LIST_KEYS_REQ, code::SET_BUCKET_REQ, code::DT_UPDATE_REQ] {
+        let body = vec![0; 2 << 20];
+        let mut frame = (body.len() as u32 + 1).to_be_bytes().to_vec();
+        frame.push(code);
+        frame.extend_from_slice(&body);
+        wire.send_bytes(&frame).await;
+        let text = wire.expect_error().await;
+        assert!(text.contains("at most 1048576 bytes"), "{code}: {text}");
+    }
+    wire.ping().await;
+    all_is_given_back(&node).await;
+}
