@@ -257,6 +257,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn every_part_of_a_connection_sees_that_it_has_to_end() {
+        let budget = budget(1000, Duration::ZERO, PATIENCE);
+        let (stalled, asking) = (budget.open_account(), budget.open_account());
+        let mut held = stalled.lease();
+        held.resize(FREE + 900).await.unwrap();
+        stalled.waits_for_peer();
+        // This part waits first and is not polled any more.
+        let mut other = Box::pin(stalled.ousted());
+        assert_eq!((&mut other).now_or_never(), None);
+        let mut wanted = asking.lease();
+        let (asked, ()) = tokio::join!(wanted.resize(FREE + 500), async {
+            stalled.ousted().await;
+            drop(held);
+        });
+        assert_eq!(asked, Ok(()));
+    }
+
+    #[tokio::test]
     async fn a_connection_that_is_served_keeps_what_it_holds() {
         let budget = budget(1000, Duration::ZERO, Duration::ZERO);
         let (served, asking) = (budget.open_account(), budget.open_account());

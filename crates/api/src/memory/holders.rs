@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
@@ -60,13 +61,20 @@ impl Peer {
     /// Tells the connection to give back what it holds.
     fn oust(&self) {
         self.ousted.store(true, Ordering::Release);
-        self.wake.notify_one();
+        // Several parts of the connection may wait, and not all of them may be polled.
+        self.wake.notify_waiters();
     }
 
     /// Completes once the connection has been told to give back what it holds.
     pub(super) async fn ousted(&self) {
-        while !self.ousted.load(Ordering::Acquire) {
-            self.wake.notified().await;
+        loop {
+            let mut told = pin!(self.wake.notified());
+            // Before the look: what is said after it must not be missed.
+            told.as_mut().enable();
+            if self.ousted.load(Ordering::Acquire) {
+                return;
+            }
+            told.await;
         }
     }
 }

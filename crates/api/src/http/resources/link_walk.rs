@@ -11,7 +11,6 @@ use crate::http::failure::{self, Asked};
 use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
 use crate::http::multipart::{self, Multipart};
 use crate::http::reply::{self, Reply};
-use crate::http::request::Request;
 use crate::http::route::Generation;
 use crate::http::url;
 use crate::http::wire::headers::name;
@@ -52,7 +51,6 @@ struct Found {
 /// A walk that starts at one object.
 pub struct LinkWalk<'a> {
     ctx: &'a HttpContext,
-    request: &'a Request,
     bucket: Bucket,
     key: Bytes,
     raw_steps: Vec<Bytes>,
@@ -68,7 +66,6 @@ impl<'a> LinkWalk<'a> {
     /// For one request.
     pub fn new(
         ctx: &'a HttpContext,
-        request: &'a Request,
         bucket: Bucket,
         key: Bytes,
         raw_steps: Vec<Bytes>,
@@ -76,7 +73,6 @@ impl<'a> LinkWalk<'a> {
     ) -> Self {
         Self {
             ctx,
-            request,
             bucket,
             key,
             raw_steps,
@@ -93,7 +89,7 @@ impl<'a> LinkWalk<'a> {
         let left = self.objects_left.checked_sub(1);
         self.objects_left = left.ok_or_else(|| too_much(format!("more than {OBJECTS_MAX} objects")))?;
         let request = GetRequest { bucket: bucket.clone(), key: key.clone(), options: GetOptions::default() };
-        let object = match self.request.read(&self.ctx.kv, &request).await {
+        let object = match self.ctx.kv.get(request).await {
             Ok(GetReply::Found(object)) => object,
             Ok(GetReply::NotFound { .. }) => return Ok(None),
             Err(error) => return Err(failure::reply_for(&error, Asked::Get)),
