@@ -594,8 +594,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let hint = from_start.then(|| HintWriter::create(&*self.shared.fs, temporary, file.id, file.salt).ok());
         let mut hint = hint.flatten();
         let length = part.end;
-        let mut report = self.scan(file, handle, part, &mut hint)?;
-        report.synced_to = report.synced_to.max(self.inventory.promised_length(file.id));
+        let report = self.scan(file, handle, part, &mut hint)?;
         file.counters.lost_ranges.fetch_max(promise.lost_ranges(), Ordering::Relaxed);
         let kept = self.judge(file, handle, length, &report, &promise, &mut hint)?;
         if matches!(promise, Promise::Listed { .. })
@@ -696,7 +695,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
             }
         }
         for (offset, length) in &report.damage {
-            if promise.covers(*offset, *length, report.synced_to) {
+            // A promised length ends behind a record. A gap before that may be what a crash had left between records.
+            let was_end = *offset >= report.end && *offset < self.inventory.promised_length(file.id);
+            if was_end || promise.covers(*offset, *length, report.synced_to) {
                 file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
                 kept = kept.max(offset + length);
                 tracing::error!(file = %file.path().display(), offset, length, "unreadable: what lay there is unknown");
