@@ -94,7 +94,11 @@ fn copy_dir(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let (from, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
-        if from.is_dir() { copy_dir(&from, &to.join(name)) } else { drop(fs::copy(&from, to.join(name)).unwrap()) }
+        if from.is_dir() {
+            copy_dir(&from, &to.join(name));
+        } else {
+            fs::copy(&from, to.join(name)).unwrap();
+        }
     }
 }
 
