@@ -50,6 +50,16 @@ pub struct Health {
     pub known_losses: Vec<(u32, u64)>,
 }
 
+/// How one attempt to execute a write on another thread ended.
+enum Attempt {
+    Ended(Result<PutProgress, Failure>),
+    /// The key holds a version of so many bytes, for which there must be room before the request is tried again.
+    NeedsRoom {
+        request: PutRequest,
+        bytes: u64,
+    },
+}
+
 impl Kv {
     /// Opens the node's files and stores. Blocks: not for network threads.
     pub fn open(config: KvConfig) -> Result<Self, OpenError> {
@@ -197,11 +207,11 @@ impl Kv {
         let mut bytes_max = UNASKED_BYTES_MAX;
         loop {
             match self.write_within(pool, request, deadline, bytes_max).await? {
-                Err((again, bytes)) => {
+                Attempt::NeedsRoom { request: again, bytes } => {
                     room.reserve(bytes).await?;
                     (request, bytes_max) = (again, bytes);
                 }
-                Ok(done) => return done.map_err(unblocked),
+                Attempt::Ended(done) => return done.map_err(unblocked),
             }
         }
     }
@@ -214,7 +224,7 @@ impl Kv {
         mut request: PutRequest,
         deadline: Deadline<'_>,
         bytes_max: u64,
-    ) -> Result<Result<Result<PutProgress, Failure>, (PutRequest, u64)>, Error> {
+    ) -> Result<Attempt, Error> {
         let (engine, at) = (self.engine.clone(), deadline.at());
         let turn = Arc::new(Turn::default());
         let turn_there = turn.clone();
@@ -222,8 +232,8 @@ impl Kv {
             let deadline = Deadline::elsewhere(at, &engine.config.monotonic_clock, &turn_there);
             let in_time = deadline.check().map_err(Failure::from);
             match in_time.and_then(|()| engine.put_now(&mut request, Access::Within(bytes_max), deadline)) {
-                Err(Failure::TooLarge(bytes)) => Err((request, bytes)),
-                done => Ok(done),
+                Err(Failure::TooLarge(bytes)) => Attempt::NeedsRoom { request, bytes },
+                done => Attempt::Ended(done),
             }
         }));
         match deadline.left() {
