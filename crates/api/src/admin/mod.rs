@@ -80,7 +80,7 @@ async fn answer(ctx: &AdminContext, request: &Request) -> Result<serde_json::Val
     match (&request.method, path.as_slice()) {
         (&Method::GET, [b"admin", b"v1", b"node"]) => Ok(node::describe(ctx)),
         (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(ctx.config.describe()),
-        (&Method::POST, [b"admin", b"v1", b"config"]) => ctx.config.set(&body),
+        (&Method::POST, [b"admin", b"v1", b"config"]) => ctx.config.set(body),
         (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,
         (&Method::GET, [b"admin", b"v1", b"backup"]) => Ok(backup::describe(ctx)),
         (&Method::POST, [b"admin", b"v1", b"backup"]) => backup::begin(ctx, body).await,
@@ -96,8 +96,8 @@ async fn answer(ctx: &AdminContext, request: &Request) -> Result<serde_json::Val
 
 /// A text of a caller as a log line shows it: never long.
 fn shortened(text: &str) -> &str {
-    const SHOWN_BYTES: usize = 100;
-    &text[..text.floor_char_boundary(SHOWN_BYTES)]
+    const SHOWN_CHARS: usize = 100;
+    text.char_indices().nth(SHOWN_CHARS).map_or(text, |(end, _)| &text[..end])
 }
 
 fn segments(path: &str) -> Vec<Vec<u8>> {

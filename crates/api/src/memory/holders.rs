@@ -261,6 +261,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
+    use std::collections::hash_map::Entry;
 
     const BYTES_MAX: u64 = 1_000;
     const STALLED_MS: u64 = 10;
@@ -380,9 +381,9 @@ mod tests {
                     Step::Ask(account, bytes) => {
                         peer(account).asks_since(now_ms);
                         model.asks_ms.insert(account, now_ms);
-                        if !model.asked.contains_key(&account) {
+                        if let Entry::Vacant(unasked) = model.asked.entry(account) {
                             prop_assert!(holders.ask(account, bytes));
-                            model.asked.insert(account, bytes);
+                            unasked.insert(bytes);
                         }
                     }
                     Step::AskNoMore(account) => {

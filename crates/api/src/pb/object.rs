@@ -92,11 +92,12 @@ impl Operation {
         match self {
             Self::Get(request, _) => (&request.bucket, Some(&request.key)).hash(&mut hasher),
             Self::Put(request) => (&request.bucket, request.key.as_ref()).hash(&mut hasher),
-            Self::LargePut(body) => match names(body) {
-                Ok((bucket, key)) => (&bucket, key.as_ref()).hash(&mut hasher),
-                // It will be refused.
-                Err(_) => {}
-            },
+            Self::LargePut(body) => {
+                // One without names will be refused.
+                if let Ok((bucket, key)) = names(body) {
+                    (&bucket, key.as_ref()).hash(&mut hasher);
+                }
+            }
             Self::Delete(request) => (&request.bucket, Some(&request.key)).hash(&mut hasher),
             Self::GetNothing | Self::DeleteNothing => {}
         }
