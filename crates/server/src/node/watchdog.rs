@@ -54,7 +54,8 @@ fn end_after(runtime: &Runtime, mut stop: StopSeen, limit: Duration) {
         // The node ended before it was told to.
         return;
     }
-    runtime.block_on(tokio::time::sleep(limit));
+    // The timer has to be made inside the runtime.
+    runtime.block_on(async { tokio::time::sleep(limit).await });
     tracing::error!(
         "the node has not stopped within {} s: the process ends without closing its stores",
         limit.as_secs()
