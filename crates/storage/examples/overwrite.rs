@@ -62,7 +62,7 @@ fn put(stores: &[Arc<dyn Backend>], number: u64, value: u8) {
 fn maintain(stores: &[Arc<dyn Backend>], dir: &Path, is_over: &AtomicBool) -> u64 {
     let (mut most_bytes, mut rounds) = (0, 0);
     while !is_over.load(Ordering::Acquire) {
-        std::thread::sleep(MAINTAIN_INTERVAL);
+        std::thread::park_timeout(MAINTAIN_INTERVAL);
         most_bytes = most_bytes.max(bytes_under(dir));
         rounds += 1;
         stores.iter().for_each(|store| store.maintain(rounds * MAINTAIN_INTERVAL.as_millis() as u64 / 1000).unwrap());

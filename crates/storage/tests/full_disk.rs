@@ -182,7 +182,7 @@ fn put_until_full(store: &dyn Backend, model: &mut Vec<u8>, overwrites: bool) {
     loop {
         assert!(count < 50_000, "nothing refuses the puts");
         count += 1;
-        let is_new = !overwrites || count % 5 != 0;
+        let is_new = !overwrites || !count.is_multiple_of(5);
         let number = if is_new { model.len() } else { model.len() - 1 - count as usize % 4 };
         let value = count as u8;
         match put_even(store, &key(number as u32), value) {
