@@ -401,6 +401,7 @@ fn the_copy_of_the_log_on_standard_error_can_be_switched_off() {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         let mut child = command.spawn().expect("spawns");
         assert!(comes_true(|| home.data().join("running.json").exists()), "the node does not start");
+        home.run(&["admin", "set", "logger.level=debug"]).ok();
         home.run(&["stop"]).ok();
         assert!(child.wait().expect("ends").success());
         let said = std::fs::read_to_string(home.path().join("stderr")).expect("read");

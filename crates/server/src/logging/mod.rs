@@ -55,10 +55,15 @@ pub fn start(settings: &LogSettings) -> Result<Log, String> {
     let file = LogFile(Arc::new(Mutex::new(file)));
     let (filter_of_file, handle_of_file) = reload::Layer::new(filter(settings.level));
     let (filter_of_people, handle_of_people) = reload::Layer::new(filter(settings.level));
-    let set_levels: [SetLevel; 2] = [
+    // Without a filter of its own, the limit would count lines that no copy of the log shows.
+    let (filter_of_limit, handle_of_limit) = reload::Layer::new(filter(settings.level));
+    let mut set_levels: Vec<SetLevel> = vec![
         Box::new(move |level| handle_of_file.reload(filter(level))),
-        Box::new(move |level| handle_of_people.reload(filter(level))),
+        Box::new(move |level| handle_of_limit.reload(filter(level))),
     ];
+    if settings.to_stderr {
+        set_levels.push(Box::new(move |level| handle_of_people.reload(filter(level))));
+    }
     let writer = file.clone();
     let to_file = fmt::layer()
         .json()
@@ -77,10 +82,10 @@ pub fn start(settings: &LogSettings) -> Result<Log, String> {
     tracing_subscriber::registry()
         .with(to_file)
         .with(settings.to_stderr.then_some(to_people))
-        .with(RateLimitLayer(Arc::clone(&limit)))
+        .with(RateLimitLayer(Arc::clone(&limit)).with_filter(filter_of_limit))
         .try_init()
         .map_err(|e| e.to_string())?;
-    Ok(Log { file, set_levels: Arc::new(set_levels), limit })
+    Ok(Log { file, set_levels: set_levels.into(), limit })
 }
 
 impl Log {

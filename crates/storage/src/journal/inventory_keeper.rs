@@ -135,7 +135,12 @@ impl InventoryKeeper {
         let (index_seq, lost_files) = {
             let written = self.written.lock();
             let last = written.store.as_ref().unwrap_or(&self.promised);
-            (index_seq.max(last.index_seq), self.promised.lost_files.clone())
+            let index_seq = index_seq.max(last.index_seq);
+            // A store that was never written to has no directory yet, and nobody would miss it.
+            if written.store.is_none() && written.node.is_none() && files.is_empty() && index_seq == 0 {
+                return Ok(());
+            }
+            (index_seq, self.promised.lost_files.clone())
         };
         let inventory = Inventory { lineage: self.promised.lineage, generation: 0, index_seq, files, lost_files };
         let renewed = self.write(inventory);
