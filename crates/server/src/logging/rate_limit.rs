@@ -25,8 +25,8 @@ use tracing_subscriber::layer::Context;
 const BURST_LINES: u32 = 20;
 /// After a burst, the time between two lines of one place.
 const LINE_INTERVAL: Duration = Duration::from_secs(6);
-/// Of the text of a line that was left out, at most so many characters are shown.
-const SHOWN_CHARS: usize = 200;
+/// Of the text of a line that was left out, at most so many bytes are shown.
+const SHOWN_BYTES: usize = 200;
 /// The target of the lines about lines that were left out. They are never left out themselves.
 const REPORT_TARGET: &str = "ombak::logging::rate_limit";
 
@@ -119,7 +119,7 @@ fn shown(event: &Event<'_>) -> String {
     struct Text(String);
     impl Visit for Text {
         fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-            if self.0.len() < SHOWN_CHARS {
+            if self.0.len() < SHOWN_BYTES {
                 // Writing to a string cannot fail.
                 let _ = match field.name() {
                     "message" => write!(self.0, "{value:?} "),
@@ -130,7 +130,9 @@ fn shown(event: &Event<'_>) -> String {
     }
     let mut text = Text(String::new());
     event.record(&mut text);
-    text.0.chars().take(SHOWN_CHARS).collect::<String>().trim_end().to_owned()
+    let ends = text.0.char_indices().map(|(at, char)| at + char.len_utf8());
+    let end = ends.take_while(|end| *end <= SHOWN_BYTES).last().unwrap_or(0);
+    text.0[..end].trim_end().to_owned()
 }
 
 /// The limit as a layer: what it does not admit, no other layer sees.
