@@ -74,7 +74,16 @@ impl<'s> Output<'s> {
 
     async fn write(&mut self, bytes: &mut (impl Buf + Send)) -> Result<(), End> {
         while bytes.has_remaining() {
-            let mut written = pin!(self.half.write_buf(bytes));
+            let (half, is_one_piece) = (&mut self.half, bytes.chunk().len() == bytes.remaining());
+            let mut written = pin!(async {
+                if !is_one_piece {
+                    return half.write_buf(bytes).await;
+                }
+                // One piece takes the cheaper system call.
+                let written = half.write(bytes.chunk()).await?;
+                bytes.advance(written);
+                Ok(written)
+            });
             // A timer costs more than a write, so there is one only when the write does not finish at once.
             let written = match poll_immediate(written.as_mut()).await {
                 Some(written) => written,
