@@ -1,4 +1,4 @@
-//! What every storage backend does: one store a partition.
+//! The interface of a storage backend: one store for each partition.
 
 use crate::backup::StoreBackup;
 use crate::error::StorageError;
@@ -9,23 +9,24 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Keys that are removed between two looks at a fold.
+/// How many keys [`drop_each`] takes from a snapshot at a time.
 const DROP_BATCH: usize = 1000;
 
-/// What [`ReadMode::Cached`] reads at once, in bytes. More takes too long to copy and to check.
+/// The longest read in bytes that [`ReadMode::Cached`] does. Longer ones take too long to copy and
+/// to check.
 pub const CACHED_READ_BYTES_MAX: usize = 256 << 10;
 
-/// What a read may do.
+/// Whether a read may wait for the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadMode {
-    /// Only what is in memory or in the page cache, and no more than [`CACHED_READ_BYTES_MAX`] of a file:
-    /// [`StorageError::WouldBlock`] otherwise. For network threads.
+    /// Reads only what is in memory or in the page cache, and at most [`CACHED_READ_BYTES_MAX`] of
+    /// a file. Anything else is [`StorageError::WouldBlock`]. For network threads.
     Cached,
-    /// Wait for the disk.
+    /// Waits for the disk.
     Blocking,
 }
 
-/// One stored version of a key, as the layer above encoded it.
+/// One stored version of a key, in the encoding of the layer above.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     /// Clock and metadata.
@@ -34,36 +35,38 @@ pub struct Stored {
     pub body: Option<Bytes>,
     /// The digest that came with the write.
     pub digest: u64,
-    /// Its place in the store's append order: durable once [`Backend::is_synced`] says so of this.
+    /// The position of the version in the store's append order. The version is durable when
+    /// [`Backend::is_synced`] is true for this number.
     pub seq: u64,
 }
 
-/// A version of a key to be stored.
+/// A version of a key that is to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Write<'a> {
     /// The storage key (`ombak_types::names::encode_storage_key`).
     pub key: &'a [u8],
     /// Clock and metadata.
     pub head: &'a [u8],
-    /// The values, to be laid one after the other.
+    /// The values; the store concatenates them.
     pub body: &'a [&'a [u8]],
-    /// Fingerprint of the version, kept in the index (docs/design/replication.md §13).
+    /// Fingerprint of the version; the index keeps it (docs/design/replication.md §13).
     pub digest: u64,
     /// Unix seconds of the write, for expiry.
     pub tstamp_secs: u32,
-    /// Unix seconds at which the version is absent by itself; 0: as the store is configured.
+    /// Unix seconds at which the version expires; 0 if the configuration of the store decides.
     pub expires_secs: u32,
-    /// Whether [`HeadTerms`] finds index entries in the head.
+    /// Whether the head has index entries that [`HeadTerms`] finds.
     pub has_terms: bool,
 }
 
-/// Reads the index entries in a head, which is bytes to a store.
+/// Reads the secondary index entries in a head. To a store, a head is opaque bytes.
 pub trait HeadTerms: Send + Sync {
-    /// Hands over field and term of each, the term in a form that sorts bytewise.
+    /// Calls `visit` with the field and the term of each entry. The term is in a form that sorts
+    /// bytewise.
     fn visit(&self, head: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]));
 }
 
-/// For stores without secondary indexes.
+/// The [`HeadTerms`] of stores without secondary indexes.
 #[derive(Clone, Copy, Debug)]
 pub struct NoTerms;
 
@@ -71,24 +74,24 @@ impl HeadTerms for NoTerms {
     fn visit(&self, _head: &[u8], _visit: &mut dyn FnMut(&[u8], &[u8])) {}
 }
 
-/// The receipt of an append: the write call has returned when a caller holds one.
+/// The receipt of an append. It exists only after the write call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Digest of the version that this one replaced.
+    /// Digest of the version that this append replaced.
     pub previous: Option<u64>,
-    /// This store's own append order.
+    /// The position in the store's append order.
     pub seq: u64,
 }
 
-/// Whether a storage key is of a class: of the buckets of one `n_val`.
+/// Whether a storage key belongs to a class: the keys of all buckets with the same `n_val`.
 pub type Class<'a> = dyn Fn(&[u8]) -> bool + Sync + 'a;
 
-/// Which keys a fold visits: never more than it has to (docs/design/replication.md §1).
+/// Which keys a fold visits (docs/design/replication.md §1).
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
-    /// What the storage keys begin with.
+    /// The prefix of the storage keys.
     pub prefix: &'a [u8],
-    /// The class that is asked for; none: all are.
+    /// The class of the keys; none: keys of every class.
     pub class: Option<&'a Class<'a>>,
 }
 
@@ -101,7 +104,7 @@ impl<'a> Scope<'a> {
         Self { prefix, class: None }
     }
 
-    /// Whether a storage key is in it.
+    /// Whether a storage key is in this scope.
     pub fn includes(&self, key: &[u8]) -> bool {
         key.starts_with(self.prefix) && self.class.is_none_or(|class| class(key))
     }
@@ -110,15 +113,15 @@ impl<'a> Scope<'a> {
 /// How much of each version a fold hands out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Its digest.
+    /// The digest.
     Keys,
-    /// Its head, too. Where the index has heads, bodies are not touched.
+    /// The digest and the head. A fold does not read bodies if the index has the heads.
     Heads,
-    /// All of it.
+    /// The digest, the head and the body.
     Objects,
 }
 
-/// What a fold visits.
+/// One version that a fold visits.
 #[derive(Clone, Debug)]
 pub struct FoldEntry {
     /// The storage key.
@@ -127,54 +130,55 @@ pub struct FoldEntry {
     pub digest: u64,
     /// The version's place in the store's append order.
     pub seq: u64,
-    /// What was asked for beyond that.
+    /// The head and the body, as far as the [`Detail`] asks for them.
     pub stored: Option<Stored>,
-    /// How the version was written: with [`Detail::Objects`], from stores on disk.
+    /// The attributes of the write. Stores on disk give them with [`Detail::Objects`].
     pub attrs: Option<WriteAttrs>,
 }
 
-/// What a write says of a version beside its key, head, body and digest: with these, a version can be written elsewhere as it
-/// was.
+/// The attributes of a write besides key, head, body and digest. With them, a version can be copied
+/// to another store unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WriteAttrs {
     /// Unix seconds of the write.
     pub tstamp_secs: u32,
-    /// As the writer wanted it, whatever the store is configured to; 0: never.
+    /// Unix seconds at which the version expires, as the writer asked, whatever the configuration
+    /// of the store says; 0: never.
     pub expires_secs: u32,
     /// Whether the head has index entries.
     pub has_terms: bool,
 }
 
-/// A part of the keys of one bucket, in order.
+/// A range of the keys of one bucket, in order.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRange<'a> {
-    /// What the storage keys of the bucket begin with.
+    /// The prefix of the bucket's storage keys.
     pub bucket: &'a [u8],
-    /// The first key.
+    /// The lower bound.
     pub from: Bound<&'a [u8]>,
-    /// The last key.
+    /// The upper bound.
     pub to: Bound<&'a [u8]>,
 }
 
-/// A part of the terms of one field of a bucket, in the order of terms and, for a term, of keys.
+/// A range of the terms of one index field of a bucket, ordered by term and then by key.
 #[derive(Clone, Copy, Debug)]
 pub struct TermRange<'a> {
-    /// What the storage keys of the bucket begin with.
+    /// The prefix of the bucket's storage keys.
     pub bucket: &'a [u8],
-    /// The field, with its `_bin` or `_int`.
+    /// The field name, with its `_bin` or `_int`.
     pub field: &'a [u8],
-    /// The first term, in the form that [`HeadTerms`] hands out.
+    /// The first term, in the form that [`HeadTerms`] gives.
     pub from: &'a [u8],
-    /// The last term.
+    /// The last term, inclusive.
     pub to: &'a [u8],
-    /// Term and key where the page before ended.
+    /// The term and the key of the last entry of the page before.
     pub after: Option<(&'a [u8], &'a [u8])>,
 }
 
-/// One index entry.
+/// One secondary index entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TermEntry {
-    /// In the form that sorts bytewise.
+    /// The term, in the form that sorts bytewise.
     pub term: Bytes,
     /// The key within its bucket.
     pub key: Bytes,
@@ -183,180 +187,194 @@ pub struct TermEntry {
 /// Sizes and states of a store, for `vnode-status` and metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
-    /// Of one of several backends: its name.
+    /// The name of the backend, if the node has several.
     pub name: String,
     /// `bitcask`, `leveled`, `leveldb`, `memory` or `multi`.
     pub backend: &'static str,
-    /// Keys that have a value or an object tombstone.
+    /// Keys that have an object; a Riak tombstone counts as one.
     pub keys: u64,
-    /// Bytes of current versions, as they lie on disk; for leveldb before its blocks are compressed.
+    /// Bytes of the current versions as they lie on disk; for leveldb, before its blocks are
+    /// compressed.
     pub live_bytes: u64,
-    /// Bytes of superseded ones that are still on disk.
+    /// Bytes of superseded versions that are still on disk.
     pub dead_bytes: u64,
-    /// Files on disk.
+    /// Number of data files on disk.
     pub files: u64,
-    /// Bytes that the in-memory index takes, keys included.
+    /// Memory of the index in bytes, keys included.
     pub index_bytes: u64,
     /// Bytes of the keys alone.
     pub key_bytes: u64,
-    /// Bytes of puts since the start: keys, heads and bodies as they came.
+    /// Bytes of all puts since the start: keys, heads and bodies, before compression.
     pub put_bytes: u64,
-    /// Bytes written since the start: journal, ledger and what merging and compaction copied.
+    /// Bytes written to disk since the start: journal, ledger, and the copies of merging and
+    /// compaction.
     pub bytes_written: u64,
-    /// Bytes still to be read of the files that are to be merged; for leveldb those of new tables, which wait to be compacted
-    /// with the older ones.
+    /// Bytes that are still to be read of the files that are to be merged. For leveldb, the bytes
+    /// of new tables that wait to be compacted with the older ones.
     pub merge_pending_bytes: u64,
-    /// The last merge since the start; for leveldb the last compaction.
+    /// The last merge since the start; for leveldb, the last compaction.
     pub last_merge: Option<LastMerge>,
-    /// The order of keys on disk, where there is one.
+    /// Sizes of the ordered index on disk, where the store has one.
     pub ledger: Option<LedgerStatus>,
-    /// Merges finished since the start; for leveldb compactions.
+    /// Merges finished since the start; for leveldb, compactions.
     pub merges: u64,
-    /// Reads that found a version which does not match its checksum.
+    /// Reads since the start that failed because a version did not match its checksum or its file
+    /// could not be read.
     pub read_errors: u64,
-    /// Places on disk that were synced once and cannot be read any more: what lay there is unknown.
+    /// Ranges on disk that were synced once and cannot be read any more. What they held is unknown.
     pub lost_ranges: u64,
-    /// Bytes that a loss of power or a kill left half written, found at the last start and ignored.
+    /// Bytes of torn writes (left by a loss of power or a kill) that the last start found and
+    /// ignored.
     pub torn_bytes: u64,
-    /// Whether the disk was full at the last write: writes are refused until there is room.
+    /// Whether the disk was full at the last write. Writes are refused until there is room.
     pub disk_full: bool,
-    /// Why the store takes no writes any more, if so.
+    /// Why the store takes no writes any more, if it is poisoned.
     pub poisoned: Option<String>,
-    /// Of a store that consists of others: theirs.
+    /// The status of each child, for a store that consists of several.
     pub children: Vec<Status>,
 }
 
 impl Status {
-    /// Bytes written for each byte put, since the start; none before the first put.
+    /// Bytes written for each byte put since the start; none before the first put.
     pub fn write_amplification(&self) -> Option<f64> {
         (self.put_bytes > 0).then(|| self.bytes_written as f64 / self.put_bytes as f64)
     }
 }
 
-/// A merge that has ended.
+/// The sizes of a merge that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastMerge {
     /// Unix seconds of its end.
     pub ended_at_secs: u64,
-    /// Bytes of the files that it took.
+    /// Bytes of its input files.
     pub bytes_before: u64,
-    /// Bytes of those that it left in their place.
+    /// Bytes of its output files.
     pub bytes_after: u64,
 }
 
-/// Sizes of the order of keys on disk.
+/// Sizes of the ordered index on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LedgerStatus {
     /// Bytes on disk.
     pub disk_bytes: u64,
-    /// Bytes that are in memory only.
+    /// Bytes that are only in memory.
     pub memory_bytes: u64,
     /// Bytes written since the start, compaction included.
     pub written_bytes: u64,
-    /// Runs of tables that wait to be compacted: a read may have to look into each of them.
+    /// Tables that wait to be compacted. A read may have to look into each of them.
     pub first_level_tables: u64,
-    /// Bytes of those.
+    /// Bytes of these tables.
     pub pending_bytes: u64,
 }
 
-/// A consistent view of a store's keys, unaffected by later writes. Dropping it releases what it holds back.
+/// A consistent snapshot of a store's keys, unaffected by later writes. While it lives, it keeps
+/// files from being removed.
 pub trait Snapshot: Send {
-    /// The next entries of a fold, at most `count_max` of them; empty at the end.
+    /// The next entries of a fold, at most `count_max`; empty at the end.
     fn next(&mut self, scope: &Scope<'_>, detail: Detail, count_max: usize) -> Result<Vec<FoldEntry>, StorageError>;
 
-    /// Keys of one bucket in order, at most `count_max` of them. Only on a view of [`Backend::ordered_snapshot`].
+    /// Keys of one bucket in order, at most `count_max`. Only snapshots of
+    /// [`Backend::ordered_snapshot`] have an order.
     fn keys_in_order(&mut self, range: &KeyRange<'_>, count_max: usize) -> Result<Vec<FoldEntry>, StorageError>;
 
-    /// Index entries in order, at most `count_max` of them. Only on a view of [`Backend::ordered_snapshot`].
+    /// Index entries in order, at most `count_max`. Only snapshots of [`Backend::ordered_snapshot`]
+    /// have an order.
     fn terms_in_order(&mut self, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError>;
 
-    /// Whether some version in it may be absent by itself one day. True where that is not known.
+    /// Whether some version in the snapshot may expire. True where that is not known.
     fn may_expire(&self) -> bool {
         true
     }
 
-    /// The version of a key that this view shows.
+    /// The version of a key in this snapshot.
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError>;
 }
 
-/// The store of one partition. All calls are safe from any thread; the caller makes sure that a read-modify-write of
-/// one key is not interleaved with another (one writer per key).
+/// The store of one partition. All calls are safe from any thread. The caller makes sure that the
+/// read-modify-write cycles of one key do not interleave (one writer for each key).
 pub trait Backend: Send + Sync {
-    /// Current version of a key, head and body. An unreadable version is an error, never `None`.
+    /// The current version of a key with head and body. A version that cannot be read is an error,
+    /// never `None`.
     fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError>;
 
-    /// Current version of a key without its body.
+    /// The current version of a key without its body.
     fn head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError>;
 
-    /// Fails as a put of this key would that finds the store closed, closed to writes or poisoned. For a caller who has
-    /// nothing to append because the version is there already.
+    /// Fails as a put of this key would fail if the store is closed, closed to writes or poisoned.
+    /// A caller uses this when it has nothing to append because the version is already there.
     fn check_writable(&self, key: &[u8]) -> Result<(), StorageError>;
 
-    /// Bytes of the current version of a key, as far as an index tells them without reading it; none when it does not. Waits
-    /// for the disk.
+    /// The record length in bytes of the current version of a key, if an index knows it without
+    /// reading the record; otherwise none. Waits for the disk.
     fn record_bytes(&self, _key: &[u8]) -> Result<Option<u64>, StorageError> {
         Ok(None)
     }
 
-    /// Appends a version. Returned means: the write call has returned, so it outlives the process, not yet the machine.
+    /// Appends a version. When this returns, the write call has returned: the version survives a
+    /// crash of the process, but not necessarily of the machine.
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError>;
 
-    /// Removes a key and whatever versions it had; `None` when there was none.
+    /// Removes a key and all of its versions; `None` when the key was not there.
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError>;
 
-    /// Removes a key if it still holds the version with this digest: what was proven of a version is true of that one only
-    /// (docs/design/replication.md §4). `None` when it does not.
+    /// Removes a key if its current version has this digest; `None` when it has not. What the
+    /// caller proved about a version holds for that version only (docs/design/replication.md §4).
     fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError>;
 
-    /// Waits until everything up to `seq` survives a loss of power. Blocks: not for network threads. One call serves
-    /// all who wait at the same time.
+    /// Waits until everything up to `seq` survives a loss of power. Blocks: not for network
+    /// threads. One fsync serves all callers that wait at the same time.
     fn sync(&self, seq: u64) -> Result<(), StorageError>;
 
     /// Whether everything up to `seq` is known to survive a loss of power.
     fn is_synced(&self, seq: u64) -> bool;
 
-    /// Everything up to here is known to survive a loss of power.
+    /// The `seq` up to which everything is known to survive a loss of power.
     fn synced_seq(&self) -> u64;
 
-    /// The last append.
+    /// The `seq` of the last append.
     fn last_seq(&self) -> u64;
 
-    /// Refuses writes with [`StorageError::ClosedToWrites`] from now on, or takes them again; reads go on. What was under
-    /// way has ended when this returns.
+    /// Refuses writes with [`StorageError::ClosedToWrites`] from now on (`true`), or takes them
+    /// again (`false`). Reads go on. Writes that were under way have ended when this returns.
     fn close_to_writes(&self, closed: bool);
 
-    /// Whether the store is configured to sync each write before it is acknowledged (`sync.strategy = o_sync`).
+    /// Whether the store is configured to sync each write before it is acknowledged (`sync.strategy
+    /// = o_sync`).
     fn sync_each_write(&self) -> bool;
 
-    /// A view for folds.
+    /// A snapshot for folds.
     fn snapshot(&self) -> Result<Box<dyn Snapshot>, StorageError>;
 
-    /// A view of one bucket that knows the order of its keys and index entries; `bucket` is what its storage keys begin with.
-    /// May wait for that order to be made: not for network threads.
+    /// A snapshot of one bucket with an order of its keys and index entries. `bucket` is the prefix
+    /// of the bucket's storage keys. May wait until the ordered index is built: not for network
+    /// threads.
     fn ordered_snapshot(&self, bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError>;
 
     /// Sizes and states.
     fn status(&self) -> Status;
 
-    /// Who this store is, and what its start knows of the end of the run before.
+    /// The identity of this store, and what its start knows about the end of the previous run.
     fn identity(&self) -> StoreIdentity;
 
-    /// Begins a backup; none when the store has no files. Waits for background work to pause: not for network threads.
+    /// Begins a backup; none when the store has no files. Waits until background work pauses: not
+    /// for network threads.
     fn begin_backup(&self) -> Result<Option<Box<dyn StoreBackup + '_>>, StorageError> {
         Ok(None)
     }
 
-    /// Whether nothing that was once synced is known to be missing. Not so: an absent key proves nothing until this
-    /// store has been compared with another replica.
+    /// Whether nothing that was once synced is known to be missing. If false, an absent key proves
+    /// nothing until this store has been compared with another replica.
     fn complete(&self) -> bool {
         self.status().lost_ranges == 0
     }
 
-    /// Notes, durably, that something is missing here which no file of this store shows: the content came from where
-    /// `lost_ranges` places could not be read. [`complete`](Self::complete) is false from then on.
+    /// Records durably that something is missing here which no file of this store shows: the
+    /// content was copied from a source with `lost_ranges` unreadable places. From then on
+    /// [`complete`](Self::complete) is false.
     fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError>;
 
-    /// Removes the keys of a scope; how many there were. In bounded memory, and not at once: others write meanwhile.
+    /// Removes the keys of a scope and returns how many there were. Uses bounded memory. Not
+    /// atomic: other writes run meanwhile.
     fn drop_scope(&self, scope: &Scope<'_>) -> Result<u64, StorageError> {
         drop_each(&mut *self.snapshot()?, scope, |entry| self.delete_if(&entry.key, entry.digest))
     }
@@ -364,42 +382,45 @@ pub trait Backend: Send + Sync {
     /// Removes everything, files included. The store takes no calls afterwards.
     fn drop_partition(&self) -> Result<(), StorageError>;
 
-    /// What time it is, in Unix seconds: what has ended by then is hidden. It does not turn the time back; that,
-    /// and the time itself, only [`maintain`](Self::maintain) does, when it is the store's turn.
+    /// Tells the store the time in Unix seconds. Versions that have expired by then are hidden.
+    /// This never sets the clock of the store back; only [`maintain`](Self::maintain) does.
     fn tell_time(&self, now_secs: u64);
 
-    /// Background work that is due: merging, syncing at an interval, expiry. Called from a maintenance thread every
-    /// few hundred milliseconds; returns after a bounded slice of work. `now_secs` is Unix time.
+    /// Does background work that is due: merging, syncing at an interval, expiry. A maintenance
+    /// thread calls this every few hundred milliseconds. It returns after a bounded amount of work.
+    /// `now_secs` is Unix time.
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError>;
 
-    /// How often appends are to be synced (`sync.strategy = interval`); none where nobody has to call
-    /// [`sync_if_due`](Self::sync_if_due).
+    /// How often appends are to be synced (`sync.strategy = interval`). None if
+    /// [`sync_if_due`](Self::sync_if_due) need not be called.
     fn sync_interval(&self) -> Option<Duration> {
         None
     }
 
-    /// Syncs what was appended if the interval is over. Does not wait for other background work, such as a merge.
+    /// Syncs the appends if the interval is over. Does not wait for other background work, such as
+    /// a merge.
     fn sync_if_due(&self, _now: Instant) -> Result<(), StorageError> {
         Ok(())
     }
 
-    /// Whether so much has gathered in memory, or waits to be compacted, that a writer who may wait should
-    /// [`catch_up`](Self::catch_up) before it adds to it.
+    /// Whether so much data has gathered in memory, or waits to be compacted, that a writer that
+    /// may block should call [`catch_up`](Self::catch_up) before it adds more.
     fn is_behind(&self) -> bool {
         false
     }
 
-    /// Does work of [`maintain`](Self::maintain) that is overdue. Blocks: not for network threads.
+    /// Does overdue work of [`maintain`](Self::maintain). Blocks: not for network threads.
     fn catch_up(&self) -> Result<(), StorageError> {
         Ok(())
     }
 
-    /// Refuses further writes with [`StorageError::Closed`], writes and syncs everything that was appended before, and
-    /// closes the files. Others may write meanwhile: each of their writes is either refused or synced.
+    /// Refuses further writes with [`StorageError::Closed`], syncs everything that was appended
+    /// before, and closes the files. Other threads may write meanwhile: each of their writes is
+    /// either refused or synced.
     fn close(&self) -> Result<(), StorageError>;
 }
 
-/// Removes what a view has of a scope; how many there were.
+/// Removes the keys of a scope that a snapshot has, and returns how many there were.
 pub(crate) fn drop_each(
     view: &mut dyn Snapshot,
     scope: &Scope<'_>,
@@ -417,16 +438,18 @@ pub(crate) fn drop_each(
     }
 }
 
-/// Opens stores; one per configured backend.
+/// Opens the stores of one configured backend.
 pub trait BackendFactory: Send + Sync {
-    /// Opens, or creates, the store of a partition (0 … ring_size−1).
+    /// Opens or creates the store of a partition (0 … ring_size−1).
     fn open(&self, partition: u32) -> Result<Arc<dyn Backend>, StorageError> {
         self.open_in(partition, &SeqSource::default())
     }
 
-    /// The same for a store that shares its append order with others.
+    /// Opens or creates a store that draws its sequence numbers from the same source as other
+    /// stores of the partition.
     fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError>;
 
-    /// `bitcask`, `memory`.
+    /// The kind of backend, as in `storage_backend`: `bitcask`, `leveled`, `leveldb`, `memory` or
+    /// `multi`.
     fn name(&self) -> &'static str;
 }

@@ -1,9 +1,10 @@
-//! What a hot backup takes of a store: the files that hold everything up to one append, while writes go on.
+//! The files of a hot backup: they hold everything up to one append (the cut), while writes go on.
 //!
-//! What it is: the cut and the list of files. They stay as they are, and where they are, as long as the [`StoreCut`] lives;
-//! those that may be given a second name are never written to again.
+//! What it is: the cut and the list of files. The files keep their content and their names while
+//! the [`StoreCut`] lives. Files that may be hard-linked are never written to again.
 //!
-//! What it is not: it copies nothing. Whoever makes a backup decides where the files go (`ombak_kv`).
+//! What it is not: it copies nothing. The layer that makes a backup decides where the files go
+//! (`ombak_kv`).
 
 use crate::error::StorageError;
 use crate::fs::FileSystem;
@@ -12,72 +13,74 @@ use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A backup of one partition, about to be taken. Background work of the store stands still as long as it lives; writes do
-/// not.
+/// A backup of one partition that is about to be taken. Background work of the store pauses while
+/// this lives; writes go on.
 pub trait StoreBackup {
-    /// The moment of the backup: it has everything that was appended before this, and nothing that is appended later. Writes
-    /// wait for it, so it is brief. The last append that is in.
+    /// Makes the cut and returns the last append in it. The backup has every append up to the cut
+    /// and none after it. Writes wait for this call, so it is brief.
     fn cut(&mut self) -> u64;
 
-    /// Directories of the backends' files: a backup lies in none of them.
+    /// The directories of the backends' files. A backup must not lie in any of them.
     fn roots(&self) -> Vec<&Path>;
 
-    /// With several backends: the names of those without files, which are in no backup.
+    /// With several backends: the names of those that have no files and are therefore in no backup.
     fn left_out(&self) -> Vec<&str> {
         Vec::new()
     }
 
-    /// Puts what was cut on disk and says where it lies: for each store of the partition that has files.
+    /// Syncs what was cut, and lists the files of each store of the partition that has files.
     fn finish(self: Box<Self>) -> Result<Vec<StoreCut>, StorageError>;
 }
 
-/// What a backup has of one store.
+/// The part of a backup that comes from one store.
 pub struct StoreCut {
-    /// With several backends: the name of the store's.
+    /// With several backends: the name of the backend.
     pub name: Option<String>,
-    /// What reads the files: `bitcask`, `leveled`, `leveldb`.
+    /// The kind of backend that reads the files: `bitcask`, `leveled`, `leveldb`.
     pub kind: &'static str,
-    /// Who it is.
+    /// The identity of the store.
     pub identity: StoreIdentity,
-    /// The last append that is in; with several backends, that of all of them together.
+    /// The last append in the cut; with several backends, the last append of all of them together.
     pub seq: u64,
-    /// The directory of the backend's stores: files are put back at the same place under one.
+    /// The directory of the backend's stores. A restore puts the files at the same places below
+    /// another root.
     pub root: PathBuf,
-    /// Its files.
+    /// The files of the store.
     pub files: Vec<CutFile>,
-    /// As long as this lives, the files stay.
+    /// Keeps the files in place while it lives.
     pub(crate) _pin: Box<dyn Any + Send>,
 }
 
 /// A file of a backup.
 pub struct CutFile {
-    /// Where it goes under the root.
+    /// The path below the root.
     pub place: PathBuf,
-    /// What it holds.
+    /// The content of the file.
     pub content: CutContent,
 }
 
-/// What a file of a backup holds.
+/// The content of a file of a backup.
 pub enum CutContent {
-    /// A file that is never written to again: it may be given a second name.
+    /// A file that is never written to again: it may be hard-linked.
     Final {
-        /// Where it lies.
+        /// The path of the file.
         path: PathBuf,
-        /// Through which file system.
+        /// The file system that has the file.
         fs: Arc<dyn FileSystem>,
-        /// With it, and its length, another file of this place is told from this one: a random number that was drawn when it was
-        /// begun, or a checksum of all of it that is known. None for files that have neither.
+        /// Distinguishes this file, together with its length, from another file at this place:
+        /// either a random number that was drawn when the file was created, or a known checksum of
+        /// the whole file. None for files that have neither.
         salt: Option<u64>,
     },
-    /// The first bytes of a file that a start may still cut or write to.
+    /// The first bytes of a file that a start may still truncate or write to.
     Prefix {
-        /// Where it lies.
+        /// The path of the file.
         path: PathBuf,
-        /// Through which file system.
+        /// The file system that has the file.
         fs: Arc<dyn FileSystem>,
-        /// How many bytes.
+        /// The length of the prefix in bytes.
         length: u64,
     },
-    /// A small file as it was at the moment of the cut.
+    /// The content of a small file at the moment of the cut.
     Bytes(Vec<u8>),
 }

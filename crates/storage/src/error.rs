@@ -1,4 +1,4 @@
-//! What can go wrong in a store.
+//! The errors of stores.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 /// A failed storage call.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// The answer is on the disk and the caller asked not to wait ([`crate::ReadMode::Cached`]).
+    /// The data is on the disk, and the caller asked not to wait ([`crate::ReadMode::Cached`]).
     #[error("not in the page cache")]
     WouldBlock,
-    /// A version is there but does not match its checksum or does not decode.
+    /// A version is there, but does not match its checksum or cannot be decoded.
     #[error("damaged record in {file} at byte {offset}: {what}")]
     Damaged {
         /// The data file.
@@ -19,40 +19,41 @@ pub enum StorageError {
         /// What is wrong.
         what: &'static str,
     },
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("{op} {path}: {source}")]
     Io {
-        /// What was tried: `read`, `write`, `fsync`, `open`, `rename`…
+        /// The operation that failed: `read`, `write`, `fsync`, `open`, `rename`…
         op: &'static str,
-        /// On which file.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// An earlier write or sync failed: the store takes no writes until it is opened again.
+    /// An earlier write or sync failed. The store takes no writes until it is opened again.
     #[error("the store takes no writes since an earlier failure: {0}")]
     Poisoned(String),
-    /// The disk is full: writes are refused until there is room, reads go on.
+    /// The disk is full. Writes are refused until there is room; reads go on.
     #[error("no space left for {path}")]
     DiskFull {
         /// The file that could not grow.
         path: PathBuf,
     },
-    /// The memory backend, or a key or value, is beyond its limit.
+    /// The memory backend, a key or a value exceeds its limit.
     #[error("{0}")]
     TooLarge(String),
-    /// Too much of this kind is under way: try again later.
+    /// Too many operations of this kind are under way. The caller may try again later.
     #[error("{0}")]
     Busy(String),
-    /// A view was open for longer than it may be, and holds nothing back any more.
+    /// A snapshot was open for longer than allowed and has been released.
     #[error(
         "the view of the store was taken away after {secs_max} s: ask for less at once, or raise the snapshot timeout"
     )]
     SnapshotTimeout {
-        /// For how long it could be open.
+        /// How long a snapshot may be open.
         secs_max: u32,
     },
-    /// A bucket is to lie in a backend that the node does not have. Holds which, and what to do.
+    /// A bucket is configured to a backend that the node does not have. The text names the backend
+    /// and the remedy.
     #[error("{0}")]
     NoBackend(String),
     /// The store takes no writes while it is handed over ([`crate::Backend::close_to_writes`]).
@@ -61,12 +62,12 @@ pub enum StorageError {
     /// The store was closed or dropped.
     #[error("the store is closed")]
     Closed,
-    /// Files of another format version, or a directory that is no store.
+    /// Files of another format version, or a directory that is not a store.
     #[error("{path}: {what}")]
     Unusable {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What is wrong and what would be right.
+        /// What is wrong, and the remedy.
         what: String,
     },
 }

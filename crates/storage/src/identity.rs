@@ -1,34 +1,36 @@
-//! Who a store is, and what its start knows of the end of the run before (docs/design/replication.md §1, 5, 7, 8).
+//! The identity of a store, and what its start knows about the end of the previous run
+//! (docs/design/replication.md §1, 5, 7, 8).
 
-/// Who a store is. Whoever has compared a store with others, or has counted on what it held, remembers this with it.
+/// The identity of a store. A node that has compared this store with others, or has relied on its
+/// content, remembers this identity with that fact.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoreIdentity {
-    /// Random, drawn when the store began. A store that was removed and begun anew, restored from a backup or copied has
-    /// another.
+    /// A random number that is drawn when the store is created. A store that was removed and
+    /// created again, restored from a backup or copied has another one.
     pub store_id: u64,
-    /// Counts the starts of this store, from 1; on disk before the first write of each. 0: nothing was ever written, so there
-    /// is nothing on disk, and the next start draws another id.
+    /// Counts the starts of this store from 1. It is on disk before the first write of each start.
+    /// 0: nothing was ever written, so nothing is on disk, and the next start draws another id.
     pub boot: u64,
-    /// The run before was closed in order: nothing that was written is missing.
+    /// The previous run was closed cleanly: nothing that was written is missing.
     pub was_clean: bool,
-    /// It began as a copy or from a backup: what it holds is of an unknown age, and an absent key proves nothing until it
-    /// has been compared with another replica.
+    /// The store began as a copy or from a backup. The age of its content is unknown, and an absent
+    /// key proves nothing until the store has been compared with another replica.
     pub is_restored: bool,
-    /// The last start that may have found the end of what was acknowledged before missing, because it was not synced: the
-    /// machine had gone down, or a write or sync had failed. From then on an absent key proves nothing until the store has
-    /// been compared.
+    /// The last start that may have found the newest acknowledged writes missing because they were
+    /// not synced: the machine had gone down, or a write or sync had failed. From then on an absent
+    /// key proves nothing until the store has been compared.
     pub tail_lost_boot: Option<u64>,
-    /// Of a store that consists of others: theirs.
+    /// The identities of the children, for a store that consists of several.
     pub children: Vec<StoreIdentity>,
 }
 
 impl StoreIdentity {
-    /// Whether nothing was there before this start.
+    /// Whether the store was empty before this start.
     pub const fn is_new(&self) -> bool {
         self.boot <= 1 && !self.is_restored
     }
 
-    /// Whether this start found exactly what the run before left behind.
+    /// Whether this start found exactly what the previous run left behind.
     pub const fn is_as_closed(&self) -> bool {
         self.boot == 0 || self.was_clean
     }
@@ -38,12 +40,12 @@ impl StoreIdentity {
         self.tail_lost_boot == Some(self.boot)
     }
 
-    /// Of a store that consists of others: as good as the worst of them. Its id changes when one of theirs does, or is first
-    /// written to.
+    /// The identity of a store that consists of others: each property is that of the worst child.
+    /// The id changes when the id of a child changes, or when a child is first written to.
     pub(crate) fn of_all(children: Vec<Self>) -> Self {
         let id_of = |child: &Self| if child.boot == 0 { 0 } else { child.store_id };
         let mix = |id: u64, child: &Self| (id ^ id_of(child)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
-        // A child that began later has fewer starts behind it.
+        // A child that was created later has fewer starts.
         let boot = children.iter().map(|child| child.boot).max().unwrap_or(0);
         let has_lost = children.iter().any(Self::has_lost_tail);
         Self {
@@ -57,7 +59,7 @@ impl StoreIdentity {
     }
 }
 
-/// A number that no other store has.
+/// A random number, unique among stores for all practical purposes.
 pub(crate) fn random_id() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()

@@ -1,16 +1,21 @@
-//! Where objects lie: one store per partition, behind the [`Backend`] trait.
+//! The storage of one partition: a store for each partition behind the [`Backend`] trait.
 //!
-//! What it is: bitcask (append-only files and an in-memory index) and memory, the file system behind a trait with a
-//! twin that tests can break, and a reader of Riak's bitcask directories.
+//! What it is: the backends `bitcask`, `leveled`, `leveldb` and `memory`; `multi`, which puts
+//! several of them behind one store; the `journal` and the ledger that the backends on disk are
+//! built from; the inventory that finds missing files; the verification and repair of stores; the
+//! file system behind a trait, with a simulated one that tests can break; and a reader of Riak's
+//! own bitcask directories.
 //!
-//! What it is not: it knows nothing of clocks, siblings, buckets' properties or quorums. Keys, heads, bodies and digests
-//! are bytes and numbers that come from above.
+//! What it is not: this crate does not know clocks, siblings, bucket properties or quorums. Keys,
+//! heads, bodies and digests come from the layer above and are opaque bytes and numbers here.
 //!
 //! Invariants:
-//! * a version that was acknowledged is found again, or its loss is reported as an error: never a silent "not found";
-//! * a store that lacks what it has durably promised does not start (`inventory`);
-//! * of two versions of a key the one appended last (`seq`) wins, whatever file it lies in;
-//! * a failed write or sync poisons the store: it stops acknowledging and goes on reading.
+//! * A version that was acknowledged is found again, or its loss is reported as an error. It is
+//!   never silently "not found".
+//! * A store that lacks something it has durably promised does not start (`inventory`).
+//! * Of two versions of a key, the one that was appended last (the higher `seq`) wins, whichever
+//!   files they lie in.
+//! * A failed write or sync poisons the store: it acknowledges no further writes, and reads go on.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

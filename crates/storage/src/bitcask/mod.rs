@@ -1,8 +1,10 @@
-//! Bitcask: a journal, and an index in memory that knows where the current version of each key lies.
+//! Bitcask: a journal with an index in memory that knows where the current version of each key
+//! lies.
 //!
-//! What it is: a put is one write call, a get is one read of known length.
+//! What it is: a put is one write call, and a get is one read of known length.
 //!
-//! What it is not: it has no order. Riak's own files are read elsewhere.
+//! What it is not: the index in memory has no order. The ordered index (`order`) is built on first
+//! use. Riak's own bitcask files are read by `riak_bitcask`.
 
 mod factory;
 mod head_cache;

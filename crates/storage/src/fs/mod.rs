@@ -1,13 +1,15 @@
-//! The file system behind a trait: what the stores ask of the operating system, and nothing more.
+//! The file system behind a trait: the operations that stores need, and nothing more.
 //!
-//! What it is: positioned reads and writes, the syncs that a loss of power makes necessary, names, locks. Two
-//! implementations: [`RealFs`], and [`sim::FaultyFs`], the tests' twin that loses power, runs full and lies.
+//! What it is: positioned reads and writes, syncs, names and locks. There are two implementations:
+//! [`RealFs`], and [`sim::FaultyFs`], a simulated one for tests that loses power, runs full and
+//! corrupts data.
 //!
-//! What it is not: it keeps no state for the stores and retries nothing.
+//! What it is not: it keeps no state for the stores and does not retry.
 //!
 //! Invariants:
-//! * a write survives a loss of power only after `sync_data` returned, a name only after `sync_dir` of its directory did;
-//! * a call that failed may have done a part of its work.
+//! * A write survives a loss of power only after `sync_data` has returned; a name, only after
+//!   `sync_dir` of its directory has returned.
+//! * A call that failed may have done a part of its work.
 
 mod real;
 pub mod sim;
@@ -34,11 +36,13 @@ pub enum OpenMode {
 
 /// An open file. All offsets are absolute: there is no cursor.
 pub trait File: Send + Sync {
-    /// Fills `buffer` from `offset`; fewer bytes only at the end of the file. With [`ReadMode::Cached`] the error kind
-    /// is `WouldBlock` when any of the bytes is not in the page cache.
+    /// Fills `buffer` from `offset`. Returns fewer bytes only at the end of the file. With
+    /// [`ReadMode::Cached`], the error kind is `WouldBlock` if any of the bytes is not in the page
+    /// cache.
     fn read_at(&self, buffer: &mut [u8], offset: u64, mode: ReadMode) -> io::Result<usize>;
 
-    /// Writes all of `bytes` at `offset`, extending the file where needed. After an error a prefix may be there.
+    /// Writes all of `bytes` at `offset`, extending the file if needed. After an error, a prefix of
+    /// them may be written.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Waits until the content and the length survive a loss of power (fdatasync).
@@ -50,13 +54,14 @@ pub trait File: Send + Sync {
     /// Cuts the file to `length` bytes.
     fn truncate(&self, length: u64) -> io::Result<()>;
 
-    /// Says that reads will be of single records here and there: nothing beyond them is worth reading ahead. A hint, which
-    /// a file system need not take.
+    /// Tells the file system that reads will be of single records at random offsets, so reading
+    /// ahead is useless. A hint: a file system may ignore it.
     fn expect_random_reads(&self) {}
 }
 
-/// Fills `buffer` with as many calls of `read` as it takes: `read` is given what is left of it and how much is done. Fewer
-/// bytes only where `read` finds the end of the file.
+/// Fills `buffer` with as many calls of `read` as needed. `read` gets the rest of the buffer and
+/// the number of bytes already read. Returns fewer bytes only if `read` reaches the end of the
+/// file.
 pub(crate) fn read_whole(
     buffer: &mut [u8],
     mut read: impl FnMut(&mut [u8], usize) -> io::Result<usize>,
@@ -73,8 +78,8 @@ pub(crate) fn read_whole(
     Ok(done)
 }
 
-/// Writes all of `bytes` with as many calls of `write` as it takes: `write` is given what is left of them and how much is
-/// done.
+/// Writes all of `bytes` with as many calls of `write` as needed. `write` gets the rest of the
+/// bytes and the number of bytes already written.
 pub(crate) fn write_whole(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> io::Result<usize>) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {
@@ -88,60 +93,61 @@ pub(crate) fn write_whole(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> i
     Ok(())
 }
 
-/// What tells a file from every copy of it, wherever that was put: it keeps this when it is given another name.
+/// Distinguishes a file from every copy of it. A rename does not change it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileBirth {
-    /// Its number in its file system.
+    /// The inode number.
     pub inode: u64,
-    /// When it was created, in nanoseconds since 1970; 0 where the file system does not say.
+    /// Creation time in nanoseconds since 1970; 0 if the file system does not record it.
     pub created_ns: u64,
 }
 
-/// A lock on a path, released when dropped or when the process ends.
+/// A lock on a path. It is released when dropped or when the process ends.
 pub trait FileLock: Send + Sync {}
 
-/// What the stores ask of the operating system.
+/// The operations that stores need from the operating system.
 pub trait FileSystem: Send + Sync {
     /// Opens a file.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>>;
 
-    /// Gives a file or directory another name, replacing a file of that name at once.
+    /// Renames a file or directory. An existing file of the new name is replaced atomically.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file a second name, which must be free. Fails where that would be on another file system, or where file
-    /// systems have no second names.
+    /// Gives a file a second name, which must not exist. Fails if the new name is on another file
+    /// system, or if the file system has no hard links.
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// What tells a file from its copies.
+    /// What distinguishes a file from its copies.
     fn birth(&self, path: &Path) -> io::Result<FileBirth>;
 
-    /// Says which run of the machine this is: as long as it stays the same, what was written and not synced is still there,
-    /// whatever became of the process. None when the system cannot tell.
+    /// Identifies the current boot of the machine. While it stays the same, written data is still
+    /// there even if it was not synced and the process was killed. None if the system cannot tell.
     fn machine_boot(&self) -> io::Result<Option<u128>>;
 
-    /// Removes a file's name; open handles go on working.
+    /// Removes a file's name. Open handles stay usable.
     fn remove_file(&self, path: &Path) -> io::Result<()>;
 
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
 
-    /// Names in a directory, in no order.
+    /// The names in a directory, in no particular order.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Creates a directory and its missing parents; fine when it is there.
+    /// Creates a directory and its missing parents. Succeeds if it exists already.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
 
     /// Waits until the names in a directory survive a loss of power.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Bytes that may still be written on the file system of `dir`.
+    /// Bytes that can still be written to the file system of `dir`.
     fn free_bytes(&self, dir: &Path) -> io::Result<u64>;
 
-    /// Bytes that the file system of `dir` has in all; `u64::MAX` where that is not known.
+    /// Total size in bytes of the file system of `dir`; `u64::MAX` if unknown.
     fn size_bytes(&self, _dir: &Path) -> io::Result<u64> {
         Ok(u64::MAX)
     }
 
-    /// Takes the lock file `path`, creating it; the error kind is `WouldBlock` when another holder has it.
+    /// Takes the lock file `path` and creates it if needed. The error kind is `WouldBlock` if
+    /// another holder has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn FileLock>>;
 }

@@ -1,16 +1,24 @@
-//! The journal: append-only files of versions, under every store that is on disk.
+//! The journal: append-only files of versions. Every store on disk is built on one.
 //!
-//! What it is: data files with checksums (`<id>.data`, before the first sync `<id>.fresh`), hint files (`<id>.hint`) that
-//! say what is in them, who the store is (`identity`), one sync for all who wait, recovery, merging under an I/O budget (`<id>.merged` while a merge
-//! ends), snapshots. One directory a partition.
+//! What it is: one directory for each partition, with
 //!
-//! What it is not: it does not know where the current version of a key lies. That is the [`KeyIndex`]'s part: in memory
-//! for bitcask, an ordered ledger for leveled.
+//! * data files with checksums (`<id>.data`; `<id>.fresh` before the first sync; `<id>.merging` for
+//!   the output of a merge);
+//! * the commit file of a merge (`<id>.merged`), which lives until its input files are removed;
+//! * hint files (`<id>.hint`) that list the records of a data file;
+//! * the identity of the store (`identity`);
+//!
+//! and the code for syncs (one fsync for all waiting callers), recovery, merging under an I/O
+//! budget, and snapshots.
+//!
+//! What it is not: the journal does not know where the current version of a key lies. That is the
+//! task of the [`KeyIndex`]: in memory for bitcask, an ordered ledger on disk for leveled and
+//! leveldb.
 //!
 //! Invariants:
-//! * a file that was closed is never appended to again;
-//! * a hint file is there only when its data file was synced as a whole;
-//! * an index points only at records that a write call has put in place.
+//! * A closed file is never appended to again.
+//! * A hint file exists only if its data file was synced as a whole.
+//! * An index points only at records whose write call has returned.
 
 mod backup;
 mod budget;

@@ -1,16 +1,20 @@
-//! The ledger: an ordered index on disk, for stores whose keys do not all fit into memory and for secondary indexes.
+//! The ledger: an ordered index on disk, for stores whose keys do not all fit into memory and for
+//! secondary indexes.
 //!
-//! What it is: the keys of a store with heads and positions, its index terms, and a note of how much of the journal it
-//! has seen, in a log-structured merge tree of its own for each partition.
+//! What it is: a log-structured merge tree for each partition. It has the keys of the store with
+//! their heads and positions, the index terms, and a checkpoint that says up to which append the
+//! tree has seen the journal. The tree of leveldb has the values as well.
 //!
-//! What it is not: it is no log. What was put since it was last flushed is in memory only, and comes back from the journal
-//! at the next start; a ledger that is lost or damaged is made anew from there, unless it has the values: then it is the only
-//! copy of what the journal let go.
+//! What it is not: it is not a log. Writes since the last flush are only in memory; the next start
+//! reads them from the journal again. A ledger that is lost or damaged is rebuilt from the journal.
+//! The exception is leveldb, whose tree is the only copy of values whose journal files have been
+//! removed.
 //!
 //! Invariants:
-//! * the checkpoint in a ledger is as old as the newest entry on its disk: both are flushed together;
-//! * a version's key and its terms change together in every view;
-//! * nothing that an open view can see is collected.
+//! * The checkpoint in a ledger is as old as the newest entry on its disk: both are flushed
+//!   together.
+//! * In every snapshot, a version's key and its terms change together.
+//! * Nothing that an open snapshot can see is garbage-collected.
 
 mod diff;
 mod entry;

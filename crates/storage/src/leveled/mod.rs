@@ -1,9 +1,10 @@
-//! Leveled: values in a journal, and a ledger of keys and heads over it (docs/riak/backends.md §4).
+//! Leveled: values in a journal, and over it a ledger of keys and heads (docs/riak/backends.md §4).
 //!
-//! What it is: a value is written to disk once, however many keys there are; reading a head never touches the journal; keys
-//! are in order, and secondary indexes beside them.
+//! What it is: puts write a value to disk once, however many keys the store has. A read of a head
+//! never touches the journal. Keys are in order, with the secondary indexes beside them.
 //!
-//! What it is not: Riak's files of that name are not read; its data comes over through the API.
+//! What it is not: it does not read the files of Riak's leveled. Data comes from Riak through the
+//! API.
 
 use crate::journal::{JournalConfig, MergeConfig};
 use crate::ledger::LedgerFactory;
@@ -11,7 +12,7 @@ use crate::ledger::LedgerFactory;
 /// Opens leveled stores.
 pub type LeveledFactory = LedgerFactory<false>;
 
-/// Riak's defaults (docs/riak/backends.md §4.5).
+/// The journal options with Riak's defaults (docs/riak/backends.md §4.5).
 pub fn default_journal() -> JournalConfig {
     JournalConfig {
         file_bytes_max: 1_000_000_000,

@@ -1,6 +1,7 @@
-//! The memory backend: an ordered map a partition, gone with the process.
+//! The memory backend: an ordered map for each partition. Nothing survives the process.
 //!
-//! Invariants: with a limit, the oldest versions go first until the rest fits; an expired version reads as absent.
+//! Invariants: when the store exceeds its limit, the oldest versions are removed until the rest
+//! fits; an expired version reads as absent.
 
 mod snapshot;
 mod store;
@@ -22,7 +23,7 @@ pub struct MemoryFactory {
 }
 
 impl MemoryFactory {
-    /// Stores with these limits, without secondary indexes.
+    /// Stores with these limits and without secondary indexes.
     pub fn new(config: MemoryConfig) -> Self {
         Self::with_terms(config, Arc::new(NoTerms))
     }

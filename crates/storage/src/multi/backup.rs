@@ -9,16 +9,16 @@ use std::path::Path;
 pub(super) struct MultiBackup<'a> {
     pub(super) gate: &'a RwLock<()>,
     pub(super) seqs: &'a SeqSource,
-    /// Those that have files, with their names.
+    /// The backups of the stores that have files, with the stores' names.
     pub(super) stores: Vec<(&'a str, Box<dyn StoreBackup + 'a>)>,
-    /// Names of those that have none.
+    /// The names of the stores that have no files.
     pub(super) left_out: Vec<&'a str>,
     pub(super) seq: u64,
 }
 
 impl StoreBackup for MultiBackup<'_> {
     fn cut(&mut self) -> u64 {
-        // No write is between two cuts.
+        // While the gate is held, no write can fall between the cuts of two stores.
         let _cutting = self.gate.write();
         for (_, store) in &mut self.stores {
             store.cut();

@@ -1,12 +1,15 @@
-//! Multi: several backends under one partition; a bucket's property says which has its objects (docs/riak/backends.md §6).
+//! Multi: several backends under one partition. A bucket property says which backend has a bucket's
+//! objects (docs/riak/backends.md §6).
 //!
-//! What it is: each partition has a store of every backend; a selector names the one of a key. All of them draw from one
-//! append order, so that "everything up to seq" means the same as with one store.
+//! What it is: each partition has one store of every backend, and a selector chooses the store of a
+//! key. All stores draw from one append order, so "everything up to `seq`" means the same as with
+//! one store.
 //!
-//! What it is not: it moves nothing. When a bucket's property changes, what it had stays where it is, unseen, until the
-//! property is changed back.
+//! What it is not: it moves nothing. When a bucket's property changes, its objects stay where they
+//! are and are not visible until the property is changed back.
 //!
-//! Invariant: reads, folds and queries look for a key only where a write of it would go.
+//! Invariant: reads, folds and queries look for a key only in the store that a write of it would go
+//! to.
 
 mod backup;
 mod snapshot;
@@ -18,21 +21,21 @@ use crate::seq::SeqSource;
 use std::sync::Arc;
 use store::MultiStore;
 
-/// Says which backend has a key.
+/// Chooses the backend of a key.
 pub trait Selector: Send + Sync {
-    /// The place of the backend in the list that the factory was made with, for a storage key or what the storage keys of
-    /// a bucket begin with.
+    /// The index of the backend in the list that the factory was made with. `key` is a storage key,
+    /// or the prefix of the storage keys of a bucket.
     fn select(&self, key: &[u8]) -> Result<usize, StorageError>;
 }
 
-/// Opens stores of several backends.
+/// Opens the stores of several backends.
 pub struct MultiFactory {
     backends: Vec<(String, Arc<dyn BackendFactory>)>,
     selector: Arc<dyn Selector>,
 }
 
 impl MultiFactory {
-    /// Of these backends, each with its name.
+    /// A factory over these backends, each with its name.
     ///
     /// # Panics
     /// If there are none.

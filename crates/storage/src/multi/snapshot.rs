@@ -1,4 +1,4 @@
-//! A view of all stores of a partition.
+//! A snapshot of all stores of a partition.
 
 use super::Selector;
 use crate::backend::{Detail, FoldEntry, KeyRange, Scope, Snapshot, Stored, TermEntry, TermRange};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(super) struct MultiSnapshot {
     stores: Vec<Box<dyn Snapshot>>,
     selector: Arc<dyn Selector>,
-    /// The store that a fold has come to.
+    /// The store that a fold has reached.
     at: usize,
 }
 
@@ -26,7 +26,8 @@ impl MultiSnapshot {
 
 impl Snapshot for MultiSnapshot {
     fn next(&mut self, scope: &Scope<'_>, detail: Detail, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
-        // All of a bucket's keys are in one place, or in one that is not there.
+        // A scope of one bucket has all its keys in one store; the call fails here if the node does
+        // not have that backend.
         if split_storage_key(scope.prefix).is_ok() {
             self.selector.select(scope.prefix)?;
         }

@@ -1,4 +1,4 @@
-//! The stores of one partition as one.
+//! Several stores of one partition behind one [`Backend`].
 
 use super::Selector;
 use super::backup::MultiBackup;
@@ -19,7 +19,7 @@ pub(super) struct MultiStore {
     stores: Vec<Child>,
     selector: Arc<dyn Selector>,
     seqs: SeqSource,
-    /// Held by all writers together, and by a backup for the moment of its cut.
+    /// Every writer holds this shared; a backup holds it exclusively at the moment of its cut.
     gate: RwLock<()>,
 }
 
@@ -37,7 +37,7 @@ impl MultiStore {
         self.stores.iter().map(|(_, store)| &**store)
     }
 
-    /// Does the same to all; the first error, after all have been tried.
+    /// Does `work` on all stores. Returns the first error after all were tried.
     fn all(&self, work: impl Fn(&dyn Backend) -> Result<(), StorageError>) -> Result<(), StorageError> {
         let results: Vec<_> = self.stores().map(work).collect();
         results.into_iter().collect()
@@ -77,7 +77,7 @@ impl Backend for MultiStore {
     }
 
     fn sync(&self, seq: u64) -> Result<(), StorageError> {
-        // A store knows only of its own appends.
+        // A store accepts only numbers up to its own last append.
         self.all(|store| store.sync(seq.min(store.last_seq())))
     }
 
@@ -86,7 +86,7 @@ impl Backend for MultiStore {
     }
 
     fn synced_seq(&self) -> u64 {
-        // Before any store is asked: what is appended later may be in one that was asked already.
+        // Read before any store is asked: a later append may go to a store that was asked already.
         let last_seq = self.last_seq();
         let behind = self.stores().filter(|store| store.synced_seq() < store.last_seq());
         behind.map(|store| store.synced_seq()).min().unwrap_or(last_seq)
@@ -110,7 +110,7 @@ impl Backend for MultiStore {
     }
 
     fn ordered_snapshot(&self, bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError> {
-        // The others must not begin an order for it.
+        // The other stores must not build an ordered index for this bucket.
         self.store(bucket)?.ordered_snapshot(bucket)
     }
 
@@ -161,11 +161,12 @@ impl Backend for MultiStore {
     }
 
     fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
-        // One store that says so is enough: the partition is incomplete.
+        // One store with a loss is enough to make the partition incomplete.
         self.stores().next().ok_or(StorageError::Closed)?.note_loss(lost_ranges)
     }
 
-    /// In every store: a bucket whose backend was changed has left there what it had.
+    /// Drops from every store, because a bucket whose backend was changed has old objects
+    /// elsewhere.
     fn drop_scope(&self, scope: &Scope<'_>) -> Result<u64, StorageError> {
         let mut dropped = 0;
         for store in self.stores() {

@@ -1,14 +1,16 @@
-//! Riak's own bitcask directories, for reading them in (docs/riak/backends.md §2). Not the format of Ombak's bitcask.
+//! Riak's own bitcask directories, read for import (docs/riak/backends.md §2). This is not the
+//! format of Ombak's bitcask.
 //!
-//! What it is: [`PartitionDir`] finds the files of one partition, [`PartitionDir::load_latest`] learns which record of
-//! each key is the current one (from hint files where they can be trusted), and [`Records`] reads these in file order,
-//! resumable at any of them. What cannot be read is reported, never passed over in silence.
+//! What it is: [`PartitionDir`] finds the files of one partition. [`PartitionDir::load_latest`]
+//! learns which record of each key is current, from hint files where they can be trusted.
+//! [`Records`] reads the current records in file order, and can resume at any of them. Whatever
+//! cannot be read is reported.
 //!
-//! What it is not: it changes nothing in the directory, and it does not look into the stored objects.
+//! What it is not: it changes nothing in the directory, and it does not decode the stored objects.
 //!
 //! Invariants:
-//! * no length in a file is trusted: a record is handed out only if its checksum matches;
-//! * memory is about 50 bytes for each key of one partition, plus the largest record.
+//! * No length in a file is trusted: a record is returned only if its checksum matches.
+//! * Memory is about 50 bytes for each key of one partition, plus the largest record.
 
 pub mod hint;
 pub mod key;
@@ -34,28 +36,28 @@ use std::path::PathBuf;
 /// A part of a file that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Which file.
+    /// The file.
     pub file: PathBuf,
-    /// Where the part begins.
+    /// The offset at which the part begins.
     pub offset: u64,
-    /// How long it is, in bytes.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// What is wrong with it.
+    /// The defect.
     pub what: &'static str,
 }
 
 /// Why a directory cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("{path}: {source}")]
     Io {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A Riak node runs on it.
+    /// A Riak node is running on the directory.
     #[error(
         "{lock} says that process {pid} writes here, and that process runs: stop the Riak node first, or import a copy of \
          its data (without the lock file)"
@@ -63,15 +65,15 @@ pub enum SourceError {
     InUse {
         /// The lock file.
         lock: PathBuf,
-        /// Who holds it.
+        /// The process that holds it.
         pid: u32,
     },
-    /// It is no data directory of bitcask.
+    /// The directory is not a data directory of bitcask.
     #[error("{path}: {what}")]
     NoBitcask {
-        /// Which directory.
+        /// The directory.
         path: PathBuf,
-        /// What is wrong and what would be right.
+        /// What is wrong, and the remedy.
         what: String,
     },
 }

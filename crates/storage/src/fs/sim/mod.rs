@@ -1,9 +1,15 @@
-//! The tests' twin of the file system: in memory, seeded, and as treacherous as a disk may be.
+//! A simulated file system for tests: in memory, seeded, and able to fail in every way that a disk
+//! can.
 //!
-//! What it models: what of unsynced bytes, lengths, names and directories survives a loss of power (nothing, all, or
-//! any mixture, torn at any byte); failing calls; a disk that fills up; a failed sync, after which the dirty pages are
-//! lost although the next sync succeeds, as on Linux; bits that flip; writes that land elsewhere; reads and writes that do
-//! only a part of their work; a disk that does not answer; reads that are not in the page cache.
+//! What it models:
+//! * which unsynced bytes, lengths, names and directories survive a loss of power: none, all, or
+//!   any mixture, torn at any byte;
+//! * calls that fail, and a disk that fills up;
+//! * a failed sync, after which the dirty pages are lost although the next sync succeeds, as on
+//!   Linux;
+//! * bits that flip, and writes that land elsewhere;
+//! * reads and writes that do only a part of their work;
+//! * a disk that does not answer, and reads that are not in the page cache.
 //!
 //! What it is not: it has no permissions or timestamps.
 
@@ -20,18 +26,18 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a loss of power leaves of what was not synced.
+/// How much of the unsynced data a loss of power destroys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Nothing.
+    /// All unsynced data is lost.
     Everything,
-    /// Everything: the process was killed, the machine went on.
+    /// Nothing is lost: the process was killed, and the machine went on.
     Nothing,
-    /// Any sectors, lengths and names, at random.
+    /// A random choice of sectors, lengths and names is lost.
     Some,
 }
 
-/// A class of calls, to make them fail.
+/// A class of calls, for tests that make them fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
     /// `open`, creating or not.
@@ -60,7 +66,7 @@ pub struct FaultyFs {
 }
 
 impl FaultyFs {
-    /// An empty file system. The same seed and calls give the same faults.
+    /// An empty file system. The same seed and the same calls give the same faults.
     pub fn new(seed: u64) -> Arc<Self> {
         Self::with_nodes(vec![Node::Dir(DirNode::default())], seed)
     }
@@ -78,29 +84,30 @@ impl FaultyFs {
         entered.map(|()| state)
     }
 
-    /// Calls so far.
+    /// Number of calls so far.
     pub fn calls(&self) -> u64 {
         self.state().calls
     }
 
-    /// Calls of one class so far.
+    /// Number of calls of one class so far.
     pub fn calls_of(&self, call: Call) -> u64 {
         self.state().counts.get(&call).copied().unwrap_or(0)
     }
 
-    /// Lets the power go at the `number`-th call from now (1 = the next): it and all later ones fail.
+    /// Cuts the power at the `number`-th call from now (1 = the next). That call and all later ones
+    /// fail.
     pub fn cut_power_at(&self, number: u64) {
         let mut state = self.state();
         state.power_cut_at = Some(state.calls + number.max(1));
     }
 
-    /// Lets `observer` know of each call before it does anything, and whether the power is gone: for what a test has to do
-    /// at the same moment to files that are not here.
+    /// Calls `observer` before each call does anything, and tells it whether the power is off. A
+    /// test uses this to change, at the same moment, files that are not in this file system.
     pub fn observe(&self, observer: impl FnMut(bool) + Send + 'static) {
         self.state().observer = Some(Box::new(observer));
     }
 
-    /// Whether the power is gone.
+    /// Whether the power is off.
     pub fn is_off(&self) -> bool {
         self.state().is_off
     }
@@ -110,13 +117,13 @@ impl FaultyFs {
         self.state().failing.insert(call, number.max(1));
     }
 
-    /// Lets the bytes of the `number`-th write from now (1 = the next) land at another place, of any file. The call says
-    /// that all went well.
+    /// Writes the bytes of the `number`-th write from now (1 = the next) to a wrong place of any
+    /// file. The call reports success.
     pub fn misdirect_write_at(&self, number: u64) {
         self.state().misdirected = Some(number.max(1));
     }
 
-    /// Lets the `number`-th read from now (1 = the next) find the end of the file before it is there.
+    /// Lets the `number`-th read from now (1 = the next) report the end of the file too early.
     pub fn end_read_early_at(&self, number: u64) {
         self.state().ending_early = Some(number.max(1));
     }
@@ -126,31 +133,31 @@ impl FaultyFs {
         self.state().transfers_are_short = short;
     }
 
-    /// Lets calls of a class wait until [`release`](Self::release): a disk that does not answer. Cached reads answer
-    /// `WouldBlock` meanwhile.
+    /// Lets calls of a class wait until [`release`](Self::release), like a disk that does not
+    /// answer. Cached reads answer `WouldBlock` meanwhile.
     pub fn hold(&self, call: Call) {
         self.shared.hold(call);
     }
 
-    /// Lets held calls go on.
+    /// Lets the held calls go on.
     pub fn release(&self, call: Call) {
         self.shared.release(call);
     }
 
-    /// Waits until somebody waits in a held call.
+    /// Waits until some caller waits in a held call.
     ///
     /// # Panics
-    /// If nobody does within half a minute.
+    /// If no caller does within half a minute.
     pub fn wait_for_held(&self, call: Call) {
         self.shared.wait_for_held(call);
     }
 
-    /// Bytes that may still be written; none = no limit.
+    /// Limits the bytes that can still be written; none: no limit.
     pub fn set_free_bytes(&self, free_bytes: Option<u64>) {
         self.state().free_bytes = free_bytes;
     }
 
-    /// Makes every cached read answer `WouldBlock`, or none.
+    /// Whether every cached read answers `WouldBlock`.
     pub fn set_nothing_is_cached(&self, nothing: bool) {
         self.state().nothing_is_cached = nothing;
     }
@@ -169,15 +176,15 @@ impl FaultyFs {
         Ok(())
     }
 
-    /// Length of a file.
+    /// Length of a file in bytes.
     pub fn length(&self, path: &Path) -> io::Result<u64> {
         let mut state = self.state();
         let node = state.find(path)?;
         Ok(state.file(node)?.bytes.len() as u64)
     }
 
-    /// A copy of the whole disk, as a volume manager or a hypervisor takes it: every file keeps its inode. No process uses
-    /// the copy.
+    /// A copy of the whole disk, as a volume manager or a hypervisor takes it: every file keeps its
+    /// inode. No process uses the copy.
     pub fn snapshot(&self) -> Arc<Self> {
         let state = self.state();
         let copy = Self::with_nodes(state.nodes.clone(), state.random);
@@ -185,13 +192,14 @@ impl FaultyFs {
         copy
     }
 
-    /// Cuts the power, or kills the process ([`Loss::Nothing`]), and starts again: what is found. This file system is off
-    /// afterwards.
+    /// Cuts the power, or kills the process ([`Loss::Nothing`]), and returns the file system that
+    /// the next start finds. This one is off afterwards.
     pub fn restart(&self, loss: Loss) -> Arc<Self> {
         let mut state = self.state();
         state.is_off = true;
         let mut nodes = std::mem::take(&mut state.nodes);
-        // After a kill, what was not synced is as it was: there, and in danger.
+        // After a kill, unsynced data stays as it was: readable, but not safe from a later loss of
+        // power.
         for node in nodes.iter_mut().filter(|_| loss != Loss::Nothing) {
             let mut random = || state.next_random();
             let random: Option<&mut dyn FnMut() -> u64> = if loss == Loss::Some { Some(&mut random) } else { None };

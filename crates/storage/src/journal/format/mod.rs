@@ -1,15 +1,18 @@
-//! The data file format: a header, then records one after the other, each with checksums of its own.
+//! The format of data files: a header, then records one after another, each with its own checksums.
 //!
-//! What it is: encoding, decoding, reading a file from end to end, and the hint file that says what is in it.
-//! What it is not: it knows no index and decides nothing about which version counts.
+//! What it is: encoding, decoding, reading a file from end to end, and the hint file that lists the
+//! records of a data file.
+//!
+//! What it is not: it knows no index and does not decide which version is current.
 //!
 //! Invariants:
-//! * of two records of a key the one with the higher `seq` is the newer, whatever file it lies in;
-//! * checksums are bound to the file (its salt) and to the place in it, so that bytes of another file, of a client's
-//!   value or of a misdirected write are never taken for a record;
-//! * head and key are covered by one checksum, the body by another: a head is read without its body.
+//! * Of two records of a key, the one with the higher `seq` is newer, whichever files they lie in.
+//! * Checksums include the salt of the file and the offset in it. So bytes of another file, of a
+//!   client's value or of a misdirected write are never taken for a record.
+//! * One checksum covers key and head, another one the body: a head can be read without its body.
 //!
-//! All integers are little-endian. A change of the layout takes a new version number, and the old one stays readable.
+//! All integers are little-endian. A change of the layout gets a new version number, and old
+//! versions stay readable.
 
 mod file_header;
 mod hint;
@@ -26,10 +29,10 @@ pub(crate) use scan::{Scanned, Scanner};
 
 /// Version of the data and hint file formats that this build writes.
 pub(crate) const FORMAT_VERSION: u16 = 2;
-/// Versions that this build reads: 1 is 2 without flags.
+/// Versions that this build reads. Version 1 is version 2 without flags.
 pub(crate) const READABLE_VERSIONS: std::ops::RangeInclusive<u16> = 1..=FORMAT_VERSION;
 
-/// Reads an integer at a fixed place of a slice that is known to be long enough.
+/// Reads an integer at a fixed offset of a slice that is known to be long enough.
 macro_rules! le_at {
     ($type:ty, $bytes:expr, $at:expr) => {{
         let mut raw = [0u8; size_of::<$type>()];

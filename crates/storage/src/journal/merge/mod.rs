@@ -1,10 +1,14 @@
-//! Merging: current versions of closed files are copied to new files, then the old ones go.
+//! Merging: the current versions of closed files are copied to new files, then the old files are
+//! removed.
 //!
 //! Invariants:
-//! * the inputs go only after the outputs, and everything that supersedes what was not copied, are on disk;
-//! * the inputs go together: a commit file names them, and a start that finds it finishes the work;
-//! * a tombstone goes only when no file outside the merge can hold anything older;
-//! * copies keep their `seq`, so a merge that a crash interrupts at any point changes nothing.
+//! * The input files are removed only after the output files, and everything that supersedes
+//!   versions that were not copied, are on disk.
+//! * The input files are removed together: a commit file names them, and a start that finds a
+//!   commit file finishes the work.
+//! * A tombstone is removed only when no file outside the merge can hold an older version of its
+//!   key.
+//! * Copies keep their `seq`, so a merge that a crash interrupts at any point changes nothing.
 
 mod commit;
 mod job;
