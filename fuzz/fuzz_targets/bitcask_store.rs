@@ -1,5 +1,6 @@
-//! A bitcask store whose files were damaged while it was closed: it opens or says why not, and what it then gives for a key is
-//! what was written under that key, an error, or nothing; never anything else.
+//! A bitcask store whose files were damaged while it was closed: it opens or says why not, and what
+//! it then gives for a key is what was written under that key, an error, or nothing; never anything
+//! else.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Erlang's external term format: what decodes is written and read again as the same term, within the decoder's limits.
+//! Erlang's external term format: what decodes is written and read again as the same term, within
+//! the decoder's limits.
 
 #![no_main]
 

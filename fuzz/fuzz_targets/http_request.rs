@@ -1,5 +1,5 @@
-//! A client's bytes on the HTTP port of a running interface, with an engine on the memory backend behind it: they get an
-//! answer or a closed connection, and the next client is served.
+//! A client's bytes on the HTTP port of a running interface, with an engine on the memory backend
+//! behind it: they get an answer or a closed connection, and the next client is served.
 
 #![no_main]
 

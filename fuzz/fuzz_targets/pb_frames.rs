@@ -1,5 +1,5 @@
-//! Bytes of a client, cut into frames in arbitrary pieces; and where a generated decoder takes a get or a put, the
-//! hand-written one takes it too and says the same.
+//! Bytes of a client, cut into frames in arbitrary pieces; and where a generated decoder takes a
+//! get or a put, the hand-written one takes it too and says the same.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! What lies in a ledger: entries of keys, index entries, the order of a bitcask store, checkpoints.
+//! What lies in a ledger: entries of keys, index entries, the order of a bitcask store,
+//! checkpoints.
 
 #![no_main]
 

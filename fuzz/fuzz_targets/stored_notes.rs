@@ -1,4 +1,5 @@
-//! The small files of a store: its identity, its inventory, what it knows to be lost, what its index has seen, which files a merge removes.
+//! The small files of a store: its identity, its inventory, what it knows to be lost, what its
+//! index has seen, which files a merge removes.
 
 #![no_main]
 

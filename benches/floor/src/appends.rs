@@ -1,5 +1,5 @@
-//! How much more than appending a store does for a put: small puts in the order of their keys, by one thread, beside a loop
-//! that appends records of the same length to a file.
+//! How much more than appending a store does for a put: small puts in the order of their keys, by
+//! one thread, beside a loop that appends records of the same length to a file.
 
 use ombak_storage::backend::NoTerms;
 use ombak_storage::fs::RealFs;

@@ -1,12 +1,14 @@
-//! The floor: a server that reads frames and answers frames of the size of Ombak's answers, and does nothing else.
+//! The floor: a server that reads frames and answers frames of the size of Ombak's answers, and
+//! does nothing else.
 //!
-//! Its connections are built as Ombak's are: one task each, everything that was read is answered by one write. Its
-//! runtime is the one that a tokio program has without further thought, with threads that take work from each other;
-//! `TOKIO_WORKER_THREADS` sets their number.
+//! Its connections are built as Ombak's are: one task each, everything that was read is answered by
+//! one write. Its runtime is the one that a tokio program has without further thought, with threads
+//! that take work from each other; `TOKIO_WORKER_THREADS` sets their number.
 //!
-//! With files it also makes, for each request, the one system call that a store of files cannot do without: it appends
-//! the bytes of a put to one of 64 files, and reads as many for a get. It keeps no index, checks nothing and forgets
-//! what it wrote where: the rest of a database is what others add to that.
+//! With files it also makes, for each request, the one system call that a store of files cannot do
+//! without: it appends the bytes of a put to one of 64 files, and reads as many for a get. It keeps
+//! no index, checks nothing and forgets what it wrote where: the rest of a database is what others
+//! add to that.
 
 use crate::files::Files;
 use crate::workload::{get_reply, put_reply};

@@ -1,5 +1,6 @@
-//! The floor of HTTP: a server made of hyper and nothing else, which reads requests to their end and answers with as many
-//! bytes as Ombak does. What it takes is what a server cannot go below that leaves HTTP to hyper.
+//! The floor of HTTP: a server made of hyper and nothing else, which reads requests to their end
+//! and answers with as many bytes as Ombak does. What it takes is what a server cannot go below
+//! that leaves HTTP to hyper.
 //!
 //! Its runtime is that of the other echo server.
 

@@ -1,4 +1,5 @@
-//! Files that the echo server appends to and reads from, as a store with one file a partition would.
+//! Files that the echo server appends to and reads from, as a store with one file a partition
+//! would.
 
 use std::fs::File;
 use std::io;
@@ -8,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const FILES: u64 = 64;
 
-/// A file that is longer begins anew: what the kernel has to write to the disk must not slow down whoever is measured next.
+/// A file that is longer begins anew: what the kernel has to write to the disk must not slow down
+/// whoever is measured next.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes of a record with a value of 1 KiB, give or take a few.

@@ -1,4 +1,5 @@
-//! The client: one thread, as many connections as asked for, each of which asks, waits, checks and asks again.
+//! The client: one thread, as many connections as asked for, each of which asks, waits, checks and
+//! asks again.
 
 use crate::cpu;
 use crate::server::Server;

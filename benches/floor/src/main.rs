@@ -1,11 +1,13 @@
 //! `ombak-floor`: how far Ombak is from the least that a server of its kind can spend.
 //!
-//! What it is: one run on one machine that measures, in turns, an echo server with the same frames, Redis where it is
-//! installed, and Ombak on the memory and bitcask backends: requests per second, latencies, and processor time of the
-//! server's process for each request. The same client and the same number of worker threads for all. And, without a
-//! network, how far a store's put is from an append to a file.
+//! What it is: one run on one machine that measures, in turns, an echo server with the same frames,
+//! Redis where it is installed, and Ombak on the memory and bitcask backends: requests per second,
+//! latencies, and processor time of the server's process for each request. The same client and the
+//! same number of worker threads for all. And, without a network, how far a store's put is from an
+//! append to a file.
 //!
-//! What it is not: a load test. One client thread asks and waits; what counts are the ratios to the echo server.
+//! What it is not: a load test. One client thread asks and waits; what counts are the ratios to the
+//! echo server.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -85,7 +85,8 @@ impl Report {
         self.cells.iter().find(|c| c.server == server && c.op == op && c.connections == connections)
     }
 
-    /// Medians over the rounds of the ratios, rate and processor time, to the echo server of the same round.
+    /// Medians over the rounds of the ratios, rate and processor time, to the echo server of the
+    /// same round.
     fn ratios(&self, cell: &Cell) -> Option<(f64, f64)> {
         let echo = self.cell("echo", cell.op, cell.connections)?;
         let pairs = || cell.rounds.iter().zip(&echo.rounds);

@@ -8,8 +8,8 @@ use std::fmt;
 pub const KEYS: u64 = 10_000;
 pub const VALUE_BYTES: usize = 1024;
 
-/// The frame that answers a get of one such object, with everything in it that Ombak's has: value, content type, vtag,
-/// last-modified and clock.
+/// The frame that answers a get of one such object, with everything in it that Ombak's has: value,
+/// content type, vtag, last-modified and clock.
 pub fn get_reply() -> Vec<u8> {
     let content = RpbContent {
         value: vec![b'e'; VALUE_BYTES].into(),
@@ -35,7 +35,8 @@ pub fn put_reply() -> Vec<u8> {
 const BUCKET: &str = "floor";
 const KEY_BYTES: usize = 11;
 
-/// Where a get reply's value begins: frame header, then tag and length of the content and of the value.
+/// Where a get reply's value begins: frame header, then tag and length of the content and of the
+/// value.
 const GET_VALUE_AT: usize = 5 + 3 + 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

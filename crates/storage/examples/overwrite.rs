@@ -1,5 +1,6 @@
-//! How much disk bitcask takes while the same keys are written over and over, with default settings, in the stores of one
-//! node. `cargo run --release -p ombak-storage --example overwrite [MB_LIVE] [TIMES]`
+//! How much disk bitcask takes while the same keys are written over and over, with default
+//! settings, in the stores of one node. `cargo run --release -p ombak-storage --example overwrite
+//! [MB_LIVE] [TIMES]`
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement: it may stop at the first surprise")]
 

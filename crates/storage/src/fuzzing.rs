@@ -1,7 +1,9 @@
-//! What must hold of each decoder of bytes that come from a disk: for the fuzz targets, and for the tests of this crate.
+//! What must hold of each decoder of bytes that come from a disk: for the fuzz targets, and for the
+//! tests of this crate.
 //!
-//! No bytes make a decoder panic or take more memory than they justify, and what it accepts is what the encoder makes of it.
-//! Checksums would keep a fuzzer out, so that each layout is given the bytes as they are, and once more with right checksums.
+//! No bytes make a decoder panic or take more memory than they justify, and what it accepts is what
+//! the encoder makes of it. Checksums would keep a fuzzer out, so that each layout is given the
+//! bytes as they are, and once more with right checksums.
 
 use crate::backend::{ReadMode, TermRange};
 use crate::bitcask::check_order_entry;

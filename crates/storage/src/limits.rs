@@ -3,10 +3,11 @@
 use crate::backend::Write;
 use crate::error::StorageError;
 
-/// Longest storage key in bytes: room for a type, a bucket and a key of 65,535 bytes each, with their
-/// lengths.
+/// Longest storage key in bytes: room for a type, a bucket and a key of 65,535 bytes each, with
+/// their lengths.
 pub const KEY_BYTES_MAX: usize = 200_000;
-/// Longest key, head and body of one version together, in bytes. Offsets in data files have 32 bits.
+/// Longest key, head and body of one version together, in bytes. Offsets in data files have 32
+/// bits.
 pub const VERSION_BYTES_MAX: usize = 2_000_000_000;
 /// Sequence numbers have 48 bits: 2.8 × 10^14 writes for each partition.
 pub(crate) const SEQ_MAX: u64 = (1 << 48) - 1;

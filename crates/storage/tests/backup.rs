@@ -1,5 +1,5 @@
-//! What a backup takes of a store, on every backend with files: a cut at one append while a writer and merging go on, of
-//! files that nobody writes to any more.
+//! What a backup takes of a store, on every backend with files: a cut at one append while a writer
+//! and merging go on, of files that nobody writes to any more.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -66,8 +66,8 @@ fn multi(dir: &Path) -> Box<dyn BackendFactory> {
     Box::new(MultiFactory::new(backends, Arc::new(ByLastByte)))
 }
 
-/// What the append of this number does: a key with its new value, or none. A key that is removed is there: it was put by the
-/// append before.
+/// What the append of this number does: a key with its new value, or none. A key that is removed is
+/// there: it was put by the append before.
 fn step(seq: u64) -> (Vec<u8>, Option<Vec<u8>>) {
     let key_of = |n: u64| format!("key {}", n.wrapping_mul(7919) % KEYS).into_bytes();
     if seq.is_multiple_of(10) {
@@ -105,7 +105,8 @@ fn write(store: &dyn Backend, from: u64, stop: &AtomicBool) {
     }
 }
 
-/// Puts the files of a backup under `to`, as second names where they may be; all that was put there.
+/// Puts the files of a backup under `to`, as second names where they may be; all that was put
+/// there.
 fn save(cuts: &[StoreCut], to: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut saved = BTreeMap::new();
     for cut in cuts {

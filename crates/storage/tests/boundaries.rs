@@ -1,4 +1,5 @@
-//! What a store answers at the ends of its range, and to a start that finds less, or more, than there should be.
+//! What a store answers at the ends of its range, and to a start that finds less, or more, than
+//! there should be.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -151,7 +152,8 @@ fn data_files_that_are_gone_are_a_loss_at_every_start() {
     }
 }
 
-/// What is left of a merge when a loss of power takes back the removal of a hint, but not that of its data file.
+/// What is left of a merge when a loss of power takes back the removal of a hint, but not that of
+/// its data file.
 #[test]
 fn a_hint_of_what_is_superseded_is_no_loss() {
     for (backend, is_closed) in [("bitcask", true), ("bitcask", false), ("leveled", true), ("leveled", false)] {
@@ -213,7 +215,8 @@ fn a_deletion_that_is_gone_is_a_loss_while_it_may_hide_something() {
         forget_inventory(root.path());
         let store = open(backend, root.path()).unwrap();
         assert_eq!(store.complete(), is_written_again, "{backend}");
-        // The hint, or the ledger, has seen the deletion: what it hides comes back only when that is lost as well.
+        // The hint, or the ledger, has seen the deletion: what it hides comes back only when that
+        // is lost as well.
         let found = is_written_again.then(|| value(15));
         assert_eq!(get(&*store, &key(0)).unwrap(), found, "{backend}");
     }

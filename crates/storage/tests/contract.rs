@@ -440,7 +440,8 @@ fn closed_to_writes_means_reads_only(subject: Subject) {
     assert!(put(&*store, b"k", b"w").unwrap().seq > last);
 }
 
-/// Writers are at work while the store is closed to them: what was acknowledged before it returned is all there is.
+/// Writers are at work while the store is closed to them: what was acknowledged before it returned
+/// is all there is.
 #[test]
 fn closing_to_writes_waits_for_those_under_way() {
     for subject in [memory(), bitcask_simulated(), leveled(), leveldb(), multi()] {

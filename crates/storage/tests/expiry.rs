@@ -1,4 +1,5 @@
-//! Versions that end by themselves: by the age that a store is configured to, or by the time that the writer gave them.
+//! Versions that end by themselves: by the age that a store is configured to, or by the time that
+//! the writer gave them.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -41,8 +42,8 @@ fn maintain(store: &dyn Backend, now_secs: u64) {
     }
 }
 
-/// The clock goes back while a merge waits, after the index has forgotten an expired version: its record does not look expired
-/// any more, and must go on hiding the older one all the same.
+/// The clock goes back while a merge waits, after the index has forgotten an expired version: its
+/// record does not look expired any more, and must go on hiding the older one all the same.
 #[test]
 fn a_clock_that_goes_back_brings_no_older_version_back() {
     let fs = FaultyFs::new(1);
@@ -115,8 +116,8 @@ fn a_version_ends_by_its_age_or_by_its_own_time() {
 
 type Opened = Result<Arc<dyn Backend>, StorageError>;
 
-/// What expires is forgotten by a sweep, also after a restart that read nothing of the journal; and a store in which nothing
-/// expires says so.
+/// What expires is forgotten by a sweep, also after a restart that read nothing of the journal; and
+/// a store in which nothing expires says so.
 fn expired_versions_are_forgotten(open: &dyn Fn() -> Opened) {
     let store = open().unwrap();
     put(&*store, b"stays", b"v").unwrap();

@@ -1,4 +1,5 @@
-//! Disks that fail, fill up, rot and block: errors are errors, reads go on, nothing wrong is served.
+//! Disks that fail, fill up, rot and block: errors are errors, reads go on, nothing wrong is
+//! served.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -279,8 +280,8 @@ fn merges_that_fail_at_any_call_lose_nothing() {
     }
 }
 
-/// A backup has what a merge has copied so far put under lasting names. Where that fails, the copies go at the next start: the
-/// originals must be there then.
+/// A backup has what a merge has copied so far put under lasting names. Where that fails, the
+/// copies go at the next start: the originals must be there then.
 #[test]
 fn a_merge_whose_copies_got_no_names_leaves_the_originals() {
     let mut failed = 0;
@@ -328,7 +329,8 @@ fn a_merge_whose_copies_got_no_names_leaves_the_originals() {
             put(&*store, &key(n), &[1; 100]).unwrap();
             let _ = store.maintain(NOW_SECS);
         }
-        // The merge ends, or is given up: at the latest when its budget would have sufficed for all.
+        // The merge ends, or is given up: at the latest when its budget would have sufficed for
+        // all.
         let deadline = Instant::now() + Duration::from_secs(1);
         while store.status().merges == 0 && store.maintain(NOW_SECS).is_ok() && Instant::now() < deadline {}
         let check = |store: &dyn Backend| {
@@ -347,7 +349,8 @@ fn a_merge_whose_copies_got_no_names_leaves_the_originals() {
     assert!(failed > 1, "no backup met the failure");
 }
 
-/// An expired version hides an older one that a crooked clock stamped later, also when only the former is merged.
+/// An expired version hides an older one that a crooked clock stamped later, also when only the
+/// former is merged.
 #[test]
 fn merging_an_expired_version_brings_no_older_one_back() {
     let fs = FaultyFs::new(1);
@@ -613,7 +616,8 @@ fn one_sync_serves_all_who_wait() {
             state = gate.changed.wait(state).unwrap();
         }
         drop(state);
-        // The first sync is under way: these are too late for it and share the next. Reads and puts do not wait.
+        // The first sync is under way: these are too late for it and share the next. Reads and puts
+        // do not wait.
         for n in 0..20 {
             let appended = put(&*store, format!("key {n}").as_bytes(), b"v").unwrap();
             assert!(!store.is_synced(appended.seq));

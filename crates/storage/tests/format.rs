@@ -25,7 +25,8 @@ fn value(n: u32) -> Vec<u8> {
     format!("value {n} ").repeat(n as usize).into_bytes()
 }
 
-/// What the fixtures hold: 20 keys, every third deleted, every fifth overwritten; the last file without a hint.
+/// What the fixtures hold: 20 keys, every third deleted, every fifth overwritten; the last file
+/// without a hint.
 fn write_sample(store: &dyn Backend) {
     for n in 0..20 {
         put(store, format!("key {n}").as_bytes(), &value(n)).unwrap();
@@ -58,8 +59,9 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Writes the fixture of the current format: `cargo test -p ombak-storage --test format -- --ignored`, then commit it
-/// under the name of its version. A fixture that is there is never written again.
+/// Writes the fixture of the current format: `cargo test -p ombak-storage --test format --
+/// --ignored`, then commit it under the name of its version. A fixture that is there is never
+/// written again.
 #[test]
 #[ignore = "writes into the source tree"]
 fn write_fixture() {

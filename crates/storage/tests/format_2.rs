@@ -1,5 +1,6 @@
-//! Directories that the second format's programs wrote stay readable: journals with index entries, expiry and compressed bodies,
-//! hint files, the ledgers of leveled and leveldb, the order of a bitcask store.
+//! Directories that the second format's programs wrote stay readable: journals with index entries,
+//! expiry and compressed bodies, hint files, the ledgers of leveled and leveldb, the order of a
+//! bitcask store.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -203,7 +204,8 @@ fn files_in(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// Writes the fixtures: `cargo test -p ombak-storage --test format_2 -- --ignored`. Those that are there are never written again.
+/// Writes the fixtures: `cargo test -p ombak-storage --test format_2 -- --ignored`. Those that are
+/// there are never written again.
 #[test]
 #[ignore = "writes into the source tree"]
 fn write_fixtures() {
@@ -285,7 +287,8 @@ fn the_fixtures_are_whole() {
     }
 }
 
-/// Hint files, ledgers and orders of this format are used as they are, and are not needed where the journal has all.
+/// Hint files, ledgers and orders of this format are used as they are, and are not needed where the
+/// journal has all.
 #[test]
 fn what_follows_from_the_journal_is_used_and_can_be_lost() {
     for (backend, ledger) in [("bitcask", ".order"), ("leveled", ".ledger")] {

@@ -1,4 +1,5 @@
-//! Disks without room: merges wait for it, deletes and merges make it, and puts go on when it is there.
+//! Disks without room: merges wait for it, deletes and merges make it, and puts go on when it is
+//! there.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -176,7 +177,8 @@ fn small_disk() -> JournalConfig {
     }
 }
 
-/// Puts until the disk takes no more; every fifth put replaces an earlier version where `overwrites`.
+/// Puts until the disk takes no more; every fifth put replaces an earlier version where
+/// `overwrites`.
 fn put_until_full(store: &dyn Backend, model: &mut Vec<u8>, overwrites: bool) {
     let mut count = 0u32;
     loop {

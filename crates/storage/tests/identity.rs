@@ -22,7 +22,8 @@ fn bitcask(fs: &Arc<FaultyFs>) -> Result<Arc<dyn Backend>, StorageError> {
     BitcaskFactory::new(fs.clone(), "/data", config())?.open(PARTITION)
 }
 
-/// Boots rise, a clean end is one once, and whoever has written without one knows it, wherever the power goes.
+/// Boots rise, a clean end is one once, and whoever has written without one knows it, wherever the
+/// power goes.
 #[test]
 fn the_power_may_go_at_every_call() {
     let mut seen = (false, false);

@@ -1,4 +1,5 @@
-//! Objects with very many index entries: what a write replaces is exactly what changed, on every backend.
+//! Objects with very many index entries: what a write replaces is exactly what changed, on every
+//! backend.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;

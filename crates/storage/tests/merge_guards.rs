@@ -36,7 +36,8 @@ fn data_files(fs: &FaultyFs, dir: &Path) -> usize {
     fs.list(&dir.join("0")).unwrap().iter().filter(|name| name.ends_with(".data")).count()
 }
 
-/// The newest append is a tombstone that hides nothing any more: a merge drops it, and with it the last trace of its number.
+/// The newest append is a tombstone that hides nothing any more: a merge drops it, and with it the
+/// last trace of its number.
 #[test]
 fn a_number_is_not_given_again_when_a_merge_has_dropped_the_newest_tombstone() {
     for backend in ["bitcask", "leveled"] {
@@ -64,7 +65,8 @@ fn a_number_is_not_given_again_when_a_merge_has_dropped_the_newest_tombstone() {
     }
 }
 
-/// The tombstone directly behind the only version that it hides, which lies in a file that is not merged with it.
+/// The tombstone directly behind the only version that it hides, which lies in a file that is not
+/// merged with it.
 #[test]
 fn a_tombstone_stays_while_the_append_before_it_is_in_another_file() {
     let merge = MergeConfig {
@@ -96,7 +98,8 @@ fn a_tombstone_stays_while_the_append_before_it_is_in_another_file() {
     }
 }
 
-/// A hint says that all of its file was synced. It does so after a loss of power, too, from the slice on that gave it.
+/// A hint says that all of its file was synced. It does so after a loss of power, too, from the
+/// slice on that gave it.
 #[test]
 fn a_hint_keeps_its_name_when_the_power_goes() {
     for backend in ["bitcask", "leveled"] {

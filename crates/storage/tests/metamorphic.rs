@@ -1,5 +1,6 @@
-//! The same random history on every backend and option set must give the answers of a model: puts, deletes, folds, ordered
-//! keys, index queries in pages, expiry, maintenance, restarts with and without a close.
+//! The same random history on every backend and option set must give the answers of a model: puts,
+//! deletes, folds, ordered keys, index queries in pages, expiry, maintenance, restarts with and
+//! without a close.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;

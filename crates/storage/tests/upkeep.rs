@@ -1,4 +1,5 @@
-//! What stores with a journal tell of themselves, how large their files become, and how long they keep a view open.
+//! What stores with a journal tell of themselves, how large their files become, and how long they
+//! keep a view open.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -171,7 +172,8 @@ fn leveldb_tells_what_its_tree_wrote() {
     assert_eq!(store.status().live_bytes, status.live_bytes / 2);
 }
 
-/// Spec/backends.md §4.6: journal compaction runs in its hours, and says before what waits for them.
+/// Spec/backends.md §4.6: journal compaction runs in its hours, and says before what waits for
+/// them.
 #[test]
 fn outside_its_hours_a_journal_says_what_waits() {
     const HOUR_SECS: u64 = 3600;

@@ -1,5 +1,5 @@
-//! Examining and repairing stores: every damage that a reader would see is found, nothing is changed by looking, and after a
-//! repair everything that was whole is served.
+//! Examining and repairing stores: every damage that a reader would see is found, nothing is
+//! changed by looking, and after a repair everything that was whole is served.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -290,7 +290,8 @@ fn whole_stores_are_whole_and_looking_changes_nothing() {
     }
 }
 
-/// A start that comes after a crash brings the order of keys up to date, and does not read what has expired by then.
+/// A start that comes after a crash brings the order of keys up to date, and does not read what has
+/// expired by then.
 #[test]
 fn what_expired_before_an_order_was_brought_up_to_date_is_no_damage() {
     let dir = scratch_dir();
@@ -380,8 +381,9 @@ fn every_flip_that_readers_see_is_found() {
     }
 }
 
-/// What a repaired store may answer: of each key what it should, or if it says that something is missing, an older version or
-/// none; index entries as its values say. The keys that are not as they should be.
+/// What a repaired store may answer: of each key what it should, or if it says that something is
+/// missing, an older version or none; index entries as its values say. The keys that are not as
+/// they should be.
 fn check_repaired(found: &Answers, complete: bool, model: &Model, place: &str) -> Vec<Vec<u8>> {
     let (values, terms) = found;
     let mut differing = Vec::new();

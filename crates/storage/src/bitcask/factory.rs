@@ -22,13 +22,14 @@ pub struct BitcaskFactory {
 }
 
 impl BitcaskFactory {
-    /// Takes the root directory, creating and locking it. A root that another process or factory uses is an error.
+    /// Takes the root directory, creating and locking it. A root that another process or factory
+    /// uses is an error.
     pub fn new(fs: Arc<dyn FileSystem>, root: impl Into<PathBuf>, config: JournalConfig) -> Result<Self, StorageError> {
         Self::with_terms(fs, root, config, &LedgerConfig::default(), Arc::new(NoTerms))
     }
 
-    /// The same with secondary indexes: `terms` reads the index entries in heads, `order` says how much the order of keys
-    /// and index entries may take.
+    /// The same with secondary indexes: `terms` reads the index entries in heads, `order` says how
+    /// much the order of keys and index entries may take.
     pub fn with_terms(
         fs: Arc<dyn FileSystem>,
         root: impl Into<PathBuf>,

@@ -1,8 +1,10 @@
-//! Heads that were just written or read, so that the next write of a key need not ask the kernel for the present one.
+//! Heads that were just written or read, so that the next write of a key need not ask the kernel
+//! for the present one.
 //!
-//! What it is: a table of a fixed size, one for all stores of a root, where a head is found by where its record lies. What
-//! lies at a place never changes, so nothing has to be told when a version is replaced, moved or expires: its place is
-//! not asked for any more, and another takes its slot.
+//! What it is: a table of a fixed size, one for all stores of a root, where a head is found by
+//! where its record lies. What lies at a place never changes, so nothing has to be told when a
+//! version is replaced, moved or expires: its place is not asked for any more, and another takes
+//! its slot.
 //!
 //! What it is not: a cache of values. The kernel has one.
 //!
@@ -54,7 +56,8 @@ impl HeadCache {
         Self { stores: AtomicU32::new(0), parts: (0..LOCKS).map(|_| Mutex::default()).collect() }
     }
 
-    /// A name for a store that no other one has had: after a drop the same files may hold other records.
+    /// A name for a store that no other one has had: after a drop the same files may hold other
+    /// records.
     pub(super) fn enter(&self) -> StoreId {
         StoreId(self.stores.fetch_add(1, Ordering::Relaxed))
     }

@@ -1,5 +1,5 @@
-//! The order of a bitcask store: its keys and index entries in a ledger of their own, made when somebody first asks for
-//! them or writes an index entry. Who does neither pays nothing.
+//! The order of a bitcask store: its keys and index entries in a ledger of their own, made when
+//! somebody first asks for them or writes an index entry. Who does neither pays nothing.
 //!
 //! ```text
 //! k storage_key                                   the index entries of the key: count u32, then field and term, each after
@@ -10,8 +10,8 @@
 //!
 //! Invariants:
 //! * the terms under a key's entry are those that are in the ledger;
-//! * whoever changes a key looks at the index in memory, or tells what was just put there, under `writes`: the last one has
-//!   seen the newest version.
+//! * whoever changes a key looks at the index in memory, or tells what was just put there, under
+//!   `writes`: the last one has seen the newest version.
 
 use crate::backend::{HeadTerms, KeyRange, LedgerStatus, TermRange};
 use crate::error::StorageError;
@@ -37,7 +37,8 @@ pub(super) struct OrderShared {
     pub(super) memory_bytes_max: u64,
 }
 
-/// Appends after which an order is written, however little has changed in it: what a start has to look at again.
+/// Appends after which an order is written, however little has changed in it: what a start has to
+/// look at again.
 const APPENDS_BETWEEN_NOTES: u64 = 1_000_000;
 
 pub(super) struct Order {
@@ -54,7 +55,8 @@ impl Order {
         Ok(Self::new(Tree::open(dir, &shared.trees)?, shared, 0))
     }
 
-    /// An order that was whole when it was last written, with the seq up to which it had seen the journal.
+    /// An order that was whole when it was last written, with the seq up to which it had seen the
+    /// journal.
     pub(super) fn open(dir: &Path, shared: &Arc<OrderShared>) -> Result<Option<(Self, u64)>, StorageError> {
         if !dir.is_dir() || Tree::was_damaged(dir) {
             return Ok(None);
@@ -101,7 +103,8 @@ impl Order {
         let ledger_key = LedgerKey::of_key(key);
         let old = self.tree.get(&ledger_key.bytes)?;
         let mut old_terms = old.as_ref().map_or_else(Vec::new, decode_terms);
-        // They were written in order. Bytes from a disk are not trusted to be: sorting what is sorted costs one walk.
+        // They were written in order. Bytes from a disk are not trusted to be: sorting what is
+        // sorted costs one walk.
         old_terms.sort();
         old_terms.dedup();
         let mut terms: Vec<(Bytes, Bytes)> = Vec::new();
@@ -143,7 +146,8 @@ impl Order {
             || last_seq.saturating_sub(self.noted_seq.load(Ordering::Relaxed)) >= APPENDS_BETWEEN_NOTES
     }
 
-    /// Closes what is in memory for changes. With `seq`, everything that was appended up to there has been told here.
+    /// Closes what is in memory for changes. With `seq`, everything that was appended up to there
+    /// has been told here.
     pub(super) fn rotate(&self, seq: Option<u64>) {
         let _writes = self.writes.lock();
         if let Some(seq) = seq {

@@ -12,8 +12,8 @@ use std::time::UNIX_EPOCH;
 /// A random number of each run of the machine, in hexadecimal digits and dashes (Linux: proc(5)).
 const MACHINE_BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The operating system's file system. Linux answers [`ReadMode::Cached`] from the page cache; where the system cannot
-/// tell what is cached, such reads answer `WouldBlock`.
+/// The operating system's file system. Linux answers [`ReadMode::Cached`] from the page cache;
+/// where the system cannot tell what is cached, such reads answer `WouldBlock`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealFs;
 
@@ -63,7 +63,8 @@ fn read_cached(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<us
     let mut slices = [io::IoSliceMut::new(buffer)];
     match preadv2(file, &mut slices, offset, ReadWriteFlags::NOWAIT) {
         Ok(count) if count == wanted => Ok(count),
-        // Either the end of the file or a page that is not cached: the caller's blocking read finds out which.
+        // Either the end of the file or a page that is not cached: the caller's blocking read finds
+        // out which.
         Ok(_) | Err(Errno::OPNOTSUPP | Errno::INTR) => Err(io::ErrorKind::WouldBlock.into()),
         Err(error) => Err(error.into()),
     }
@@ -120,7 +121,8 @@ impl FileSystem for RealFs {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(dir)? {
-            // Our own names are ASCII: one that is not UTF-8 is somebody else's and no concern of a store.
+            // Our own names are ASCII: one that is not UTF-8 is somebody else's and no concern of a
+            // store.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -196,7 +198,8 @@ mod tests {
         assert!(fs.lock(&dir.path().join("lock")).is_ok());
     }
 
-    /// Just-written bytes are in the page cache: a network thread must be able to read them without waiting.
+    /// Just-written bytes are in the page cache: a network thread must be able to read them without
+    /// waiting.
     #[cfg(target_os = "linux")]
     #[test]
     fn cached_reads_find_fresh_bytes() {

@@ -18,13 +18,14 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, bytes_max: u64) -> io::Result
     if count == bytes.len() { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Replaces a file, or creates it: on disk when this returns; after an error the old or the new one is there.
+/// Replaces a file, or creates it: on disk when this returns; after an error the old or the new one
+/// is there.
 pub fn replace_file(fs: &dyn FileSystem, path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_file_with(fs, path, |_| Ok(bytes.to_vec()))
 }
 
-/// The same for bytes that say something of the file in which they are: `content` is handed the path of the new file, which
-/// it keeps but for its name.
+/// The same for bytes that say something of the file in which they are: `content` is handed the
+/// path of the new file, which it keeps but for its name.
 pub fn replace_file_with(
     fs: &dyn FileSystem,
     path: &Path,

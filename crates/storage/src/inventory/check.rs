@@ -1,4 +1,5 @@
-//! A look at all stores of a root before any of them is opened: whether each may start. Changes nothing on disk.
+//! A look at all stores of a root before any of them is opened: whether each may start. Changes
+//! nothing on disk.
 
 use super::copies::InventoryCopies;
 use super::{Comparison, CopyState, InventoryConfig, LackKind, compare, refusal};
@@ -15,8 +16,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// Whether all stores of a root may start: that of each partition which is there, or which the node has used. The error says
-/// why not, and what helps. A root that another process uses is an error, too.
+/// Whether all stores of a root may start: that of each partition which is there, or which the node
+/// has used. The error says why not, and what helps. A root that another process uses is an error,
+/// too.
 pub fn check_root(
     fs: &dyn FileSystem,
     root: &Path,

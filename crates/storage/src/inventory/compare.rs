@@ -98,7 +98,8 @@ impl Comparison {
     }
 }
 
-/// Compares both copies of an inventory with each other and with what is in the directory of the store.
+/// Compares both copies of an inventory with each other and with what is in the directory of the
+/// store.
 pub(crate) fn compare(fs: &dyn FileSystem, dir: &Path, copies: &InventoryCopies) -> Result<Comparison, StorageError> {
     let names = match fs.list(dir) {
         Ok(names) => names,

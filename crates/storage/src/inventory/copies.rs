@@ -53,7 +53,8 @@ impl InventoryCopies {
         self.node.as_ref().map_or(Ok(CopyState::Missing), |path| read(fs, path))
     }
 
-    /// Replaces the copy of the store: on disk when this returns. The directory of the store must be there.
+    /// Replaces the copy of the store: on disk when this returns. The directory of the store must
+    /// be there.
     pub(crate) fn write_store(&self, fs: &dyn FileSystem, inventory: &Inventory) -> Result<(), StorageError> {
         replace_file(fs, &self.store, &inventory.encode()).map_err(|source| io_error("write", &self.store, source))
     }

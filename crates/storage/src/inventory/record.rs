@@ -1,8 +1,9 @@
 //! The stored form of an inventory.
 //!
-//! Layout: magic 8, version u16, zero u16, count of files u32, lineage u64, generation u64, index seq u64, count of lost files
-//! u32, zero u32; for each file: id u32, flags u32 (1: sealed), salt u64, length u64; for each lost file: id u32; CRC-32 of all
-//! that u32. All integers are little-endian.
+//! Layout: magic 8, version u16, zero u16, count of files u32, lineage u64, generation u64, index
+//! seq u64, count of lost files u32, zero u32; for each file: id u32, flags u32 (1: sealed), salt
+//! u64, length u64; for each lost file: id u32; CRC-32 of all that u32. All integers are
+//! little-endian.
 
 use crate::error::StorageError;
 use crate::journal::{Frame, le_at};
@@ -28,7 +29,8 @@ pub(crate) struct Inventory {
     pub(crate) index_seq: u64,
     /// The data files.
     pub(crate) files: BTreeMap<u32, PromisedFile>,
-    /// Data files that are gone, or were shortened, with the operator's consent. Hints and ledgers still tell of them.
+    /// Data files that are gone, or were shortened, with the operator's consent. Hints and ledgers
+    /// still tell of them.
     pub(crate) lost_files: BTreeSet<u32>,
 }
 

@@ -11,8 +11,9 @@ use crate::journal::{begin_restored_identity, data_path, parse_name};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Makes a directory into which files of a backup were put a store of its own: its first start finds it restored, and misses
-/// any of those files that goes before. `seq`: no append in it has a higher number. The files are on disk already.
+/// Makes a directory into which files of a backup were put a store of its own: its first start
+/// finds it restored, and misses any of those files that goes before. `seq`: no append in it has a
+/// higher number. The files are on disk already.
 pub fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), StorageError> {
     begin_restored_identity(fs, dir, seq)?;
     let mut files = BTreeMap::new();

@@ -1,7 +1,8 @@
-//! A backup of a journal's store: the active file is closed at the cut, so all files up to there are finished.
+//! A backup of a journal's store: the active file is closed at the cut, so all files up to there
+//! are finished.
 //!
-//! An index that can be made anew from the journal is left out; one that has everything (leveldb) is written first, and then
-//! goes without the journal, which is only its log.
+//! An index that can be made anew from the journal is left out; one that has everything (leveldb)
+//! is written first, and then goes without the journal, which is only its log.
 
 use super::data_file::hint_path;
 use super::key_index::{Keeps, KeyIndex};
@@ -66,7 +67,8 @@ impl<'a, I: KeyIndex> JournalBackup<'a, I> {
                 files.push(self.cut_file(&path, CutContent::Final { fs, path: path.clone(), salt: Some(file.salt) })?);
                 files.push(self.final_file(hint)?);
             } else {
-                // Without its hint a file is read from end to end at the next start, and cut behind its last good record.
+                // Without its hint a file is read from end to end at the next start, and cut behind
+                // its last good record.
                 let length = file.counters.length.load(Ordering::Acquire);
                 files.push(self.cut_file(&path, CutContent::Prefix { fs, path: path.clone(), length })?);
             }

@@ -1,8 +1,9 @@
 //! The identity of a store on disk: the file `identity` in its directory.
 //!
-//! Layout: magic 8, version u16, flags u16, zero u32, store id, boot, last boot that may have lost its tail, seq (u64 each),
-//! run of the machine u128, inode and creation time of this file (u64 each), CRC-32 of all that u32. Flags: 1 closed in
-//! order, 2 began as a copy, 4 the run of the machine is known, 8 a write or sync failed. All integers are little-endian.
+//! Layout: magic 8, version u16, flags u16, zero u32, store id, boot, last boot that may have lost
+//! its tail, seq (u64 each), run of the machine u128, inode and creation time of this file (u64
+//! each), CRC-32 of all that u32. Flags: 1 closed in order, 2 began as a copy, 4 the run of the
+//! machine is known, 8 a write or sync failed. All integers are little-endian.
 //!
 //! Invariants:
 //! * the mark of a clean end is gone, durably, before the first write of a start;
@@ -231,8 +232,9 @@ impl IdentityFile {
     }
 }
 
-/// Whether a write or sync of the run before failed. What the page cache shows may then be missing on the disk, and a sync
-/// that succeeds does not change that: the kernel takes the pages for written.
+/// Whether a write or sync of the run before failed. What the page cache shows may then be missing
+/// on the disk, and a sync that succeeds does not change that: the kernel takes the pages for
+/// written.
 pub(super) fn run_before_has_failed(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StorageError> {
     Ok(read(fs, &identity_path(dir))?.flatten().is_some_and(|(record, _)| record.has_failed))
 }
@@ -259,8 +261,8 @@ fn write(fs: &dyn FileSystem, dir: &Path, record: &Record) -> io::Result<()> {
     replace_file_with(fs, &dir.join(NAME), |new| Ok(record.encode(fs.birth(new)?)))
 }
 
-/// Makes a directory into which files of a backup were put a store of its own: its first start finds it restored. `seq`: no
-/// append in it has a higher number.
+/// Makes a directory into which files of a backup were put a store of its own: its first start
+/// finds it restored. `seq`: no append in it has a higher number.
 pub(crate) fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), StorageError> {
     let record = Record { boot: 0, is_clean: true, seq, ..Record::begin(true, None) };
     write(fs, dir, &record).map_err(|source| io_error("write", &dir.join(NAME), source))

@@ -1,4 +1,5 @@
-//! Keeps the inventory of one store: compares it with the disk at a start, and writes it as the store changes.
+//! Keeps the inventory of one store: compares it with the disk at a start, and writes it as the
+//! store changes.
 
 use super::lost_note::LostNote;
 use super::root::create_root;
@@ -39,8 +40,9 @@ struct Written {
 }
 
 impl InventoryKeeper {
-    /// Compares the inventory of a store with the disk. A store that lacks something is refused with nothing changed, or, where
-    /// the operator accepts it, the loss is on disk when this returns.
+    /// Compares the inventory of a store with the disk. A store that lacks something is refused
+    /// with nothing changed, or, where the operator accepts it, the loss is on disk when this
+    /// returns.
     pub(super) fn open(shared: &Shared, partition: u32, dir: &Path) -> Result<Self, StorageError> {
         let config = shared.inventory();
         let copies = InventoryCopies::of(dir, partition, config.node_dir.as_deref());
@@ -129,7 +131,8 @@ impl InventoryKeeper {
         synced_length.saturating_sub(self.active_length.load(Ordering::Relaxed))
     }
 
-    /// Makes both copies tell of these files: on disk when this returns. Their names and contents are on disk already.
+    /// Makes both copies tell of these files: on disk when this returns. Their names and contents
+    /// are on disk already.
     pub(super) fn renew(&self, files: BTreeMap<u32, PromisedFile>, index_seq: u64) -> Result<(), StorageError> {
         let active = files.values().filter(|file| !file.is_sealed).map(|file| file.length).max();
         let (index_seq, lost_files) = {
@@ -152,7 +155,8 @@ impl InventoryKeeper {
         renewed
     }
 
-    /// Before the store is dropped: without its copy in the directory of the node, nobody misses it.
+    /// Before the store is dropped: without its copy in the directory of the node, nobody misses
+    /// it.
     pub(super) fn forget(&self) -> Result<(), StorageError> {
         let mut written = self.written.lock();
         self.copies.remove_node(&*self.fs)?;
@@ -169,7 +173,8 @@ impl InventoryKeeper {
             Some(store) if store.promises_the_same(&wanted) && store.generation == last_generation => store.clone(),
             _ => {
                 let new = Inventory { generation: last_generation + 1, ..wanted };
-                // The names of the files that it lists, and at first that of the store: a kill may have left it unsynced.
+                // The names of the files that it lists, and at first that of the store: a kill may
+                // have left it unsynced.
                 self.sync_dir(&self.dir)?;
                 if written.store.is_none() {
                     self.dir.parent().map_or(Ok(()), |root| self.sync_dir(root))?;

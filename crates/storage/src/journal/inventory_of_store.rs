@@ -37,8 +37,8 @@ impl<I: KeyIndex> Core<I> {
         }
     }
 
-    /// Writes the inventory where something has changed that it should tell. The caller holds `upkeep`, as for each call of
-    /// [`renew_inventory`](Self::renew_inventory).
+    /// Writes the inventory where something has changed that it should tell. The caller holds
+    /// `upkeep`, as for each call of [`renew_inventory`](Self::renew_inventory).
     pub(super) fn renew_inventory_if_due(&self) {
         let synced_length = {
             let writer = self.writer.lock();
@@ -50,12 +50,14 @@ impl<I: KeyIndex> Core<I> {
         }
     }
 
-    /// Makes the inventory tell what is on disk now. A failure is noted and tried again later: the last one stays true.
+    /// Makes the inventory tell what is on disk now. A failure is noted and tried again later: the
+    /// last one stays true.
     pub(super) fn renew_inventory(&self) -> Result<(), StorageError> {
         self.renew_inventory_with(0)
     }
 
-    /// The same when the tree has seen the journal up to `index_seq`, and nothing else has what came before.
+    /// The same when the tree has seen the journal up to `index_seq`, and nothing else has what
+    /// came before.
     pub(super) fn renew_inventory_with(&self, index_seq: u64) -> Result<(), StorageError> {
         let files = self.promised_files();
         self.inventory.renew(files, index_seq)

@@ -1,9 +1,10 @@
 //! Opening a store: what is on disk becomes an index.
 //!
-//! A file with a hint was complete on disk. One without was written to when the process or the machine stopped: it is
-//! read from end to end. Damage behind the point up to which it is known to have been synced is what a crash leaves
-//! behind, and ignored (`torn_bytes`); damage before it is rot, and counted (`lost_ranges`). A file that was never synced
-//! has a name of its own (`<id>.fresh`): of that, anything may be missing.
+//! A file with a hint was complete on disk. One without was written to when the process or the
+//! machine stopped: it is read from end to end. Damage behind the point up to which it is known to
+//! have been synced is what a crash leaves behind, and ignored (`torn_bytes`); damage before it is
+//! rot, and counted (`lost_ranges`). A file that was never synced has a name of its own
+//! (`<id>.fresh`): of that, anything may be missing.
 
 use super::checkpoint::{Checkpoint, FileState};
 use super::covered;
@@ -41,8 +42,8 @@ pub(crate) use orphans::{Newest, hint_id, is_missed};
 const WRITE_AGAIN_BYTES: usize = 1 << 20;
 
 impl<I: KeyIndex> Store<I> {
-    /// Opens, or creates, the store of a partition. `index` makes an empty index, or one that knows what it has seen,
-    /// for the store in a directory.
+    /// Opens, or creates, the store of a partition. `index` makes an empty index, or one that knows
+    /// what it has seen, for the store in a directory.
     pub(crate) fn open(
         shared: &Arc<Shared>,
         partition: u32,
@@ -126,7 +127,8 @@ fn recover<I: KeyIndex>(
     })
 }
 
-/// Puts the start on disk; whether the directory is there then. On a full disk that waits for the first write: reads go on.
+/// Puts the start on disk; whether the directory is there then. On a full disk that waits for the
+/// first write: reads go on.
 fn begin(shared: &Shared, dir: &Path, dir_exists: bool, identity: &IdentityFile) -> Result<bool, StorageError> {
     let begun = || {
         if !dir_exists {
@@ -164,8 +166,8 @@ fn header_bytes(handle: &dyn File, length: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Writes a part of a file where it lies already. After a failed sync the kernel takes pages for written that never reached
-/// the disk, and a later sync leaves them out.
+/// Writes a part of a file where it lies already. After a failed sync the kernel takes pages for
+/// written that never reached the disk, and a later sync leaves them out.
 fn write_again(file: &DataFile, handle: &dyn File, part: Range<u64>) -> Result<(), StorageError> {
     let mut buffer = vec![0; WRITE_AGAIN_BYTES];
     let mut offset = part.start;
@@ -275,9 +277,10 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok((true, ids.max().unwrap_or(0)))
     }
 
-    /// An index on disk that is not the one which this journal had would point at what is not there, or have versions that
-    /// were superseded: it is begun anew where the journal has everything. It is older after the disk has lost what it said
-    /// it had written, or newer when that was the journal's. Of `unfinished` copies of a merge the originals are still there.
+    /// An index on disk that is not the one which this journal had would point at what is not
+    /// there, or have versions that were superseded: it is begun anew where the journal has
+    /// everything. It is older after the disk has lost what it said it had written, or newer when
+    /// that was the journal's. Of `unfinished` copies of a merge the originals are still there.
     fn check_index(&mut self, files: &[(u32, bool)], unfinished: &[u32]) -> Result<(), StorageError> {
         match I::KEEPS {
             Keeps::Position => {
@@ -289,7 +292,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
             }
             Keeps::Head => {
                 let mut misfits = Vec::new();
-                // Of a file that is known to be lost, the ledger says which keys must not be answered.
+                // Of a file that is known to be lost, the ledger says which keys must not be
+                // answered.
                 let is_lost = |id: &u32| self.inventory.is_lost(*id);
                 let in_use = self.checkpoint.files.iter().filter(|(id, state)| state.is_in_use() && !is_lost(id));
                 for (id, state) in in_use {
@@ -401,8 +405,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
     }
 
-    /// A file of which the end is missing, where the ledger has seen that: it goes on pointing there, so that reads of those
-    /// keys fail. Of what the ledger had not seen, the hint tells.
+    /// A file of which the end is missing, where the ledger has seen that: it goes on pointing
+    /// there, so that reads of those keys fail. Of what the ledger had not seen, the hint tells.
     fn keep_shortened(
         &mut self,
         file: &Arc<DataFile>,
@@ -419,8 +423,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(())
     }
 
-    /// Takes from a hint what its data file does not have any more: such a version stays in the index, so that reads of its
-    /// key fail instead of finding something older. A tree that has the values has no place for it.
+    /// Takes from a hint what its data file does not have any more: such a version stays in the
+    /// index, so that reads of its key fail instead of finding something older. A tree that has the
+    /// values has no place for it.
     fn load_unread(
         &mut self,
         id: u32,
@@ -625,7 +630,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(())
     }
 
-    /// A hint must not outlive its data file: a kill may have left that under a name which is not on disk yet.
+    /// A hint must not outlive its data file: a kill may have left that under a name which is not
+    /// on disk yet.
     fn settle_names(&mut self) -> Result<(), StorageError> {
         if !self.names_settled {
             self.shared.fs.sync_dir(self.dir).map_err(|source| io_error("fsync", self.dir, source))?;
@@ -695,7 +701,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
             }
         }
         for (offset, length) in &report.damage {
-            // A promised length ends behind a record. A gap before that may be what a crash had left between records.
+            // A promised length ends behind a record. A gap before that may be what a crash had
+            // left between records.
             let was_end = *offset >= report.end && *offset < self.inventory.promised_length(file.id);
             if was_end || promise.covers(*offset, *length, report.synced_to) {
                 file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);

@@ -29,8 +29,8 @@ impl<I: KeyIndex> JournalSnapshot<I> {
         let ends_at_secs = secs_max.map_or(u64::MAX, |secs| core.now_secs.load(Ordering::Relaxed) + u64::from(secs));
         let held = HeldView::<I>::default();
         let ticket = {
-            // The writer's lock: no put is between its append and its index entry. The ticket comes first, so that no
-            // file goes away that the snapshot is about to see.
+            // The writer's lock: no put is between its append and its index entry. The ticket comes
+            // first, so that no file goes away that the snapshot is about to see.
             let writer = core.writer.lock();
             let ticket = core.snapshot_tickets.lock().begin(Ticket { ends_at_secs, held: held.clone() });
             let view = core.index.view(writer.last_seq()).inspect_err(|_| {
@@ -219,8 +219,8 @@ impl<I: KeyIndex> SnapshotTickets<I> {
 }
 
 impl<I: KeyIndex> Core<I> {
-    /// Takes views away that have been open for too long: what they hold back goes, and their next call is an error. One
-    /// that is being used has its turn the next time.
+    /// Takes views away that have been open for too long: what they hold back goes, and their next
+    /// call is an error. One that is being used has its turn the next time.
     pub(super) fn end_overdue_views(&self, now_secs: u64) {
         let overdue: Vec<(u64, HeldView<I>)> = {
             let tickets = self.snapshot_tickets.lock();

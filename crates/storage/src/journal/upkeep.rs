@@ -1,4 +1,5 @@
-//! Background work, in bounded slices: syncing at an interval, hint files, merging, removing merged files.
+//! Background work, in bounded slices: syncing at an interval, hint files, merging, removing merged
+//! files.
 
 use super::checkpoint::{Checkpoint, FileState};
 use super::config::{MergePolicy, SyncStrategy};
@@ -26,7 +27,8 @@ const SEALS_PER_SLICE: usize = 4;
 const SWEEP_SLICE: usize = 10_000;
 /// Pieces of work that one writer does for an index that is behind.
 const CATCH_UP_SLICES_MAX: usize = 4;
-/// A file that is still appended to is not closed for its dead before it has so many bytes: files would be too many.
+/// A file that is still appended to is not closed for its dead before it has so many bytes: files
+/// would be too many.
 const ROLL_BYTES_MIN: u64 = 4 << 20;
 /// What is appended between two looks for something to merge, whatever their interval.
 const APPENDED_BYTES_MIN: u64 = 8 << 20;
@@ -48,7 +50,8 @@ pub(super) struct Upkeep {
     jitter: u64,
     merge: Option<MergeJob>,
     holds_merge_turn: bool,
-    /// A merge could not be brought to an end: its inputs must stay, so nothing is merged until the next start.
+    /// A merge could not be brought to an end: its inputs must stay, so nothing is merged until the
+    /// next start.
     merging_stopped: bool,
     /// A merge found no room for its copies: the next one takes what fits.
     lacked_room: bool,
@@ -86,7 +89,8 @@ impl Upkeep {
         }
     }
 
-    /// Whether it is time to look for something to merge: at an interval, and when much was written meanwhile.
+    /// Whether it is time to look for something to merge: at an interval, and when much was written
+    /// meanwhile.
     fn is_merge_check_due<I: KeyIndex>(&mut self, core: &Core<I>, now_secs: u64) -> bool {
         let config = &core.shared.config.merge;
         let interval = u64::from(config.check_interval_secs);
@@ -197,8 +201,8 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// Lets merging keep up with what is appended, and closes a file that is mostly dead before it is full: only closed files
-    /// are merged.
+    /// Lets merging keep up with what is appended, and closes a file that is mostly dead before it
+    /// is full: only closed files are merged.
     fn note_appended(&self, upkeep: &mut Upkeep) {
         let mut writer = self.writer.lock();
         let appended_bytes = writer.bytes_written;
@@ -223,12 +227,13 @@ impl<I: KeyIndex> Core<I> {
         let config = &self.shared.config.merge;
         let Some(percent) = config.dead_percent_max else { return config.trigger_dead_bytes };
         let live: u64 = self.files.read().values().map(|file| file.counters.live_bytes.load(Ordering::Relaxed)).sum();
-        // Of what the store may have, a part: the files of the largest dead share are to be found among several.
+        // Of what the store may have, a part: the files of the largest dead share are to be found
+        // among several.
         (live / 100 * u64::from(percent) / 4).max(ROLL_BYTES_MIN).min(config.trigger_dead_bytes)
     }
 
-    /// Writes what the index has in memory, with a note of how far it has seen the journal. Merging stands still: whoever
-    /// holds `upkeep` is the one who merges.
+    /// Writes what the index has in memory, with a note of how far it has seen the journal. Merging
+    /// stands still: whoever holds `upkeep` is the one who merges.
     pub(super) fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
         if I::KEEPS == Keeps::Head {
             // A start removes what a merge had not finished.
@@ -324,7 +329,8 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// Forgets versions that have expired: their keys leave the index, what they take on disk is dead.
+    /// Forgets versions that have expired: their keys leave the index, what they take on disk is
+    /// dead.
     fn sweep_expired(&self, upkeep: &mut Upkeep, now_secs: u64) -> Result<(), StorageError> {
         if !self.expires_anything() {
             return Ok(());
@@ -336,7 +342,8 @@ impl<I: KeyIndex> Core<I> {
         let Some(cursor) = &mut upkeep.sweep else { return Ok(()) };
         let expired = match self.index.expired(now_secs, cursor, SWEEP_SLICE) {
             Err(StorageError::Damaged { .. }) => {
-                // What expires behind the damage is still absent to readers. Other work must not wait for it.
+                // What expires behind the damage is still absent to readers. Other work must not
+                // wait for it.
                 upkeep.sweep = None;
                 return Ok(());
             }
@@ -355,8 +362,8 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// The record of a version that is forgotten is as good as a tombstone: a merge must not lose it while it hides older
-    /// versions of its key.
+    /// The record of a version that is forgotten is as good as a tombstone: a merge must not lose
+    /// it while it hides older versions of its key.
     fn count_swept(&self, old: &Entry, key_len: usize) {
         if let Some(file) = self.files.read().get(&old.position.file_id) {
             file.counters.tombstones.fetch_add(1, Ordering::Relaxed);
@@ -364,7 +371,8 @@ impl<I: KeyIndex> Core<I> {
         }
     }
 
-    /// Syncs what was appended when the interval is over. Takes no lock that a merge, a backup or `catch_up` holds.
+    /// Syncs what was appended when the interval is over. Takes no lock that a merge, a backup or
+    /// `catch_up` holds.
     pub(super) fn sync_if_due(&self, now: Instant) -> Result<(), StorageError> {
         let SyncStrategy::Interval(interval) = self.shared.config.sync else { return Ok(()) };
         if self.check_writable().is_err() {
@@ -381,7 +389,8 @@ impl<I: KeyIndex> Core<I> {
         self.sync_appended()
     }
 
-    /// Asks how full the disk is: for all stores of the root now and then, and for a store whose writes were refused.
+    /// Asks how full the disk is: for all stores of the root now and then, and for a store whose
+    /// writes were refused.
     fn look_for_room(&self, now_secs: u64) {
         let (found_full, dir) = {
             let writer = self.writer.lock();
@@ -402,7 +411,8 @@ impl<I: KeyIndex> Core<I> {
         self.shared.space.is_short() || self.writer.lock().disk_full
     }
 
-    /// Whether the log should go before the index asks for it: the disk is full, and the index has its own copy.
+    /// Whether the log should go before the index asks for it: the disk is full, and the index has
+    /// its own copy.
     fn wants_log_removed(&self, upkeep: &mut Upkeep, now_secs: u64) -> bool {
         if I::KEEPS != Keeps::Everything || now_secs < upkeep.next_room_try_secs || !self.lacks_room() {
             return false;
@@ -443,8 +453,9 @@ impl<I: KeyIndex> Core<I> {
         if !is_named {
             return Ok(());
         }
-        // Until the hint's name is on disk, a loss of power takes away what says that the last record of the file was synced:
-        // had the disk put that elsewhere, it would pass for a torn tail. That is worth one sync a file.
+        // Until the hint's name is on disk, a loss of power takes away what says that the last
+        // record of the file was synced: had the disk put that elsewhere, it would pass for a torn
+        // tail. That is worth one sync a file.
         self.sync_dir().inspect_err(|error| self.poison(error))
     }
 
@@ -483,7 +494,8 @@ impl<I: KeyIndex> Core<I> {
             Ok(Progress::CopiedAll) => self.commit_merge(upkeep, now_secs),
             Err(error) => {
                 tracing::warn!(partition = self.partition, %error, "a merge was given up; nothing is lost");
-                // An index that cannot be read cannot say what is current, however often it is asked.
+                // An index that cannot be read cannot say what is current, however often it is
+                // asked.
                 upkeep.merging_stopped |= matches!(error, StorageError::Damaged { .. });
                 upkeep.abandon_merge(self);
                 if !is_no_room(&error) {
@@ -549,7 +561,8 @@ impl<I: KeyIndex> Core<I> {
         upkeep.merge.is_some()
     }
 
-    /// The files of the next merge. On a full disk, or where their copies do not fit, these are the ones that make room.
+    /// The files of the next merge. On a full disk, or where their copies do not fit, these are the
+    /// ones that make room.
     fn merge_inputs(&self, summaries: &[FileSummary], is_pressed: bool, now_secs: u64) -> Vec<u32> {
         let config = &self.shared.config.merge;
         let expired_before =
@@ -578,7 +591,8 @@ impl<I: KeyIndex> Core<I> {
         fitting
     }
 
-    /// What is in each file of the store; only those that are closed and complete are open to merging.
+    /// What is in each file of the store; only those that are closed and complete are open to
+    /// merging.
     fn mergeable(&self, upkeep: &Upkeep) -> Vec<FileSummary> {
         let writer = self.writer.lock();
         let files = self.files.read();

@@ -13,8 +13,9 @@ pub(crate) enum Difference<'a, T> {
 
 /// Walks over two lists once and tells `visit` what only one of them has, in order.
 ///
-/// Both lists must be in the order of `compare` and have no item twice. The walk makes fewer comparisons than both lists
-/// together have items: an object may have tens of thousands of index entries.
+/// Both lists must be in the order of `compare` and have no item twice. The walk makes fewer
+/// comparisons than both lists together have items: an object may have tens of thousands of index
+/// entries.
 pub(crate) fn visit_differences<'a, T>(
     mut old: &'a [T],
     mut new: &'a [T],

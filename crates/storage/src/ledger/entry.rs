@@ -46,7 +46,8 @@ pub(crate) struct LedgerEntry {
     pub(crate) whole_key: Option<Bytes>,
 }
 
-/// `entry.expires_secs` as the writer wanted it: what the configuration adds is added when it is read.
+/// `entry.expires_secs` as the writer wanted it: what the configuration adds is added when it is
+/// read.
 pub(crate) fn encode(key: &LedgerKey, entry: &Entry, tstamp_secs: u32, head: &[u8], body: Option<&[&[u8]]>) -> Bytes {
     let whole = key.whole.as_deref().unwrap_or_default();
     let body_len: usize = body.unwrap_or_default().iter().map(|part| part.len()).sum();

@@ -1,4 +1,5 @@
-//! Opens stores with a ledger: one directory a partition for the journal, another for the ledger beside it.
+//! Opens stores with a ledger: one directory a partition for the journal, another for the ledger
+//! beside it.
 
 use super::index::{LedgerIndex, LedgerShared};
 use super::opening::remove_dir;
@@ -31,8 +32,8 @@ pub struct LedgerConfig {
     pub block_bytes: u32,
     /// Keys of a block of which only the first is written as a whole.
     pub restart_interval: u8,
-    /// While the ledgers on disk are smaller than this together, in bytes, they are taken to be in the page cache and read
-    /// by network threads.
+    /// While the ledgers on disk are smaller than this together, in bytes, they are taken to be in
+    /// the page cache and read by network threads.
     pub cached_bytes_max: u64,
 }
 
@@ -68,7 +69,8 @@ pub struct LedgerFactory<const INLINE: bool> {
 }
 
 impl<const INLINE: bool> LedgerFactory<INLINE> {
-    /// Takes the root directory, creating and locking it. A root that another process or factory uses is an error.
+    /// Takes the root directory, creating and locking it. A root that another process or factory
+    /// uses is an error.
     pub fn new(
         fs: Arc<dyn FileSystem>,
         root: impl Into<PathBuf>,

@@ -1,7 +1,7 @@
 //! A ledger as the index over a journal: keys with their heads, and terms, change together.
 //!
-//! Invariant: `writes` is held from the look at a key's entry to the change that follows from it, so that a merge and a put
-//! of the same key do not overlook each other.
+//! Invariant: `writes` is held from the look at a key's entry to the change that follows from it,
+//! so that a merge and a put of the same key do not overlook each other.
 
 use super::diff::{Difference, visit_differences};
 use super::entry::{self, LedgerEntry};
@@ -29,7 +29,8 @@ const EXPIRES: &[u8] = b"expires";
 /// What a ledger notes about itself.
 pub(crate) const NOTES: [&[u8]; 3] = [CHECKPOINT, SIZES, EXPIRES];
 
-/// Tombstones of a load that are remembered one by one; of more, the whole ledger is looked through at its end.
+/// Tombstones of a load that are remembered one by one; of more, the whole ledger is looked through
+/// at its end.
 const TOMBSTONES_LISTED_MAX: usize = 100_000;
 /// Beyond so many tables of the first level, writers wait: each read looks into all of them.
 const FIRST_LEVEL_TABLES_MAX: usize = 16;
@@ -42,7 +43,8 @@ pub(crate) struct LedgerShared {
     pub(crate) terms: Arc<dyn HeadTerms>,
     /// Bytes that a ledger gathers in memory before it writes them.
     pub(crate) memory_bytes_max: u64,
-    /// While the ledgers on disk are smaller than this in all, they are taken to be in the page cache.
+    /// While the ledgers on disk are smaller than this in all, they are taken to be in the page
+    /// cache.
     pub(crate) cached_bytes_max: u64,
     pub(crate) journal: JournalConfig,
     disk_bytes: AtomicU64,
@@ -134,7 +136,8 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         self.shared.disk_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    /// Whether a look may be made where nobody must wait for a disk. The library cannot say whether a block is in memory.
+    /// Whether a look may be made where nobody must wait for a disk. The library cannot say whether
+    /// a block is in memory.
     fn check_mode(&self, mode: ReadMode) -> Result<(), StorageError> {
         let small = self.shared.disk_bytes.load(Ordering::Relaxed) <= self.shared.cached_bytes_max;
         if small || mode == ReadMode::Blocking { Ok(()) } else { Err(StorageError::WouldBlock) }
@@ -285,8 +288,8 @@ impl<const INLINE: bool> Drop for LedgerIndex<INLINE> {
     }
 }
 
-/// How many times what is written at once may be in memory before writers wait: as much is being written, and twice as much
-/// gathers meanwhile.
+/// How many times what is written at once may be in memory before writers wait: as much is being
+/// written, and twice as much gathers meanwhile.
 const BEHIND: u64 = 3;
 
 impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
@@ -404,7 +407,8 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
     fn upkeep(&self) -> Result<Option<Compacted>, StorageError> {
         let compacted = self.tree.compact()?;
         self.note_tables();
-        // A ledger of heads is small beside the values: merges of the store are those of its journal.
+        // A ledger of heads is small beside the values: merges of the store are those of its
+        // journal.
         Ok(compacted.filter(|_| INLINE))
     }
 

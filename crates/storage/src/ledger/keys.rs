@@ -6,11 +6,13 @@
 //! m name                                               notes of the ledger about itself
 //! ```
 //!
-//! In `field` and `term` a zero byte is followed by ff, so that the order of ledger keys is that of the terms, and a zero
-//! behind the end of a term is before everything that could follow in a longer one.
+//! In `field` and `term` a zero byte is followed by ff, so that the order of ledger keys is that of
+//! the terms, and a zero behind the end of a term is before everything that could follow in a
+//! longer one.
 //!
-//! The library takes keys of 65,535 bytes. A longer one is cut, with a hash of it behind the cut; the value then begins
-//! with the whole key. Keys that have their first 65,000 bytes in common are in no order among themselves.
+//! The library takes keys of 65,535 bytes. A longer one is cut, with a hash of it behind the cut;
+//! the value then begins with the whole key. Keys that have their first 65,000 bytes in common are
+//! in no order among themselves.
 
 use super::tree::KEY_BYTES_MAX;
 use crate::backend::KeyRange;

@@ -1,7 +1,7 @@
 //! Opening a ledger, whatever state it is in.
 //!
-//! A ledger over a journal that has everything is made anew when it is damaged, or does not fit its journal. One that has the
-//! only copy of what it holds is left for whoever can save the rest.
+//! A ledger over a journal that has everything is made anew when it is damaged, or does not fit its
+//! journal. One that has the only copy of what it holds is left for whoever can save the rest.
 
 use super::index::{CHECKPOINT, NOTES};
 use super::keys::note;
@@ -51,8 +51,8 @@ fn beyond_opening(dir: &Path, file: &Path, what: &str) -> StorageError {
     StorageError::Unusable { path: dir.to_owned(), what }
 }
 
-/// Whether a tree with values that nobody else has can be opened, and has seen the journal of the store in `store_dir` up to
-/// `seq_min`. Changes nothing.
+/// Whether a tree with values that nobody else has can be opened, and has seen the journal of the
+/// store in `store_dir` up to `seq_min`. Changes nothing.
 pub(crate) fn check_only_copy(dir: &Path, store_dir: &Path, seq_min: u64) -> Result<(), StorageError> {
     let failed = |source| io_error("read", dir, source);
     let damaged = |TreeDamage { file, what, .. }: TreeDamage| beyond_opening(dir, &file, what);

@@ -1,10 +1,12 @@
-//! The log-structured merge tree of one partition: with `tree_files` all that knows which library it is.
+//! The log-structured merge tree of one partition: with `tree_files` all that knows which library
+//! it is.
 //!
-//! The library collects versions that no reader of the present needs, up to a watermark that its caller gives; a read
-//! behind the watermark is a panic. So every view is registered here, and the watermark is never beyond the oldest.
+//! The library collects versions that no reader of the present needs, up to a watermark that its
+//! caller gives; a read behind the watermark is a panic. So every view is registered here, and the
+//! watermark is never beyond the oldest.
 //!
-//! Damage is found by checksums when a block is read. It is an error for whoever asked, and a file in the directory says
-//! that it was found, for the next start.
+//! Damage is found by checksums when a block is read. It is an error for whoever asked, and a file
+//! in the directory says that it was found, for the next start.
 
 use super::tree_files::{CURRENT_FILE, TABLES_DIR, TreeDamage, TreeFiles};
 use crate::backend::LedgerStatus;
@@ -38,7 +40,8 @@ const LIST_BYTES_MAX: u64 = 1 << 30;
 /// Tables of the first level that make it worth a merge.
 const FIRST_LEVEL_TABLES: u8 = 4;
 
-/// The file that says that damage was found. Its content is a version, and for people what was found.
+/// The file that says that damage was found. Its content is a version, and for people what was
+/// found.
 const DAMAGE_FILE: &str = "damaged";
 const DAMAGE_FILE_VERSION: u8 = 1;
 
@@ -49,7 +52,8 @@ pub(crate) struct TreeLimits {
     pub(crate) cache_bytes: u64,
     /// Table files that are held open, over all trees.
     pub(crate) open_files_max: usize,
-    /// About the size of a table file: what one slice of compaction reads and writes is a few times this.
+    /// About the size of a table file: what one slice of compaction reads and writes is a few times
+    /// this.
     pub(crate) table_bytes: u64,
     /// Whether blocks on disk are compressed.
     pub(crate) compresses: bool,
@@ -126,9 +130,11 @@ impl Drop for TreeView {
 }
 
 impl Tree {
-    /// Opens or creates the tree in a directory; [`StorageError::Damaged`] when its files are not what was written.
+    /// Opens or creates the tree in a directory; [`StorageError::Damaged`] when its files are not
+    /// what was written.
     pub(crate) fn open(dir: &Path, shared: &TreeShared) -> Result<Self, StorageError> {
-        // The library believes a list without looking at its checksum, and removes the tables that are not in it.
+        // The library believes a list without looking at its checksum, and removes the tables that
+        // are not in it.
         let list = TreeFiles::read(dir).and_then(|list| match list {
             Ok(Some(files)) => files.check_contents(),
             list => Ok(list.map(drop)),
@@ -257,8 +263,8 @@ impl Tree {
         Ok(())
     }
 
-    /// Does one piece of compaction, if there is one to do; what it replaced. With damage in it a tree is left as it is:
-    /// compaction would read the same block again and again.
+    /// Does one piece of compaction, if there is one to do; what it replaced. With damage in it a
+    /// tree is left as it is: compaction would read the same block again and again.
     pub(crate) fn compact(&self) -> Result<Option<Compacted>, StorageError> {
         if self.is_damaged.load(Ordering::Relaxed) {
             return Ok(None);
@@ -305,8 +311,9 @@ impl Tree {
         (self.tree.pinned_filter_size() + self.tree.pinned_block_index_size()) as u64
     }
 
-    /// The files of the present version on disk. Tables are written once and removed when nobody has a version with them: they
-    /// may lie under a second name. The list of tables and its name are read here, before the next version replaces them.
+    /// The files of the present version on disk. Tables are written once and removed when nobody
+    /// has a version with them: they may lie under a second name. The list of tables and its name
+    /// are read here, before the next version replaces them.
     pub(crate) fn files(&self) -> Result<IndexFiles, StorageError> {
         let version = self.tree.current_version();
         let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
@@ -383,7 +390,8 @@ fn damaged(dir: &Path) -> StorageError {
     StorageError::Damaged { file: dir.to_owned(), offset: 0, what: "the ledger in it is not what was written" }
 }
 
-/// What the operating system refused may go well the next time; anything else, and what is not there, is damage.
+/// What the operating system refused may go well the next time; anything else, and what is not
+/// there, is damage.
 fn failed(dir: &Path, op: &'static str, error: lsm_tree::Error) -> StorageError {
     use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
     match error {
@@ -399,7 +407,8 @@ fn table_sizes<'a>(tables: impl Iterator<Item = &'a Table>) -> BTreeMap<u64, u64
     tables.map(|table| (table.id(), table.metadata.file_size)).collect()
 }
 
-/// What is only in the one or the other; none where tables changed their level only, which copies nothing.
+/// What is only in the one or the other; none where tables changed their level only, which copies
+/// nothing.
 fn compacted(before: &BTreeMap<u64, u64>, after: &BTreeMap<u64, u64>) -> Option<Compacted> {
     let bytes_only_in = |one: &BTreeMap<u64, u64>, other: &BTreeMap<u64, u64>| -> u64 {
         one.iter().filter(|(id, _)| !other.contains_key(id)).map(|(_, bytes)| bytes).sum()

@@ -1,10 +1,11 @@
-//! The files of a tree as they lie on disk, read without opening it: opening removes what the library takes for debris.
+//! The files of a tree as they lie on disk, read without opening it: opening removes what the
+//! library takes for debris.
 //!
-//! What it is: the list of tables that count, with its checksum; a check of every byte of every table; and all that can be
-//! read of a tree of which some cannot.
+//! What it is: the list of tables that count, with its checksum; a check of every byte of every
+//! table; and all that can be read of a tree of which some cannot.
 //!
-//! What it is not: it writes nothing, and knows nothing of what keys and values mean. With `tree` it is all that knows which
-//! library it is.
+//! What it is not: it writes nothing, and knows nothing of what keys and values mean. With `tree`
+//! it is all that knows which library it is.
 //!
 //! ```text
 //! current   version u64, checksum of the list u128, its kind u8 (0: XXH3)
@@ -115,7 +116,8 @@ impl TreeFiles {
         Ok(Ok(()))
     }
 
-    /// All tables in the directory, whether they count or not: what is left when their list is lost.
+    /// All tables in the directory, whether they count or not: what is left when their list is
+    /// lost.
     pub(crate) fn without_list(dir: &Path) -> io::Result<Self> {
         let ids = table_names(dir)?;
         let table = |id: u64| vec![TableFile { id, checksum: 0, seqno_base: 0 }];
@@ -128,7 +130,8 @@ impl TreeFiles {
         self.runs.iter().flatten().map(length).sum()
     }
 
-    /// Reads every byte of every table; `observe` is told how many were read, and says whether to go on.
+    /// Reads every byte of every table; `observe` is told how many were read, and says whether to
+    /// go on.
     pub(crate) fn check(&self, observe: &mut dyn FnMut(u64) -> bool) -> io::Result<Vec<TreeDamage>> {
         let mut damage = Vec::new();
         for table in self.runs.iter().flatten() {
@@ -177,7 +180,8 @@ impl TreeFiles {
         self.runs.iter().flatten().all(|table| self.open(table, &cache).is_some_and(tells))
     }
 
-    /// Visits what can be read, in the order of keys: the newest entry of each, none for one that was removed.
+    /// Visits what can be read, in the order of keys: the newest entry of each, none for one that
+    /// was removed.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&[u8], Option<Bytes>)) {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
         let mut streams: Vec<Box<dyn Iterator<Item = InternalValue> + '_>> = Vec::new();
@@ -224,7 +228,8 @@ impl TreeFiles {
     /// What the block index of a table leads to, past blocks that cannot be read.
     fn items(&self, table: &TableFile, cache: &Arc<Cache>) -> Box<dyn Iterator<Item = InternalValue>> {
         let Some(open) = self.open(table, cache) else { return Box::new(std::iter::empty()) };
-        // Each error is a block that is passed, or a block index that is damaged and an error for ever.
+        // Each error is a block that is passed, or a block index that is damaged and an error for
+        // ever.
         let mut errors_left = open.metadata.data_block_count;
         let mut items = open.iter();
         Box::new(std::iter::from_fn(move || {
@@ -317,8 +322,9 @@ fn decode_list(list: &[u8]) -> Option<Vec<Vec<TableFile>>> {
     Some(runs)
 }
 
-/// Whether the table of contents at the end of an archive is what was written. Behind it: magic 4, version u8, kind of
-/// checksum u8, checksum of the table of contents u128, its start u64, its length u64.
+/// Whether the table of contents at the end of an archive is what was written. Behind it: magic 4,
+/// version u8, kind of checksum u8, checksum of the table of contents u128, its start u64, its
+/// length u64.
 fn has_contents(file: &File) -> io::Result<bool> {
     let Some(end) = file.metadata()?.len().checked_sub(TRAILER_BYTES as u64) else { return Ok(false) };
     let mut trailer = [0; TRAILER_BYTES];
@@ -349,7 +355,8 @@ fn checksum_of(path: &Path, observe: &mut dyn FnMut(u64) -> bool) -> io::Result<
     }
 }
 
-/// Where in a table whose checksum is wrong the damage is: in a block, or else anywhere between blocks.
+/// Where in a table whose checksum is wrong the damage is: in a block, or else anywhere between
+/// blocks.
 fn damaged_blocks(path: &Path) -> io::Result<Vec<TreeDamage>> {
     let file = File::open(path)?;
     let end = file.metadata()?.len();
@@ -373,7 +380,8 @@ fn damaged_blocks(path: &Path) -> io::Result<Vec<TreeDamage>> {
     Ok(if blocks.is_empty() { between } else { blocks })
 }
 
-/// Where the first block header from `from` on is that matches its checksum, and the block's length with it.
+/// Where the first block header from `from` on is that matches its checksum, and the block's length
+/// with it.
 fn next_block(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
     let mut at = from;
     let mut window = Vec::new();

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that an entry is counted with beyond its key, head and body: its places in both maps, the handles and the age
-/// list.
+/// Bytes that an entry is counted with beyond its key, head and body: its places in both maps, the
+/// handles and the age list.
 const ENTRY_OVERHEAD_BYTES: u64 = 280;
 /// Expired entries that one call of `maintain` removes at most.
 const EXPIRED_PER_SLICE_MAX: usize = 10_000;

@@ -24,8 +24,8 @@ pub struct HintEntry<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unusable(pub &'static str);
 
-/// Checks a whole hint file: its trailer with the checksum, and that each entry names a record within the `data_bytes` of
-/// its data file. Returns the entries.
+/// Checks a whole hint file: its trailer with the checksum, and that each entry names a record
+/// within the `data_bytes` of its data file. Returns the entries.
 pub fn check(bytes: &[u8], data_bytes: u64) -> Result<impl Iterator<Item = HintEntry<'_>>, Unusable> {
     let (entries, trailer) = bytes.split_last_chunk::<HEADER_BYTES>().ok_or(Unusable("has no trailer"))?;
     let trailer = Fields::parse(trailer);

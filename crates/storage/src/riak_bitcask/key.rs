@@ -14,8 +14,8 @@ const TERM_LIMITS: Limits = Limits { terms_max: 16, inflated_bytes_max: 1 << 20 
 #[error("the key is neither `{{Bucket, Key}}` nor a short key of version 1")]
 pub struct BadKey;
 
-/// Reads a key: of version 1, which is also the storage key of Ombak, or of version 0, the external term format of
-/// `{Bucket, Key}`.
+/// Reads a key: of version 1, which is also the storage key of Ombak, or of version 0, the external
+/// term format of `{Bucket, Key}`.
 pub fn decode(bytes: &Bytes) -> Result<(Bucket, Bytes), BadKey> {
     if bytes.first() != Some(&etf::MAGIC) {
         return decode_storage_key(bytes).map_err(|_| BadKey);
@@ -33,8 +33,8 @@ pub fn decode(bytes: &Bytes) -> Result<(Bucket, Bytes), BadKey> {
     Ok((bucket, key.clone()))
 }
 
-/// The version 1 form of a key, in which a directory that was upgraded names a key only once. What is no key of Riak's
-/// stays as it is.
+/// The version 1 form of a key, in which a directory that was upgraded names a key only once. What
+/// is no key of Riak's stays as it is.
 pub(super) fn canonical(bytes: &[u8]) -> Cow<'_, [u8]> {
     if bytes.first() != Some(&etf::MAGIC) {
         return Cow::Borrowed(bytes);
@@ -49,8 +49,8 @@ pub(super) fn canonical(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether these could be the first bytes of a key that is `key_bytes` long: what a search for the next record after a
-/// damaged one goes by.
+/// Whether these could be the first bytes of a key that is `key_bytes` long: what a search for the
+/// next record after a damaged one goes by.
 pub(super) fn plausible(start: &[u8], key_bytes: usize) -> bool {
     match start {
         [etf::MAGIC, 104, 2, ..] => key_bytes > 8,

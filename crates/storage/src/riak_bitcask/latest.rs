@@ -6,11 +6,12 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Marks an entry whose record is a tombstone. Files have numbers below it: they count the files of a directory.
+/// Marks an entry whose record is a tombstone. Files have numbers below it: they count the files of
+/// a directory.
 const TOMBSTONE_BIT: u32 = 1 << 31;
 
-/// The current record of each key of one directory: Riak's keydir, without the keys themselves. A key is known by 128
-/// bits of hash, so that millions of them fit; about 50 bytes each.
+/// The current record of each key of one directory: Riak's keydir, without the keys themselves. A
+/// key is known by 128 bits of hash, so that millions of them fit; about 50 bytes each.
 #[derive(Default)]
 pub struct Latest {
     entries: HashTable<Entry>,
@@ -40,13 +41,14 @@ impl Latest {
     /// Takes in a value. Records come in the order of files and offsets.
     pub(super) fn put(&mut self, key: &[u8], tstamp_secs: u32, file: u32, offset: u64) {
         self.replace(Entry { key: fingerprint(key), tstamp_secs, file, offset }, |current, _| {
-            // What comes later in the files wins, unless the clock says that it is older (docs/riak/backends.md §2.5).
+            // What comes later in the files wins, unless the clock says that it is older
+            // (docs/riak/backends.md §2.5).
             tstamp_secs >= current.tstamp_secs
         });
     }
 
-    /// Takes in a tombstone. `shadows`, the number of files from the first that it covers, is asked for only where it
-    /// matters.
+    /// Takes in a tombstone. `shadows`, the number of files from the first that it covers, is asked
+    /// for only where it matters.
     pub(super) fn remove(
         &mut self,
         key: &[u8],
@@ -57,8 +59,9 @@ impl Latest {
     ) {
         let new = Entry { key: fingerprint(key), tstamp_secs, file: file | TOMBSTONE_BIT, offset };
         self.replace(new, |current, same_file| {
-            // A put that replaces a record of an earlier file writes a tombstone for it in the same second, and a merge
-            // may carry that tombstone behind the new value: the file that it names decides (docs/riak/backends.md §2.4).
+            // A put that replaces a record of an earlier file writes a tombstone for it in the same
+            // second, and a merge may carry that tombstone behind the new value: the file that it
+            // names decides (docs/riak/backends.md §2.4).
             if current.is_tombstone() || same_file || tstamp_secs != current.tstamp_secs {
                 return tstamp_secs >= current.tstamp_secs;
             }
@@ -93,7 +96,8 @@ impl Latest {
     }
 }
 
-/// How many files, from the first, a tombstone covers. `ids` are those of a directory's files, ascending.
+/// How many files, from the first, a tombstone covers. `ids` are those of a directory's files,
+/// ascending.
 pub(super) fn shadowed_files(tombstone: Tombstone, ids: impl Iterator<Item = u32>) -> u32 {
     match tombstone {
         Tombstone::Older => u32::MAX,

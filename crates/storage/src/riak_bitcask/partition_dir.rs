@@ -64,12 +64,13 @@ impl PartitionDir {
         &self.files
     }
 
-    /// Learns which record of each key is the current one. Parts that cannot be read are passed over: [`Records`]
-    /// reports them.
+    /// Learns which record of each key is the current one. Parts that cannot be read are passed
+    /// over: [`Records`] reports them.
     pub fn load_latest(&self) -> Latest {
         let mut latest = Latest::default();
         for (place, file) in (0u32..).zip(&self.files) {
-            // What cannot be opened has no current records, and is reported when its records are read.
+            // What cannot be opened has no current records, and is reported when its records are
+            // read.
             let Ok(data) = File::open(&file.path) else { continue };
             let hinted = self.load_hint(place, file, &data, &mut latest).unwrap_or(0);
             self.load_data(place, file, data, hinted, &mut latest);
@@ -135,7 +136,8 @@ fn tombstone_at(data: &File, offset: u64, value_at: usize, record_bytes: u32) ->
     }
 }
 
-/// A lock file holds the process id and the file it writes to. It stays behind when a node is killed.
+/// A lock file holds the process id and the file it writes to. It stays behind when a node is
+/// killed.
 fn refuse_held(lock: &Path) -> Result<(), SourceError> {
     let Ok(text) = fs::read_to_string(lock) else { return Ok(()) };
     let Some(pid) = text.split_ascii_whitespace().next().and_then(|pid| pid.parse::<u32>().ok()) else {

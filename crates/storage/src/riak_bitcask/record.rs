@@ -3,7 +3,8 @@
 /// Bytes before the key: checksum, time, key size, value size.
 pub const HEADER_BYTES: usize = 14;
 
-/// The largest record that is read, in bytes. Riak warns of objects from 5 MiB and refuses them from 50 MiB.
+/// The largest record that is read, in bytes. Riak warns of objects from 5 MiB and refuses them
+/// from 50 MiB.
 pub const RECORD_BYTES_MAX: u64 = 512 << 20;
 
 /// What stands in front of a record's key.
@@ -57,8 +58,9 @@ impl Tombstone {
     /// The longest value that can be one, in bytes.
     pub const BYTES_MAX: usize = TOMBSTONE.len() + 5;
 
-    /// What kind of tombstone a value is; `None` for any other value. A value that only starts like one, such as one of
-    /// a version that is not known, is taken for the oldest kind, as Riak takes it.
+    /// What kind of tombstone a value is; `None` for any other value. A value that only starts like
+    /// one, such as one of a version that is not known, is taken for the oldest kind, as Riak takes
+    /// it.
     pub fn of(value: &[u8]) -> Option<Self> {
         let rest = value.strip_prefix(TOMBSTONE)?;
         Some(match rest {

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 /// The file that says which store of Ombak a directory has.
 const OMBAKS_FILE: &str = "identity";
 
-/// The partition directories below a data root, in the order of their indexes: those named by an index, or by an index and
-/// a time stamp (`<index>-<seconds>`). A directory that holds data files itself is taken for the only one.
+/// The partition directories below a data root, in the order of their indexes: those named by an
+/// index, or by an index and a time stamp (`<index>-<seconds>`). A directory that holds data files
+/// itself is taken for the only one.
 pub fn partition_dirs(root: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let mut dirs = Vec::new();
     let mut is_partition = false;

@@ -8,7 +8,8 @@ use std::io;
 
 /// Bytes read at once.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Bytes of a candidate that a search for the next record looks at: the header and how its key starts.
+/// Bytes of a candidate that a search for the next record looks at: the header and how its key
+/// starts.
 const PROBE_BYTES: usize = HEADER_BYTES + 3;
 
 /// What lies at a place of a data file.
@@ -53,8 +54,8 @@ pub struct Scan<S> {
     offset: u64,
     window: Bytes,
     window_at: u64,
-    /// Bytes of candidates whose checksum a search may still compute: without a bound a file could be made that takes
-    /// for ever.
+    /// Bytes of candidates whose checksum a search may still compute: without a bound a file could
+    /// be made that takes for ever.
     search_bytes_left: u64,
 }
 
@@ -216,7 +217,8 @@ mod tests {
         damage.collect()
     }
 
-    /// The first record of a live file (docs/riak/backends.md §2.9): its key and the sizes of its header.
+    /// The first record of a live file (docs/riak/backends.md §2.9): its key and the sizes of its
+    /// header.
     #[test]
     fn a_live_header_is_understood() {
         let header = Header::parse(b"\0\0\0\0\0\0\0\x01\x00\x16\x00\x00\x04\x9f").unwrap();

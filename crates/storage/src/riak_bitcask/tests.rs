@@ -29,7 +29,8 @@ fn found(pairs: &[(&[u8], &str)]) -> Vec<(Vec<u8>, String)> {
     pairs.iter().map(|(key, value)| (key.to_vec(), (*value).to_owned())).collect()
 }
 
-/// Runs a check on the same files with hint files, with old ones, without any, and with useless ones.
+/// Runs a check on the same files with hint files, with old ones, without any, and with useless
+/// ones.
 fn with_all_hints(files: &[FileWriter], check: impl Fn(&Path, &str)) {
     for how in ["hints", "old hints", "no hints", "broken hints"] {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Writes directories in Riak's bitcask format. For tests, fuzz targets and benchmarks: the server never does.
+//! Writes directories in Riak's bitcask format. For tests, fuzz targets and benchmarks: the server
+//! never does.
 
 use super::hint::{self, HintEntry};
 use super::record::HEADER_BYTES;
@@ -43,7 +44,8 @@ impl FileWriter {
         Self { id, data: Vec::new(), hints: Vec::new(), mark_tombstones: true }
     }
 
-    /// The same file, but its hint file is as older versions wrote it: tombstones look like values there.
+    /// The same file, but its hint file is as older versions wrote it: tombstones look like values
+    /// there.
     pub fn without_tombstone_marks(mut self) -> Self {
         self.mark_tombstones = false;
         self

@@ -1,7 +1,8 @@
 //! Reading data files and their hints: what in them is whole, and what a crash does not explain.
 //!
-//! The rules are those of a start (`journal/recovery`), with more care: a hint that is whole says which records there were, so
-//! damage where it has none is what a crash had left before the file was closed.
+//! The rules are those of a start (`journal/recovery`), with more care: a hint that is whole says
+//! which records there were, so damage where it has none is what a crash had left before the file
+//! was closed.
 
 use super::patient::PatientFile;
 use super::versions::{Good, Lost, Versions};
@@ -113,8 +114,8 @@ impl FileReader<'_> {
         self.fs.open(path, OpenMode::Read).map(PatientFile).map_err(|source| io_error("open", path, source))
     }
 
-    /// Examines a file and adds its versions. `known_salt`: what the ledger has noted of the file. None when `observe` wants
-    /// no more.
+    /// Examines a file and adds its versions. `known_salt`: what the ledger has noted of the file.
+    /// None when `observe` wants no more.
     pub(super) fn examine(
         &self,
         id: u32,
@@ -189,7 +190,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// The salt of a file, and whether its header is damaged: then it is taken from where it was noted as well.
+    /// The salt of a file, and whether its header is damaged: then it is taken from where it was
+    /// noted as well.
     fn salt(
         &self,
         path: &Path,
@@ -281,7 +283,8 @@ impl FileReader<'_> {
 }
 
 impl FileExam {
-    /// Sorts what a scan found into rot and what a crash explains, and learns from the hint what lay there.
+    /// Sorts what a scan found into rot and what a crash explains, and learns from the hint what
+    /// lay there.
     fn judge(&mut self, scan: Scan, hint: Option<HintReader>) -> io::Result<()> {
         let was_sealed = self.hint != HintState::Missing;
         let is_rot = |damaged: &Damaged| was_sealed || damaged.offset < scan.synced_to;
@@ -297,7 +300,8 @@ impl FileExam {
         let (mut sum, mut bodies_told, mut beyond, mut beyond_end) = (0u64, Vec::new(), Vec::new(), 0);
         let length = self.length;
         let whole = hint.for_each(|entry| match self.damaged_at(u64::from(entry.offset)) {
-            // A start that was told to go on without the end of the file has left what was known of it in the hint.
+            // A start that was told to go on without the end of the file has left what was known of
+            // it in the hint.
             None if u64::from(entry.offset) >= length => {
                 beyond_end = beyond_end.max(u64::from(entry.offset) + 1);
                 let (key, seq) = (Bytes::copy_from_slice(entry.key), entry.seq);

@@ -27,8 +27,8 @@ pub(super) struct Exam {
     pub(super) versions: Versions,
     /// Names of commit files that cannot be read.
     pub(super) damaged_commits: Vec<String>,
-    /// Files that the ledger points at, or that left a hint, and that are not there; which of their versions are missed, as far
-    /// as a hint tells.
+    /// Files that the ledger points at, or that left a hint, and that are not there; which of their
+    /// versions are missed, as far as a hint tells.
     pub(super) missing_files: BTreeMap<u32, Vec<Known>>,
     /// Hints that have no data file.
     pub(super) orphans: Vec<u32>,
@@ -37,7 +37,8 @@ pub(super) struct Exam {
     /// The copies of the inventory, and what the store lacks.
     pub(super) inventory: InventoryComparison,
     pub(super) identity_is_damaged: bool,
-    /// A ledger that has seen less than this is not the one that was there; none: the note is damaged.
+    /// A ledger that has seen less than this is not the one that was there; none: the note is
+    /// damaged.
     pub(super) covered_seq: Option<u64>,
     /// Losses that hints and ledger know of.
     pub(super) known_losses: u64,
@@ -153,8 +154,8 @@ impl Exam {
         Ok(true)
     }
 
-    /// What is missed of a data file that is not there, by its hint; none when that is nothing. Nothing in particular when the
-    /// hint does not tell.
+    /// What is missed of a data file that is not there, by its hint; none when that is nothing.
+    /// Nothing in particular when the hint does not tell.
     fn missed_by_hint(
         &self,
         reader: &FileReader<'_>,
@@ -372,7 +373,8 @@ impl Exam {
 
     fn findings_of_ledger(&self, visit: &mut dyn FnMut(Finding)) {
         let ledger = &self.ledger;
-        // What the ledger has not seen is told to it by the next start, which reads what is there already.
+        // What the ledger has not seen is told to it by the next start, which reads what is there
+        // already.
         let seen_seq = ledger.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq);
         let is_behind = self.versions.iter().filter_map(|state| state.good).any(|good| good.seq > seen_seq);
         let effect = match (self.kind, ledger.is_shut) {

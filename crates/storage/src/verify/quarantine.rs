@@ -1,9 +1,10 @@
 //! Copies of what is damaged, for whoever can make something of it.
 //!
-//! `quarantine/v1-<partition>-<file>-<offset>-<length>` in the directory of the stores: the bytes as they lay there, the path of
-//! a file of a tree with `_` for each `/`. `v1-<partition>-report-<n>.txt`: the list of what was found, a line each: file,
-//! offset, length, damage, effect and storage key, with tabs between them, and bytes of the key that are not printable escaped.
-//! The names have a version; who changes what is in such a file raises it.
+//! `quarantine/v1-<partition>-<file>-<offset>-<length>` in the directory of the stores: the bytes
+//! as they lay there, the path of a file of a tree with `_` for each `/`.
+//! `v1-<partition>-report-<n>.txt`: the list of what was found, a line each: file, offset, length,
+//! damage, effect and storage key, with tabs between them, and bytes of the key that are not
+//! printable escaped. The names have a version; who changes what is in such a file raises it.
 
 use super::exam::Exam;
 use super::patient::PatientFile;
@@ -76,8 +77,8 @@ impl<'a> Quarantine<'a> {
         write().map_err(|source| io_error("write", &copy, source))
     }
 
-    /// Writes the list of what was found to the first file that is not there yet. A repair that follows an interrupted one
-    /// finds less.
+    /// Writes the list of what was found to the first file that is not there yet. A repair that
+    /// follows an interrupted one finds less.
     pub(super) fn keep_report(&self, exam: &Exam) -> Result<(), StorageError> {
         let mut text = Vec::from(&b"file\toffset\tlength\tdamage\teffect\tbucket type\tbucket\tkey\n"[..]);
         exam.for_each_finding(&mut |finding| {

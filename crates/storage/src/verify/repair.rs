@@ -1,8 +1,9 @@
 //! Repairing a partition: damage out, everything else in place.
 //!
-//! The order of steps is what makes it safe: copies of the damage, the note that something is missing, what is whole under new
-//! names, the commit that makes the old files go, and only then what can be made anew. A repair that stops anywhere is
-//! finished by the next one, or leaves a store that a start reads as before.
+//! The order of steps is what makes it safe: copies of the damage, the note that something is
+//! missing, what is whole under new names, the commit that makes the old files go, and only then
+//! what can be made anew. A repair that stops anywhere is finished by the next one, or leaves a
+//! store that a start reads as before.
 
 use super::data_files::{Damaged, FileExam, FileReader, Known};
 use super::exam::Exam;
@@ -32,9 +33,10 @@ use xxhash_rust::xxh3::xxh3_64;
 const COMMIT_FILES_MAX: usize = 10_000;
 
 impl StoreRoot {
-    /// Takes out what is damaged of a partition, and leaves a store in which the rest is served and that knows that something
-    /// is missing. What was found, and what an examination says afterwards. `observe` as in [`verify`](Self::verify); once
-    /// something is changed, nothing is broken off.
+    /// Takes out what is damaged of a partition, and leaves a store in which the rest is served and
+    /// that knows that something is missing. What was found, and what an examination says
+    /// afterwards. `observe` as in [`verify`](Self::verify); once something is changed, nothing is
+    /// broken off.
     pub fn repair(
         &mut self,
         partition: u32,
@@ -82,7 +84,8 @@ struct Repair<'a> {
     root: &'a StoreRoot,
     fs: &'a dyn FileSystem,
     exam: &'a Exam,
-    /// The tree with the values is given up, after all that can be read of it was written to the journal.
+    /// The tree with the values is given up, after all that can be read of it was written to the
+    /// journal.
     saves_tree: bool,
     next_id: u32,
 }
@@ -99,7 +102,8 @@ impl<'a> Repair<'a> {
         let lost = self.lost_places();
         self.quarantine()?;
         self.note(&lost)?;
-        // From here on nothing of what goes is missed; the store promises what it has when it is opened at the end.
+        // From here on nothing of what goes is missed; the store promises what it has when it is
+        // opened at the end.
         self.promise_nothing()?;
         if !lost.is_empty() || self.exam.identity_is_damaged {
             self.forget_identity()?;
@@ -146,7 +150,8 @@ impl<'a> Repair<'a> {
     }
 
     fn is_rewritten(&self, file: &FileExam) -> bool {
-        // What the tree has seen must not be told to the one that is made anew: it may have been deleted since.
+        // What the tree has seen must not be told to the one that is made anew: it may have been
+        // deleted since.
         file.is_damaged() || (self.saves_tree && !file.is_fresh && self.exam.seen_seq() > 0)
     }
 
@@ -276,7 +281,8 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// Writes what is whole of damaged files to new ones, and lets the old ones go. Whether there were any.
+    /// Writes what is whole of damaged files to new ones, and lets the old ones go. Whether there
+    /// were any.
     fn rewrite_files(&mut self) -> Result<bool, StorageError> {
         let old: Vec<&FileExam> = self.exam.files.values().filter(|file| self.is_rewritten(file)).collect();
         if self.saves_tree {
@@ -332,7 +338,8 @@ impl<'a> Repair<'a> {
         out.finish()
     }
 
-    /// Of a version that is lost, no older one may come back in its place: that would undo what was acknowledged.
+    /// Of a version that is lost, no older one may come back in its place: that would undo what was
+    /// acknowledged.
     fn hide(&self, file: &FileExam, out: &mut Rewriter<'_>) -> Result<(), StorageError> {
         let known = file.damaged.iter().flat_map(|damaged| &damaged.known);
         known
@@ -360,7 +367,8 @@ impl<'a> Repair<'a> {
         state.is_lost() && is_newest && (!self.saves_tree || known.seq > self.exam.seen_seq())
     }
 
-    /// Writes everything that can be read of a tree to the journal, from which the next start makes it anew.
+    /// Writes everything that can be read of a tree to the journal, from which the next start makes
+    /// it anew.
     fn save_tree(&mut self) -> Result<(), StorageError> {
         let without_list;
         let files = match &self.exam.ledger.files {
@@ -445,8 +453,8 @@ impl<'a> Repair<'a> {
         write().map_err(|source| io_error("write", &path, source))
     }
 
-    /// Lets a tree go; the next start, or whoever asks for it, makes it anew. Under another name first: a part of a tree
-    /// must not be taken for a tree.
+    /// Lets a tree go; the next start, or whoever asks for it, makes it anew. Under another name
+    /// first: a part of a tree must not be taken for a tree.
     fn give_up_ledger(&self) -> Result<(), StorageError> {
         let dir = &self.exam.ledger.dir;
         let aside = given_up(dir);

@@ -19,7 +19,8 @@ pub enum Damage {
     MissingFile,
     /// A data file is shorter than it was, by the inventory of its store.
     ShortFile,
-    /// The store of a partition is not there, or another one, or an older copy, by the inventory that the node keeps.
+    /// The store of a partition is not there, or another one, or an older copy, by the inventory
+    /// that the node keeps.
     Store,
     /// A copy of the inventory.
     Inventory,

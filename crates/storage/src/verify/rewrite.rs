@@ -1,7 +1,7 @@
 //! A data file written anew: with what is whole in others.
 //!
-//! It comes into being as the output of a merge does: under another name until all of it is on disk, so that a crash leaves
-//! either nothing or the whole.
+//! It comes into being as the output of a merge does: under another name until all of it is on
+//! disk, so that a crash leaves either nothing or the whole.
 
 use crate::backend::WriteAttrs;
 use crate::error::{StorageError, io_error};

@@ -72,8 +72,9 @@ pub struct StoreRoot {
 }
 
 impl StoreRoot {
-    /// Takes a directory, which has to be there, from everybody else. None when there is none; an error when the node knows of
-    /// stores in it. Nothing is created in it but its lock file, if that is missing.
+    /// Takes a directory, which has to be there, from everybody else. None when there is none; an
+    /// error when the node knows of stores in it. Nothing is created in it but its lock file, if
+    /// that is missing.
     pub fn open(
         fs: Arc<dyn FileSystem>,
         path: impl Into<PathBuf>,
@@ -109,7 +110,8 @@ impl StoreRoot {
         self.path.join(QUARANTINE_DIR)
     }
 
-    /// The partitions that have something here, or that the node knows to have had something, in order.
+    /// The partitions that have something here, or that the node knows to have had something, in
+    /// order.
     pub fn partitions(&self) -> Result<Vec<u32>, StorageError> {
         let names = self.fs.list(&self.path).map_err(|source| io_error("list", &self.path, source))?;
         let mut partitions: BTreeSet<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
@@ -138,8 +140,9 @@ impl StoreRoot {
         data.filter_map(length).sum::<u64>() + tree_bytes
     }
 
-    /// Reads everything of a partition and says what is damaged. Changes nothing. `observe` is told how many bytes were
-    /// read, and says whether to go on; the report of an examination that was broken off is not complete.
+    /// Reads everything of a partition and says what is damaged. Changes nothing. `observe` is told
+    /// how many bytes were read, and says whether to go on; the report of an examination that was
+    /// broken off is not complete.
     pub fn verify(
         &self,
         partition: u32,

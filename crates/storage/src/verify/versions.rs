@@ -1,4 +1,5 @@
-//! What a partition should answer: for each key its newest version that can be read, and its newest one that cannot.
+//! What a partition should answer: for each key its newest version that can be read, and its newest
+//! one that cannot.
 //!
 //! Keys are known by a hash of 128 bits; where a key is wanted, it is read from its record.
 

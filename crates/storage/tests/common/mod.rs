@@ -6,16 +6,16 @@ use std::path::Path;
 
 pub const NOW_SECS: u64 = 1_000_000;
 
-/// A directory for ledgers, which are on the real file system: in memory where there is such a file system, so that
-/// thousands of stores cost no waiting for a disk.
+/// A directory for ledgers, which are on the real file system: in memory where there is such a file
+/// system, so that thousands of stores cost no waiting for a disk.
 pub fn scratch_dir() -> tempfile::TempDir {
     let in_memory = std::path::Path::new("/dev/shm");
     let made = tempfile::tempdir_in(in_memory);
     made.or_else(|_| tempfile::tempdir()).expect("a directory for temporary files")
 }
 
-/// Copies a directory. Not by a process of its own: a child that has not yet become another program holds every lock that its
-/// parent had, and stores of other tests find theirs taken.
+/// Copies a directory. Not by a process of its own: a child that has not yet become another program
+/// holds every lock that its parent had, and stores of other tests find theirs taken.
 pub fn copy_dir(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

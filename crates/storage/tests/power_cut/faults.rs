@@ -1,6 +1,7 @@
-//! Every fault that disks are known for, on every backend: what was acknowledged with sync stays, damage is an error or
-//! known to be missing and never data, and a store that cannot write says so and still reads. Crashes at any call are next
-//! door; here the disk misbehaves while the store goes on.
+//! Every fault that disks are known for, on every backend: what was acknowledged with sync stays,
+//! damage is an error or known to be missing and never data, and a store that cannot write says so
+//! and still reads. Crashes at any call are next door; here the disk misbehaves while the store
+//! goes on.
 
 use crate::common::{NOW_SECS, Random};
 use crate::oracle::{Oracle, key_count, key_of, put};
@@ -69,7 +70,8 @@ impl Subject {
         self.store = Some(store);
     }
 
-    /// The disk has lost something: what cannot be read must be known, at this start and at later ones. True when all is there.
+    /// The disk has lost something: what cannot be read must be known, at this start and at later
+    /// ones. True when all is there.
     fn check_damaged_after(&mut self, loss: Loss) -> bool {
         let durable = self.oracle.synced_seq;
         let mut is_whole = true;
@@ -109,7 +111,8 @@ impl Subject {
     fn puts(&mut self) {
         for n in 0..PUTS {
             let number = self.random.below(key_count());
-            // Some to each of several stores: what comes last in a file is there, or was never written.
+            // Some to each of several stores: what comes last in a file is there, or was never
+            // written.
             self.put(&key_of(number - number % 3 + n % 3)).unwrap();
         }
     }
@@ -183,7 +186,8 @@ fn bits_flip() {
     });
 }
 
-/// The end of a file is gone that had been closed. Leveldb has none such: its log is removed when it is closed.
+/// The end of a file is gone that had been closed. Leveldb has none such: its log is removed when
+/// it is closed.
 #[test]
 fn files_are_cut_off() {
     on_all(SyncStrategy::OSync, |subject| {
@@ -214,7 +218,8 @@ fn writes_land_elsewhere() {
         }
         subject.puts();
         subject.oracle.check_damaged(subject.store(), subject.oracle.acknowledged, &subject.when);
-        // The last write of a file is like one that a crash had cut off, until the file is finished or goes on.
+        // The last write of a file is like one that a crash had cut off, until the file is finished
+        // or goes on.
         for _ in 0..PUTS {
             let _ = subject.store().maintain(NOW_SECS);
         }
@@ -236,7 +241,8 @@ fn reads_and_writes_are_short() {
     });
 }
 
-/// A read that finds the end of a file where there is more is an error, and a start cuts nothing off because of it.
+/// A read that finds the end of a file where there is more is an error, and a start cuts nothing
+/// off because of it.
 #[test]
 fn reads_end_early() {
     on_all(SyncStrategy::OSync, |subject| {
@@ -273,7 +279,8 @@ const CALLS: [Call; 9] = [
     Call::Other,
 ];
 
-/// Any call fails once, while the store works: errors are told, nothing is lost, and one that takes no writes any more reads.
+/// Any call fails once, while the store works: errors are told, nothing is lost, and one that takes
+/// no writes any more reads.
 #[test]
 fn calls_fail_with_errors() {
     for call in CALLS {
@@ -297,7 +304,8 @@ fn calls_fail_with_errors() {
                 }
             }
             subject.check_after(Loss::Everything);
-            // Truncation is only for what failed before, and a leveldb store reads its log when it starts.
+            // Truncation is only for what failed before, and a leveldb store reads its log when it
+            // starts.
             let is_rare = call == Call::Truncate
                 || (subject.disk.options.kind == Kind::Leveldb && matches!(call, Call::Read | Call::Other));
             has_failed || is_rare
@@ -305,7 +313,8 @@ fn calls_fail_with_errors() {
     }
 }
 
-/// Any call fails once, while a store starts: it does not start, or it is whole; and it is whole the next time.
+/// Any call fails once, while a store starts: it does not start, or it is whole; and it is whole
+/// the next time.
 #[test]
 fn calls_fail_during_a_start() {
     for call in CALLS {
@@ -377,7 +386,8 @@ fn a_sync_fails() {
     });
 }
 
-/// Nothing is acknowledged that waits for the disk, and reads of what is at hand do not wait with it.
+/// Nothing is acknowledged that waits for the disk, and reads of what is at hand do not wait with
+/// it.
 #[test]
 fn the_disk_does_not_answer() {
     for kind in Kind::ALL {

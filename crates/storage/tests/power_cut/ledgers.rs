@@ -1,6 +1,6 @@
-//! What a crash makes of ledgers. They are on the real file system, where no power can be cut: so what they were before
-//! their last change is remembered, and a crash leaves that, or something between that and what they are now. Rot leaves
-//! anything at all.
+//! What a crash makes of ledgers. They are on the real file system, where no power can be cut: so
+//! what they were before their last change is remembered, and a crash leaves that, or something
+//! between that and what they are now. Rot leaves anything at all.
 
 use crate::common::Random;
 use ombak_storage::fs::sim::FaultyFs;
@@ -108,7 +108,8 @@ impl Ledgers {
             return self.restore(&self.images[last]);
         }
         let (before, after) = (&self.images[last - 1], &self.images[last]);
-        // New files are there in part as long as nothing names them; old ones may be gone only after the change.
+        // New files are there in part as long as nothing names them; old ones may be gone only
+        // after the change.
         self.restore(before);
         let is_new = |path: &Path| !before.contains_key(path) && !path.ends_with(CURRENT);
         for (path, content) in after.iter().filter(|(path, _)| is_new(path)) {

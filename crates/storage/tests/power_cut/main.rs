@@ -1,8 +1,9 @@
-//! Losses of power and kills at random and at all moments, on every backend that is on disk: what was acknowledged as
-//! durable is there, nothing is torn, nothing that was superseded durably comes back, and a damaged ledger is found out.
+//! Losses of power and kills at random and at all moments, on every backend that is on disk: what
+//! was acknowledged as durable is there, nothing is torn, nothing that was superseded durably comes
+//! back, and a damaged ledger is found out.
 //!
-//! Every life has a seed; a failure prints it, and `OMBAK_CRASH_SEED` runs that one alone. `OMBAK_CRASH_POINTS` says how
-//! many crashes there are in all.
+//! Every life has a seed; a failure prints it, and `OMBAK_CRASH_SEED` runs that one alone.
+//! `OMBAK_CRASH_POINTS` says how many crashes there are in all.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../common/mod.rs"]
@@ -142,7 +143,8 @@ fn loss_of(random: &mut Random) -> Loss {
     [Loss::Everything, Loss::Some, Loss::Some, Loss::Nothing][random.below(4) as usize]
 }
 
-/// Stops some starts at any of their calls; how many, and whether the machine had power all the time.
+/// Stops some starts at any of their calls; how many, and whether the machine had power all the
+/// time.
 fn cut_starts(disk: &mut Disk, random: &mut Random) -> (u64, bool) {
     let (mut count, mut had_power) = (0, true);
     while count < STARTS_CUT_MAX && random.below(3) == 0 {
@@ -160,8 +162,8 @@ fn cut_starts(disk: &mut Disk, random: &mut Random) -> (u64, bool) {
     (count, had_power)
 }
 
-/// One life of a disk: several losses of power, each followed by merging and a clean restart. With `rots`, the last one
-/// damages ledgers, too.
+/// One life of a disk: several losses of power, each followed by merging and a clean restart. With
+/// `rots`, the last one damages ledgers, too.
 fn live(seed: u64, options: Options, rots: bool, totals: &Totals) {
     let mut random = Random::new(seed);
     let mut disk = Disk::new(options, seed);
@@ -211,8 +213,9 @@ fn live(seed: u64, options: Options, rots: bool, totals: &Totals) {
     }
 }
 
-/// Nothing wrong is served of a store whose ledgers are damaged, and nothing is silently absent. Where the journal has
-/// everything, everything is there again at the latest after one more start; where it has not, a store may refuse to open.
+/// Nothing wrong is served of a store whose ledgers are damaged, and nothing is silently absent.
+/// Where the journal has everything, everything is there again at the latest after one more start;
+/// where it has not, a store may refuse to open.
 fn check_rotten(disk: &mut Disk, mut oracle: Oracle, durable: u64, when: &str, totals: &Totals) {
     let may_refuse = disk.options.kind.has_data_in_ledger();
     let mut is_whole = true;
@@ -331,7 +334,8 @@ fn multi_survives_damage_to_its_ledgers() {
     lives(Kind::Multi, true);
 }
 
-/// A fixed history with rolls, hints, merges, ledgers written and a close, cut at each of its calls.
+/// A fixed history with rolls, hints, merges, ledgers written and a close, cut at each of its
+/// calls.
 #[test]
 fn power_may_go_at_every_call() {
     for kind in Kind::ALL {

@@ -1,6 +1,7 @@
-//! Something that was durably stored is not there at a start: a file, the end of one, a newer copy of one, the store, the root.
-//! After a clean stop, a kill and a loss of power, on every backend: the store is refused and nothing is changed; put back, it
-//! is whole; and where the operator accepts the loss, nothing wrong is served that is not known to be incomplete.
+//! Something that was durably stored is not there at a start: a file, the end of one, a newer copy
+//! of one, the store, the root. After a clean stop, a kill and a loss of power, on every backend:
+//! the store is refused and nothing is changed; put back, it is whole; and where the operator
+//! accepts the loss, nothing wrong is served that is not known to be incomplete.
 
 use crate::common::{NOW_SECS, Random};
 use crate::ledgers::Ledgers;
@@ -74,8 +75,8 @@ impl Stopped {
         files[self.random.below(files.len() as u64) as usize].clone()
     }
 
-    /// The start is refused with words that an operator understands, and changes nothing; put back, all is there; with the
-    /// operator's consent, what is missing is known.
+    /// The start is refused with words that an operator understands, and changes nothing; put back,
+    /// all is there; with the operator's consent, what is missing is known.
     fn check(mut self, whole: &Arc<FaultyFs>, words: &[&str]) {
         let Self { disk, when, .. } = &self;
         let before = files(&disk.fs, &disk.root());
@@ -188,7 +189,8 @@ fn replace(fs: &FaultyFs, path: &Path, bytes: &[u8]) {
     file.sync_data().unwrap();
 }
 
-/// Runs a fault on every backend after each way to stop. The fault returns what it did not find anything for.
+/// Runs a fault on every backend after each way to stop. The fault returns what it did not find
+/// anything for.
 fn on_all(fault: impl Fn(&mut Stopped) -> Option<Vec<String>>) {
     for kind in Kind::ALL {
         for stop in STOPS {
@@ -254,7 +256,8 @@ fn a_file_is_an_older_copy() {
             path.extension().is_some_and(|extension| extension == "data")
                 && now.get(*path).is_some_and(|now| now != *bytes)
         };
-        // A file that was closed is never changed: the older copy of the newest file is one of an earlier file.
+        // A file that was closed is never changed: the older copy of the newest file is one of an
+        // earlier file.
         let found = earlier.iter().find(is_older).map(|(path, bytes)| (path.clone(), bytes.clone()));
         let (path, bytes) = found.or_else(|| {
             let path = stopped.data_files().pop()?;
@@ -299,7 +302,8 @@ fn the_root_is_not_mounted() {
         fs.rename(&root, &aside).unwrap();
         fs.sync_dir(root.parent().unwrap()).unwrap();
         if stopped.disk.options.kind == Kind::Multi {
-            // The inventories of its backends are beside their roots: they stay where they are when those are not mounted.
+            // The inventories of its backends are beside their roots: they stay where they are when
+            // those are not mounted.
             fs.create_dir_all(&root).unwrap();
             for name in fs.list(&aside).unwrap().iter().filter(|name| name.ends_with(".inventory")) {
                 fs.rename(&aside.join(name), &root.join(name)).unwrap();

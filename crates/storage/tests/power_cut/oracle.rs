@@ -100,8 +100,9 @@ impl Oracle {
         (self.synced_seq, self.acknowledged) = (0, 0);
     }
 
-    /// Compares a store that is damaged: what cannot be read must say so, and what is missing must be known to be missing,
-    /// in whose place an older version may be. Nothing is served that was never written. True when all is there.
+    /// Compares a store that is damaged: what cannot be read must say so, and what is missing must
+    /// be known to be missing, in whose place an older version may be. Nothing is served that was
+    /// never written. True when all is there.
     pub fn check_damaged(&self, store: &dyn Backend, durable_seq: u64, when: &str) -> bool {
         let mut is_whole = true;
         for number in 0..key_count() {
@@ -155,7 +156,8 @@ impl Oracle {
         }
     }
 
-    /// Whether a store that was opened again goes on behind all numbers that it ever gave and that are still to be seen.
+    /// Whether a store that was opened again goes on behind all numbers that it ever gave and that
+    /// are still to be seen.
     pub fn check_seqs(&self, store: &dyn Backend, durable_seq: u64, when: &str) {
         assert!(
             store.last_seq() >= durable_seq,

@@ -1,5 +1,6 @@
-//! Packed index entries: 28 bytes and the key without what its bucket's keys have in common, in chunks, addressed by 32-bit
-//! handles. Millions of them are what a bitcask costs in memory, so every byte is thought over.
+//! Packed index entries: 28 bytes and the key without what its bucket's keys have in common, in
+//! chunks, addressed by 32-bit handles. Millions of them are what a bitcask costs in memory, so
+//! every byte is thought over.
 //!
 //! ```text
 //!   0 file_id     u32    FREE: the slot is free, and `offset` names the next free one of its size
@@ -15,8 +16,8 @@
 //!     rest of the key
 //! ```
 //!
-//! Invariants: an entry never moves; an update in place, as each relocation is, keeps its handle; the order of handles is the
-//! order of a walk.
+//! Invariants: an entry never moves; an update in place, as each relocation is, keeps its handle;
+//! the order of handles is the order of a walk.
 
 use crate::journal::{Entry, HEAD_UNITS_MANY, Position, le_at};
 use crate::limits::SEQ_MAX;

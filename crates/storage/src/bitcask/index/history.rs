@@ -1,5 +1,5 @@
-//! Versions that live snapshots still see although they were replaced or removed: one version a key and snapshot at
-//! most, gone with the last snapshot that needs it.
+//! Versions that live snapshots still see although they were replaced or removed: one version a key
+//! and snapshot at most, gone with the last snapshot that needs it.
 
 use crate::journal::Entry;
 use bytes::Bytes;
@@ -29,7 +29,8 @@ impl History {
     /// Keeps a version that `needed_by` see and that lay at `handle`.
     pub(super) fn keep(&mut self, key: &[u8], entry: Entry, handle: u32, needed_by: SlotMask) {
         let versions = self.versions.entry(Bytes::copy_from_slice(key)).or_default();
-        // Who needs an older version already sees that one. A walk of all there is would gather every change.
+        // Who needs an older version already sees that one. A walk of all there is would gather
+        // every change.
         let needed_by = versions.iter().fold(needed_by, |mask, older| mask & !older.needed_by);
         if needed_by == 0 {
             return;

@@ -1,5 +1,5 @@
-//! The index in memory as a journal wants it, with the heads that were seen lately and, where somebody asked for it, the
-//! order of keys and index entries.
+//! The index in memory as a journal wants it, with the heads that were seen lately and, where
+//! somebody asked for it, the order of keys and index entries.
 
 use super::{HashedKey, Index, SNAPSHOTS_MAX, SnapshotSlot};
 use crate::backend::{KeyRange, LedgerStatus, ReadMode, TermRange};
@@ -18,7 +18,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Keys changed after an order was last written that a start remembers; of more, the order is made anew.
+/// Keys changed after an order was last written that a start remembers; of more, the order is made
+/// anew.
 const CHANGED_MAX: usize = 2_000_000;
 
 pub(crate) struct MemoryIndex {
@@ -245,7 +246,8 @@ impl KeyIndex for MemoryIndex {
         let mut making = self.making.lock();
         if let Making::Loading { seen_seq, changed } = std::mem::replace(&mut *making, Making::Idle) {
             if seen_seq > last_seq {
-                // The journal has lost what this order has seen, and will give those numbers to other appends.
+                // The journal has lost what this order has seen, and will give those numbers to
+                // other appends.
                 tracing::warn!(dir = %self.order_dir.display(), "the order of keys is ahead of its journal: it is made anew");
                 *self.order.write() = None;
                 remove_dir(&self.order_dir)?;
@@ -293,7 +295,8 @@ impl KeyIndex for MemoryIndex {
         tracing::warn!(dir = %self.order_dir.display(), "the order of keys does not fit its journal: it is made anew");
         self.give_up_order();
         remove_dir(&self.order_dir)?;
-        // It must not come back after a loss of power: what showed that it does not fit may be gone by then.
+        // It must not come back after a loss of power: what showed that it does not fit may be gone
+        // by then.
         let root = self.order_dir.parent().unwrap_or(&self.order_dir);
         RealFs.sync_dir(root).map_err(|source| io_error("fsync", root, source))
     }
@@ -367,7 +370,8 @@ impl KeyIndex for MemoryIndex {
         };
         for key in keys {
             if let Err(error) = self.set_in_order(&order, &key, read_head) {
-                // An order that lacks the rest of these keys must not pass for whole one day. Whoever asks next begins anew.
+                // An order that lacks the rest of these keys must not pass for whole one day.
+                // Whoever asks next begins anew.
                 drop(making);
                 self.give_up_order();
                 self.wants_order.store(false, Ordering::Relaxed);

@@ -1,10 +1,11 @@
 //! The index of a store: for each key, where its current version lies.
 //!
-//! What it is: 32 tables under locks of their own over packed entries, at most 42 bytes a key beyond the key's part
-//! that other keys of its bucket do not have; and, for snapshots, the versions that were replaced since.
+//! What it is: 32 tables under locks of their own over packed entries, at most 42 bytes a key
+//! beyond the key's part that other keys of its bucket do not have; and, for snapshots, the
+//! versions that were replaced since.
 //!
-//! Invariants: the newest `seq` of a key wins; a snapshot sees exactly the versions that were current when it began;
-//! no lock is held for longer than a bounded number of entries takes.
+//! Invariants: the newest `seq` of a key wins; a snapshot sees exactly the versions that were
+//! current when it began; no lock is held for longer than a bounded number of entries takes.
 
 mod arena;
 mod history;
@@ -87,13 +88,15 @@ impl Index {
         shard.remove_if(key.hash, key.key, condition, |seq| self.needed_by(seq))
     }
 
-    /// Lets a version lie elsewhere; false when the key's version is not the one at `from` any more.
+    /// Lets a version lie elsewhere; false when the key's version is not the one at `from` any
+    /// more.
     pub(crate) fn relocate(&self, key: HashedKey<'_>, from: Position, to: Position) -> bool {
         self.shards[key.shard()].write().relocate(key.hash, key.key, from, to)
     }
 
     /// Takes a record found on disk, in any order. A tombstone has size 0 and stays until
-    /// [`finish_load`](Self::finish_load). Of two copies of a version the one in the later file is taken.
+    /// [`finish_load`](Self::finish_load). Of two copies of a version the one in the later file is
+    /// taken.
     pub(crate) fn load(&self, key: HashedKey<'_>, entry: &Entry) -> Loaded {
         let mut shard = self.shards[key.shard()].write();
         let newer = |old: Entry| (old.seq, old.position.file_id) > (entry.seq, entry.position.file_id);
@@ -112,8 +115,8 @@ impl Index {
         }
     }
 
-    /// Goes on with a look for versions that expired before `now_secs`. A shard that is compacted meanwhile may be looked at
-    /// in part only, until the next time.
+    /// Goes on with a look for versions that expired before `now_secs`. A shard that is compacted
+    /// meanwhile may be looked at in part only, until the next time.
     pub(crate) fn expired(&self, now_secs: u64, cursor: &mut SweepCursor, count_max: usize) -> Vec<Bytes> {
         let (mut keys, mut key) = (Vec::new(), Vec::new());
         let mut visits = 0;
@@ -157,7 +160,8 @@ impl Index {
         sizes
     }
 
-    /// Begins a snapshot of everything up to `seq`; none when too many live. No put may run at the same time.
+    /// Begins a snapshot of everything up to `seq`; none when too many live. No put may run at the
+    /// same time.
     pub(crate) fn begin_snapshot(&self, seq: u64) -> Option<SnapshotSlot> {
         let mut slots = self.slots.lock();
         let slot = slots.iter().position(Option::is_none)?;

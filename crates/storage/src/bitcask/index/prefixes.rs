@@ -2,7 +2,8 @@
 
 use ombak_types::names::split_storage_key;
 
-/// Prefixes of one shard. What buckets come later is not worth a place: each costs memory in every shard.
+/// Prefixes of one shard. What buckets come later is not worth a place: each costs memory in every
+/// shard.
 const PREFIXES_MAX: usize = 64;
 
 #[derive(Default)]
@@ -19,7 +20,8 @@ impl Prefixes {
         }
     }
 
-    /// A number for what the key begins with, from 1, and the rest of the key; 0 and the whole key where it has none.
+    /// A number for what the key begins with, from 1, and the rest of the key; 0 and the whole key
+    /// where it has none.
     pub(super) fn split<'a>(&mut self, key: &'a [u8]) -> (u8, &'a [u8]) {
         let Ok((_, _, rest)) = split_storage_key(key) else { return (0, key) };
         let prefix = &key[..key.len() - rest.len()];

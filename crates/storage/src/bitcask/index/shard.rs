@@ -210,7 +210,8 @@ impl Shard {
         }
     }
 
-    /// Removes every entry that satisfies `condition`; for the load, before anybody else sees the index.
+    /// Removes every entry that satisfies `condition`; for the load, before anybody else sees the
+    /// index.
     pub(super) fn remove_all(&mut self, condition: impl Fn(&Entry) -> bool) {
         let (mut next, mut key) = (0, Vec::new());
         while let Some((handle, following)) = self.arena.walk(next) {
@@ -222,7 +223,8 @@ impl Shard {
         }
     }
 
-    /// Copies the live entries together when much of the arena is free. Not while a snapshot may walk it.
+    /// Copies the live entries together when much of the arena is free. Not while a snapshot may
+    /// walk it.
     pub(super) fn compact(&mut self) {
         if !self.arena.is_sparse() || self.history.is_some() {
             return;

@@ -25,7 +25,8 @@ fn next_random(state: &mut u64) -> u64 {
 
 #[test]
 fn costs_at_most_42_bytes_beyond_what_keys_do_not_share() {
-    // Just past a doubling is the worst moment for the tables; 1,000,000 is where they are in practice.
+    // Just past a doubling is the worst moment for the tables; 1,000,000 is where they are in
+    // practice.
     for keys in [940_000u64, 1_000_000] {
         let index = Index::new();
         for n in 0..keys {

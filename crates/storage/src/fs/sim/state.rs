@@ -224,8 +224,8 @@ impl State {
         if allowed < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
-    /// The disk puts the bytes at the start of another sector, of this file or another one; where they should be is what was
-    /// there before.
+    /// The disk puts the bytes at the start of another sector, of this file or another one; where
+    /// they should be is what was there before.
     fn write_elsewhere(&mut self, node: usize, bytes: &[u8], offset: usize) -> io::Result<()> {
         self.file(node)?.extend(offset + bytes.len());
         let is_target = |number: &usize| matches!(&self.nodes[*number], Node::File(file) if !file.bytes.is_empty());

@@ -7,8 +7,8 @@ pub(crate) const FILE_HEADER_BYTES: usize = 40;
 const MAGIC: &[u8; 8] = b"OMBAKJNL";
 const CRC_AT: usize = 36;
 
-/// What a data file says about itself: magic 8, version u16, zero u16, file id u32, created (Unix seconds) u64,
-/// salt u64, zero u32, CRC-32 of all that u32.
+/// What a data file says about itself: magic 8, version u16, zero u16, file id u32, created (Unix
+/// seconds) u64, salt u64, zero u32, CRC-32 of all that u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     pub(crate) file_id: u32,

@@ -8,8 +8,8 @@
 //! trailer  ffffffff, CRC-32 of the rest u32, length of the data file u64, entries u64, lost ranges u32, zero u32
 //! ```
 //!
-//! Invariant: a hint file gets its name only after the data file was synced, so its presence alone says that all of
-//! the data file had reached the disk.
+//! Invariant: a hint file gets its name only after the data file was synced, so its presence alone
+//! says that all of the data file had reached the disk.
 
 use super::record::{EXTRA_BYTES_MAX, RecordHeader, extra_len};
 use super::{FORMAT_VERSION, Kind, READABLE_VERSIONS, le_at};
@@ -139,7 +139,8 @@ impl HintWriter {
         self.written + (self.block.len() + TRAILER_BYTES) as u64
     }
 
-    /// Completes the file, waits until it is on disk and gives it its name. The data file must be synced before.
+    /// Completes the file, waits until it is on disk and gives it its name. The data file must be
+    /// synced before.
     pub(crate) fn finish(
         mut self,
         fs: &dyn FileSystem,
@@ -189,7 +190,8 @@ fn encode_trailer(trailer: &HintTrailer) -> [u8; TRAILER_BYTES] {
     bytes
 }
 
-/// The salt of the data file that a hint file belongs to; none when its header is damaged or of another file.
+/// The salt of the data file that a hint file belongs to; none when its header is damaged or of
+/// another file.
 pub(crate) fn salt_of_hint(file: &dyn File, file_id: u32) -> io::Result<Option<u64>> {
     let mut header = [0; HEADER_BYTES];
     let read = file.read_at(&mut header, 0, ReadMode::Blocking)?;
@@ -231,8 +233,8 @@ impl HintReader {
         Ok(whole.then_some(Self { file, trailer, offset, end, entries_read: 0, block: Vec::new() }))
     }
 
-    /// Opens a hint whose data file is not there to tell its salt; the salt that the hint names. None as with
-    /// [`open`](Self::open).
+    /// Opens a hint whose data file is not there to tell its salt; the salt that the hint names.
+    /// None as with [`open`](Self::open).
     pub(crate) fn open_alone(file: Arc<dyn File>, file_id: u32) -> io::Result<Option<(u64, Self)>> {
         let Some(salt) = salt_of_hint(&*file, file_id)? else { return Ok(None) };
         Ok(Self::open(file, file_id, salt)?.map(|reader| (salt, reader)))
@@ -242,8 +244,8 @@ impl HintReader {
         self.trailer
     }
 
-    /// Hands every entry to `visit`. False when the file turned out damaged: entries seen before are right, later ones
-    /// are missing.
+    /// Hands every entry to `visit`. False when the file turned out damaged: entries seen before
+    /// are right, later ones are missing.
     pub(crate) fn for_each(mut self, mut visit: impl FnMut(HintEntry<'_>)) -> io::Result<bool> {
         while self.offset < self.end {
             if !self.read_block()? {

@@ -17,10 +17,11 @@
 //!    key, head, body
 //! ```
 //!
-//! A compressed body begins with its length before compression, u32; `body_len` and `crc_body` are of what is stored. Files
-//! of version 1 have no flags.
+//! A compressed body begins with its length before compression, u32; `body_len` and `crc_body` are
+//! of what is stored. Files of version 1 have no flags.
 //!
-//! `synced_to` tells a reader after a crash which damage a loss of power explains, and which is rot.
+//! `synced_to` tells a reader after a crash which damage a loss of power explains, and which is
+//! rot.
 
 use super::le_at;
 use crate::limits::{KEY_BYTES_MAX, SEQ_MAX};
@@ -135,7 +136,8 @@ pub(crate) struct RecordHeader {
 }
 
 impl RecordHeader {
-    /// The fixed part at the start of `bytes`, if that is what is there: plausible only, not yet verified.
+    /// The fixed part at the start of `bytes`, if that is what is there: plausible only, not yet
+    /// verified.
     pub(crate) fn parse(bytes: &[u8], salt: u64) -> Option<Self> {
         if bytes.len() < RECORD_HEADER_BYTES || !looks_like_record(bytes, salt) {
             return None;
@@ -183,7 +185,8 @@ impl RecordHeader {
         self.meta_len() + u64::from(self.body_len)
     }
 
-    /// Whether fixed part, key and head (`meta`, exactly those bytes) are what was written at `offset`.
+    /// Whether fixed part, key and head (`meta`, exactly those bytes) are what was written at
+    /// `offset`.
     pub(crate) fn meta_matches(&self, meta: &[u8], salt: u64, offset: u64) -> bool {
         meta.len() as u64 == self.meta_len() && meta_crc(meta, salt, offset) == self.crc_meta
     }
@@ -248,8 +251,8 @@ pub(crate) fn encode_record(
     body.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// Makes the verified record in `bytes` one of another place, in a file that is synced before it gets its name. The body's checksum stays as it is, so that a
-/// rotten body stays one.
+/// Makes the verified record in `bytes` one of another place, in a file that is synced before it
+/// gets its name. The body's checksum stays as it is, so that a rotten body stays one.
 pub(crate) fn reseal(bytes: &mut [u8], meta_len: usize, salt: u64, offset: u64) {
     bytes[MARK_AT..MARK_AT + 2].copy_from_slice(&(salt as u16).to_le_bytes());
     bytes[28..32].copy_from_slice(&ALL_SYNCED.to_le_bytes());

@@ -17,7 +17,8 @@ pub(crate) enum Scanned {
     Damage { offset: u64, length: u64 },
 }
 
-/// Reads records in file order. Memory: one window, or one record's key and head if those are longer.
+/// Reads records in file order. Memory: one window, or one record's key and head if those are
+/// longer.
 pub(crate) struct Scanner<'a> {
     file: &'a dyn File,
     salt: u64,
@@ -120,7 +121,8 @@ impl<'a> Scanner<'a> {
         Ok(self.end)
     }
 
-    /// `length` bytes from `offset`, fewer at the end of the file; from the window where it has them.
+    /// `length` bytes from `offset`, fewer at the end of the file; from the window where it has
+    /// them.
     fn bytes(&mut self, offset: u64, length: u64) -> io::Result<&[u8]> {
         let length = length.min(self.end - offset.min(self.end)) as usize;
         let window_end = self.window_start + self.window.len() as u64;

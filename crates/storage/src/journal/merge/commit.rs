@@ -1,6 +1,8 @@
-//! The commit file of a merge: which files go. Once it has its name, they are gone, whatever a directory says.
+//! The commit file of a merge: which files go. Once it has its name, they are gone, whatever a
+//! directory says.
 //!
-//! Layout: magic 8, version u16, zero u16, count u32, then id u32 and salt u64 of each file, CRC-32 of all that u32.
+//! Layout: magic 8, version u16, zero u16, count u32, then id u32 and salt u64 of each file, CRC-32
+//! of all that u32.
 
 use crate::backend::ReadMode;
 use crate::error::StorageError;
@@ -71,8 +73,8 @@ pub(crate) fn write_commit(
     Ok(path)
 }
 
-/// Finishes a merge that a crash interrupted after its commit. False when the commit file is damaged: it and what it named
-/// stay, and versions that were deleted may be back.
+/// Finishes a merge that a crash interrupted after its commit. False when the commit file is
+/// damaged: it and what it named stay, and versions that were deleted may be back.
 pub(crate) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<bool, StorageError> {
     let path = dir.join(name);
     let Some(files) = read_commit(fs, &path)? else {

@@ -198,7 +198,8 @@ impl MergeJob {
                 }
             }
             Kind::Put => match current.filter(here) {
-                // Deleted, or swept as expired: whether it looks so now says nothing, for clocks go back.
+                // Deleted, or swept as expired: whether it looks so now says nothing, for clocks go
+                // back.
                 None if current.is_none() && hides_something && expires_at(core, header) != 0 => {
                     self.copy_tombstone(core, key, header)?;
                 }
@@ -249,7 +250,8 @@ impl MergeJob {
         Ok(())
     }
 
-    /// Copies a version whose body is to be compressed when it is first merged; false when there is nothing to compress.
+    /// Copies a version whose body is to be compressed when it is first merged; false when there is
+    /// nothing to compress.
     fn copy_compressed<I: KeyIndex>(
         &mut self,
         core: &Core<I>,
@@ -266,7 +268,8 @@ impl MergeJob {
         let meta_len = header.meta_len() as usize;
         let mut record = vec![0; header.total_len() as usize];
         let read = handle.read_at(&mut record, u64::from(entry.position.offset), ReadMode::Blocking);
-        // What cannot be read, or is not what was written, is copied as it is: a wrong body stays a wrong body.
+        // What cannot be read, or is not what was written, is copied as it is: a wrong body stays a
+        // wrong body.
         if !matches!(read, Ok(count) if count == record.len()) {
             return Ok(false);
         }
@@ -400,7 +403,8 @@ impl MergeJob {
         Err(io_error("write", &path, io::Error::other("an earlier write, sync or rename failed")))
     }
 
-    /// Gives the outputs their names, on disk. After an error those without a name are still here, for another try.
+    /// Gives the outputs their names, on disk. After an error those without a name are still here,
+    /// for another try.
     fn finish_outputs<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
         self.outputs.extend(self.output.take());
         let lost_ranges = &mut self.lost_ranges;
@@ -417,8 +421,9 @@ impl MergeJob {
         core.sync_dir().inspect_err(|error| core.poison(error))
     }
 
-    /// Ends the merge: outputs to disk, then the inputs go. None when an input has to stay. After an error for lack of room
-    /// the merge may be committed again: each step does nothing where it was done before.
+    /// Ends the merge: outputs to disk, then the inputs go. None when an input has to stay. After
+    /// an error for lack of room the merge may be committed again: each step does nothing where it
+    /// was done before.
     pub(in crate::journal) fn commit<I: KeyIndex>(
         &mut self,
         core: &Core<I>,
@@ -484,7 +489,8 @@ impl MergeJob {
         core.renew_inventory().inspect_err(|_| self.set_leaving(false))
     }
 
-    /// The commit could not be written: the inputs are promised as before, unless it has its name nevertheless.
+    /// The commit could not be written: the inputs are promised as before, unless it has its name
+    /// nevertheless.
     fn keep_inputs<I: KeyIndex>(&self, core: &Core<I>, number: u32) {
         let commit = core.shared.fs.birth(&commit_path(&core.dir, number));
         if commit.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -497,7 +503,8 @@ impl MergeJob {
         self.inputs.iter().for_each(|file| file.is_leaving.store(is_leaving, Ordering::Release));
     }
 
-    /// The newest append may be a tombstone that is not needed any more: its number is not given away again.
+    /// The newest append may be a tombstone that is not needed any more: its number is not given
+    /// away again.
     fn cover_seq<I: KeyIndex>(&self, core: &Core<I>) -> Result<(), StorageError> {
         let last_seq = core.writer.lock().last_seq();
         let is_input = |id: u32| self.inputs.iter().any(|input| input.id == id);

@@ -66,8 +66,8 @@ const DEAD_BYTES_MIN: u64 = 4 << 20;
 /// A file that would be copied nearly whole is no help against a full disk.
 const RELIEF_PERCENT_MIN: u64 = 25;
 
-/// The files of the next merge; none when no file asks for one. `expired_before`: versions written before that second
-/// are expired, grace included.
+/// The files of the next merge; none when no file asks for one. `expired_before`: versions written
+/// before that second are expired, grace included.
 pub(in crate::journal) fn select_inputs(
     files: &[FileSummary],
     config: &MergeConfig,
@@ -107,8 +107,8 @@ pub(in crate::journal) fn select_inputs(
     chosen.iter().map(|file| file.id).collect()
 }
 
-/// Where a store has more dead bytes than it may: the files of the largest dead share, until it has clearly fewer. To merge the
-/// worst ones only is what keeps the copying small.
+/// Where a store has more dead bytes than it may: the files of the largest dead share, until it has
+/// clearly fewer. To merge the worst ones only is what keeps the copying small.
 fn most_dead<'a>(files: &'a [FileSummary], config: &MergeConfig) -> Vec<&'a FileSummary> {
     let Some(percent_max) = config.dead_percent_max else { return Vec::new() };
     let live: u64 = files.iter().map(|file| file.live_bytes).sum();
@@ -135,8 +135,9 @@ const WASTE_SHARE_MIN: u64 = 20;
 /// About what the hint of a merged file has for each version, beside its key.
 const HINT_ENTRY_BYTES: u64 = 64;
 
-/// The files of a merge on a disk that is full, whether they ask for one or not: all those of which nothing is kept, else
-/// the one with the most dead bytes. What is kept fits into `room_bytes`. One file at a time: each commit makes room.
+/// The files of a merge on a disk that is full, whether they ask for one or not: all those of which
+/// nothing is kept, else the one with the most dead bytes. What is kept fits into `room_bytes`. One
+/// file at a time: each commit makes room.
 pub(in crate::journal) fn select_for_room(files: &[FileSummary], room_bytes: u64) -> Vec<u32> {
     let mut seq_mins: Vec<u64> = files.iter().map(|file| file.seq_min).collect();
     seq_mins.sort_unstable();

@@ -1,9 +1,10 @@
 //! Hints whose data files are not there.
 //!
-//! A merge removes both under its commit file, and what it copied has the same sequence numbers elsewhere; what is removed
-//! because a tree has everything, the tree has seen; and a hint gets its name only after its data file has one that lasts, or
-//! while the originals of what that holds are there. So where a hint names a version that nothing else here knows at its
-//! sequence number or later, its data file went another way, and what it held is missing.
+//! A merge removes both under its commit file, and what it copied has the same sequence numbers
+//! elsewhere; what is removed because a tree has everything, the tree has seen; and a hint gets its
+//! name only after its data file has one that lasts, or while the originals of what that holds are
+//! there. So where a hint names a version that nothing else here knows at its sequence number or
+//! later, its data file went another way, and what it held is missing.
 
 use super::Recovery;
 use crate::error::{StorageError, io_error};
@@ -32,7 +33,8 @@ pub(crate) struct Newest {
     pub(crate) is_tombstone: bool,
 }
 
-/// Whether a store answers something else because it does not have what a hint names; `newest` is what it has of the key.
+/// Whether a store answers something else because it does not have what a hint names; `newest` is
+/// what it has of the key.
 pub(crate) fn is_missed(named: &HintEntry<'_>, newest: Option<Newest>, config: &JournalConfig) -> bool {
     let would_show = named.kind != Kind::Tombstone && !config.had_expired(named.tstamp_secs, named.expires_secs);
     match newest {
@@ -54,8 +56,9 @@ enum Orphan {
 }
 
 impl<I: KeyIndex> Recovery<'_, I> {
-    /// The ids of hints without data files, of which `files` are those that are there, in order. The hint of a file whose last
-    /// name is not on disk goes: what a loss of power left of that file is for its records to tell.
+    /// The ids of hints without data files, of which `files` are those that are there, in order.
+    /// The hint of a file whose last name is not on disk goes: what a loss of power left of that
+    /// file is for its records to tell.
     pub(super) fn find_orphans(&self, names: &[String], files: &[(u32, bool)]) -> Result<Vec<u32>, StorageError> {
         let mut orphans = Vec::new();
         for id in names.iter().filter_map(|name| hint_id(name)) {
@@ -129,8 +132,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
     fn lacks(&self, entry: &HintEntry<'_>, is_listed: bool) -> Result<bool, StorageError> {
         let newest = self.index.loaded(I::key(entry.key))?;
         if I::KEEPS != Keeps::Position && entry.seq <= self.checkpoint.seq {
-            // The index on disk has seen it, and has what shows. Were it made anew, a deletion would not be there to hide what
-            // other files have of the key.
+            // The index on disk has seen it, and has what shows. Were it made anew, a deletion
+            // would not be there to hide what other files have of the key.
             let hides = I::KEEPS == Keeps::Head && is_listed && entry.kind == Kind::Tombstone;
             return Ok(hides && newest.is_none());
         }
@@ -138,8 +141,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(is_missed(entry, newest, &self.shared.config))
     }
 
-    /// Keeps what a missing file held in the index, where it has a place for that: reads of those keys fail. The hint stays
-    /// then, to say so at later starts.
+    /// Keeps what a missing file held in the index, where it has a place for that: reads of those
+    /// keys fail. The hint stays then, to say so at later starts.
     fn keep_missing(&mut self, id: u32) -> Result<bool, StorageError> {
         if I::KEEPS == Keeps::Everything {
             return Ok(false);
@@ -173,8 +176,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
     }
 }
 
-/// Removes hints that have told what they know: one must not speak for a later file of its id. No append up to `seq_max` is
-/// forgotten with them; while the disk is too full to say so, they stay.
+/// Removes hints that have told what they know: one must not speak for a later file of its id. No
+/// append up to `seq_max` is forgotten with them; while the disk is too full to say so, they stay.
 pub(super) fn remove_told(
     shared: &Shared,
     dir: &Path,
