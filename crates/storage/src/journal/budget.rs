@@ -1,22 +1,24 @@
-//! How many bytes merging may move: a token bucket shared by all partitions of a node.
+//! How many bytes merging may move: a token bucket that all partitions of a root share.
 //!
-//! It fills at a rate, so that what is dead goes while nobody writes; and with what is appended, so that merging keeps up with
-//! whoever overwrites faster than that. A disk that fills with the dead would be worse than a merge that is felt.
+//! Tokens come at a fixed rate, so that dead bytes are removed while nobody writes. They also come
+//! with each append, so that merging keeps up with writers that overwrite faster than that. A
+//! slower node is better than a disk full of dead bytes.
 
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
-/// Tokens that gather while nobody merges, in milliseconds of the rate.
+/// The most tokens from the fixed rate, in milliseconds of that rate.
 const BURST_MS: u64 = 250;
 
-/// What may be moved for each byte appended. Who overwrites a byte leaves one dead; ridding the disk of it moves, from files of
-/// which half is live, one byte in and one out.
+/// Bytes that may be moved for each byte appended. An overwrite leaves as many dead bytes as it
+/// appends. Removing one dead byte from files of which half is live means reading one live byte and
+/// writing it again.
 const MOVED_PER_APPENDED: u64 = 3;
 
-/// Tokens from appends that gather while nobody merges: what one round of work may take.
+/// The most tokens that appends earn while nobody merges: the work of one round.
 const EARNED_BYTES_MAX: i64 = 64 << 20;
 
-/// Longer pauses earn no more: the burst is full by then, or a debt that large is no debt of ours.
+/// Longer pauses earn no more tokens. By then the burst is full, or the debt is implausibly large.
 const ELAPSED_MAX: Duration = Duration::from_secs(3600);
 
 const NANOS_PER_SEC: i128 = 1_000_000_000;
@@ -40,7 +42,7 @@ impl IoBudget {
         tokens.max(0) as u64
     }
 
-    /// Adds what appends make room for.
+    /// Adds the tokens that appends earn.
     pub(super) fn earn(&self, appended_bytes: u64) {
         let earned = i64::try_from(appended_bytes.saturating_mul(MOVED_PER_APPENDED)).unwrap_or(i64::MAX);
         let mut state = self.state.lock();
@@ -49,15 +51,16 @@ impl IoBudget {
         }
     }
 
-    /// Accounts for bytes moved. One record may be longer than what was available: the debt is waited off.
+    /// Spends tokens for bytes that were moved. One record may be longer than the available tokens;
+    /// merging then waits until the debt is paid.
     pub(super) fn spend(&self, bytes: u64) {
         let mut state = self.state.lock();
         state.0 = state.0.saturating_sub(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 }
 
-/// The tokens after `elapsed`, and how much of that time they stand for: what is too short for a token counts the next
-/// time, however often somebody asks.
+/// The tokens after `elapsed`, and how much of that time they stand for. A remainder too short for
+/// a token counts at the next call, however often this is called.
 fn refill(tokens: i64, elapsed: Duration, bytes_per_sec: u64) -> (i64, Duration) {
     let rate = i128::from(bytes_per_sec);
     let burst = (rate * i128::from(BURST_MS) / 1000).max(1);
@@ -65,7 +68,7 @@ fn refill(tokens: i64, elapsed: Duration, bytes_per_sec: u64) -> (i64, Duration)
     let earned = rate * elapsed.as_nanos() as i128 / NANOS_PER_SEC;
     let paid_for_ns = (earned * NANOS_PER_SEC + rate - 1) / rate;
     let paid_for = Duration::from_nanos(u64::try_from(paid_for_ns).unwrap_or(u64::MAX)).min(elapsed);
-    // What appends have earned beyond the burst stays.
+    // Tokens that appends have earned beyond the burst stay.
     let tokens = (i128::from(tokens) + earned).min(burst.max(i128::from(tokens)));
     (i64::try_from(tokens).unwrap_or(i64::MAX), paid_for)
 }

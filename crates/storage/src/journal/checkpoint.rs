@@ -1,8 +1,10 @@
-//! How far an index on disk has seen the journal, and what was in the journal's files at that moment.
+//! The checkpoint of an index on disk: up to which append it has seen the journal, and what the
+//! journal's files held then.
 //!
-//! Layout: version u16, count u32, seq u64, next file id u32, then for each file: id u32, salt u64, length u64, records,
-//! tombstones, tombstone bytes, live records, live bytes, least seq, greatest seq (u64 each), greatest tstamp u32, lost ranges
-//! u32; CRC-32 of all that u32. All integers are little-endian.
+//! Layout: version u16, count u32, seq u64, next file id u32; then for each file id u32, salt u64,
+//! length u64, records, tombstones, tombstone bytes, live records, live bytes, least seq, greatest
+//! seq (u64 each), greatest tstamp u32, lost ranges u32; then CRC-32 of all that u32. All integers
+//! are little-endian.
 
 use super::data_file::{DataFile, FileCounters};
 use super::format::le_at;
@@ -14,21 +16,21 @@ const VERSION: u16 = 1;
 const PREFIX_BYTES: usize = 18;
 const FILE_BYTES: usize = 84;
 
-/// See the module.
+/// A checkpoint; see the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Checkpoint {
-    /// The index has seen everything up to here.
+    /// The index has seen everything up to this `seq`.
     pub(crate) seq: u64,
     /// No file has had this id or a higher one.
     pub(crate) next_id: u32,
     pub(crate) files: BTreeMap<u32, FileState>,
 }
 
-/// What was in a file.
+/// The state of a data file at a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileState {
     pub(crate) salt: u64,
-    /// Bytes of it that the index had seen, all of them on disk.
+    /// Bytes of the file that the index had seen, all of them on disk.
     pub(crate) length: u64,
     counts: [u64; 7],
     tstamp_max: u32,
@@ -36,7 +38,7 @@ pub(crate) struct FileState {
 }
 
 impl FileState {
-    /// The caller makes sure that nothing changes meanwhile.
+    /// The state of a file. The caller makes sure that nothing changes meanwhile.
     pub(super) fn of(file: &DataFile) -> Self {
         let counters = &file.counters;
         let count = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Acquire);
@@ -57,12 +59,12 @@ impl FileState {
         }
     }
 
-    /// Whether the index had versions in it.
+    /// Whether the index pointed at versions in the file.
     pub(crate) fn is_in_use(&self) -> bool {
         self.counts[3] > 0
     }
 
-    /// Goes on counting from there.
+    /// Sets the counters to this state.
     pub(super) fn restore(&self, counters: &FileCounters) {
         let [records, tombstones, tombstone_bytes, live_records, live_bytes, seq_min, seq_max] = self.counts;
         counters.length.store(self.length, Ordering::Release);
@@ -78,7 +80,7 @@ impl FileState {
     }
 }
 
-/// Whether an index that holds these bytes can say how far it had come.
+/// Whether these bytes are a valid checkpoint.
 pub(crate) fn is_checkpoint(bytes: &[u8]) -> bool {
     Checkpoint::decode(bytes).is_some()
 }
@@ -103,7 +105,7 @@ impl Checkpoint {
         out.freeze()
     }
 
-    /// None when it is damaged or of another version: the index has to be made anew.
+    /// None if the bytes are damaged or of another version. The index must be rebuilt then.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let (content, crc) = bytes.split_last_chunk::<4>()?;
         if content.len() < PREFIX_BYTES

@@ -1,4 +1,4 @@
-//! Bodies on disk, compressed where that is configured and pays.
+//! Bodies on disk: compressed if that is configured and saves enough.
 
 use super::format::{BodyCoding, le_at};
 use crate::limits::VERSION_BYTES_MAX;
@@ -7,12 +7,12 @@ use bytes::Bytes;
 /// How bodies are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// They are not.
+    /// Not at all.
     #[default]
     None,
-    /// Fast.
+    /// With lz4: fast.
     Lz4,
-    /// Small, at this level (1 to 22).
+    /// With zstd at this level (1 to 22): small.
     Zstd(i32),
 }
 
@@ -22,18 +22,18 @@ pub enum CompressionPoint {
     /// When they are written.
     #[default]
     OnReceipt,
-    /// When they are first merged: writing stays fast.
+    /// When they are first merged, so that writing stays fast.
     OnCompact,
 }
 
-/// Shorter bodies stay as they are.
+/// Shorter bodies are not compressed.
 const BODY_BYTES_MIN: usize = 256;
-/// Compression has to save one part in so many.
+/// Compression must save one part in this many.
 const SAVING_MIN: usize = 16;
-/// The length before compression, in front of what is compressed.
+/// The length before compression, stored in front of the compressed bytes.
 const LENGTH_BYTES: usize = 4;
 
-/// A body in its compressed form, if that is shorter.
+/// The compressed form of a body, if that is clearly shorter.
 pub(super) fn compress(compression: Compression, parts: &[&[u8]]) -> Option<(BodyCoding, Vec<u8>)> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     if compression == Compression::None || length < BODY_BYTES_MIN {
@@ -47,7 +47,7 @@ pub(super) fn compress(compression: Compression, parts: &[&[u8]]) -> Option<(Bod
             &whole[..]
         }
     };
-    // A version has at most VERSION_BYTES_MAX bytes.
+    // The cast is safe: a version has at most VERSION_BYTES_MAX bytes.
     let mut out = (length as u32).to_le_bytes().to_vec();
     let coding = match compression {
         Compression::None => return None,
@@ -67,11 +67,12 @@ pub(super) fn compress(compression: Compression, parts: &[&[u8]]) -> Option<(Bod
     (out.len() + length / SAVING_MIN < length).then_some((coding, out))
 }
 
-/// No body is longer that was compressed to so many bytes: what is read is not believed beyond that.
+/// The longest body that this many compressed bytes can stand for. A stored length beyond it is not
+/// believed.
 fn body_len_max(coding: BodyCoding, compressed_len: usize) -> usize {
     let bytes_max_per_byte = match coding {
         BodyCoding::Plain => 1,
-        // A byte lengthens a match by 255.
+        // One more byte lengthens a match by at most 255.
         BodyCoding::Lz4 => 255,
         // A block of 128 KiB takes at least three bytes of header and one of content.
         BodyCoding::Zstd => (128 << 10) / 4,
@@ -79,7 +80,7 @@ fn body_len_max(coding: BodyCoding, compressed_len: usize) -> usize {
     compressed_len.saturating_mul(bytes_max_per_byte).min(VERSION_BYTES_MAX)
 }
 
-/// The body that was stored so; none when that is not what it is.
+/// The body that was stored in this form; none if the bytes are not valid in it.
 pub(crate) fn decompress(coding: BodyCoding, stored: Bytes) -> Option<Bytes> {
     if coding == BodyCoding::Plain {
         return Some(stored);

@@ -1,16 +1,17 @@
-//! How stores with a journal behave: bitcask's names and defaults in Riak (docs/riak/backends.md §2.8).
+//! The options of stores with a journal, with the names and defaults of Riak's bitcask
+//! (docs/riak/backends.md §2.8).
 
 use super::coding::{Compression, CompressionPoint};
 use std::time::Duration;
 
-/// When appended versions reach the disk (`bitcask.sync.strategy`).
+/// When appended versions are synced (`bitcask.sync.strategy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncStrategy {
-    /// When the operating system likes; at roll-over and at close.
+    /// When the operating system writes them; also at roll-over and at close.
     None,
     /// At this interval.
     Interval(Duration),
-    /// Before each acknowledgement; one sync serves all who wait.
+    /// Before each acknowledgement. One fsync serves all waiting writers.
     OSync,
 }
 
@@ -21,7 +22,7 @@ pub enum MergePolicy {
     Always,
     /// Never.
     Never,
-    /// From the first hour through the last one, 0 … 23; the window may span midnight.
+    /// From the first hour through the last one, 0 … 23. The window may span midnight.
     Window {
         /// First hour in which merging may start.
         start_hour: u8,
@@ -30,33 +31,38 @@ pub enum MergePolicy {
     },
 }
 
-/// When and what to merge.
+/// When merges run and which files they take.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeConfig {
     /// `bitcask.merge.policy` and `bitcask.merge.window.*`.
     pub policy: MergePolicy,
-    /// What to add to UTC for the hours of the window.
+    /// The offset from UTC in seconds for the hours of the window.
     pub utc_offset_secs: i32,
-    /// `bitcask.merge.triggers.fragmentation`: per cent of a file's versions that are dead, for a merge to start.
+    /// `bitcask.merge.triggers.fragmentation`: a merge starts when this percentage of a file's
+    /// versions is dead.
     pub trigger_fragmentation_percent: u8,
-    /// `bitcask.merge.triggers.dead_bytes`: dead bytes in one file for a merge to start.
+    /// `bitcask.merge.triggers.dead_bytes`: a merge starts when one file has this many dead bytes.
     pub trigger_dead_bytes: u64,
-    /// `bitcask.merge.thresholds.fragmentation`: per cent dead for a file to take part.
+    /// `bitcask.merge.thresholds.fragmentation`: a file takes part when this percentage of its
+    /// versions is dead.
     pub threshold_fragmentation_percent: u8,
-    /// `bitcask.merge.thresholds.dead_bytes`: dead bytes for a file to take part.
+    /// `bitcask.merge.thresholds.dead_bytes`: a file takes part when it has this many dead bytes.
     pub threshold_dead_bytes: u64,
     /// `bitcask.merge.thresholds.small_file`: a smaller file always takes part.
     pub threshold_small_file_bytes: u64,
-    /// Dead bytes of a store, per cent of its live ones, beyond which its files of the largest dead share are merged whether they
-    /// ask for it or not. None: only files that ask are.
+    /// Limit for the dead bytes of a store, as a percentage of its live bytes. Beyond it, the files
+    /// with the largest dead share are merged even if no trigger fires. None: only the triggers
+    /// decide.
     pub dead_percent_max: Option<u16>,
-    /// `bitcask.max_merge_size`: bytes of the files of one merge.
+    /// `bitcask.max_merge_size`: the most bytes that the input files of one merge have together.
     pub bytes_max: u64,
     /// `bitcask.merge_check_interval`.
     pub check_interval_secs: u32,
-    /// `bitcask.merge_check_jitter`: the interval varies by up to this share either way.
+    /// `bitcask.merge_check_jitter`: the interval varies by up to this percentage in either
+    /// direction.
     pub check_jitter_percent: u8,
-    /// Bytes read and written a second by merges, for all partitions together, while nobody writes; what is written adds to it.
+    /// The bytes that merges may read and write in a second, for all partitions together, while
+    /// nobody writes. Appends allow more.
     pub io_bytes_per_sec: u64,
 }
 
@@ -80,8 +86,9 @@ impl Default for MergeConfig {
 }
 
 impl MergeConfig {
-    /// For leveled, which has a score instead of triggers: a file is merged when a quarter of it would be kept
-    /// (`leveled.singlefile_compactionpercentage`), and before the disk has to hold twice what is live.
+    /// The options of leveled, which has a score instead of triggers. A file is merged when at most
+    /// a quarter of it would be kept (`leveled.singlefile_compactionpercentage`). Files are also
+    /// merged before the disk has to hold twice the live bytes.
     pub fn leveled() -> Self {
         Self {
             trigger_fragmentation_percent: 75,
@@ -94,44 +101,49 @@ impl MergeConfig {
     }
 }
 
-/// How the stores of a node behave.
+/// The options of a node's stores.
 #[derive(Clone, Copy, Debug)]
 pub struct JournalConfig {
     /// `bitcask.sync.strategy` and `bitcask.sync.interval`.
     pub sync: SyncStrategy,
-    /// `bitcask.max_file_size`: a file that would grow beyond it is closed and a new one begun. At most 4 GiB − 1.
+    /// `bitcask.max_file_size`: a file that would grow beyond this is closed and a new one is
+    /// begun. At most 4 GiB − 1.
     pub file_bytes_max: u64,
-    /// `leveled.journal_objectcount`: a file with so many versions is closed and a new one begun.
+    /// `leveled.journal_objectcount`: a file with this many versions is closed and a new one is
+    /// begun.
     pub file_records_max: u64,
-    /// `bitcask.expiry`: older versions are absent.
+    /// `bitcask.expiry`: versions older than this are absent.
     pub expiry_secs: Option<u32>,
-    /// `bitcask.expiry.grace_time`: how long after expiry a file may wait for its merge.
+    /// `bitcask.expiry.grace_time`: how long a file may wait for its merge after its versions have
+    /// expired.
     pub expiry_grace_secs: u32,
-    /// Merging.
+    /// The options of merging.
     pub merge: MergeConfig,
-    /// How bodies are compressed on disk. A store with it on or off reads what was written with it off or on.
+    /// How bodies are compressed on disk. A store reads bodies that were written with any setting.
     pub compression: Compression,
-    /// When they are.
+    /// When bodies are compressed.
     pub compression_point: CompressionPoint,
-    /// Seconds between two looks for versions that have expired, to be forgotten.
+    /// Seconds between two sweeps that remove expired versions.
     pub sweep_interval_secs: u32,
-    /// `leveled.snapshot_timeout_long`: how long a view may be open, for folds.
+    /// `leveled.snapshot_timeout_long`: how long a snapshot for folds may be open.
     pub snapshot_secs_max: Option<u32>,
-    /// `leveled.snapshot_timeout_short`: how long a view may be open that knows the order of keys, for index queries.
+    /// `leveled.snapshot_timeout_short`: how long an ordered snapshot for index queries may be
+    /// open.
     pub ordered_snapshot_secs_max: Option<u32>,
-    /// `disk_reserve`: puts are refused while fewer bytes are free in the file system, so that deletes and merges have
-    /// room. At most a twentieth of the file system; 0: none.
+    /// `disk_reserve`: puts are refused while fewer bytes are free in the file system, so that
+    /// deletes and merges have room. At most a twentieth of the file system; 0: none.
     pub disk_reserve_bytes: u64,
-    /// Says by its digest whether a version is a tombstone of its object, which may use a part of that reserve.
+    /// Whether a version with this digest is an object tombstone. Tombstones may use a part of the
+    /// reserve.
     pub is_tombstone: fn(u64) -> bool,
-    /// Data files that are held open, over all partitions.
+    /// The most data files that are open at once, over all partitions.
     pub open_files_max: usize,
-    /// Unix time at the start: expiry is judged by it until the first `maintain`.
+    /// Unix seconds at the start. Expiry uses it until the first `maintain`.
     pub opened_at_secs: u64,
 }
 
 impl JournalConfig {
-    /// When a version is absent by itself, for a writer that wants it gone at `wanted_secs` (0: never): 0 for never.
+    /// When a version expires, for a writer that asked for `wanted_secs` (0: never). 0: never.
     pub(crate) fn expires_at(&self, tstamp_secs: u32, wanted_secs: u32) -> u32 {
         let by_age = self.expiry_secs.map(|expiry| tstamp_secs.saturating_add(expiry).max(1));
         match (by_age, wanted_secs) {
@@ -141,7 +153,7 @@ impl JournalConfig {
         }
     }
 
-    /// Whether such a version was absent by itself when the store was opened.
+    /// Whether a version had expired when the store was opened.
     pub(crate) fn had_expired(&self, tstamp_secs: u32, wanted_secs: u32) -> bool {
         let expires_secs = self.expires_at(tstamp_secs, wanted_secs);
         expires_secs != 0 && u64::from(expires_secs) < self.opened_at_secs

@@ -1,8 +1,10 @@
-//! Up to where an index on disk must have seen the journal, because what came before may be gone: its files when the index
-//! has everything, tombstones when they were merged. An index that has seen less is not the one that was there.
+//! The `seq` up to which an index on disk must have seen the journal, because older parts of the
+//! journal may be gone. For an index that keeps everything, whole journal files are removed; for
+//! other indexes, merges remove tombstones. An index that has seen less than this is not the one
+//! that belongs to the journal.
 //!
-//! Layout of the file `covered` in a partition's directory:
-//! magic 8, version u16, zero u16, seq u64, CRC-32 of all that u32. All integers are little-endian.
+//! Layout of the file `covered` in a partition's directory: magic 8, version u16, zero u16, seq
+//! u64, CRC-32 of all that u32. All integers are little-endian.
 
 use super::format::le_at;
 use super::small_file::{Frame, read_small_file};
@@ -26,19 +28,19 @@ pub(crate) fn encode(seq: u64) -> Vec<u8> {
     })
 }
 
-/// None when it is damaged.
+/// None if the content is damaged.
 pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<u64>, StorageError> {
     let content = FRAME.open(bytes, path)?.filter(|content| content.len() == CONTENT_BYTES);
     Ok(content.map(|content| le_at!(u64, content, 12)))
 }
 
-/// Takes the note: on disk when this returns.
+/// Writes the note. It is on disk when this returns.
 pub(super) fn write(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), StorageError> {
     let path = path_in(dir);
     replace_file(fs, &path, &encode(seq)).map_err(|source| io_error("write", &path, source))
 }
 
-/// The note; 0 when nothing was removed yet, none when it is damaged.
+/// Reads the note: 0 if there is none yet, none if it is damaged.
 pub(crate) fn read_whole(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>, StorageError> {
     let path = path_in(dir);
     match read_small_file(fs, &path)? {
@@ -47,7 +49,7 @@ pub(crate) fn read_whole(fs: &dyn FileSystem, dir: &Path) -> Result<Option<u64>,
     }
 }
 
-/// The note; a damaged one says nothing, which matters only when the index is lost too.
+/// Reads the note. A damaged one counts as 0, which matters only if the index is lost too.
 pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<u64, StorageError> {
     let note = read_whole(fs, dir)?;
     if note.is_none() {
@@ -62,7 +64,7 @@ mod tests {
     use super::*;
     use crate::fs::sim::{FaultyFs, Loss};
 
-    /// As it is on disks.
+    /// Bytes as version 1 wrote them.
     #[test]
     fn version_1_is_read() {
         let bytes = b"OMBAKCOV\x01\x00\x00\x00\x08\x07\x06\x05\x04\x03\x02\x012\x9b\x02\x13";

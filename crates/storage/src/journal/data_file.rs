@@ -1,4 +1,4 @@
-//! One data file of a store: its identity, its counters, and a handle that is opened when needed.
+//! One data file of a store: its identity, its counters, and a handle that is opened on demand.
 
 use crate::backend::ReadMode;
 use crate::error::StorageError;
@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// A data file that was synced at least once, with its header: damage to that is rot.
+/// The path of a data file that was synced at least once, header included. Damage to that part is
+/// corruption.
 pub(crate) fn data_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.data"))
 }
 
-/// A data file before its first sync: none of it is promised to survive a loss of power.
+/// The path of a data file before its first sync. None of it needs to survive a loss of power.
 pub(crate) fn fresh_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.fresh"))
 }
@@ -32,10 +33,10 @@ pub(crate) fn hint_temporary_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.hint.tmp"))
 }
 
-/// An id that no file of the directory has had; `next` is the one behind the highest.
+/// A file id that no file of the directory has had. `next` is the one after the highest.
 pub(crate) fn take_file_id(next: &mut u32, dir: &Path) -> Result<u32, StorageError> {
     let id = *next;
-    // The last number stands for none.
+    // The highest number stands for "no file".
     let Some(behind) = id.checked_add(1) else {
         let what = format!(
             "no file can be begun behind {}, the last number there is: if it is no file of this store, move it away and start \
@@ -48,22 +49,22 @@ pub(crate) fn take_file_id(next: &mut u32, dir: &Path) -> Result<u32, StorageErr
     Ok(id)
 }
 
-/// What is in a file. Counts of records never fall; live ones do.
+/// Counters of a file's content. Counts of records never fall; counts of live ones do.
 #[derive(Default)]
 pub(super) struct FileCounters {
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub(super) length: AtomicU64,
-    /// Bytes of it that are known to be on disk.
+    /// The length that is known to be on disk.
     pub(super) synced_length: AtomicU64,
     pub(super) records: AtomicU64,
     pub(super) tombstones: AtomicU64,
     pub(super) tombstone_bytes: AtomicU64,
-    /// Versions that the index points at.
+    /// Number of versions that the index points at.
     pub(super) live_records: AtomicU64,
     pub(super) live_bytes: AtomicU64,
     pub(super) seq_max: AtomicU64,
     pub(super) tstamp_max: AtomicU32,
-    /// Damaged ranges that had been synced once.
+    /// Number of damaged ranges that had been synced.
     pub(super) lost_ranges: AtomicU32,
     seq_min_inverted: AtomicU64,
 }
@@ -80,13 +81,13 @@ impl FileCounters {
         self.tstamp_max.fetch_max(tstamp_secs, Ordering::Relaxed);
     }
 
-    /// Takes over the range of append orders that was counted earlier.
+    /// Takes over a range of sequence numbers that was counted earlier.
     pub(super) fn widen_seqs(&self, seq_min: u64, seq_max: u64) {
         self.seq_max.fetch_max(seq_max, Ordering::Relaxed);
         self.seq_min_inverted.fetch_max(u64::MAX - seq_min, Ordering::Relaxed);
     }
 
-    /// Begins counting records anew; what is live stays.
+    /// Starts counting records again from 0. The counts of live ones stay.
     pub(super) fn reset_records(&self) {
         self.records.store(0, Ordering::Relaxed);
         self.tombstones.store(0, Ordering::Relaxed);
@@ -103,20 +104,21 @@ impl FileCounters {
         self.live_bytes.fetch_sub(u64::from(size), Ordering::AcqRel);
     }
 
-    /// The oldest append order in the file; `u64::MAX` when it has no record.
+    /// The lowest `seq` in the file; `u64::MAX` if it has no record.
     pub(super) fn seq_min(&self) -> u64 {
         u64::MAX - self.seq_min_inverted.load(Ordering::Relaxed)
     }
 }
 
-/// A data file.
+/// A data file of a store.
 pub(super) struct DataFile {
     pub(super) id: u32,
     pub(super) salt: u64,
     pub(super) counters: FileCounters,
-    /// A merge could not read all of it: it stays until nothing in it is current.
+    /// Whether a merge failed to read a part of it. Such a file stays until nothing in it is
+    /// current.
     pub(super) unmergeable: AtomicBool,
-    /// The inventory does not promise it any more: it is about to be removed.
+    /// Whether the inventory no longer promises it, because it is about to be removed.
     pub(super) is_leaving: AtomicBool,
     path: Mutex<PathBuf>,
     handle: RwLock<Option<Arc<dyn File>>>,
@@ -141,7 +143,7 @@ impl DataFile {
         self.path.lock().clone()
     }
 
-    /// The file has another name now.
+    /// Records the new path after a rename.
     pub(super) fn set_path(&self, path: PathBuf) {
         *self.path.lock() = path;
     }
@@ -159,7 +161,7 @@ impl DataFile {
     }
 }
 
-/// Keeps the number of open handles bounded: the ones not used lately are closed first.
+/// Bounds the number of open handles. Handles that were not used lately are closed first.
 pub(super) struct Handles {
     fs: Arc<dyn FileSystem>,
     open_max: usize,
@@ -171,7 +173,7 @@ impl Handles {
         Self { fs, open_max: open_max.max(1), open: Mutex::default() }
     }
 
-    /// A handle for reads. Opening one is left to callers that may wait for the disk.
+    /// A handle for reads. Only callers that may wait for the disk open a file.
     pub(super) fn get(&self, file: &Arc<DataFile>, mode: ReadMode) -> io::Result<Arc<dyn File>> {
         if let Some(handle) = &*file.handle.read() {
             if !file.used.load(Ordering::Relaxed) {
@@ -187,16 +189,18 @@ impl Handles {
         Ok(handle)
     }
 
-    /// Takes a handle that is open already.
+    /// Takes over an open handle.
     pub(super) fn adopt(&self, file: &Arc<DataFile>, handle: Arc<dyn File>) {
-        // The kernel takes neighbouring records in the page cache for a sign of a sequential reader, and then reads far
-        // more than the record. Merges and starts read windows of their own.
+        // The kernel takes neighbouring records in the page cache for a sign of a sequential
+        // reader, and then reads far more than the record. Merges and starts read windows of their
+        // own.
         handle.expect_random_reads();
         *file.handle.write() = Some(handle);
         file.used.store(true, Ordering::Relaxed);
         let mut open = self.open.lock();
         open.push_back(Arc::downgrade(file));
-        // Second chance: whoever was used since it was looked at last goes to the end once.
+        // Second-chance eviction: a handle that was used since the last check goes to the end of
+        // the queue once.
         let mut looks = open.len() * 2;
         while open.len() > self.open_max && looks > 0 {
             looks -= 1;

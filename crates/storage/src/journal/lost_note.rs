@@ -1,10 +1,11 @@
-//! What a store knows to be missing although its files do not show it any more: damage that was taken out of them, or that
-//! was known where its content came from.
+//! A note of what a store has lost although its files do not show it any more: damage that a repair
+//! removed from them, or losses that the source of the content had.
 //!
-//! Layout of the file `lost` in a partition's directory: magic 8, version u16, zero u16, count of places u32, further u64, place
-//! u64 each, CRC-32 of all that u32. All integers are little-endian.
+//! Layout of the file `lost` in a partition's directory: magic 8, version u16, zero u16, count of
+//! places u32, further u64, place u64 each, CRC-32 of all that u32. All integers are little-endian.
 //!
-//! Invariant: it only grows. A note that cannot be read counts as one loss: something was known.
+//! Invariant: the note only grows. A note that cannot be read counts as one loss, because it is
+//! there only if something was lost.
 
 use super::format::le_at;
 use super::small_file::{Frame, read_small_file};
@@ -18,10 +19,10 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(super) const LOST_NOTE: &str = "lost";
 const FRAME: Frame = Frame { magic: b"OMBAKLST", versions: 1..=1 };
 const PREFIX_BYTES: usize = 24;
-/// Places that are told apart; more are only counted.
+/// The most places that are listed one by one; further ones are only counted.
 const PLACES_MAX: usize = 10_000;
 
-/// The place of a data file that is not there.
+/// The place of a data file that is missing.
 pub(crate) fn missing_file(id: u32) -> u64 {
     place("missing", u64::from(id))
 }
@@ -31,18 +32,18 @@ pub(crate) fn place(what: &str, offset: u64) -> u64 {
     xxh3_64(format!("{what} {offset}").as_bytes())
 }
 
-/// See the module.
+/// The note of a store's losses; see the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LostNote {
-    /// Fingerprints of places: who notes a place twice has lost it once.
+    /// Fingerprints of places: a place that is noted twice counts as one loss.
     places: BTreeSet<u64>,
     further: u64,
-    /// The file was there and could not be read.
+    /// Whether the file was there and could not be read.
     is_damaged: bool,
 }
 
 impl LostNote {
-    /// The note in a partition's directory; an empty one when there is none.
+    /// Reads the note in a partition's directory; an empty one if there is none.
     pub(crate) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<Self, StorageError> {
         let path = dir.join(LOST_NOTE);
         let Some(bytes) = read_small_file(fs, &path)? else { return Ok(Self::default()) };
@@ -52,18 +53,18 @@ impl LostNote {
         }))
     }
 
-    /// Replaces the note: on disk when this returns. The directory must be there.
+    /// Replaces the note. It is on disk when this returns. The directory must exist.
     pub(crate) fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
         let path = dir.join(LOST_NOTE);
         replace_file(fs, &path, &self.encode()).map_err(|source| io_error("write", &path, source))
     }
 
-    /// How many losses it tells of.
+    /// The number of losses in the note.
     pub(crate) fn count(&self) -> u64 {
         self.further.saturating_add(self.places.len() as u64)
     }
 
-    /// Where a partition's note is.
+    /// The path of a partition's note.
     pub(crate) fn path(dir: &Path) -> PathBuf {
         dir.join(LOST_NOTE)
     }
@@ -73,7 +74,7 @@ impl LostNote {
         self.is_damaged
     }
 
-    /// Notes a place by its fingerprint, once.
+    /// Adds a place by its fingerprint, once.
     pub(crate) fn add_place(&mut self, place: u64) {
         if self.places.len() < PLACES_MAX {
             self.places.insert(place);
@@ -82,7 +83,7 @@ impl LostNote {
         }
     }
 
-    /// Notes losses that have no place here.
+    /// Adds losses that have no place in this store's files.
     pub(crate) fn add_further(&mut self, count: u64) {
         self.further = self.further.saturating_add(count);
     }
@@ -96,7 +97,7 @@ impl LostNote {
         })
     }
 
-    /// None when it is damaged.
+    /// None if the note is damaged.
     pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<Self>, StorageError> {
         let Some(content) = FRAME.open(bytes, path)?.filter(|content| content.len() >= PREFIX_BYTES) else {
             return Ok(None);
@@ -135,7 +136,7 @@ mod tests {
         }
     }
 
-    /// As it is on disks.
+    /// Bytes as version 1 wrote them.
     #[test]
     fn version_1_is_read() {
         let bytes = b"OMBAKLST\x01\x00\x00\x00\x02\x00\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\

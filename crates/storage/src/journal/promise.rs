@@ -1,24 +1,27 @@
-//! What of a data file was on disk once: damage to that is rot, all other damage is what a crash leaves behind.
+//! The byte ranges of a data file that are known to have been synced. Damage inside them is
+//! corruption; all other damage is a torn write that a crash left behind.
 
 use super::format::HintReader;
 use std::io;
 
 pub(super) enum Promise {
-    /// What the records behind it say: the file was written to when the process or the machine stopped.
+    /// The range up to which the records of the file say that it was synced. For a file that was
+    /// being written to when the process or the machine stopped.
     ByRecords,
-    /// All of it: it has a hint file, of which nothing can be read.
+    /// The whole file: it has a hint file, but the hint file cannot be read.
     All,
-    /// The records that are in its hint file. What a crash had left half-written before it was made is not.
+    /// The records that the hint file lists. A torn write from before the hint file was made is not
+    /// among them.
     Listed {
-        /// Where they start, in order.
+        /// The offsets of the records, in order.
         offsets: Vec<u32>,
-        /// Ranges that were lost before the hint file was made.
+        /// Number of ranges that were lost before the hint file was made.
         lost_ranges: u32,
     },
 }
 
 impl Promise {
-    /// What a hint file tells.
+    /// The synced ranges according to a hint file.
     pub(super) fn of_hint(reader: HintReader) -> io::Result<Self> {
         let lost_ranges = reader.trailer().lost_ranges;
         let mut offsets = Vec::new();
@@ -27,7 +30,8 @@ impl Promise {
         Ok(if is_whole { Self::Listed { offsets, lost_ranges } } else { Self::All })
     }
 
-    /// Whether damage to a range takes away what was on disk; `synced_to` is what the records of the file say.
+    /// Whether damage to a range destroys synced data. `synced_to` is the synced length that the
+    /// records of the file state.
     pub(super) fn covers(&self, start: u64, length: u64, synced_to: u64) -> bool {
         match self {
             Self::ByRecords => start < synced_to,
@@ -39,12 +43,12 @@ impl Promise {
         }
     }
 
-    /// Whether the file is known to have had a record from `length` on.
+    /// Whether the file is known to have had a record at `length` or beyond.
     pub(super) fn goes_beyond(&self, length: u64) -> bool {
         matches!(self, Self::Listed { offsets, .. } if offsets.last().is_some_and(|last| u64::from(*last) >= length))
     }
 
-    /// Losses that no byte of the file shows.
+    /// Number of lost ranges that the bytes of the file do not show.
     pub(super) fn lost_ranges(&self) -> u32 {
         match self {
             Self::Listed { lost_ranges, .. } => *lost_ranges,

@@ -1,4 +1,4 @@
-//! Reading one record: one read of known length, verified, cut into slices.
+//! Reads one record: one read of known length, verified and cut into slices.
 
 use super::coding::decompress;
 use super::data_file::{DataFile, Handles};
@@ -17,7 +17,7 @@ pub(super) enum Wanted {
     Whole,
 }
 
-/// A version, and how it was written where whoever had it knows that.
+/// A version, and the attributes of its write if the source knows them.
 pub(super) struct Read {
     pub(super) stored: Stored,
     pub(super) attrs: Option<WriteAttrs>,
@@ -49,7 +49,7 @@ pub(super) fn read_record(
         return Err(file.damaged(offset, "another length than the index says"));
     }
     if (bytes.len() as u64) < meta_len {
-        // A head too long for its place in the index.
+        // The head is longer than the index could record.
         bytes = read(handles, file, entry, meta_len as usize, mode)?;
     }
     let meta_len = meta_len as usize;

@@ -1,22 +1,24 @@
-//! The directory of a node's stores of one kind: one directory a partition.
+//! The root directory of a node's stores of one kind, with one directory for each partition.
 
 use crate::error::{StorageError, io_error};
 use crate::fs::FileSystem;
 use std::io;
 use std::path::Path;
 
-/// Marks the directory of a dropped partition until its files are gone.
+/// The suffix of a dropped partition's directory until its files are gone.
 pub(super) const DROPPED_SUFFIX: &str = ".dropped";
 
-/// Creates the root and makes sure that its name, and those of parents created with it, survive a loss of power.
+/// Creates the root, and makes its name and the names of parents created with it survive a loss of
+/// power.
 pub(crate) fn create_root(fs: &dyn FileSystem, root: &Path) -> Result<(), StorageError> {
     let missing = root.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && fs.list(dir).is_err()).count();
     fs.create_dir_all(root).map_err(|source| io_error("create", root, source))?;
-    // Of a root that was there, the name is synced once more: the start that created it may have been killed.
+    // The name of an existing root is synced again, because the start that created it may have been
+    // killed before its sync.
     for dir in root.ancestors().skip(1).take(missing.max(1)) {
         let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
         match fs.sync_dir(dir) {
-            // A parent that we may not read was not created by us.
+            // This process cannot have created a parent that it may not read.
             Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(io_error("fsync", dir, error)),
             _ => {}
         }
@@ -24,7 +26,7 @@ pub(crate) fn create_root(fs: &dyn FileSystem, root: &Path) -> Result<(), Storag
     Ok(())
 }
 
-/// Finishes what a crash interrupted: see `drop_partition`.
+/// Finishes the drops that a crash interrupted (see `drop_partition`).
 pub(super) fn remove_dropped(
     fs: &dyn FileSystem,
     root: &Path,
@@ -37,7 +39,8 @@ pub(super) fn remove_dropped(
     Ok(())
 }
 
-/// Removes what is left of a partition that was dropped: the index first, since nothing but this says that it must go.
+/// Removes the rest of a dropped partition. The index goes first, because only the renamed
+/// directory says that it must go.
 pub(super) fn finish_drop(
     fs: &dyn FileSystem,
     root: &Path,

@@ -1,4 +1,4 @@
-//! What the stores of one root have in common.
+//! The state that all stores of one root share.
 
 use super::budget::IoBudget;
 use super::config::JournalConfig;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 const LOCK_FILE: &str = "lock";
-/// Offsets have 32 bits.
+/// Offsets in data files have 32 bits.
 const FILE_BYTES_MAX: u64 = u32::MAX as u64;
 
 /// See [`Shared::open`].
@@ -28,19 +28,20 @@ pub(crate) struct Shared {
     pub(super) handles: Handles,
     pub(super) budget: IoBudget,
     pub(super) space: DiskSpace,
-    /// The partition that merges: one at a time on a node.
+    /// The partition that is merging: only one at a time for each root.
     pub(super) merging: Mutex<Option<u32>>,
     pub(super) open_partitions: Mutex<BTreeSet<u32>>,
     inventory: OnceLock<InventoryConfig>,
-    /// Removes what an index has on disk for a partition.
+    /// Removes the files that an index has on disk for a partition.
     forget_index: Box<ForgetIndex>,
     #[expect(dead_code, reason = "held as long as a store of the root may write")]
     lock: Box<dyn FileLock>,
 }
 
 impl Shared {
-    /// Takes the root directory, creating and locking it. A root that another process or factory uses is an error;
-    /// `setting` names it to the operator; `forget_index` removes what the index of a partition has on disk.
+    /// Takes the root directory: creates and locks it. Fails if another process or factory uses the
+    /// root. `setting` is the name of the option for error messages. `forget_index` removes the
+    /// files that the index of a partition has on disk.
     pub(crate) fn open(
         fs: Arc<dyn FileSystem>,
         root: PathBuf,
@@ -67,7 +68,7 @@ impl Shared {
         }))
     }
 
-    /// Says how inventories are kept, once and before a store is opened.
+    /// Sets how inventories are kept. Called at most once, before a store is opened.
     pub(crate) fn keep_inventories(&self, config: InventoryConfig) {
         assert!(self.inventory.set(config).is_ok(), "how inventories are kept is said once, before a store is opened");
     }
@@ -77,7 +78,7 @@ impl Shared {
         self.inventory.get_or_init(InventoryConfig::default)
     }
 
-    /// Finishes a drop of a partition that had failed half-way.
+    /// Finishes the drop of a partition that failed half-way.
     pub(super) fn finish_drop(&self, partition: u32) -> Result<(), StorageError> {
         finish_drop(&*self.fs, &self.root, partition, &self.forget_index)
     }
@@ -98,7 +99,7 @@ impl Shared {
         })
     }
 
-    /// Takes a partition, which nobody else may have open.
+    /// Marks a partition as open. Fails if it is open already.
     pub(super) fn enter(&self, partition: u32) -> Result<(), StorageError> {
         if self.open_partitions.lock().insert(partition) {
             return Ok(());

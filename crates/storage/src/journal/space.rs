@@ -1,47 +1,52 @@
-//! How much room the file system of a root has, and which writes may still use it.
+//! The free space of a root's file system, and which writes may still use it.
 //!
-//! The last bytes are kept for what makes room again. Puts stop at the reserve
-//! ([`JournalConfig::disk_reserve_bytes`](super::JournalConfig)), deletes stop at a part of it, and merges may use
-//! everything. Without the reserve, a full disk would refuse the deletes and the merges that could empty it.
+//! The last bytes are kept for operations that make room. Puts stop at the reserve
+//! ([`JournalConfig::disk_reserve_bytes`](super::JournalConfig)), deletes stop at a part of it, and
+//! merges may use everything. Without the reserve, a full disk would refuse the deletes and the
+//! merges that could empty it.
 
 use crate::fs::FileSystem;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A store looks at the free space each time it has appended so many bytes: a put costs no system call of its own.
+/// A store checks the free space each time it has appended this many bytes, so most puts need no
+/// extra system call.
 pub(super) const LOOK_BYTES: u64 = 256 << 10;
-/// Deletes stop where one part in so many of the reserve is left: that part belongs to merges.
+/// Deletes stop when one part in this many of the reserve is left. That part belongs to merges.
 const DELETES_STOP_AT: u64 = 4;
-/// Puts that were refused go on when one part in so many of the reserve is free beyond it.
+/// Refused puts resume when one part in this many of the reserve is free beyond it.
 const RESUME_AT: u64 = 8;
-/// The reserve is at most one part in so many of the file system.
+/// The reserve is at most one part in this many of the file system.
 const RESERVE_SHARE_MAX: u64 = 20;
-/// With less than this left, a file system that was full still counts as full, even without a reserve.
+/// With less than this free, a file system that was full still counts as full, even without a
+/// reserve.
 const ROOM_BYTES_MIN: u64 = 1 << 20;
-/// What a merge leaves free beside its copies: for its commit file, notes and the directory.
+/// The space that a merge leaves free beside its copies: for its commit file, notes and the
+/// directory.
 const COMMIT_BYTES: u64 = 64 << 10;
 
-/// What a write is for, as far as the last room is concerned.
+/// What a write is for. This decides how much of the reserve it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A new version of an object.
     Put,
-    /// A tombstone, of an object or of the store: merges can drop what it supersedes.
+    /// A tombstone of an object or of the store. Merges can then drop what it supersedes.
     Delete,
 }
 
-/// The room of one root. Shared by all its stores.
+/// The free space of one root, shared by all its stores.
 pub(super) struct DiskSpace {
-    /// 0: nothing is kept free.
+    /// Bytes to keep free; 0: none.
     reserve_bytes: u64,
-    /// The last look found less than the reserve.
+    /// Whether the last check found less than the reserve.
     is_short: AtomicBool,
     looked_at_secs: AtomicU64,
 }
 
 impl DiskSpace {
-    /// Keeps `reserve_bytes` free in the file system of `root`, or less where that is small.
+    /// Keeps `reserve_bytes` free in the file system of `root`, or fewer if that file system is
+    /// small.
     pub(super) fn new(fs: &dyn FileSystem, root: &Path, reserve_bytes: u64) -> Self {
         let size_bytes = fs.size_bytes(root).unwrap_or(u64::MAX);
         Self {
@@ -51,22 +56,22 @@ impl DiskSpace {
         }
     }
 
-    /// Whether the last look found less than the reserve.
+    /// Whether the last check found less than the reserve.
     pub(super) fn is_short(&self) -> bool {
         self.is_short.load(Ordering::Relaxed)
     }
 
-    /// Whether a store that has appended so much since its last look should look again.
+    /// Whether a store that has appended this much since its last check should check again.
     pub(super) fn wants_look_after(&self, appended_bytes: u64) -> bool {
         self.reserve_bytes > 0 && appended_bytes >= LOOK_BYTES
     }
 
-    /// Whether background work should look: once a second for all stores of the root.
+    /// Whether background work should check: once a second for all stores of the root.
     pub(super) fn wants_look_at(&self, now_secs: u64) -> bool {
         self.reserve_bytes > 0 && self.looked_at_secs.swap(now_secs, Ordering::Relaxed) != now_secs
     }
 
-    /// Finds out how many bytes are free.
+    /// Checks how many bytes are free.
     pub(super) fn look(&self, fs: &dyn FileSystem, dir: &Path) -> io::Result<u64> {
         let free_bytes = fs.free_bytes(dir)?;
         let is_short = free_bytes < self.put_floor_bytes();
@@ -81,7 +86,7 @@ impl DiskSpace {
         Ok(free_bytes)
     }
 
-    /// Bytes that must stay free behind a write.
+    /// Bytes that must stay free after a write.
     pub(super) fn floor_bytes(&self, purpose: Purpose) -> u64 {
         match purpose {
             Purpose::Put => self.put_floor_bytes(),
@@ -89,18 +94,20 @@ impl DiskSpace {
         }
     }
 
-    /// Higher once puts were stopped, so that they do not stop and go with each file that a merge removes.
+    /// The free bytes below which puts are refused. Higher once puts were stopped, so that they do
+    /// not stop and resume with each file that a merge removes.
     fn put_floor_bytes(&self) -> u64 {
         let margin = if self.is_short() { self.reserve_bytes / RESUME_AT } else { 0 };
         self.reserve_bytes.saturating_add(margin)
     }
 
-    /// Whether so many free bytes are enough for a store to forget that its disk was full.
+    /// Whether this many free bytes are enough for a store whose disk was full to accept writes
+    /// again.
     pub(super) fn is_room_again(&self, free_bytes: u64) -> bool {
         free_bytes >= self.put_floor_bytes().max(ROOM_BYTES_MIN)
     }
 
-    /// How much a merge may copy while so many bytes are free.
+    /// How much a merge may copy while this many bytes are free.
     pub(super) fn merge_bytes_max(free_bytes: u64) -> u64 {
         free_bytes.saturating_sub(COMMIT_BYTES)
     }

@@ -1,4 +1,4 @@
-//! What a store tells of itself.
+//! The status of a store.
 
 use super::data_file::DataFile;
 use super::key_index::{Keeps, KeyIndex};
@@ -7,12 +7,12 @@ use crate::backend::{LastMerge, Status};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is counted since the start.
+/// What a store counts since its start.
 #[derive(Default)]
 pub(super) struct StoreCounters {
-    /// Of puts: keys, heads and bodies as they came.
+    /// Bytes of puts: keys, heads and bodies, before compression.
     pub(super) put_bytes: AtomicU64,
-    /// What is still to be read of the files that are to be merged.
+    /// Bytes that are still to be read of the files that are to be merged.
     pub(super) merge_pending_bytes: AtomicU64,
     pub(super) last_merge: Mutex<Option<LastMerge>>,
     pub(super) merges: AtomicU64,
@@ -35,7 +35,7 @@ impl<I: KeyIndex> Core<I> {
         let mut kept_bytes = sum(|file| file.counters.length.load(Ordering::Relaxed));
         let mut merge_pending_bytes = self.counters.merge_pending_bytes.load(Ordering::Relaxed);
         if I::KEEPS == Keeps::Everything {
-            // The files are a log only: versions lie in the ledger.
+            // The data files are only a log; the versions lie in the ledger.
             live_bytes = sizes.version_bytes;
             kept_bytes += ledger.map_or(0, |ledger| ledger.disk_bytes);
             merge_pending_bytes = ledger.map_or(0, |ledger| ledger.pending_bytes);

@@ -1,7 +1,7 @@
-//! One partition's store: reads, writes, syncs.
+//! The store of one partition: reads, writes and syncs.
 //!
-//! Locks, in the order in which they may be taken: `upkeep`, `writer`, an index shard, `files`. Reads take the last two
-//! and hold neither while they wait for the disk.
+//! Locks, in the order in which they may be taken: `upkeep`, `writer`, an index shard, `files`.
+//! Reads take the last two and hold neither while they wait for the disk.
 
 use super::backup::JournalBackup;
 use super::coding::{CompressionPoint, compress};
@@ -33,50 +33,53 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often a read starts over because a merge moved the version under it.
+/// How often a read is retried because a merge moved the version meanwhile.
 const READ_TRIES_MAX: usize = 64;
 
-/// Keys that are put in order before others may have the turn.
+/// How many keys are added to the ordered index before other work may run.
 pub(super) const ORDER_SLICE: usize = 10_000;
 
-/// Files of a store by id.
+/// The data files of a store by id.
 pub(super) type Files = BTreeMap<u32, Arc<DataFile>>;
 
-/// One partition's store: a journal, and an index over it.
+/// The store of one partition: a journal and an index over it.
 pub(crate) struct Store<I: KeyIndex> {
     pub(super) core: Arc<Core<I>>,
 }
 
-/// Everything of a store that its snapshots share with it.
+/// The part of a store that its snapshots share.
 pub(super) struct Core<I: KeyIndex> {
     pub(super) shared: Arc<Shared>,
     pub(super) partition: u32,
     pub(super) dir: PathBuf,
     pub(super) identity: IdentityFile,
     pub(super) inventory: InventoryKeeper,
-    /// Promised files that the start could not read and left where they are.
+    /// Promised files that the start could not read. It left them in place.
     pub(super) left_alone: BTreeMap<u32, PromisedFile>,
     pub(super) index: I,
     pub(super) files: RwLock<Files>,
     pub(super) writer: Mutex<Writer>,
     pub(super) upkeep: Mutex<Upkeep>,
-    /// When a sync at an interval last began. Not under `upkeep`, which other work may hold for long.
+    /// When the last sync at an interval began. Not under `upkeep`, because other work may hold
+    /// that lock for long.
     pub(super) last_sync: Mutex<Instant>,
     pub(super) counters: StoreCounters,
-    /// Ranges that were lost together with the name of their file, or are in files that cannot be read at all.
+    /// Lost ranges that no open data file counts: the name of their file is lost too, or the file
+    /// cannot be read at all.
     pub(super) lost_ranges: AtomicU64,
     pub(super) torn_bytes: u64,
-    /// Versions appended up to here are in no count of what is current.
+    /// The `seq` of the checkpoint that the start found, for an index that keeps everything; 0
+    /// otherwise. The counts of live records do not include versions up to it.
     counted_after: u64,
     pub(super) now_secs: AtomicU64,
-    /// Tickets of live snapshots: files that were in use when the oldest began stay on disk.
+    /// Tickets of live snapshots. Files that were in use when the oldest one began stay on disk.
     pub(super) snapshot_tickets: Mutex<SnapshotTickets<I>>,
-    /// No append begins any more. Set under the writer's lock, before the last sync.
+    /// No append may begin any more. Set under the writer's lock, before the last sync.
     is_closing: AtomicBool,
     closed: AtomicBool,
     /// Writes are refused while the store is handed over.
     handed_over: AtomicBool,
-    /// Some version expires by itself.
+    /// Some version may expire.
     has_expiring: AtomicBool,
     is_poisoned: AtomicBool,
     pub(super) poison: Mutex<Option<String>>,
@@ -85,7 +88,7 @@ pub(super) struct Core<I: KeyIndex> {
     sync_done: Condvar,
 }
 
-/// What a start found.
+/// The result of the recovery at a start.
 pub(super) struct Recovered<I> {
     pub(super) identity: IdentityFile,
     pub(super) inventory: InventoryKeeper,
@@ -138,7 +141,7 @@ impl<I: KeyIndex> Core<I> {
         expires_secs != 0 && u64::from(expires_secs) < self.now_secs.load(Ordering::Relaxed)
     }
 
-    /// Reads go on after a poisoning.
+    /// Fails when the store is closed. A poisoned store is open for reads.
     pub(super) fn check_open(&self) -> Result<(), StorageError> {
         if self.closed.load(Ordering::Acquire) { Err(StorageError::Closed) } else { Ok(()) }
     }
@@ -151,7 +154,8 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// Holds for as long as the writer's lock is held.
+    /// Fails when no append may begin. The result holds for as long as the caller holds the
+    /// writer's lock.
     fn check_appendable(&self) -> Result<(), StorageError> {
         self.check_writable()?;
         if self.is_closing.load(Ordering::Acquire) {
@@ -160,7 +164,7 @@ impl<I: KeyIndex> Core<I> {
         if self.handed_over.load(Ordering::Acquire) { Err(StorageError::ClosedToWrites) } else { Ok(()) }
     }
 
-    /// Takes no writes any more: what has reached the disk is unknown.
+    /// Stops all further writes, because it is unknown which bytes have reached the disk.
     pub(super) fn poison(&self, error: &StorageError) {
         let is_first = {
             let mut poison = self.poison.lock();
@@ -175,7 +179,8 @@ impl<I: KeyIndex> Core<I> {
         }
     }
 
-    /// Looks a key up until its file is there: a merge may move it between the look and the read.
+    /// Reads a version of a key. Retries the look-up if a merge moves the version between the
+    /// look-up and the read.
     pub(super) fn read_with(
         &self,
         key: &[u8],
@@ -214,17 +219,17 @@ impl<I: KeyIndex> Core<I> {
                 }
             }
         }
-        // A drop may have taken the files away.
+        // The files may be gone because the partition was dropped.
         self.check_open()?;
         Err(last)
     }
 
-    /// Whether a version may be in the index that has expired.
+    /// Whether the index may contain versions that expire.
     pub(super) fn expires_anything(&self) -> bool {
         self.has_expiring.load(Ordering::Relaxed)
     }
 
-    /// Goes on making the order of keys and terms; true when it is there.
+    /// Continues to build the ordered index of keys and terms; true when it is complete.
     pub(super) fn make_order(&self, count_max: usize) -> Result<bool, StorageError> {
         self.index.make_order(count_max, &|key, entry| {
             let look = || Ok(Some(Found { entry: *entry, head: None, body: None, attrs: None }));
@@ -255,7 +260,8 @@ impl<I: KeyIndex> Core<I> {
         })
     }
 
-    /// The first write of a new store, or of one whose start found the disk full.
+    /// Prepares the directory at the first write of a new store, or of a store whose start found
+    /// the disk full.
     #[cold]
     fn begin_late(&self) -> Result<(), StorageError> {
         let begin = || {
@@ -267,7 +273,7 @@ impl<I: KeyIndex> Core<I> {
         begin().map_err(|source| refused_io("create", &self.dir, source))
     }
 
-    /// The index does not point at this version any more.
+    /// Updates the counts of the version's file, because the index no longer points at the version.
     pub(super) fn forget_live(&self, entry: &Entry) {
         if entry.seq <= self.counted_after {
             return;
@@ -280,7 +286,7 @@ impl<I: KeyIndex> Core<I> {
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
         let body_len = check_sizes(write)?;
         let config = &self.shared.config;
-        // An index that keeps everything compresses by itself.
+        // An index that keeps whole versions compresses them itself.
         let compresses = config.compression_point == CompressionPoint::OnReceipt && I::KEEPS != Keeps::Everything;
         let compressed = if compresses { compress(config.compression, write.body) } else { None };
         let parts = compressed.as_ref().map(|(_, body)| [&body[..]]);
@@ -322,7 +328,7 @@ impl<I: KeyIndex> Core<I> {
         Ok(Appended { previous: previous.map(|old| old.digest), seq })
     }
 
-    /// Removes a key whose version satisfies `condition`.
+    /// Removes a key if its current version satisfies `condition`.
     fn delete(&self, key: &[u8], condition: impl Fn(&Entry) -> bool) -> Result<Option<Appended>, StorageError> {
         let indexed = I::key(key);
         let mut writer = self.writer.lock();
@@ -356,7 +362,8 @@ impl<I: KeyIndex> Core<I> {
         self.synced_seq.load(Ordering::Acquire) >= seq
     }
 
-    /// One caller syncs for all who wait: those who come while it does are served by the next.
+    /// Syncs up to `seq`. One caller syncs for all that wait; callers that arrive during a sync are
+    /// served by the next one.
     pub(super) fn sync(&self, seq: u64) -> Result<(), StorageError> {
         let mut leading = self.sync_leader.lock();
         loop {
@@ -364,7 +371,7 @@ impl<I: KeyIndex> Core<I> {
                 return Ok(());
             }
             if let Err(refused) = self.check_writable() {
-                // A close that ended meanwhile has synced everything first.
+                // A close that has ended meanwhile synced everything before it closed the store.
                 return if self.is_synced(seq) { Ok(()) } else { Err(refused) };
             }
             if *leading {
@@ -376,7 +383,7 @@ impl<I: KeyIndex> Core<I> {
             *leading = false;
             self.sync_done.notify_all();
             if seq > last_seq {
-                // To wait for it could be for ever.
+                // Waiting for a `seq` that was never appended could last forever.
                 let what = format!("{seq} was to be synced, and the last append is {last_seq}");
                 let source = io::Error::new(io::ErrorKind::InvalidInput, what);
                 return Err(io_error("fsync", &self.dir, source));
@@ -384,7 +391,8 @@ impl<I: KeyIndex> Core<I> {
         }
     }
 
-    /// Syncs everything appended so far, and says what that was; a failure poisons.
+    /// Syncs everything that was appended so far, and returns the last `seq` of it. A failure
+    /// poisons the store.
     fn sync_all(&self) -> u64 {
         let (target, files, dir_dirty, root_dirty) = {
             let mut writer = self.writer.lock();
@@ -408,7 +416,9 @@ impl<I: KeyIndex> Core<I> {
             })
             .and_then(|()| if dir_dirty { self.sync_dir() } else { Ok(()) })
             .inspect(|()| {
-                // Not before: who finds a file synced gives it a hint, which must not outlive the file's name.
+                // Only after the directory is synced: a file that counts as synced may get a hint
+                // file, and a hint file must not survive a loss of power that removes the name of
+                // its data file.
                 for (file, _, length) in &files {
                     file.counters.synced_length.fetch_max(*length, Ordering::AcqRel);
                 }
@@ -424,7 +434,8 @@ impl<I: KeyIndex> Core<I> {
         target
     }
 
-    /// The first sync of a file gives it the name that says so; the name is synced with the directory afterwards.
+    /// Renames a file at its first sync to the name of a synced file. The caller syncs the
+    /// directory afterwards.
     fn name_synced(&self, file: &DataFile) -> Result<(), StorageError> {
         if file.counters.synced_length.load(Ordering::Acquire) > 0 {
             return Ok(());
@@ -439,14 +450,14 @@ impl<I: KeyIndex> Core<I> {
         self.shared.fs.sync_dir(&self.dir).map_err(|source| io_error("fsync", &self.dir, source))
     }
 
-    /// Everything appended so far survives a loss of power afterwards.
+    /// Syncs everything that was appended so far.
     pub(super) fn sync_appended(&self) -> Result<(), StorageError> {
         let seq = self.writer.lock().last_seq();
         self.sync(seq)
     }
 
-    /// Refuses further appends, syncs what was appended before, and then leaves the mark of a clean end, so that the mark
-    /// is true whoever writes meanwhile.
+    /// Refuses further appends, syncs everything that was appended before, and then marks the store
+    /// as cleanly closed. The mark is therefore true even if other threads write meanwhile.
     fn close(&self) -> Result<(), StorageError> {
         let mut upkeep = self.upkeep.lock();
         if self.closed.load(Ordering::Acquire) {
@@ -469,7 +480,7 @@ impl<I: KeyIndex> Core<I> {
         sealed
     }
 
-    /// Counts what is lost now and at every start from now on.
+    /// Counts further lost ranges, now and at every start from now on.
     pub(super) fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError> {
         let mut writer = self.writer.lock();
         self.check_writable()?;
@@ -487,7 +498,8 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// The directory is put aside first: after a crash it is either the store, or debris with a name that says so.
+    /// Removes the store. The directory is renamed first: after a crash it is either the whole
+    /// store, or debris whose name says so.
     fn drop_partition(&self) -> Result<(), StorageError> {
         let mut upkeep = self.upkeep.lock();
         upkeep.abandon_merge(self);
@@ -507,7 +519,7 @@ impl<I: KeyIndex> Core<I> {
         fs.rename(&self.dir, &aside).map_err(|source| io_error("rename", &self.dir, source))?;
         writer.dir_exists = false;
         fs.sync_dir(root).map_err(|source| io_error("fsync", root, source))?;
-        // As long as that name is there, a start destroys the index.
+        // Until the renamed directory is gone, each start removes the index again.
         self.index.destroy()?;
         remove_store_dir(fs, &aside)
     }
@@ -571,7 +583,7 @@ impl<I: KeyIndex> Backend for Store<I> {
     }
 
     fn close_to_writes(&self, closed: bool) {
-        // The lock: a write that is under way ends first.
+        // Taking the lock waits for a write that is under way.
         let _writer = self.core.writer.lock();
         self.core.handed_over.store(closed, Ordering::Release);
     }

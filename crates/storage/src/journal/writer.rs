@@ -1,7 +1,7 @@
-//! The append side of a store: one active file, one write call a record.
+//! The append side of a store: one active file, and one write call for each record.
 //!
-//! Invariant: a record is either whole in the active file or cut off again; where cutting off fails too, the store is
-//! poisoned and never appends behind the debris.
+//! Invariant: a record is either whole in the active file or truncated again. If the truncation
+//! fails too, the store is poisoned and never appends after the torn record.
 
 use super::config::JournalConfig;
 use super::data_file::{DataFile, fresh_path, hint_temporary_path, take_file_id};
@@ -22,30 +22,31 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A buffer that a long record has made longer than this is given back.
+/// A buffer that a long record has grown beyond this is shrunk again.
 const BUFFER_BYTES_KEPT: usize = 1 << 20;
 
 thread_local! {
-    /// Where a record is put together. One a thread stays in the processor's cache; one a store would not.
+    /// The buffer in which a record is encoded. One for each thread stays in the processor's cache;
+    /// one for each store would not.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// An open file that records are appended to: the active one, or the output of a merge.
+/// An open file that records are appended to: the active file, or the output of a merge.
 pub(super) struct Appender {
     pub(super) file: Arc<DataFile>,
     pub(super) handle: Arc<dyn File>,
     pub(super) length: u64,
-    /// None when the hint file could not be written: the next start reads the data file instead.
+    /// None if the hint file could not be written. The next start then reads the data file instead.
     pub(super) hint: Option<HintWriter>,
 }
 
 impl Appender {
-    /// Creates a file with its header.
+    /// Creates a file and writes its header.
     pub(super) fn create(shared: &Shared, dir: &Path, path: PathBuf, id: u32, created_secs: u64) -> io::Result<Self> {
         let salt = random_salt();
         let handle = shared.fs.open(&path, OpenMode::CreateNew)?;
         if let Err(error) = handle.write_at(&FileHeader { file_id: id, created_secs, salt }.encode(), 0) {
-            // The name is free again for the next try.
+            // Frees the name for the next attempt.
             let _ = shared.fs.remove_file(&path);
             return Err(error);
         }
@@ -56,7 +57,7 @@ impl Appender {
         Ok(Self { file, handle, length: FILE_HEADER_BYTES as u64, hint })
     }
 
-    /// Accounts for a record that was written at the end of the file.
+    /// Counts a record that was written at the end of the file.
     pub(super) fn count(&mut self, shared: &Shared, entry: &HintEntry<'_>) {
         let size = record_bytes(entry);
         let is_tombstone = entry.kind == Kind::Tombstone;
@@ -74,7 +75,7 @@ impl Appender {
     }
 }
 
-/// Length of the record on disk.
+/// Length of the record on disk in bytes.
 pub(super) fn record_bytes(entry: &HintEntry<'_>) -> u64 {
     (RECORD_HEADER_BYTES + extra_len(entry.expires_secs)) as u64
         + entry.key.len() as u64
@@ -82,22 +83,22 @@ pub(super) fn record_bytes(entry: &HintEntry<'_>) -> u64 {
         + u64::from(entry.body_len)
 }
 
-/// Where the index finds a record.
+/// The position under which the index finds a record.
 pub(super) fn position_of(file_id: u32, entry: &HintEntry<'_>) -> Position {
     let size = match entry.kind {
         Kind::Put => record_bytes(entry) as u32,
-        // To a load, no size means gone.
+        // A load recognises a tombstone by size 0.
         Kind::Tombstone => 0,
     };
     Position { file_id, offset: entry.offset, size, head_units: head_units(entry.head_len), has_terms: entry.has_terms }
 }
 
-/// Unpredictable to clients, so that a stored value cannot imitate a record.
+/// A salt that clients cannot predict, so a stored value cannot imitate a record.
 fn random_salt() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// A record to be appended.
+/// A record that is to be appended.
 pub(super) struct NewRecord<'a> {
     pub(super) kind: Kind,
     pub(super) key: &'a [u8],
@@ -108,7 +109,7 @@ pub(super) struct NewRecord<'a> {
     pub(super) crc_body: u32,
     pub(super) digest: u64,
     pub(super) tstamp_secs: u32,
-    /// 0: never.
+    /// Unix seconds; 0: never.
     pub(super) expires_secs: u32,
     pub(super) has_terms: bool,
 }
@@ -122,40 +123,40 @@ impl NewRecord<'_> {
     }
 }
 
-/// What an append left behind.
+/// The result of an append.
 pub(super) struct Written {
     pub(super) seq: u64,
     pub(super) position: Position,
     pub(super) file: Arc<DataFile>,
 }
 
-/// State under the writer's lock.
+/// The state under the writer's lock.
 pub(super) struct Writer {
     pub(super) active: Option<Appender>,
-    /// Closed for appends, not yet synced and hinted.
+    /// Files that are closed for appends, but not yet synced and without a hint file.
     pub(super) rolled: Vec<Appender>,
     pub(super) seqs: SeqSource,
-    /// This store's last append.
+    /// The `seq` of this store's last append.
     last_seq: u64,
     pub(super) next_id: u32,
-    /// The partition's directory is there.
+    /// Whether the partition's directory exists.
     pub(super) dir_exists: bool,
-    /// The directory was created and its own name is not synced.
+    /// Whether the directory was created and its own name is not synced.
     pub(super) root_dirty: bool,
-    /// Files were created and their names are not synced.
+    /// Whether files were created whose names are not synced.
     pub(super) dir_dirty: bool,
     pub(super) bytes_written: u64,
-    /// A write was refused for lack of room, and no look has found room since.
+    /// Whether a write was refused for lack of room, and no check has found room since.
     pub(super) disk_full: bool,
-    /// Bytes appended since the last look at the free space.
+    /// Bytes appended since the free space was last checked.
     unlooked_bytes: u64,
 }
 
 /// Why an append failed.
 pub(super) enum AppendError {
-    /// The file is as it was: another write may succeed.
+    /// The file is unchanged: another write may succeed.
     Refused(StorageError),
-    /// What is in the file is unknown.
+    /// The content of the file is unknown.
     Fatal(StorageError),
 }
 
@@ -172,7 +173,7 @@ impl Writer {
             dir_dirty: false,
             bytes_written: 0,
             disk_full: false,
-            // The first append looks.
+            // The first append checks the free space.
             unlooked_bytes: LOOK_BYTES,
         }
     }
@@ -181,7 +182,7 @@ impl Writer {
         self.last_seq
     }
 
-    /// Appends with one write call.
+    /// Appends a record with one write call.
     pub(super) fn append(
         &mut self,
         shared: &Shared,
@@ -246,17 +247,18 @@ impl Writer {
         self.last_seq = seq;
         self.bytes_written += size;
         self.unlooked_bytes = self.unlooked_bytes.saturating_add(size);
-        // A delete may have used what puts must not.
+        // A delete may use space that puts may not use, so its success does not end the refusal of
+        // puts.
         self.disk_full &= purpose == Purpose::Delete;
         Ok(Written { seq, position, file })
     }
 
-    /// The next append begins a new file.
+    /// Closes the active file for appends. The next append begins a new file.
     pub(super) fn roll(&mut self) {
         self.rolled.extend(self.active.take());
     }
 
-    /// An id that no file of the directory has had.
+    /// A file id that no file of the directory has had.
     pub(super) fn take_id(&mut self, dir: &Path) -> Result<u32, StorageError> {
         take_file_id(&mut self.next_id, dir)
     }
@@ -292,17 +294,18 @@ impl Writer {
         AppendError::Refused(refused_io(op, path, source))
     }
 
-    /// Asks how much room there is before it writes: now and then, and each time after a full disk, so that a flood of
-    /// writes is refused cheaply.
+    /// Checks the free space before a write: from time to time, and before every write after the
+    /// disk was full, so that a flood of writes is refused cheaply.
     fn check_space(&mut self, shared: &Shared, dir: &Path, size: u64, purpose: Purpose) -> Result<(), AppendError> {
         let dir = if self.dir_exists { dir } else { &shared.root };
         let free_bytes = match shared.space.look(&*shared.fs, dir) {
             Ok(free_bytes) => free_bytes,
             Err(source) if self.disk_full => return Err(AppendError::Refused(io_error("statvfs", dir, source))),
-            // The write itself says whether there is room.
+            // The write itself shows whether there is room.
             Err(_) => return Ok(()),
         };
-        // What did not fit needs clearly more than its own length: file systems take room for themselves.
+        // After a write that did not fit, more than its own length must be free, because file
+        // systems need space for themselves.
         let needed_bytes = if self.disk_full { size.saturating_mul(2) } else { size };
         if free_bytes > shared.space.floor_bytes(purpose).saturating_add(needed_bytes) {
             self.unlooked_bytes = 0;
@@ -326,12 +329,12 @@ impl Writer {
     }
 }
 
-/// A failure that left everything as it was.
+/// The error of an operation that failed and left everything unchanged.
 pub(super) fn refused_io(op: &'static str, path: &Path, source: io::Error) -> StorageError {
     if is_disk_full(&source) { StorageError::DiskFull { path: path.to_owned() } } else { io_error(op, path, source) }
 }
 
-/// Whether a call failed for lack of room: it may succeed when there is some.
+/// Whether a call failed for lack of room. It may succeed later.
 pub(super) fn is_no_room(error: &StorageError) -> bool {
     match error {
         StorageError::DiskFull { .. } => true,
