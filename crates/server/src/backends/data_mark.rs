@@ -1,11 +1,13 @@
-//! `stores.json` in the data directory: where the objects of a node lie, so that no start finds an empty database where a
-//! full one was.
+//! `stores.json` in the data directory: which stores a node last served its objects from.
 //!
-//! What it is: the stores that the node last served from, compared with those of the configuration before anything is
-//! opened; and a look at the places where each backend lies by default, for a directory that was moved or is older than
-//! this file.
+//! A start compares this file with the configuration. It is refused if the configuration would
+//! serve an empty database while the objects of the node lie in another directory.
 //!
-//! What it is not: it moves nothing and looks into no file of a store.
+//! What it is: a comparison that happens before any store is opened. It also looks at the
+//! directories that each backend uses by default, because a data directory may have been moved or
+//! may be older than this file.
+//!
+//! What it is not: it moves no files and reads no file of a store.
 
 use super::Inventories;
 use crate::config::BackendSettings;
@@ -16,38 +18,41 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The versions of the file.
+/// The versions of the file format.
 const FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
 const FILE: &str = "stores.json";
 
-/// Where backends lie in a data directory that says nothing else, with their words.
+/// The directory name of each backend in a data directory where nothing else is configured. Each
+/// name is also the backend's word for `storage_backend`.
 const DEFAULT_ROOTS: [&str; 4] = ["bitcask", "leveled", "leveldb", "hanoidb"];
 
-/// Where the objects of a data directory lie.
+/// Where the objects of a data directory lie: the content of `stores.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataMark {
     format: u32,
     /// The stores that the node last served from.
     stores: Vec<Store>,
-    /// The place in that list of the one for buckets that name none.
+    /// The index in `stores` of the store for buckets that name no backend.
     default: usize,
-    /// Directories whose objects are not wanted any more, or are elsewhere by now.
+    /// Directories that a conversion has copied to another backend. The node no longer needs their
+    /// objects.
     left: BTreeSet<PathBuf>,
 }
 
-/// One store of all partitions.
+/// One store: a backend and its directory, for all partitions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Store {
-    /// Its word for `storage_backend`.
+    /// The backend's word for `storage_backend`.
     backend: String,
-    /// Its directory, seen from the data directory where it is in there. None for memory.
+    /// The directory. It is relative to the data directory if it lies inside it. `None` for the
+    /// memory backend.
     data_root: Option<PathBuf>,
 }
 
 impl DataMark {
-    /// What the settings say.
+    /// The stores that the settings describe.
     fn of(data_dir: &Path, settings: &BackendSettings) -> Self {
         let store = |backend: &BackendSettings| Store {
             backend: backend.name().to_owned(),
@@ -58,7 +63,8 @@ impl DataMark {
         Self { format: FORMATS.current, stores, default, left: BTreeSet::new() }
     }
 
-    /// Reads the file of a data directory; none when there is none. The error is one line for the operator.
+    /// Reads the file of a data directory; `None` if there is no file. The error is one line for
+    /// the operator.
     fn read(data_dir: &Path) -> Result<Option<Self>, String> {
         let path = data_dir.join(FILE);
         let text = match fs::read(&path) {
@@ -71,7 +77,7 @@ impl DataMark {
         saved_json::from_text(text, FORMATS).map(Some).map_err(|why| format!("{} {why}: {advice}", path.display()))
     }
 
-    /// Writes the file as a whole, durably: a reader sees the old one or the new one.
+    /// Replaces the whole file durably: a reader sees either the old file or the new one.
     fn write(&self, data_dir: &Path) -> Result<(), String> {
         let (path, fresh) = (data_dir.join(FILE), data_dir.join("stores.json.new"));
         let replace = || -> io::Result<()> {
@@ -85,24 +91,24 @@ impl DataMark {
     }
 }
 
-/// What a start finds when it compares the settings with what the data directory was last used with.
+/// The result of comparing the settings with the stores that the node last served from.
 #[derive(Debug)]
 pub struct Compared {
-    /// For the operator, a line each.
+    /// Warnings for the operator, one line each.
     pub warnings: Vec<String>,
-    /// What is to be noted, if that is something new.
+    /// The new content of the file; `None` if the file already says the same.
     new: Option<DataMark>,
 }
 
 impl Compared {
-    /// Notes the settings in the data directory.
+    /// Writes the new content to the data directory, if there is any.
     pub fn note(&self, data_dir: &Path) -> Result<(), String> {
         self.new.as_ref().map_or(Ok(()), |mark| mark.write(data_dir))
     }
 }
 
-/// Compares the settings with what the data directory was last used with; changes nothing. The error says which objects would
-/// not be found.
+/// Compares the settings with the stores that the node last served from. This function changes
+/// nothing. The error says which objects would not be found.
 pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Inventories) -> Result<Compared, String> {
     let earlier = DataMark::read(data_dir)?;
     let mut now = DataMark::of(data_dir, settings);
@@ -110,7 +116,9 @@ pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Invent
     let in_use = |store: &Store| now.stores.contains(store);
     now.left = left.into_iter().filter(|root| !now.stores.iter().any(|s| s.data_root.as_ref() == Some(root))).collect();
     let by_default = DEFAULT_ROOTS.map(|word| Store { backend: word.into(), data_root: Some(word.into()) });
-    // Another backend in the directory of one that was there cannot read it, whatever lies there by default.
+    // A store that is not in use counts as abandoned even if the configuration has another backend
+    // in the same directory, because that backend cannot read its files. A default directory that
+    // another configured backend uses is not checked.
     let known = earlier.iter().flat_map(|mark| &mark.stores);
     let elsewhere = by_default.iter().filter(|store| !now.stores.iter().any(|s| s.data_root == store.data_root));
     for store in known.chain(elsewhere).filter(|store| !in_use(store)) {
@@ -128,7 +136,7 @@ pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Invent
     Ok(Compared { warnings, new })
 }
 
-/// Notes that what lay in the directory of one backend is in that of another by now.
+/// Records that the objects of one backend now lie in the directory of another one.
 pub fn leave_behind(data_dir: &Path, backend: &BackendSettings, now_in: &BackendSettings) -> Result<(), String> {
     let Some(disk) = backend.disk() else { return Ok(()) };
     let mut mark =
@@ -138,18 +146,19 @@ pub fn leave_behind(data_dir: &Path, backend: &BackendSettings, now_in: &Backend
     let default = mark.stores.get(mark.default).cloned();
     mark.stores.retain(|store| store.data_root.as_ref() != Some(&root) && !new.contains(store));
     mark.left.retain(|left| !new.iter().any(|store| store.data_root.as_ref() == Some(left)));
-    // In place of the old one, also where that is the one of buckets that name none.
+    // The new store takes the place of the old one. If the old one was the store of buckets that
+    // name no backend, so is the new one.
     let kept = default.and_then(|default| mark.stores.iter().position(|store| *store == default));
     mark.default = kept.unwrap_or(mark.stores.len());
     mark.stores.extend(new);
     mark.format = FORMATS.current;
     mark.left.insert(root);
     mark.write(data_dir)?;
-    // Whatever becomes of the old files, nobody misses them.
+    // From here on the old files may disappear: no start needs them.
     Inventories::new(data_dir, false).forget(&disk.data_root)
 }
 
-/// Examines the file of a data directory that no node runs on. The error says what is damaged.
+/// Checks that the file of a stopped node can be read. The error says what is damaged.
 pub fn examine(data_dir: &Path) -> Result<(), String> {
     DataMark::read(data_dir).map(|_| ())
 }
@@ -172,7 +181,8 @@ fn not_there(backend: &str, root: &Path, settings: &BackendSettings) -> String {
     )
 }
 
-/// Buckets that name no backend do not see what they had in another.
+/// The warning for the case that buckets which name no backend now lie in another store, where the
+/// objects they had before are not found.
 fn default_changed(data_dir: &Path, earlier: &DataMark, now: &DataMark) -> Option<String> {
     let (before, after) = (earlier.stores.get(earlier.default)?, now.stores.get(now.default)?);
     let root = data_dir.join(before.data_root.as_ref()?);
@@ -188,7 +198,8 @@ fn default_changed(data_dir: &Path, earlier: &DataMark, now: &DataMark) -> Optio
     ))
 }
 
-/// So that a data directory can be moved as a whole.
+/// The path of a root relative to the data directory if the root lies inside it, so that a data
+/// directory can be moved as a whole.
 fn seen_from(data_dir: &Path, root: &Path) -> PathBuf {
     let absolute = |path: &Path| {
         let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
@@ -198,7 +209,8 @@ fn seen_from(data_dir: &Path, root: &Path) -> PathBuf {
     root.strip_prefix(&data_dir).map(Path::to_path_buf).unwrap_or(root)
 }
 
-/// A directory that is still to be made has no canonical name, but what it will be in may have one.
+/// The absolute path of a directory that may not exist yet. A missing directory has no canonical
+/// path, but its parent may have one.
 fn absolute_below(root: &Path, absolute: impl Fn(&Path) -> PathBuf) -> PathBuf {
     match (root.parent().filter(|parent| !root.exists() && !parent.as_os_str().is_empty()), root.file_name()) {
         (Some(parent), Some(name)) => absolute(parent).join(name),
@@ -206,7 +218,7 @@ fn absolute_below(root: &Path, absolute: impl Fn(&Path) -> PathBuf) -> PathBuf {
     }
 }
 
-/// Whether a partition has files with something in them. A store that took no write has none.
+/// Whether any partition has files with data. A store that never took a write has none.
 pub fn holds_data(root: &Path) -> bool {
     let Ok(entries) = fs::read_dir(root) else { return false };
     entries.flatten().any(|entry| {

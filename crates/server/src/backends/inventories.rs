@@ -1,8 +1,11 @@
-//! Where a node keeps its own copies of the inventories of its stores: below `inventory` in the data directory, a directory for
-//! each root of stores, so that a root which is not mounted is missed.
+//! Where a node keeps its own copies of the inventories of its stores.
 //!
-//! A root inside the data directory is known by its place in there, so that a data directory can be moved as a whole. Names
-//! are taken as they are configured: links are not followed, for what they lead to may not be mounted.
+//! The copies lie below `inventory` in the data directory, in one directory for each root of
+//! stores. A start therefore notices if a root is missing because its file system is not mounted.
+//!
+//! A root inside the data directory is known by its relative path, so that a data directory can be
+//! moved as a whole. Paths are used as configured: symbolic links are not followed, because the
+//! file system that they lead to may not be mounted.
 
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{InventoryConfig, promises_anything};
@@ -11,14 +14,15 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 const DIR: &str = "inventory";
-/// Roots in the data directory.
+/// The directory for roots that lie inside the data directory.
 const INSIDE: &str = "inside";
-/// All others.
+/// The directory for all other roots.
 const OUTSIDE: &str = "outside";
-/// What no root is called: one root may lie in another.
+/// The last path component of each inventory. No root has this name, so the inventory of a root and
+/// that of another root inside it stay apart.
 const LAST: &str = ".partitions";
 
-/// The inventories of a node.
+/// The inventories of one node.
 #[derive(Clone, Debug)]
 pub struct Inventories {
     data_dir: PathBuf,
@@ -26,28 +30,30 @@ pub struct Inventories {
 }
 
 impl Inventories {
-    /// Of the node in a data directory. `accepts_loss`: the operator has said that it goes on without what is missing.
+    /// The inventories of the node in `data_dir`. `accepts_loss`: the operator has agreed to start
+    /// the node without the files that are missing.
     pub fn new(data_dir: &Path, accepts_loss: bool) -> Self {
         Self { data_dir: data_dir.to_owned(), accepts_loss }
     }
 
-    /// Whether the operator has said that the node goes on without what is missing.
+    /// Whether the operator has agreed to start the node without the files that are missing.
     pub fn accepts_loss(&self) -> bool {
         self.accepts_loss
     }
 
-    /// How the stores of a root keep theirs.
+    /// The inventory configuration for the stores of one root.
     pub fn of(&self, root: &Path) -> InventoryConfig {
         InventoryConfig { node_dir: Some(self.node_dir(root)), accepts_loss: self.accepts_loss }
     }
 
-    /// Whether the node knows of something in a root, be that there or not.
+    /// Whether the node's inventory lists anything for a root, whether or not the files still
+    /// exist.
     pub fn promise_anything(&self, root: &Path) -> bool {
         promises_anything(&RealFs, &self.node_dir(root))
     }
 
-    /// Forgets the stores of a root, durably: they are not needed any more, or others take their place. The error is one line
-    /// for the operator.
+    /// Durably removes the node's inventory of a root, because its stores are not needed any more
+    /// or other stores replace them. The error is one line for the operator.
     pub fn forget(&self, root: &Path) -> Result<(), String> {
         let dir = self.node_dir(root);
         let removed = match fs::remove_dir_all(&dir) {
@@ -70,7 +76,7 @@ impl Inventories {
     }
 }
 
-/// An absolute path without `.` and `..`.
+/// The absolute path without `.` and `..`. The file system is not consulted.
 fn plain(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     let mut plain = PathBuf::new();

@@ -1,10 +1,11 @@
-//! From settings to stores: the one place that knows how each backend of the configuration is opened.
+//! Opens the stores that the settings describe. This is the one place that knows how each backend
+//! is opened.
 //!
-//! What it is: [`open`] for what a node serves from, [`open_one`] for tools that read or write one backend of a stopped
-//! node.
+//! What it is: [`open`] for the stores that a node serves from, and [`open_one`] for tools that
+//! read or write one backend of a stopped node.
 //!
-//! What it is not: it reads no configuration (`config::BackendSettings`) and holds no lock on the data directory; each
-//! backend locks its own.
+//! What it is not: it reads no configuration (`config::BackendSettings` does) and holds no lock on
+//! the data directory; each backend locks its own directory.
 
 pub mod data_mark;
 mod inventories;
@@ -24,16 +25,17 @@ use ombak_storage::{
 };
 use std::sync::Arc;
 
-/// What a node serves from.
+/// The stores that a node serves from.
 pub struct Stores {
     /// Opens the store of each partition.
     pub factory: Arc<dyn BackendFactory>,
-    /// With several backends: which of them has a key. It needs the properties of buckets before it can say.
+    /// With several backends, this says which of them holds a key. It needs the properties of the
+    /// buckets before it can answer.
     pub choice: Option<Arc<BackendChoice>>,
 }
 
-/// Whether every store that the settings name may be opened, and nothing of any is missing. Changes nothing. The error is one
-/// line for the operator.
+/// Checks that every store in the settings may be opened and that no file of any store is missing.
+/// This function changes nothing. The error is one line for the operator.
 pub fn check(settings: &BackendSettings, inventories: &Inventories) -> Result<(), String> {
     for (_, store) in settings.stores() {
         let Some(root) = store.disk().map(|disk| &disk.data_root) else { continue };
@@ -43,7 +45,8 @@ pub fn check(settings: &BackendSettings, inventories: &Inventories) -> Result<()
     Ok(())
 }
 
-/// Takes the directories of everything that the settings name. The error is one line for the operator.
+/// Opens and locks the directories of all stores in the settings. The error is one line for the
+/// operator.
 pub fn open(settings: &BackendSettings, inventories: &Inventories) -> Result<Stores, String> {
     match settings {
         BackendSettings::Multi(multi) => open_several(multi, inventories),
@@ -56,9 +59,9 @@ fn open_with(settings: &BackendSettings, inventories: &Inventories) -> Result<Ar
     open_one(settings, inventory.unwrap_or_default())
 }
 
-/// Takes the directory of one backend. The error is one line for the operator.
+/// Opens and locks the directory of one backend. The error is one line for the operator.
 ///
-/// Several backends are several calls, one for each of [`BackendSettings::stores`].
+/// A node with several backends needs one call for each of [`BackendSettings::stores`].
 pub fn open_one(settings: &BackendSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, String> {
     let opened: Result<Arc<dyn BackendFactory>, StorageError> = match settings {
         BackendSettings::Bitcask(disk) => bitcask(disk, inventory),
@@ -73,7 +76,8 @@ pub fn open_one(settings: &BackendSettings, inventory: InventoryConfig) -> Resul
     opened.map_err(|e| e.to_string())
 }
 
-/// How the files of one backend are examined while nothing serves from them; none for what keeps none.
+/// How the files of one backend are examined while no node serves from them; `None` for a backend
+/// without files.
 pub fn store_root_config(settings: &BackendSettings, inventory: InventoryConfig) -> Option<StoreRootConfig> {
     let kind = match settings {
         BackendSettings::Bitcask(_) => StoreKind::Bitcask,

@@ -1,4 +1,4 @@
-//! `ombak admin status`, `vnode-status`.
+//! The commands `ombak admin status` and `ombak admin vnode-status`.
 
 use super::admin_client::request;
 use super::args::Common;
@@ -13,7 +13,7 @@ use std::fmt::Write;
 const BACKEND_WIDTH: usize = 9;
 const RULE: &str = "-------------------------------------------";
 
-/// All statistics: those of `GET /stats`, so the two cannot differ.
+/// Prints all statistics. They are taken from `GET /stats`, so the two cannot differ.
 pub async fn status(common: &Common, out: Output) -> Result<(), Failure> {
     let target = Target::find(common)?;
     let stats = request(&target, Method::GET, "/stats", "").await.map_err(|e| e.into_failure(&target))?;
@@ -30,7 +30,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// One line per partition, and what they come to together.
+/// Prints one line for each partition, and a line with their totals.
 pub async fn vnode_status(common: &Common, out: Output) -> Result<(), Failure> {
     let target = Target::find(common)?;
     let mut answer =
@@ -119,7 +119,7 @@ fn row(text: &mut String, partition: &str, backend: &str, s: &Value, now_secs: u
     );
 }
 
-/// The two largest units.
+/// An age in its two largest units.
 fn age(secs: u64) -> String {
     match secs {
         0..60 => format!("{secs}s"),
@@ -129,7 +129,7 @@ fn age(secs: u64) -> String {
     }
 }
 
-/// What an operator has to know of a store, in a few words.
+/// The health of a store in a few words for the operator.
 fn state(s: &Value) -> String {
     let count = |name: &str| s[name].as_u64().filter(|count| *count > 0);
     match (s["poisoned"].as_str(), s["disk_full"].as_bool()) {

@@ -1,4 +1,4 @@
-//! One request to a node's HTTP port.
+//! Sends one request to the HTTP port of a node.
 
 use super::admin_token::AdminToken;
 use super::failure::Failure;
@@ -12,27 +12,27 @@ use serde_json::Value;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// The largest answer that is taken, in bytes.
+/// The largest accepted answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Why a request got no good answer.
+/// Why a request did not get a usable answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestError {
-    /// Nobody listens there, or whoever does says nothing that is HTTP.
+    /// Nothing listens at the address, or what listens there does not answer as an Ombak node does.
     Silent(String),
-    /// The node refused; `kind` is that of `ombak_api::admin::AdminError`.
+    /// The node refused the request.
     Refused {
-        /// Kind of the error.
+        /// The kind of the error, as in `ombak_api::admin::AdminError`.
         kind: String,
-        /// For people.
+        /// The message for people.
         message: String,
     },
 }
 
 impl RequestError {
-    /// For commands that have no words of their own for a refusal.
+    /// The failure of a command that has no wording of its own for a refusal.
     pub fn into_failure(self, target: &Target) -> Failure {
         match self {
             Self::Silent(why) => target.silent(&why),
@@ -47,7 +47,7 @@ impl RequestError {
     }
 }
 
-/// Asks the node; the answer is JSON.
+/// Sends a request to the node and returns its JSON answer.
 pub async fn request(target: &Target, method: Method, path: &str, body: &str) -> Result<Value, RequestError> {
     let (status, body) = send(target, method, path, body).await?;
     let json: Option<Value> = serde_json::from_slice(&body).ok();
@@ -75,7 +75,7 @@ async fn send(target: &Target, method: Method, path: &str, body: &str) -> Result
         .map_err(|e| silent(&e))?;
     let exchange = async {
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        // The connection reports what goes wrong through the request as well.
+        // An error of the connection also reaches the caller through the request.
         let driver = tokio::spawn(async move { drop(connection.await) });
         let response = sender.send_request(build(target, method, path, body)?).await?;
         let status = response.status();

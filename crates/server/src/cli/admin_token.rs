@@ -1,8 +1,8 @@
-//! The admin token as a command has it, and to which address it may go.
+//! The admin token that a command sends, and the addresses that it may be sent to.
 //!
-//! A token is given away by showing it. After a node has ended, any user of the machine may listen on its port. So the
-//! token of a data directory is shown only while a process holds that directory's lock, and only to an address that
-//! this process has recorded as its own.
+//! Sending a token gives it away. After a node has ended, any user of the machine may listen on its
+//! port. So a command sends the token of a data directory only while a process holds that
+//! directory's lock, and only to an address that this process has recorded as its own.
 
 use crate::node::lock::is_held;
 use crate::node::record::NodeRecord;
@@ -13,14 +13,14 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What a command knows of a node's token.
+/// What a command knows about the token of a node.
 #[derive(Clone, PartialEq, Eq)]
 pub enum AdminToken {
-    /// It is known and may be shown.
+    /// The token is known and may be sent.
     Known(String),
-    /// Nothing says what it is.
+    /// The command has no token that it may send.
     Unknown,
-    /// This user may not read the node's directory or token; holds what to do.
+    /// This user may not read the node's directory or token. The text says what to do.
     Unreadable(String),
 }
 
@@ -35,8 +35,8 @@ impl fmt::Debug for AdminToken {
 }
 
 impl AdminToken {
-    /// The token to show to the node at `address`: from the environment, else from the data directory, if the node that
-    /// runs there is the one at that address.
+    /// The token to send to the node at `address`. It comes from the environment; otherwise from
+    /// the data directory, if the node that runs there listens at that address.
     pub fn find(data_dir: &Path, record: Option<&NodeRecord>, address: SocketAddr) -> Self {
         if let Some(token) = token::of_environment() {
             return Self::Known(token);
@@ -56,7 +56,7 @@ impl AdminToken {
         }
     }
 
-    /// What to do when the token could not be read.
+    /// What to do if the token could not be read.
     pub fn unreadable(&self) -> Option<&str> {
         match self {
             Self::Unreadable(advice) => Some(advice),
@@ -73,7 +73,7 @@ fn advice(data_dir: &Path, path: &Path, e: &io::Error) -> String {
     format!("cannot read {}: {e}; run the command as {who}", path.display())
 }
 
-/// Whether a node with this record serves HTTP at the address.
+/// Whether the node of this record serves HTTP at the address.
 fn serves(record: &NodeRecord, address: SocketAddr) -> bool {
     let ip = address.ip().to_canonical();
     record.http.iter().any(|listens| {
@@ -102,7 +102,7 @@ mod tests {
         for (listens, asked) in [
             ("127.0.0.1:8098", "127.0.0.1:8099"),
             ("127.0.0.1:8098", "127.0.0.2:8098"),
-            // An address of documentation, which no machine has.
+            // An address reserved for documentation, which no machine has.
             ("0.0.0.0:8098", "192.0.2.1:8098"),
         ] {
             assert!(!serves(&record(listens), address(asked)), "{listens} {asked}");

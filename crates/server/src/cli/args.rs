@@ -1,4 +1,4 @@
-//! The command line's grammar.
+//! The grammar of the command line. Users see the doc comments of this file in `--help`.
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -45,18 +45,20 @@ pub struct Common {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a node in the foreground, until Ctrl-C, SIGTERM or 'ombak stop'.
+    /// Run a node in the foreground until Ctrl-C, SIGTERM or 'ombak stop'.
     Start {
-        /// Start although stores lack what they had durably stored: a file is missing or shorter, or a whole store. It is noted,
-        /// and told from then on. What is known to be missing answers an error; what is not may answer something older.
+        /// Start although files are missing or shorter than what the stores had durably written, or
+        /// a whole store is missing. The loss is recorded, and the node reports it from then on. A
+        /// key that is known to be missing answers with an error; a key whose loss is not known may
+        /// answer with an older value.
         #[arg(long)]
         accept_loss: bool,
     },
-    /// Stop the node.
+    /// Stop the running node.
     Stop,
-    /// Ask whether the node answers.
+    /// Check that the node answers.
     Ping,
-    /// Say how the node is.
+    /// Print the state of the node.
     Status,
     /// Print the version.
     Version,
@@ -72,14 +74,15 @@ pub enum Command {
     /// Administer the node.
     #[command(subcommand)]
     Admin(AdminCommand),
-    /// Bring data from elsewhere into a stopped node.
+    /// Import data from Riak into a stopped node.
     #[command(subcommand)]
     Import(ImportCommand),
-    /// Put a backup into the empty directories of a node that is not running.
+    /// Restore a backup into the empty directories of a node that is not running.
     Restore {
-        /// What 'ombak admin backup' wrote.
+        /// The directory of the backup.
         dir: PathBuf,
-        /// Only read the whole backup and compare it with its checksums; needs no node and no configuration.
+        /// Only read the whole backup and verify its checksums; this needs no node and no
+        /// configuration.
         #[arg(long)]
         check: bool,
     },
@@ -87,21 +90,21 @@ pub enum Command {
 
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Say 'config is OK', or everything that is wrong.
+    /// Print 'config is OK', or everything that is wrong.
     Check,
-    /// Explain a key.
+    /// Explain one configuration key.
     Describe {
-        /// The key, listener.http.internal for instance.
+        /// The key, for example listener.http.internal.
         key: String,
     },
-    /// Print the values in force, in the form of the file.
+    /// Print the values in force, in the format of the configuration file.
     #[command(alias = "generate")]
     Effective,
-    /// Print a file with every key that works, commented.
+    /// Print a configuration file with every supported key, commented out.
     Example,
 }
 
-/// Where a value lives.
+/// The bucket type, bucket and key of a value.
 #[derive(Clone, Debug, Args)]
 pub struct KeyArgs {
     /// The bucket.
@@ -115,33 +118,34 @@ pub struct KeyArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum KvCommand {
-    /// Print a value, byte for byte.
+    /// Print a value exactly as it is stored.
     Get {
         #[command(flatten)]
         at: KeyArgs,
-        /// Which of several siblings, counted from 1.
+        /// Which of several siblings to print, counted from 1.
         #[arg(long, value_name = "N")]
         sibling: Option<usize>,
     },
-    /// Store a value; it replaces whatever is there now.
+    /// Store a value; it replaces the current one and its siblings.
     Put {
         #[command(flatten)]
         at: KeyArgs,
-        /// The value; without it, or with -, it is read from standard input.
+        /// The value. If it is missing or '-', it is read from standard input.
         value: Option<OsString>,
-        /// MIME type [default: text/plain for UTF-8, else application/octet-stream].
+        /// MIME type [default: text/plain if the value is UTF-8, otherwise
+        /// application/octet-stream].
         #[arg(long, value_name = "TYPE")]
         content_type: Option<String>,
     },
-    /// Remove a value.
+    /// Delete a value.
     #[command(alias = "delete")]
     Del {
         #[command(flatten)]
         at: KeyArgs,
     },
-    /// Print the keys of a bucket, or the buckets of a type. Walks over every key of the node.
+    /// List the keys of a bucket, or the buckets of a type. This reads every key of the node.
     List {
-        /// The bucket; without it, buckets are listed.
+        /// The bucket; without it, the buckets are listed.
         bucket: Option<OsString>,
         /// The bucket type.
         #[arg(short = 't', long = "type", value_name = "TYPE", default_value = "default")]
@@ -154,56 +158,61 @@ pub enum AdminCommand {
     /// Examine, repair or convert the files of a stopped node.
     #[command(subcommand)]
     Backend(BackendCommand),
-    /// Create, change and look at bucket types.
+    /// Create, change and show bucket types.
     #[command(subcommand, alias = "bucket_type")]
     BucketType(BucketTypeCommand),
     /// Print all statistics.
     Status,
-    /// Write a value and read it back.
+    /// Write a test value and read it back.
     Test,
     /// Take a backup of the node while it runs.
     Backup {
-        /// Where it goes, on the node's machine: a name below platform_backup_dir, or a path that leads there. A new
-        /// directory, or one with an earlier backup of this node, of which only what has changed is replaced.
+        /// Directory for the backup on the node's machine: a name below platform_backup_dir, or a
+        /// path that lies there. It is new, or it holds an earlier backup of this node, in which
+        /// only changed files are replaced.
         dir: PathBuf,
-        /// For a new directory: an earlier backup in another one below platform_backup_dir, with which it may share files.
+        /// An earlier backup, in another directory below platform_backup_dir, with which a backup
+        /// in a new directory may share files.
         #[arg(long, value_name = "DIR")]
         since: Option<PathBuf>,
     },
-    /// Change a setting of the running node, until it stops: logger.level=debug.
+    /// Change a setting of the running node until it stops, for example logger.level=debug.
     Set {
-        /// KEY=VALUE. The key that can be changed is logger.level.
+        /// KEY=VALUE. Only logger.level can be changed.
         #[arg(value_name = "KEY=VALUE")]
         assignment: String,
     },
     /// Print a setting of the running node.
     Show {
-        /// The key, logger.level for instance.
+        /// The key, for example logger.level.
         key: String,
     },
-    /// Print how the store of each partition is.
+    /// Print the state of the store of each partition.
     #[command(alias = "vnode_status")]
     VnodeStatus,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum BackendCommand {
-    /// Write what the stopped node has in one backend to another, which has nothing yet. The old files stay.
+    /// Copy all data of a stopped node from one backend to another one that is still empty. The old
+    /// files stay.
     Convert {
-        /// The backend that has the data: one of storage_backend's words, or a name of multi_backend.NAME.
+        /// The backend that has the data: a word for storage_backend, or a name from
+        /// multi_backend.NAME.
         #[arg(long, value_name = "NAME")]
         from: String,
-        /// The backend that is to have it.
+        /// The backend to copy to.
         #[arg(long, value_name = "NAME")]
         to: String,
     },
-    /// Read everything that the stopped node has on disk and say what is damaged.
+    /// Read everything that a stopped node has on disk and report what is damaged.
     Verify {
-        /// Take out what is damaged, keep a copy of it in the directory 'quarantine' of the backend, and leave a node that
-        /// serves the rest.
+        /// Remove what is damaged so that the node can serve the rest. A copy of what is removed is
+        /// kept in the backend's directory 'quarantine'.
         #[arg(long)]
         repair: bool,
-        /// Only this backend: one of storage_backend's words, or a name of multi_backend.NAME [default: what the node uses].
+        /// Examine only this backend: a word for storage_backend, or a name from multi_backend.NAME
+        /// [default: the backends that the node uses].
         #[arg(long, value_name = "NAME")]
         backend: Option<String>,
     },
@@ -211,49 +220,50 @@ pub enum BackendCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum BucketTypeCommand {
-    /// Create a type; it has to be activated before it can be used.
+    /// Create a bucket type. It must be activated before it can be used.
     Create {
-        /// Its name.
+        /// The name of the bucket type.
         name: String,
-        /// Its properties: '{"props":{"n_val":3}}'.
+        /// The properties, for example '{"props":{"n_val":3}}'.
         props: Option<String>,
     },
-    /// Change properties of an active type.
+    /// Change properties of an active bucket type.
     Update {
-        /// Its name.
+        /// The name of the bucket type.
         name: String,
-        /// The properties to change: '{"props":{"n_val":3}}'.
+        /// The properties to change, for example '{"props":{"n_val":3}}'.
         props: String,
     },
-    /// Put a created type to use, for ever.
+    /// Activate a created bucket type so that it can be used. This cannot be undone.
     Activate {
-        /// Its name.
+        /// The name of the bucket type.
         name: String,
     },
-    /// Print how far a type has come, and its properties.
+    /// Print the status of a bucket type and its properties.
     Status {
-        /// Its name.
+        /// The name of the bucket type.
         name: String,
     },
-    /// Print all types.
+    /// List all bucket types.
     List,
-    /// Give an active type the default properties again.
+    /// Reset the properties of an active bucket type to their defaults.
     Reset {
-        /// Its name.
+        /// The name of the bucket type.
         name: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub enum ImportCommand {
-    /// Take in the bitcask directory of a Riak node: one folder per partition.
+    /// Import the bitcask directory of a Riak node, which has one subdirectory for each partition.
     Bitcask {
-        /// The data root of its bitcask, /var/lib/riak/bitcask for instance.
+        /// The data root of Riak's bitcask, for example /var/lib/riak/bitcask.
         dir: PathBuf,
-        /// Bucket types to create first, {"carts": {"props": {"n_val": 3}}} for instance.
+        /// JSON file with bucket types to create first, for example {"carts": {"props": {"n_val":
+        /// 3}}}.
         #[arg(long, value_name = "FILE")]
         types: Option<PathBuf>,
-        /// Start from the beginning instead of where an interrupted import stopped.
+        /// Start from the beginning instead of continuing where an interrupted import stopped.
         #[arg(long)]
         restart: bool,
     },

@@ -1,4 +1,5 @@
-//! `ombak admin backend`: work on the files of a stopped node.
+//! The commands `ombak admin backend convert` and `verify`, which work on the files of a stopped
+//! node.
 
 use super::args::{BackendCommand, Common};
 use super::config;
@@ -8,7 +9,7 @@ use crate::convert;
 use crate::verify;
 use serde_json::json;
 
-/// Runs one of the commands.
+/// Runs one of these commands.
 pub fn run(command: BackendCommand, common: &Common, out: Output) -> Result<(), Failure> {
     match command {
         BackendCommand::Convert { from, to } => {

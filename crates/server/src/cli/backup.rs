@@ -1,4 +1,4 @@
-//! `ombak admin backup` and `ombak restore`.
+//! The commands `ombak admin backup` and `ombak restore`.
 
 use super::admin_client::request;
 use super::args::Common;
@@ -19,10 +19,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const PATH: &str = "/admin/v1/backup";
-/// Between two looks at how far it is.
+/// The time between two requests for the progress of a backup.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Has the node take a backup and waits for its end. Interrupting this does not end the backup.
+/// Tells the node to take a backup and waits until it has ended. Interrupting this command does not
+/// stop the backup.
 pub async fn create(dir: &Path, since: Option<&Path>, common: &Common, out: Output) -> Result<(), Failure> {
     let target = Target::find(common)?;
     let body = json!({ "dir": text(dir)?, "since": since.map(text).transpose()? });
@@ -55,13 +56,14 @@ fn progress_text(now: &Value) -> String {
     )
 }
 
-/// Shown only where standard error is a terminal, and gone when it is dropped.
+/// A progress bar. It is shown only if standard error is a terminal, and removed when it is
+/// dropped.
 fn progress_bar(template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     ProgressBar::no_length().with_style(style).with_finish(ProgressFinish::AndClear)
 }
 
-/// Shows how much of a backup has been read.
+/// Runs work that reads a backup and shows how much of it has been read.
 fn watched<T>(work: impl FnOnce(Watch<'_>) -> T) -> T {
     let bar = progress_bar("{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left");
     work(&|bytes_done, bytes_total| {
@@ -70,7 +72,7 @@ fn watched<T>(work: impl FnOnce(Watch<'_>) -> T) -> T {
     })
 }
 
-/// A path as JSON can say it.
+/// A path as text, which JSON needs.
 fn text(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| Failure::usage(format!("{}: the path of a backup must be UTF-8", path.display())))
 }
@@ -106,7 +108,7 @@ fn report_text(report: &Value) -> String {
     text
 }
 
-/// Puts a backup into the directories of the configuration.
+/// Restores a backup into the directories of the configuration.
 pub fn restore(dir: &Path, common: &Common, out: Output) -> Result<(), Failure> {
     let effective = config::load(common)?;
     let settings = Settings::new(&effective).map_err(|problems| Failure::new(join(&problems)))?;
@@ -119,7 +121,7 @@ pub fn restore(dir: &Path, common: &Common, out: Output) -> Result<(), Failure> 
     })
 }
 
-/// Reads a whole backup.
+/// Reads a whole backup and verifies its checksums.
 pub fn check(dir: &Path, out: Output) -> Result<(), Failure> {
     let report = watched(|watch| verify(Arc::new(RealFs), dir, watch)).map_err(|e| Failure::new(e.to_string()))?;
     out.result(&json!(report), || {

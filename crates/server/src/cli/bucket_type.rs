@@ -1,4 +1,5 @@
-//! `ombak admin bucket-type`, in Riak's words (docs/riak/semantics.md §16).
+//! The command `ombak admin bucket-type`. Its messages are those of Riak (docs/riak/semantics.md
+//! §16).
 
 use super::admin_client::{RequestError, request};
 use super::args::{BucketTypeCommand, Common};
@@ -49,7 +50,8 @@ async fn change(target: &Target, name: &str, action: &str, body: &str) -> Result
     request(target, Method::POST, &format!("{PATH}/{}/{action}", escaped(name)), body).await
 }
 
-/// `stem` is that of the verb: `creat` makes 'Cannot create' and 'Error creating'.
+/// The failure of a command that changes a bucket type. `stem` is the stem of the verb: `creat`
+/// gives 'Cannot create' and 'Error creating'.
 fn refusal(error: RequestError, target: &Target, stem: &str, name: &str) -> Failure {
     let verb = if stem == "resett" { "reset".to_owned() } else { format!("{stem}e") };
     match error {
@@ -84,7 +86,7 @@ fn list_text(types: &Value) -> String {
     types["bucket_types"].as_array().into_iter().flatten().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A value as Riak's tool prints it: words bare, functions as `{module,function}`.
+/// A value as Riak's tool prints it: words without quotes, functions as `{module,function}`.
 fn term(value: &Value) -> String {
     match value {
         Value::String(word) => word.clone(),
@@ -94,7 +96,7 @@ fn term(value: &Value) -> String {
     }
 }
 
-/// A name as one segment of a path.
+/// A name, escaped as one segment of a URL path.
 fn escaped(name: &str) -> String {
     let mut out = String::new();
     for byte in name.bytes() {

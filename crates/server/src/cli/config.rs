@@ -1,4 +1,4 @@
-//! `ombak config`.
+//! The command `ombak config`.
 
 use super::args::{Common, ConfigCommand};
 use super::failure::Failure;
@@ -46,7 +46,7 @@ fn lines(problems: &[Problem]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
-/// Loads the configuration for a command that cannot do without.
+/// Loads the configuration for a command that cannot run without it.
 pub fn load(common: &Common) -> Result<Effective, Failure> {
     local_config::load(common).map_err(|problems| Failure::new(lines(&problems).join("\n")))
 }
@@ -59,7 +59,7 @@ fn effective(common: &Common, out: Output) -> Result<(), Failure> {
     })
 }
 
-/// A value in a form that the file's parser reads back.
+/// A value in a form that the parser of the configuration file reads back.
 fn quoted(value: &str) -> String {
     if value.contains(['#', '"']) || value.trim() != value {
         format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))

@@ -1,44 +1,46 @@
-//! How a command fails.
+//! How a command fails: message, kind and exit code.
 
 use serde_json::{Value, json};
 use std::fmt;
 
-/// Why a command did not do what it was asked for. The text is one line where it can be.
+/// Why a command failed. The message is one line if one line can say it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// The sort of failure, as programs see it: one of those here, or that of an
+    /// The kind of failure, for programs: one of the kinds created here, or the kind of an
     /// [`AdminError`](ombak_api::admin::AdminError).
     pub kind: String,
-    /// What is wrong and what to do. Empty where the command's result has said it.
+    /// What is wrong and what to do. Empty if the printed result already says it.
     pub message: String,
     /// The exit code.
     pub code: u8,
-    /// Whether a result was printed that says it, too: with `--json`, standard output has its one document already.
+    /// Whether the command has already printed a result that reports the failure. With `--json`,
+    /// standard output then has its single document already.
     pub has_result: bool,
 }
 
 impl Failure {
-    /// It could not be done.
+    /// A command that was used correctly but could not do its work.
     pub fn new(message: impl Into<String>) -> Self {
         Self { kind: "failed".into(), message: message.into(), code: 1, has_result: false }
     }
 
-    /// It was asked for in the wrong way.
+    /// A command that was used in the wrong way.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { kind: "usage".into(), code: 2, ..Self::new(message) }
     }
 
-    /// No node answers.
+    /// A command that got no answer from a node.
     pub fn no_node(message: impl Into<String>) -> Self {
         Self { kind: "no_node".into(), ..Self::new(message) }
     }
 
-    /// The result that was printed says all there is to say; only the exit code is left.
+    /// A command whose printed result already reports the failure. Only the exit code remains to be
+    /// set.
     pub fn told() -> Self {
         Self::new("").after_result()
     }
 
-    /// The same failure of a command that has printed a result.
+    /// The same failure, of a command that has already printed a result.
     pub fn after_result(self) -> Self {
         Self { has_result: true, ..self }
     }

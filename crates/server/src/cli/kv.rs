@@ -1,4 +1,5 @@
-//! `ombak kv`: values, for a first try and for scripts.
+//! The commands `ombak kv` and `ombak admin test`: single values, for first experiments and
+//! scripts.
 
 use super::args::{Common, KeyArgs, KvCommand};
 use super::failure::Failure;
@@ -15,13 +16,14 @@ use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// The largest value that is read from standard input, in bytes; the node's own limit is lower unless it was raised.
+/// The largest value that is read from standard input, in bytes. The limit of the node is lower
+/// unless it was raised.
 const VALUE_BYTES_MAX: u64 = 1 << 30;
 
-/// Listings up to this many names are sorted; longer ones are printed as they come.
+/// The largest number of names that a listing sorts. A longer listing prints names as they arrive.
 const SORTED_NAMES_MAX: usize = 100_000;
 
-/// Bytes of a sibling that are shown when there are several.
+/// How many bytes of each sibling are shown if there are several.
 const PREVIEW_BYTES: usize = 40;
 
 struct At {
@@ -98,7 +100,8 @@ fn found_json(found: &Found) -> Value {
     json!({"found": true, "vclock": clock, "siblings": siblings})
 }
 
-/// The one sibling to print. Several are never printed one after the other: nobody could tell them apart.
+/// Chooses the one sibling to print. Several siblings are never printed one after the other,
+/// because their boundaries would not be visible.
 fn choose<'a>(at: &At, siblings: &'a [RpbContent], chosen: Option<usize>) -> Result<&'a RpbContent, Failure> {
     match (siblings, chosen) {
         ([only], None) => Ok(only),
@@ -142,7 +145,8 @@ fn read_value(given: Option<OsString>) -> Result<Bytes, Failure> {
     }
 }
 
-/// Reads the clock first, so that the value replaces what is there and does not become its sibling.
+/// Stores a value. The vector clock is read first, so that the value replaces the current one and
+/// does not become its sibling.
 async fn put(
     client: &mut Client,
     at: &At,
@@ -158,7 +162,7 @@ async fn put(
     if out.json { out.line(&at.json(json!({"stored": true, "replaced": seen.found})).to_string()) } else { Ok(()) }
 }
 
-/// What is known of a key without its values.
+/// What is known of a key without reading its values.
 struct Head {
     found: bool,
     vclock: Option<Bytes>,
@@ -208,7 +212,7 @@ async fn list_buckets(client: &mut Client, bucket_type: &[u8], out: Output) -> R
     printer.end("buckets")
 }
 
-/// Prints names: sorted while there are few, as they come once there are many.
+/// Prints names: sorted if there are few, otherwise as they arrive.
 struct Names {
     out: Output,
     held: Vec<Bytes>,
@@ -222,7 +226,7 @@ impl Names {
 
     fn take(&mut self, batch: Vec<Bytes>) -> Result<(), Failure> {
         self.held.extend(batch);
-        // JSON is one document: it is written at the end, whatever its size.
+        // JSON output is one document, so it is written at the end, whatever its size.
         if !self.out.json && (self.overflowed || self.held.len() > SORTED_NAMES_MAX) {
             self.overflowed = true;
             self.print()?;
@@ -245,7 +249,7 @@ impl Names {
     }
 }
 
-/// `ombak admin test`: one value written and read back.
+/// The command `ombak admin test`: writes one value and reads it back.
 #[expect(clippy::disallowed_methods, reason = "a value that no earlier run has written")]
 pub async fn self_test(common: &Common, out: Output) -> Result<(), Failure> {
     let target = Target::find(common)?;

@@ -1,4 +1,5 @@
-//! `ombak admin set` and `ombak admin show`: settings of the running node, in the words of Riak's tool.
+//! The commands `ombak admin set` and `ombak admin show` for settings of the running node. Their
+//! names are those of Riak's tool.
 
 use super::admin_client::request;
 use super::args::Common;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 const PATH: &str = "/admin/v1/config";
 
-/// `ombak admin set KEY=VALUE`.
+/// The command `ombak admin set KEY=VALUE`.
 pub async fn set(assignment: &str, common: &Common, out: Output) -> Result<(), Failure> {
     let (key, value) = assignment
         .split_once('=')
@@ -21,7 +22,7 @@ pub async fn set(assignment: &str, common: &Common, out: Output) -> Result<(), F
     out.result(&entry, || text(&entry))
 }
 
-/// `ombak admin show KEY`.
+/// The command `ombak admin show KEY`.
 pub async fn show(key: &str, common: &Common, out: Output) -> Result<(), Failure> {
     let target = Target::find(common)?;
     let config = request(&target, Method::GET, PATH, "").await.map_err(|e| e.into_failure(&target))?;

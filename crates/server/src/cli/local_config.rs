@@ -1,4 +1,4 @@
-//! The configuration as this process sees it: options, environment, file.
+//! The configuration as this process sees it: options, environment and file.
 
 use super::args::Common;
 use crate::config::{Effective, Listen, Overrides, Problem, Settings, Value};
@@ -6,10 +6,10 @@ use crate::node::record::reachable;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Files that are read when none is named, the first that exists.
+/// The configuration files to try if no file was named. The first one that exists is read.
 const DEFAULT_FILES: [&str; 2] = ["ombak.conf", "/etc/ombak/ombak.conf"];
 
-/// Reads and merges everything.
+/// Reads the configuration file and merges it with environment and options.
 pub fn load(common: &Common) -> Result<Effective, Vec<Problem>> {
     let default = || DEFAULT_FILES.iter().map(PathBuf::from).find(|path| path.exists());
     let file = common.config.clone().or_else(default);
@@ -19,8 +19,9 @@ pub fn load(common: &Common) -> Result<Effective, Vec<Problem>> {
     Effective::load(file.as_deref(), &overrides)
 }
 
-/// The first addresses that the configuration names for HTTP and for Protocol Buffers, as a client reaches them; `None`
-/// where it cannot be read or leaves the port to the system.
+/// The first address that the configuration names for HTTP and for Protocol Buffers, in the form
+/// that a client connects to. `None` if the configuration cannot be read or leaves the port to the
+/// operating system.
 pub fn listeners(common: &Common) -> (Option<SocketAddr>, Option<SocketAddr>) {
     let Some(settings) = load(common).ok().and_then(|effective| Settings::new(&effective).ok()) else {
         return (None, None);
@@ -29,7 +30,8 @@ pub fn listeners(common: &Common) -> (Option<SocketAddr>, Option<SocketAddr>) {
     (first(&settings.http), first(&settings.pb))
 }
 
-/// The data directory, as far as it can be told: a broken configuration does not keep a command from finding a node.
+/// The data directory. If the configuration cannot be read, this is the default: a broken
+/// configuration does not prevent a command from finding a node.
 pub fn data_dir(common: &Common) -> PathBuf {
     if let Some(dir) = &common.data {
         return dir.clone();

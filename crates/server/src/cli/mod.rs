@@ -1,13 +1,16 @@
 //! The command line.
 //!
-//! What it is: grammar ([`args`]), Riak's names for it ([`riak_names`]), and a file per group of commands. Commands that
-//! talk to a node use its administration interface, or Protocol Buffers for values.
+//! What it is: the grammar ([`args`]), Riak's names for it ([`riak_names`]), and one file for each
+//! group of commands. Commands that talk to a node use its administration interface, or Protocol
+//! Buffers for values.
 //!
-//! What it is not: nothing here opens a store or knows a quorum.
+//! What it is not: nothing here opens a store or knows about quorums.
 //!
-//! Invariants: results go to standard output, everything else to standard error; exit codes are 0 (done), 1 (failed)
-//! and 2 (wrong usage); a failure is one line wherever one line can say it, and with `--json` a document on standard
-//! output as well, unless a result has said it there.
+//! Invariants:
+//! * Results go to standard output, everything else to standard error.
+//! * Exit codes are 0 (done), 1 (failed) and 2 (wrong usage).
+//! * A failure is one line wherever one line can say it. With `--json` it is also a document on
+//!   standard output, unless a result there has already reported it.
 
 mod admin;
 mod admin_client;
@@ -40,13 +43,14 @@ use std::io::Write;
 use std::process::ExitCode;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The version of Riak KV whose behaviour this program has.
+/// The version of Riak KV whose behaviour this program implements.
 const RIAK_VERSION: &str = "3.2.3";
 const VERSION_TEXT: &str = concat!(env!("CARGO_PKG_VERSION"), " (compatible with Riak KV 3.2.3)");
 
-/// Runs the program with these arguments, the program's name first.
+/// Runs the program with these arguments. The first one is the program's name.
 pub fn run(args: Vec<OsString>) -> ExitCode {
-    // The grammar says it, too, where the rest of the command line follows it.
+    // This is known before parsing, because a usage error has to be printed as JSON, too. Arguments
+    // after `--` are values, not options.
     let json = args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == "--json");
     let cli = match Cli::try_parse_from(riak_names::translate(args)) {
         Ok(cli) => cli,
@@ -60,7 +64,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
                 complain(&failure.message);
             }
             if out.json && !failure.has_result {
-                // What cannot be printed is not worth a second failure.
+                // If this cannot be printed either, a second failure would tell nobody more.
                 drop(out.line(&failure.to_json().to_string()));
             }
             ExitCode::from(failure.code)
@@ -68,9 +72,10 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// Help and version come here as well, and are no errors.
+/// Reports an error of clap. Requests for help or version arrive here as well; they are not errors.
 fn wrong_usage(usage: &clap::Error, out: Output) -> ExitCode {
-    // clap knows what goes where. A closed output changes nothing.
+    // clap chooses between standard output and standard error. If that stream is closed, nothing
+    // else can be done.
     drop(usage.print());
     if out.json && usage.use_stderr() {
         let text = usage.render().to_string();
@@ -80,7 +85,7 @@ fn wrong_usage(usage: &clap::Error, out: Output) -> ExitCode {
     ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
 }
 
-/// Prints to standard error; where that is closed there is nobody to tell.
+/// Prints to standard error. An error is ignored: if standard error is closed, nobody can be told.
 fn complain(message: &str) {
     let _ = writeln!(std::io::stderr(), "{message}");
 }

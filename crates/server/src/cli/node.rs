@@ -1,4 +1,4 @@
-//! `ombak start`, `stop`, `ping`, `status`, `getpid`.
+//! The commands `ombak start`, `stop`, `ping`, `status` and `getpid`.
 
 use super::admin_client::{RequestError, request};
 use super::args::Common;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
-/// How long a node may take to stop before 'ombak stop' gives up waiting; it may have large files to write.
+/// How long 'ombak stop' waits for a node to stop. The node may have large files to write.
 const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -32,7 +32,7 @@ pub async fn stop(common: &Common, out: Output) -> Result<(), Failure> {
     out.result(&json!({"stopped": true}), || "ok".into())
 }
 
-/// Whether a process still has the node's data directory.
+/// Whether a process still holds the lock of the node's data directory.
 fn is_held(target: &Target) -> bool {
     target.data_dir.as_deref().is_some_and(crate::node::lock::is_held)
 }
@@ -40,7 +40,7 @@ fn is_held(target: &Target) -> bool {
 pub async fn ping(common: &Common, out: Output) -> Result<(), Failure> {
     let target = Target::find(common)?;
     match request(&target, Method::GET, "/health/live", "").await {
-        // A node that refuses to say more answers, too.
+        // A node that refuses this request still answers, so it is alive.
         Ok(_) | Err(RequestError::Refused { .. }) => out.result(&json!({"ping": "pong"}), || "pong".into()),
         Err(RequestError::Silent(why)) => {
             Err(Failure::no_node(format!("Node at {} not responding to pings: {why}", target.source)))

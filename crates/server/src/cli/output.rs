@@ -1,20 +1,21 @@
-//! What a command prints: text for people, or JSON.
+//! How a command prints its result: text for people, or JSON.
 //!
-//! A reader that goes away (`ombak kv list b | head`) ends the program without a word.
+//! If the reader of standard output goes away (`ombak kv list b | head`), the program ends
+//! silently.
 
 use super::failure::Failure;
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// Where a command prints, and in which form.
+/// The form in which a command prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// JSON instead of text.
+    /// Whether to print JSON instead of text.
     pub json: bool,
 }
 
 impl Output {
-    /// Prints a result in whichever form was asked for.
+    /// Prints a result in the requested form.
     pub fn result(self, json: &Value, text: impl FnOnce() -> String) -> Result<(), Failure> {
         if self.json { self.line(&json.to_string()) } else { self.line(&text()) }
     }
@@ -25,7 +26,7 @@ impl Output {
         written(writeln!(out, "{text}").and_then(|()| out.flush()))
     }
 
-    /// Prints bytes as they are.
+    /// Prints bytes unchanged.
     pub fn bytes(self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         written(out.write_all(bytes).and_then(|()| out.flush()))
@@ -41,7 +42,7 @@ fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// A name as people see it: bytes that are no printable text are escaped.
+/// A name as people see it. Bytes that are not printable text are escaped.
 pub fn shown(name: &[u8]) -> String {
     match std::str::from_utf8(name) {
         Ok(text) if !text.chars().any(char::is_control) => text.to_owned(),

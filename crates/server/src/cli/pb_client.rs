@@ -11,13 +11,14 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What a node says of a bucket type that it does not have.
+/// The error message of a node that does not have the requested bucket type.
 const NO_TYPE: &str = "no_type";
 const PING: [u8; 5] = [0, 0, 0, 1, 1];
 const PONG: [u8; 5] = [0, 0, 0, 1, 2];
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Connects. An address that was given by hand may be that of either port: the HTTP port is asked for the other.
+/// Connects to the node. An address given with `--node` may belong to either port; if it is the
+/// HTTP port, the node is asked for its Protocol Buffers port.
 pub async fn connect(target: &Target) -> Result<Client, Failure> {
     let address = match target.pb {
         Some(address) => address,
@@ -30,10 +31,10 @@ pub async fn connect(target: &Target) -> Result<Client, Failure> {
     })
 }
 
-/// What a failed exchange means for a command.
+/// The failure of a command whose exchange with the node failed.
 pub fn failure(error: &ClientError) -> Failure {
     match error {
-        // Riak's word alone says little to a person.
+        // Riak's error word alone says little to a person.
         ClientError::Server(message) if message == NO_TYPE => {
             Failure::new(format!("{NO_TYPE}: no active bucket type has this name; see 'ombak admin bucket-type list'"))
         }
@@ -56,7 +57,7 @@ async fn ask(target: &Target) -> Result<SocketAddr, Failure> {
     let node = request(target, Method::GET, "/health/listeners", "").await.map_err(|e| e.into_failure(target))?;
     let listens = node["pb"][0].as_str().and_then(|text| text.parse::<SocketAddr>().ok());
     let listens = listens.ok_or_else(|| Failure::new("the node does not serve Protocol Buffers"))?;
-    // A node that listens on all its addresses is reached where it was just asked.
+    // A node that listens on all addresses is reached at the address that was just asked.
     if listens.ip().is_unspecified() {
         return Ok(SocketAddr::new(target.http.ip(), listens.port()));
     }

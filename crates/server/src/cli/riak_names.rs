@@ -1,13 +1,14 @@
-//! The names and words of Riak's own programs: `riak` and `riak-admin` as links to this one.
+//! The command names of Riak's own programs: links named `riak` and `riak-admin` to this program
+//! accept them.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// Words of `riak` that have another name here.
+/// Commands of `riak` that have another name here.
 const SAME: [(&str, &[&str]); 4] =
     [("chkconfig", &["config", "check"]), ("foreground", &["start"]), ("console", &["start"]), ("daemon", &["start"])];
 
-/// The command line in this program's own words.
+/// Translates a command line of `riak` or `riak-admin` to this program's own grammar.
 pub fn translate(args: Vec<OsString>) -> Vec<OsString> {
     let called = args.first().map(Path::new).and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
     let (name, rest) = match (called, args.get(1..)) {

@@ -1,4 +1,4 @@
-//! Which node a command talks to.
+//! The node that a command talks to.
 
 use super::admin_token::AdminToken;
 use super::args::Common;
@@ -11,24 +11,26 @@ use std::path::PathBuf;
 const DEFAULT_HTTP: &str = "127.0.0.1:8098";
 const DEFAULT_PB: &str = "127.0.0.1:8087";
 
-/// A node that may be running.
+/// The address of a node that may be running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Where it is said to serve HTTP; `None`: only a single address of either kind was given.
+    /// The HTTP address. If a single address was given by hand, it is that one, and it may be of
+    /// either interface.
     pub http: SocketAddr,
-    /// Where it is said to serve Protocol Buffers; `None`: it has to be asked.
+    /// The Protocol Buffers address. `None` if a single address was given by hand; then the node
+    /// has to be asked.
     pub pb: Option<SocketAddr>,
-    /// How the address is called towards people.
+    /// How messages to the user name the address.
     pub source: String,
-    /// The data directory, when the node was found through it.
+    /// The data directory, if the node was found through it.
     pub data_dir: Option<PathBuf>,
-    /// What administration needs.
+    /// The token for administration requests.
     pub token: AdminToken,
 }
 
 impl Target {
-    /// From `--node` or OMBAK_NODE, else from `running.json` in the data directory, else from the configuration, else the
-    /// default ports.
+    /// Finds the node: from `--node` or OMBAK_NODE, otherwise from `running.json` in the data
+    /// directory, otherwise from the configuration, otherwise on the default ports.
     pub fn find(common: &Common) -> Result<Self, Failure> {
         let data_dir = local_config::data_dir(common);
         let record = NodeRecord::read(&data_dir);
@@ -52,7 +54,7 @@ impl Target {
         Ok(Self { http, pb: Some(pb), source: http.to_string(), data_dir: None, token })
     }
 
-    /// What to say when nobody answers.
+    /// The failure of a command when no node answers.
     pub fn silent(&self, why: &str) -> Failure {
         let failure = Failure::no_node(format!(
             "no node answers at {}: {why}; start one with 'ombak start', or name another with --node HOST:PORT",
@@ -90,7 +92,8 @@ mod tests {
         assert_eq!(Target::find(&named).map(|t| (t.http.port(), t.pb)), Ok((7, None)));
     }
 
-    /// A user who may not look into the data directory still reaches the node for what needs no token.
+    /// A user who may not read the data directory can still reach the node for requests that need
+    /// no token.
     #[test]
     fn without_a_record_the_addresses_of_the_configuration_count() {
         let dir = tempfile::tempdir().expect("tempdir");

@@ -1,11 +1,12 @@
-//! Names and values as JSON. Bytes that are UTF-8 are strings; other bytes are `{"base64":"…"}`.
+//! Names and values as JSON. Bytes that are valid UTF-8 become strings; other bytes become
+//! `{"base64":"…"}`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ombak_client::messages::RpbContent;
 use serde_json::{Value, json};
 
-/// A bucket type, bucket, key or any other bytes.
+/// A bucket type, bucket, key or any other byte string.
 pub fn name(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => json!(text),
@@ -13,7 +14,7 @@ pub fn name(bytes: &[u8]) -> Value {
     }
 }
 
-/// One sibling with its metadata.
+/// A sibling with its metadata.
 pub fn sibling(s: &RpbContent) -> Value {
     let optional = |bytes: &Option<bytes::Bytes>| bytes.as_deref().map(name);
     let pair = |p: &ombak_client::messages::RpbPair| json!([name(&p.key), optional(&p.value)]);

@@ -1,4 +1,4 @@
-//! Which backend a node has, and how: what `storage_backend` and the options of the backends say.
+//! The backend of a node and its options, from `storage_backend` and the keys of the backends.
 
 use super::effective::Effective;
 use super::keys::{SINGLE_BACKENDS, split_of_several};
@@ -10,51 +10,53 @@ use super::value::backend_prefixes;
 use ombak_storage::{JournalConfig, LedgerConfig, MemoryConfig};
 use std::path::{Path, PathBuf};
 
-/// Which backend, and how.
+/// The backend of a node and its options.
 #[derive(Clone, Debug)]
 pub enum BackendSettings {
-    /// Append-only files, every key in memory.
+    /// Bitcask: append-only files, with every key in memory.
     Bitcask(DiskSettings),
-    /// Values in a journal, keys and heads in a ledger.
+    /// Leveled: values in a journal, keys and heads in a ledger.
     Leveled(DiskSettings),
-    /// Everything in order on disk.
+    /// Leveldb: keys and values in an ordered tree on disk.
     Leveldb(DiskSettings),
-    /// Leveldb under another name and in another directory.
+    /// Hanoidb: the leveldb backend under another name and in another directory.
     Hanoidb(DiskSettings),
-    /// Nothing survives.
+    /// Memory: nothing survives a restart.
     Memory(MemoryConfig),
-    /// Several of them.
+    /// Several backends at once.
     Multi(MultiSettings),
 }
 
 /// A backend with files.
 #[derive(Clone, Debug)]
 pub struct DiskSettings {
-    /// Directory of the partitions.
+    /// The directory that holds one store for each partition.
     pub data_root: PathBuf,
-    /// The key that says so.
+    /// The configuration key that names this directory.
     pub data_root_key: String,
-    /// The append-only files.
+    /// Settings of the append-only files.
     pub journal: JournalConfig,
-    /// The order of keys.
+    /// Settings of the ordered index.
     pub ledger: LedgerConfig,
 }
 
-/// Several backends.
+/// Several backends at once, with the rules that choose one for each bucket.
 #[derive(Clone, Debug)]
 pub struct MultiSettings {
-    /// Whether prefixes of buckets are looked at: `prefix_multi`.
+    /// Whether prefixes of bucket names choose a backend, as `prefix_multi` says.
     pub by_prefix: bool,
-    /// The backends with their names. There is at least one, and none of them is several itself.
+    /// The backends with their names. There is at least one, and none of them is itself
+    /// [`BackendSettings::Multi`].
     pub backends: Vec<(String, BackendSettings)>,
-    /// The one of buckets that name none: its place in the list.
+    /// The index in `backends` of the backend for buckets that name none.
     pub default: usize,
-    /// Prefixes of untyped buckets with the places of their backends; the first that fits counts.
+    /// Prefixes of untyped buckets, each with the index of its backend. The first prefix that
+    /// matches counts.
     pub prefixes: Vec<(Vec<u8>, usize)>,
 }
 
 impl BackendSettings {
-    /// What `storage_backend` says.
+    /// The backend that `storage_backend` names.
     pub(super) fn of_node(from: &Reader<'_>) -> Result<Self, Problem> {
         match from.text("storage_backend")?.as_str() {
             word @ ("multi" | "prefix_multi") => Ok(Self::Multi(multi(from, word == "prefix_multi")?)),
@@ -62,14 +64,16 @@ impl BackendSettings {
         }
     }
 
-    /// A backend of this node by its word for `storage_backend`, or by the name that `multi_backend.NAME.storage_backend`
-    /// gives it: for tools that read one backend and write another. The word goes before the name.
+    /// One backend of this node by its name, for tools that read one backend and write another. The
+    /// name is a word for `storage_backend`, or a name from `multi_backend.NAME.storage_backend`.
+    /// The word takes precedence over the name.
     pub fn named(effective: &Effective, name: &str) -> Result<Self, Problem> {
         let from = Reader::new(effective);
         if SINGLE_BACKENDS.contains(&name) {
             return Self::of_word(&from, name, 1);
         }
-        // Names may be asked for while the node has another backend: only multi itself takes no prefixes.
+        // The names may be used while the node runs on a single backend. Only `storage_backend =
+        // multi` itself excludes prefixes.
         let by_prefix = from.text("storage_backend")? != "multi";
         let is_riak_cs = by_prefix && from.optional("cs_version").is_some();
         let has_names = is_riak_cs || !declared(&from).is_empty();
@@ -83,7 +87,8 @@ impl BackendSettings {
         })
     }
 
-    /// One backend. `sharing`: how many of the node share what is said for all ledgers together.
+    /// One backend by its word for `storage_backend`. `sharing`: how many backends of the node
+    /// share the memory that is set for all leveldb backends together.
     fn of_word(from: &Reader<'_>, word: &str, sharing: u64) -> Result<Self, Problem> {
         let memory_of = |from| LedgerMemory::of_leveldb(from, sharing);
         Ok(match word {
@@ -95,7 +100,7 @@ impl BackendSettings {
         })
     }
 
-    /// The word of `storage_backend`.
+    /// The word for `storage_backend`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Bitcask(_) => "bitcask",
@@ -108,7 +113,8 @@ impl BackendSettings {
         }
     }
 
-    /// Files and options of a backend that has files and is not several.
+    /// The files and options of a single backend with files; `None` for memory and for several
+    /// backends.
     pub const fn disk(&self) -> Option<&DiskSettings> {
         match self {
             Self::Bitcask(disk) | Self::Leveled(disk) | Self::Leveldb(disk) | Self::Hanoidb(disk) => Some(disk),
@@ -125,7 +131,8 @@ impl BackendSettings {
         moved
     }
 
-    /// It, or the several that it stands for, each with its name: for one, its word.
+    /// The single backends of the node with their names. A node with one backend has one entry,
+    /// named by its word for `storage_backend`.
     pub fn stores(&self) -> Vec<(&str, &Self)> {
         match self {
             Self::Multi(multi) => multi.backends.iter().map(|(name, backend)| (name.as_str(), backend)).collect(),
@@ -133,17 +140,17 @@ impl BackendSettings {
         }
     }
 
-    /// Directories of all backends that have files.
+    /// The directories of all backends that have files.
     pub fn data_roots(&self) -> impl Iterator<Item = &Path> {
         self.stores().into_iter().filter_map(|(_, store)| store.disk()).map(|disk| disk.data_root.as_path())
     }
 
-    /// Whether nothing of it survives a restart.
+    /// Whether the node keeps nothing across a restart.
     pub fn keeps_nothing(&self) -> bool {
         self.data_roots().next().is_none()
     }
 
-    /// What works, and may not be what was meant.
+    /// Warnings about settings that work but may not be what the operator meant.
     pub fn warnings(&self, effective: &Effective) -> Vec<String> {
         let mut warnings = self.without_effect(effective);
         for (_, store) in self.stores() {
@@ -163,7 +170,8 @@ impl BackendSettings {
         warnings
     }
 
-    /// Options of one of several backends that it does not have.
+    /// Warnings about options that have no effect: options of one of several backends whose kind of
+    /// backend does not have them.
     fn without_effect(&self, effective: &Effective) -> Vec<String> {
         let Self::Multi(several) = self else {
             let mut declared = effective.instances("multi_backend.$name.storage_backend");
@@ -183,7 +191,7 @@ impl BackendSettings {
         effective.settings().iter().filter_map(|setting| of_another(&setting.key)).collect()
     }
 
-    /// Whether the option, `bitcask.expiry` for instance, is one of this kind of backend.
+    /// Whether this kind of backend has the option, `bitcask.expiry` for example.
     fn has_option(&self, option: &str) -> bool {
         match option.split('.').next() {
             Some("memory_backend") => matches!(self, Self::Memory(_)),
@@ -192,7 +200,7 @@ impl BackendSettings {
         }
     }
 
-    /// What cannot be together.
+    /// Settings of the backends that contradict each other.
     pub(super) fn contradictions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let stores = self.stores().into_iter();
@@ -223,7 +231,8 @@ impl BackendSettings {
     }
 }
 
-/// One in the other would be looked through, and removed, as if it were part of it.
+/// Whether one directory is the other or lies inside it. The outer store would examine and remove
+/// the files of the inner one as if they were its own.
 fn overlap(a: &Path, b: &Path) -> bool {
     a.starts_with(b) || b.starts_with(a)
 }
@@ -240,7 +249,7 @@ fn multi(from: &Reader<'_>, by_prefix: bool) -> Result<MultiSettings, Problem> {
             "storage_backend = {word} needs its backends: multi_backend.NAME.storage_backend = bitcask, for instance"
         )));
     }
-    // What is said of memory for all leveldb backends together is theirs together.
+    // Memory that is set for all leveldb backends together is divided among them.
     let sharing = words.iter().filter(|(_, word)| matches!(word.as_str(), "leveldb" | "hanoidb")).count() as u64;
     let open = |(name, word): &(String, String)| {
         Ok((name.clone(), BackendSettings::of_word(&from.of_backend(name), word, sharing.max(1))?))
@@ -262,14 +271,14 @@ fn multi(from: &Reader<'_>, by_prefix: bool) -> Result<MultiSettings, Problem> {
     Ok(MultiSettings { by_prefix, backends, default, prefixes: prefixes(from, by_prefix, place)? })
 }
 
-/// Names and words of `multi_backend.NAME.storage_backend`, in the order of the configuration.
+/// The names and words of `multi_backend.NAME.storage_backend`, in the order of the configuration.
 fn declared(from: &Reader<'_>) -> Vec<(String, String)> {
     let instances = from.effective().instances("multi_backend.$name.storage_backend");
     let name_of = |key: &str| key.strip_prefix("multi_backend.")?.strip_suffix(".storage_backend").map(str::to_owned);
     instances.filter_map(|s| Some((name_of(&s.key)?, from.text(&s.key).ok()?))).collect()
 }
 
-/// Options of a backend that nobody declared are a mistake in a name.
+/// Fails if an option names a backend that was not declared, because the name is probably misspelt.
 fn undeclared(from: &Reader<'_>, words: &[(String, String)]) -> Result<(), Problem> {
     for setting in from.effective().settings() {
         if let Some((name, _)) = split_of_several(&setting.key)
@@ -299,7 +308,8 @@ fn prefixes(
     pairs.into_iter().map(|(prefix, name)| Ok((prefix, place(KEY, &name)?))).collect()
 }
 
-/// What Riak sets up by itself for Riak CS: blocks of files in bitcask, all else in leveldb.
+/// The backends that Riak configures by itself for Riak CS: blocks of files in bitcask, everything
+/// else in leveldb.
 fn riak_cs(from: &Reader<'_>) -> Result<MultiSettings, Problem> {
     let backends = vec![
         ("be_default".to_owned(), BackendSettings::of_word(from, "leveldb", 1)?),

@@ -1,4 +1,4 @@
-//! Each key of a backend does something, or says that it does nothing.
+//! Tests that each key of a backend changes the settings, or is documented to have no effect.
 
 use super::key_spec::Meaning;
 use super::{BackendSettings, Effective, Overrides, Settings, all_keys};
@@ -7,7 +7,8 @@ use std::path::Path;
 
 const FAMILIES: [&str; 6] = ["bitcask.", "leveled.", "leveldb.", "hanoidb.", "memory_backend.", "multi_backend"];
 
-/// What has to be set for a key to count, and the key with a value that is not its default. Lines are separated by `;`.
+/// For each key, what else has to be set for it to count, and the key with a value other than its
+/// default. Lines are separated by `;`.
 const ANOTHER_VALUE: &[(&str, &str)] = &[
     ("", "bitcask.data_root = /x"),
     ("", "bitcask.sync.strategy = o_sync"),

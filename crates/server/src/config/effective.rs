@@ -1,4 +1,5 @@
-//! The values in force: defaults, then the file, then the environment, then the command line; the last one counts.
+//! The values in force. They are merged from defaults, file, environment and command line; a later
+//! source overrides an earlier one.
 
 use super::file::{self, Assignment};
 use super::key_spec::KeySpec;
@@ -11,17 +12,18 @@ use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
-/// Environment variables that start like an override and are something else: options of the command line.
+/// Environment variables that start with the prefix of overrides but are options of the command
+/// line.
 const NOT_OVERRIDES: [&str; 4] = ["OMBAK_CONFIG", "OMBAK_DATA", "OMBAK_NODE", "OMBAK_ADMIN_TOKEN"];
 const ENVIRONMENT_PREFIX: &str = "OMBAK_";
 
-/// `$(key)` inside values may lead this many keys far.
+/// How many keys deep a reference `$(key)` inside a value may lead.
 const REFERENCES_MAX: usize = 8;
 
-/// Where the value in force came from.
+/// The source of a value in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set the key.
+    /// The default of the key.
     Default,
     /// The configuration file.
     File,
@@ -42,33 +44,33 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One key with its value in force.
+/// A key with its value in force.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The key, patterns filled in.
+    /// The key, with the segments of its pattern filled in.
     pub key: String,
-    /// What is known about it.
+    /// The specification of the key.
     pub spec: &'static KeySpec,
-    /// Its value; `None` when it has none.
+    /// The value; `None` if the key has no value.
     pub value: Option<Value>,
-    /// Where the value came from.
+    /// The source of the value.
     pub origin: Origin,
 }
 
-/// What the command line and the environment add to a file.
+/// The values from the environment and the command line, which override the file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// Environment variables, all of them: those that do not start with `OMBAK_` are passed over.
+    /// All environment variables. Those that do not start with `OMBAK_` are ignored.
     pub environment: Vec<(String, String)>,
-    /// Assignments of the command line: (option, key, value).
+    /// Assignments from the command line: (option, key, value).
     pub command_line: Vec<(&'static str, String, String)>,
 }
 
-/// All keys with their values, in the registry's order.
+/// All keys with their values in force, in the order of the registry.
 #[derive(Clone, Debug)]
 pub struct Effective {
     settings: Vec<Setting>,
-    /// What was accepted and deserves a word.
+    /// Accepted settings that deserve a warning.
     pub warnings: Vec<Problem>,
 }
 
@@ -79,7 +81,8 @@ struct Given {
 }
 
 impl Effective {
-    /// Reads `path` (if there is one) and merges everything. All errors are collected.
+    /// Reads the file at `path`, if a path is given, and merges all sources. All errors are
+    /// collected.
     pub fn load(path: Option<&Path>, overrides: &Overrides) -> Result<Self, Vec<Problem>> {
         let text = match path {
             None => None,
@@ -88,7 +91,7 @@ impl Effective {
         Self::merge(text.as_ref().map(|(path, text)| (*path, text.as_str())), overrides)
     }
 
-    /// The same for a text that has been read.
+    /// Merges all sources, for a file whose text has been read already.
     pub fn merge(file: Option<(&Path, &str)>, overrides: &Overrides) -> Result<Self, Vec<Problem>> {
         let mut collected = Collected::default();
         if let Some((path, text)) = file {
@@ -111,22 +114,23 @@ impl Effective {
         &self.settings
     }
 
-    /// The value in force of a key, unless it has none.
+    /// The value in force of a key; `None` if the key has no value.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.setting(key)?.value.as_ref()
     }
 
-    /// A key with its value.
+    /// A key with its value in force.
     pub fn setting(&self, key: &str) -> Option<&Setting> {
         self.settings.iter().find(|s| s.key == key)
     }
 
-    /// The keys that `pattern` stands for.
+    /// The keys that are instances of `pattern`.
     pub fn instances<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = &'a Setting> {
         self.settings.iter().filter(move |s| s.spec.name == pattern)
     }
 
-    /// What is shown to people: every key that works and has a value, and every key that somebody set.
+    /// The keys to show to people: every key that works and has a value, and every key that
+    /// somebody set.
     pub fn shown(&self) -> impl Iterator<Item = &Setting> {
         self.settings
             .iter()
@@ -148,8 +152,8 @@ fn read(path: &Path) -> Result<String, Problem> {
 #[derive(Default)]
 struct Collected {
     given: HashMap<String, Given>,
-    /// Keys that have no entry of their own in the registry, in the order in which they came: those of patterns, and
-    /// options of one of several backends.
+    /// Keys that the registry does not list by name, in the order in which they were set: instances
+    /// of patterns, and options of one of several backends.
     order: Vec<String>,
     warnings: Vec<Problem>,
     errors: Vec<Problem>,
@@ -169,7 +173,8 @@ impl Collected {
         }
     }
 
-    /// A misspelt variable is a warning only: container platforms make variables of such names by themselves.
+    /// Takes the overrides of the environment. An unknown variable is only a warning, because
+    /// container platforms create variables with such names by themselves.
     fn take_environment(&mut self, environment: &[(String, String)]) {
         let mut ours: Vec<_> = environment
             .iter()
@@ -214,7 +219,8 @@ impl Collected {
         settings
     }
 
-    /// Only those that somebody set: what is not said of one of several backends is as for the node.
+    /// Adds the options of individual backends that somebody set. An option that is not set for one
+    /// of several backends has the value that holds for the node.
     fn push_options_of_several(&mut self, settings: &mut Vec<Setting>) {
         let options: Vec<(String, &'static KeySpec)> = self
             .order
@@ -252,7 +258,7 @@ impl Collected {
         }
     }
 
-    /// Puts the values of other keys in the place of `$(key)`.
+    /// Replaces each `$(key)` by the value of that key.
     fn resolve(&self, text: &str, depth: usize) -> Result<String, String> {
         let Some((before, rest)) = text.split_once("$(") else { return Ok(text.to_owned()) };
         let Some((key, after)) = rest.split_once(')') else { return Err(format!("{}: ')' is missing", shorten(text))) };
@@ -266,7 +272,8 @@ impl Collected {
             (None, None) => return Err(format!("$({key}) has no value")),
         };
         let value = self.resolve(value, depth - 1)?;
-        // So that $(DIRECTORY)-x lies beside the directory, however that is written.
+        // A trailing slash is removed so that `$(DIRECTORY)-x` names a directory beside DIRECTORY,
+        // whether or not its value ends with a slash.
         let value = match spec.kind {
             Kind::Path if value.len() > 1 => value.trim_end_matches('/'),
             _ => &value,
@@ -275,7 +282,7 @@ impl Collected {
     }
 }
 
-/// What to say about a key that is not known.
+/// The error message for an unknown key, with a suggestion.
 pub fn unknown_key(key: &str) -> String {
     let listed = || keys::all().filter(|s| !s.name.contains('*'));
     let mut candidates: Vec<String> = listed().map(|s| s.filled_from(key)).collect();

@@ -1,26 +1,27 @@
-//! The form of riak.conf: `key.sub = value` lines and `#` comments.
+//! The file format of riak.conf: lines `key.sub = value`, and comments that start with `#`.
 //!
-//! A value ends at a `#` that follows a blank, unless it is in double quotes; within them `\"` and `\\` stand for the
-//! quote and the backslash.
+//! A value ends before a `#` that follows whitespace, unless the value is in double quotes. Inside
+//! quotes, `\"` stands for a quote and `\\` for a backslash.
 
 use super::problem::{Place, Problem};
 use std::path::Path;
 
-/// The largest file that is read, in bytes.
+/// The largest configuration file that is read, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// One assignment.
+/// One assignment of a value to a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The key.
     pub key: String,
-    /// The value without quotes and surrounding blanks.
+    /// The value without its quotes and without surrounding whitespace.
     pub value: String,
-    /// The line, counted from 1.
+    /// The line number, counted from 1.
     pub line: usize,
 }
 
-/// Splits a file into assignments. Lines that are neither assignment nor comment are reported, the rest is kept.
+/// Splits a file into assignments. A line that is neither assignment nor comment is reported, and
+/// the other lines are still used.
 pub fn parse(path: &Path, text: &str) -> (Vec<Assignment>, Vec<Problem>) {
     let mut assignments = Vec::new();
     let mut problems = Vec::new();

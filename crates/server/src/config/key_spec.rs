@@ -1,47 +1,48 @@
-//! What is known about one key.
+//! The specification of one key.
 
 use super::value::Kind;
 
-/// Whether setting a key changes anything.
+/// Whether setting a key has an effect.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Meaning {
-    /// It does what its documentation says.
+    /// The key does what its documentation says.
     Works,
-    /// A key of Riak that has nothing to act on here; holds why.
+    /// A key of Riak that has no effect here. The text says why.
     Ignored(&'static str),
-    /// A key of a feature that this version does not have; holds the feature.
+    /// A key of a feature that this version does not have yet. The text names the feature.
     NotYet(&'static str),
 }
 
-/// One key of the configuration.
+/// The specification of one key of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeySpec {
-    /// Its name. A segment that starts with `$` stands for any one segment, a last `**` for any number of them.
+    /// The name. A segment that starts with `$` stands for any one segment, and a final `**` for
+    /// one or more segments.
     pub name: &'static str,
-    /// Its value syntax.
+    /// The syntax of the value.
     pub kind: Kind,
-    /// Its value when nobody sets it, in the form of the file; `None`: it has none then.
+    /// The default value, in the form of the file; `None` if the key has no default.
     pub default: Option<&'static str>,
-    /// What it is for.
+    /// The documentation of the key.
     pub doc: &'static str,
-    /// Whether it has an effect.
+    /// Whether setting the key has an effect.
     pub meaning: Meaning,
-    /// Whether Riak does not have it.
+    /// Whether this is a key of Ombak that Riak does not have.
     pub own: bool,
 }
 
 impl KeySpec {
-    /// A key of Riak that works here. An empty default means none.
+    /// A key of Riak that works here. An empty `default` means no default.
     pub const fn works(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Self {
         Self { name, kind, default: some_unless_empty(default), doc, meaning: Meaning::Works, own: false }
     }
 
-    /// A key that Riak's file does not have.
+    /// A key of Ombak that Riak does not have.
     pub const fn own(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Self {
         Self { own: true, ..Self::works(name, kind, default, doc) }
     }
 
-    /// A key of Riak that is accepted and changes nothing, because `why`.
+    /// A key of Riak that is accepted without effect, for the reason `why`.
     pub const fn no_meaning(
         name: &'static str,
         kind: Kind,
@@ -52,7 +53,7 @@ impl KeySpec {
         Self { meaning: Meaning::Ignored(why), ..Self::works(name, kind, default, doc) }
     }
 
-    /// A key of Riak whose `feature` does not exist here yet.
+    /// A key of Riak for a `feature` that does not exist here yet.
     pub const fn not_yet(
         name: &'static str,
         kind: Kind,
@@ -77,12 +78,12 @@ impl KeySpec {
         }
     }
 
-    /// Whether the name stands for many keys.
+    /// Whether the name is a pattern that stands for many keys.
     pub fn is_pattern(&self) -> bool {
         self.name.contains(['$', '*'])
     }
 
-    /// The name with the segments of `key` in the place of those that stand for any.
+    /// The name with the segments of `key` in place of its `$` segments.
     pub fn filled_from(&self, key: &str) -> String {
         let mut segments = key.split('.');
         let filled = self.name.split('.').map(|p| match segments.next() {
@@ -92,7 +93,7 @@ impl KeySpec {
         filled.collect::<Vec<_>>().join(".")
     }
 
-    /// What to tell somebody who sets it, when it has no effect.
+    /// The warning for somebody who sets a key without effect; `None` if the key works.
     pub fn warning(&self) -> Option<String> {
         match self.meaning {
             Meaning::Works => None,

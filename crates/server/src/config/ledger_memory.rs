@@ -1,28 +1,31 @@
-//! How `leveldb.maximum_memory` is dealt out: write buffers and block cache of all partitions together.
+//! Divides `leveldb.maximum_memory` into the write buffers of all partitions and one block cache.
 
 use super::machine;
 use super::problem::Problem;
 use super::reader::Reader;
 
-/// With `leveldb.limited_developer_mem`.
+/// The memory of all partitions together with `leveldb.limited_developer_mem`.
 const DEVELOPER_BYTES: u64 = 64 << 20;
-/// A partition that gathers less than this writes tables that are not worth it.
+/// The smallest write buffer of a partition. With a smaller one, the tables that it writes would be
+/// too small to be useful.
 const WRITE_BUFFER_BYTES_MIN: u64 = 64 << 10;
-/// Of each partition, in terms of what it gathers before it writes: it is twice that when writers have to wait for the
-/// disk, and so is the buffer that is being written.
+/// The memory of a partition in units of its write buffer. The buffer grows to twice its size when
+/// writers have to wait for the disk, and so does the buffer that is being written to disk at the
+/// same time.
 const WRITE_BUFFERS: u64 = 4;
 
-/// What a backend with a ledger may have in memory.
+/// How much memory the ledgers of one backend may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LedgerMemory {
-    /// What one partition gathers before it writes it.
+    /// Bytes that one partition gathers in memory before it writes them to disk.
     pub(super) write_buffer_bytes: u64,
-    /// Blocks that are kept, of all partitions together.
+    /// Bytes of the block cache, for all partitions together.
     pub(super) cache_bytes: u64,
 }
 
 impl LedgerMemory {
-    /// What `leveldb.*` says; `sharing` backends of the node share it.
+    /// Reads the `leveldb.*` keys. `sharing` backends of the node share the memory that is set for
+    /// all.
     pub(super) fn of_leveldb(from: &Reader<'_>, sharing: u64) -> Result<Self, Problem> {
         let (key, bytes) = budget(from, sharing)?;
         let partitions = from.count::<u64>("ring_size")?;
@@ -36,8 +39,9 @@ impl LedgerMemory {
         })
     }
 
-    /// Half to the write buffers, less where the cache would not have `threshold`; what they do not need is the cache's,
-    /// too. None where the buffers would be too small to work.
+    /// Gives half of the memory to the write buffers. They get less, but at least a quarter, if the
+    /// cache would otherwise have less than `threshold`. The cache gets everything that the write
+    /// buffers do not need. `None` if the write buffers would be too small to work.
     fn deal(bytes: u64, partitions: u64, threshold: u64, write_buffer_max: u64) -> Option<Self> {
         let for_buffers = (bytes / 2).min(bytes.saturating_sub(threshold)).max(bytes / 4);
         let share = for_buffers / (partitions.max(1) * WRITE_BUFFERS);
@@ -47,7 +51,7 @@ impl LedgerMemory {
     }
 }
 
-/// The key that counts, and the bytes that it stands for.
+/// The key that takes precedence, and the number of bytes that it stands for.
 fn budget(from: &Reader<'_>, sharing: u64) -> Result<(String, u64), Problem> {
     let (key, bytes) = if from.flag("leveldb.limited_developer_mem")? {
         ("leveldb.limited_developer_mem", DEVELOPER_BYTES)
@@ -58,7 +62,7 @@ fn budget(from: &Reader<'_>, sharing: u64) -> Result<(String, u64), Problem> {
         ("leveldb.maximum_memory.percent", machine::memory_bytes() / 100 * percent)
     };
     let counts = from.key(key);
-    // What was said for one backend is its own.
+    // Memory that is set for one backend is not shared with others.
     let bytes = if counts == key { bytes / sharing } else { bytes };
     Ok((counts, bytes))
 }

@@ -1,12 +1,13 @@
-//! How much memory this process may have.
+//! How much memory this process may use.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where the operating system says nothing.
+/// Bytes that are assumed if the operating system does not report its memory.
 const FALLBACK_BYTES: u64 = 2 << 30;
 
-/// The memory of the machine, or less where this process is in a control group that has less, in bytes.
+/// The memory of the machine, or the limit of this process's control group if that is lower, in
+/// bytes.
 pub(super) fn memory_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_bytes(&text));
     let group = fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| group_bytes(&text));
@@ -18,7 +19,7 @@ fn total_bytes(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The least that a group of this process, or one around it, may have.
+/// The lowest memory limit of this process's control groups and of the groups around them.
 fn group_bytes(cgroup: &str) -> Option<u64> {
     let limit = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
     let files = cgroup.lines().filter_map(limit_file);
@@ -29,7 +30,8 @@ fn group_bytes(cgroup: &str) -> Option<u64> {
         .min()
 }
 
-/// Of a line of `/proc/self/cgroup`: the directory of the group and its file with the limit of memory.
+/// Parses one line of `/proc/self/cgroup` into the directory of the group and the name of the file
+/// with its memory limit.
 fn limit_file(line: &str) -> Option<(PathBuf, &'static str)> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?.trim_start_matches('/'));

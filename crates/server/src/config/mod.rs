@@ -1,13 +1,17 @@
-//! The configuration: Riak's keys, Ombak's own, and where their values come from.
+//! The configuration: Riak's keys, Ombak's own keys, and the sources of their values.
 //!
-//! What it is: a registry of every key with its value syntax, default and meaning ([`keys`]); a parser of files in
-//! riak.conf's form ([`file`]); the merge of defaults, file, environment and command line ([`Effective`]); and what the
-//! node is built from ([`Settings`]).
+//! What it is: a registry of every key with its value syntax, default and meaning ([`keys`]); a
+//! parser for files in the format of riak.conf ([`file`]); the merge of defaults, file, environment
+//! and command line ([`Effective`]); and the typed settings that a node is built from
+//! ([`Settings`]).
 //!
-//! What it is not: nothing here opens a socket or a store, and there are no includes and no advanced.config.
+//! What it is not: nothing here opens a socket or a store. There are no includes and no
+//! advanced.config.
 //!
-//! Invariants: a key that is not in the registry is an error in a file and on the command line; a key that has no
-//! effect never passes in silence; every default parses as a value of its key.
+//! Invariants:
+//! * A key that is not in the registry is an error in a file and on the command line.
+//! * A key without effect always causes a warning if it is set.
+//! * Every default is a valid value of its key.
 
 mod backend;
 #[cfg(test)]

@@ -1,18 +1,18 @@
-//! What is wrong, or worth a warning, in a configuration.
+//! An error or a warning about a configuration.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value came from.
+/// The place where a value was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A line of a file, counted from 1.
+    /// A file and its line, counted from 1.
     File(PathBuf, usize),
     /// An environment variable.
     Environment(String),
     /// An option of the command line.
     CommandLine(&'static str),
-    /// No single place.
+    /// No single place: the problem concerns the configuration as a whole.
     Whole,
 }
 
@@ -30,19 +30,19 @@ impl fmt::Display for Place {
 /// An error or a warning about the configuration. Its text is one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
+    /// The place that the problem is about.
     pub place: Place,
-    /// What is wrong and what would be right.
+    /// What is wrong, and what would be right.
     pub what: String,
 }
 
 impl Problem {
-    /// At a place.
+    /// A problem at one place.
     pub fn at(place: Place, what: impl Into<String>) -> Self {
         Self { place, what: what.into() }
     }
 
-    /// Of the configuration as a whole.
+    /// A problem of the configuration as a whole.
     pub fn whole(what: impl Into<String>) -> Self {
         Self::at(Place::Whole, what)
     }

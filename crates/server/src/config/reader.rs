@@ -7,10 +7,11 @@ use super::value::Value;
 use serde_json::json;
 use std::time::Duration;
 
-/// Typed access. A key that is missing or of another type is a mistake in this file; it is reported, not hidden.
+/// Typed access to the values in force. A key that is missing or has another type is a programming
+/// error; it is reported as a problem instead of being hidden.
 pub(super) struct Reader<'a> {
     effective: &'a Effective,
-    /// Of options of backends: whose, when there are several.
+    /// With several backends, the name of the backend whose options are read.
     backend: Option<&'a str>,
 }
 
@@ -19,7 +20,8 @@ impl<'a> Reader<'a> {
         Self { effective, backend: None }
     }
 
-    /// The same, with what was set for one of several backends going before what holds for the node.
+    /// A reader for one of several backends: its own options take precedence over those of the
+    /// node.
     pub(super) fn of_backend(&self, name: &'a str) -> Self {
         Self { effective: self.effective, backend: Some(name) }
     }
@@ -28,7 +30,8 @@ impl<'a> Reader<'a> {
         self.effective
     }
 
-    /// The key that counts: that of the backend, if it was set, else that of the node.
+    /// The key that takes precedence: the key of the backend if it was set, otherwise the key of
+    /// the node.
     pub(super) fn key(&self, key: &str) -> String {
         let own = self.backend.map(|name| format!("multi_backend.{name}.{key}"));
         own.filter(|own| self.effective.get(own).is_some()).unwrap_or_else(|| key.to_owned())
@@ -49,7 +52,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The words of a list, separated by blanks; none when nobody set it.
+    /// The words of a list, which is separated by whitespace. Empty if the key has no value.
     pub(super) fn words(&self, key: &str) -> Result<Vec<String>, Problem> {
         match self.optional(key) {
             None => Ok(Vec::new()),
@@ -101,7 +104,7 @@ impl<'a> Reader<'a> {
         self.effective.instances(pattern).map(listen).collect()
     }
 
-    /// A property value as JSON: numbers as numbers, words as text.
+    /// A property value as JSON: numbers and flags as such, words as text.
     pub(super) fn prop(&self, key: &str) -> Result<serde_json::Value, Problem> {
         match self.value(key)? {
             Value::Int(n) => Ok(json!(n)),

@@ -1,13 +1,14 @@
-//! How large the memory of requests and answers in flight may become.
+//! The bound on the memory for requests and answers in flight.
 
 use super::machine;
 use super::problem::Problem;
 use super::reader::Reader;
 
-/// The least that a share of the machine's memory comes to: some of the largest requests at once.
+/// The smallest bound that follows from a percentage of the machine's memory. It leaves room for
+/// several of the largest requests at once.
 const BYTES_MIN: u64 = 256 << 20;
 
-/// What `request_memory` says, in bytes.
+/// The bound in bytes, from `request_memory` or `request_memory.percent`.
 pub(super) fn request_memory_bytes(from: &Reader<'_>) -> Result<u64, Problem> {
     match from.optional("request_memory") {
         Some(_) => from.bytes("request_memory"),

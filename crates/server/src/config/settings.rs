@@ -1,4 +1,4 @@
-//! What a node is built from: the values in force, typed.
+//! The typed settings that a node is built from.
 
 use super::backend::BackendSettings;
 use super::effective::Effective;
@@ -15,31 +15,31 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 
-/// An address to listen on, with the key that names it.
+/// An address to listen on, with the key that sets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
-    /// `listener.http.internal`, for instance.
+    /// The key, for example `listener.http.internal`.
     pub key: String,
-    /// Where.
+    /// The address.
     pub address: SocketAddr,
 }
 
-/// Where log messages go.
+/// Where log messages are written, and which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogSettings {
-    /// The least severe messages.
+    /// The least severe level that is written.
     pub level: LevelFilter,
-    /// The current file.
+    /// The path of the current log file.
     pub file: PathBuf,
-    /// Files that are kept, the current one included.
+    /// The number of files to keep, including the current one.
     pub files_max: u32,
-    /// Size of one file, in bytes.
+    /// The size at which a new file is begun, in bytes.
     pub file_bytes_max: u64,
     /// Whether the messages go to standard error as well.
     pub to_stderr: bool,
 }
 
-/// What a node is built from.
+/// The typed settings that a node is built from.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "each field is the key of nearly the same name; the registry documents it")]
 pub struct Settings {
@@ -72,7 +72,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// From the values in force; checks what concerns several keys together.
+    /// Converts the values in force, and checks rules that concern several keys together.
     pub fn new(from: &Effective) -> Result<Self, Vec<Problem>> {
         let settings = Self::typed(&Reader::new(from)).map_err(|p| vec![p])?;
         let problems = settings.contradictions();
@@ -163,7 +163,7 @@ fn delete_mode(from: &Reader<'_>) -> Result<DeleteMode, Problem> {
     })
 }
 
-/// The properties of untyped buckets that somebody set: the rest keeps the built-in values.
+/// The properties of untyped buckets that somebody set. The others keep their built-in values.
 fn default_props(from: &Reader<'_>) -> Result<PropMap, Problem> {
     const PREFIX: &str = "buckets.default.";
     let mut props = PropMap::new();
@@ -188,7 +188,7 @@ fn hooks(text: &str) -> serde_json::Value {
     text.split_whitespace().filter_map(hook).collect()
 }
 
-/// The level that a word of `logger.level` stands for.
+/// The log level that a word for `logger.level` stands for.
 pub fn log_level(name: &str) -> LevelFilter {
     match name {
         "debug" => LevelFilter::DEBUG,

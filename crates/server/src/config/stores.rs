@@ -1,4 +1,5 @@
-//! Options of one backend: the keys of bitcask, leveled, leveldb and memory as the storage crate wants them.
+//! Converts the keys of bitcask, leveled, leveldb and memory to the configuration types of the
+//! storage crate.
 
 use super::backend::DiskSettings;
 use super::ledger_memory::LedgerMemory;
@@ -11,9 +12,10 @@ use std::time::Duration;
 
 const SECS_A_DAY: u32 = 86_400;
 
-/// About the memory of a key of a ledger with its head.
+/// The approximate memory that a ledger uses for one key with its head, in bytes.
 const LEDGER_KEY_BYTES: u64 = 210;
-/// A ledger that gathers less than this writes tables that are not worth it.
+/// The smallest write buffer of a ledger, in bytes. With a smaller one, the tables that it writes
+/// would be too small to be useful.
 const PENCILLER_BYTES_MIN: u64 = 64 << 10;
 
 pub(super) fn memory(from: &Reader<'_>) -> MemoryConfig {
@@ -92,7 +94,8 @@ pub(super) fn leveled(from: &Reader<'_>) -> Result<DiskSettings, Problem> {
     disk(from, "leveled.data_root", journal, ledger)
 }
 
-/// What one partition gathers: as many keys as are set, or its share of what all partitions may have.
+/// The write buffer of one partition, in bytes: room for the configured number of keys, but at most
+/// the partition's share of the memory for all partitions.
 fn penciller_bytes(from: &Reader<'_>) -> Result<u64, Problem> {
     let keys = from.count::<u64>("leveled.penciller_cache_size")?;
     let share = from.bytes("leveled.penciller_memory")? / from.count::<u64>("ring_size")?.max(1);
@@ -102,7 +105,8 @@ fn penciller_bytes(from: &Reader<'_>) -> Result<u64, Problem> {
 fn leveled_compaction(from: &Reader<'_>) -> Result<MergeConfig, Problem> {
     let (start_hour, end_hour) =
         (from.count("leveled.compaction_low_hour")?, from.count("leveled.compaction_top_hour")?);
-    // What a single file would keep, and what a store keeps.
+    // Percentages of current data. A single file with less than the first is compacted; files are
+    // compacted until the store as a whole has at least the second.
     let kept_of_file: u8 = from.count("leveled.singlefile_compactionpercentage")?;
     let kept_of_store: u16 = from.count("leveled.maxrunlength_compactionpercentage")?;
     let all_day = (start_hour, end_hour) == (0, 23);
@@ -118,7 +122,7 @@ fn leveled_compaction(from: &Reader<'_>) -> Result<MergeConfig, Problem> {
     })
 }
 
-/// Hanoidb has everything but the directory from here, too.
+/// Hanoidb has the same options, except for the directory.
 pub(super) fn leveldb(from: &Reader<'_>, data_root_key: &str, memory: &LedgerMemory) -> Result<DiskSettings, Problem> {
     let expires = from.flag("leveldb.expiration")?;
     let journal = JournalConfig {
@@ -158,7 +162,8 @@ fn disk(
     Ok(DiskSettings { data_root, data_root_key: from.key(data_root_key), journal, ledger })
 }
 
-/// Riak's native compression (zlib) is zstd here: as small, and faster.
+/// The compression that a word stands for. Riak's `native` compression (zlib) is zstd here, which
+/// compresses as well and is faster.
 fn compression(word: &str, level: i32) -> Compression {
     match word {
         "none" => Compression::None,
@@ -241,7 +246,7 @@ mod tests {
         assert!(mixed.ledger.compresses);
     }
 
-    /// riak_test cuttlefish_configuration, and what else leveldb has keys for.
+    /// The scenario of riak_test `cuttlefish_configuration`, and the other keys of leveldb.
     #[test]
     fn cuttlefish_configuration_of_leveldb_is_as_it_is_set() {
         let disk = disk_of(

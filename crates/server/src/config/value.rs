@@ -1,4 +1,4 @@
-//! What a key may hold: the value syntax of riak.conf.
+//! The value syntax of riak.conf: which values a key may have.
 
 use ombak_api::http::parse_origin;
 use std::fmt;
@@ -12,61 +12,63 @@ pub enum Kind {
     Text,
     /// `name@host`.
     NodeName,
-    /// A path of the file system.
+    /// A path in the file system.
     Path,
     /// `on`/`off`, `enabled`/`disabled` or `true`/`false`.
     Flag,
-    /// A whole number within bounds.
+    /// A whole number from the first bound to the second.
     Int(i64, i64),
-    /// A power of two within bounds.
+    /// A power of two from the first bound to the second.
     PowerOfTwo(i64, i64),
-    /// A share in percent, with or without the sign.
+    /// A percentage from 0 to 100, with or without the percent sign.
     Percent,
-    /// A count of bytes, with `KB`, `MB` or `GB` (of 1024).
+    /// A number of bytes, with an optional unit `KB`, `MB` or `GB` (powers of 1024).
     ByteSize,
-    /// A time such as `10s`, `1h30m`, `500ms`.
+    /// A duration such as `10s`, `1h30m` or `500ms`.
     Duration,
-    /// A time, or this word for "never" or "no limit".
+    /// A duration, or this word, which stands for "never" or "no limit".
     DurationOr(&'static str),
     /// `IP:PORT`.
     Address,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// One of the first words; the second ones belong to Riak and are refused with an explanation.
+    /// One of the words of the first list. The second list has words of Riak that are refused, each
+    /// with an explanation.
     ChoiceOf(&'static [&'static str], &'static [(&'static str, &'static str)]),
-    /// A count, `one`, `quorum` or `all`.
+    /// A number of replicas, `one`, `quorum` or `all`.
     Quorum,
-    /// `keep`, `immediate` or a time; a bare number is milliseconds, as in Riak's advanced.config.
+    /// `keep`, `immediate` or a duration. A bare number is in milliseconds, as in Riak's
+    /// advanced.config.
     DeleteMode,
-    /// `module:function`, separated by blanks.
+    /// Commit hooks, each `module:function`, separated by whitespace.
     Hooks,
-    /// `PREFIX=NAME`, separated by blanks.
+    /// Pairs `PREFIX=NAME`, separated by whitespace.
     BackendPrefixes,
-    /// Origins of web pages, `SCHEME://HOST[:PORT]`, separated by blanks.
+    /// Origins of web pages, each `SCHEME://HOST[:PORT]`, separated by whitespace.
     Origins,
-    /// Names of a machine, without a port, separated by blanks.
+    /// Host names or addresses without a port, separated by whitespace.
     HostNames,
 }
 
-/// A value that has been understood.
+/// A value that has been parsed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Text, paths, names, hooks, and words such as the one that stands for no time.
+    /// Text, paths, names, hooks, and words such as the one for "no limit".
     Text(String),
     /// An on/off switch.
     Flag(bool),
     /// A number, a percentage or a power of two.
     Int(i64),
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// A time.
+    /// A duration.
     Duration(Duration),
     /// An address to listen on or connect to.
     Address(SocketAddr),
 }
 
 impl Kind {
-    /// Understands a value, or says what would be right.
+    /// Parses a value. The error says what would be right.
     pub fn parse(self, text: &str) -> Result<Value, String> {
         match self {
             Self::Text => Ok(Value::Text(text.to_owned())),
@@ -109,7 +111,7 @@ impl Kind {
         }
     }
 
-    /// The syntax in words, for `config describe`.
+    /// The syntax in words, for `ombak config describe`.
     pub fn describe(self) -> String {
         match self {
             Self::Text => "text".into(),
@@ -136,7 +138,7 @@ impl Kind {
 }
 
 impl fmt::Display for Value {
-    /// The form of the file.
+    /// Writes the value in the form of the configuration file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -174,7 +176,7 @@ fn int(text: &str, min: i64, max: i64) -> Result<i64, String> {
     }
 }
 
-/// To the whole number below: `75.0` is how some of Riak's keys spell it.
+/// Parses a percentage and drops its fraction. Some of Riak's keys spell it `75.0`.
 fn percent(text: &str) -> Result<i64, String> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
@@ -183,7 +185,7 @@ fn percent(text: &str) -> Result<i64, String> {
     int(whole, 0, 100)
 }
 
-/// Prefixes of untyped buckets and the backends of those, in the order of the text.
+/// Parses prefixes of untyped buckets with the names of their backends, in the order of the text.
 pub fn backend_prefixes(text: &str) -> Result<Vec<(Vec<u8>, String)>, String> {
     let pair = |pair: &str| {
         let (prefix, name) = pair.rsplit_once('=').filter(|(prefix, name)| !prefix.is_empty() && !name.is_empty())?;
@@ -194,7 +196,7 @@ pub fn backend_prefixes(text: &str) -> Result<Vec<(Vec<u8>, String)>, String> {
     text.split_whitespace().map(|text| pair(text).ok_or_else(|| bad(text))).collect()
 }
 
-/// `%XX` stands for a byte.
+/// Replaces each `%XX` by the byte with that hexadecimal value.
 fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut parts = text.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -238,7 +240,8 @@ fn write_bytes(bytes: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// Units in milliseconds. `f` is a fortnight; `ms` comes before `m` and `s` so that it is not taken for either.
+/// Units of time in milliseconds. `f` is a fortnight. `ms` comes before `m` and `s`, so that it is
+/// not taken for either of them.
 const TIME_UNITS: [(&str, f64); 7] = [
     ("ms", 1.0),
     ("f", 14.0 * 86_400_000.0),
@@ -249,7 +252,8 @@ const TIME_UNITS: [(&str, f64); 7] = [
     ("s", 1_000.0),
 ];
 
-/// The longest time that a value may name: a hundred years. Keeps every sum of two times in range.
+/// The longest duration that a value may have: a hundred years. This bound keeps every sum of two
+/// durations in range.
 const TIME_MS_MAX: f64 = 100.0 * 366.0 * 86_400_000.0;
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -305,7 +309,7 @@ fn hooks(text: &str) -> Result<Value, String> {
     }
 }
 
-/// Words that are all well formed; the error is the first that is not.
+/// Checks every word of a list. The error is the first word that is not well formed.
 fn words(text: &str, is_well_formed: impl Fn(&str) -> bool) -> Result<Value, String> {
     match text.split_whitespace().find(|word| !is_well_formed(word)) {
         Some(word) => Err(word.to_owned()),

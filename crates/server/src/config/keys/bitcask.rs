@@ -1,4 +1,4 @@
-//! Bitcask's keys (docs/riak/backends.md §2.8), and Ombak's own for it.
+//! The keys of bitcask (docs/riak/backends.md §2.8), and Ombak's own keys for it.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;

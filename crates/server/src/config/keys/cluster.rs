@@ -1,4 +1,4 @@
-//! Several nodes: membership, handoff, anti-entropy, worker pools.
+//! The keys for clusters: membership, handoff, anti-entropy, worker pools.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;

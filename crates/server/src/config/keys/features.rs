@@ -1,4 +1,5 @@
-//! Features that attach to the node: data types, indexes, search, MapReduce, the reaper and its kin.
+//! The keys of optional features: data types, indexes, search, MapReduce, and the reaper, eraser
+//! and reader queues.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;

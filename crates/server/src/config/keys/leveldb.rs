@@ -1,4 +1,4 @@
-//! Leveldb's keys (docs/riak/backends.md §3).
+//! The keys of leveldb (docs/riak/backends.md §3).
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;

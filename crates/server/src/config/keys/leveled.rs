@@ -1,4 +1,4 @@
-//! Leveled's keys (docs/riak/backends.md §4.5), and Ombak's own for it.
+//! The keys of leveled (docs/riak/backends.md §4.5), and Ombak's own keys for it.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;

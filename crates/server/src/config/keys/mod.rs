@@ -1,6 +1,7 @@
 //! Every key, in the order in which `ombak config example` shows them.
 //!
-//! Facts: docs/riak/semantics.md §15 (names and defaults), docs/riak/backends.md §2.8, §3, §4.5, §5, §6.
+//! Sources: docs/riak/semantics.md §15 (names and defaults), docs/riak/backends.md §2.8, §3, §4.5,
+//! §5, §6.
 
 mod bitcask;
 mod cluster;
@@ -15,7 +16,7 @@ mod storage;
 use super::KeySpec;
 pub(crate) use storage::SINGLE_BACKENDS;
 
-/// What the options of the backends that can be one of several begin with.
+/// The prefixes of backend options. Each of these backends can be one of several.
 const OPTION_PREFIXES: &[&str] = &["bitcask.", "leveled.", "leveldb.", "hanoidb.", "memory_backend."];
 
 /// All keys.
@@ -34,8 +35,8 @@ pub fn all() -> impl Iterator<Item = &'static KeySpec> {
     families.into_iter().flatten()
 }
 
-/// What is known about `key`; a literal name goes before a pattern. An option of one of several backends is known by what
-/// it is an option of.
+/// The specification of `key`. A literal name takes precedence over a pattern. An option of one of
+/// several backends has the specification of the option itself.
 pub fn find(key: &str) -> Option<&'static KeySpec> {
     all()
         .find(|spec| !spec.is_pattern() && spec.name == key)
@@ -43,7 +44,8 @@ pub fn find(key: &str) -> Option<&'static KeySpec> {
         .or_else(|| split_of_several(key).and_then(|(_, option)| all().find(|spec| spec.name == option)))
 }
 
-/// The backend's name and the option in `multi_backend.NAME.OPTION`, where OPTION is that of a backend.
+/// Splits `multi_backend.NAME.OPTION` into the name of the backend and the option, if OPTION is an
+/// option of a backend.
 pub fn split_of_several(key: &str) -> Option<(&str, &str)> {
     let (name, option) = key.strip_prefix("multi_backend.")?.split_once('.')?;
     let is_of_a_backend = OPTION_PREFIXES.iter().any(|prefix| option.starts_with(prefix));
@@ -79,7 +81,8 @@ mod tests {
         }
     }
 
-    /// The names of docs/riak/semantics.md §15 and docs/riak/backends.md §2.8, §3, §4.5, §5 and §6, patterns filled in.
+    /// The names in docs/riak/semantics.md §15 and docs/riak/backends.md §2.8, §3, §4.5, §5 and §6,
+    /// with their patterns filled in.
     const RIAKS: &str = include_str!("riak_keys.txt");
 
     #[test]

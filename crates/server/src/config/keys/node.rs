@@ -1,4 +1,4 @@
-//! The node itself: its name, directories, listeners, logs and limits.
+//! The keys of the node itself: its name, directories, listeners, logs and limits.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;

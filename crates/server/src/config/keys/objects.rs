@@ -1,4 +1,4 @@
-//! Objects: limits, deletes, and the properties of untyped buckets.
+//! The keys for objects: limits, deletes, and the properties of untyped buckets.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;

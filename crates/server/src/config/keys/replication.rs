@@ -1,4 +1,4 @@
-//! Replication between clusters.
+//! The keys for replication between clusters.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;

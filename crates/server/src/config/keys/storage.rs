@@ -1,18 +1,20 @@
-//! Where objects lie: which backend, the memory backend, several backends at once.
+//! The keys that choose where objects lie: the backend, the memory backend, several backends at
+//! once.
 
 use super::super::key_spec::KeySpec;
 use super::super::value::Kind;
 
-/// The words of `storage_backend` that are backends of their own: each can be one of several, too.
+/// The words for `storage_backend` that stand for a single backend. Each of these can also be one
+/// of several.
 pub(crate) const SINGLE_BACKENDS: &[&str] = &["bitcask", "leveled", "leveldb", "hanoidb", "memory"];
 
 const BACKENDS: &[&str] = &["bitcask", "leveled", "leveldb", "hanoidb", "memory", "multi", "prefix_multi"];
 
-/// Words of Riak for `storage_backend` that cannot be had.
+/// Words of Riak for `storage_backend` that are not supported.
 const REFUSED: &[(&str, &str)] =
     &[("yessir", "the yessir backend of Riak's tests does not exist here; use bitcask, leveled, leveldb or memory")];
 
-/// Words of Riak for one of several backends that cannot be had.
+/// Words of Riak for one of several backends that are not supported.
 const REFUSED_IN_MULTI: &[(&str, &str)] = &[
     ("multi", "a multi backend cannot be part of another"),
     ("prefix_multi", "a multi backend cannot be part of another"),
