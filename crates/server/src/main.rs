@@ -1,9 +1,10 @@
-//! The `ombak` program: a node, and the command line to run and administer it.
+//! The program `ombak`: a node, and the command line that runs and administers it.
 //!
-//! What it is: configuration ([`config`]), wiring of a node ([`node`]), the command line ([`cli`]). The only crate that
-//! knows every other.
+//! What it is: the configuration ([`config`]), the assembly of a node from its parts ([`node`]),
+//! and the command line ([`cli`]). It is the only crate that depends on all parts of a node.
 //!
-//! What it is not: there is no knowledge of data here. What a value, a quorum or a file means is decided below.
+//! What it is not: it has no knowledge of data. The crates below decide what a value, a quorum or a
+//! file means.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

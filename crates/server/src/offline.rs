@@ -1,13 +1,14 @@
-//! What long work on a stopped node has in common: it shows how far it is, and Ctrl-C ends it at a place of its choosing.
+//! Common parts of long work on a stopped node: a progress bar, and a flag with which Ctrl-C ends
+//! the work at a safe place.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The exit code of a program that a second Ctrl-C ends.
+/// The exit code of a program that a second Ctrl-C has ended.
 const EXIT_INTERRUPTED: i32 = 130;
 
-/// A bar for so many bytes, shown only where standard error is a terminal.
+/// A progress bar for this number of bytes. It is shown only if standard error is a terminal.
 pub fn progress_bar(bytes: u64) -> ProgressBar {
     let bar = ProgressBar::new(bytes);
     let template = "{bar:30} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
@@ -20,7 +21,8 @@ fn end_at_once() -> ! {
     std::process::exit(EXIT_INTERRUPTED)
 }
 
-/// Turns true with the first Ctrl-C or SIGTERM; a second one ends the program at once.
+/// A flag that becomes true at the first Ctrl-C or SIGTERM. A second signal ends the program at
+/// once.
 pub fn interrupt_flag() -> Result<Arc<AtomicBool>, String> {
     use tokio::signal::unix::{SignalKind, signal};
     let refused = |e: std::io::Error| format!("the operating system refuses signal handlers: {e}");

@@ -1,25 +1,25 @@
-//! Restoring a backup into the directories of a node that is not running.
+//! Restores a backup into the directories of a node that is not running.
 
 use crate::config::{BackendSettings, Settings};
-// The lock itself is no data.
 use crate::node::lock::{self, DataDirLock, LOCK_FILE};
 use ombak_kv::backup::{RestoreReport, RestoreTarget, TargetStore, Watch, check_restore, restore as restore_into};
 use ombak_storage::fs::RealFs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Restores into the node of these settings. The error is one line for the operator.
+/// Restores a backup into the node of these settings. The error is one line for the operator.
 pub fn restore(backup: &Path, settings: &Settings, watch: Watch<'_>) -> Result<RestoreReport, String> {
     let backup = std::path::absolute(backup).map_err(|e| format!("{}: {e}", backup.display()))?;
     let target = RestoreTarget {
         fs: Arc::new(RealFs),
         data_dir: absolute(&settings.data_dir)?,
-        // The lock itself is no data.
+        // The lock file is not data, so it does not make the directory count as used.
         ignored: vec![LOCK_FILE.into()],
         ring_size: settings.ring_size,
         stores: stores(&settings.backend)?,
     };
-    // What is refused leaves no directory behind. A running node is the first thing to be said of one.
+    // This check runs before the lock is taken, so that a refused restore leaves no new directory
+    // behind. It is skipped if a node is running, because that is the first thing to report.
     if !lock::is_held(&settings.data_dir) {
         check_restore(&backup, &target).map_err(|e| e.to_string())?;
     }
@@ -33,7 +33,7 @@ fn stores(backend: &BackendSettings) -> Result<Vec<TargetStore>, String> {
     for (name, store) in backend.stores() {
         let Some(disk) = store.disk() else { continue };
         let kind = match store {
-            // The same files.
+            // Hanoidb and leveldb have the same files.
             BackendSettings::Hanoidb(_) => "leveldb",
             other => other.name(),
         };

@@ -1,4 +1,4 @@
-//! A node on each backend: it keeps what it is given, answers index queries, and starts again.
+//! A node on each backend: it keeps what is written to it, answers index queries, and restarts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 use support::{DEADLINE, Home, Node, ask, pause};
 
-/// Each with the settings that a test needs; all keep their data.
+/// The backends that keep their data, each with the settings that the tests need.
 const ON_DISK: [(&str, &str); 6] = [
     ("bitcask", "storage_backend = bitcask"),
     ("bitcask, compressed", "storage_backend = bitcask\nbitcask.compression = zstd"),
@@ -139,7 +139,7 @@ fn hanoidb_is_leveldb_in_a_directory_of_its_own_and_says_so() {
     );
 }
 
-/// docs/backends.md: it counts at once, and moves nothing.
+/// As docs/backends.md says, the property takes effect at once and moves no objects.
 #[test]
 fn a_bucket_whose_property_changes_looks_elsewhere() {
     let home = Home::new(
@@ -199,7 +199,7 @@ fn a_directory_of_bitcask_is_readable_with_any_compression() {
     home.assert_no_errors_logged();
 }
 
-/// What small files and eager merging need, for each backend on disk.
+/// Settings for small files and frequent merges, for each backend on disk.
 const EAGER: [(&str, &str); 3] = [
     (
         "bitcask",
@@ -220,7 +220,7 @@ fn status(home: &Home) -> Value {
     serde_json::from_str(&home.run(&["admin", "vnode-status", "--json"]).ok()).expect("JSON")
 }
 
-/// The stores of a backend: those of the partitions, or those of that name in each.
+/// The status of each partition's store, or of the named backend's store in each partition.
 fn stores<'a>(status: &'a Value, name: Option<&str>) -> Vec<&'a Value> {
     let vnodes = status["vnodes"].as_array().expect("vnodes").iter().map(|vnode| &vnode["status"]);
     vnodes.map(|store| name.map_or(store, |name| &store["backends"][name]["status"])).collect()
@@ -232,7 +232,8 @@ fn metric(metrics: &str, name: &str, labels: &str) -> f64 {
     value.unwrap_or_else(|| panic!("no {line}in {metrics}")).parse().expect("a number")
 }
 
-/// Overwrites keys until each of the backends has merged something; the status then.
+/// Overwrites keys until each of the backends has merged something. Returns the status at that
+/// time.
 fn overwrite_until_merged(home: &Home, node: &Node, buckets: &[(&str, Option<&str>)]) -> Value {
     let (deadline, value) = (Instant::now() + DEADLINE, "0123456789abcdef".repeat(256));
     loop {
@@ -249,13 +250,14 @@ fn overwrite_until_merged(home: &Home, node: &Node, buckets: &[(&str, Option<&st
     }
 }
 
-/// Keys, bytes live and dead, write amplification, index memory, pending compaction, last merge.
+/// Checks the numbers of keys, live and dead bytes, write amplification, index memory, pending
+/// compaction, and the last merge.
 fn assert_tells_all(status: &Value, metrics: &str, name: Option<&str>, labels: &str) {
     let stores = stores(status, name);
     let sum = |of: &str| stores.iter().map(|store| store[of].as_f64().expect(of)).sum::<f64>();
     assert_eq!(sum("key_count"), 40.0, "{labels}");
     assert_eq!(metric(metrics, "keys", labels), 40.0);
-    // At least the values, once.
+    // The live bytes contain each value at least once.
     assert!(sum("live_bytes") > 40.0 * 4096.0, "{labels}: {status}");
     assert!(sum("index_bytes") > 0.0 && sum("dead_bytes") >= 0.0 && sum("merge_pending_bytes") >= 0.0, "{status}");
     for store in &stores {
@@ -272,7 +274,7 @@ fn assert_tells_all(status: &Value, metrics: &str, name: Option<&str>, labels: &
     }
 }
 
-/// Waits for something that merging brings about.
+/// Waits for a condition that merging makes true.
 fn wait_for_merges(home: &Home, what: &str, is_there: impl Fn(&Value) -> bool) {
     let deadline = Instant::now() + DEADLINE;
     loop {
@@ -285,7 +287,7 @@ fn wait_for_merges(home: &Home, what: &str, is_there: impl Fn(&Value) -> bool) {
     }
 }
 
-/// Large objects are overwritten, and small ones that lie between them stay.
+/// Large objects are overwritten, while the small objects between them stay.
 #[test]
 fn leveled_compacts_by_the_scores_that_are_set() {
     const MB: u64 = 1 << 20;
@@ -313,7 +315,7 @@ fn leveled_compacts_by_the_scores_that_are_set() {
     assert!(dead(&before).iter().any(|dead| *dead > 8 * MB), "{before}");
     node.stop();
     let node = start("0", "59");
-    // Of less than this a journal as a whole makes nothing.
+    // The remaining dead bytes are too few for the score of the whole journal.
     wait_for_merges(&home, "the journal's score", |now| dead(now).iter().all(|dead| *dead <= 4 * MB));
     node.stop();
     let node = start("90", "0");
@@ -342,7 +344,7 @@ fn leveled_compresses_when_it_compacts_if_told_so() {
     }
     let received = live(&status(&home));
     assert!(received > plain, "stored as received: {received}");
-    // Objects that come and go, until those between them were copied.
+    // Objects are written and deleted until compaction has copied the objects between them.
     let deadline = Instant::now() + DEADLINE;
     while live(&status(&home)) > plain / 2 {
         assert!(Instant::now() < deadline, "never compressed: {}", status(&home));

@@ -1,5 +1,5 @@
-//! `ombak admin backup` and `ombak restore`, as an operator uses them: a node is backed up while it is written to, dies, and
-//! another one begins with what the backup has.
+//! `ombak admin backup` and `ombak restore`, as an operator uses them: a node is backed up while it
+//! is written to and then dies, and another node starts from the backup.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use support::{DEADLINE, Home, Node, ask, ombak, pause};
 
-/// Three backends: each of the three buckets lies in another.
+/// Three backends, each of which holds one of the three buckets.
 const SEVERAL: &str = "storage_backend = multi\nmulti_backend.default = ordered\n\
     multi_backend.ordered.storage_backend = leveldb\nmulti_backend.ordered.leveldb.maximum_memory = 64MB\n\
     multi_backend.big.storage_backend = leveled\nmulti_backend.plain.storage_backend = bitcask";
@@ -36,7 +36,7 @@ fn spread(node: &Node) {
     }
 }
 
-/// Waits until this many writes are acknowledged.
+/// Waits until this many writes have been acknowledged.
 fn wait_for(acknowledged: &AtomicUsize, count: usize) {
     let deadline = Instant::now() + DEADLINE;
     while acknowledged.load(Ordering::Acquire) < count {
@@ -45,7 +45,8 @@ fn wait_for(acknowledged: &AtomicUsize, count: usize) {
     }
 }
 
-/// Takes a backup in the middle of writing. How many writes were acknowledged before it began, and at its end.
+/// Takes a backup in the middle of writing. Returns how many writes were acknowledged before it
+/// began, and how many at its end.
 fn back_up_while_writing(home: &Home, node: &Node, dir: &str) -> (usize, usize) {
     let (acknowledged, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
@@ -65,7 +66,7 @@ fn back_up_while_writing(home: &Home, node: &Node, dir: &str) -> (usize, usize) 
     })
 }
 
-/// What was acknowledged before a backup is in it, and nothing that came after it.
+/// A backup has every write that was acknowledged before it began, and no write that came after it.
 fn backed_up_and_restored(settings: &str) {
     let (home, heir) = (Home::new(settings), Home::new(settings));
     let node = home.start();
@@ -81,7 +82,7 @@ fn backed_up_and_restored(settings: &str) {
     for n in 0..before {
         assert!(has(&node, n), "{n} of {before} is lost");
     }
-    // One more may have been on its way when the backup ended.
+    // One more write may have been in progress when the backup ended.
     for n in after + 1..after + 60 {
         assert!(!has(&node, n), "{n} came after the backup");
     }
@@ -196,7 +197,7 @@ fn a_backup_names_what_it_has_not_and_lies_in_no_directory_of_the_stores() {
     node.stop();
 }
 
-/// Whoever has the token still writes nowhere but below platform_backup_dir.
+/// Even a client with the token can write backups only below platform_backup_dir.
 #[test]
 fn a_backup_goes_below_one_directory_whatever_its_path_looks_like() {
     let home = Home::new("storage_backend = bitcask\nplatform_backup_dir = safe/backups");
@@ -235,7 +236,7 @@ fn a_backup_that_cannot_be_taken_leaves_no_directory() {
     node.stop();
 }
 
-/// As the first version wrote it; one that is there is never written again.
+/// The fixture is a backup in the format of the first version. It must not be regenerated.
 #[test]
 fn a_backup_of_format_1_is_restored() {
     let home = Home::new("");

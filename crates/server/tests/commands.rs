@@ -1,4 +1,5 @@
-//! The command line against a running node: values, bucket types, statistics, Riak's names.
+//! The command line against a running node: values, bucket types, statistics, and Riak's command
+//! names.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -247,7 +248,7 @@ fn json_is_printed_for_failures_too() {
     assert_eq!(kind(&["admin", "bucket-type", "status", "t"], 1), "no_such_type");
     assert_eq!(kind(&["admin", "backup", "/etc/x"], 1), "refused");
     assert_eq!(kind(&["kv", "get", "-t", "nope", "b", "k"], 1), "failed");
-    // A result that says it is the only document.
+    // If a result reports the failure, it is the only document.
     assert_eq!(failure(&["kv", "get", "b", "k"], 1)["found"], false);
     assert_eq!(failure(&["kv", "del", "b", "k"], 1)["deleted"], false);
     node.stop();

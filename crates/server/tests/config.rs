@@ -1,4 +1,5 @@
-//! The configuration from the outside: check, describe, effective, example, overrides.
+//! The configuration commands as a user runs them: check, describe, effective, example, and
+//! overrides.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

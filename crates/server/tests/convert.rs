@@ -1,4 +1,4 @@
-//! `ombak admin backend convert` as an operator uses it.
+//! The command `ombak admin backend convert`, as an operator uses it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -31,11 +31,11 @@ fn put(node: &Node, key: &str, headers: &str, value: &str) {
     assert!(answer.starts_with("HTTP/1.1 204"), "{key}: {answer}");
 }
 
-/// Values, metadata and clocks of all keys, and answers of index queries.
+/// The values, metadata and clocks of all keys, and the answers to index queries.
 fn answers(home: &Home, node: &Node) -> Vec<String> {
     let get = |number: usize| {
         let said = home.run(&["kv", "get", "b", &format!("key{number}"), "--json"]);
-        // What is left of its time goes down.
+        // The remaining time to live decreases, so it is left out.
         let ends = said.out.find("X-Ombak-Ttl-Left").map(|at| at..at + "X-Ombak-Ttl-Left\",\"86399".len());
         let text = ends.map_or(said.out.clone(), |ends| [&said.out[..ends.start], &said.out[ends.end..]].concat());
         (said.code, text)
@@ -83,7 +83,7 @@ fn a_converted_node_gives_the_same_answers() {
             assert!(taken.contains("bitcask has data already"), "{taken}");
             fs::rename(home.data().join("bitcask"), home.data().join("old")).unwrap();
         }
-        // What an interrupted conversion has left.
+        // A directory that an interrupted conversion has left.
         fs::create_dir_all(home.data().join(format!("{to}.converting/77"))).unwrap();
         let report: Value = serde_json::from_str(&convert(&home, from, to).ok()).unwrap();
         assert_eq!(report["complete"], true, "{report}");
@@ -102,7 +102,7 @@ fn a_converted_node_gives_the_same_answers() {
     }
 }
 
-/// The data files of a backend, with what is in them.
+/// The data files of a backend with their content.
 fn data_files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let dirs = fs::read_dir(root).unwrap().flatten().filter_map(|dir| fs::read_dir(dir.path()).ok());
     let paths = dirs.flatten().flatten().map(|file| file.path());
@@ -110,9 +110,10 @@ fn data_files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     data.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// Starts a conversion and kills it as soon as so many partitions have new files. False when it was done before that.
+/// Starts a conversion and kills it as soon as this many partitions have new files. Returns false
+/// if the conversion ended before that.
 fn kill_with(home: &Home, partitions: usize) -> bool {
-    // At a low priority, the conversion does not outrun the thread that watches it.
+    // A low priority prevents the conversion from outrunning the thread that watches it.
     let (program, mut command) = (support::ombak(), Command::new("nice"));
     for (name, _) in program.get_envs().filter(|(_, value)| value.is_none()) {
         command.env_remove(name);
@@ -145,7 +146,7 @@ fn a_conversion_that_is_killed_leaves_the_old_data_and_begins_anew() {
     node.stop();
     let mark = fs::read(home.data().join("stores.json")).unwrap();
     let old = data_files(&home.data().join("bitcask"));
-    // A directory and a ledger each, and the lock.
+    // Each partition has a directory and a ledger, and there is one lock.
     for partitions in [1, 5, 10] {
         assert!(kill_with(&home, partitions), "it was done before it could be killed");
         assert!(!home.data().join("leveled").exists(), "{partitions}");
@@ -156,7 +157,8 @@ fn a_conversion_that_is_killed_leaves_the_old_data_and_begins_anew() {
     assert_eq!(answers(&home, &node), before, "the old backend serves as before");
     node.stop();
     convert(&home, "bitcask", "leveled").ok();
-    // As if it had ended right after the new files got their name: noted is nothing yet.
+    // This is the state if the conversion had ended right after the new files were renamed, before
+    // anything was recorded.
     fs::write(home.data().join("stores.json"), mark).unwrap();
     let from = fs::canonicalize(home.data().join("bitcask")).unwrap();
     fs::write(home.data().join("leveled/converted-from"), from.to_str().unwrap()).unwrap();
@@ -233,7 +235,7 @@ fn damage_and_mistakes_leave_everything_as_it_was() {
     let damaged = convert(&home, "bitcask", "leveled").failed(1);
     assert!(damaged.contains("nothing is changed") && damaged.contains("verify"), "{damaged}");
     assert!(!home.data().join("leveled").exists() && !home.data().join("leveled.converting").exists());
-    // As if there were more than any disk of today has room for.
+    // This is more data than any current disk has room for.
     fs::File::create(path.with_file_name("0000009999.data")).unwrap().set_len(15 << 40).unwrap();
     let full = convert(&home, "bitcask", "leveled").failed(1);
     assert!(full.contains("bytes are needed") && full.contains("nothing is changed"), "{full}");

@@ -1,4 +1,4 @@
-//! `ombak import bitcask` as an operator uses it.
+//! The command `ombak import bitcask`, as an operator uses it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -9,7 +9,7 @@ use ombak_storage::riak_bitcask::writer::FileWriter;
 use ombak_types::{Bucket, Object, Sibling, VectorClock, riak_object};
 use support::{Home, run};
 
-/// A source with one object.
+/// Creates a source with one object.
 fn source(home: &Home) {
     let object = Object { clock: VectorClock::new(), siblings: vec![Sibling::new("from riak")] };
     let mut file = FileWriter::new(1);
@@ -42,7 +42,8 @@ fn what_cannot_be_imported_is_one_line() {
     assert!(empty.contains("has no partition directories") && empty.lines().count() == 1, "{empty}");
 }
 
-/// Each way in which something stays behind, and the part of the report that says so.
+/// Each way in which a part of the source may not be imported, and the line of the report that says
+/// so.
 #[test]
 fn an_import_that_leaves_something_out_fails_and_reports_it() {
     let home = Home::new("");

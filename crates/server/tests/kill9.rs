@@ -1,6 +1,8 @@
-//! kill -9 under load, at random moments: nothing that was acknowledged is lost, with and without syncs.
+//! Kills a node with `kill -9` under load, at random moments. No acknowledged write may be lost,
+//! with or without syncs.
 //!
-//! The seed is printed; OMBAK_TEST_SEED replays its choices (the moments themselves depend on the machine).
+//! The seed is printed. OMBAK_TEST_SEED repeats its choices, but the moments of the kills depend on
+//! the machine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -14,13 +16,15 @@ use support::Home;
 
 const KILLS: u32 = 100;
 const WRITERS: u64 = 4;
-/// Keys that a writer overwrites and deletes again and again; beside them it makes new ones.
+/// The number of keys that a writer overwrites and deletes again and again. A writer also creates
+/// new keys.
 const HOT_KEYS: u64 = 12;
 const LOAD_MS_MAX: u64 = 40;
-/// Every so often the node is killed while it starts.
+/// Of this many kills, one happens while the node starts.
 const KILLED_AT_START_EVERY: u32 = 10;
 
-/// xorshift64*: enough for choices, the same on every machine.
+/// The random generator xorshift64*. It is good enough for these choices and gives the same numbers
+/// on every machine.
 struct Random(u64);
 
 impl Random {
@@ -32,17 +36,18 @@ impl Random {
     }
 }
 
-/// What a key may hold. `None` is "not there".
+/// What a key may hold. `None` means that the key does not exist.
 #[derive(Clone, Debug, PartialEq)]
 struct Known {
     acknowledged: Option<u64>,
-    /// A write or delete whose answer never came: it may have happened.
+    /// A write or delete that was not answered. It may or may not have happened.
     in_doubt: Option<Option<u64>>,
 }
 
 type Model = BTreeMap<String, Known>;
 
-/// One connection that writes until it breaks. Every value is a number that is never used twice.
+/// Writes over one connection until the connection breaks. Every value is a number that is never
+/// used twice.
 async fn write(pb: String, mut random: Random, writer: u64, mut next: u64, mut model: Model) -> (u64, Model) {
     let Ok(mut client) = Client::connect(pb).await else { return (next, model) };
     let bucket = Bucket::untyped("load");
@@ -55,7 +60,8 @@ async fn write(pb: String, mut random: Random, writer: u64, mut next: u64, mut m
         known.in_doubt = Some(value);
         let done = match value {
             Some(n) => {
-                // The filler makes records of different lengths, so that tails are torn in different places.
+                // The filler makes records of different lengths, so that writes are torn at
+                // different places.
                 let text = format!("{n} {}", "x".repeat(random.below(2000) as usize));
                 let content = RpbContent { value: text.into(), ..RpbContent::default() };
                 client.put(&bucket, Some(key.as_bytes()), content, None).await.map(drop)
@@ -93,7 +99,7 @@ async fn verify(pb: &str, model: &mut Model, everything: bool) {
     }
 }
 
-/// How many times more than in `make test`: `make soak` sets it.
+/// How many times more rounds to run than in `make test`. `make soak` sets it.
 fn soak_rounds() -> u32 {
     std::env::var("OMBAK_SOAK_ROUNDS").map_or(1, |rounds| rounds.parse().expect("OMBAK_SOAK_ROUNDS is a number"))
 }
@@ -157,7 +163,8 @@ fn kill_while_starting(home: &Home, after_ms: u64) {
     child.wait().expect("waits");
 }
 
-/// The same over ledgers: small ones, so that they are written, compacted and cut short.
+/// The same test over backends with ledgers. The ledgers are small, so that they are written,
+/// compacted and torn during the test.
 #[test]
 fn nothing_acknowledged_is_lost_by_backends_with_ledgers() {
     for (name, settings) in [
@@ -168,7 +175,7 @@ fn nothing_acknowledged_is_lost_by_backends_with_ledgers() {
     }
 }
 
-/// riak_test verify_kv1356: values outlive a `kill -9`.
+/// The scenario of riak_test `verify_kv1356`: values survive a `kill -9`.
 #[test]
 fn verify_kv1356_nothing_acknowledged_is_lost_without_syncs() {
     killed_again_and_again("sync none", "bitcask.sync.strategy = none\nbitcask.max_file_size = 512KB");

@@ -1,4 +1,4 @@
-//! Requests that take long to work on, and others beside them.
+//! Requests that take long to process, and other requests at the same time.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -21,7 +21,7 @@ fn put(key: &str, content: RpbContent) -> RpbPutReq {
     RpbPutReq { bucket, key, content: Some(content), ..RpbPutReq::default() }
 }
 
-/// An object with very many index entries, different ones for each `round`.
+/// An object with very many index entries, which differ from one `round` to the next.
 fn large(round: usize) -> RpbContent {
     let entry = |n: usize| RpbPair { key: "field_bin".into(), value: Some(format!("term-{round}-{n}").into()) };
     RpbContent {
@@ -31,7 +31,7 @@ fn large(round: usize) -> RpbContent {
     }
 }
 
-/// Puts large objects until told to stop, or until the node ends. How long each took.
+/// Puts large objects until told to stop or until the node ends. Returns how long each put took.
 async fn put_large_objects(address: String, key: String, stop: Arc<AtomicBool>) -> Vec<Duration> {
     let mut client = Client::connect(&address).await.expect("connects");
     let (first, second) = (put(&key, large(1)), put(&key, large(2)));
@@ -61,7 +61,7 @@ async fn a_small_put_does_not_wait_for_large_ones_and_the_node_stops_under_them(
     for n in 0..CLIENTS {
         clients.spawn(put_large_objects(node.pb.clone(), format!("large-{n}"), Arc::clone(&stop)));
     }
-    // Several connections, so that each of the node's threads has some.
+    // There are several connections, so that each network thread of the node serves some of them.
     let mut small = Vec::new();
     for _ in 0..CLIENTS {
         small.push(Client::connect(&node.pb).await.expect("connects"));

@@ -1,5 +1,5 @@
-//! What a node does that lacks what it had durably stored: it does not start, says why, and changes nothing; or it starts
-//! because the operator accepts the loss, and tells of it from then on.
+//! A node that lacks data which it had durably stored. It does not start, says why, and changes
+//! nothing; or it starts because the operator accepts the loss, and reports the loss from then on.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use support::{DEADLINE, Home, Node, ask, pause};
 
 const KEYS: usize = 60;
-/// What a start may leave behind although it was refused.
+/// Files that a start may create or change although it is refused.
 const EXCEPTED: [&str; 5] = ["ombak.lock", "node.lock", "lock", "admin.token", "log"];
 
 fn put_all(node: &Node, value: &str) {
@@ -25,7 +25,7 @@ fn put_all(node: &Node, value: &str) {
     }
 }
 
-/// Status code and body of each key.
+/// The status code and the body of each key.
 fn get_all(node: &Node) -> Vec<(String, String)> {
     let get = |number: usize| {
         let answer = ask(node, "GET", &format!("/buckets/b/keys/key{number}"), "", "");
@@ -35,7 +35,7 @@ fn get_all(node: &Node) -> Vec<(String, String)> {
     (0..KEYS).map(get).collect()
 }
 
-/// Every file and directory below, with its content.
+/// Every file and directory below `dir`, with its content.
 fn content(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -54,7 +54,7 @@ fn content(dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     found
 }
 
-/// Starts a node that must be refused, and must have changed nothing. What it says.
+/// Starts a node that must refuse to start and must change nothing. Returns its message.
 #[track_caller]
 fn refused(home: &Home) -> String {
     let before = content(&home.data());
@@ -75,7 +75,7 @@ fn start_accepting_loss(home: &Home) -> Node {
     Node::start(command, home.data())
 }
 
-/// A partition that has two data files, and the newer one.
+/// A partition that has two data files, and the newer of the two.
 fn newest_of_two(root: &Path) -> (String, PathBuf) {
     let mut partitions: Vec<PathBuf> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     partitions.sort();
@@ -106,7 +106,7 @@ fn status(home: &Home) -> Value {
     serde_json::from_str(&home.run(&["status", "--json"]).ok()).expect("JSON")
 }
 
-/// Old values, a clean stop, new values, a clean stop.
+/// Writes old values, stops cleanly, writes new values, and stops cleanly again.
 fn with_two_generations(backend: &str) -> Home {
     let home = Home::new(&format!("storage_backend = {backend}"));
     for value in ["old", "new"] {
@@ -172,7 +172,7 @@ fn a_root_that_is_not_there_is_refused() {
         fs::rename(&root, &aside).unwrap();
         let said = refused(&home);
         assert!(said.contains(backend) && said.contains("may not be mounted"), "{backend}: {said}");
-        // An empty mount point.
+        // An empty directory, as a mount point is without its file system.
         fs::create_dir(&root).unwrap();
         let said = refused(&home);
         assert!(said.contains("may not be mounted"), "{backend}: {said}");
@@ -198,13 +198,13 @@ fn config(backend: &str) -> String {
     )
 }
 
-/// Until every store that has a data file with a name that lasts has noted one.
+/// Waits until the inventory of every store that has a permanently named data file lists a file.
 fn wait_for_inventories(root: &Path) {
     let deadline = Instant::now() + DEADLINE;
     let is_noted = |dir: &Path| {
         let has_data =
             fs::read_dir(dir).unwrap().any(|entry| entry.unwrap().path().extension().is_some_and(|e| e == "data"));
-        // An inventory without a file has 52 bytes.
+        // An inventory that lists no file has 52 bytes.
         !has_data || fs::metadata(dir.join("inventory")).is_ok_and(|meta| meta.len() > 52)
     };
     let partitions = || fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
@@ -288,7 +288,7 @@ fn a_start_that_is_refused_for_another_reason_changes_nothing_either() {
     assert!(refused(&home).contains("in use"));
     write(settings);
 
-    // A file of a later version.
+    // The file has the format of a later version.
     let (_, path) = newest_of_two(&home.data().join("bitcask"));
     let lost = path.parent().unwrap().join("lost");
     let mut newer = b"OMBAKLST\x09\0".to_vec();
@@ -302,7 +302,7 @@ fn a_start_that_is_refused_for_another_reason_changes_nothing_either() {
     home.assert_no_errors_logged();
 }
 
-/// CRC-32 as small files have it.
+/// The CRC-32 that the small files use.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & 0_u32.wrapping_sub(crc & 1)))

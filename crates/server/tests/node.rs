@@ -1,4 +1,4 @@
-//! A node's life from the outside: start, refusals to start, stop.
+//! The life of a node seen from outside: start, refused starts, stop.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -182,7 +182,8 @@ fn administration_is_closed_to_web_pages() {
     node.stop();
 }
 
-/// Any user of the machine can connect to the port; only the node's own can read the token.
+/// Any user of the machine can connect to the port, but only the node's own user can read the
+/// token.
 #[test]
 fn a_local_user_without_the_token_can_neither_stop_a_node_nor_take_a_backup() {
     let home = Home::new(MEMORY);
@@ -194,9 +195,9 @@ fn a_local_user_without_the_token_can_neither_stop_a_node_nor_take_a_backup() {
         assert!(said.contains("admin.token") && said.contains("OMBAK_ADMIN_TOKEN"), "{command:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
-    // The node answers: that is no secret.
+    // A ping is answered, because it is no secret that the node runs.
     assert_eq!(run(elsewhere.path(), &["ping", "--node", &node.http]).ok(), "pong\n");
-    // Whoever may read the data directory is let in, from wherever.
+    // A user who may read the data directory has access, from any working directory.
     let data = home.data();
     let with_data = ["status", "--node", &node.http, "--data", data.to_str().expect("UTF-8")];
     run(elsewhere.path(), &with_data).ok();
@@ -298,7 +299,7 @@ fn wrong_usage_has_a_code_of_its_own() {
     assert!(run(dir.path(), &["--version"]).ok().starts_with("ombak "));
 }
 
-/// Whether a condition came true in time.
+/// Whether a condition becomes true before the deadline.
 fn comes_true(condition: impl Fn() -> bool) -> bool {
     let deadline = Instant::now() + DEADLINE;
     while Instant::now() < deadline {
@@ -410,7 +411,7 @@ fn the_copy_of_the_log_on_standard_error_can_be_switched_off() {
     }
 }
 
-/// A program that started a node may end and leave nobody to read what the node says.
+/// The program that started a node may end, so that nobody reads what the node prints.
 #[test]
 fn a_closed_standard_error_does_not_disturb_a_node() {
     let home = Home::new(MEMORY);

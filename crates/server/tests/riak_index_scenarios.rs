@@ -1,5 +1,5 @@
-//! The scenarios of Riak's own tests of secondary indexes that one node can play, under their names, on every backend and over
-//! both interfaces (docs/riak/riak-test.md §2).
+//! Scenarios from Riak's own tests of secondary indexes that a single node can run, under their
+//! original names. They run on every backend and over both interfaces (docs/riak/riak-test.md §2).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -36,7 +36,7 @@ fn bytes(text: &str) -> Bytes {
 struct Query {
     index: String,
     from: String,
-    /// Without it the query is for one term.
+    /// The end of the range. Without it, the query is for a single term.
     to: Option<String>,
     has_terms: bool,
     sorts: Option<bool>,
@@ -104,7 +104,7 @@ impl Query {
     }
 }
 
-/// What a query found: pairs of term and key, without terms where none were asked for.
+/// The result of a query: pairs of term and key. The terms are missing if they were not requested.
 #[derive(Debug, Default, PartialEq)]
 struct Found {
     entries: Vec<(Option<String>, String)>,
@@ -141,7 +141,7 @@ impl Found {
     }
 }
 
-/// A body that may have come in chunks.
+/// The body of an answer, which may be chunked.
 fn body(answer: &str) -> String {
     let (head, mut rest) = answer.split_once("\r\n\r\n").expect("a head");
     if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
@@ -159,13 +159,13 @@ fn body(answer: &str) -> String {
     }
 }
 
-/// The documents of a multipart answer.
+/// The JSON documents of a multipart answer.
 fn documents(answer: &str) -> Vec<Value> {
     let body = body(answer);
     body.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// A node on one backend, and a connection to it.
+/// A node on one backend, with a Protocol Buffers connection to it.
 struct Riak {
     home: Home,
     node: Node,
@@ -185,7 +185,7 @@ impl Riak {
         self.pb.receive(code::PUT_RESP).await.unwrap();
     }
 
-    /// Without waiting for the answer.
+    /// Sends a put without waiting for the answer.
     fn send_put(&mut self, key: &str, entries: &[(&str, &str)]) {
         let indexes = entries.iter().map(|(field, term)| RpbPair { key: bytes(field), value: Some(bytes(term)) });
         let content = RpbContent { value: bytes(key), indexes: indexes.collect(), ..RpbContent::default() };
@@ -198,7 +198,8 @@ impl Riak {
         self.pb.send(code::PUT_REQ, &request);
     }
 
-    /// riak_test secondary_index_tests: objects with a text, a number and a field that all have in common.
+    /// From riak_test `secondary_index_tests`: objects with a text field, a number field, and a
+    /// field with the same value in all objects.
     async fn put_numbered(&mut self, numbers: Range<u32>) {
         for n in numbers {
             let (key, number) = (object(n), n.to_string());
@@ -237,7 +238,7 @@ impl Riak {
         found
     }
 
-    /// What is found, the same in all four ways to ask.
+    /// The result of a query, which must be the same in all four ways to ask for it.
     async fn found(&mut self, query: &Query) -> Found {
         let found = self.found_over_pb(query, false).await;
         assert_eq!(self.found_over_pb(query, true).await, found, "{query:?}, streamed");
@@ -251,7 +252,7 @@ impl Riak {
         self.found(query).await.keys().into_iter().map(str::to_owned).collect()
     }
 
-    /// Everything, page by page; both interfaces give the same places to go on from.
+    /// The whole result, fetched page by page. Both interfaces must return the same continuations.
     async fn in_pages(&mut self, query: &Query, page: usize) -> Found {
         let mut all = Found::default();
         let mut query = Query { results_max: Some(page), ..query.clone() };
@@ -302,7 +303,7 @@ async fn secondary_index_tests() {
                 assert_eq!(riak.keys(&query).await, expected, "{settings}: {query:?}");
             }
         }
-        // Deleted, and there again.
+        // The object is deleted and then written again.
         riak.delete("obj05").await;
         for query in [exact("field1_bin", "val05"), exact("field2_int", "5"), exact("$key", "obj05")] {
             assert_eq!(riak.keys(&query).await, [] as [&str; 0], "{settings}: {query:?}");
@@ -428,7 +429,8 @@ async fn verify_2i_returnterms() {
     }
 }
 
-/// Terms in order whatever order they were written in, more than one part of a stream.
+/// The terms come in order, whatever the order of writing, also if the stream has more than one
+/// part.
 #[tokio::test]
 async fn verify_2i_stream() {
     const COUNT: u32 = 1500;
@@ -510,7 +512,8 @@ async fn verify_cs_bucket() {
     }
 }
 
-/// Where it is asked for, an operator sees who asked what and how it went; terms and keys stay out of the log.
+/// If query logging is enabled, the log has a line for each query with its bucket, index, number of
+/// results and outcome. Terms and keys do not appear in the log.
 #[tokio::test]
 async fn queries_are_logged() {
     let mut riak = Riak::start("log_index_fsm = enabled").await;
@@ -524,7 +527,7 @@ async fn queries_are_logged() {
             .map(|line: Value| format!("{} {} {}", line["index"], line["results"], line["outcome"]))
             .collect()
     };
-    // An answer may be there before its line.
+    // The answer may arrive before its log line is written.
     let deadline = Instant::now() + DEADLINE;
     while told(&riak.home).len() < 2 {
         assert!(Instant::now() < deadline, "{:?}", told(&riak.home));
@@ -535,7 +538,7 @@ async fn queries_are_logged() {
     riak.stop();
 }
 
-/// The keys of the objects of a range, whose bodies must be theirs, page by page.
+/// Reads the keys of the objects in a range, page by page. Each object must have its own body.
 async fn cs_bucket(pb: &mut Client, mut request: RpbCsBucketReq) -> Vec<String> {
     let mut keys = Vec::new();
     loop {

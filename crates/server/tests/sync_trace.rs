@@ -1,4 +1,5 @@
-//! The system calls of a write: where a backend is told to sync each write, the disk has it before the client is told.
+//! The system calls of a write. If a backend is configured to sync each write, the data is synced
+//! before the client gets its answer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -11,10 +12,10 @@ use std::process::{Command, Stdio};
 use support::{Home, Node};
 
 const WRITES: usize = 5;
-/// RpbPutResp without a body, as strace prints it.
+/// A reply RpbPutResp without a body, as strace prints it.
 const PUT_REPLY: &str = r#""\0\0\0\1\f""#;
 
-/// Whether this machine lets a program be traced.
+/// Whether this machine allows a program to be traced.
 fn can_trace() -> bool {
     let traced = Command::new("strace").args(["-e", "trace=none", "true"]).stderr(Stdio::null()).status();
     let able = traced.is_ok_and(|status| status.success());
@@ -24,7 +25,8 @@ fn can_trace() -> bool {
     able
 }
 
-/// For each write: the lines in which it reached the file, in which a sync ended, in which the client was told.
+/// The lines of a trace. For each write they show when it reached the file, when a sync ended, and
+/// when the client got its answer.
 struct Trace {
     lines: Vec<String>,
 }
@@ -84,7 +86,7 @@ fn traced(home: &Home, file: &Path) -> Command {
     command
 }
 
-/// With each of the settings, each write is synced before its reply, or none is.
+/// Checks for each of the settings that every write is synced before its reply, or that none is.
 fn check_syncs(settings: [&str; 3], is_synced: bool) {
     if !can_trace() {
         return;
@@ -107,7 +109,7 @@ fn the_disk_has_it_before_the_client_is_told() {
     check_syncs(settings, true);
 }
 
-/// The trace can tell: without syncs it finds none.
+/// This shows that the check can fail: without syncs it finds none.
 #[test]
 fn without_syncs_the_trace_shows_none() {
     let settings = [

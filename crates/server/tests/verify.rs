@@ -1,4 +1,4 @@
-//! `ombak admin backend verify` as an operator uses it.
+//! The command `ombak admin backend verify`, as an operator uses it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -12,7 +12,7 @@ use support::Home;
 const KEYS: usize = 40;
 const VERIFY: [&str; 3] = ["admin", "backend", "verify"];
 
-/// Runs `verify` with more options: the exit code, and what it says in JSON.
+/// Runs `verify` with more options. Returns the exit code and the JSON output.
 fn verify(home: &Home, options: &[&str]) -> (Option<i32>, Value) {
     let said = home.run(&[&VERIFY[..], options, &["--json"]].concat());
     assert_eq!(said.err, "");
@@ -24,7 +24,7 @@ fn files(dir: &Path) -> Vec<PathBuf> {
     paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// Where the value of a key lies: the file and the byte.
+/// The place where the value of a key lies: the file and the byte offset.
 fn place_of(root: &Path, value: &str) -> (PathBuf, usize) {
     let found = files(root).into_iter().find_map(|path| {
         let bytes = fs::read(&path).unwrap();
@@ -78,7 +78,7 @@ fn damage_is_reported_and_taken_out_and_the_rest_is_served() {
         let node = home.start();
         let is_there = |number: &usize| home.run(&["kv", "get", "b", &format!("key{number}")]).code == Some(0);
         let kept: Vec<usize> = (0..KEYS).filter(is_there).collect();
-        // A block of a tree has several keys, a record one.
+        // A block of leveldb's tree holds several keys; a record holds one.
         assert!(
             !kept.contains(&17) && kept.len() >= if backend == "leveldb" { KEYS / 2 } else { KEYS - 1 },
             "{kept:?}"
@@ -104,7 +104,7 @@ fn files_of_the_node_itself_are_examined_and_refused_at_a_start() {
         let path = home.data().join(name);
         let good = fs::read(&path).unwrap();
         let mut bad = good.clone();
-        // A digit of a number, or a letter of a name: still JSON.
+        // Changes a digit of a number or a letter of a name, so that the file is still valid JSON.
         let at = bad.iter().rposition(u8::is_ascii_alphanumeric).unwrap();
         bad[at] ^= 1;
         fs::write(&path, bad).unwrap();

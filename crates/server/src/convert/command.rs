@@ -1,4 +1,4 @@
-//! From the command line to the stores and back.
+//! Runs a conversion: from the options of the command line to the new files and the report.
 
 use super::copy::copy;
 use super::place;
@@ -18,20 +18,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// In a directory that is whole, until it is noted that the old one is not needed: the path of the old one.
+/// A file in a new directory that is complete. It holds the path of the old directory, and exists
+/// until the node has recorded that it no longer needs the old directory.
 const MARK: &str = "converted-from";
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The backend that has the data.
     pub from: String,
-    /// The one that is to have it.
+    /// The backend to copy to.
     pub to: String,
 }
 
-/// Converts the node of this configuration, which must not run. Ctrl-C ends it with nothing changed. The error is one line
-/// for the operator.
+/// Converts the stopped node of this configuration. Ctrl-C ends the conversion and leaves the node
+/// as it was. The error is one line for the operator.
 pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
     let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
     let named = |name: &str| BackendSettings::named(effective, name).map_err(|problem| problem.to_string());
@@ -51,7 +52,8 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
             conversion.clear()?;
             return copied.map(|_| report);
         }
-        // Nobody misses what may have been at that place before: other stores take it.
+        // New stores take this directory, so the inventory of stores that may have been there
+        // before is not needed any more.
         inventories.forget(&conversion.to.disk().map_or(PathBuf::new(), |disk| disk.data_root.clone()))?;
         conversion.put_in_place().or_else(|e| conversion.clear().and(Err(e)))?;
     }
@@ -67,7 +69,7 @@ struct Conversion {
     to: BackendSettings,
     from_root: PathBuf,
     to_root: PathBuf,
-    /// Where the new files lie until they are whole.
+    /// The directory of the new files until they are complete.
     staging: PathBuf,
     names: Options,
 }
@@ -93,8 +95,8 @@ impl Conversion {
         Report { from, to, backend, replaces, ..Report::default() }
     }
 
-    /// Whether a conversion before this one came to its end but for the note of it. Another backend's data in the way is an
-    /// error.
+    /// Whether an earlier conversion put all new files in place but did not record it. Data of
+    /// another backend in the new directory is an error.
     fn is_whole(&self) -> Result<bool, String> {
         let mark = self.to_root.join(MARK);
         match fs::read(&mark) {
@@ -116,7 +118,8 @@ impl Conversion {
         }
     }
 
-    /// Writes everything to the staging directory, synced and read back; false when it was interrupted.
+    /// Writes everything to the staging directory, syncs it and reads it back. Returns false if it
+    /// was interrupted.
     fn copy_all(&self, inventories: &Inventories, report: &mut Report) -> Result<bool, String> {
         let (partitions, bytes) = self.look()?;
         fs::create_dir_all(&self.staging).map_err(|e| format!("cannot create {}: {e}", self.staging.display()))?;
@@ -132,8 +135,9 @@ impl Conversion {
         is_whole
     }
 
-    /// Writes the partitions; false when it was interrupted. The stores that are read keep their inventories as `kept` says;
-    /// those that come into being have only their own, until a node starts with them.
+    /// Copies the partitions. Returns false if it was interrupted. `kept` says where the node keeps
+    /// the inventories of the stores that are read. The new stores have only the inventory in their
+    /// own directory until a node starts with them.
     fn copy_partitions(
         &self,
         (to, kept): (&BackendSettings, InventoryConfig),
@@ -168,7 +172,7 @@ impl Conversion {
         Ok(true)
     }
 
-    /// Partitions that have something, and how many bytes.
+    /// The partitions that have files, and their size in bytes.
     fn look(&self) -> Result<(Vec<u32>, u64), String> {
         let nothing = || format!("there are no files in {}", self.from_root.display());
         let root = open_root(&self.from)?.ok_or_else(nothing)?;
@@ -188,7 +192,8 @@ impl Conversion {
         ))
     }
 
-    /// The backend at the place where its files come into being; only what is whole in the end is synced.
+    /// The new backend, in the staging directory. Its single writes are not synced, because only a
+    /// complete conversion counts and that is synced at its end.
     fn staged(&self) -> BackendSettings {
         let mut to = self.to.in_directory(self.staging.clone());
         if let BackendSettings::Bitcask(disk)
@@ -201,7 +206,9 @@ impl Conversion {
         to
     }
 
-    /// A store that cannot vouch for its past does not begin as one that can.
+    /// Marks a new store as restored if the old one was restored or may have lost its latest writes
+    /// in a crash. An absent key in such a store proves nothing until the store has been compared
+    /// with another replica, and the same holds for its copy.
     fn begin_store(&self, partition: u32, source: &dyn ombak_storage::Backend) -> Result<(), String> {
         let identity = source.identity();
         if !identity.is_restored && identity.tail_lost_boot.is_none() {
@@ -212,7 +219,7 @@ impl Conversion {
         begin_restored(&RealFs, &dir, 0).map_err(|e| e.to_string())
     }
 
-    /// Reads everything that was written. False when it was interrupted.
+    /// Reads and verifies everything that was written. Returns false if it was interrupted.
     fn read_back(
         &self,
         to: &BackendSettings,
@@ -244,7 +251,7 @@ impl Conversion {
         if found == keys { Ok(true) } else { Err(lost()) }
     }
 
-    /// Gives the new files their name, durably.
+    /// Renames the staging directory to its final name, durably.
     fn put_in_place(&self) -> Result<(), String> {
         let failed = |what: &str, path: &Path, e: io::Error| format!("cannot {what} {}: {e}", path.display());
         let mark = self.staging.join(MARK);

@@ -1,21 +1,22 @@
-//! One partition from one store to another.
+//! Copies one partition from one store to another.
 
 use crate::wall_clock::now_secs;
 use ombak_storage::{Backend, Detail, FoldEntry, Scope, StorageError, Write};
 
-/// Versions that are in memory at a time.
+/// The number of versions that are in memory at a time.
 const BATCH: usize = 100;
 
-/// What was copied.
+/// How much was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Copied {
-    /// Keys.
+    /// The number of keys.
     pub keys: u64,
-    /// Bytes of keys, heads and values.
+    /// The size of keys, heads and values, in bytes.
     pub bytes: u64,
 }
 
-/// Copies every version. `observe` is told how many bytes were copied, and says whether to go on; none when not.
+/// Copies every version. `observe` gets the number of bytes that each batch copied, and returns
+/// whether to continue. The result is `None` if it returned false.
 pub fn copy(
     from: &dyn Backend,
     to: &dyn Backend,
@@ -42,13 +43,13 @@ pub fn copy(
         }
     }
     if !from.complete() {
-        // What is missing there is missing here.
+        // The copy misses what its source has lost, so the loss is recorded in the copy as well.
         to.note_loss(from.status().lost_ranges.max(1))?;
     }
     Ok(Some(copied))
 }
 
-/// Puts a version as it is; how many bytes it has.
+/// Writes one version unchanged, and returns its size in bytes.
 fn put(to: &dyn Backend, entry: &FoldEntry) -> Result<u64, StorageError> {
     let (Some(stored), Some(attrs)) = (&entry.stored, entry.attrs) else { return Err(StorageError::Closed) };
     let body = stored.body.clone().unwrap_or_default();

@@ -1,11 +1,12 @@
-//! The place that new files are to have: looked at before anything is written, and cleared for them in the end.
+//! The directory for the new files: checked before anything is written, and cleared at the end.
 
 use crate::backends::data_mark;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The same directory without links and relative parts; what is not there yet keeps its name.
+/// The absolute path of a directory, with symbolic links resolved. A directory that does not exist
+/// yet keeps its name.
 pub fn resolved(root: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(root) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => std::path::absolute(root),
@@ -13,7 +14,7 @@ pub fn resolved(root: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Whether new files can get this name. The error is one line for the operator.
+/// Whether the new files can get this directory name. The error is one line for the operator.
 pub fn check(root: &Path) -> Result<(), String> {
     let refused = |e: io::Error| format!("cannot read {}: {e}", root.display());
     match fs::metadata(root) {
@@ -42,7 +43,8 @@ pub fn check(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Removes a directory in which there are stores that have nothing, and their lock. What is not theirs keeps it there.
+/// Removes a directory that has only empty stores and their lock. If it has any other file, the
+/// directory stays and the result is an error.
 pub fn remove_empty(root: &Path) -> io::Result<()> {
     for entry in fs::read_dir(root)? {
         let (path, name) = entry.map(|entry| (entry.path(), entry.file_name().to_string_lossy().into_owned()))?;
@@ -61,7 +63,8 @@ fn is_of_an_empty_store(name: &str) -> bool {
     name == LOCK || name.split('.').next().unwrap_or_default().parse::<u32>().is_ok()
 }
 
-/// Whether another directory is mounted here, be it of the same file system: no name outside can be given to what is in it.
+/// Whether the directory is a mount point, even one of the same file system. A directory from
+/// outside cannot be renamed to a mount point.
 #[cfg(target_os = "linux")]
 fn is_mount_point(dir: &Path) -> io::Result<bool> {
     use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags, statx};
@@ -69,7 +72,7 @@ fn is_mount_point(dir: &Path) -> io::Result<bool> {
     Ok(found.stx_attributes.contains(StatxAttributes::MOUNT_ROOT))
 }
 
-/// Elsewhere only another file system shows.
+/// On other systems, only a mount of another file system can be detected.
 #[cfg(not(target_os = "linux"))]
 fn is_mount_point(dir: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! What a conversion did.
+//! The report of a conversion.
 
 use crate::config::SINGLE_BACKENDS;
 use serde::Serialize;
@@ -13,20 +13,20 @@ pub struct Report {
     pub from: PathBuf,
     /// The new directory.
     pub to: PathBuf,
-    /// What `storage_backend` has to say from now on, or the name of one of several.
+    /// The new backend: a word for `storage_backend`, or the name of one of several backends.
     pub backend: String,
-    /// The same of the one that it replaces.
+    /// The old backend, in the same form.
     pub replaces: String,
-    /// Partitions that had something.
+    /// The number of partitions that had files.
     pub partitions: u64,
-    /// Keys written.
+    /// The number of keys that were written.
     pub keys: u64,
-    /// Bytes of their keys, heads and values.
+    /// The size of their keys, heads and values, in bytes.
     pub bytes: u64,
 }
 
 impl Report {
-    /// For a person.
+    /// The report as text for people.
     pub fn to_text(&self) -> String {
         if !self.complete {
             return "Interrupted: the node is as it was. The same command begins anew.".into();

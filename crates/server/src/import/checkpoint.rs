@@ -1,4 +1,4 @@
-//! How far an import has come: a small file in the node's data directory.
+//! The progress of an import, kept in a small file in the node's data directory.
 
 use super::report::Report;
 use ombak_kv::saved_json::{self, Formats};
@@ -11,61 +11,62 @@ use std::path::{Path, PathBuf};
 const FILE_NAME: &str = "import.json";
 const FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
 
-/// How far an import has come. Everything before it is in the node, and durable.
+/// The progress of an import. Everything before this point is in the node and durable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     format: u32,
     /// The source directory.
     source: PathBuf,
-    /// Names of the partition directories that are done.
+    /// The names of the partition directories that were read to their end.
     done: Vec<String>,
-    /// The one that was being read.
+    /// The position in the partition directory that was being read.
     current: Option<Place>,
-    /// What was done so far.
+    /// The report of what was done so far.
     pub report: Report,
 }
 
-/// A place in a partition directory.
+/// A position in a partition directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Place {
     dir: String,
-    /// Number and length of each of its data files. With other files the place would mean nothing.
+    /// The number and length of each data file in the directory. If the files have changed, the
+    /// position is not valid.
     files: Vec<(u32, u64)>,
     file_id: u32,
     offset: u64,
 }
 
-/// Why the file does not help.
+/// Why a checkpoint cannot be used or saved.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// The operating system refused.
+    /// The operating system refused an operation on the file.
     #[error("cannot {op} {path}: {source}")]
     Io {
-        /// `read`, `write`, `remove`.
+        /// The operation: `read`, `write` or `remove`.
         op: &'static str,
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// It does not decode.
+    /// The file cannot be decoded.
     #[error("{path}: {what}; start from the beginning with --restart (values that are in already stay as they are)")]
     Unusable {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with it.
         what: String,
     },
 }
 
 impl Checkpoint {
-    /// Nothing done yet.
+    /// The checkpoint of an import that has done nothing yet.
     pub fn new(source: &Path) -> Self {
         let source = source.to_owned();
         Self { format: FORMATS.current, source, done: Vec::new(), current: None, report: Report::default() }
     }
 
-    /// What was saved for this source, or a new one.
+    /// The checkpoint that was saved for this source, or a new one.
     pub fn load(data_dir: &Path, source: &Path) -> Result<Self, CheckpointError> {
         let path = data_dir.join(FILE_NAME);
         let text = match fs::read(&path) {
@@ -76,17 +77,20 @@ impl Checkpoint {
         match saved_json::from_text::<Self>(text, FORMATS) {
             Err(what) => Err(CheckpointError::Unusable { path, what }),
             Ok(saved) if saved.source == source => Ok(Self { format: FORMATS.current, ..saved }),
-            // Of another import; that one would start over, which changes nothing but its time.
+            // The checkpoint belongs to the import of another source. If that import is run again
+            // it starts over, which costs time but changes nothing.
             Ok(_) => Ok(Self::new(source)),
         }
     }
 
-    /// Examines what is saved, for whatever source. The error says what is damaged.
+    /// Checks that the saved file can be read, whatever its source is. The error says what is
+    /// damaged.
     pub fn examine(data_dir: &Path) -> Result<(), CheckpointError> {
         Self::load(data_dir, Path::new("")).map(|_| ())
     }
 
-    /// Replaces what is saved. It survives a loss of power when this returns.
+    /// Replaces the saved checkpoint. When this function returns, the new one survives a loss of
+    /// power.
     pub fn save(&self, data_dir: &Path) -> Result<(), CheckpointError> {
         let path = data_dir.join(FILE_NAME);
         let new = path.with_extension("json.new");
@@ -100,7 +104,7 @@ impl Checkpoint {
         write().map_err(|source| CheckpointError::Io { op: "write", path: path.clone(), source })
     }
 
-    /// Forgets what is saved.
+    /// Removes the saved checkpoint.
     pub fn remove(data_dir: &Path) -> Result<(), CheckpointError> {
         let path = data_dir.join(FILE_NAME);
         match fs::remove_file(&path) {
@@ -109,18 +113,19 @@ impl Checkpoint {
         }
     }
 
-    /// Whether a partition directory was read to the end.
+    /// Whether a partition directory was read to its end.
     pub fn is_done(&self, dir: &PartitionDir) -> bool {
         self.done.contains(&name(dir))
     }
 
-    /// Where to go on in a partition directory; `None` at its beginning.
+    /// The position from which to continue in a partition directory; `None` means from its
+    /// beginning.
     pub fn cursor(&self, dir: &PartitionDir) -> Option<Cursor> {
         let place = self.current.as_ref().filter(|p| p.dir == name(dir) && p.files == files(dir))?;
         Some(Cursor { file_id: place.file_id, offset: place.offset })
     }
 
-    /// Everything up to `cursor` is in.
+    /// Records that everything before `cursor` was imported.
     pub fn advance(&mut self, dir: &PartitionDir, cursor: Option<Cursor>) {
         self.current = cursor.map(|cursor| Place {
             dir: name(dir),
@@ -130,7 +135,7 @@ impl Checkpoint {
         });
     }
 
-    /// A whole partition directory is in.
+    /// Records that a whole partition directory was imported.
     pub fn finish(&mut self, dir: &PartitionDir) {
         self.current = None;
         self.done.push(name(dir));

@@ -1,4 +1,4 @@
-//! `ombak import bitcask DIR`: opens the stopped node, imports, shows how far it is.
+//! The command `ombak import bitcask DIR`: opens the stopped node, imports, and shows the progress.
 
 use super::report::Report;
 use super::run::{Import, Progress};
@@ -11,30 +11,32 @@ use ombak_kv::{DeleteMode, Kv};
 use ombak_storage::riak_bitcask::partition_dirs;
 use std::path::PathBuf;
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The data root of Riak's bitcask, or the directory of one partition.
     pub source: PathBuf,
-    /// Bucket types to create first.
+    /// The file with bucket types to create first.
     pub types: Option<PathBuf>,
-    /// Start from the beginning instead of where an earlier run stopped.
+    /// Whether to start from the beginning instead of where an earlier run stopped.
     pub restart: bool,
 }
 
-/// Imports into the node of this configuration, which must not run. Ctrl-C ends it at a place from where the same
-/// command goes on. The error is one line for the operator.
+/// Imports into the stopped node of this configuration. After Ctrl-C, the same command continues
+/// where the import stopped. The error is one line for the operator.
 pub fn bitcask(options: &Options, effective: &Effective) -> Result<Report, String> {
     let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
     if settings.backend.keeps_nothing() {
         return Err("storage_backend = memory keeps nothing: import into a node with storage_backend = bitcask".into());
     }
-    // Before anything is made: what is no source of Riak's changes nothing.
+    // The source is checked before anything is created, so a directory that is not Riak's causes no
+    // change.
     partition_dirs(&options.source).map_err(|e| e.to_string())?;
     let data_dir = settings.data_dir.clone();
     let _lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
     open_files::raise_limit();
-    // Until the last replica is in, a tombstone may be all that keeps a key deleted. The node itself reaps them later.
+    // Tombstones are kept during the import. Until the last replica has been imported, a tombstone
+    // may be all that keeps a key deleted. The node reaps them after its next start.
     let kv = open_engine(&Settings { delete_mode: DeleteMode::Keep, ..settings }, false)?;
     let outcome = import(options, &data_dir, &kv);
     kv.close();

@@ -1,16 +1,19 @@
-//! `ombak import`: takes the data of a Riak node into this one.
+//! The command `ombak import`: imports the data of a Riak node into this node.
 //!
-//! What it is: a walk over the partition directories of a stopped Riak node, feeding every current value to the engine as
-//! a replica would; what was done is kept in a file, so that it can be interrupted and goes on where it stopped.
+//! What it is: a walk over the partition directories of a stopped Riak node. It passes every
+//! current value to the engine, as a replica would. Its progress is kept in a file, so that an
+//! interrupted import can continue where it stopped.
 //!
-//! What it is not: it decides nothing about values. The engine merges copies by clock and finds each key its home.
+//! What it is not: it decides nothing about values. The engine merges copies by vector clock and
+//! finds the home partition of each key.
 //!
 //! Invariants:
-//! * progress is recorded only after everything up to it survives a loss of power;
-//! * taking in a value twice changes nothing, so that whatever was done after the last record may be done again;
-//! * tombstones are kept until the whole import is in: one replica's tombstone may be all that keeps a key deleted which
-//!   another replica still has;
-//! * what could not be read or taken in is counted and named.
+//! * Progress is recorded only after everything before it survives a loss of power.
+//! * Importing a value twice changes nothing, so whatever was imported after the last recorded
+//!   progress may be imported again.
+//! * Tombstones are kept until the whole import is done: the tombstone of one replica may be all
+//!   that keeps a key deleted which another replica still has.
+//! * What could not be read or imported is counted and named in the report.
 
 mod checkpoint;
 mod command;

@@ -1,47 +1,48 @@
-//! What an import did.
+//! The report of an import.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Faults that are kept with their place; more are only counted.
+/// The number of faults that are kept with their place. Further faults are only counted.
 pub const FAULTS_KEPT: usize = 1_000;
 
-/// A part of the source that was not taken in.
+/// A part of the source that was not imported.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultLine {
-    /// Which file.
+    /// The path of the file.
     pub file: String,
-    /// Where in it, in bytes.
+    /// The position in the file, in bytes.
     pub offset: u64,
-    /// Why, and which key if that is known.
+    /// Why it was not imported, and its key if that is known.
     pub reason: String,
 }
 
 /// What an import did, over all of its runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
-    /// Whether everything was read.
+    /// Whether the whole source was read.
     pub complete: bool,
-    /// Partition directories that were read to the end.
+    /// The number of partition directories that were read to their end.
     pub partitions_done: u64,
-    /// Partition directories that there are.
+    /// The number of partition directories in the source.
     pub partitions: u64,
-    /// Current values that were read: one for each replica of a key.
+    /// The number of current values that were read. Each replica of a key counts.
     pub copies: u64,
-    /// Of these, those whose key was not there.
+    /// How many of `copies` had a key that the node did not have yet.
     pub keys_new: u64,
-    /// Of these, those that brought news to a key.
+    /// How many of `copies` added a version to a key that the node already had.
     pub copies_merged: u64,
-    /// Of these, those whose key had seen everything.
+    /// How many of `copies` brought nothing new, because the node had already seen all of their
+    /// events.
     pub copies_known: u64,
-    /// Of these, those that are tombstones: they keep deleted keys deleted.
+    /// How many of `copies` are tombstones, which keep deleted keys deleted.
     pub tombstones: u64,
-    /// Of these, those with a bucket type that this node does not have, by type.
+    /// How many of `copies` have a bucket type that this node does not have, by type.
     pub skipped_by_type: BTreeMap<String, u64>,
-    /// Parts that could not be read, or not be taken in.
+    /// The number of places that could not be read or imported.
     pub faults: u64,
-    /// The first of them.
+    /// The first faults, at most [`FAULTS_KEPT`].
     pub first_faults: Vec<FaultLine>,
 }
 
@@ -57,12 +58,12 @@ impl Report {
         *self.skipped_by_type.entry(bucket_type.escape_ascii().to_string()).or_default() += 1;
     }
 
-    /// Whether a part of the source that was read is not in the node.
+    /// Whether a part of the source was not imported.
     pub fn left_something_out(&self) -> bool {
         self.faults > 0 || !self.skipped_by_type.is_empty()
     }
 
-    /// For a person.
+    /// The report as text for people.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         // Writing to a string cannot fail.

@@ -1,4 +1,4 @@
-//! The import itself: from the source's directories into an open engine.
+//! The import itself: reads the directories of the source and writes to an open engine.
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::report::Report;
@@ -9,37 +9,38 @@ use ombak_types::{Bucket, Error, Object, riak_object};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes of the source between two checkpoints: a second or so of work that would be done again.
+/// Bytes of the source between two checkpoints. After an interruption, about a second of work is
+/// repeated.
 const CHECKPOINT_BYTES: u64 = 64 << 20;
-/// Values between two calls of the observer.
+/// The number of values between two calls of the observer.
 const OBSERVE_EVERY: u64 = 512;
 
-/// How far an import is, for whoever watches.
+/// The progress of an import, for the observer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes of data files that are done with.
+    /// Bytes of the data files that have been processed.
     pub bytes_done: u64,
     /// Bytes of all data files.
     pub bytes: u64,
-    /// Current values that were read, in this run and before.
+    /// The number of current values that were read, in this run and in earlier ones.
     pub copies: u64,
 }
 
-/// Why an import stopped. What was done before is kept.
+/// Why an import stopped. What was imported before is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The source cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// How far it came cannot be kept.
+    /// The progress cannot be read or saved.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The node cannot take in values.
+    /// The node cannot store more values.
     #[error("this node cannot take in more: {0}; the same command goes on from here")]
     Node(Error),
 }
 
-/// One import.
+/// One run of an import.
 pub struct Import<'a> {
     kv: &'a Kv,
     data_dir: &'a Path,
@@ -51,16 +52,17 @@ pub struct Import<'a> {
     observe: &'a mut dyn FnMut(&Progress),
 }
 
-/// Why a value is not in.
+/// Why a value was not imported.
 enum Refused {
-    /// Its bucket type is not here.
+    /// The node does not have its bucket type.
     NoType(Bucket),
-    /// It is no object, or has no name.
+    /// The value is not an object, or it has no valid name.
     Bad(String),
 }
 
 impl<'a> Import<'a> {
-    /// Looks at the whole source and at what was done before. `restart` forgets that.
+    /// Examines the whole source and loads the progress of earlier runs. `restart` ignores that
+    /// progress.
     pub fn begin(
         kv: &'a Kv,
         data_dir: &'a Path,
@@ -82,7 +84,7 @@ impl<'a> Import<'a> {
         Ok(Self { kv, data_dir, importer: kv.importer(), dirs, checkpoint, progress, interrupted, observe })
     }
 
-    /// Reads everything that is left, or until `interrupted` turns true.
+    /// Reads everything that is left, or until `interrupted` becomes true.
     pub fn run(mut self) -> Result<Report, ImportError> {
         for dir in std::mem::take(&mut self.dirs) {
             if !self.checkpoint.is_done(&dir) && !self.read_dir(&dir)? {
@@ -95,7 +97,7 @@ impl<'a> Import<'a> {
         Ok(self.checkpoint.report)
     }
 
-    /// Reads what is left of one directory; `false` when interrupted.
+    /// Reads what is left of one directory. Returns false if it was interrupted.
     fn read_dir(&mut self, dir: &PartitionDir) -> Result<bool, ImportError> {
         let latest = dir.load_latest();
         let mut records = dir.records(&latest, self.checkpoint.cursor(dir));
@@ -128,7 +130,7 @@ impl<'a> Import<'a> {
         Ok(true)
     }
 
-    /// Keeps how far it came, after what came before is durable.
+    /// Saves the progress, after everything before it is durable.
     fn save(&mut self) -> Result<(), ImportError> {
         self.importer.sync().map_err(ImportError::Node)?;
         Ok(self.checkpoint.save(self.data_dir)?)
@@ -165,7 +167,7 @@ impl<'a> Import<'a> {
 
     fn decode(&self, version: &Version) -> Result<(Bucket, Bytes, Object), Refused> {
         let (bucket, key) = key::decode(&version.key).map_err(|e| Refused::Bad(e.to_string()))?;
-        // Known to be missing: the value need not even be looked at.
+        // The node does not have the bucket type, so the value need not be decoded.
         if self.kv.buckets().props(&bucket).is_err() {
             return Err(Refused::NoType(bucket));
         }

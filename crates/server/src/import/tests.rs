@@ -1,4 +1,4 @@
-//! Imports of directories that are written here in Riak's exact format, into a real engine.
+//! Imports of directories that these tests write in Riak's exact format, into a real engine.
 
 use super::checkpoint::Checkpoint;
 use super::report::Report;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const T: u32 = 1_700_000_000;
 
-/// A node's directory and a source beside it.
+/// The directory of a node, and a source beside it.
 struct World {
     dir: tempfile::TempDir,
 }
@@ -47,7 +47,7 @@ impl World {
         self.source().join(index.to_string())
     }
 
-    /// Writes one replica of one object as the only thing in its partition's directory.
+    /// Writes one replica of one object, alone in the directory of its partition.
     fn write(&self, bucket: &Bucket, key: &[u8], replica: u32, stored: &[u8]) -> PathBuf {
         let mut file = FileWriter::new(1);
         file.put(T, &encode_v1(bucket, key), stored);
@@ -71,7 +71,7 @@ impl World {
         self.import_until(kv, false, |_| false)
     }
 
-    /// Imports until `stop` says so; it is asked now and then.
+    /// Imports until `stop` returns true. The import calls it from time to time.
     fn import_until(&self, kv: &Kv, restart: bool, mut stop: impl FnMut(&Progress) -> bool) -> Report {
         let interrupted = AtomicBool::new(false);
         let mut observe = |progress: &Progress| {
@@ -110,7 +110,7 @@ fn dot(actor: &str, counter: u64) -> Dot {
     Dot { actor: Actor::new(actor.as_bytes()), counter, stamp_secs: 63_900_000_000 }
 }
 
-/// An object of one value that the last of the events made.
+/// An object with one value, which the last of the events wrote.
 fn object(value: &str, events: &[(&str, u64)]) -> Object {
     let dots: Vec<Dot> = events.iter().map(|(actor, counter)| dot(actor, *counter)).collect();
     let mut sibling = Sibling::new(value.to_owned());
@@ -127,7 +127,7 @@ fn tombstone(events: &[(&str, u64)]) -> Object {
     object
 }
 
-/// The record of version 0 with an empty dict.
+/// A stored object in Riak's version 0, whose dictionaries are empty.
 fn v0(bucket: &str, key: &str, value: &str, events: &[(&str, u64)]) -> Vec<u8> {
     let nils = || Term::Tuple(vec![Term::nil(); 16]);
     let numbers = [0, 16, 16, 8, 80, 48].map(Term::Int);

@@ -1,6 +1,7 @@
-//! Bucket types to create before an import: Riak keeps them in its cluster metadata, not with the data.
+//! The file with bucket types to create before an import. Riak keeps its bucket types in cluster
+//! metadata, not with the data.
 //!
-//! `{"carts": {"props": {"n_val": 3}}, "visits": {"props": {"datatype": "counter"}}}`
+//! An example: `{"carts": {"props": {"n_val": 3}}, "visits": {"props": {"datatype": "counter"}}}`
 
 use ombak_kv::{BucketRegistry, PropsError, TypeStatus};
 use ombak_types::PropMap;
@@ -15,7 +16,7 @@ struct TypeEntry {
     props: PropMap,
 }
 
-/// Creates and activates the types of a file. One that is active already stays as it is.
+/// Creates and activates the types of a file. A type that is already active stays as it is.
 pub fn create_types(path: &Path, registry: &BucketRegistry) -> Result<(), String> {
     let text = std::fs::read(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
     let types: BTreeMap<String, TypeEntry> = serde_json::from_slice(&text).map_err(|e| {

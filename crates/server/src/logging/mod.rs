@@ -1,7 +1,9 @@
-//! Log messages: text for people on standard error, one JSON object a line in a file that rotates.
+//! Log messages: text for people on standard error, and a file that rotates, with one JSON object
+//! per line.
 //!
-//! How many lines a client can cause is bounded ([`rate_limit`]). While the process runs, the file can be reopened, for
-//! programs that rotate logs from outside, and the level be changed.
+//! The number of lines that clients can cause is bounded ([`rate_limit`]). While the process runs,
+//! the log level can be changed, and the file can be reopened for external programs that rotate
+//! logs.
 
 mod rate_limit;
 mod rotate;
@@ -20,10 +22,10 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, reload};
 
-/// How often lines that were left out are reported.
+/// The time between two reports about omitted lines.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The log of this process, as far as it can be changed while the process runs.
+/// The log of this process: the parts that can be changed while the process runs.
 #[derive(Clone)]
 pub struct Log {
     file: LogFile,
@@ -31,10 +33,11 @@ pub struct Log {
     limit: Arc<RateLimit>,
 }
 
-/// Gives one of the log's copies another level.
+/// Sets the level of one output of the log, or of the rate limit.
 type SetLevel = Box<dyn Fn(LevelFilter) -> Result<(), reload::Error> + Send + Sync>;
 
-/// The file, shared between the log and those who reopen it. A write is one whole message.
+/// The log file, shared between the log and the code that reopens it. Each `write` is one whole
+/// message.
 #[derive(Clone)]
 struct LogFile(Arc<Mutex<RotatingFile>>);
 
@@ -48,14 +51,15 @@ impl Write for LogFile {
     }
 }
 
-/// Sends all messages of this process where the settings say. Once per process.
+/// Starts writing all messages of this process as the settings say. This can be done once per
+/// process.
 pub fn start(settings: &LogSettings) -> Result<Log, String> {
     let file = open(settings)
         .map_err(|e| format!("cannot write the log {}: {e}; set logger.file elsewhere", settings.file.display()))?;
     let file = LogFile(Arc::new(Mutex::new(file)));
     let (filter_of_file, handle_of_file) = reload::Layer::new(filter(settings.level));
     let (filter_of_people, handle_of_people) = reload::Layer::new(filter(settings.level));
-    // Without a filter of its own, the limit would count lines that no copy of the log shows.
+    // Without a filter of its own, the rate limit would also count lines that no output shows.
     let (filter_of_limit, handle_of_limit) = reload::Layer::new(filter(settings.level));
     let mut set_levels: Vec<SetLevel> = vec![
         Box::new(move |level| handle_of_file.reload(filter(level))),
@@ -73,7 +77,8 @@ pub fn start(settings: &LogSettings) -> Result<Log, String> {
         .with_filter(filter_of_file);
     let to_people = fmt::layer()
         .with_target(false)
-        // A closed standard error would make the library complain to it, which ends the thread.
+        // If standard error is closed, the library would report its own error there, which would
+        // end the thread.
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .with_writer(io::stderr)
@@ -89,17 +94,18 @@ pub fn start(settings: &LogSettings) -> Result<Log, String> {
 }
 
 impl Log {
-    /// Closes the file and opens the one that has its name now, or creates it.
+    /// Closes the file, and opens or creates the file that now has its name.
     pub fn reopen(&self) -> io::Result<()> {
         self.file.0.lock().reopen()
     }
 
-    /// Changes which messages are the least severe ones that are written.
+    /// Sets the least severe level that is written.
     pub fn set_level(&self, level: LevelFilter) -> Result<(), String> {
         self.set_levels.iter().try_for_each(|set| set(level)).map_err(|e| e.to_string())
     }
 
-    /// Bounds how many lines clients can cause, and reports from time to time what was left out. Does not end.
+    /// Starts to bound the lines that clients can cause, and regularly reports the lines that were
+    /// omitted. Never returns.
     pub async fn limit_rates(&self) {
         self.limit.begin();
         loop {
@@ -108,13 +114,14 @@ impl Log {
         }
     }
 
-    /// Reports what was left out since the last report.
+    /// Reports the lines that were omitted since the last report.
     pub fn report_left_out(&self) {
         self.limit.report();
     }
 }
 
-/// The tree library tells how it opens each of its directories: of use to its authors, and two lines a partition.
+/// The levels that are written. `lsm_tree` logs how it opens each of its directories, which gives
+/// two lines for each partition and helps only its authors, so only its warnings are written.
 fn filter(level: LevelFilter) -> Targets {
     Targets::new().with_default(level).with_target("lsm_tree", level.min(LevelFilter::WARN))
 }

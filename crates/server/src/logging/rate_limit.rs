@@ -1,11 +1,13 @@
-//! A bound on how many log lines one place in the program may write.
+//! Bounds how many log lines one place in the program may write.
 //!
-//! Clients can cause many log lines: refused frames, large objects, reads of damaged versions. Without a bound they fill
-//! a disk, or push everything else out of the files that are kept. Each place in the program (each callsite) may write
-//! [`BURST_LINES`] lines at once, and then one for each [`LINE_INTERVAL`]. What goes beyond is counted, and
-//! [`RateLimit::report`] says from time to time how many lines of which place were left out.
+//! Clients can cause many log lines, for example with refused frames, large objects or reads of
+//! damaged versions. Without a bound these lines fill a disk, or push all other lines out of the
+//! files that are kept. Each place in the program (each callsite) may write [`BURST_LINES`] lines
+//! at once, and then one line for each [`LINE_INTERVAL`]. Further lines are counted, and
+//! [`RateLimit::report`] regularly says how many lines of which place were omitted.
 //!
-//! Nothing is left out before [`RateLimit::begin`]: a start has no clients, and may have much to say.
+//! No line is omitted before [`RateLimit::begin`]: during start-up there are no clients, and there
+//! may be much to report.
 //!
 //! Memory is bounded by the number of callsites, which is fixed when the program is compiled.
 
@@ -21,41 +23,41 @@ use tracing::{Event, Metadata, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Lines that one place may write at once.
+/// The number of lines that one place may write at once.
 const BURST_LINES: u32 = 20;
-/// After a burst, the time between two lines of one place.
+/// The time between two lines of one place after a burst.
 const LINE_INTERVAL: Duration = Duration::from_secs(6);
-/// Of the text of a line that was left out, at most so many bytes are shown.
+/// The number of bytes of an omitted line that a report shows.
 const SHOWN_BYTES: usize = 200;
-/// The target of the lines about lines that were left out. They are never left out themselves.
+/// The target of the reports about omitted lines. The reports themselves are never omitted.
 const REPORT_TARGET: &str = "ombak::logging::rate_limit";
 
-/// Counts lines by their callsites.
+/// Counts lines by their callsite.
 #[derive(Default)]
 pub struct RateLimit {
     is_on: AtomicBool,
     places: Mutex<HashMap<Identifier, Place>>,
 }
 
-/// What is known of one callsite.
+/// The state of one callsite.
 struct Place {
     metadata: &'static Metadata<'static>,
-    /// Lines that it may write now.
+    /// The number of lines that it may write now.
     lines_left: u32,
-    /// Up to when `lines_left` was refilled.
+    /// The time up to which `lines_left` has been refilled.
     refilled: Instant,
     left_out: u64,
-    /// The first of the lines that were left out.
+    /// The text of the first omitted line.
     first_left_out: String,
 }
 
 impl RateLimit {
-    /// From now on, lines may be left out.
+    /// Starts the limit: from now on, lines may be omitted.
     pub fn begin(&self) {
         self.is_on.store(true, Ordering::Relaxed);
     }
 
-    /// Whether this event is to be written. One that is not is counted.
+    /// Whether this event may be written. An event that may not is counted.
     fn admits(&self, event: &Event<'_>, now: Instant) -> bool {
         let metadata = event.metadata();
         if !self.is_on.load(Ordering::Relaxed) || metadata.target() == REPORT_TARGET {
@@ -75,7 +77,7 @@ impl RateLimit {
         false
     }
 
-    /// Writes one line for each place of which lines were left out since the last report.
+    /// Writes one line for each place that has omitted lines since the last report.
     pub fn report(&self) {
         self.report_at(Instant::now());
     }
@@ -114,7 +116,7 @@ impl Place {
     }
 }
 
-/// Message and fields of an event, cut off where they are long.
+/// The message and the fields of an event, cut off at [`SHOWN_BYTES`].
 fn shown(event: &Event<'_>) -> String {
     struct Text(String);
     impl Visit for Text {
@@ -135,7 +137,7 @@ fn shown(event: &Event<'_>) -> String {
     text.0[..end].trim_end().to_owned()
 }
 
-/// The limit as a layer: what it does not admit, no other layer sees.
+/// The limit as a layer. An event that it does not admit reaches no other layer.
 pub struct RateLimitLayer(pub Arc<RateLimit>);
 
 impl<S: Subscriber> Layer<S> for RateLimitLayer {
@@ -164,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Runs something with a log of its own, and returns the lines.
+    /// Runs `work` with a log of its own, and returns the lines.
     fn logged(limit: &Arc<RateLimit>, work: impl FnOnce()) -> Vec<String> {
         let lines = Lines::default();
         let writer = lines.clone();

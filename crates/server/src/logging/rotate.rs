@@ -1,12 +1,12 @@
-//! A log file that begins anew when it is full and keeps a few of its predecessors.
+//! A log file that is replaced by a new one when it is full, with a few of its predecessors.
 //!
-//! `console.log` is the current file, `console.log.0` the one before it, and so on.
+//! `console.log` is the current file, `console.log.0` is the one before it, and so on.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The current file. Each `write` is one whole message, which never straddles two files.
+/// The current file. Each `write` is one whole message, which is never split over two files.
 #[derive(Debug)]
 pub struct RotatingFile {
     path: PathBuf,
@@ -17,15 +17,16 @@ pub struct RotatingFile {
 }
 
 impl RotatingFile {
-    /// Goes on with the file at `path`, or creates it. `files_max` counts the current file too.
+    /// Opens the file at `path` for appending, or creates it. `files_max` includes the current
+    /// file.
     pub fn open(path: &Path, bytes_max: u64, files_max: u32) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         let len_bytes = file.metadata()?.len();
         Ok(Self { path: path.to_owned(), file, len_bytes, bytes_max, files_max })
     }
 
-    /// Goes on with the file that has the name now, and creates it if there is none: whoever rotates logs from outside
-    /// has renamed the one that is open. After an error the log goes on with that one.
+    /// Opens the file that now has the name, or creates it: an external program that rotates logs
+    /// has renamed the open file. After an error, the log continues in the file that is open.
     pub fn reopen(&mut self) -> io::Result<()> {
         *self = Self::open(&self.path, self.bytes_max, self.files_max)?;
         Ok(())

@@ -1,9 +1,10 @@
-//! Who may look into the node's directories: its own user, nobody else.
+//! Access to the directories of the node: only the node's own user may enter them.
 //!
-//! What the program creates is for its own user alone ([`keep_files_private`]). A directory that was there before and
-//! is open to others is closed when it clearly belongs to the node: it was empty, or has had this node in it, and
-//! belongs to the node's user. Any other one (a mount point with other things in it, a shared directory) is left as it
-//! is, and each start warns of it.
+//! Everything that the program creates is accessible to its own user only ([`keep_files_private`]).
+//! A directory that already existed and is open to other users is closed if it clearly belongs to
+//! the node: it was empty or already held this node, and its owner is the node's user. Any other
+//! directory (a mount point with other files, a shared directory) stays as it is, and each start
+//! warns about it.
 
 use super::lock::LOCK_FILE;
 use super::token;
@@ -13,19 +14,20 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What group and others may do.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
-/// Set on directories that everybody may write to.
+/// The permission bit that is set on directories to which everybody may write, such as `/tmp`.
 const STICKY: u32 = 0o1000;
-/// The file that a node's data directory has from its first start on.
+/// The file that exists in the data directory of a node from its first start on.
 const NODE_FILE: &str = "node.json";
 
-/// Takes the access of group and others from every file and directory that this process creates from now on.
+/// Removes the permissions of group and others from every file and directory that this process
+/// creates from now on.
 pub fn keep_files_private() {
     rustix::process::umask(Mode::from_raw_mode(OTHERS));
 }
 
-/// What to tell the operator when the data directory belongs to somebody else than the node's user.
+/// The warning for the operator if the data directory does not belong to the node's user.
 pub fn foreign_owner(data_dir: &Path) -> Option<String> {
     let (owner, user) = (data_dir.metadata().ok()?.uid(), rustix::process::geteuid().as_raw());
     (owner != user).then(|| {
@@ -37,17 +39,17 @@ pub fn foreign_owner(data_dir: &Path) -> Option<String> {
     })
 }
 
-/// A directory of the node, and whether it is the node's to close.
+/// A directory of the node, and whether the node may change its permissions.
 struct Dir {
     path: PathBuf,
     is_own: bool,
 }
 
-/// The directories of a node, as they were before it opened its stores.
+/// The directories of a node, in the state before it opened its stores.
 pub struct NodeDirs(Vec<Dir>);
 
 impl NodeDirs {
-    /// Looks at the data directory and at those of its stores that lie elsewhere.
+    /// Examines the data directory, and the store directories outside of it.
     pub fn look<'a>(data_dir: &Path, data_roots: impl Iterator<Item = &'a Path>) -> Self {
         let inside = |root: &Path| root.starts_with(data_dir);
         let mut dirs = vec![Dir { path: data_dir.to_owned(), is_own: is_of_a_node(data_dir) }];
@@ -56,7 +58,8 @@ impl NodeDirs {
         Self(dirs)
     }
 
-    /// Closes those that are the node's and open to others, and says what it did and what it left.
+    /// Closes the directories that belong to the node and are open to others. Returns what it did,
+    /// and which directories it left open.
     pub fn close_to_others(&self) -> Vec<String> {
         self.0.iter().filter_map(close).collect()
     }
@@ -85,7 +88,7 @@ fn may_close(meta: &Metadata) -> bool {
     meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & STICKY == 0
 }
 
-/// Whether the directory has had a node in it, or nothing but what a refused start leaves.
+/// Whether the directory has held a node, or has nothing but the files that a refused start leaves.
 fn is_of_a_node(data_dir: &Path) -> bool {
     let token = token::path(data_dir);
     let left = [Some(LOCK_FILE.as_ref()), token.file_name(), Some("log".as_ref())];

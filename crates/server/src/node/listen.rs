@@ -1,19 +1,19 @@
-//! Opening the ports.
+//! Opens the listening sockets.
 //!
-//! A start opens its ports before it opens a store, so that a port that is taken ends the start while nothing has
-//! changed on disk. From then on the kernel completes connections and keeps them in the listener's backlog; the node
-//! accepts them when its stores are open.
+//! A start opens its ports before it opens a store, so that a port that is in use ends the start
+//! while nothing has changed on disk. From then on the kernel completes connections and keeps them
+//! in the backlog of the listener. The node accepts them when its stores are open.
 
 use crate::config::{Listen, Settings};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 
-/// The node's listening sockets. They do not block.
+/// The listening sockets of the node. They are non-blocking.
 pub struct Ports {
-    /// Those of HTTP.
+    /// The sockets for HTTP.
     pub http: Vec<TcpListener>,
-    /// Those of Protocol Buffers.
+    /// The sockets for Protocol Buffers.
     pub pb: Vec<TcpListener>,
 }
 
@@ -25,18 +25,18 @@ impl Ports {
     }
 }
 
-/// Where these sockets listen.
+/// The addresses on which these sockets listen.
 pub fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
     listeners.iter().filter_map(|l| l.local_addr().ok()).collect()
 }
 
-/// Hands the sockets to the tokio runtime that this is called in.
+/// Registers the sockets with the tokio runtime in which this function is called.
 pub fn registered(listeners: Vec<TcpListener>) -> Result<Vec<tokio::net::TcpListener>, String> {
     let refused = |e| format!("the operating system does not let the node wait for connections: {e}");
     listeners.into_iter().map(|listener| tokio::net::TcpListener::from_std(listener).map_err(refused)).collect()
 }
 
-/// Listens on an address. An error is one line that names key, address and what to do.
+/// Listens on an address. The error is one line with the key, the address, and what to do.
 fn listen(on: &Listen, backlog: i32) -> Result<TcpListener, String> {
     open(on.address, backlog).map_err(|e| format!("{} = {}: {}", on.key, on.address, explain(&e)))
 }
@@ -63,7 +63,7 @@ fn explain(e: &io::Error) -> String {
     }
 }
 
-/// What to tell the operator when others than this machine can connect; security does not exist yet.
+/// The warning for the operator if other machines can connect. Security does not exist yet.
 pub fn exposure(on: &Listen) -> Option<String> {
     (!on.address.ip().to_canonical().is_loopback()).then(|| {
         format!(

@@ -5,7 +5,7 @@ use crate::logging::Log;
 
 const LOG_LEVEL: &str = "logger.level";
 
-/// Gives a key another value in this process. The error says why that cannot be.
+/// Changes a setting in this process. The error says why the setting cannot be changed.
 pub fn change(log: &Log, key: &str, value: &str) -> Result<(), String> {
     let spec = find_key(key).ok_or_else(|| unknown_key(key))?;
     spec.kind.parse(value).map_err(|what| format!("{key} = {value}: {what}"))?;

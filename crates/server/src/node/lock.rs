@@ -1,4 +1,4 @@
-//! One process per data directory.
+//! The lock that allows only one process per data directory.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -6,47 +6,49 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The permissions of a data directory that is made.
+/// The permissions of a data directory that this process creates.
 const DIR_MODE: u32 = 0o700;
-/// How often a lock is tried, and the pause in between: half a second in all.
+/// How often to try to take a lock. With the pauses between them, the tries last half a second.
 const TRIES_MAX: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The file of a data directory that is locked.
+/// The file in a data directory that is locked.
 pub const LOCK_FILE: &str = "ombak.lock";
 
-/// Holds a data directory. The operating system lets go of it when the process ends, however it ends.
+/// The lock on a data directory. The operating system releases it when the process ends, in
+/// whatever way it ends.
 #[derive(Debug)]
 pub struct DataDirLock {
     _file: File,
 }
 
-/// Why a data directory cannot be had. The text is one line that says what to do.
+/// Why a data directory cannot be used. The text is one line that says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another process has it.
+    /// Another process has locked the directory.
     #[error(
         "Node is already running! Process {pid} has the data directory {dir}; stop it with 'ombak stop', or start this \
          node with another directory (--data DIR)"
     )]
     Held {
-        /// Its process id, as far as it is known.
+        /// The id of that process, if it is known.
         pid: String,
         /// The directory.
         dir: PathBuf,
     },
-    /// It cannot be created or written to.
+    /// The directory cannot be created or written to.
     #[error("cannot use the data directory {dir}: {why}")]
     Unusable {
         /// The directory.
         dir: PathBuf,
-        /// Why not, and what to do.
+        /// The reason, and what to do.
         why: String,
     },
 }
 
 impl DataDirLock {
-    /// Creates the directory if need be, takes it, and leaves this process' id in it.
+    /// Creates the directory if it does not exist, locks it, and writes the id of this process to
+    /// the lock file.
     pub fn take(dir: &Path) -> Result<Self, LockError> {
         let unusable = |e: &io::Error| LockError::Unusable { dir: dir.to_owned(), why: explain(e) };
         DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir).map_err(|e| unusable(&e))?;
@@ -68,8 +70,8 @@ impl DataDirLock {
     }
 }
 
-/// A command looks whether a node runs by taking the lock itself for an instant ([`is_held`]): that must not keep a
-/// node from starting.
+/// Tries for a moment to take the lock. A command that checks whether a node runs takes the lock
+/// itself for an instant ([`is_held`]), and that must not prevent a node from starting.
 fn try_for_a_moment(file: &File) -> Result<(), TryLockError> {
     let mut tries = 1;
     loop {
@@ -90,7 +92,7 @@ fn pause() {
     std::thread::sleep(PAUSE);
 }
 
-/// Whether a running process has the directory.
+/// Whether a running process has locked the directory.
 pub fn is_held(dir: &Path) -> bool {
     File::open(dir.join(LOCK_FILE)).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
@@ -102,7 +104,7 @@ fn holder(mut file: &File) -> String {
     if pid.is_empty() { "of unknown id".into() } else { pid }
 }
 
-/// What an operator can do about a failed file operation.
+/// The error of a file operation, with advice for the operator.
 pub fn explain(e: &io::Error) -> String {
     let advice = match e.kind() {
         io::ErrorKind::PermissionDenied => "give this user the right to write there, or choose another with --data",

@@ -1,6 +1,7 @@
-//! A running node: from settings to the end of the process.
+//! A running node, from its settings to the end of the process.
 //!
-//! [`run`] reads top to bottom as the node's life does. Every reason not to start is one line that says what to do.
+//! [`run`] describes the life of a node from top to bottom. Every reason not to start is one line
+//! that says what to do.
 
 pub mod dir_access;
 mod listen;
@@ -35,14 +36,16 @@ use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-/// What a frame may hold beside the largest object, in bytes: names, options, metadata.
+/// Bytes that a frame may have in addition to the largest object, for names, options and metadata.
 const FRAME_OVERHEAD_BYTES: u64 = 1024 * 1024;
 
-/// The stack of the thread that opens the stores, in bytes: as much as a program's first thread usually has.
+/// The stack of the thread that opens the stores, in bytes. This is the usual size for the main
+/// thread of a program.
 const OPENING_STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// Runs a node until it is told to stop. `accepts_loss`: it starts although stores lack what they had stored. The error is one
-/// line for the operator. A start that is refused has changed nothing on disk but lock, token and log.
+/// Runs a node until it is told to stop. `accepts_loss`: start even if the stores lack data that
+/// they had durably stored. The error is one line for the operator. A refused start changes nothing
+/// on disk except the lock, the token and the log.
 pub fn run(effective: &Effective, accepts_loss: bool) -> Result<(), String> {
     let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
     let data_dir = settings.data_dir.clone();
@@ -51,17 +54,20 @@ pub fn run(effective: &Effective, accepts_loss: bool) -> Result<(), String> {
         .build()
         .map_err(|e| format!("the operating system gives no threads: {e}"))?;
     let signals = Signals::listen(&runtime)?;
-    // Before the log: a second start must not write into that of the first.
+    // The lock is taken before the log is opened: a second start must not write to the log of the
+    // first.
     let lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
     let dirs = NodeDirs::look(&data_dir, settings.backend.data_roots());
     let log = logging::start(&settings.log)?;
     let mut signals = signals.reopen_on_hangup(&runtime, log.clone());
     warn_of(effective, &settings);
-    // Before any store: a port that is taken ends the start while nothing has changed on disk.
+    // Ports are opened before any store, so a port that is in use ends the start while nothing has
+    // changed on disk.
     let ports = Ports::open(&settings)?;
     let token = token::of_node(&data_dir).map_err(|e| e.to_string())?;
     let Some(kv) = open_unless_stopped(&runtime, &settings, accepts_loss, &mut signals)? else {
-        // The thread that opens the stores ends with the process, and the directory is its own until then.
+        // The thread that opens the stores runs until the process ends, and it uses the directory
+        // until then.
         #[expect(
             clippy::disallowed_methods,
             reason = "the lock must outlive this function, and nobody is left to hold it"
@@ -86,7 +92,7 @@ pub fn run(effective: &Effective, accepts_loss: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes to the log what an operator should know of the settings.
+/// Logs what an operator should know about the settings.
 fn warn_of(effective: &Effective, settings: &Settings) {
     for warning in &effective.warnings {
         tracing::warn!("{warning}");
@@ -105,8 +111,9 @@ fn warn_of(effective: &Effective, settings: &Settings) {
     }
 }
 
-/// Opens the engine, which may take minutes, on a thread of its own. `None`: a signal told the node to stop before the
-/// engine was open. Then the process may end at any moment: stores survive that, as they survive `kill -9`.
+/// Opens the engine, which may take minutes, on a thread of its own. Returns `None` if a signal
+/// told the node to stop before the engine was open. In that case the process may end at any
+/// moment, which the stores survive as they survive `kill -9`.
 fn open_unless_stopped(
     runtime: &Runtime,
     settings: &Settings,
@@ -134,7 +141,7 @@ fn open_unless_stopped(
     })
 }
 
-/// Says that the node is ready, and serves until it is told to stop.
+/// Reports that the node is ready, and serves until it is told to stop.
 async fn serve(
     settings: &Settings,
     kv: &Kv,
@@ -188,7 +195,7 @@ async fn serve(
     Ok(())
 }
 
-/// Waits for a signal or for `stopping` to turn true, and says which it was.
+/// Waits for a signal or until `stopping` becomes true, and returns which of the two it was.
 async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bool>) -> &'static str {
     tokio::select! {
         signal = signals.received() => signal,
@@ -196,8 +203,8 @@ async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bo
     }
 }
 
-/// Opens the engine that the settings describe; the caller holds the data directory's lock. Everything that can refuse the
-/// start is looked at before anything is changed.
+/// Opens the engine that the settings describe. The caller holds the lock of the data directory.
+/// Every check that can refuse the start runs before anything is changed.
 pub fn open_engine(settings: &Settings, accepts_loss: bool) -> Result<Kv, String> {
     let data_dir = &settings.data_dir;
     let inventories = Inventories::new(data_dir, accepts_loss);
@@ -267,7 +274,7 @@ fn backup_place(settings: &Settings) -> BackupPlace {
     BackupPlace { root: settings.backup_dir.clone(), node_dirs }
 }
 
-/// The values in force as data, for the administration interface and `config effective`.
+/// The values in force as data, for the administration interface and `ombak config effective`.
 pub fn config_entries(effective: &Effective) -> Vec<ConfigEntry> {
     let entry = |s: &crate::config::Setting| {
         let value = s.value.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -311,14 +318,15 @@ fn pb_config(settings: &Settings) -> PbConfig {
     }
 }
 
-/// The one line on standard output: whoever started the node may wait for it.
+/// Prints the one line on standard output that says the node is ready. The program that started the
+/// node may wait for it.
 fn announce(record: &NodeRecord, data_dir: &Path) {
     let list = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     let (http, pb, dir) = (list(&record.http), list(&record.pb), data_dir.display());
     tracing::info!(node = record.name, http, protobuf = pb, data = %dir, "ready");
     let line =
         format!("{} is ready: HTTP {http}, Protocol Buffers {pb}, data in {dir}, pid {}", record.name, record.pid);
-    // Nobody may be reading; the log has it too.
+    // An error is ignored: standard output may be closed, and the log has the same message.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -326,7 +334,7 @@ fn cannot_write(path: &Path, e: &std::io::Error) -> String {
     format!("cannot write {}: {}", path.display(), lock::explain(e))
 }
 
-/// All problems of a configuration, a line each.
+/// All problems of a configuration, one line each.
 pub fn join(problems: &[Problem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -1,12 +1,14 @@
-//! The limit on open files: raised as far as the operating system allows, judged against what the settings may need.
+//! The limit on open files. It is raised as far as the operating system allows and compared with
+//! what the settings may need.
 
 use crate::config::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files that a node needs whatever its settings: logs, registries, locks, the runtime's own.
+/// The number of files that a node needs with any settings: logs, registries, locks, and those of
+/// the runtime.
 const FIXED: u64 = 128;
 
-/// Raises the limit of this process to its hard limit and returns it; `None`: there is none.
+/// Raises the limit of this process to its hard limit and returns it; `None` if there is no limit.
 pub fn raise_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
@@ -16,7 +18,7 @@ pub fn raise_limit() -> Option<u64> {
     }
 }
 
-/// What to tell the operator, if the limit does not cover what the settings allow.
+/// The warning for the operator if the limit is lower than what the settings allow.
 pub fn shortage(limit: Option<u64>, settings: &Settings) -> Option<String> {
     let limit = limit?;
     let of_store = |journal: usize, ledger: usize| journal as u64 + ledger as u64 + 2 * u64::from(settings.ring_size);

@@ -1,46 +1,48 @@
-//! `running.json` in the data directory: how the command line finds a running node.
+//! The file `running.json` in the data directory, with which the command line finds a running node.
 
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// The version of the file that this program writes and reads.
+/// The version of the file format that this program writes and reads.
 const VERSION: u32 = 1;
 
-/// Where a node can be reached. Written when it is ready, removed when it stops; a node that was killed leaves it behind.
+/// The addresses of a running node. The record is written when the node is ready and removed when
+/// it stops. A killed node leaves it behind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
-    /// Version of the file's form.
+    /// The version of the file format.
     pub version: u32,
-    /// `nodename`.
+    /// The name of the node, from `nodename`.
     pub name: String,
-    /// Process id.
+    /// The process id.
     pub pid: u32,
-    /// Where HTTP is served.
+    /// The addresses that serve HTTP.
     pub http: Vec<SocketAddr>,
-    /// Where Protocol Buffers are served.
+    /// The addresses that serve Protocol Buffers.
     pub pb: Vec<SocketAddr>,
 }
 
 impl NodeRecord {
-    /// Of this process.
+    /// The record of this process.
     pub fn of_this_process(name: &str, http: Vec<SocketAddr>, pb: Vec<SocketAddr>) -> Self {
         Self { version: VERSION, name: name.to_owned(), pid: std::process::id(), http, pb }
     }
 
-    /// The file of a data directory.
+    /// The path of the file in a data directory.
     pub fn path(data_dir: &Path) -> PathBuf {
         data_dir.join("running.json")
     }
 
-    /// Reads the file of a data directory; `None` when there is none or it is not of this form.
+    /// Reads the file of a data directory. `None` if there is no file or it does not have this
+    /// format.
     pub fn read(data_dir: &Path) -> Option<Self> {
         let text = std::fs::read(Self::path(data_dir)).ok()?;
         serde_json::from_slice::<Self>(&text).ok().filter(|record| record.version == VERSION)
     }
 
-    /// Writes the file as a whole: a reader sees the old one or the new one.
+    /// Replaces the whole file: a reader sees either the old file or the new one.
     pub fn write(&self, data_dir: &Path) -> io::Result<()> {
         let fresh = data_dir.join("running.json.new");
         std::fs::write(&fresh, serde_json::to_vec_pretty(self)?)?;
@@ -53,7 +55,8 @@ impl NodeRecord {
     }
 }
 
-/// The address to connect to for one that is listened on: a listener on all addresses is reached on loopback.
+/// The address to connect to for an address that is listened on. A listener on all addresses is
+/// reached on the loopback address.
 pub fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

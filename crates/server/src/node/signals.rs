@@ -1,24 +1,25 @@
-//! Signals: SIGTERM and SIGINT end a node, SIGHUP makes it reopen its log.
+//! Signals: SIGTERM and SIGINT stop a node, and SIGHUP makes it reopen its log.
 
 use crate::logging::Log;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that a node takes. From [`Signals::listen`] on, none of them ends the process by itself.
+/// The signals that a node handles. From [`Signals::listen`] on, none of them ends the process by
+/// itself.
 pub struct Signals {
-    /// Those that end a node.
+    /// The signals that stop a node.
     pub stop: StopSignals,
     hangup: Signal,
 }
 
-/// SIGTERM and SIGINT.
+/// The signals SIGTERM and SIGINT.
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
 }
 
 impl Signals {
-    /// Takes the signals over.
+    /// Installs the handlers of the signals.
     pub fn listen(runtime: &Runtime) -> Result<Self, String> {
         let _guard = runtime.enter();
         let listen = |kind| signal(kind).map_err(|e| format!("the operating system refuses signal handlers: {e}"));
@@ -31,7 +32,7 @@ impl Signals {
         })
     }
 
-    /// Has each SIGHUP reopen the log, from now on.
+    /// From now on, reopens the log at each SIGHUP.
     pub fn reopen_on_hangup(self, runtime: &Runtime, log: Log) -> StopSignals {
         let mut hangup = self.hangup;
         runtime.spawn(async move {
@@ -47,7 +48,7 @@ impl Signals {
 }
 
 impl StopSignals {
-    /// Waits for the next one and returns its name.
+    /// Waits for the next of these signals and returns its name.
     pub async fn received(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

@@ -1,8 +1,9 @@
-//! The admin token: the secret that opens the administration interface.
+//! The admin token: the secret that gives access to the administration interface.
 //!
-//! A node takes it from the environment, else from the file `admin.token` of its data directory, which a start makes
-//! with a random token if it is missing. The file is for the node's user alone: a start refuses one that others can
-//! read or that another user has put there, because then it is no secret.
+//! A node takes the token from the environment, or else from the file `admin.token` in its data
+//! directory. A start creates that file with a random token if it is missing. Only the node's user
+//! may read the file: a start refuses a file that others can read or that another user has put
+//! there, because its token is not a secret.
 
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions, Permissions};
@@ -10,31 +11,31 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The environment variable that goes before the file.
+/// The environment variable that takes precedence over the file.
 pub const VARIABLE: &str = "OMBAK_ADMIN_TOKEN";
 
 const FILE_NAME: &str = "admin.token";
-/// More is not read: a token has 64 characters.
+/// The largest number of bytes that is read from the file. A token has 64 characters.
 const FILE_BYTES_MAX: u64 = 4096;
 /// The permissions of the file.
 const MODE: u32 = 0o600;
-/// What others may do with a file.
+/// The permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// Why a node cannot have its token. The text is one line that says what to do.
+/// Why a node cannot get its token. The text is one line that says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The operating system refuses to read or to write it.
+    /// The operating system refuses to read or write the file.
     #[error("cannot {op} {path}: {source}; the node's user has to be able to")]
     Io {
-        /// `read` or `write`.
+        /// The operation: `read` or `write`.
         op: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Other users can read the file.
+    /// Other users can read or write the file.
     #[error(
         "{path} can be read or written by other users (mode {mode:03o}), who may know the token: remove it, and the next \
          start makes another one; or run 'chmod 600 {path}' if nobody else has seen it"
@@ -45,33 +46,33 @@ pub enum TokenError {
         /// Its permissions.
         mode: u32,
     },
-    /// The file belongs to somebody who is neither the node's user nor the owner of the directory.
+    /// The file belongs to a user who is neither the node's user nor the owner of the directory.
     #[error("{path} belongs to the user {owner}, who knows the token: remove it, and the next start makes another one")]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// The user id.
+        /// The id of that user.
         owner: u32,
     },
-    /// There is something that is no file.
+    /// The path is not a regular file.
     #[error("{path} is no regular file: remove it, and the next start makes one")]
     NoFile {
-        /// What there is.
+        /// The path.
         path: PathBuf,
     },
 }
 
-/// The file of a data directory.
+/// The path of the file in a data directory.
 pub fn path(data_dir: &Path) -> PathBuf {
     data_dir.join(FILE_NAME)
 }
 
-/// The token of the environment.
+/// The token from the environment.
 pub fn of_environment() -> Option<String> {
     std::env::var(VARIABLE).ok().filter(|token| !token.is_empty())
 }
 
-/// Reads the token of a data directory; `None` when there is none.
+/// Reads the token of a data directory; `None` if there is none.
 pub fn read(data_dir: &Path) -> io::Result<Option<String>> {
     match open(&path(data_dir)) {
         Ok(file) => text_of(file),
@@ -80,7 +81,8 @@ pub fn read(data_dir: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// The token of a node: from the environment, else from its file, which is made if it is missing or empty.
+/// The token of a node: from the environment, or else from its file, which is created if it is
+/// missing or empty.
 pub fn of_node(data_dir: &Path) -> Result<String, TokenError> {
     if let Some(token) = of_environment() {
         return Ok(token);
@@ -95,12 +97,14 @@ pub fn of_node(data_dir: &Path) -> Result<String, TokenError> {
         Err(e) => return Err(failed("read", e)),
     };
     check_secrecy(&file, data_dir)?;
-    // A machine that lost its power may leave an empty file.
+    // After a loss of power the file may be empty. A new token replaces it.
     text_of(file).map_err(|e| failed("read", e))?.map_or_else(make, Ok)
 }
 
-/// Follows no link: a command that is run in a directory of somebody else would show a file that this user alone can
-/// read to the program that listens there. Does not wait for the other end of a pipe that somebody put there.
+/// Opens the file without following a symbolic link. If a command is run in a directory of another
+/// user, a link there could point to a file that only the user of the command can read, and the
+/// command would send its content to the program that listens there. The open does not block if the
+/// path is a named pipe.
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
     OpenOptions::new().read(true).custom_flags(flags).open(path)
@@ -131,7 +135,7 @@ fn check_secrecy(file: &File, data_dir: &Path) -> Result<(), TokenError> {
     Ok(())
 }
 
-/// Makes a random token. The file has its name when its content is on disk.
+/// Creates a file with a random token. The file gets its name only after its content is on disk.
 fn create(data_dir: &Path) -> io::Result<String> {
     let mut random = [0u8; 32];
     getrandom::fill(&mut random).map_err(|e| io::Error::other(e.to_string()))?;
@@ -142,7 +146,7 @@ fn create(data_dir: &Path) -> io::Result<String> {
         _ => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&fresh)?;
-    // The mode above is less what the process' mask takes away.
+    // The mode given when the file was created was reduced by the umask of the process.
     file.set_permissions(Permissions::from_mode(MODE))?;
     writeln!(file, "{token}")?;
     file.sync_all()?;

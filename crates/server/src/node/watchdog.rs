@@ -1,7 +1,8 @@
-//! Ends the process when it does not end by itself.
+//! Ends the process if a stop hangs.
 //!
-//! A stop waits for requests under way and closes the stores. Should any of that hang, on a disk that does not answer for
-//! instance, the process ends all the same: the stores survive that as they survive `kill -9`.
+//! A stop waits for requests in progress and closes the stores. If any of this hangs, for example
+//! on a disk that does not respond, the process ends nevertheless. The stores survive that as they
+//! survive `kill -9`.
 
 use std::process;
 use std::thread;
@@ -10,14 +11,16 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// What the stores may take to close after requests under way have had their time. `shutdown_timeout` documents it.
+/// How long the stores may take to close, after the time for requests in progress has passed. The
+/// documentation of `shutdown_timeout` states this limit.
 pub const CLOSE_LIMIT: Duration = Duration::from_secs(20);
 
-/// The exit status of a process that did not end by itself.
+/// The exit status of a process that the watchdog has ended.
 const EXIT_STATUS: i32 = 1;
 
-/// Starts a thread that ends the process `limit` after SIGTERM, SIGINT, or `stopping` turning true. It has a runtime of its
-/// own, so that nothing that runs elsewhere can hold it up.
+/// Starts a thread that ends the process `limit` after SIGTERM, after SIGINT, or after `stopping`
+/// becomes true. The thread has a runtime of its own, so that nothing that runs elsewhere can delay
+/// it.
 pub fn start(stopping: watch::Receiver<bool>, limit: Duration) -> Result<(), String> {
     let refused = |e| format!("the operating system gives no threads: {e}");
     let runtime = Builder::new_current_thread().enable_all().build().map_err(refused)?;
@@ -34,7 +37,7 @@ fn listen(kind: SignalKind) -> Result<Signal, String> {
     signal(kind).map_err(|e| format!("the operating system refuses signal handlers: {e}"))
 }
 
-/// Where it shows that the node was told to stop.
+/// The sources that tell the watchdog that the node was told to stop.
 struct StopSeen {
     terminate: Signal,
     interrupt: Signal,
@@ -51,10 +54,10 @@ fn end_after(runtime: &Runtime, mut stop: StopSeen, limit: Duration) {
         }
     });
     if !told {
-        // The node ended before it was told to.
+        // The node ended without being told to stop.
         return;
     }
-    // The timer has to be made inside the runtime.
+    // The timer has to be created inside the runtime.
     runtime.block_on(async { tokio::time::sleep(limit).await });
     tracing::error!(
         "the node has not stopped within {} s: the process ends without closing its stores",

@@ -1,4 +1,4 @@
-//! From the command line to the stores and back.
+//! Runs an examination: from the options of the command line to the stores and the report.
 
 use super::report::{Report, StoreReport};
 use crate::backends::{Inventories, data_mark, store_root_config};
@@ -14,23 +14,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the command line says.
+/// The options of the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Take out what is damaged.
+    /// Whether to remove what is damaged.
     pub repair: bool,
-    /// Only this backend.
+    /// The only backend to examine; `None` means all that the node uses.
     pub backend: Option<String>,
 }
 
-/// A backend whose directory is there, and is locked for this process.
+/// A backend whose directory exists and is locked by this process.
 struct Opened {
     root: StoreRoot,
     report: StoreReport,
 }
 
-/// Examines the node of this configuration, which must not run. Ctrl-C ends it between two steps. The error is one line for
-/// the operator.
+/// Examines the stopped node of this configuration. Ctrl-C ends the examination between two steps.
+/// The error is one line for the operator.
 pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
     let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
     let data_dir = &settings.data_dir;
@@ -89,7 +89,7 @@ fn bytes_of(root: &StoreRoot) -> Result<u64, String> {
     Ok(partitions.into_iter().map(|partition| root.bytes(partition)).sum())
 }
 
-/// What is damaged of the small files that belong to no store.
+/// Damage to the small files that belong to no store.
 fn examine_files(data_dir: &Path) -> Vec<String> {
     let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
     let mut damaged: Vec<String> = ombak_kv::examine_files(&fs, data_dir).iter().map(ToString::to_string).collect();
@@ -98,7 +98,7 @@ fn examine_files(data_dir: &Path) -> Vec<String> {
     damaged
 }
 
-/// Examines all partitions of a backend; how many damaged places are left.
+/// Examines all partitions of a backend, and returns how many damaged places are left.
 fn examine(store: &mut Opened, repair: bool, bar: &ProgressBar, interrupted: &AtomicBool) -> Result<u64, String> {
     let Opened { root, report } = store;
     let mut damaged_left = 0;

@@ -1,4 +1,4 @@
-//! What an examination found.
+//! The report of an examination.
 
 use crate::cli::output::shown;
 use crate::cli::value_json;
@@ -14,56 +14,58 @@ use std::path::PathBuf;
 pub struct Report {
     /// Whether everything was read.
     pub complete: bool,
-    /// Whether damage was to be taken out.
+    /// Whether damage was to be removed.
     pub repair: bool,
-    /// Damaged places in all; those that a repair has taken out count.
+    /// The number of damaged places, including those that a repair has removed.
     pub damaged: u64,
-    /// Damaged places that a repair has left. Without one: all.
+    /// The number of damaged places that are left after a repair. Without a repair, this is the
+    /// number of all damaged places.
     pub damaged_left: u64,
-    /// Backends, in the order of the configuration.
+    /// The backends, in the order of the configuration.
     pub stores: Vec<StoreReport>,
-    /// Files of the node itself that are damaged, each with what helps. A repair leaves them.
+    /// Damaged files of the node itself, each with advice. A repair does not change them.
     pub node_files: Vec<String>,
 }
 
 /// What was found in the directory of one backend.
 #[derive(Debug, Default, Serialize)]
 pub struct StoreReport {
-    /// Its name in the configuration.
+    /// The name of the backend in the configuration.
     pub name: String,
     /// `bitcask`, `leveled` or `leveldb`.
     pub backend: &'static str,
-    /// Its directory.
+    /// The directory of the backend.
     pub data_root: PathBuf,
-    /// Partitions that were examined.
+    /// The number of partitions that were examined.
     pub partitions: u64,
-    /// Bytes read.
+    /// The number of bytes that were read.
     pub bytes: u64,
-    /// Records of data files that are whole.
+    /// The number of undamaged records in data files.
     pub records: u64,
-    /// Keys with a current version that can be read.
+    /// The number of keys whose current version can be read.
     pub keys: u64,
-    /// Losses that the stores know of from before.
+    /// The number of losses that the stores had recorded before this examination.
     pub noted_losses: u64,
-    /// Bytes that a crash left half written: no damage, the next start ignores them.
+    /// Bytes of torn writes that a crash has left. They are not damage; the next start ignores
+    /// them.
     pub torn_bytes: u64,
-    /// Damaged places.
+    /// The number of damaged places.
     pub damaged: u64,
-    /// Where copies of what was taken out are.
+    /// The directory with copies of what was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quarantine: Option<PathBuf>,
-    /// The first of the damaged places.
+    /// The first damaged places.
     #[serde(serialize_with = "findings_as_json")]
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Whether nothing is damaged any more, as far as was asked for.
+    /// Whether no damage is left in what was to be examined.
     pub fn is_well(&self) -> bool {
         self.complete && self.damaged_left == 0
     }
 
-    /// For a person.
+    /// The report as text for people.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         for store in &self.stores {
@@ -113,7 +115,7 @@ fn counted(count: u64, what: &str) -> String {
 }
 
 impl StoreReport {
-    /// Adds what was found in a partition.
+    /// Adds the report of one partition.
     pub fn add(&mut self, mut partition: PartitionReport) {
         self.partitions += 1;
         self.bytes += partition.bytes;

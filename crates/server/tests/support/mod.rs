@@ -1,4 +1,5 @@
-//! A real node for tests: the program itself, a directory of its own, ports that the system chooses.
+//! A real node for tests: the program itself, in a directory of its own, with ports that the
+//! operating system chooses.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -11,13 +12,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How long anything may take before a test gives up.
+/// How long a test waits for anything before it fails.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
 const SETTINGS: &str =
     "listener.http.internal = 127.0.0.1:0\nlistener.protobuf.internal = 127.0.0.1:0\nring_size = 8\n";
 
-/// The program, without settings of the caller's shell.
+/// A command that runs the program without the settings in the caller's environment.
 pub fn ombak() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ombak"));
     for (name, _) in std::env::vars_os() {
@@ -28,7 +29,7 @@ pub fn ombak() -> Command {
     command
 }
 
-/// What the program said.
+/// The output of the program.
 pub struct Said {
     pub code: Option<i32>,
     pub out: String,
@@ -43,14 +44,14 @@ impl From<Output> for Said {
 }
 
 impl Said {
-    /// What it printed, if it went well.
+    /// The standard output, if the program succeeded.
     #[track_caller]
     pub fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "stdout: {}\nstderr: {}", self.out, self.err);
         self.out
     }
 
-    /// What it complained about, if it failed with this code.
+    /// The standard error, if the program failed with this exit code.
     #[track_caller]
     pub fn failed(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.out, self.err);
@@ -69,7 +70,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// With settings beside the ports and the ring size.
+    /// Creates a directory whose configuration has these settings, in addition to the ports and the
+    /// ring size.
     pub fn new(settings: &str) -> Self {
         let dir = tempfile::tempdir().expect("tempdir");
         std::fs::write(dir.path().join("ombak.conf"), format!("{SETTINGS}{settings}\n")).expect("write");
@@ -84,24 +86,24 @@ impl Home {
         self.path().join("data")
     }
 
-    /// Runs the program here.
+    /// Runs the program in this directory.
     pub fn run(&self, args: &[impl AsRef<OsStr>]) -> Said {
         run(self.path(), args)
     }
 
-    /// A command that starts a node here.
+    /// A command that starts a node in this directory.
     pub fn start_command(&self) -> Command {
         let mut command = ombak();
         command.current_dir(self.path()).arg("start");
         command
     }
 
-    /// Starts a node here and waits until it is ready.
+    /// Starts a node in this directory and waits until it is ready.
     pub fn start(&self) -> Node {
         Node::start(self.start_command(), self.data())
     }
 
-    /// Lines of the log with this level.
+    /// The lines of the log that have this level.
     pub fn logged(&self, level: &str) -> Vec<String> {
         let log = std::fs::read_to_string(self.data().join("log/console.log")).unwrap_or_default();
         let of_level = |line: &&str| {
@@ -110,14 +112,14 @@ impl Home {
         log.lines().filter(of_level).map(str::to_owned).collect()
     }
 
-    /// No test expects errors unless it says so.
+    /// Fails if the log has errors. Only tests that expect errors do not call this.
     #[track_caller]
     pub fn assert_no_errors_logged(&self) {
         assert_eq!(self.logged("ERROR"), Vec::<String>::new());
     }
 }
 
-/// A running node. Dropped, it is killed.
+/// A running node. It is killed when this value is dropped.
 pub struct Node {
     pub child: Child,
     pub data: PathBuf,
@@ -143,7 +145,8 @@ impl Node {
             let output = child.wait_with_output().expect("ended");
             panic!("the node did not start: {}", String::from_utf8_lossy(&output.stderr));
         }
-        // Its messages are in its log; the pipe is drained so that it never blocks.
+        // The messages are also in the log. The pipe is drained so that the node never blocks on
+        // it.
         if let Some(mut stderr) = child.stderr.take() {
             std::thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         }
@@ -153,7 +156,7 @@ impl Node {
         Self { http: address("http"), pb: address("pb"), child, data, ready_line }
     }
 
-    /// kill -9.
+    /// Kills the node with `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().expect("kills");
         self.child.wait().expect("waits");
@@ -164,7 +167,7 @@ impl Node {
         rustix::process::kill_process(pid, signal).expect("signals");
     }
 
-    /// Waits for the end and returns the exit code.
+    /// Waits until the node has ended, and returns its exit code.
     pub fn wait(mut self) -> Option<i32> {
         let deadline = Instant::now() + DEADLINE;
         loop {
@@ -176,7 +179,7 @@ impl Node {
         }
     }
 
-    /// SIGTERM; the node has to end well.
+    /// Stops the node with SIGTERM. It must exit with code 0.
     #[track_caller]
     pub fn stop(self) {
         self.signal(rustix::process::Signal::TERM);
@@ -184,7 +187,7 @@ impl Node {
     }
 }
 
-/// Between two looks at a condition that has a deadline, or to reach a random moment.
+/// Pauses between two checks of a condition that has a deadline, or until a random moment.
 #[expect(clippy::disallowed_methods, reason = "another process gives no other sign")]
 pub fn pause(time: Duration) {
     std::thread::sleep(time);
@@ -197,7 +200,7 @@ impl Drop for Node {
     }
 }
 
-/// Runs the program with something on its standard input.
+/// Runs the program with `input` on its standard input.
 pub fn run_with_input(dir: &Path, args: &[&str], input: &[u8]) -> Output {
     let mut child = ombak()
         .current_dir(dir)
@@ -211,7 +214,8 @@ pub fn run_with_input(dir: &Path, args: &[&str], input: &[u8]) -> Output {
     child.wait_with_output().expect("ends")
 }
 
-/// A request over HTTP, with a body; the status line of the answer and all the rest.
+/// Sends an HTTP request with a body. Returns the status line of the answer and everything after
+/// it.
 pub fn ask(node: &Node, method: &str, path: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(&node.http).expect("connects");
     let length = body.len();
