@@ -1,8 +1,8 @@
-//! A backup of a journal's store: the active file is closed at the cut, so all files up to there
-//! are finished.
+//! A backup of a store with a journal. The active file is closed at the cut, so all files up to the
+//! cut are finished.
 //!
-//! An index that can be made anew from the journal is left out; one that has everything (leveldb)
-//! is written first, and then goes without the journal, which is only its log.
+//! An index that can be rebuilt from the journal is left out. An index that has everything
+//! (leveldb) is flushed, and is backed up without the journal, which is only its log.
 
 use super::data_file::hint_path;
 use super::key_index::{Keeps, KeyIndex};
@@ -19,21 +19,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// See [`StoreBackup`].
+/// A backup of a store with a journal; see [`StoreBackup`].
 pub(super) struct JournalBackup<'a, I: KeyIndex> {
     core: &'a Arc<Core<I>>,
     upkeep: MutexGuard<'a, Upkeep>,
     taken: Taken<I>,
 }
 
-/// What the cut found.
+/// The state at the cut.
 struct Taken<I: KeyIndex> {
     seq: u64,
     files: Vec<Arc<DataFile>>,
     pin: FilePin<I>,
 }
 
-/// Keeps files that a merge replaces where they are, as a snapshot does.
+/// Keeps files that a merge replaces in place, as a snapshot does.
 struct FilePin<I: KeyIndex> {
     core: Arc<Core<I>>,
     ticket: u64,
@@ -46,11 +46,11 @@ impl<I: KeyIndex> Drop for FilePin<I> {
 }
 
 impl<'a, I: KeyIndex> JournalBackup<'a, I> {
-    /// Waits for background work of the store to end its slice.
+    /// Begins a backup. Waits until background work of the store has ended its slice.
     pub(super) fn begin(core: &'a Arc<Core<I>>) -> Result<Self, StorageError> {
         let mut upkeep = core.upkeep.lock();
         core.check_writable()?;
-        // What a merge has copied so far gets names that it keeps.
+        // Gives the copies of an unfinished merge their final names.
         upkeep.settle_merge(core)?;
         let ticket = core.snapshot_tickets.lock().begin(Ticket::of_files());
         let pin = FilePin { core: core.clone(), ticket };
@@ -67,8 +67,8 @@ impl<'a, I: KeyIndex> JournalBackup<'a, I> {
                 files.push(self.cut_file(&path, CutContent::Final { fs, path: path.clone(), salt: Some(file.salt) })?);
                 files.push(self.final_file(hint)?);
             } else {
-                // Without its hint a file is read from end to end at the next start, and cut behind
-                // its last good record.
+                // Without a hint file, the next start reads the data file from end to end, and
+                // truncates it after its last intact record.
                 let length = file.counters.length.load(Ordering::Acquire);
                 files.push(self.cut_file(&path, CutContent::Prefix { fs, path: path.clone(), length })?);
             }

@@ -1,13 +1,14 @@
 //! The identity of a store on disk: the file `identity` in its directory.
 //!
 //! Layout: magic 8, version u16, flags u16, zero u32, store id, boot, last boot that may have lost
-//! its tail, seq (u64 each), run of the machine u128, inode and creation time of this file (u64
-//! each), CRC-32 of all that u32. Flags: 1 closed in order, 2 began as a copy, 4 the run of the
-//! machine is known, 8 a write or sync failed. All integers are little-endian.
+//! acknowledged writes, seq (u64 each), boot id of the machine u128, inode and creation time of
+//! this file (u64 each), CRC-32 of all that u32. Flags: 1 closed cleanly, 2 began as a copy, 4 the
+//! boot id of the machine is known, 8 a write or sync failed. All integers are little-endian.
 //!
 //! Invariants:
-//! * the mark of a clean end is gone, durably, before the first write of a start;
-//! * a file that is not where it was written, but a copy of that, makes the store another one.
+//! * The mark of a clean close is durably gone before the first write of a start.
+//! * A copied identity file makes the copy another store: the file records its own inode and
+//!   creation time.
 
 use super::format::le_at;
 use super::small_file::{Frame, read_small_file};
@@ -29,21 +30,21 @@ const RESTORED: u16 = 2;
 const MACHINE_KNOWN: u16 = 4;
 const FAILED: u16 = 8;
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     store_id: u64,
     boot: u64,
-    /// Written last, by a close that had put everything on disk.
+    /// Set last, by a close that had synced everything.
     is_clean: bool,
     is_restored: bool,
-    /// What reached the disk is unknown since a write or sync failed.
+    /// Whether a write or sync failed, so that it is unknown what reached the disk.
     has_failed: bool,
-    /// 0: none.
+    /// The last boot that may have lost acknowledged writes; 0: none.
     tail_lost_boot: u64,
     /// No append had a higher number when this was written.
     seq: u64,
-    /// The run of the machine.
+    /// The boot id of the machine.
     machine: Option<u128>,
 }
 
@@ -66,7 +67,7 @@ impl Record {
         })
     }
 
-    /// None when it is damaged.
+    /// None if the content is damaged.
     pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<(Self, FileBirth)>, StorageError> {
         let Some(content) = FRAME.open(bytes, path)?.filter(|content| content.len() == CONTENT_BYTES) else {
             return Ok(None);
@@ -85,7 +86,7 @@ impl Record {
         Ok(Some((record, FileBirth { inode: le_at!(u64, content, 64), created_ns: le_at!(u64, content, 72) })))
     }
 
-    /// A store that begins with this start.
+    /// The record of a store that begins with this start.
     fn begin(is_restored: bool, machine: Option<u128>) -> Self {
         Self {
             store_id: random_id(),
@@ -99,7 +100,7 @@ impl Record {
         }
     }
 
-    /// The same store, started once more.
+    /// The record of the same store at its next start.
     fn next(&self, machine: Option<u128>) -> Self {
         let boot = self.boot + 1;
         let same_machine_run = machine.is_some() && machine == self.machine && !self.has_failed;
@@ -108,31 +109,31 @@ impl Record {
     }
 }
 
-/// What else a start found of a store.
+/// What a start found of a store besides the identity file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Not even its directory.
+    /// Nothing, not even the directory.
     Nothing,
-    /// Its directory.
+    /// An empty directory.
     Directory,
-    /// Something that was written to it.
+    /// Data that was written to the store.
     Data,
 }
 
-/// Who the store of a directory is, and the file that says so.
+/// The identity of the store in a directory, and the file that stores it.
 pub(super) struct IdentityFile {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     was_clean: bool,
-    /// Nothing was there.
+    /// Whether there was neither an identity file nor data.
     is_fresh: bool,
     record: Mutex<Record>,
-    /// This start is on disk.
+    /// Whether this start is recorded on disk.
     has_begun: AtomicBool,
 }
 
 impl IdentityFile {
-    /// Reads who the store of a directory is.
+    /// Reads the identity of the store in a directory.
     pub(super) fn load(fs: Arc<dyn FileSystem>, dir: &Path, beside: Found) -> Result<Self, StorageError> {
         let path = dir.join(NAME);
         let failed = |source| io_error("read", &path, source);
@@ -177,17 +178,18 @@ impl IdentityFile {
         }
     }
 
-    /// No append had a higher number when the file was written, and none may get that number again.
+    /// No append had a higher number when the file was written. No later append may get a number up
+    /// to it.
     pub(super) fn seq(&self) -> u64 {
         self.record.lock().seq
     }
 
-    /// Whether [`begin`](Self::begin) has been done: to be asked before each write.
+    /// Whether [`begin`](Self::begin) has been done. Every write must check this.
     pub(super) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Acquire)
     }
 
-    /// Puts this start on disk, in place of the mark of a clean end.
+    /// Records this start on disk. This removes the mark of a clean close.
     pub(super) fn begin(&self) -> io::Result<()> {
         let record = self.record.lock();
         if !self.has_begun() {
@@ -197,12 +199,13 @@ impl IdentityFile {
         Ok(())
     }
 
-    /// No append up to `seq` must be forgotten although the file that had it goes.
+    /// Records that numbers up to `seq` are used, because the file that shows it is about to be
+    /// removed.
     pub(super) fn cover(&self, seq: u64) -> Result<(), StorageError> {
         self.change(|record| record.seq = record.seq.max(seq))
     }
 
-    /// Leaves the mark of a clean end. Everything else has been closed.
+    /// Writes the mark of a clean close. Everything else has been closed.
     pub(super) fn end(&self, seq: u64) -> Result<(), StorageError> {
         if !self.has_begun() {
             // Nothing was written since the last mark.
@@ -214,7 +217,8 @@ impl IdentityFile {
         })
     }
 
-    /// What reached the disk is unknown: the next start must know, even if the machine runs on.
+    /// Records that a write or sync failed. It is then unknown what reached the disk. The next
+    /// start must know this even if the machine was not restarted.
     pub(super) fn note_failure(&self) {
         if let Err(error) = self.change(|record| record.has_failed = true) {
             tracing::warn!(%error, "the failure cannot be noted");
@@ -232,24 +236,24 @@ impl IdentityFile {
     }
 }
 
-/// Whether a write or sync of the run before failed. What the page cache shows may then be missing
-/// on the disk, and a sync that succeeds does not change that: the kernel takes the pages for
-/// written.
+/// Whether a write or sync of the previous run failed. The page cache may then hold data that is
+/// not on the disk. A later successful sync does not change that, because the kernel takes the
+/// pages for written.
 pub(super) fn run_before_has_failed(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StorageError> {
     Ok(read(fs, &identity_path(dir))?.flatten().is_some_and(|(record, _)| record.has_failed))
 }
 
-/// Whether a directory has the file of a store's identity, and that is damaged.
+/// Whether a directory has an identity file that is damaged.
 pub(crate) fn identity_is_damaged(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StorageError> {
     Ok(read(fs, &identity_path(dir))? == Some(None))
 }
 
-/// The file in the directory of a store.
+/// The path of the identity file in the directory of a store.
 pub(crate) fn identity_path(dir: &Path) -> PathBuf {
     dir.join(NAME)
 }
 
-/// None when there is no file, none in it when that is damaged.
+/// The outer option is none if there is no file; the inner one is none if the file is damaged.
 fn read(fs: &dyn FileSystem, path: &Path) -> Result<Option<Option<(Record, FileBirth)>>, StorageError> {
     match read_small_file(fs, path)? {
         Some(bytes) => Record::decode(&bytes, path).map(Some),
@@ -261,8 +265,8 @@ fn write(fs: &dyn FileSystem, dir: &Path, record: &Record) -> io::Result<()> {
     replace_file_with(fs, &dir.join(NAME), |new| Ok(record.encode(fs.birth(new)?)))
 }
 
-/// Makes a directory into which files of a backup were put a store of its own: its first start
-/// finds it restored. `seq`: no append in it has a higher number.
+/// Makes a store out of a directory that the files of a backup were put into. Its first start finds
+/// it restored. `seq`: no append in it has a higher number.
 pub(crate) fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), StorageError> {
     let record = Record { boot: 0, is_clean: true, seq, ..Record::begin(true, None) };
     write(fs, dir, &record).map_err(|source| io_error("write", &dir.join(NAME), source))

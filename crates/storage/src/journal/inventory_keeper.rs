@@ -16,22 +16,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// See the module.
+/// The keeper of one store's inventory; see the module.
 pub(super) struct InventoryKeeper {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     partition: u32,
     copies: InventoryCopies,
-    /// What the start found, after an accepted loss was taken out of it.
+    /// The promises that the start found, without those that an accepted loss removed.
     promised: Inventory,
     written: Mutex<Written>,
-    /// Something has changed that the inventory should tell.
+    /// Whether something has changed that the inventory should record.
     is_due: AtomicBool,
-    /// Synced bytes of the active file that the inventory tells of.
+    /// The synced length of the active file that the inventory has recorded.
     active_length: AtomicU64,
 }
 
-/// What is in the copies.
+/// The content of both copies.
 #[derive(Default)]
 struct Written {
     store: Option<Inventory>,
@@ -40,9 +40,8 @@ struct Written {
 }
 
 impl InventoryKeeper {
-    /// Compares the inventory of a store with the disk. A store that lacks something is refused
-    /// with nothing changed, or, where the operator accepts it, the loss is on disk when this
-    /// returns.
+    /// Compares the inventory of a store with the disk. If something is missing, this fails with
+    /// nothing changed. If the operator accepts the loss, the loss is on disk when this returns.
     pub(super) fn open(shared: &Shared, partition: u32, dir: &Path) -> Result<Self, StorageError> {
         let config = shared.inventory();
         let copies = InventoryCopies::of(dir, partition, config.node_dir.as_deref());
@@ -71,7 +70,7 @@ impl InventoryKeeper {
         Ok(keeper)
     }
 
-    /// Records that something is missing, durably, and promises from now on what is there.
+    /// Records durably that something is missing. From now on the inventory promises what is there.
     fn accept(&mut self, root: &Path, lacks: &[Lack]) -> Result<(), StorageError> {
         for lack in lacks {
             tracing::error!(partition = self.partition, %lack, "an accepted loss: the store goes on without it");
@@ -93,7 +92,7 @@ impl InventoryKeeper {
                     self.promised.lost_files.insert(id);
                     self.promised.files.remove(&id);
                 }
-                // The tree has gone with the store.
+                // The tree is gone with the store.
                 LackKind::StoreGone => self.promised.index_seq = 0,
                 LackKind::AnotherStore | LackKind::OlderStore { .. } | LackKind::InventoryDamaged => {}
             }
@@ -101,7 +100,7 @@ impl InventoryKeeper {
         self.write(self.promised.clone())
     }
 
-    /// What the start found promised.
+    /// The promises that the start found.
     pub(super) fn promised(&self) -> &Inventory {
         &self.promised
     }
@@ -111,35 +110,35 @@ impl InventoryKeeper {
         self.promised.lost_files.contains(&id)
     }
 
-    /// What the start found promised of a file: its synced length. 0 when that is nothing.
+    /// The synced length of a file that the start found promised; 0 if the file was not promised.
     pub(super) fn promised_length(&self, id: u32) -> u64 {
         self.promised.files.get(&id).map_or(0, |file| file.length)
     }
 
-    /// Asks for the inventory to be written in the next slice of background work.
+    /// Lets the next slice of background work write the inventory.
     pub(super) fn note_change(&self) {
         self.is_due.store(true, Ordering::Release);
     }
 
-    /// Whether a change waits to be written. What is asked for later waits for the next time.
+    /// Takes the flag that a change waits to be written. A later change sets it again.
     pub(super) fn take_due(&self) -> bool {
         self.is_due.swap(false, Ordering::AcqRel)
     }
 
-    /// Synced bytes of the active file that are not told of.
+    /// Synced bytes of the active file that the inventory has not recorded.
     pub(super) fn active_growth_bytes(&self, synced_length: u64) -> u64 {
         synced_length.saturating_sub(self.active_length.load(Ordering::Relaxed))
     }
 
-    /// Makes both copies tell of these files: on disk when this returns. Their names and contents
-    /// are on disk already.
+    /// Writes these files to both copies. They are on disk when this returns. The names and
+    /// contents of the files are on disk already.
     pub(super) fn renew(&self, files: BTreeMap<u32, PromisedFile>, index_seq: u64) -> Result<(), StorageError> {
         let active = files.values().filter(|file| !file.is_sealed).map(|file| file.length).max();
         let (index_seq, lost_files) = {
             let written = self.written.lock();
             let last = written.store.as_ref().unwrap_or(&self.promised);
             let index_seq = index_seq.max(last.index_seq);
-            // A store that was never written to has no directory yet, and nobody would miss it.
+            // A store that was never written to has no directory yet, and nothing is promised.
             if written.store.is_none() && written.node.is_none() && files.is_empty() && index_seq == 0 {
                 return Ok(());
             }
@@ -155,8 +154,8 @@ impl InventoryKeeper {
         renewed
     }
 
-    /// Before the store is dropped: without its copy in the directory of the node, nobody misses
-    /// it.
+    /// Removes the node's copy before the store is dropped, so that the next start does not report
+    /// the store as missing.
     pub(super) fn forget(&self) -> Result<(), StorageError> {
         let mut written = self.written.lock();
         self.copies.remove_node(&*self.fs)?;
@@ -164,7 +163,8 @@ impl InventoryKeeper {
         Ok(())
     }
 
-    /// The store first: the node must never know a generation that the store does not.
+    /// Writes the store's copy first: the node's copy must never have a higher generation than the
+    /// store's.
     fn write(&self, wanted: Inventory) -> Result<(), StorageError> {
         let mut written = self.written.lock();
         let generation = |copy: &Option<Inventory>| copy.as_ref().map_or(0, |copy| copy.generation);
@@ -173,8 +173,8 @@ impl InventoryKeeper {
             Some(store) if store.promises_the_same(&wanted) && store.generation == last_generation => store.clone(),
             _ => {
                 let new = Inventory { generation: last_generation + 1, ..wanted };
-                // The names of the files that it lists, and at first that of the store: a kill may
-                // have left it unsynced.
+                // Syncs the names of the listed files. The first time, this also syncs the name of
+                // the store's directory, which a kill may have left unsynced.
                 self.sync_dir(&self.dir)?;
                 if written.store.is_none() {
                     self.dir.parent().map_or(Ok(()), |root| self.sync_dir(root))?;
@@ -195,7 +195,7 @@ impl InventoryKeeper {
         self.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))
     }
 
-    /// Once, until it can be written again.
+    /// Logs the first failure only, until a write succeeds again.
     fn tell_of_failure(&self, renewed: &Result<(), StorageError>) {
         let had_failed = std::mem::replace(&mut self.written.lock().has_failed, renewed.is_err());
         if let (Err(error), false) = (renewed, had_failed) {
@@ -205,7 +205,7 @@ impl InventoryKeeper {
     }
 }
 
-/// Says what a start found of the two copies, where that is out of the ordinary.
+/// Logs what a start found of the two copies, if that is unusual.
 fn tell_of_copies(dir: &Path, copies: &InventoryCopies, store: &CopyState, node: &CopyState) {
     let dir = dir.display();
     if *store == CopyState::Damaged {

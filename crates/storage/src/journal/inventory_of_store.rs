@@ -1,4 +1,4 @@
-//! What a store tells its inventory, and when.
+//! When a store updates its inventory, and with what.
 
 use super::key_index::KeyIndex;
 use super::store::Core;
@@ -9,7 +9,8 @@ use std::ffi::OsStr;
 use std::sync::atomic::Ordering;
 
 impl<I: KeyIndex> Core<I> {
-    /// Puts what a start found into the inventory. On a full disk that waits for room: reads go on.
+    /// Records what a start found in the inventory. On a full disk this waits until there is room;
+    /// reads go on.
     pub(super) fn begin_inventory(&self) -> Result<(), StorageError> {
         let (dir_exists, is_adopted) = {
             let writer = self.writer.lock();
@@ -23,12 +24,12 @@ impl<I: KeyIndex> Core<I> {
             let what = "this store had no inventory: what it has now is what it is held to from now on";
             tracing::info!(dir = %self.dir.display(), "{what}");
         }
-        // Whoever cannot write it has been told why; a later slice of work tries again.
+        // A failure was logged already, and a later slice of work tries again.
         drop(self.renew_inventory());
         Ok(())
     }
 
-    /// Says at each start what is known to be missing.
+    /// Logs at each start that something is known to be missing.
     pub(super) fn tell_of_losses(&self) {
         let lost_ranges = self.status().lost_ranges;
         if lost_ranges > 0 {
@@ -37,7 +38,7 @@ impl<I: KeyIndex> Core<I> {
         }
     }
 
-    /// Writes the inventory where something has changed that it should tell. The caller holds
+    /// Writes the inventory if something has changed that it should record. The caller holds
     /// `upkeep`, as for each call of [`renew_inventory`](Self::renew_inventory).
     pub(super) fn renew_inventory_if_due(&self) {
         let synced_length = {
@@ -50,20 +51,20 @@ impl<I: KeyIndex> Core<I> {
         }
     }
 
-    /// Makes the inventory tell what is on disk now. A failure is noted and tried again later: the
-    /// last one stays true.
+    /// Writes what is on disk now to the inventory. A failure is logged and retried later; the
+    /// previous inventory stays true.
     pub(super) fn renew_inventory(&self) -> Result<(), StorageError> {
         self.renew_inventory_with(0)
     }
 
-    /// The same when the tree has seen the journal up to `index_seq`, and nothing else has what
-    /// came before.
+    /// Writes the inventory and the `index_seq` up to which the tree has seen the journal. Older
+    /// data is only in the tree.
     pub(super) fn renew_inventory_with(&self, index_seq: u64) -> Result<(), StorageError> {
         let files = self.promised_files();
         self.inventory.renew(files, index_seq)
     }
 
-    /// The data files with names that last, and what of each is on disk.
+    /// The data files that have their durable name, with the synced length of each.
     fn promised_files(&self) -> BTreeMap<u32, PromisedFile> {
         let writer = self.writer.lock();
         let open: Vec<u32> =

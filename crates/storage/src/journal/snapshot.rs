@@ -1,4 +1,4 @@
-//! A view of a store at one moment.
+//! A snapshot of a store.
 
 use super::key_index::{Found, KeyIndex};
 use super::read::{Read, Wanted};
@@ -11,26 +11,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The index's view of a snapshot; none once it has been taken away.
+/// The index's view for a snapshot; none after a timeout has taken it away.
 pub(super) type HeldView<I> = Arc<Mutex<Option<<I as KeyIndex>::View>>>;
 
 pub(super) struct JournalSnapshot<I: KeyIndex> {
     core: Arc<Core<I>>,
-    /// Locked for as long as a call takes: the files that it reads stay.
+    /// Locked during each call, so that the files that the call reads stay.
     held: HeldView<I>,
     ticket: u64,
     secs_max: Option<u32>,
 }
 
 impl<I: KeyIndex> JournalSnapshot<I> {
-    /// A view of the present, for at most so many seconds.
+    /// A snapshot of the present state that lives at most `secs_max` seconds.
     pub(super) fn begin(core: Arc<Core<I>>, secs_max: Option<u32>) -> Result<Self, StorageError> {
         core.check_open()?;
         let ends_at_secs = secs_max.map_or(u64::MAX, |secs| core.now_secs.load(Ordering::Relaxed) + u64::from(secs));
         let held = HeldView::<I>::default();
         let ticket = {
-            // The writer's lock: no put is between its append and its index entry. The ticket comes
-            // first, so that no file goes away that the snapshot is about to see.
+            // The writer's lock ensures that no put is between its append and its index entry. The
+            // ticket comes first, so that no file is removed that the snapshot is about to see.
             let writer = core.writer.lock();
             let ticket = core.snapshot_tickets.lock().begin(Ticket { ends_at_secs, held: held.clone() });
             let view = core.index.view(writer.last_seq()).inspect_err(|_| {
@@ -42,7 +42,7 @@ impl<I: KeyIndex> JournalSnapshot<I> {
         Ok(Self { core, held, ticket, secs_max })
     }
 
-    /// Does something with the view, while it cannot be taken away.
+    /// Works with the view. It cannot be taken away meanwhile.
     fn with_view<T>(&self, work: impl FnOnce(&mut I::View) -> Result<T, StorageError>) -> Result<T, StorageError> {
         self.core.check_open()?;
         match &mut *self.held.lock() {
@@ -57,7 +57,8 @@ impl<I: KeyIndex> JournalSnapshot<I> {
         self.core.read_with(key, ReadMode::Blocking, wanted, look)
     }
 
-    /// What a fold wants beyond the entry. None when the version has expired meanwhile.
+    /// Completes an entry of a fold with the requested detail. None if the version has expired
+    /// meanwhile.
     fn detail(
         &self,
         view: &I::View,
@@ -92,7 +93,8 @@ impl<I: KeyIndex> Snapshot for JournalSnapshot<I> {
         self.with_view(|view| {
             let core = &*self.core;
             let mut batch: Vec<FoldEntry> = Vec::new();
-            // A batch of which everything has expired must not look like the end.
+            // An empty batch means the end, so a batch in which everything has expired must not be
+            // returned.
             while batch.is_empty() && count_max > 0 {
                 let mut met: Vec<(Bytes, Found)> = Vec::with_capacity(count_max.min(1024));
                 core.index.walk(view, scope.prefix, |key, found| {
@@ -149,7 +151,7 @@ impl<I: KeyIndex> JournalSnapshot<I> {
     fn terms(&self, view: &I::View, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError> {
         let mut batch: Vec<TermEntry> = Vec::new();
         let mut passed: Option<TermEntry> = None;
-        // Terms of versions that have expired are still there until those are swept away.
+        // Terms of expired versions are there until a sweep removes the versions.
         while batch.is_empty() {
             let mut met: Vec<TermEntry> = Vec::with_capacity(count_max.min(1024));
             let before = passed.take();
@@ -186,7 +188,7 @@ impl<I: KeyIndex> Drop for JournalSnapshot<I> {
     }
 }
 
-/// Views that are open, in the order in which they began.
+/// The open snapshots, in the order in which they began.
 pub(super) struct SnapshotTickets<I: KeyIndex> {
     pub(super) next: u64,
     pub(super) live: BTreeMap<u64, Ticket<I>>,
@@ -204,7 +206,7 @@ impl<I: KeyIndex> Default for SnapshotTickets<I> {
 }
 
 impl<I: KeyIndex> Ticket<I> {
-    /// Keeps files where they are, for as long as it takes, and has no view.
+    /// A ticket that keeps files in place without a time limit and without a view.
     pub(super) fn of_files() -> Self {
         Self { ends_at_secs: u64::MAX, held: HeldView::<I>::default() }
     }
@@ -219,8 +221,9 @@ impl<I: KeyIndex> SnapshotTickets<I> {
 }
 
 impl<I: KeyIndex> Core<I> {
-    /// Takes views away that have been open for too long: what they hold back goes, and their next
-    /// call is an error. One that is being used has its turn the next time.
+    /// Takes the views of snapshots that have been open for too long. The files that they kept can
+    /// then be removed, and their next call is an error. A view that is in use is taken in a later
+    /// round.
     pub(super) fn end_overdue_views(&self, now_secs: u64) {
         let overdue: Vec<(u64, HeldView<I>)> = {
             let tickets = self.snapshot_tickets.lock();

@@ -1,27 +1,27 @@
-//! The first bytes of a data file.
+//! The header of a data file.
 
 use super::{FORMAT_VERSION, READABLE_VERSIONS, le_at};
 
-/// Length of a data file's header.
+/// Length of a data file's header in bytes.
 pub(crate) const FILE_HEADER_BYTES: usize = 40;
 const MAGIC: &[u8; 8] = b"OMBAKJNL";
 const CRC_AT: usize = 36;
 
-/// What a data file says about itself: magic 8, version u16, zero u16, file id u32, created (Unix
+/// The header of a data file. Layout: magic 8, version u16, zero u16, file id u32, created (Unix
 /// seconds) u64, salt u64, zero u32, CRC-32 of all that u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHeader {
     pub(crate) file_id: u32,
     pub(crate) created_secs: u64,
-    /// Random: binds the file's records to it.
+    /// A random number that binds records to this file.
     pub(crate) salt: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeaderError {
-    /// Too short, another magic or a wrong checksum.
+    /// The header is too short, has another magic or a wrong checksum.
     Damaged,
-    /// Intact, of a version that this build does not read.
+    /// The header is intact, but of a version that this build does not read.
     Version(u16),
 }
 
@@ -38,7 +38,7 @@ impl FileHeader {
         bytes
     }
 
-    /// Of a header in which one bit is wrong, what it was.
+    /// The original of a header in which one bit is wrong.
     pub(crate) fn decode_corrected(bytes: &[u8]) -> Option<Self> {
         let mut bytes: [u8; FILE_HEADER_BYTES] = bytes.get(..FILE_HEADER_BYTES)?.try_into().ok()?;
         for bit in 0..FILE_HEADER_BYTES * 8 {

@@ -1,15 +1,17 @@
-//! Hint files: what is in a closed data file, so that a start need not read the data.
+//! Hint files: they list the records of a closed data file, so that a start need not read the data.
 //!
 //! ```text
 //! header   magic 8, version u16, zero u16, file id u32, salt u64, zero u32, CRC-32 u32
 //! block*   length u32, CRC-32 of the payload u32, payload: entries
-//!   entry  seq u64, digest u64, offset u32, key_len u32, head_len u32, body_len u32, tstamp u32, kind u8, flags u8,
-//!          zero 2, expires u32 with flag 1, key; flag 2 says that the head has index entries
-//! trailer  ffffffff, CRC-32 of the rest u32, length of the data file u64, entries u64, lost ranges u32, zero u32
+//!   entry  seq u64, digest u64, offset u32, key_len u32, head_len u32, body_len u32, tstamp u32,
+//!          kind u8, flags u8, zero 2, expires u32 with flag 1, key;
+//!          flag 2 says that the head has index entries
+//! trailer  ffffffff, CRC-32 of the rest u32, length of the data file u64, entries u64,
+//!          lost ranges u32, zero u32
 //! ```
 //!
-//! Invariant: a hint file gets its name only after the data file was synced, so its presence alone
-//! says that all of the data file had reached the disk.
+//! Invariant: a hint file gets its name only after its data file was synced. So the presence of a
+//! hint file proves that the whole data file had reached the disk.
 
 use super::record::{EXTRA_BYTES_MAX, RecordHeader, extra_len};
 use super::{FORMAT_VERSION, Kind, READABLE_VERSIONS, le_at};
@@ -28,12 +30,12 @@ const TRAILER_BYTES: usize = 32;
 const EXPIRES: u8 = 1;
 const TERMS: u8 = 2;
 const TRAILER_MARK: u32 = u32::MAX;
-/// Entries are gathered to blocks of about this size.
+/// Entries are gathered into blocks of about this size.
 const BLOCK_BYTES: usize = 64 << 10;
-/// No block is longer: its last entry may have the longest key.
+/// The longest block: its last entry may have the longest key.
 const BLOCK_BYTES_MAX: usize = BLOCK_BYTES + ENTRY_BYTES + EXTRA_BYTES_MAX + KEY_BYTES_MAX;
 
-/// One record, as a hint file describes it.
+/// The description of one record in a hint file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HintEntry<'a> {
     pub(crate) kind: Kind,
@@ -43,15 +45,15 @@ pub(crate) struct HintEntry<'a> {
     pub(crate) head_len: u32,
     pub(crate) body_len: u32,
     pub(crate) tstamp_secs: u32,
-    /// 0: never.
+    /// Unix seconds; 0: never.
     pub(crate) expires_secs: u32,
-    /// The head has index entries.
+    /// Whether the head has index entries.
     pub(crate) has_terms: bool,
     pub(crate) key: &'a [u8],
 }
 
 impl<'a> HintEntry<'a> {
-    /// What a hint says of a record whose header has been read. `offset` lies within a data file.
+    /// The hint entry of a record whose header has been read. `offset` lies within a data file.
     pub(crate) fn of(offset: u64, header: &RecordHeader, key: &'a [u8]) -> Self {
         Self {
             kind: header.kind,
@@ -68,7 +70,7 @@ impl<'a> HintEntry<'a> {
     }
 }
 
-/// What a complete hint file says about the data file.
+/// What the trailer of a complete hint file says about the data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HintTrailer {
     pub(crate) data_length: u64,
@@ -76,7 +78,7 @@ pub(crate) struct HintTrailer {
     pub(crate) lost_ranges: u32,
 }
 
-/// Writes a hint file beside its data file, under another name until it is whole.
+/// Writes a hint file beside its data file, under a temporary name until it is complete.
 pub(crate) struct HintWriter {
     file: Arc<dyn File>,
     temporary: PathBuf,
@@ -134,13 +136,13 @@ impl HintWriter {
         Ok(())
     }
 
-    /// How long the file will be when it is complete.
+    /// The length in bytes that the complete file will have.
     pub(crate) fn length(&self) -> u64 {
         self.written + (self.block.len() + TRAILER_BYTES) as u64
     }
 
-    /// Completes the file, waits until it is on disk and gives it its name. The data file must be
-    /// synced before.
+    /// Completes the file, syncs it and gives it its name. The data file must have been synced
+    /// before.
     pub(crate) fn finish(
         mut self,
         fs: &dyn FileSystem,
@@ -162,7 +164,7 @@ impl HintWriter {
         self.file.sync_data()
     }
 
-    /// Gives the file up. What cannot be removed now is removed at the next start.
+    /// Removes the unfinished file. If that fails, the next start removes it.
     pub(crate) fn abandon(self, fs: &dyn FileSystem) {
         let _ = fs.remove_file(&self.temporary);
     }
@@ -190,7 +192,7 @@ fn encode_trailer(trailer: &HintTrailer) -> [u8; TRAILER_BYTES] {
     bytes
 }
 
-/// The salt of the data file that a hint file belongs to; none when its header is damaged or of
+/// The salt of the data file that a hint file belongs to; none if its header is damaged or names
 /// another file.
 pub(crate) fn salt_of_hint(file: &dyn File, file_id: u32) -> io::Result<Option<u64>> {
     let mut header = [0; HEADER_BYTES];
@@ -211,7 +213,8 @@ pub(crate) struct HintReader {
 }
 
 impl HintReader {
-    /// None when the file is of another format version, of another data file or not whole.
+    /// None if the file is of another format version, belongs to another data file or is
+    /// incomplete.
     pub(crate) fn open(file: Arc<dyn File>, file_id: u32, salt: u64) -> io::Result<Option<Self>> {
         let length = file.length()?;
         let Some(end) = length.checked_sub(TRAILER_BYTES as u64).filter(|end| *end >= HEADER_BYTES as u64) else {
@@ -233,8 +236,8 @@ impl HintReader {
         Ok(whole.then_some(Self { file, trailer, offset, end, entries_read: 0, block: Vec::new() }))
     }
 
-    /// Opens a hint whose data file is not there to tell its salt; the salt that the hint names.
-    /// None as with [`open`](Self::open).
+    /// Opens a hint file whose data file is missing, and returns the salt that the hint file names.
+    /// None in the same cases as [`open`](Self::open).
     pub(crate) fn open_alone(file: Arc<dyn File>, file_id: u32) -> io::Result<Option<(u64, Self)>> {
         let Some(salt) = salt_of_hint(&*file, file_id)? else { return Ok(None) };
         Ok(Self::open(file, file_id, salt)?.map(|reader| (salt, reader)))
@@ -244,8 +247,8 @@ impl HintReader {
         self.trailer
     }
 
-    /// Hands every entry to `visit`. False when the file turned out damaged: entries seen before
-    /// are right, later ones are missing.
+    /// Calls `visit` with every entry. False if the file turns out to be damaged: entries seen
+    /// before are right, later ones are missing.
     pub(crate) fn for_each(mut self, mut visit: impl FnMut(HintEntry<'_>)) -> io::Result<bool> {
         while self.offset < self.end {
             if !self.read_block()? {

@@ -1,4 +1,4 @@
-//! One record: a version of a key, or the word that the key is gone.
+//! A record: a version of a key, or a tombstone that says that the key was removed.
 //!
 //! ```text
 //!  0 crc_meta  u32   of salt, offset, bytes 4…48, key and head
@@ -17,19 +17,18 @@
 //!    key, head, body
 //! ```
 //!
-//! A compressed body begins with its length before compression, u32; `body_len` and `crc_body` are
-//! of what is stored. Files of version 1 have no flags.
+//! A compressed body begins with its length before compression, u32. `body_len` and `crc_body`
+//! refer to the stored bytes. Files of version 1 have no flags.
 //!
-//! `synced_to` tells a reader after a crash which damage a loss of power explains, and which is
-//! rot.
+//! After a crash, `synced_to` tells a reader which damage is a torn write and which is corruption.
 
 use super::le_at;
 use crate::limits::{KEY_BYTES_MAX, SEQ_MAX};
 use crc32fast::Hasher;
 
-/// Length of a record's fixed part.
+/// Length of a record's fixed part in bytes.
 pub(crate) const RECORD_HEADER_BYTES: usize = 48;
-/// In the place of `synced_to`: the file gets its name only when all of it is on disk.
+/// The value of `synced_to` in files that get their name only when all of them is on disk.
 pub(crate) const ALL_SYNCED: u32 = u32::MAX;
 const KIND_AT: usize = 8;
 const MARK_AT: usize = 10;
@@ -40,7 +39,7 @@ const LZ4: u8 = 2;
 const ZSTD: u8 = 4;
 const TERMS: u8 = 8;
 const FLAGS_KNOWN: u8 = EXPIRES | LZ4 | ZSTD | TERMS;
-/// Bytes that may be between the fixed part and the key.
+/// The most bytes that can be between the fixed part and the key.
 pub(crate) const EXTRA_BYTES_MAX: usize = 4;
 
 /// How a stored body is compressed.
@@ -94,41 +93,41 @@ impl Kind {
     }
 }
 
-/// What the writer of a record decides.
+/// The fields of a record that the writer sets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordFields {
     pub(crate) kind: Kind,
     pub(crate) tstamp_secs: u32,
-    /// 0: never.
+    /// Unix seconds; 0: never.
     pub(crate) expires_secs: u32,
     pub(crate) synced_to: u32,
     pub(crate) seq: u64,
     pub(crate) digest: u64,
     pub(crate) coding: BodyCoding,
-    /// The head has index entries.
+    /// Whether the head has index entries.
     pub(crate) has_terms: bool,
     pub(crate) crc_body: u32,
 }
 
-/// Bytes between the fixed part and the key.
+/// Number of bytes between the fixed part and the key.
 pub(crate) fn extra_len(expires_secs: u32) -> usize {
     if expires_secs == 0 { 0 } else { EXTRA_BYTES_MAX }
 }
 
-/// A record's fixed part.
+/// The fixed part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     pub(crate) crc_meta: u32,
     pub(crate) crc_body: u32,
     pub(crate) kind: Kind,
     pub(crate) coding: BodyCoding,
-    /// The head has index entries.
+    /// Whether the head has index entries.
     pub(crate) has_terms: bool,
     pub(crate) key_len: u32,
     pub(crate) head_len: u32,
     pub(crate) body_len: u32,
     pub(crate) tstamp_secs: u32,
-    /// 0: never.
+    /// Unix seconds; 0: never.
     pub(crate) expires_secs: u32,
     pub(crate) synced_to: u32,
     pub(crate) seq: u64,
@@ -136,8 +135,8 @@ pub(crate) struct RecordHeader {
 }
 
 impl RecordHeader {
-    /// The fixed part at the start of `bytes`, if that is what is there: plausible only, not yet
-    /// verified.
+    /// The fixed part at the start of `bytes`, if the bytes look like one. It is only plausible and
+    /// not yet verified.
     pub(crate) fn parse(bytes: &[u8], salt: u64) -> Option<Self> {
         if bytes.len() < RECORD_HEADER_BYTES || !looks_like_record(bytes, salt) {
             return None;
@@ -171,12 +170,12 @@ impl RecordHeader {
         is_possible.then_some(header)
     }
 
-    /// Where the key begins in the record.
+    /// The offset of the key in the record.
     pub(crate) fn key_start(&self) -> usize {
         RECORD_HEADER_BYTES + extra_len(self.expires_secs)
     }
 
-    /// Length of everything before the body.
+    /// Length in bytes of everything before the body.
     pub(crate) fn meta_len(&self) -> u64 {
         self.key_start() as u64 + u64::from(self.key_len) + u64::from(self.head_len)
     }
@@ -185,14 +184,15 @@ impl RecordHeader {
         self.meta_len() + u64::from(self.body_len)
     }
 
-    /// Whether fixed part, key and head (`meta`, exactly those bytes) are what was written at
-    /// `offset`.
+    /// Whether fixed part, key and head (`meta`, exactly those bytes) are those that were written
+    /// at `offset`.
     pub(crate) fn meta_matches(&self, meta: &[u8], salt: u64, offset: u64) -> bool {
         meta.len() as u64 == self.meta_len() && meta_crc(meta, salt, offset) == self.crc_meta
     }
 }
 
-/// Kind, flags and mark of a record of this file: a filter that a random place passes once in 2^28.
+/// Whether kind, flags and mark are those of a record of this file. Random bytes pass this filter
+/// once in 2^28.
 pub(super) fn looks_like_record(bytes: &[u8], salt: u64) -> bool {
     let mark = (salt as u16).to_le_bytes();
     matches!(bytes[KIND_AT], 1 | 2) && bytes[FLAGS_AT] & !FLAGS_KNOWN == 0 && bytes[MARK_AT..MARK_AT + 2] == mark
@@ -208,14 +208,14 @@ fn meta_crc(meta: &[u8], salt: u64, offset: u64) -> u32 {
     hasher.finalize()
 }
 
-/// Checksum of a body that lies in parts.
+/// Checksum of a body that consists of parts.
 pub(crate) fn body_crc(parts: &[&[u8]]) -> u32 {
     let mut hasher = Hasher::new();
     parts.iter().for_each(|part| hasher.update(part));
     hasher.finalize()
 }
 
-/// Appends a record to `out`, to be written at `offset` of the file with this salt.
+/// Appends a record to `out` that is to be written at `offset` of the file with this salt.
 pub(crate) fn encode_record(
     out: &mut Vec<u8>,
     fields: &RecordFields,
@@ -251,8 +251,8 @@ pub(crate) fn encode_record(
     body.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// Makes the verified record in `bytes` one of another place, in a file that is synced before it
-/// gets its name. The body's checksum stays as it is, so that a rotten body stays one.
+/// Changes the verified record in `bytes` to one at another offset of another file that is synced
+/// before it gets its name. The body's checksum stays, so a corrupt body is still detected.
 pub(crate) fn reseal(bytes: &mut [u8], meta_len: usize, salt: u64, offset: u64) {
     bytes[MARK_AT..MARK_AT + 2].copy_from_slice(&(salt as u16).to_le_bytes());
     bytes[28..32].copy_from_slice(&ALL_SYNCED.to_le_bytes());
@@ -315,7 +315,7 @@ mod tests {
             let accepted = RecordHeader::parse(&bad, 0xABCD).is_some_and(|header| {
                 bad.get(..header.meta_len() as usize).is_some_and(|meta| header.meta_matches(meta, 0xABCD, 100))
             });
-            // crc_body's own bits are covered by crc_meta too.
+            // The bits of crc_body itself are covered by crc_meta too.
             assert!(!accepted, "bit {bit}");
         }
     }

@@ -1,23 +1,23 @@
-//! Reads a data file from end to end, past whatever is damaged.
+//! Reads a data file from end to end and skips damaged parts.
 
 use super::record::{EXTRA_BYTES_MAX, RECORD_HEADER_BYTES, RecordHeader, looks_like_record};
 use crate::backend::ReadMode;
 use crate::fs::File;
 use std::io;
 
-/// Bytes read at once.
+/// Bytes that are read at once.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// What a scan came upon.
+/// One step of a scan.
 #[derive(Debug)]
 pub(crate) enum Scanned {
-    /// A record whose meta is right and whose body lies within the file.
+    /// A record whose fixed part, key and head are verified, and whose body lies within the file.
     Record { offset: u64, header: RecordHeader },
-    /// Bytes that are no record, up to the next one or the end of the file.
+    /// Bytes that are not a record, up to the next record or the end of the file.
     Damage { offset: u64, length: u64 },
 }
 
-/// Reads records in file order. Memory: one window, or one record's key and head if those are
+/// Reads records in file order. Its memory is one window, or one record's key and head if those are
 /// longer.
 pub(crate) struct Scanner<'a> {
     file: &'a dyn File,
@@ -29,7 +29,7 @@ pub(crate) struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// From `offset` (the start of a record) to `end`.
+    /// A scanner from `offset` (the start of a record) to `end`.
     pub(crate) fn new(file: &'a dyn File, salt: u64, offset: u64, end: u64) -> Self {
         Self { file, salt, offset, end, window: Vec::new(), window_start: 0 }
     }
@@ -48,21 +48,21 @@ impl<'a> Scanner<'a> {
         Ok(Some(Scanned::Damage { offset, length: self.offset - offset }))
     }
 
-    /// The key of a record that this scanner returned last.
+    /// The key of the record that this scanner returned last.
     pub(crate) fn key(&mut self, offset: u64, header: &RecordHeader) -> io::Result<&[u8]> {
         let meta = self.bytes(offset, header.meta_len())?;
         let start = header.key_start().min(meta.len());
         Ok(&meta[start..(start + header.key_len as usize).min(meta.len())])
     }
 
-    /// The head of a record that this scanner returned last.
+    /// The head of the record that this scanner returned last.
     pub(crate) fn head(&mut self, offset: u64, header: &RecordHeader) -> io::Result<&[u8]> {
         let meta = self.bytes(offset, header.meta_len())?;
         let start = (header.key_start() + header.key_len as usize).min(meta.len());
         Ok(&meta[start..])
     }
 
-    /// The body of a record that this scanner returned last.
+    /// The body of the record that this scanner returned last.
     pub(crate) fn body(&mut self, offset: u64, header: &RecordHeader) -> io::Result<Vec<u8>> {
         let mut body = vec![0; header.body_len as usize];
         match self.file.read_at(&mut body, offset + header.meta_len(), ReadMode::Blocking)? {
@@ -71,7 +71,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Whether the body of a record is what was written.
+    /// Whether the body of a record matches its checksum.
     pub(crate) fn body_matches(&mut self, offset: u64, header: &RecordHeader) -> io::Result<bool> {
         let mut hasher = crc32fast::Hasher::new();
         let mut at = offset + header.meta_len();
@@ -121,8 +121,8 @@ impl<'a> Scanner<'a> {
         Ok(self.end)
     }
 
-    /// `length` bytes from `offset`, fewer at the end of the file; from the window where it has
-    /// them.
+    /// Returns `length` bytes from `offset`, or fewer at the end of the file. Reads the file only
+    /// if the window does not have them.
     fn bytes(&mut self, offset: u64, length: u64) -> io::Result<&[u8]> {
         let length = length.min(self.end - offset.min(self.end)) as usize;
         let window_end = self.window_start + self.window.len() as u64;
@@ -130,11 +130,11 @@ impl<'a> Scanner<'a> {
             let wanted = length.max(WINDOW_BYTES).min((self.end - offset) as usize);
             self.window.resize(wanted, 0);
             self.window_start = offset;
-            // A failed read must not leave what an earlier one put there.
+            // A failed read must not leave bytes of an earlier one in the window.
             match self.file.read_at(&mut self.window, offset, ReadMode::Blocking) {
                 Ok(count) if count == wanted => {}
                 short => {
-                    // There is more of the file: to go on would be to take what is there for lost.
+                    // The file is longer. To go on would mean to take readable data for lost.
                     self.window.clear();
                     return Err(short.err().unwrap_or(io::ErrorKind::UnexpectedEof.into()));
                 }
