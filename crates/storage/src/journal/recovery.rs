@@ -1,10 +1,10 @@
-//! Opening a store: what is on disk becomes an index.
+//! Opening a store: builds the index from what is on disk.
 //!
-//! A file with a hint was complete on disk. One without was written to when the process or the
-//! machine stopped: it is read from end to end. Damage behind the point up to which it is known to
-//! have been synced is what a crash leaves behind, and ignored (`torn_bytes`); damage before it is
-//! rot, and counted (`lost_ranges`). A file that was never synced has a name of its own
-//! (`<id>.fresh`): of that, anything may be missing.
+//! A data file with a hint file was complete on disk. A data file without one was being written to
+//! when the process or the machine stopped, so it is read from end to end. Damage after the point
+//! up to which it is known to have been synced is a torn write; it is ignored and counted in
+//! `torn_bytes`. Damage before that point is corruption and counted in `lost_ranges`. A file that
+//! was never synced has another name (`<id>.fresh`): any part of it may be missing.
 
 use super::checkpoint::{Checkpoint, FileState};
 use super::covered;
@@ -38,12 +38,12 @@ mod orphans;
 use orphans::remove_told;
 pub(crate) use orphans::{Newest, hint_id, is_missed};
 
-/// What is read and written at once where a part of a file is written again.
+/// Bytes that are read and written at once when a part of a file is written again.
 const WRITE_AGAIN_BYTES: usize = 1 << 20;
 
 impl<I: KeyIndex> Store<I> {
-    /// Opens, or creates, the store of a partition. `index` makes an empty index, or one that knows
-    /// what it has seen, for the store in a directory.
+    /// Opens or creates the store of a partition. `index` makes the index for the store in a
+    /// directory: an empty one, or one that has a checkpoint on disk.
     pub(crate) fn open(
         shared: &Arc<Shared>,
         partition: u32,
@@ -53,7 +53,7 @@ impl<I: KeyIndex> Store<I> {
         shared.enter(partition)?;
         let dir = shared.root.join(partition.to_string());
         let recovered = shared.finish_drop(partition).and_then(|()| {
-            // Before anything is changed: an index that does not fit is made anew.
+            // The inventory is checked before anything is changed; to open an index may rebuild it.
             let inventory = InventoryKeeper::open(shared, partition, &dir)?;
             recover(shared, &dir, seqs, index(&dir)?, inventory)
         });
@@ -102,7 +102,7 @@ fn recover<I: KeyIndex>(
     let seq_max = recovery.seq_max.max(identity.seq());
     recovery.index.finish_load(seq_max)?;
     if recovery.unclean {
-        // What was read from the page cache must not be called durable before it is.
+        // Data that was read from the page cache must be on disk before it counts as durable.
         shared.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
         shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
     }
@@ -127,8 +127,8 @@ fn recover<I: KeyIndex>(
     })
 }
 
-/// Puts the start on disk; whether the directory is there then. On a full disk that waits for the
-/// first write: reads go on.
+/// Records the start on disk, and returns whether the directory exists then. If the disk is full,
+/// the first write does this later; reads go on.
 fn begin(shared: &Shared, dir: &Path, dir_exists: bool, identity: &IdentityFile) -> Result<bool, StorageError> {
     let begun = || {
         if !dir_exists {
@@ -147,7 +147,7 @@ fn begin(shared: &Shared, dir: &Path, dir_exists: bool, identity: &IdentityFile)
     }
 }
 
-/// A tree with the only copy of what the journal had is not the one that was there.
+/// The error for a tree that lacks versions which were removed from the journal.
 pub(crate) fn tree_is_behind(dir: &Path, seen_seq: u64, covered_seq: u64) -> StorageError {
     let what = format!(
         "the tree of this partition has seen its journal up to {seen_seq}, but what came before {covered_seq} was removed \
@@ -157,7 +157,7 @@ pub(crate) fn tree_is_behind(dir: &Path, seen_seq: u64, covered_seq: u64) -> Sto
     StorageError::Unusable { path: dir.to_owned(), what }
 }
 
-/// The header of a file of `length` bytes, or what there is of it.
+/// The header of a file of `length` bytes, or the part of it that the file has.
 fn header_bytes(handle: &dyn File, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length.min(FILE_HEADER_BYTES as u64) as usize];
     match handle.read_at(&mut bytes, 0, ReadMode::Blocking)? {
@@ -166,8 +166,8 @@ fn header_bytes(handle: &dyn File, length: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Writes a part of a file where it lies already. After a failed sync the kernel takes pages for
-/// written that never reached the disk, and a later sync leaves them out.
+/// Writes a part of a file again with its own content. After a failed sync the kernel takes pages
+/// for written that never reached the disk, and a later sync leaves them out.
 fn write_again(file: &DataFile, handle: &dyn File, part: Range<u64>) -> Result<(), StorageError> {
     let mut buffer = vec![0; WRITE_AGAIN_BYTES];
     let mut offset = part.start;
@@ -184,7 +184,7 @@ fn write_again(file: &DataFile, handle: &dyn File, part: Range<u64>) -> Result<(
     Ok(())
 }
 
-/// The id in a data file's name, and whether the file was never synced.
+/// The id in a data file's name, and whether the name is that of a file that was never synced.
 pub(crate) fn parse_name(name: &str) -> Option<(u32, bool)> {
     let (id, is_fresh) = match name.strip_suffix(".data") {
         Some(id) => (id, false),
@@ -197,7 +197,7 @@ pub(crate) fn parse_name(name: &str) -> Option<(u32, bool)> {
 /// The hint file of a data file.
 enum Hint {
     Missing,
-    /// There, so the data file was complete once; of no use otherwise.
+    /// The hint file exists, so the data file was complete once, but it cannot be used.
     Damaged,
     Whole(HintReader),
 }
@@ -206,10 +206,10 @@ struct Recovery<'a, I> {
     shared: &'a Shared,
     dir: &'a Path,
     inventory: &'a InventoryKeeper,
-    /// Promised files that cannot be read and are left where they are.
+    /// Promised files that cannot be read. They are left in place.
     left_alone: BTreeMap<u32, PromisedFile>,
     index: I,
-    /// What the index has seen already.
+    /// What the index has already seen of the journal.
     checkpoint: Checkpoint,
     files: Files,
     seq_max: u64,
@@ -217,27 +217,27 @@ struct Recovery<'a, I> {
     torn_bytes: u64,
     has_expiring: bool,
     unclean: bool,
-    /// The names of all data files are on disk.
+    /// Whether the names of all data files are on disk.
     names_settled: bool,
-    /// Hints without data files that are to go.
+    /// Hint files without data files that are to be removed.
     told_hints: Vec<u32>,
 }
 
-/// What a scan found beside good records.
+/// What a scan found besides good records.
 #[derive(Default)]
 struct ScanReport {
-    /// Start of what follows the last record.
+    /// The end of the last good record.
     end: u64,
-    /// Highest `synced_to` of any record.
+    /// The highest `synced_to` of any record.
     synced_to: u64,
     /// Offset and length of each damaged range.
     damage: Vec<(u64, u64)>,
-    /// Records with a rotten body.
+    /// Records with a corrupt body.
     rotten: Vec<(u64, RecordHeader)>,
 }
 
 impl<I: KeyIndex> Recovery<'_, I> {
-    /// Whether the directory exists, and the highest file id in it.
+    /// Loads all files. Returns whether the directory exists, and the highest file id in it.
     fn load_all(&mut self) -> Result<(bool, u32), StorageError> {
         let fs = &*self.shared.fs;
         let names = match fs.list(self.dir) {
@@ -271,16 +271,19 @@ impl<I: KeyIndex> Recovery<'_, I> {
             self.load_file(*id, *is_fresh)?;
         }
         self.judge_orphans(&orphans)?;
-        // The hint of a lost file must not speak for a later one of its id.
+        // The highest id includes lost files, because their hint files must not be taken for those
+        // of later files.
         let lost = self.inventory.promised().lost_files.iter().copied();
         let ids = files.iter().map(|(id, _)| *id).chain(orphans).chain(lost);
         Ok((true, ids.max().unwrap_or(0)))
     }
 
-    /// An index on disk that is not the one which this journal had would point at what is not
-    /// there, or have versions that were superseded: it is begun anew where the journal has
-    /// everything. It is older after the disk has lost what it said it had written, or newer when
-    /// that was the journal's. Of `unfinished` copies of a merge the originals are still there.
+    /// Checks that the index on disk belongs to this journal. Another index would point at missing
+    /// data, or contain superseded versions. The index is older than the journal if the disk lost
+    /// writes of the index that it had confirmed, and newer if the disk lost writes of the journal.
+    /// An index is rebuilt if the journal has everything; otherwise the start fails. A misfit that
+    /// is only an output of a merge in `unfinished` is not a loss, because the inputs of that merge
+    /// are still there.
     fn check_index(&mut self, files: &[(u32, bool)], unfinished: &[u32]) -> Result<(), StorageError> {
         match I::KEEPS {
             Keeps::Position => {
@@ -292,8 +295,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
             }
             Keeps::Head => {
                 let mut misfits = Vec::new();
-                // Of a file that is known to be lost, the ledger says which keys must not be
-                // answered.
+                // The ledger keeps its entries for a file that is known to be lost, so that reads
+                // of those keys fail.
                 let is_lost = |id: &u32| self.inventory.is_lost(*id);
                 let in_use = self.checkpoint.files.iter().filter(|(id, state)| state.is_in_use() && !is_lost(id));
                 for (id, state) in in_use {
@@ -307,7 +310,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
                     let missing: Vec<u32> = misfits.iter().copied().filter(|id| !unfinished.contains(id)).collect();
                     self.note_missing(&missing)?;
                     self.index.begin_anew()?;
-                    // It has seen nothing.
+                    // The rebuilt index has seen nothing.
                     self.checkpoint = Checkpoint { next_id: self.checkpoint.next_id, ..Checkpoint::default() };
                 }
                 Ok(())
@@ -322,7 +325,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
     }
 
-    /// Counts what is lost now and at every start from now on, since what shows it is about to go.
+    /// Counts lost ranges, now and at every start from now on, because the evidence is about to be
+    /// removed.
     fn note_lost(&mut self, ranges: u64) -> Result<(), StorageError> {
         if ranges == 0 {
             return Ok(());
@@ -335,7 +339,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(())
     }
 
-    /// Whether a file has all that the index has seen of it.
+    /// Whether a file has everything that the index has seen of it.
     fn has_file(&self, id: u32, state: &FileState, files: &[(u32, bool)]) -> Result<bool, StorageError> {
         let Some((_, is_fresh)) = files.iter().find(|(other, _)| *other == id) else { return Ok(false) };
         let path = if *is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
@@ -343,7 +347,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let handle = self.shared.fs.open(&path, OpenMode::Read).map_err(failed)?;
         let length = handle.length().map_err(failed)?;
         let header = header_bytes(&*handle, length).map_err(failed)?;
-        // A header that cannot be read is another matter.
+        // An unreadable header is reported when the file is loaded.
         let is_same = FileHeader::decode(&header).map_or(true, |header| header.salt == state.salt);
         Ok(is_same && length >= state.length)
     }
@@ -375,7 +379,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
             return self.keep_shortened(&file, &known, hint, length);
         }
         if known.is_some() {
-            // The index has seen more of it than there is.
+            // The index has seen more of the file than there is.
             self.lost_ranges += 1;
         }
         let promise = match hint {
@@ -384,7 +388,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
                     file.counters.synced_length.store(length, Ordering::Relaxed);
                     return Ok(());
                 }
-                // Now for what it says of data that may be damaged, too.
+                // The hint file is read again to learn which records were synced, because the data
+                // may be damaged too.
                 let hint = self.open_hint(id, header.salt)?;
                 self.promise(&file, hint)?
             }
@@ -405,8 +410,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
     }
 
-    /// A file of which the end is missing, where the ledger has seen that: it goes on pointing
-    /// there, so that reads of those keys fail. Of what the ledger had not seen, the hint tells.
+    /// Loads a file whose end is missing and had been seen by the ledger. The ledger keeps its
+    /// entries there, so that reads of those keys fail. For the records that the ledger had not
+    /// seen, the hint file is used.
     fn keep_shortened(
         &mut self,
         file: &Arc<DataFile>,
@@ -423,9 +429,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(())
     }
 
-    /// Takes from a hint what its data file does not have any more: such a version stays in the
-    /// index, so that reads of its key fail instead of finding something older. A tree that has the
-    /// values has no place for it.
+    /// Loads those versions from a hint file that its data file no longer has. They stay in the
+    /// index, so that reads of their keys fail instead of finding an older version. An index that
+    /// keeps whole values has no place for them.
     fn load_unread(
         &mut self,
         id: u32,
@@ -444,7 +450,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
                 if failed.is_some() || !is_unread(entry.offset) {
                     return;
                 }
-                // What a ledger has seen, it knows better.
+                // For versions that a ledger has seen, its own entries are better.
                 if I::KEEPS == Keeps::Position || entry.seq > seen_seq {
                     failed = self.load_lost_entry(id, file, &entry).err();
                 }
@@ -467,12 +473,12 @@ impl<I: KeyIndex> Recovery<'_, I> {
     ) -> Result<(), StorageError> {
         match file {
             Some(file) => self.load_entry(file, entry, &[], &[]),
-            // Its counters are nobody's.
+            // The counters of this file object are not used.
             None => self.load_entry(&Arc::new(DataFile::new(id, 0, data_path(self.dir, id))), entry, &[], &[]),
         }
     }
 
-    /// A file that was read is on disk now.
+    /// Gives a loaded file the name of a synced file: loading has synced it.
     fn name_loaded(&self, file: &DataFile, is_fresh: bool) -> Result<(), StorageError> {
         if is_fresh {
             let path = data_path(self.dir, file.id);
@@ -482,7 +488,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(())
     }
 
-    /// None when there is nothing in the file that could be read.
+    /// Reads the header of a data file. None if nothing in the file can be read.
     fn read_header(
         &mut self,
         path: &Path,
@@ -496,7 +502,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
             Ok(header) if header.file_id == id => Ok(Some(header)),
             Err(HeaderError::Version(version)) => Err(StorageError::other_format(path, version)),
             _ if is_fresh => {
-                // It never reached the disk.
+                // The header never reached the disk.
                 self.torn_bytes += length;
                 self.shared.fs.remove_file(path).map_err(|source| io_error("remove", path, source))?;
                 Ok(None)
@@ -524,7 +530,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
     }
 
-    /// False when the hint turned out not to fit its data: the data is to be read.
+    /// Loads a file from its hint file. False if the hint file does not match the data file, which
+    /// must then be read.
     fn load_hint(&mut self, file: &Arc<DataFile>, reader: HintReader, length: u64) -> Result<bool, StorageError> {
         let trailer = reader.trailer();
         if trailer.data_length != length {
@@ -557,7 +564,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
     ) -> Result<(), StorageError> {
         self.seq_max = self.seq_max.max(hint.seq);
         file.counters.count_record(hint.kind == Kind::Tombstone, record_bytes(hint), hint.seq, hint.tstamp_secs);
-        // A file that should have been removed may hold what was deleted in one that has been.
+        // An old file that should have been removed may hold versions that were deleted in another
+        // file that was removed.
         if I::KEEPS == Keeps::Everything && hint.seq <= self.checkpoint.seq {
             return Ok(());
         }
@@ -567,7 +575,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let entry = Entry { position, expires_secs, seq: hint.seq, digest: hint.digest };
         let version = Version { head, body: &[body], tstamp_secs: hint.tstamp_secs, expires_secs: hint.expires_secs };
         let Loaded::Newest(old) = self.index.load(I::key(hint.key), &entry, &version)? else { return Ok(()) };
-        // What an index that has everything knew before was never counted.
+        // Versions that such an index knew before were never counted as live.
         let is_counted = |old: &Entry| I::KEEPS != Keeps::Everything || old.seq > self.checkpoint.seq;
         if let Some(old) = old.filter(|old| old.position.size != 0 && is_counted(old))
             && let Some(old_file) = self.files.get(&old.position.file_id)
@@ -580,7 +588,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(())
     }
 
-    /// Reads a part of a file, from the start of a record to its end.
+    /// Reads a part of a file, from the start of a record to the end of the file.
     fn load_scan(
         &mut self,
         file: &Arc<DataFile>,
@@ -592,7 +600,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         let start = part.start;
         let from_start = start == FILE_HEADER_BYTES as u64;
         if from_start {
-            // A damaged hint may have told a part of this already.
+            // A damaged hint file may have counted some of these records already.
             file.counters.reset_records();
         }
         let temporary = hint_temporary_path(self.dir, file.id);
@@ -630,8 +638,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(())
     }
 
-    /// A hint must not outlive its data file: a kill may have left that under a name which is not
-    /// on disk yet.
+    /// Syncs the names of the data files before hint files are written: a hint file must not
+    /// survive a loss of power that its data file's name does not survive. A kill may have left
+    /// that name unsynced.
     fn settle_names(&mut self) -> Result<(), StorageError> {
         if !self.names_settled {
             self.shared.fs.sync_dir(self.dir).map_err(|source| io_error("fsync", self.dir, source))?;
@@ -667,7 +676,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(report)
     }
 
-    /// Sorts damage into rot and what a crash explains; how much of the file stays.
+    /// Separates corruption from torn writes, and returns how much of the file to keep.
     fn judge(
         &mut self,
         file: &Arc<DataFile>,
@@ -687,11 +696,11 @@ impl<I: KeyIndex> Recovery<'_, I> {
             let end = offset + header.total_len();
             let is_rot = promise.covers(*offset, header.total_len(), report.synced_to);
             if is_rot && I::KEEPS == Keeps::Everything {
-                // There is no place in the index for a version that cannot be read.
+                // This index has no place for a version that cannot be read.
                 file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
                 kept = kept.max(end);
             } else if is_rot {
-                // It stays in the index: reads must fail rather than find nothing.
+                // The version stays in the index: reads must fail rather than find nothing.
                 let mut scanner = Scanner::new(handle, file.salt, *offset, length);
                 self.load_scanned(file, &mut scanner, *offset, header, hint)?;
                 kept = kept.max(end);
@@ -701,8 +710,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
             }
         }
         for (offset, length) in &report.damage {
-            // A promised length ends behind a record. A gap before that may be what a crash had
-            // left between records.
+            // A promised length ends after a record. A gap before that record may be an older torn
+            // write between records.
             let was_end = *offset >= report.end && *offset < self.inventory.promised_length(file.id);
             if was_end || promise.covers(*offset, *length, report.synced_to) {
                 file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Background work, in bounded slices: syncing at an interval, hint files, merging, removing merged
-//! files.
+//! Background work in bounded slices: syncing at an interval, completing hint files, merging, and
+//! removing merged files.
 
 use super::checkpoint::{Checkpoint, FileState};
 use super::config::{MergePolicy, SyncStrategy};
@@ -21,52 +21,54 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Files that one slice completes: each may take a sync.
+/// The most files that one slice completes, because each may need a sync.
 const SEALS_PER_SLICE: usize = 4;
-/// Keys that one slice looks at for expired versions.
+/// The number of keys that one slice checks for expiry.
 const SWEEP_SLICE: usize = 10_000;
-/// Pieces of work that one writer does for an index that is behind.
+/// The most slices of work that one writer does for an index that is behind.
 const CATCH_UP_SLICES_MAX: usize = 4;
-/// A file that is still appended to is not closed for its dead before it has so many bytes: files
-/// would be too many.
+/// The shortest active file that is closed because of its dead bytes. With a lower limit there
+/// would be too many files.
 const ROLL_BYTES_MIN: u64 = 4 << 20;
-/// What is appended between two looks for something to merge, whatever their interval.
+/// After this many appended bytes, the store checks for something to merge before the interval is
+/// over.
 const APPENDED_BYTES_MIN: u64 = 8 << 20;
-/// Less than this is not worth waking a merge for.
+/// A merge does not continue with a budget of fewer bytes than this.
 const MERGE_SLICE_BYTES_MIN: u64 = 64 << 10;
-/// Seconds after which something is tried again that a full disk has refused.
+/// Seconds until an operation is retried that failed because the disk was full.
 const ROOM_RETRY_SECS: u64 = 2;
-/// On a full disk, a log goes before its time if it has so many bytes.
+/// On a full disk, a log of at least this many bytes is removed early.
 const PRESSED_LOG_BYTES_MIN: u64 = 256 << 10;
-/// On a full disk, a file that is appended to is closed for so many dead bytes.
+/// On a full disk, the active file is closed when it has this many dead bytes.
 const PRESSED_ROLL_BYTES_MIN: u64 = 64 << 10;
 
-/// State under the upkeep lock.
+/// The state under the upkeep lock.
 pub(super) struct Upkeep {
     next_merge_check_secs: Option<u64>,
-    /// Bytes appended, as of the last slice of work and the last look for something to merge.
+    /// Bytes appended up to the last slice of work; `checked_bytes` is the same up to the last
+    /// check for something to merge.
     appended_bytes: u64,
     checked_bytes: u64,
     jitter: u64,
     merge: Option<MergeJob>,
     holds_merge_turn: bool,
-    /// A merge could not be brought to an end: its inputs must stay, so nothing is merged until the
-    /// next start.
+    /// A merge could not be ended, so its input files must stay. Nothing is merged until the next
+    /// start.
     merging_stopped: bool,
-    /// A merge found no room for its copies: the next one takes what fits.
+    /// A merge found no room for its copies. The next one takes only files whose copies fit.
     lacked_room: bool,
-    /// Before this second, nothing is tried again that a full disk has refused.
+    /// Until this second, operations that failed because the disk was full are not retried.
     next_room_try_secs: u64,
     sweep: Option<SweepCursor>,
     next_sweep_secs: u64,
     retired: Vec<Retired>,
 }
 
-/// Merged files that snapshots may still need.
+/// Merged input files that snapshots may still need.
 pub(super) struct Retired {
     pub(super) files: Vec<Arc<DataFile>>,
     pub(super) commit_path: PathBuf,
-    /// Snapshots with a ticket up to this one may need them.
+    /// Snapshots with a ticket up to this one may need the files.
     pub(super) ticket: u64,
 }
 
@@ -76,7 +78,7 @@ impl Upkeep {
             next_merge_check_secs: None,
             appended_bytes: 0,
             checked_bytes: 0,
-            // Partitions look at different moments.
+            // A different seed for each partition, so that they check at different times.
             jitter: u64::from(partition).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
             merge: None,
             holds_merge_turn: false,
@@ -89,7 +91,7 @@ impl Upkeep {
         }
     }
 
-    /// Whether it is time to look for something to merge: at an interval, and when much was written
+    /// Whether to check for something to merge: at an interval, and when much was appended
     /// meanwhile.
     fn is_merge_check_due<I: KeyIndex>(&mut self, core: &Core<I>, now_secs: u64) -> bool {
         let config = &core.shared.config.merge;
@@ -107,7 +109,7 @@ impl Upkeep {
         !first || has_grown || interval == 0
     }
 
-    /// Looks again in the next slice: others are merging.
+    /// Checks again in the next slice, because another store is merging.
     fn check_soon(&mut self, now_secs: u64) {
         self.next_merge_check_secs = Some(now_secs);
     }
@@ -129,17 +131,17 @@ impl Upkeep {
         }
     }
 
-    /// Puts what a merge has copied so far under names that it keeps.
+    /// Gives the copies of an unfinished merge their final names.
     pub(super) fn settle_merge<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
         self.merge.as_mut().map_or(Ok(()), |job| job.settle(core))
     }
 
-    /// Whether a file is only kept for snapshots: a merge has replaced it.
+    /// Whether a file is kept only for snapshots because a merge has replaced it.
     pub(super) fn is_retired(&self, id: u32) -> bool {
         self.retired.iter().flat_map(|retired| &retired.files).any(|file| file.id == id)
     }
 
-    /// Leaves a merge where it is: what it copied is kept, its inputs are kept too.
+    /// Ends a merge early. Both its copies and its input files are kept.
     pub(super) fn abandon_merge<I: KeyIndex>(&mut self, core: &Core<I>) {
         if let Some(job) = self.merge.take()
             && let Err(error) = job.abandon(core)
@@ -159,7 +161,7 @@ impl<I: KeyIndex> Core<I> {
         self.sync_if_due(Instant::now())?;
         let Some(mut upkeep) = self.upkeep.try_lock() else { return Ok(()) };
         if self.check_writable().is_err() {
-            // Closed or poisoned: nothing is due, and the status says why.
+            // The store is closed or poisoned: nothing is due, and the status has the reason.
             return Ok(());
         }
         self.note_appended(&mut upkeep);
@@ -171,12 +173,13 @@ impl<I: KeyIndex> Core<I> {
         }
         self.upkeep_index()?;
         self.sweep_expired(&mut upkeep, now_secs)?;
-        // A head that cannot be read must not keep merges waiting.
+        // A head that cannot be read must not delay merges.
         let ordered = if self.index.wants_order() { self.make_order(ORDER_SLICE).map(drop) } else { Ok(()) };
         self.merge_some(&mut upkeep, now_secs).and(ordered)
     }
 
-    /// What an index needs before it may gather more; who waits does the work, one at a time.
+    /// Does the work that an index needs before it may take more writes. Waiting writers do it one
+    /// at a time.
     pub(super) fn catch_up(&self) -> Result<(), StorageError> {
         let mut upkeep = self.upkeep.lock();
         self.check_writable()?;
@@ -201,8 +204,8 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// Lets merging keep up with what is appended, and closes a file that is mostly dead before it
-    /// is full: only closed files are merged.
+    /// Earns merge budget for what was appended. Closes the active file before it is full if it is
+    /// mostly dead, because only closed files are merged.
     fn note_appended(&self, upkeep: &mut Upkeep) {
         let mut writer = self.writer.lock();
         let appended_bytes = writer.bytes_written;
@@ -215,28 +218,30 @@ impl<I: KeyIndex> Core<I> {
         let dead_bytes = active.length.saturating_sub(live_bytes);
         let is_mostly_dead = dead_bytes * 100 >= active.length * u64::from(config.trigger_fragmentation_percent);
         let is_due = active.length >= ROLL_BYTES_MIN && (is_mostly_dead || dead_bytes >= self.dead_bytes_of_one_max());
-        // Tombstones have to stay: a file of nothing else is no help.
+        // Tombstones must be kept by a merge, so they do not count.
         let droppable_bytes = dead_bytes.saturating_sub(counters.tombstone_bytes.load(Ordering::Relaxed));
         if is_due || (is_pressed && I::KEEPS != Keeps::Everything && droppable_bytes >= PRESSED_ROLL_BYTES_MIN) {
             writer.roll();
         }
     }
 
-    /// Dead bytes that a file may have before it is closed.
+    /// The dead bytes that the active file may have before it is closed.
     fn dead_bytes_of_one_max(&self) -> u64 {
         let config = &self.shared.config.merge;
         let Some(percent) = config.dead_percent_max else { return config.trigger_dead_bytes };
         let live: u64 = self.files.read().values().map(|file| file.counters.live_bytes.load(Ordering::Relaxed)).sum();
-        // Of what the store may have, a part: the files of the largest dead share are to be found
-        // among several.
+        // A quarter of what the store may have, so that the dead bytes are spread over several
+        // files to choose from.
         (live / 100 * u64::from(percent) / 4).max(ROLL_BYTES_MIN).min(config.trigger_dead_bytes)
     }
 
-    /// Writes what the index has in memory, with a note of how far it has seen the journal. Merging
-    /// stands still: whoever holds `upkeep` is the one who merges.
+    /// Writes the index's data from memory to disk, with a checkpoint that says how far it has seen
+    /// the journal. No merge runs meanwhile, because merging needs the `upkeep` lock that the
+    /// caller holds.
     pub(super) fn checkpoint(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
         if I::KEEPS == Keeps::Head {
-            // A start removes what a merge had not finished.
+            // A start removes the outputs of an unfinished merge, so the checkpoint must not point
+            // at them.
             if let Err(error) = upkeep.settle_merge(self) {
                 tracing::warn!(partition = self.partition, %error, "what a merge has copied got no lasting names: its originals stay");
                 upkeep.abandon_merge(self);
@@ -249,7 +254,7 @@ impl<I: KeyIndex> Core<I> {
         let covered = {
             let mut writer = self.writer.lock();
             if writer.last_seq() == 0 {
-                // Nothing was ever written here, and nothing is left behind that says otherwise.
+                // Nothing was ever written to this store, so no checkpoint is needed.
                 return Ok(());
             }
             if I::KEEPS == Keeps::Everything {
@@ -263,19 +268,20 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// The first half of a checkpoint, at the moment that it is of.
+    /// The first half of a checkpoint: takes the state at this moment.
     pub(super) fn note_checkpoint(&self, writer: &Writer) {
         let files = self.files.read();
         let states = files.values().map(|file| (file.id, FileState::of(file)));
-        // Who has everything, or nothing on disk, does not ask where a version lies.
+        // Other indexes do not need the states of the journal's files.
         let files = if I::KEEPS == Keeps::Head { states.collect() } else { BTreeMap::new() };
         let checkpoint = Checkpoint { seq: writer.last_seq(), next_id: writer.next_id, files };
         self.index.checkpoint(checkpoint.encode());
     }
 
-    /// The second half: on disk when this returns. Everything up to `covered` was noted.
+    /// The second half of a checkpoint: on disk when this returns. The first half took everything
+    /// up to `covered`.
     pub(super) fn write_checkpoint(&self, covered: u64) -> Result<(), StorageError> {
-        // Nothing on disk may point at what is not.
+        // The index on disk must not point at records that are not on disk.
         self.sync(covered)?;
         self.index.flush()?;
         if I::KEEPS == Keeps::Everything {
@@ -284,7 +290,7 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// Removes the files of which the index has everything on its own disk.
+    /// Removes the journal files whose versions the index has on its own disk.
     fn remove_covered(&self, seq: u64) -> Result<(), StorageError> {
         self.seal_rolled(usize::MAX)?;
         let appended: Vec<u32> = {
@@ -299,17 +305,18 @@ impl<I: KeyIndex> Core<I> {
         let lost_ranges = |file: &Arc<DataFile>| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed));
         let lost = self.files.read().values().filter(|file| is_covered(file)).map(lost_ranges).sum();
         if lost > 0 {
-            // The knowledge that something is missing outlives the file in which it was.
+            // The loss must stay known after the file with the damage is removed.
             self.note_loss(lost)?;
         }
-        // Nothing may be missed that is removed here.
+        // The inventory must stop promising these files before they are removed.
         self.files
             .read()
             .values()
             .filter(|file| is_covered(file))
             .for_each(|file| file.is_leaving.store(true, Ordering::Release));
         self.renew_inventory_with(seq)?;
-        // An index that has not seen what is removed here must be known for that.
+        // Records up to where the index must have seen the journal, so that an older index is
+        // recognised.
         covered::write(&*self.shared.fs, &self.dir, seq)?;
         let covered: Vec<Arc<DataFile>> = {
             let mut files = self.files.write();
@@ -329,8 +336,7 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// Forgets versions that have expired: their keys leave the index, what they take on disk is
-    /// dead.
+    /// Removes expired versions from the index. Their records on disk are dead from then on.
     fn sweep_expired(&self, upkeep: &mut Upkeep, now_secs: u64) -> Result<(), StorageError> {
         if !self.expires_anything() {
             return Ok(());
@@ -342,8 +348,8 @@ impl<I: KeyIndex> Core<I> {
         let Some(cursor) = &mut upkeep.sweep else { return Ok(()) };
         let expired = match self.index.expired(now_secs, cursor, SWEEP_SLICE) {
             Err(StorageError::Damaged { .. }) => {
-                // What expires behind the damage is still absent to readers. Other work must not
-                // wait for it.
+                // Expired versions after the damage are still hidden from readers. Other work must
+                // not be held up.
                 upkeep.sweep = None;
                 return Ok(());
             }
@@ -362,8 +368,8 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// The record of a version that is forgotten is as good as a tombstone: a merge must not lose
-    /// it while it hides older versions of its key.
+    /// Counts the record of a removed expired version as a tombstone: a merge must keep a tombstone
+    /// for it while it hides older versions of its key.
     fn count_swept(&self, old: &Entry, key_len: usize) {
         if let Some(file) = self.files.read().get(&old.position.file_id) {
             file.counters.tombstones.fetch_add(1, Ordering::Relaxed);
@@ -371,12 +377,12 @@ impl<I: KeyIndex> Core<I> {
         }
     }
 
-    /// Syncs what was appended when the interval is over. Takes no lock that a merge, a backup or
+    /// Syncs the appends when the interval is over. Takes no lock that a merge, a backup or
     /// `catch_up` holds.
     pub(super) fn sync_if_due(&self, now: Instant) -> Result<(), StorageError> {
         let SyncStrategy::Interval(interval) = self.shared.config.sync else { return Ok(()) };
         if self.check_writable().is_err() {
-            // The status says why.
+            // The status has the reason.
             return Ok(());
         }
         {
@@ -389,7 +395,7 @@ impl<I: KeyIndex> Core<I> {
         self.sync_appended()
     }
 
-    /// Asks how full the disk is: for all stores of the root now and then, and for a store whose
+    /// Checks the free space: once a second for all stores of the root, and for each store whose
     /// writes were refused.
     fn look_for_room(&self, now_secs: u64) {
         let (found_full, dir) = {
@@ -411,8 +417,8 @@ impl<I: KeyIndex> Core<I> {
         self.shared.space.is_short() || self.writer.lock().disk_full
     }
 
-    /// Whether the log should go before the index asks for it: the disk is full, and the index has
-    /// its own copy.
+    /// Whether the log should be removed before the index asks for it: the disk is full, and the
+    /// index has its own copy.
     fn wants_log_removed(&self, upkeep: &mut Upkeep, now_secs: u64) -> bool {
         if I::KEEPS != Keeps::Everything || now_secs < upkeep.next_room_try_secs || !self.lacks_room() {
             return false;
@@ -422,7 +428,8 @@ impl<I: KeyIndex> Core<I> {
         self.files.read().values().map(length).sum::<u64>() >= PRESSED_LOG_BYTES_MIN
     }
 
-    /// Syncs the files that are closed for appends and completes the hint files of some of them.
+    /// Syncs the files that are closed for appends, and completes the hint files of at most
+    /// `count_max` of them.
     pub(super) fn seal_rolled(&self, count_max: usize) -> Result<(), StorageError> {
         if self.writer.lock().rolled.is_empty() {
             return Ok(());
@@ -453,13 +460,14 @@ impl<I: KeyIndex> Core<I> {
         if !is_named {
             return Ok(());
         }
-        // Until the hint's name is on disk, a loss of power takes away what says that the last
-        // record of the file was synced: had the disk put that elsewhere, it would pass for a torn
-        // tail. That is worth one sync a file.
+        // The hint file proves that the last record of its data file was synced. Without a durable
+        // name, a loss of power can remove the hint file, and damage to the last record (for
+        // instance by a misdirected write) would look like a torn write. To prevent that is worth
+        // one sync for each file.
         self.sync_dir().inspect_err(|error| self.poison(error))
     }
 
-    /// Removes merged files that no snapshot needs any more.
+    /// Removes merged input files that no snapshot needs any more.
     fn purge_retired(&self, upkeep: &mut Upkeep) -> Result<(), StorageError> {
         let oldest = self.snapshot_tickets.lock().live.first_key_value().map_or(u64::MAX, |(ticket, _)| *ticket);
         while let Some(retired) = upkeep.retired.iter().position(|retired| retired.ticket < oldest) {
@@ -494,8 +502,7 @@ impl<I: KeyIndex> Core<I> {
             Ok(Progress::CopiedAll) => self.commit_merge(upkeep, now_secs),
             Err(error) => {
                 tracing::warn!(partition = self.partition, %error, "a merge was given up; nothing is lost");
-                // An index that cannot be read cannot say what is current, however often it is
-                // asked.
+                // A damaged index cannot say which versions are current, so a retry would not help.
                 upkeep.merging_stopped |= matches!(error, StorageError::Damaged { .. });
                 upkeep.abandon_merge(self);
                 if !is_no_room(&error) {
@@ -511,7 +518,7 @@ impl<I: KeyIndex> Core<I> {
     fn commit_merge(&self, upkeep: &mut Upkeep, now_secs: u64) -> Result<(), StorageError> {
         let Some(mut job) = upkeep.merge.take() else { return Ok(()) };
         let result = job.commit(self, upkeep);
-        // Others may merge, and make room, while this one waits for it.
+        // While this merge waits for room, others may run and make room.
         upkeep.release_merge_turn(&self.shared, self.partition);
         match result {
             Ok(retired) => {
@@ -561,8 +568,8 @@ impl<I: KeyIndex> Core<I> {
         upkeep.merge.is_some()
     }
 
-    /// The files of the next merge. On a full disk, or where their copies do not fit, these are the
-    /// ones that make room.
+    /// The input files of the next merge. On a full disk, or if the copies of the usual choice do
+    /// not fit, these are files whose merge makes room.
     fn merge_inputs(&self, summaries: &[FileSummary], is_pressed: bool, now_secs: u64) -> Vec<u32> {
         let config = &self.shared.config.merge;
         let expired_before =
@@ -572,7 +579,7 @@ impl<I: KeyIndex> Core<I> {
         let inputs = select_inputs(summaries, config, expired_before);
         let chosen = || summaries.iter().filter(|file| inputs.contains(&file.id));
         self.counters.merge_pending_bytes.store(chosen().map(|file| file.bytes).sum(), Ordering::Relaxed);
-        // A disk that takes no puts is worse than a merge outside its hours.
+        // A merge outside its hours is better than a disk that takes no puts.
         let may_begin = !inputs.is_empty() && is_in_window(config.policy, config.utc_offset_secs, now_secs);
         if !may_begin && !is_pressed {
             return Vec::new();
@@ -591,8 +598,7 @@ impl<I: KeyIndex> Core<I> {
         fitting
     }
 
-    /// What is in each file of the store; only those that are closed and complete are open to
-    /// merging.
+    /// Summaries of the store's files. Only files that are closed and complete can be merged.
     fn mergeable(&self, upkeep: &Upkeep) -> Vec<FileSummary> {
         let writer = self.writer.lock();
         let files = self.files.read();

@@ -1,5 +1,5 @@
-//! The commit file of a merge: which files go. Once it has its name, they are gone, whatever a
-//! directory says.
+//! The commit file of a merge: the list of the input files. Once it has its name, these files count
+//! as removed, even if a directory still lists them.
 //!
 //! Layout: magic 8, version u16, zero u16, count u32, then id u32 and salt u64 of each file, CRC-32
 //! of all that u32.
@@ -14,13 +14,13 @@ use crate::journal::small_file::{Frame, read_small_file};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Ends the name of a commit file.
+/// The suffix of a commit file's name.
 pub(crate) const COMMIT_SUFFIX: &str = ".merged";
 /// The layout has been the same since version 1.
 const FRAME: Frame = Frame { magic: b"OMBAKCMT", versions: READABLE_VERSIONS };
 const PREFIX_BYTES: usize = 16;
 const ENTRY_BYTES: usize = 12;
-/// Files that one merge takes at most: bounds what a start reads.
+/// The most input files of one merge. Bounds what a start reads.
 pub(super) const INPUTS_MAX: usize = 10_000;
 
 pub(crate) fn encode(files: &[(u32, u64)]) -> Vec<u8> {
@@ -34,7 +34,7 @@ pub(crate) fn encode(files: &[(u32, u64)]) -> Vec<u8> {
     })
 }
 
-/// None when it is damaged.
+/// None if the content is damaged.
 pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<Vec<(u32, u64)>>, StorageError> {
     let Some(content) = FRAME.open(bytes, path)?.filter(|content| content.len() >= PREFIX_BYTES) else {
         return Ok(None);
@@ -44,12 +44,12 @@ pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<Vec<(u32, u64)>
     Ok((entries.len() == count * ENTRY_BYTES).then(|| files.collect()))
 }
 
-/// The commit file of this number.
+/// The path of the commit file with this number.
 pub(super) fn commit_path(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("{number:010}{COMMIT_SUFFIX}"))
 }
 
-/// Writes the commit file: on disk when this returns.
+/// Writes the commit file. It is on disk when this returns.
 pub(crate) fn write_commit(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -66,15 +66,15 @@ pub(crate) fn write_commit(
         fs.sync_dir(dir)
     };
     write().map_err(|source| {
-        // Under its temporary name it says nothing, and the next try has another number.
+        // Under its temporary name the file has no effect, and the next attempt has another number.
         let _ = fs.remove_file(&temporary);
         io_error("write", &path, source)
     })?;
     Ok(path)
 }
 
-/// Finishes a merge that a crash interrupted after its commit. False when the commit file is
-/// damaged: it and what it named stay, and versions that were deleted may be back.
+/// Finishes a merge that a crash interrupted after its commit. False if the commit file is damaged:
+/// it and the files that it named stay, and deleted versions may be visible again.
 pub(crate) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<bool, StorageError> {
     let path = dir.join(name);
     let Some(files) = read_commit(fs, &path)? else {
@@ -91,7 +91,7 @@ pub(crate) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Resu
     Ok(true)
 }
 
-/// The files that a commit names, with their salts; none when it is damaged.
+/// The files that a commit file names, with their salts; none if it is damaged.
 pub(crate) fn read_commit(fs: &dyn FileSystem, path: &Path) -> Result<Option<Vec<(u32, u64)>>, StorageError> {
     match read_small_file(fs, path)? {
         Some(bytes) => decode(&bytes, path),
@@ -99,7 +99,7 @@ pub(crate) fn read_commit(fs: &dyn FileSystem, path: &Path) -> Result<Option<Vec
     }
 }
 
-/// Whether an intact file of another salt has the id now.
+/// Whether an intact file with another salt has this path now.
 fn is_another_file(fs: &dyn FileSystem, path: &Path, salt: u64) -> io::Result<bool> {
     let file = match fs.open(path, OpenMode::Read) {
         Ok(file) => file,
@@ -125,7 +125,7 @@ pub(in crate::journal) fn remove_committed(
             Err(source) => return Err(io_error("remove", &path, source)),
         }
     }
-    // The commit must not be forgotten while a file that it names may come back.
+    // The commit file must stay until no file that it names can come back after a loss of power.
     fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
     fs.remove_file(commit).map_err(|source| io_error("remove", commit, source))
 }
@@ -162,7 +162,7 @@ mod tests {
         names
     }
 
-    /// As they are on disks: files 1 and 3 with the salts 2 and 4.
+    /// Bytes as each version wrote them: files 1 and 3 with the salts 2 and 4.
     const OF_EACH_VERSION: [&[u8]; 2] = [
         b"OMBAKCMT\x01\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\
           \x03\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00d5\xd4\xd2",

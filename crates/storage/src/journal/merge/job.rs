@@ -1,4 +1,4 @@
-//! One merge under way: reads its inputs from end to end and copies what is current.
+//! A running merge: reads its input files from end to end and copies the current versions.
 
 use super::commit::{INPUTS_MAX, commit_path, write_commit};
 use crate::backend::{LastMerge, ReadMode};
@@ -20,39 +20,39 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Copies are written in pieces of about this size.
+/// Copies are written in chunks of about this size.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Outputs are synced each time this much was written, so that no sync is long.
+/// An output is synced each time this much was written, so that no sync takes long.
 const SYNC_BYTES: u64 = 8 << 20;
 
-/// How far a slice of work came.
+/// The progress after a slice of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::journal) enum Progress {
     More,
-    /// All inputs are read: commit.
+    /// All input files are read; the merge can be committed.
     CopiedAll,
 }
 
 pub(in crate::journal) struct MergeJob {
     inputs: Vec<Arc<DataFile>>,
-    /// The input being read and the offset in it.
+    /// The input file that is being read, and the offset in it.
     input: usize,
     offset: u64,
     output: Option<Appender>,
     outputs: Vec<Appender>,
     copies: CopyBuffer,
-    /// The oldest append order in any file outside the merge.
+    /// The lowest sequence number in any file outside the merge.
     outside_seq_min: u64,
     unsynced_bytes: u64,
-    /// What the current output holds on disk is unknown: it must not get its final name.
+    /// The content of the current output on disk is unknown: it must not get its final name.
     is_broken: bool,
-    /// Damaged ranges of the inputs that no output has been told of.
+    /// Lost ranges of the input files that no output has recorded yet.
     lost_ranges: u32,
     bytes_read: u64,
     bytes_written: u64,
 }
 
-/// Records on their way to the output.
+/// Records that are to be written to the output.
 #[derive(Default)]
 struct CopyBuffer {
     bytes: Vec<u8>,
@@ -62,12 +62,12 @@ struct CopyBuffer {
 struct Move {
     key: Vec<u8>,
     header: RecordHeader,
-    /// None for tombstones, which no index entry follows.
+    /// None for tombstones, because no index entry points at them.
     from: Option<Position>,
 }
 
 impl MergeJob {
-    /// None when the inputs are gone, too many, or there is no room for what would be copied.
+    /// None if the input files are gone, or there is no room for the copies.
     pub(in crate::journal) fn start<I: KeyIndex>(core: &Core<I>, ids: &[u32], retired: &[Retired]) -> Option<Self> {
         let files = core.files.read();
         let inputs: Vec<Arc<DataFile>> = ids.iter().take(INPUTS_MAX).filter_map(|id| files.get(id).cloned()).collect();
@@ -128,12 +128,12 @@ impl MergeJob {
         Ok(Progress::CopiedAll)
     }
 
-    /// Whether nothing is left to do but the commit.
+    /// Whether only the commit is left to do.
     pub(in crate::journal) fn is_uncommitted(&self) -> bool {
         self.input >= self.inputs.len()
     }
 
-    /// Bytes of the inputs that are still to be looked at.
+    /// Bytes of the input files that are still to be read.
     pub(in crate::journal) fn pending_bytes(&self) -> u64 {
         let rest = self.inputs.get(self.input..).unwrap_or_default();
         let all: u64 = rest.iter().map(|file| file.counters.length.load(Ordering::Relaxed)).sum();
@@ -144,7 +144,7 @@ impl MergeJob {
         self.bytes_read + self.bytes_written
     }
 
-    /// Goes on with one input; true at its end.
+    /// Continues with one input file; true at its end.
     fn read_some<I: KeyIndex>(
         &mut self,
         core: &Core<I>,
@@ -166,7 +166,8 @@ impl MergeJob {
                 Some(Scanned::Record { offset, header }) => {
                     let key = scanner.key(offset, &header).map_err(failed)?;
                     self.offset = offset + header.total_len();
-                    // What is not copied is skipped where it is longer than a window.
+                    // The body counts only if it is copied: the scanner skips bodies that are
+                    // longer than a window.
                     self.bytes_read += header.meta_len();
                     let key = key.to_vec();
                     self.take(core, input, &*handle, offset, &header, key)?;
@@ -176,7 +177,7 @@ impl MergeJob {
         Ok(false)
     }
 
-    /// Decides about one record.
+    /// Decides whether and how to copy one record.
     fn take<I: KeyIndex>(
         &mut self,
         core: &Core<I>,
@@ -198,14 +199,14 @@ impl MergeJob {
                 }
             }
             Kind::Put => match current.filter(here) {
-                // Deleted, or swept as expired: whether it looks so now says nothing, for clocks go
-                // back.
+                // The version was deleted, or was swept when it had expired. Whether it counts as
+                // expired now does not matter, because clocks can go back.
                 None if current.is_none() && hides_something && expires_at(core, header) != 0 => {
                     self.copy_tombstone(core, key, header)?;
                 }
                 None => {}
                 Some(entry) if core.is_expired(entry.expires_secs) => {
-                    // What it superseded must not come back in its place.
+                    // The versions that it superseded must not become visible again.
                     if hides_something {
                         self.copy_tombstone(core, key.clone(), header)?;
                     }
@@ -250,7 +251,7 @@ impl MergeJob {
         Ok(())
     }
 
-    /// Copies a version whose body is to be compressed when it is first merged; false when there is
+    /// Copies a version whose body is to be compressed at its first merge. False if there is
     /// nothing to compress.
     fn copy_compressed<I: KeyIndex>(
         &mut self,
@@ -268,8 +269,8 @@ impl MergeJob {
         let meta_len = header.meta_len() as usize;
         let mut record = vec![0; header.total_len() as usize];
         let read = handle.read_at(&mut record, u64::from(entry.position.offset), ReadMode::Blocking);
-        // What cannot be read, or is not what was written, is copied as it is: a wrong body stays a
-        // wrong body.
+        // A body that cannot be read or has a wrong checksum is copied unchanged, so the damage
+        // stays detectable.
         if !matches!(read, Ok(count) if count == record.len()) {
             return Ok(false);
         }
@@ -352,12 +353,12 @@ impl MergeJob {
         Ok((output.file.salt, next_offset(output, &self.copies)))
     }
 
-    /// Writes what is gathered, and only then lets the index point at it.
+    /// Writes the gathered records, and only then lets the index point at them.
     fn flush<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
         let Some(output) = self.output.as_mut().filter(|_| !self.copies.bytes.is_empty()) else { return Ok(()) };
         let written = self.copies.bytes.len() as u64;
         if let Err(source) = output.handle.write_at(&self.copies.bytes, output.length) {
-            // What was copied before stays in use: nothing half written may follow it.
+            // The copies that were written before stay in use, so no torn record may follow them.
             let cut = output.handle.truncate(output.length);
             self.is_broken |= cut.is_err() || !is_disk_full(&source);
             return Err(output.file.io_error("write", source));
@@ -372,7 +373,8 @@ impl MergeJob {
             output.count(&core.shared, &entry);
             let Some(from) = from else { continue };
             let to = position_of(output.file.id, &entry);
-            // Counted before anybody can supersede it there.
+            // Counted as live first, because a put can supersede it as soon as the index points
+            // there.
             output.file.counters.add_live(to.size);
             let moved = core.index.relocate(I::key(&key), from, to)?;
             let left = if moved { from } else { to };
@@ -387,14 +389,14 @@ impl MergeJob {
         Ok(())
     }
 
-    /// Puts what was copied so far under names that it keeps.
+    /// Gives the copies so far their final names.
     pub(in crate::journal) fn settle<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
         self.check_whole(core)?;
         self.flush(core)?;
         self.finish_outputs(core).inspect_err(|_| self.is_broken = true)
     }
 
-    /// Whether all that was copied is where the index says.
+    /// Fails if some copy may not be where the index says.
     fn check_whole<I: KeyIndex>(&self, core: &Core<I>) -> Result<(), StorageError> {
         if !self.is_broken {
             return Ok(());
@@ -403,8 +405,8 @@ impl MergeJob {
         Err(io_error("write", &path, io::Error::other("an earlier write, sync or rename failed")))
     }
 
-    /// Gives the outputs their names, on disk. After an error those without a name are still here,
-    /// for another try.
+    /// Gives the outputs their final names and syncs these. After an error, the outputs without a
+    /// final name are kept for another attempt.
     fn finish_outputs<I: KeyIndex>(&mut self, core: &Core<I>) -> Result<(), StorageError> {
         self.outputs.extend(self.output.take());
         let lost_ranges = &mut self.lost_ranges;
@@ -417,25 +419,26 @@ impl MergeJob {
         self.outputs.drain(..finished);
         result?;
         core.inventory.note_change();
-        // An index on disk must not point at a file whose name is not there.
+        // An index on disk must not point at a file whose name is not durable.
         core.sync_dir().inspect_err(|error| core.poison(error))
     }
 
-    /// Ends the merge: outputs to disk, then the inputs go. None when an input has to stay. After
-    /// an error for lack of room the merge may be committed again: each step does nothing where it
-    /// was done before.
+    /// Commits the merge: syncs the outputs, then marks the input files as removed. None if an
+    /// input file must stay. After a failure for lack of room this may be called again: steps that
+    /// are already done have no effect.
     pub(in crate::journal) fn commit<I: KeyIndex>(
         &mut self,
         core: &Core<I>,
         upkeep: &mut Upkeep,
     ) -> Result<Option<Retired>, StorageError> {
-        // A copy that has no lasting name goes at the next start: its original has to stay.
+        // A start removes copies without a final name, so their originals must stay until the
+        // copies have one.
         self.check_whole(core)?;
         self.finish_outputs(core)?;
-        // What superseded the versions that were not copied.
+        // Syncs the versions that superseded those that were not copied.
         core.sync_appended()?;
         let stuck = {
-            // No put is between its index entry and its accounting.
+            // With the writer's lock, no put is between its index entry and its counting.
             let _writer = core.writer.lock();
             let has_live = |file: &&Arc<DataFile>| file.counters.live_records.load(Ordering::Acquire) > 0;
             let stuck: Vec<_> = self.inputs.iter().filter(has_live).cloned().collect();
@@ -452,11 +455,11 @@ impl MergeJob {
         }
         self.cover_seq(core)?;
         if self.lost_ranges > 0 {
-            // Nothing was copied into which the next start will look.
+            // There is no copy that could record the loss for the next start.
             core.note_loss(u64::from(self.lost_ranges))?;
             self.lost_ranges = 0;
         }
-        // An index on disk must not find the inputs gone that it points at.
+        // An index on disk must not point at input files that are gone.
         core.checkpoint(upkeep)?;
         let noted = core.index.noted_seq();
         if noted > 0 {
@@ -483,14 +486,14 @@ impl MergeJob {
         Ok(Some(Retired { files: std::mem::take(&mut self.inputs), commit_path, ticket }))
     }
 
-    /// Nobody may miss the inputs once the commit has its name.
+    /// Removes the input files from the inventory before the commit file gets its name.
     fn release_inputs<I: KeyIndex>(&self, core: &Core<I>) -> Result<(), StorageError> {
         self.set_leaving(true);
         core.renew_inventory().inspect_err(|_| self.set_leaving(false))
     }
 
-    /// The commit could not be written: the inputs are promised as before, unless it has its name
-    /// nevertheless.
+    /// After the commit file could not be written: the inventory promises the input files as
+    /// before, unless the commit file has its name nevertheless.
     fn keep_inputs<I: KeyIndex>(&self, core: &Core<I>, number: u32) {
         let commit = core.shared.fs.birth(&commit_path(&core.dir, number));
         if commit.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -503,8 +506,8 @@ impl MergeJob {
         self.inputs.iter().for_each(|file| file.is_leaving.store(is_leaving, Ordering::Release));
     }
 
-    /// The newest append may be a tombstone that is not needed any more: its number is not given
-    /// away again.
+    /// Records the last sequence number if the files that stay do not show it, so that it is not
+    /// used again. The last append may be a tombstone that the merge dropped.
     fn cover_seq<I: KeyIndex>(&self, core: &Core<I>) -> Result<(), StorageError> {
         let last_seq = core.writer.lock().last_seq();
         let is_input = |id: u32| self.inputs.iter().any(|input| input.id == id);
@@ -515,7 +518,8 @@ impl MergeJob {
         if seq_max >= Some(last_seq) { Ok(()) } else { core.identity.cover(last_seq) }
     }
 
-    /// Stops early: what was copied is kept under its final name, and so are all inputs.
+    /// Ends the merge early. The copies get their final names and are kept, and so are all input
+    /// files.
     pub(in crate::journal) fn abandon<I: KeyIndex>(mut self, core: &Core<I>) -> Result<(), StorageError> {
         self.check_whole(core)?;
         self.copies = CopyBuffer::default();
@@ -526,7 +530,7 @@ impl MergeJob {
     }
 }
 
-/// Puts an output on disk, with its hint, under the name that it keeps.
+/// Syncs an output, completes its hint file and gives it its final name.
 fn finish_output<I: KeyIndex>(
     core: &Core<I>,
     output: &mut Appender,
@@ -539,7 +543,7 @@ fn finish_output<I: KeyIndex>(
         let path = hint_path(&core.dir, file.id);
         core.counters.hint_bytes.fetch_add(hint.length(), Ordering::Relaxed);
         match hint.finish(&*core.shared.fs, &path, output.length, *lost_ranges) {
-            // The knowledge that something is missing outlives the file in which it was.
+            // The loss must stay known after the file with the damage is removed.
             Ok(()) => file.counters.lost_ranges.store(std::mem::take(lost_ranges), Ordering::Relaxed),
             Err(error) => {
                 tracing::warn!(file = %path.display(), %error, "no hint file: the next start will read the data");
@@ -552,7 +556,7 @@ fn finish_output<I: KeyIndex>(
     Ok(())
 }
 
-/// Removes an output that nothing points at.
+/// Removes an output that the index does not point at.
 fn remove_output<I: KeyIndex>(core: &Core<I>, output: Appender) {
     core.files.write().remove(&output.file.id);
     if let Some(hint) = output.hint {
@@ -568,7 +572,8 @@ fn expires_at<I: KeyIndex>(core: &Core<I>, header: &RecordHeader) -> u32 {
     core.shared.config.expires_at(header.tstamp_secs, header.expires_secs)
 }
 
-/// A failed sync says that the disk fails: its second answer would be a lie.
+/// Syncs an output. A failure poisons the store, because the success of a retry would prove
+/// nothing.
 fn sync_output<I: KeyIndex>(core: &Core<I>, output: &Appender) -> Result<(), StorageError> {
     output.handle.sync_data().map_err(|source| {
         let error = output.file.io_error("fsync", source);

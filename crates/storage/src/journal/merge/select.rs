@@ -1,14 +1,15 @@
-//! Whether to merge, and what (docs/riak/backends.md §2.7).
+//! Decides whether to merge, and which files (docs/riak/backends.md §2.7).
 
 use crate::journal::config::MergeConfig;
 use crate::journal::data_file::DataFile;
 use std::sync::atomic::Ordering;
 
-/// What is in a file, as far as merging is concerned.
+/// What merging needs to know about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::journal) struct FileSummary {
     pub(in crate::journal) id: u32,
-    /// Closed, synced, and readable from end to end as far as is known.
+    /// The file is closed and synced, and no merge has failed to read a part of it that is still
+    /// live.
     pub(in crate::journal) mergeable: bool,
     pub(in crate::journal) bytes: u64,
     pub(in crate::journal) records: u64,
@@ -39,14 +40,15 @@ pub(in crate::journal) fn summarize(file: &DataFile, sealed: bool) -> FileSummar
     }
 }
 
-/// What a merge would rid a file of.
+/// What a merge would remove from a file.
 struct Waste {
     percent: u64,
     bytes: u64,
 }
 
 impl FileSummary {
-    /// Tombstones that must stay are no waste: a file of nothing else would be merged for ever.
+    /// Tombstones that must stay are not waste; otherwise a file of tombstones only would be merged
+    /// forever.
     fn waste(&self, tombstones_go: bool) -> Waste {
         let (kept, kept_bytes) = if tombstones_go { (0, 0) } else { (self.tombstones, self.tombstone_bytes) };
         let dead = self.records.saturating_sub(self.live_records + kept);
@@ -61,13 +63,13 @@ impl FileSummary {
     }
 }
 
-/// Less is not worth a merge.
+/// A store with fewer dead bytes is not merged.
 const DEAD_BYTES_MIN: u64 = 4 << 20;
-/// A file that would be copied nearly whole is no help against a full disk.
+/// A file with a lower percentage of dead bytes is not worth copying.
 const RELIEF_PERCENT_MIN: u64 = 25;
 
-/// The files of the next merge; none when no file asks for one. `expired_before`: versions written
-/// before that second are expired, grace included.
+/// The input files of the next merge; none if no file triggers one. `expired_before`: versions
+/// written before that second have expired, including the grace time.
 pub(in crate::journal) fn select_inputs(
     files: &[FileSummary],
     config: &MergeConfig,
@@ -89,7 +91,8 @@ pub(in crate::journal) fn select_inputs(
                 || file.is_expired(expired_before))
     };
     let certain: Vec<u32> = files.iter().filter(|file| takes_part(file, false)).map(|file| file.id).collect();
-    // With those gone, whose tombstones would have nothing older left to hide?
+    // A file's tombstones can go if the files that are certainly merged are the only ones with
+    // older records.
     let tombstones_go = |file: &FileSummary| {
         files.iter().all(|other| other.id == file.id || other.seq_min > file.seq_max || certain.contains(&other.id))
     };
@@ -107,8 +110,8 @@ pub(in crate::journal) fn select_inputs(
     chosen.iter().map(|file| file.id).collect()
 }
 
-/// Where a store has more dead bytes than it may: the files of the largest dead share, until it has
-/// clearly fewer. To merge the worst ones only is what keeps the copying small.
+/// If a store has more dead bytes than allowed: the files with the largest dead share, until the
+/// rest is clearly below the limit. Merging only the worst files keeps the amount of copying small.
 fn most_dead<'a>(files: &'a [FileSummary], config: &MergeConfig) -> Vec<&'a FileSummary> {
     let Some(percent_max) = config.dead_percent_max else { return Vec::new() };
     let live: u64 = files.iter().map(|file| file.live_bytes).sum();
@@ -130,14 +133,14 @@ fn most_dead<'a>(files: &'a [FileSummary], config: &MergeConfig) -> Vec<&'a File
     candidates
 }
 
-/// On a full disk a merge is worth while that removes one part in so many of a file.
+/// On a full disk, a merge is worthwhile if it removes one part in this many of a file.
 const WASTE_SHARE_MIN: u64 = 20;
-/// About what the hint of a merged file has for each version, beside its key.
+/// The approximate size of a hint entry, without its key.
 const HINT_ENTRY_BYTES: u64 = 64;
 
-/// The files of a merge on a disk that is full, whether they ask for one or not: all those of which
-/// nothing is kept, else the one with the most dead bytes. What is kept fits into `room_bytes`. One
-/// file at a time: each commit makes room.
+/// The input files of a merge on a full disk, whatever the triggers say: all files of which nothing
+/// is kept, or else the one with the most dead bytes. Their copies fit into `room_bytes`. Only one
+/// file is copied at a time, because each commit makes room.
 pub(in crate::journal) fn select_for_room(files: &[FileSummary], room_bytes: u64) -> Vec<u32> {
     let mut seq_mins: Vec<u64> = files.iter().map(|file| file.seq_min).collect();
     seq_mins.sort_unstable();
@@ -221,10 +224,10 @@ mod tests {
     fn a_store_with_too_much_dead_merges_its_worst_files() {
         let config = MergeConfig { dead_percent_max: Some(50), ..MergeConfig::leveled() };
         let files = [file(1, 60), file(2, 80), file(3, 50), file(4, 90)];
-        // 280 live, 120 dead.
+        // 280 MB are live, 120 MB dead.
         assert_eq!(select_inputs(&files, &config, None), NOTHING);
         let files = [file(1, 60), file(2, 80), file(3, 40), file(4, 70)];
-        // 250 live, 150 dead: down to 110 and less.
+        // 250 MB are live, 150 MB dead; the merge must bring the dead ones below 110 MB.
         assert_eq!(select_inputs(&files, &config, None), [3]);
         assert_eq!(select_inputs(&files, &MergeConfig { dead_percent_max: Some(20), ..config }, None), [1, 3, 4]);
         let never = MergeConfig { dead_percent_max: None, ..config };

@@ -1,10 +1,17 @@
-//! Hints whose data files are not there.
+//! Hint files whose data files are missing.
 //!
-//! A merge removes both under its commit file, and what it copied has the same sequence numbers
-//! elsewhere; what is removed because a tree has everything, the tree has seen; and a hint gets its
-//! name only after its data file has one that lasts, or while the originals of what that holds are
-//! there. So where a hint names a version that nothing else here knows at its sequence number or
-//! later, its data file went another way, and what it held is missing.
+//! Normally a hint file never outlives its data file:
+//!
+//! * A merge removes both under its commit file, and its copies have the same sequence numbers in
+//!   other files.
+//! * When the journal removes files because a tree has everything, the tree has seen their
+//!   versions.
+//! * A hint file gets its name only after the name of its data file is durable, or while the input
+//!   files with the same versions still exist.
+//!
+//! So if a hint file names a version, and nothing else in the store has a version of that key with
+//! the same or a higher sequence number, the data file disappeared in some other way and its
+//! content is lost.
 
 use super::Recovery;
 use crate::error::{StorageError, io_error};
@@ -20,21 +27,21 @@ use crate::journal::writer::is_disk_full;
 use std::io;
 use std::path::Path;
 
-/// The id in a hint's name.
+/// The file id in a hint file's name.
 pub(crate) fn hint_id(name: &str) -> Option<u32> {
     let id = name.strip_suffix(".hint")?.parse().ok()?;
     (id < u32::MAX && name == format!("{id:010}.hint")).then_some(id)
 }
 
-/// The newest that there is of a key.
+/// The newest version that a store has of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newest {
     pub(crate) seq: u64,
     pub(crate) is_tombstone: bool,
 }
 
-/// Whether a store answers something else because it does not have what a hint names; `newest` is
-/// what it has of the key.
+/// Whether a store gives a wrong answer because it lacks the version that a hint entry names.
+/// `newest` is the newest version of the key that the store has.
 pub(crate) fn is_missed(named: &HintEntry<'_>, newest: Option<Newest>, config: &JournalConfig) -> bool {
     let would_show = named.kind != Kind::Tombstone && !config.had_expired(named.tstamp_secs, named.expires_secs);
     match newest {
@@ -44,10 +51,10 @@ pub(crate) fn is_missed(named: &HintEntry<'_>, newest: Option<Newest>, config: &
     }
 }
 
-/// What a hint tells that has no data file.
+/// The result of examining a hint file without a data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Orphan {
-    /// Everything that it names is known, or newer.
+    /// The store has every version that it names, or a newer one.
     Superseded,
     Missed {
         versions: u64,
@@ -56,9 +63,9 @@ enum Orphan {
 }
 
 impl<I: KeyIndex> Recovery<'_, I> {
-    /// The ids of hints without data files, of which `files` are those that are there, in order.
-    /// The hint of a file whose last name is not on disk goes: what a loss of power left of that
-    /// file is for its records to tell.
+    /// The ids of hint files without data files; `files` are the data files that exist, in order.
+    /// The hint file of a file that still has the name of an unsynced file is removed: after a loss
+    /// of power, the records of that file show what is left.
     pub(super) fn find_orphans(&self, names: &[String], files: &[(u32, bool)]) -> Result<Vec<u32>, StorageError> {
         let mut orphans = Vec::new();
         for id in names.iter().filter_map(|name| hint_id(name)) {
@@ -71,13 +78,14 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(orphans)
     }
 
-    /// Notes which data files are missed. Everything else was loaded.
+    /// Notes which data files are missing. Everything else was loaded.
     pub(super) fn judge_orphans(&mut self, ids: &[u32]) -> Result<(), StorageError> {
         for id in ids {
             let file = data_path(self.dir, *id);
             let seq_max = self.seq_max;
             let is_told = match self.judge_orphan(*id)? {
-                // It tells nothing; and once more is deleted, it would seem to.
+                // This hint file is not evidence now. After further deletes it would look like
+                // evidence of a loss.
                 Orphan::Superseded if self.seq_max == seq_max => {
                     remove_hint(self.shared, self.dir, *id)?;
                     false
@@ -118,7 +126,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
             }
         });
         let whole = whole.map_err(failed)?;
-        // Nothing new may get a number that was given.
+        // New versions must not get sequence numbers that were used already.
         self.seq_max = self.seq_max.max(seq_max);
         match (unread, whole, versions) {
             (Some(error), _, _) => Err(error),
@@ -128,12 +136,13 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
     }
 
-    /// Whether a version that a hint names is missed. `is_listed`: the index on disk knew the file.
+    /// Whether the store lacks a version that a hint entry names. `is_listed`: the index on disk
+    /// knew the file.
     fn lacks(&self, entry: &HintEntry<'_>, is_listed: bool) -> Result<bool, StorageError> {
         let newest = self.index.loaded(I::key(entry.key))?;
         if I::KEEPS != Keeps::Position && entry.seq <= self.checkpoint.seq {
-            // The index on disk has seen it, and has what shows. Were it made anew, a deletion
-            // would not be there to hide what other files have of the key.
+            // The index on disk has seen the version and has the current one. But if the index were
+            // rebuilt, a missing tombstone could not hide older versions of the key in other files.
             let hides = I::KEEPS == Keeps::Head && is_listed && entry.kind == Kind::Tombstone;
             return Ok(hides && newest.is_none());
         }
@@ -141,8 +150,8 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(is_missed(entry, newest, &self.shared.config))
     }
 
-    /// Keeps what a missing file held in the index, where it has a place for that: reads of those
-    /// keys fail. The hint stays then, to say so at later starts.
+    /// Keeps the versions of a missing file in the index, if the index has a place for them: reads
+    /// of those keys fail. The hint file then stays, so that later starts do the same.
     fn keep_missing(&mut self, id: u32) -> Result<bool, StorageError> {
         if I::KEEPS == Keeps::Everything {
             return Ok(false);
@@ -155,16 +164,17 @@ impl<I: KeyIndex> Recovery<'_, I> {
         Ok(true)
     }
 
-    /// What a file held is missing. False on a full disk: the hint has to stay and tell again.
+    /// Notes that the content of a file is missing. False on a full disk: the hint file must stay
+    /// and be examined again.
     fn tell_missing(&mut self, id: u32) -> Result<bool, StorageError> {
         if I::KEEPS == Keeps::Position && self.index.noted_seq() > 0 {
-            // What is on disk of such an index has seen the file.
+            // The ordered index on disk has seen the file.
             self.index.begin_anew()?;
         }
         or_disk_full(self.note_missing(&[id]))
     }
 
-    /// Counts missing files now and at every start from now on, each once.
+    /// Counts missing files, now and at every start from now on, each once.
     pub(super) fn note_missing(&mut self, ids: &[u32]) -> Result<(), StorageError> {
         let fs = &*self.shared.fs;
         let mut note = LostNote::read(fs, self.dir)?;
@@ -176,8 +186,9 @@ impl<I: KeyIndex> Recovery<'_, I> {
     }
 }
 
-/// Removes hints that have told what they know: one must not speak for a later file of its id. No
-/// append up to `seq_max` is forgotten with them; while the disk is too full to say so, they stay.
+/// Removes hint files that are no longer needed. They must not be taken for those of later files
+/// with the same ids. Before that, `seq_max` is recorded in the identity file, so that no number up
+/// to it is used again. If the disk is too full for that, the hint files stay.
 pub(super) fn remove_told(
     shared: &Shared,
     dir: &Path,
@@ -196,7 +207,7 @@ fn remove_hint(shared: &Shared, dir: &Path, id: u32) -> Result<(), StorageError>
     shared.fs.remove_file(&path).map_err(|source| io_error("remove", &path, source))
 }
 
-/// False when there was no room.
+/// False if there was no room.
 fn or_disk_full(written: Result<(), StorageError>) -> Result<bool, StorageError> {
     match written {
         Err(StorageError::Io { source, .. }) if is_disk_full(&source) => Ok(false),
