@@ -1,4 +1,4 @@
-//! Opens the stores of a node.
+//! Opens the bitcask stores of a node.
 
 use super::head_cache::HeadCache;
 use super::index::MemoryIndex;
@@ -13,7 +13,7 @@ use crate::seq::SeqSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Opens bitcask stores, one directory a partition, under one root.
+/// Opens bitcask stores under one root, with one directory for each partition.
 pub struct BitcaskFactory {
     shared: Arc<Shared>,
     heads: Arc<HeadCache>,
@@ -22,14 +22,14 @@ pub struct BitcaskFactory {
 }
 
 impl BitcaskFactory {
-    /// Takes the root directory, creating and locking it. A root that another process or factory
-    /// uses is an error.
+    /// Takes the root directory: creates and locks it. Fails if another process or factory uses the
+    /// root.
     pub fn new(fs: Arc<dyn FileSystem>, root: impl Into<PathBuf>, config: JournalConfig) -> Result<Self, StorageError> {
         Self::with_terms(fs, root, config, &LedgerConfig::default(), Arc::new(NoTerms))
     }
 
-    /// The same with secondary indexes: `terms` reads the index entries in heads, `order` says how
-    /// much the order of keys and index entries may take.
+    /// A factory for stores with secondary indexes. `terms` reads the index entries in heads;
+    /// `order` limits the ordered index of keys and index entries.
     pub fn with_terms(
         fs: Arc<dyn FileSystem>,
         root: impl Into<PathBuf>,
@@ -46,7 +46,7 @@ impl BitcaskFactory {
         Ok(Self { shared, heads: Arc::new(HeadCache::new()), orders: Arc::new(orders), root })
     }
 
-    /// The same with inventories kept in this way. To be said before a store is opened.
+    /// Sets how inventories are kept. Must be called before a store is opened.
     #[must_use]
     pub fn with_inventory(self, inventory: InventoryConfig) -> Self {
         self.shared.keep_inventories(inventory);

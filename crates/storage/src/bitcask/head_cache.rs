@@ -1,29 +1,30 @@
-//! Heads that were just written or read, so that the next write of a key need not ask the kernel
-//! for the present one.
+//! A cache of heads that were just written or read, so that the next write of a key need not read
+//! the current head from its file.
 //!
-//! What it is: a table of a fixed size, one for all stores of a root, where a head is found by
-//! where its record lies. What lies at a place never changes, so nothing has to be told when a
-//! version is replaced, moved or expires: its place is not asked for any more, and another takes
-//! its slot.
+//! What it is: a table of a fixed size, one for all stores of a root. A head is found by the
+//! position of its record. The record at a position never changes, so the cache needs no
+//! invalidation: when a version is replaced, moved or expired, its position is no longer looked up,
+//! and another head takes its slot.
 //!
-//! What it is not: a cache of values. The kernel has one.
+//! What it is not: a cache of values. The kernel's page cache does that.
 //!
-//! Hot path: one lock that nobody else is likely to hold, and at most four cache lines.
+//! Hot path: a look-up takes one lock with little contention and touches at most four cache lines.
 
 use crate::journal::Position;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Longer heads, which only objects with much metadata have, are read from their file.
+/// The longest head that is cached. Longer heads, which only objects with much metadata have, are
+/// read from their file.
 const HEAD_BYTES_MAX: usize = 236;
-/// Slots for each lock, and locks: together 8 MiB, of which the system provides what is used.
+/// Slots for each lock, and number of locks. Together the slots take 8 MiB, allocated on first use.
 const SLOTS_PER_LOCK: usize = 512;
 const LOCKS: usize = 64;
-/// Places that a head can have. The one that was not asked for last makes room.
+/// The slots that a head can be in. The least recently used one is replaced.
 const WAYS: usize = 2;
 
-/// A store that uses the cache.
+/// Identifies a store that uses the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StoreId(u32);
 
@@ -38,7 +39,7 @@ struct Place {
 #[repr(C, align(64))]
 struct Slot {
     place: Place,
-    /// 0: the slot is empty. There is no empty head.
+    /// 0: the slot is empty. No head is empty.
     head_len: u32,
     head: [u8; HEAD_BYTES_MAX],
 }
@@ -56,26 +57,26 @@ impl HeadCache {
         Self { stores: AtomicU32::new(0), parts: (0..LOCKS).map(|_| Mutex::default()).collect() }
     }
 
-    /// A name for a store that no other one has had: after a drop the same files may hold other
-    /// records.
+    /// A new store id. A reopened store gets another one, because after a drop the same positions
+    /// may hold other records.
     pub(super) fn enter(&self) -> StoreId {
         StoreId(self.stores.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// What `use_it` makes of the head at a place, if it is here.
+    /// Calls `use_it` with the head at a position, if the cache has it.
     pub(super) fn with<T>(&self, store: StoreId, at: Position, use_it: impl FnOnce(&[u8]) -> T) -> Option<T> {
         let place = Place { store, file_id: at.file_id, offset: at.offset };
         let (part, first) = self.part_of(place)?;
         let mut slots = part.lock();
         let set = slots.get_mut(first..first + WAYS)?;
         let way = set.iter().position(|slot| slot.place == place && slot.head_len > 0)?;
-        // Asked for last: its neighbour goes first.
+        // The most recently used head is first; the last one is replaced first.
         set.swap(0, way);
         let slot = set.first()?;
         slot.head.get(..slot.head_len as usize).map(use_it)
     }
 
-    /// Keeps the head that lies at a place.
+    /// Caches the head at a position.
     pub(super) fn keep(&self, store: StoreId, at: Position, head: &[u8]) {
         let place = Place { store, file_id: at.file_id, offset: at.offset };
         let Some((part, first)) = self.part_of(place).filter(|_| head.len() <= HEAD_BYTES_MAX) else { return };
@@ -94,7 +95,7 @@ impl HeadCache {
         }
     }
 
-    /// The lock of a place and the first of its slots.
+    /// The lock for a position, and the index of its first slot.
     fn part_of(&self, place: Place) -> Option<(&Mutex<Vec<Slot>>, usize)> {
         let at = u64::from(place.file_id) << 32 | u64::from(place.offset);
         let hash = xxh3_64_with_seed(&at.to_le_bytes(), u64::from(place.store.0)) as usize;

@@ -1,17 +1,19 @@
-//! The order of a bitcask store: its keys and index entries in a ledger of their own, made when
-//! somebody first asks for them or writes an index entry. Who does neither pays nothing.
+//! The ordered index of a bitcask store: its keys and index entries, in a ledger of their own. It
+//! is built on first use, that is, when an ordered listing or index query asks for it or when an
+//! index entry is written. Other stores do not pay for it.
 //!
 //! ```text
-//! k storage_key                                   the index entries of the key: count u32, then field and term, each after
-//!                                                 its length u32
-//! i bucket_prefix field 00 00 term 00 00 key      see the ledger
-//! m "order"                                       up to which seq it has seen the journal, u64
+//! k storage_key                                 the index entries of the key: count u32, then
+//!                                               field and term, each after its length u32
+//! i bucket_prefix field 00 00 term 00 00 key    see the ledger
+//! m "order"                                     up to which seq it has seen the journal, u64
 //! ```
 //!
 //! Invariants:
-//! * the terms under a key's entry are those that are in the ledger;
-//! * whoever changes a key looks at the index in memory, or tells what was just put there, under
-//!   `writes`: the last one has seen the newest version.
+//! * The terms in a key's entry are those that are in the ledger.
+//! * Each change of a key is made under `writes`, with either the current state of the index in
+//!   memory or the version that was just put there. So the last change of a key has seen its newest
+//!   version.
 
 use crate::backend::{HeadTerms, KeyRange, LedgerStatus, TermRange};
 use crate::error::StorageError;
@@ -29,16 +31,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const NOTE: &[u8] = b"order";
 
-/// What the orders of a root have in common.
+/// What the ordered indexes of a root share.
 pub(super) struct OrderShared {
     pub(super) trees: TreeShared,
     pub(super) terms: Arc<dyn HeadTerms>,
-    /// Bytes that one gathers in memory before it writes them.
+    /// Bytes that one ordered index gathers in memory before it writes them.
     pub(super) memory_bytes_max: u64,
 }
 
-/// Appends after which an order is written, however little has changed in it: what a start has to
-/// look at again.
+/// The ordered index is written after this many appends, even if little has changed in it. Bounds
+/// how many appends a start must compare with it.
 const APPENDS_BETWEEN_NOTES: u64 = 1_000_000;
 
 pub(super) struct Order {
@@ -49,14 +51,14 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// Begins an order, from nothing.
+    /// Begins an empty ordered index.
     pub(super) fn create(dir: &Path, shared: &Arc<OrderShared>) -> Result<Self, StorageError> {
         remove_dir(dir)?;
         Ok(Self::new(Tree::open(dir, &shared.trees)?, shared, 0))
     }
 
-    /// An order that was whole when it was last written, with the seq up to which it had seen the
-    /// journal.
+    /// Opens an ordered index that was complete when it was last written. Returns it with the `seq`
+    /// up to which it had seen the journal.
     pub(super) fn open(dir: &Path, shared: &Arc<OrderShared>) -> Result<Option<(Self, u64)>, StorageError> {
         if !dir.is_dir() || Tree::was_damaged(dir) {
             return Ok(None);
@@ -82,13 +84,15 @@ impl Order {
         Self { shared: shared.clone(), tree, writes: Mutex::default(), noted_seq: AtomicU64::new(noted_seq) }
     }
 
-    /// A key has a version with this head, or is gone. A head without index entries may be empty.
+    /// Sets a key to a version with this head, or removes it (none). A head without index entries
+    /// may be passed as empty.
     pub(super) fn set(&self, key: &[u8], head: Option<&[u8]>) -> Result<(), StorageError> {
         let _writes = self.writes.lock();
         self.replace(key, head)
     }
 
-    /// As [`set`](Self::set), with what `look` finds when nobody else can change it here.
+    /// Like [`set`](Self::set), with the head that `look` returns while no other change can be made
+    /// here.
     pub(super) fn set_to_present(
         &self,
         key: &[u8],
@@ -103,8 +107,8 @@ impl Order {
         let ledger_key = LedgerKey::of_key(key);
         let old = self.tree.get(&ledger_key.bytes)?;
         let mut old_terms = old.as_ref().map_or_else(Vec::new, decode_terms);
-        // They were written in order. Bytes from a disk are not trusted to be: sorting what is
-        // sorted costs one walk.
+        // The terms were written in order, but bytes from a disk are not trusted. Sorting a sorted
+        // list costs one pass.
         old_terms.sort();
         old_terms.dedup();
         let mut terms: Vec<(Bytes, Bytes)> = Vec::new();
@@ -135,19 +139,19 @@ impl Order {
         Ok(())
     }
 
-    /// Up to where the order on disk has seen the journal.
+    /// The `seq` up to which the ordered index on disk has seen the journal.
     pub(super) fn noted_seq(&self) -> u64 {
         self.noted_seq.load(Ordering::Relaxed)
     }
 
-    /// Whether enough has gathered to be written.
+    /// Whether enough changes have gathered to be written.
     pub(super) fn wants_writing(&self, last_seq: u64) -> bool {
         self.tree.memory_bytes() >= self.shared.memory_bytes_max
             || last_seq.saturating_sub(self.noted_seq.load(Ordering::Relaxed)) >= APPENDS_BETWEEN_NOTES
     }
 
-    /// Closes what is in memory for changes. With `seq`, everything that was appended up to there
-    /// has been told here.
+    /// Starts a new memory table; the old one gets no more changes. With `seq`, the index has seen
+    /// all appends up to it.
     pub(super) fn rotate(&self, seq: Option<u64>) {
         let _writes = self.writes.lock();
         if let Some(seq) = seq {
@@ -157,7 +161,7 @@ impl Order {
         self.tree.rotate();
     }
 
-    /// Writes what was rotated: on disk when this returns.
+    /// Writes the tables that were closed by `rotate`. They are on disk when this returns.
     pub(super) fn flush(&self) -> Result<(), StorageError> {
         self.tree.flush()
     }
@@ -170,7 +174,7 @@ impl Order {
         self.tree.memory_bytes() + self.tree.pinned_bytes()
     }
 
-    /// Its sizes.
+    /// Sizes of the ordered index.
     pub(super) fn status(&self) -> LedgerStatus {
         self.tree.status()
     }
@@ -179,7 +183,7 @@ impl Order {
         self.tree.view()
     }
 
-    /// Visits keys of a bucket in order.
+    /// Visits the keys of a bucket in order.
     pub(super) fn keys(
         &self,
         view: &TreeView,
@@ -203,10 +207,11 @@ impl Order {
     }
 }
 
-/// The note that says how far an order has seen the journal.
+/// The key of the note that says how far an ordered index has seen the journal.
 pub(crate) const ORDER_NOTE: &[u8] = NOTE;
 
-/// The whole ledger key of a key's entry, where it is cut, and the places of its index entries.
+/// The whole ledger key of a key's entry if the ledger key was truncated, and the ledger keys of
+/// its index entries.
 pub(crate) fn places_of_entry(ledger_key: &[u8], value: &Bytes) -> (Option<Bytes>, Vec<LedgerKey>) {
     let whole = whole_key(value);
     let key = store_key(whole.as_deref().unwrap_or(ledger_key)).unwrap_or_default();
@@ -250,7 +255,7 @@ fn whole_key(value: &Bytes) -> Option<Bytes> {
     parts(value).nth(count * 2)
 }
 
-/// What must hold whatever the bytes of a key's entry are: see [`crate::fuzzing`].
+/// Checks what must hold for any bytes in a key's entry; see [`crate::fuzzing`].
 #[cfg(any(test, fuzzing))]
 pub(crate) fn check_order_entry(value: &Bytes) {
     let (terms, whole) = (decode_terms(value), whole_key(value));

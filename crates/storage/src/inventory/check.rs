@@ -1,5 +1,5 @@
-//! A look at all stores of a root before any of them is opened: whether each may start. Changes
-//! nothing on disk.
+//! The check of all stores of a root before any of them is opened: whether each may start. It
+//! changes nothing on disk.
 
 use super::copies::InventoryCopies;
 use super::{Comparison, CopyState, InventoryConfig, LackKind, compare, refusal};
@@ -16,9 +16,9 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// Whether all stores of a root may start: that of each partition which is there, or which the node
-/// has used. The error says why not, and what helps. A root that another process uses is an error,
-/// too.
+/// Whether all stores of a root may start: the stores of the partitions that are there, and of
+/// those that the node has used. The error says why not, and what helps. A root that another
+/// process uses is an error, too.
 pub fn check_root(
     fs: &dyn FileSystem,
     root: &Path,
@@ -27,7 +27,7 @@ pub fn check_root(
 ) -> Result<(), StorageError> {
     let _lock = match fs.list(root) {
         Ok(_) => Some(Shared::take_lock(fs, root, &format!("{}.data_root", kind.name()))?),
-        // There is nothing to lock, or that is told below.
+        // There is nothing to lock. If stores are missing, the comparison below reports it.
         Err(_) => None,
     };
     let there = partitions_in(fs, root)?;
@@ -56,7 +56,8 @@ pub fn check_root(
     }
 }
 
-/// Whether some store of a root has promised anything, by the copies in the directory of the node.
+/// Whether some store of a root has promised anything, according to the copies in the directory of
+/// the node.
 pub fn promises_anything(fs: &dyn FileSystem, node_dir: &Path) -> bool {
     let Ok(partitions) = partitions_in(fs, node_dir) else { return true };
     partitions.into_iter().any(|partition| {
@@ -69,7 +70,7 @@ pub fn promises_anything(fs: &dyn FileSystem, node_dir: &Path) -> bool {
     })
 }
 
-/// Names that are numbers: partitions.
+/// The names in a directory that are numbers, which are partitions.
 pub(crate) fn partitions_in(fs: &dyn FileSystem, dir: &Path) -> Result<BTreeSet<u32>, StorageError> {
     match fs.list(dir) {
         Ok(names) => Ok(names.iter().filter_map(|name| name.parse().ok()).collect()),
@@ -78,7 +79,7 @@ pub(crate) fn partitions_in(fs: &dyn FileSystem, dir: &Path) -> Result<BTreeSet<
     }
 }
 
-/// None of the stores that the node has used is there.
+/// The error when none of the stores that the node has used exists.
 pub(crate) fn root_is_gone(root: &Path, count: usize) -> StorageError {
     let what = format!(
         "the stores of {count} partitions were in this directory, and none of them is there: its file system may not be \
@@ -88,7 +89,7 @@ pub(crate) fn root_is_gone(root: &Path, count: usize) -> StorageError {
     StorageError::Unusable { path: root.to_owned(), what }
 }
 
-/// Finds files of a format that this build does not read.
+/// Fails if a file has a format that this build does not read.
 fn check_formats(fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
     let names = match fs.list(dir) {
         Ok(names) => names,
@@ -113,11 +114,11 @@ fn check_formats(fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Finds a tree that does not open, or is not as new as it was.
+/// Fails if a tree cannot be opened, or is older than it must be.
 fn check_tree(fs: &dyn FileSystem, root: &Path, partition: u32, comparison: &Comparison) -> Result<(), StorageError> {
     let dir = root.join(partition.to_string());
     let covered_seq = covered::read_whole(fs, &dir)?.unwrap_or(0);
-    // A store that is accepted as gone has gone with its tree.
+    // If the loss of a whole store is accepted, the loss of its tree is, too.
     let is_gone = comparison.lacks.iter().any(|lack| lack.kind == LackKind::StoreGone);
     let promised = comparison.promised().filter(|_| !is_gone);
     let promised_seq = promised.map_or(0, |inventory| inventory.index_seq);

@@ -1,4 +1,4 @@
-//! What a store lacks of what it has promised. Nothing here changes anything on disk.
+//! Finds what a store lacks of what it has promised. Nothing here changes anything on disk.
 
 use super::copies::{CopyState, InventoryCopies};
 use super::record::{Inventory, PromisedFile, RECORD_NAME};
@@ -12,29 +12,29 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Lacks that an error spells out; more are counted.
+/// The most missing things that an error lists; further ones are only counted.
 const LACKS_SHOWN: usize = 3;
 
-/// What is wrong with something that was promised.
+/// How something that was promised is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LackKind {
-    /// The store of the partition is not there, or not its inventory.
+    /// The store of the partition is missing, or its inventory is.
     StoreGone,
-    /// The store is another one than the node has used.
+    /// The store is not the one that the node has used.
     AnotherStore,
     /// The store is an older copy of the one that the node has used.
     OlderStore { generation: u64, promised: u64 },
     /// Neither copy of the inventory can be read.
     InventoryDamaged,
-    /// A data file is not there.
+    /// A data file is missing.
     FileMissing { id: u32 },
-    /// A data file is shorter than it was.
+    /// A data file is shorter than promised.
     FileShortened { id: u32, length: u64, promised: u64 },
     /// Another data file has the name.
     AnotherFile { id: u32 },
 }
 
-/// Something that was promised and is not there.
+/// Something that was promised and is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lack {
     /// The file or directory.
@@ -43,7 +43,7 @@ pub(crate) struct Lack {
 }
 
 impl Lack {
-    /// Its fingerprint in the note of what is lost: who notes it twice has lost it once.
+    /// The fingerprint in the note of lost ranges: noted twice, it counts once.
     pub(crate) fn place(&self) -> u64 {
         match self.kind {
             LackKind::FileMissing { id } | LackKind::AnotherFile { id } => missing_file(id),
@@ -86,7 +86,7 @@ pub(crate) struct Comparison {
 }
 
 impl Comparison {
-    /// What the newer copy of this store promises; none when there is no copy that can be read.
+    /// The promises in the newer copy of this store's inventory; none if no copy can be read.
     pub(crate) fn promised(&self) -> Option<&Inventory> {
         match (self.store.whole(), self.node.whole()) {
             (Some(store), Some(node)) if store.lineage == node.lineage && node.generation > store.generation => {
@@ -98,21 +98,20 @@ impl Comparison {
     }
 }
 
-/// Compares both copies of an inventory with each other and with what is in the directory of the
-/// store.
+/// Compares both copies of an inventory with each other and with the directory of the store.
 pub(crate) fn compare(fs: &dyn FileSystem, dir: &Path, copies: &InventoryCopies) -> Result<Comparison, StorageError> {
     let names = match fs.list(dir) {
         Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(source) => return Err(io_error("list", dir, source)),
     };
-    // A partition in which nothing was ever written costs no look at a file of its own.
+    // For a partition in which nothing was ever written, this saves an attempt to open the file.
     let has_copy = names.iter().any(|name| name == RECORD_NAME);
     let store = if has_copy { copies.read_store(fs)? } else { CopyState::Missing };
     let node = copies.read_node(fs)?;
     let mut lacks = Vec::new();
     let mut lack = |path: &Path, kind| lacks.push(Lack { path: path.to_owned(), kind });
-    // Files of another store's inventory say nothing about this one.
+    // The files in another store's inventory say nothing about this store.
     let mut is_same_store = true;
     match (&store, &node) {
         (CopyState::Missing, CopyState::Whole(_) | CopyState::Damaged) => lack(&copies.store, LackKind::StoreGone),
@@ -137,7 +136,7 @@ pub(crate) fn compare(fs: &dyn FileSystem, dir: &Path, copies: &InventoryCopies)
     Ok(Comparison { store, node, lacks })
 }
 
-/// What all copies promise of each file: the longest length, for each copy is true.
+/// What all copies together promise of each file: the longest length, because each copy is true.
 fn promised_files<'a>(copies: impl Iterator<Item = &'a Inventory>) -> BTreeMap<u32, PromisedFile> {
     let mut promised: BTreeMap<u32, PromisedFile> = BTreeMap::new();
     for (id, file) in copies.flat_map(|copy| &copy.files) {
@@ -153,7 +152,8 @@ fn lacking_files(
     names: &[String],
     promised: &BTreeMap<u32, PromisedFile>,
 ) -> Result<Vec<Lack>, StorageError> {
-    // A merge that was committed has removed its files, whatever the directory says.
+    // The input files of a committed merge count as removed, even if the directory still lists
+    // them.
     let mut removed = Vec::new();
     for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
         removed.extend(read_commit(fs, &dir.join(name))?.unwrap_or_default());
@@ -165,7 +165,7 @@ fn lacking_files(
         }
         let path = data_path(dir, *id);
         let kind = match examine(fs, &path, file.salt)? {
-            // Until its name is on disk, a loss of power may give a file its first name back.
+            // Until a file's new name is durable, a loss of power may bring its first name back.
             Found::Nothing => match examine(fs, &fresh_path(dir, *id), file.salt)? {
                 Found::Length(length) if length >= file.length => continue,
                 _ => LackKind::FileMissing { id: *id },
@@ -195,14 +195,14 @@ fn examine(fs: &dyn FileSystem, path: &Path, salt: u64) -> Result<Found, Storage
     let length = file.length().map_err(failed)?;
     let mut header = vec![0; length.min(FILE_HEADER_BYTES as u64) as usize];
     let read = file.read_at(&mut header, 0, ReadMode::Blocking).map_err(failed)?;
-    // A header that cannot be read is damage, which is told apart from what is missing.
+    // An unreadable header is damage; it does not count as a missing file.
     match FileHeader::decode(&header[..read]) {
         Ok(header) if header.salt != salt => Ok(Found::AnotherSalt),
         _ => Ok(Found::Length(length)),
     }
 }
 
-/// Why a store does not start.
+/// The error with which a store refuses to start.
 pub(crate) fn refusal(dir: &Path, partition: u32, lacks: &[Lack]) -> StorageError {
     let shown: Vec<String> = lacks.iter().take(LACKS_SHOWN).map(ToString::to_string).collect();
     let more = match lacks.len().saturating_sub(LACKS_SHOWN) {

@@ -7,59 +7,59 @@ use crate::journal::create_root;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// No inventory is near this long: bounds what a start reads.
+/// Longer than any inventory. Bounds what a start reads.
 const RECORD_BYTES_MAX: u64 = 64 << 20;
 
-/// What is known of one copy.
+/// The state of one copy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CopyState {
-    /// There is none.
+    /// There is no copy.
     Missing,
-    /// It does not match its checksum.
+    /// The copy does not match its checksum.
     Damaged,
-    /// What it says.
+    /// The copy is intact.
     Whole(Inventory),
 }
 
 impl CopyState {
-    /// What it says, if it can be read.
+    /// The inventory in the copy, if it can be read.
     pub(crate) fn whole(&self) -> Option<&Inventory> {
         if let Self::Whole(inventory) = self { Some(inventory) } else { None }
     }
 }
 
-/// Where the copies of one store are.
+/// The paths of a store's copies.
 #[derive(Clone, Debug)]
 pub(crate) struct InventoryCopies {
-    /// In the directory of the store.
+    /// The copy in the directory of the store.
     pub(crate) store: PathBuf,
-    /// In the directory of the node.
+    /// The copy in the directory of the node.
     pub(crate) node: Option<PathBuf>,
 }
 
 impl InventoryCopies {
-    /// Of the store of a partition in `dir`.
+    /// The copies for the store of a partition in `dir`.
     pub(crate) fn of(dir: &Path, partition: u32, node_dir: Option<&Path>) -> Self {
         Self { store: dir.join(RECORD_NAME), node: node_dir.map(|node_dir| node_dir.join(partition.to_string())) }
     }
 
-    /// The copy of the store.
+    /// Reads the copy of the store.
     pub(crate) fn read_store(&self, fs: &dyn FileSystem) -> Result<CopyState, StorageError> {
         read(fs, &self.store)
     }
 
-    /// The copy of the node.
+    /// Reads the copy of the node.
     pub(crate) fn read_node(&self, fs: &dyn FileSystem) -> Result<CopyState, StorageError> {
         self.node.as_ref().map_or(Ok(CopyState::Missing), |path| read(fs, path))
     }
 
-    /// Replaces the copy of the store: on disk when this returns. The directory of the store must
-    /// be there.
+    /// Replaces the copy of the store. It is on disk when this returns. The directory of the store
+    /// must exist.
     pub(crate) fn write_store(&self, fs: &dyn FileSystem, inventory: &Inventory) -> Result<(), StorageError> {
         replace_file(fs, &self.store, &inventory.encode()).map_err(|source| io_error("write", &self.store, source))
     }
 
-    /// Replaces the copy of the node, creating its directory: on disk when this returns.
+    /// Replaces the copy of the node and creates its directory. It is on disk when this returns.
     pub(crate) fn write_node(&self, fs: &dyn FileSystem, inventory: &Inventory) -> Result<(), StorageError> {
         let Some(path) = &self.node else { return Ok(()) };
         let bytes = inventory.encode();
@@ -73,7 +73,7 @@ impl InventoryCopies {
         written.map_err(|source| io_error("write", path, source))
     }
 
-    /// Removes the copy of the node, durably, before its store goes.
+    /// Removes the copy of the node durably, before its store is removed.
     pub(crate) fn remove_node(&self, fs: &dyn FileSystem) -> Result<(), StorageError> {
         let Some(path) = &self.node else { return Ok(()) };
         match fs.remove_file(path) {

@@ -10,7 +10,7 @@ use crate::journal::{Frame, le_at};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// The name of the copy in the directory of a store.
+/// The file name of the copy in the directory of a store.
 pub(crate) const RECORD_NAME: &str = "inventory";
 const FRAME: Frame = Frame { magic: b"OMBAKINV", versions: 1..=1 };
 const PREFIX_BYTES: usize = 48;
@@ -18,41 +18,42 @@ const FILE_BYTES: usize = 24;
 const LOST_BYTES: usize = 4;
 const SEALED: u32 = 1;
 
-/// What a store has durably promised. See the module above.
+/// What a store has durably promised; see the parent module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Inventory {
-    /// Random, drawn with the first inventory of a store. Both copies have the same one.
+    /// A random number that is drawn with the first inventory of a store. Both copies have the same
+    /// one.
     pub(crate) lineage: u64,
-    /// Counts the changes.
+    /// The number of changes so far.
     pub(crate) generation: u64,
-    /// The tree of a leveldb store has seen the journal at least up to here.
+    /// For leveldb: the tree has seen the journal at least up to this `seq`.
     pub(crate) index_seq: u64,
-    /// The data files.
+    /// The data files by id.
     pub(crate) files: BTreeMap<u32, PromisedFile>,
-    /// Data files that are gone, or were shortened, with the operator's consent. Hints and ledgers
-    /// still tell of them.
+    /// Data files that the operator has accepted as missing or shortened. Hint files and ledgers
+    /// may still describe them.
     pub(crate) lost_files: BTreeSet<u32>,
 }
 
 /// A data file that is promised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PromisedFile {
-    /// Tells the file from another one of its name.
+    /// Distinguishes the file from another one with its name.
     pub(crate) salt: u64,
-    /// It has at least so many bytes.
+    /// The file has at least this many bytes.
     pub(crate) length: u64,
-    /// Nothing is appended to it any more.
+    /// Whether nothing is appended to it any more.
     pub(crate) is_sealed: bool,
 }
 
 impl Inventory {
-    /// Whether both promise the same, whatever their generations.
+    /// Whether both promise the same, apart from their generations.
     pub(crate) fn promises_the_same(&self, other: &Self) -> bool {
         let without_generation = |inventory: &Self| Self { generation: 0, ..inventory.clone() };
         without_generation(self) == without_generation(other)
     }
 
-    /// The file as it is on disk.
+    /// The bytes of the file on disk.
     pub(crate) fn encode(&self) -> Vec<u8> {
         FRAME.seal(|bytes| {
             bytes.extend_from_slice(&[0; 2]);
@@ -72,7 +73,7 @@ impl Inventory {
         })
     }
 
-    /// None when it is damaged. An error when a newer build wrote it.
+    /// None if the bytes are damaged. An error if a newer build wrote them.
     pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<Self>, StorageError> {
         let Some(content) = FRAME.open(bytes, path)?.filter(|content| content.len() >= PREFIX_BYTES) else {
             return Ok(None);
@@ -132,7 +133,7 @@ mod tests {
         }
     }
 
-    /// As it is on disks.
+    /// Bytes as version 1 wrote them.
     #[test]
     fn version_1_is_read() {
         let text = "OMBAKINV\x01\0\0\0\x02\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01\x05\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x01\0\0\0\

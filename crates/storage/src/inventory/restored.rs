@@ -11,8 +11,8 @@ use crate::journal::{begin_restored_identity, data_path, parse_name};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Makes a directory into which files of a backup were put a store of its own: its first start
-/// finds it restored, and misses any of those files that goes before. `seq`: no append in it has a
+/// Makes a store out of a directory that the files of a backup were put into. Its first start finds
+/// it restored, and fails if one of those files has disappeared. `seq`: no append in it has a
 /// higher number. The files are on disk already.
 pub fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), StorageError> {
     begin_restored_identity(fs, dir, seq)?;
@@ -25,7 +25,7 @@ pub fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), S
         let length = file.length().map_err(failed)?;
         let mut header = [0; FILE_HEADER_BYTES];
         let read = file.read_at(&mut header, 0, ReadMode::Blocking).map_err(failed)?;
-        // One that cannot be read was damaged when the backup was taken.
+        // A file with an unreadable header was damaged when the backup was taken.
         let Ok(header) = FileHeader::decode(&header[..read]) else { continue };
         files.insert(id, PromisedFile { salt: header.salt, length, is_sealed: true });
     }

@@ -1,6 +1,6 @@
-//! Packed index entries: 28 bytes and the key without what its bucket's keys have in common, in
-//! chunks, addressed by 32-bit handles. Millions of them are what a bitcask costs in memory, so
-//! every byte is thought over.
+//! The memory for packed index entries: 28 bytes each, and the part of the key that other keys of
+//! its bucket do not share. Entries lie in chunks and are addressed by 32-bit handles. They
+//! dominate the memory of a bitcask store, so every byte counts.
 //!
 //! ```text
 //!   0 file_id     u32    FREE: the slot is free, and `offset` names the next free one of its size
@@ -8,7 +8,8 @@
 //!   8 size        u24    with its highest byte in the extension
 //!  11 digest      u64
 //!  19 seq         u48
-//!  25 flags       u8     128 the head has index entries, 64 there is an extension, 0 … 63 head_units
+//!  25 flags       u8     128 the head has index entries, 64 there is an extension,
+//!                        0 … 63 head_units
 //!  26 prefix      u8     which prefix the key begins with; 0: none
 //!  27 len         u8     of the rest of the key; 255: see below
 //!  28 long_len    u24    only where len is 255
@@ -16,43 +17,44 @@
 //!     rest of the key
 //! ```
 //!
-//! Invariants: an entry never moves; an update in place, as each relocation is, keeps its handle;
-//! the order of handles is the order of a walk.
+//! Invariants:
+//! * An entry never moves. An update in place (such as a relocation) keeps its handle.
+//! * A walk visits entries in the order of their handles.
 
 use crate::journal::{Entry, HEAD_UNITS_MANY, Position, le_at};
 use crate::limits::SEQ_MAX;
 
-/// Bytes of an entry before its key, at least.
+/// The least number of bytes of an entry before its key.
 const FIXED_BYTES: usize = 28;
 const LONG_LEN: u8 = u8::MAX;
 const LONG_LEN_BYTES: usize = 3;
 const EXTENSION_BYTES: usize = 5;
 /// Sizes beyond this need the extension.
 const SHORT_SIZE_MAX: u32 = (1 << 24) - 1;
-/// Chunks grow to this size; a longer entry gets a chunk of its own.
+/// The size to which chunks grow. A longer entry gets a chunk of its own.
 const CHUNK_BYTES: usize = 16 << 10;
 const CHUNK_BYTES_FIRST: usize = 256;
-/// Handles count pairs of bytes.
+/// A handle counts units of this many bytes.
 const GRAIN_BYTES: usize = 2;
 const OFFSET_BITS: u32 = 13;
-/// In the place of a file id: the slot is free. No file has this id.
+/// In place of a file id: the slot is free. No file has this id.
 const FREE: u32 = u32::MAX;
 const TERMS: u8 = 0x80;
 const EXTENDED: u8 = 0x40;
-/// Beside the flags; all bits are many.
+/// The bits for head units in the flags. All of them set: [`HEAD_UNITS_MANY`].
 const HEAD_UNITS: u8 = 0x3F;
 const NO_SLOT: u32 = u32::MAX;
 
 #[derive(Default)]
 pub(super) struct Arena {
     chunks: Vec<Vec<u8>>,
-    /// First free slot of each slot size; the next one is named in the slot.
+    /// The first free slot of each slot size. Each free slot names the next one.
     free: Vec<(u32, u32)>,
     used_bytes: usize,
     dead_bytes: usize,
 }
 
-/// How long a slot is, and where what is in it.
+/// The lengths that determine the layout of a slot.
 #[derive(Clone, Copy)]
 struct Layout {
     rest_len: usize,
@@ -90,7 +92,7 @@ fn is_extended(entry: &Entry) -> bool {
 }
 
 impl Arena {
-    /// `prefix` stands for what the key begins with, `rest` is the rest of it.
+    /// Inserts an entry. `prefix` is the number of the key's prefix, `rest` is the rest of the key.
     pub(super) fn insert(&mut self, prefix: u8, rest: &[u8], entry: &Entry) -> u32 {
         let layout = Layout::new(rest.len(), entry);
         let size = layout.slot_bytes();
@@ -109,17 +111,17 @@ impl Arena {
         handle
     }
 
-    /// Whether an entry can be put in the place of another.
+    /// Whether an entry fits into the slot of another one.
     pub(super) fn has_room(&self, handle: u32, entry: &Entry) -> bool {
         Layout::of(self.slot(handle)).is_extended == is_extended(entry)
     }
 
-    /// Puts an entry in the place of one; it [has room](Self::has_room).
+    /// Overwrites an entry in its slot, which must [have room](Self::has_room).
     pub(super) fn set(&mut self, handle: u32, entry: &Entry) {
         assert!(entry.seq <= SEQ_MAX && entry.position.file_id != FREE, "beyond what the index can hold");
         let slot = self.slot_mut(handle);
         let layout = Layout::of(slot);
-        // One that a merge has made shorter stays where walks expect it.
+        // An entry that a merge made shorter stays in its slot, where walks expect it.
         assert!(layout.is_extended || !is_extended(entry), "an entry in a slot that is too short");
         let Position { file_id, offset, size, head_units, has_terms } = entry.position;
         slot[0..4].copy_from_slice(&file_id.to_le_bytes());
@@ -161,7 +163,7 @@ impl Arena {
         Entry { position, expires_secs, seq: u64::from_le_bytes(seq), digest: le_at!(u64, slot, 11) }
     }
 
-    /// What stands for the beginning of the key, and the rest of it.
+    /// The number of the key's prefix, and the rest of the key.
     pub(super) fn key(&self, handle: u32) -> (u8, &[u8]) {
         let slot = self.slot(handle);
         let layout = Layout::of(slot);
@@ -186,7 +188,7 @@ impl Arena {
         self.dead_bytes += size;
     }
 
-    /// The first entry at or after `from`, with the handle at which to go on.
+    /// The first entry at or after `from`, with the handle at which to continue.
     pub(super) fn walk(&self, from: u32) -> Option<(u32, u32)> {
         let mut chunk = (from >> OFFSET_BITS) as usize;
         let mut offset = (from & ((1 << OFFSET_BITS) - 1)) as usize * GRAIN_BYTES;
@@ -211,7 +213,7 @@ impl Arena {
         chunks + self.chunks.capacity() * size_of::<Vec<u8>>() + self.free.capacity() * size_of::<(u32, u32)>()
     }
 
-    /// More than a quarter is free slots: worth copying.
+    /// Whether more than a quarter is free slots, so that a compaction is worthwhile.
     pub(super) fn is_sparse(&self) -> bool {
         self.dead_bytes > CHUNK_BYTES && self.dead_bytes > (self.used_bytes + self.dead_bytes) / 4
     }

@@ -1,36 +1,37 @@
-//! Versions that live snapshots still see although they were replaced or removed: one version a key
-//! and snapshot at most, gone with the last snapshot that needs it.
+//! Versions that live snapshots still see although they were replaced or removed. There is at most
+//! one version for each key and snapshot. A version is removed with the last snapshot that needs
+//! it.
 
 use crate::journal::Entry;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// One bit a snapshot.
+/// A set of snapshots, one bit each.
 pub(super) type SlotMask = u64;
 
 struct Version {
     entry: Entry,
     /// Snapshots that see this version.
     needed_by: SlotMask,
-    /// Those of them whose walk had passed it already when it was replaced.
+    /// The snapshots among them whose walk had already passed the version when it was replaced.
     visited_by: SlotMask,
 }
 
-/// The replaced versions of one shard and how far each snapshot's walk over the shard has come.
+/// The replaced versions of one shard, and how far each snapshot's walk over the shard has come.
 #[derive(Default)]
 pub(super) struct History {
     versions: BTreeMap<Bytes, Vec<Version>>,
-    /// Slot and first handle that its walk has not passed.
+    /// For each snapshot, its slot and the first handle that its walk has not passed.
     walks: Vec<(u32, u32)>,
 }
 
 impl History {
-    /// Keeps a version that `needed_by` see and that lay at `handle`.
+    /// Keeps a replaced version that lay at `handle`, for the snapshots in `needed_by`.
     pub(super) fn keep(&mut self, key: &[u8], entry: Entry, handle: u32, needed_by: SlotMask) {
         let versions = self.versions.entry(Bytes::copy_from_slice(key)).or_default();
-        // Who needs an older version already sees that one. A walk of all there is would gather
-        // every change.
+        // A snapshot that needs an older version does not see this one. Without this check, a
+        // snapshot without an upper `seq` would keep every change.
         let needed_by = versions.iter().fold(needed_by, |mask, older| mask & !older.needed_by);
         if needed_by == 0 {
             return;
@@ -53,7 +54,8 @@ impl History {
         Some(version.entry)
     }
 
-    /// The next version after `last` that a snapshot sees and its walk did not meet, with its key.
+    /// The next version after the key `last` that a snapshot sees and its walk did not visit, with
+    /// its key.
     pub(super) fn next_unvisited(&self, last: Option<&Bytes>, slot: u32) -> Option<(&Bytes, Entry)> {
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
         self.versions.range::<Bytes, _>((from, Bound::Unbounded)).find_map(|(key, versions)| {
@@ -62,7 +64,7 @@ impl History {
         })
     }
 
-    /// Forgets a snapshot; true when nothing is left.
+    /// Removes a snapshot; true if nothing is left.
     pub(super) fn release(&mut self, slot: u32) -> bool {
         self.walks.retain(|(other, _)| *other != slot);
         self.versions.retain(|_, versions| {
@@ -77,7 +79,7 @@ impl History {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        // A tree node's share, the key and the list.
+        // An estimate for a tree node, plus the key and the list.
         self.versions.iter().map(|(key, list)| key.len() + 64 + list.capacity() * size_of::<Version>()).sum()
     }
 }

@@ -1,5 +1,5 @@
-//! The index in memory as a journal wants it, with the heads that were seen lately and, where
-//! somebody asked for it, the order of keys and index entries.
+//! The index in memory behind the journal's interface, with a cache of recent heads and, once it is
+//! needed, the ordered index of keys and index entries.
 
 use super::{HashedKey, Index, SNAPSHOTS_MAX, SnapshotSlot};
 use crate::backend::{KeyRange, LedgerStatus, ReadMode, TermRange};
@@ -18,8 +18,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Keys changed after an order was last written that a start remembers; of more, the order is made
-/// anew.
+/// The most keys, changed after the ordered index was last written, that a start remembers. With
+/// more, the ordered index is rebuilt.
 const CHANGED_MAX: usize = 2_000_000;
 
 pub(crate) struct MemoryIndex {
@@ -28,37 +28,37 @@ pub(crate) struct MemoryIndex {
     store: StoreId,
     order_dir: PathBuf,
     orders: Arc<OrderShared>,
-    /// From the moment at which it is begun: every change is told to it.
+    /// The ordered index. From the moment at which it is begun, it gets every change.
     order: RwLock<Option<Arc<Order>>>,
-    /// It is whole.
+    /// Whether the ordered index is complete.
     has_order: AtomicBool,
-    /// It is wanted: an index entry was written, or it was there before.
+    /// Whether the ordered index is wanted: an index entry was written, or it existed before.
     wants_order: AtomicBool,
     making: Mutex<Making>,
-    /// All changes up to here have been told.
+    /// The ordered index has got all changes up to this `seq`.
     last_seq: AtomicU64,
 }
 
-/// What is left to do until the order is whole.
+/// What is left to do until the ordered index is complete.
 enum Making {
     /// Nothing was begun, or nothing is left.
     Idle,
-    /// A load: keys that changed after the order on disk was written.
+    /// During a load: gathers the keys that changed after the ordered index on disk was written.
     Loading { seen_seq: u64, changed: Vec<Bytes> },
-    /// These keys.
+    /// These keys must be compared with the index.
     CatchingUp(Vec<Bytes>),
-    /// What this walk has not met.
+    /// The entries that this walk has not visited yet must be added.
     Walking(SnapshotSlot),
 }
 
-/// A view, with the order at the same moment.
+/// A snapshot of the index, with a snapshot of the ordered index at the same moment.
 pub(crate) struct MemoryView {
     slot: SnapshotSlot,
     order: Option<(Arc<Order>, TreeView)>,
 }
 
 impl MemoryIndex {
-    /// An empty index; `order_dir` is where the order is, or will be.
+    /// An empty index. `order_dir` is the directory of the ordered index, whether it exists or not.
     pub(crate) fn new(
         heads: Arc<HeadCache>,
         orders: Arc<OrderShared>,
@@ -84,17 +84,18 @@ impl MemoryIndex {
         })
     }
 
-    /// Tells the order of a change, where there is one.
+    /// Passes a change to the ordered index, if there is one.
     fn tell_order(&self, key: &[u8], head: Option<&[u8]>) {
         let Some(order) = self.order.read().clone() else { return };
         if let Err(error) = order.set(key, head) {
-            // It cannot be believed any more: it is made anew when it is asked for.
+            // The ordered index may be wrong now. It is rebuilt when it is needed.
             tracing::error!(dir = %self.order_dir.display(), %error, "the order of keys is damaged");
             self.give_up_order();
         }
     }
 
-    /// After a look into the order: a damaged one is made anew for whoever asks again.
+    /// Checks the result of a read of the ordered index: a damaged one is discarded, and rebuilt
+    /// when it is needed.
     fn unless_damaged<T>(&self, result: Result<T, StorageError>) -> Result<T, StorageError> {
         if let Err(StorageError::Damaged { .. }) = &result {
             self.give_up_order();
@@ -111,26 +112,26 @@ impl MemoryIndex {
         *self.order.write() = None;
     }
 
-    /// A key is in the order as it is in the index.
+    /// Makes the ordered index agree with the index about a key.
     fn set_in_order(&self, order: &Order, key: &[u8], read_head: &ReadHead<'_>) -> Result<(), StorageError> {
         order.set_to_present(key, || match self.index.get(HashedKey::new(key)) {
             None => Ok(None),
             Some(entry) if !entry.position.has_terms => Ok(Some(Bytes::new())),
             Some(entry) => match read_head(key, &entry) {
-                // Whoever reads the object learns of it; its index entries are lost with it.
+                // A read of the object reports the damage; its index entries are lost with it.
                 Err(StorageError::Damaged { .. }) => Ok(Some(Bytes::new())),
                 head => head.map(Some),
             },
         })
     }
 
-    /// The order, begun if it is not.
+    /// The ordered index; begins it if needed.
     fn begin_order(&self, making: &mut Making) -> Result<Arc<Order>, StorageError> {
         if let Some(order) = self.order.read().clone() {
             return Ok(order);
         }
         let order = Arc::new(Order::create(&self.order_dir, &self.orders)?);
-        // From here on it is told of every change; the walk is for what was there before.
+        // From here on the ordered index gets every change. The walk adds what was there before.
         *self.order.write() = Some(order.clone());
         let slot = self.index.begin_snapshot(SEQ_MAX).ok_or_else(too_many_views);
         *making = Making::Walking(slot.inspect_err(|_| *self.order.write() = None)?);
@@ -206,7 +207,7 @@ impl KeyIndex for MemoryIndex {
         if removed.is_some()
             && let Some(order) = self.order.read().clone()
         {
-            // A put of the key may have come in between.
+            // Another thread may have put the key in between.
             let copy = |_: &[u8], _: &Entry| Err(no_order());
             if self.index.get(key).is_none() {
                 self.set_in_order(&order, key.key, &copy).or_else(|error| match error {
@@ -246,8 +247,8 @@ impl KeyIndex for MemoryIndex {
         let mut making = self.making.lock();
         if let Making::Loading { seen_seq, changed } = std::mem::replace(&mut *making, Making::Idle) {
             if seen_seq > last_seq {
-                // The journal has lost what this order has seen, and will give those numbers to
-                // other appends.
+                // The journal has lost appends that this ordered index has seen, and will use their
+                // numbers again.
                 tracing::warn!(dir = %self.order_dir.display(), "the order of keys is ahead of its journal: it is made anew");
                 *self.order.write() = None;
                 remove_dir(&self.order_dir)?;
@@ -295,8 +296,8 @@ impl KeyIndex for MemoryIndex {
         tracing::warn!(dir = %self.order_dir.display(), "the order of keys does not fit its journal: it is made anew");
         self.give_up_order();
         remove_dir(&self.order_dir)?;
-        // It must not come back after a loss of power: what showed that it does not fit may be gone
-        // by then.
+        // The removal must survive a loss of power, because the evidence that the index does not
+        // match may be gone by then.
         let root = self.order_dir.parent().unwrap_or(&self.order_dir);
         RealFs.sync_dir(root).map_err(|source| io_error("fsync", root, source))
     }
@@ -356,7 +357,7 @@ impl KeyIndex for MemoryIndex {
         let order = self.begin_order(&mut making)?;
         let mut keys: Vec<Bytes> = Vec::new();
         let more = match &mut *making {
-            // Somebody else has just made it.
+            // Another thread has just completed it.
             Making::Idle | Making::Loading { .. } => return Ok(self.has_order.load(Ordering::Acquire)),
             Making::CatchingUp(changed) => {
                 let rest = changed.len().saturating_sub(count_max);
@@ -370,8 +371,8 @@ impl KeyIndex for MemoryIndex {
         };
         for key in keys {
             if let Err(error) = self.set_in_order(&order, &key, read_head) {
-                // An order that lacks the rest of these keys must not pass for whole one day.
-                // Whoever asks next begins anew.
+                // An ordered index that lacks the rest of these keys must never count as complete.
+                // The next use begins a new one.
                 drop(making);
                 self.give_up_order();
                 self.wants_order.store(false, Ordering::Relaxed);

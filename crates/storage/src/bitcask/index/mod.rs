@@ -1,11 +1,13 @@
-//! The index of a store: for each key, where its current version lies.
+//! The in-memory index of a store: for each key, where its current version lies.
 //!
-//! What it is: 32 tables under locks of their own over packed entries, at most 42 bytes a key
-//! beyond the key's part that other keys of its bucket do not have; and, for snapshots, the
-//! versions that were replaced since.
+//! What it is: 32 hash tables of packed entries, each under its own lock. An entry takes at most 42
+//! bytes plus the part of its key that other keys of its bucket do not share. For snapshots, the
+//! index keeps versions that were replaced.
 //!
-//! Invariants: the newest `seq` of a key wins; a snapshot sees exactly the versions that were
-//! current when it began; no lock is held for longer than a bounded number of entries takes.
+//! Invariants:
+//! * The newest `seq` of a key wins.
+//! * A snapshot sees exactly the versions that were current when it began.
+//! * A lock is held for a bounded number of entries only.
 
 mod arena;
 mod history;
@@ -24,12 +26,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 
 const SHARDS: usize = 32;
-/// Snapshots that may live at the same time: one bit each.
+/// The most snapshots at the same time: one bit each.
 pub(crate) const SNAPSHOTS_MAX: usize = 64;
 /// Entries that a walk visits under one lock.
 const VISITS_PER_LOCK: usize = 1024;
 
-/// A key with its hash, computed once a call.
+/// A key with its hash, computed once for each call.
 #[derive(Clone, Copy)]
 pub(crate) struct HashedKey<'a> {
     pub(crate) key: &'a [u8],
@@ -41,7 +43,8 @@ impl<'a> HashedKey<'a> {
         Self { key, hash: xxh3_64(key) }
     }
 
-    /// Tables use the lowest and the highest bits.
+    /// The shard is chosen by bits in the middle of the hash, because the tables use its lowest and
+    /// highest bits.
     fn shard(self) -> usize {
         (self.hash >> 40) as usize % SHARDS
     }
@@ -49,14 +52,14 @@ impl<'a> HashedKey<'a> {
 
 pub(crate) struct Index {
     shards: Vec<RwLock<Shard>>,
-    /// Bits of the snapshots that live.
+    /// The bits of the live snapshots.
     live: AtomicU64,
-    /// What each snapshot sees: everything up to this seq.
+    /// For each snapshot, the `seq` up to which it sees versions.
     slots: Mutex<[Option<u64>; SNAPSHOTS_MAX]>,
     compact_next: AtomicUsize,
 }
 
-/// A snapshot's place in the index, and how far its walk has come.
+/// A snapshot's place in the index, and the progress of its walk.
 pub(crate) struct SnapshotSlot {
     slot: u32,
     seq: u64,
@@ -78,7 +81,7 @@ impl Index {
         self.shards[key.shard()].read().get(key.hash, key.key)
     }
 
-    /// Takes a version that is newer than any before; the one it replaces.
+    /// Stores a version that is newer than any before; returns the entry that it replaces.
     pub(crate) fn put(&self, key: HashedKey<'_>, entry: &Entry) -> Option<Entry> {
         self.shards[key.shard()].write().put(key.hash, key.key, entry, |seq| self.needed_by(seq))
     }
@@ -88,15 +91,15 @@ impl Index {
         shard.remove_if(key.hash, key.key, condition, |seq| self.needed_by(seq))
     }
 
-    /// Lets a version lie elsewhere; false when the key's version is not the one at `from` any
-    /// more.
+    /// Changes the position of a version; false if the key's version is no longer the one at
+    /// `from`.
     pub(crate) fn relocate(&self, key: HashedKey<'_>, from: Position, to: Position) -> bool {
         self.shards[key.shard()].write().relocate(key.hash, key.key, from, to)
     }
 
-    /// Takes a record found on disk, in any order. A tombstone has size 0 and stays until
-    /// [`finish_load`](Self::finish_load). Of two copies of a version the one in the later file is
-    /// taken.
+    /// Loads a record that was found on disk. Records come in any order. A tombstone has size 0 and
+    /// stays until [`finish_load`](Self::finish_load). Of two copies of a version, the one in the
+    /// file with the higher id is taken.
     pub(crate) fn load(&self, key: HashedKey<'_>, entry: &Entry) -> Loaded {
         let mut shard = self.shards[key.shard()].write();
         let newer = |old: Entry| (old.seq, old.position.file_id) > (entry.seq, entry.position.file_id);
@@ -106,7 +109,7 @@ impl Index {
         Loaded::Newest(shard.put(key.hash, key.key, entry, |_| 0))
     }
 
-    /// Forgets the tombstones of a load.
+    /// Removes the tombstones of a load.
     pub(crate) fn finish_load(&self) {
         for shard in &self.shards {
             let mut shard = shard.write();
@@ -115,8 +118,8 @@ impl Index {
         }
     }
 
-    /// Goes on with a look for versions that expired before `now_secs`. A shard that is compacted
-    /// meanwhile may be looked at in part only, until the next time.
+    /// Continues a sweep for versions that expired before `now_secs`. Entries of a shard that is
+    /// compacted meanwhile may be skipped until the next sweep.
     pub(crate) fn expired(&self, now_secs: u64, cursor: &mut SweepCursor, count_max: usize) -> Vec<Bytes> {
         let (mut keys, mut key) = (Vec::new(), Vec::new());
         let mut visits = 0;
@@ -141,7 +144,7 @@ impl Index {
         keys
     }
 
-    /// Copies one sparse shard together.
+    /// Compacts the next shard if it is sparse.
     pub(crate) fn compact_some(&self) {
         if self.live.load(Ordering::Acquire) == 0 {
             let next = self.compact_next.fetch_add(1, Ordering::Relaxed) % SHARDS;
@@ -160,8 +163,8 @@ impl Index {
         sizes
     }
 
-    /// Begins a snapshot of everything up to `seq`; none when too many live. No put may run at the
-    /// same time.
+    /// Begins a snapshot of everything up to `seq`; none if too many are live. No put may run at
+    /// the same time.
     pub(crate) fn begin_snapshot(&self, seq: u64) -> Option<SnapshotSlot> {
         let mut slots = self.slots.lock();
         let slot = slots.iter().position(Option::is_none)?;
@@ -175,7 +178,7 @@ impl Index {
         for shard in &self.shards {
             shard.write().release(snapshot.slot);
         }
-        // Only now may another snapshot have the bit.
+        // Only now may another snapshot use the bit.
         self.slots.lock()[snapshot.slot as usize] = None;
     }
 
@@ -183,7 +186,8 @@ impl Index {
         self.shards[key.shard()].read().get_at(key.hash, key.key, snapshot.slot, snapshot.seq)
     }
 
-    /// Goes on with a snapshot's walk until `visit` says that it has enough or all is seen (false).
+    /// Continues a snapshot's walk until `visit` has enough (true) or all entries were visited
+    /// (false).
     pub(crate) fn walk(&self, snapshot: &mut SnapshotSlot, mut visit: impl FnMut(&[u8], &Entry) -> bool) -> bool {
         let mut enough = false;
         while let Some(shard) = self.shards.get(snapshot.shard) {

@@ -1,9 +1,9 @@
-//! What the keys of a bucket begin with, kept once for all of them.
+//! Prefixes that all keys of a bucket share, stored once.
 
 use ombak_types::names::split_storage_key;
 
-/// Prefixes of one shard. What buckets come later is not worth a place: each costs memory in every
-/// shard.
+/// The most prefixes of one shard. Keys of further buckets are stored whole, because each prefix
+/// costs memory in every shard.
 const PREFIXES_MAX: usize = 64;
 
 #[derive(Default)]
@@ -12,7 +12,7 @@ pub(super) struct Prefixes {
 }
 
 impl Prefixes {
-    /// The prefix of a number from [`split`](Self::split).
+    /// The prefix for a number from [`split`](Self::split).
     pub(super) fn get(&self, number: u8) -> &[u8] {
         match number {
             0 => &[],
@@ -20,8 +20,8 @@ impl Prefixes {
         }
     }
 
-    /// A number for what the key begins with, from 1, and the rest of the key; 0 and the whole key
-    /// where it has none.
+    /// Splits a key into the number of its prefix, from 1, and the rest of the key; 0 and the whole
+    /// key if it has no prefix.
     pub(super) fn split<'a>(&mut self, key: &'a [u8]) -> (u8, &'a [u8]) {
         let Ok((_, _, rest)) = split_storage_key(key) else { return (0, key) };
         let prefix = &key[..key.len() - rest.len()];

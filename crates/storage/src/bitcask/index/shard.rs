@@ -1,4 +1,4 @@
-//! One of an index's parts: a table of handles over an arena, under one lock.
+//! One shard of an index: a table of handles over an arena, under one lock.
 
 use super::arena::Arena;
 use super::history::{History, SlotMask};
@@ -18,7 +18,7 @@ pub(super) struct Shard {
     history: Option<Box<History>>,
 }
 
-/// How far a snapshot's walk over one shard has come.
+/// The progress of a snapshot's walk over one shard.
 #[derive(Default)]
 pub(super) struct ShardWalk {
     next: u32,
@@ -49,7 +49,7 @@ impl Shard {
         self.table.find(hash, is_it).copied()
     }
 
-    /// Copies a key together.
+    /// Copies the whole key of an entry into `key`.
     fn key(&self, handle: u32, key: &mut Vec<u8>) {
         let (prefix, rest) = self.arena.key(handle);
         key.clear();
@@ -92,7 +92,8 @@ impl Shard {
             .or_else(|| self.history.as_ref().and_then(|history| history.get(key, slot)))
     }
 
-    /// Replaces or inserts; `needed_by` says which snapshots see a version of a given seq.
+    /// Inserts or replaces an entry. `needed_by` says which snapshots see a version with a given
+    /// `seq`.
     pub(super) fn put(
         &mut self,
         hash: u64,
@@ -133,7 +134,7 @@ impl Shard {
         Some(old)
     }
 
-    /// Lets a key's version lie elsewhere, if it lies where the caller thinks.
+    /// Changes the position of a key's version, if it lies at `from`.
     pub(super) fn relocate(&mut self, hash: u64, key: &[u8], from: Position, to: Position) -> bool {
         let Some(handle) = self.find(hash, key) else { return false };
         let mut entry = self.arena.entry(handle);
@@ -197,7 +198,8 @@ impl Shard {
         true
     }
 
-    /// The first entry at or after a place, and where to go on; its key is put into `key`.
+    /// The first entry at or after a place, and the place at which to continue. Its key is put into
+    /// `key`.
     pub(super) fn look(&self, place: u32, key: &mut Vec<u8>) -> Option<(Entry, u32)> {
         let (handle, next) = self.arena.walk(place)?;
         self.key(handle, key);
@@ -210,7 +212,7 @@ impl Shard {
         }
     }
 
-    /// Removes every entry that satisfies `condition`; for the load, before anybody else sees the
+    /// Removes every entry that satisfies `condition`. Only for a load, while nothing else uses the
     /// index.
     pub(super) fn remove_all(&mut self, condition: impl Fn(&Entry) -> bool) {
         let (mut next, mut key) = (0, Vec::new());
@@ -223,8 +225,7 @@ impl Shard {
         }
     }
 
-    /// Copies the live entries together when much of the arena is free. Not while a snapshot may
-    /// walk it.
+    /// Compacts the arena if much of it is free and no snapshot may be walking it.
     pub(super) fn compact(&mut self) {
         if !self.arena.is_sparse() || self.history.is_some() {
             return;

@@ -15,7 +15,7 @@ fn entry(seq: u64) -> Entry {
 
 type Model = BTreeMap<Vec<u8>, Entry>;
 
-/// A small generator: the tests need variety, not quality.
+/// A small random generator: the tests need variety, not quality.
 fn next_random(state: &mut u64) -> u64 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
@@ -25,8 +25,8 @@ fn next_random(state: &mut u64) -> u64 {
 
 #[test]
 fn costs_at_most_42_bytes_beyond_what_keys_do_not_share() {
-    // Just past a doubling is the worst moment for the tables; 1,000,000 is where they are in
-    // practice.
+    // Right after the hash tables have doubled, they waste the most memory; 1,000,000 is a size
+    // from practice.
     for keys in [940_000u64, 1_000_000] {
         let index = Index::new();
         for n in 0..keys {
@@ -50,7 +50,7 @@ fn agrees_with_a_map_and_snapshots_see_their_moment() {
     let mut random = 0x9E37_79B9_7F4A_7C15;
     for seq in 1..60_000u64 {
         let number = next_random(&mut random) % 3000;
-        // Of more buckets than have a prefix in a shard, and some that are no storage keys.
+        // Keys of more buckets than a shard has prefixes for, and some that are not storage keys.
         let bucket = if number.is_multiple_of(3) { String::new() } else { format!("\x02\0\x03{:03}", number % 200) };
         let key = format!("{bucket}{number}{}", "x".repeat((number % 300) as usize)).into_bytes();
         match next_random(&mut random) % 100 {
