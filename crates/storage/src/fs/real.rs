@@ -9,11 +9,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-/// A random number of each run of the machine, in hexadecimal digits and dashes (Linux: proc(5)).
+/// A random number that identifies each boot of the machine, in hexadecimal digits and dashes
+/// (Linux: proc(5)).
 const MACHINE_BOOT: &str = "/proc/sys/kernel/random/boot_id";
 
-/// The operating system's file system. Linux answers [`ReadMode::Cached`] from the page cache;
-/// where the system cannot tell what is cached, such reads answer `WouldBlock`.
+/// The operating system's file system. On Linux, [`ReadMode::Cached`] reads from the page cache. On
+/// systems that cannot tell what is cached, such reads answer `WouldBlock`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealFs;
 
@@ -50,12 +51,12 @@ impl File for RealFile {
     #[cfg(target_os = "linux")]
     fn expect_random_reads(&self) {
         use rustix::fs::{Advice, fadvise};
-        // Where it is not taken, reads are slower, not wrong.
+        // If the hint is refused, reads are slower, but not wrong.
         let _ = fadvise(&self.0, 0, None, Advice::Random);
     }
 }
 
-/// One system call: what is cached only in part counts as not cached.
+/// Reads with one system call. A range that is only partly cached counts as not cached.
 #[cfg(target_os = "linux")]
 fn read_cached(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
@@ -63,7 +64,7 @@ fn read_cached(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<us
     let mut slices = [io::IoSliceMut::new(buffer)];
     match preadv2(file, &mut slices, offset, ReadWriteFlags::NOWAIT) {
         Ok(count) if count == wanted => Ok(count),
-        // Either the end of the file or a page that is not cached: the caller's blocking read finds
+        // Either the end of the file or a page that is not cached. The caller's blocking read finds
         // out which.
         Ok(_) | Err(Errno::OPNOTSUPP | Errno::INTR) => Err(io::ErrorKind::WouldBlock.into()),
         Err(error) => Err(error.into()),
@@ -121,8 +122,8 @@ impl FileSystem for RealFs {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(dir)? {
-            // Our own names are ASCII: one that is not UTF-8 is somebody else's and no concern of a
-            // store.
+            // All names that Ombak writes are ASCII. A name that is not UTF-8 belongs to another
+            // program and can be ignored.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -198,8 +199,8 @@ mod tests {
         assert!(fs.lock(&dir.path().join("lock")).is_ok());
     }
 
-    /// Just-written bytes are in the page cache: a network thread must be able to read them without
-    /// waiting.
+    /// Bytes that were just written are in the page cache, so a network thread must be able to read
+    /// them without waiting.
     #[cfg(target_os = "linux")]
     #[test]
     fn cached_reads_find_fresh_bytes() {

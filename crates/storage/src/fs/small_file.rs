@@ -18,14 +18,14 @@ pub fn read_file(fs: &dyn FileSystem, path: &Path, bytes_max: u64) -> io::Result
     if count == bytes.len() { Ok(bytes) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Replaces a file, or creates it: on disk when this returns; after an error the old or the new one
-/// is there.
+/// Replaces or creates a file. The new content is on disk when this returns; after an error, either
+/// the old or the new content is there.
 pub fn replace_file(fs: &dyn FileSystem, path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_file_with(fs, path, |_| Ok(bytes.to_vec()))
 }
 
-/// The same for bytes that say something of the file in which they are: `content` is handed the
-/// path of the new file, which it keeps but for its name.
+/// Like [`replace_file`], for content that depends on the new file itself. `content` gets the
+/// temporary path of the new file, which is renamed afterwards.
 pub fn replace_file_with(
     fs: &dyn FileSystem,
     path: &Path,
@@ -53,7 +53,7 @@ pub fn replace_file_with(
     }
 }
 
-/// What a file is called until it is whole.
+/// The name of a file until it is complete.
 fn new_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");

@@ -258,8 +258,8 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// The version of a key in a snapshot.
     fn get_at(&self, key: Self::Key<'_>, view: &Self::View, mode: ReadMode) -> Result<Option<Found>, StorageError>;
 
-    /// Continues the walk of a snapshot until `visit` returns false (it has enough) or all keys were
-    /// visited. May visit keys that do not begin with `prefix`.
+    /// Continues the walk of a snapshot until `visit` returns false (it has enough) or all keys
+    /// were visited. May visit keys that do not begin with `prefix`.
     fn walk(
         &self,
         view: &mut Self::View,

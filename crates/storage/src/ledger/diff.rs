@@ -1,4 +1,5 @@
-//! What changes when one ordered list replaces another: which items go and which ones come.
+//! The difference between two ordered lists: which items are removed and which are added when one
+//! replaces the other.
 
 use std::cmp::Ordering;
 
@@ -11,11 +12,11 @@ pub(crate) enum Difference<'a, T> {
     Added(&'a T),
 }
 
-/// Walks over two lists once and tells `visit` what only one of them has, in order.
+/// Walks over two lists once and calls `visit`, in order, with each item that only one of them has.
 ///
 /// Both lists must be in the order of `compare` and have no item twice. The walk makes fewer
-/// comparisons than both lists together have items: an object may have tens of thousands of index
-/// entries.
+/// comparisons than both lists together have items, which matters because an object may have tens
+/// of thousands of index entries.
 pub(crate) fn visit_differences<'a, T>(
     mut old: &'a [T],
     mut new: &'a [T],
@@ -45,7 +46,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Removed and added items, and how many comparisons it took to find them.
+    /// The removed and the added items, and the number of comparisons.
     fn differences(old: &[u32], new: &[u32]) -> (Vec<u32>, Vec<u32>, usize) {
         let (mut removed, mut added, mut comparisons) = (Vec::new(), Vec::new(), 0);
         let compare = |one: &u32, other: &u32| {

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  0 version     u8    1
-//!  1 flags       u8    1: the key was cut and follows whole; 2: the body is here
+//!  1 flags       u8    1: the key was truncated and follows whole; 2: the body is here
 //!  2 head_units  u8    of the position, and 128 when the head has index entries
 //!  3 zero        u8
 //!  4 file_id     u32   where the version lies
 //!  8 offset      u32
-//! 12 size        u32   0: the key is gone (only while a store is loaded)
+//! 12 size        u32   0: the key was removed (only while a store is loaded)
 //! 16 tstamp      u32   Unix seconds
 //! 20 expires     u32   Unix seconds; 0: never
 //! 24 seq         u64
@@ -17,7 +17,7 @@
 //! 48 whole key, head, body
 //! ```
 //!
-//! All integers are little-endian. Blocks of the tree have checksums of their own.
+//! All integers are little-endian. The checksums of the tree's blocks cover the entries.
 
 use super::keys::LedgerKey;
 use crate::journal::{Entry, Position, le_at};
@@ -38,16 +38,16 @@ fn pack(position: Position) -> u8 {
 pub(crate) struct LedgerEntry {
     pub(crate) entry: Entry,
     pub(crate) tstamp_secs: u32,
-    /// As the writer wanted it; 0: never.
+    /// Unix seconds, as the writer asked; 0: never.
     pub(crate) wanted_expires_secs: u32,
     pub(crate) head: Bytes,
     pub(crate) body: Option<Bytes>,
-    /// The ledger key, where that is cut.
+    /// The whole ledger key, if the stored one is truncated.
     pub(crate) whole_key: Option<Bytes>,
 }
 
-/// `entry.expires_secs` as the writer wanted it: what the configuration adds is added when it is
-/// read.
+/// Encodes an entry. `entry.expires_secs` is what the writer asked for; the configured expiry is
+/// applied when the entry is read.
 pub(crate) fn encode(key: &LedgerKey, entry: &Entry, tstamp_secs: u32, head: &[u8], body: Option<&[&[u8]]>) -> Bytes {
     let whole = key.whole.as_deref().unwrap_or_default();
     let body_len: usize = body.unwrap_or_default().iter().map(|part| part.len()).sum();
@@ -69,7 +69,7 @@ pub(crate) fn encode(key: &LedgerKey, entry: &Entry, tstamp_secs: u32, head: &[u
     out.freeze()
 }
 
-/// None when the bytes are no entry of a version that this build reads.
+/// None if the bytes are not an entry of a version that this build reads.
 pub(crate) fn decode(bytes: &Bytes) -> Option<LedgerEntry> {
     if bytes.len() < FIXED_BYTES || bytes[0] != VERSION {
         return None;
@@ -91,7 +91,7 @@ pub(crate) fn decode(bytes: &Bytes) -> Option<LedgerEntry> {
     let head_end = head_start + le_at!(u32, bytes, 40) as usize;
     let (is_cut, is_inline) = (bytes[1] & CUT != 0, bytes[1] & INLINE != 0);
     let fits = if is_inline { head_end <= bytes.len() } else { head_end == bytes.len() };
-    // Flags of a later day would mean what this build cannot know.
+    // Flags of a newer build have a meaning that this build does not know.
     let is_known = bytes[1] & !(CUT | INLINE) == 0 && bytes[3] == 0;
     if !fits || !is_known || is_cut != (head_start > FIXED_BYTES) {
         return None;
@@ -106,7 +106,7 @@ pub(crate) fn decode(bytes: &Bytes) -> Option<LedgerEntry> {
     })
 }
 
-/// The same entry at another place.
+/// The same entry with another position.
 pub(super) fn moved(bytes: &Bytes, to: Position) -> Bytes {
     let mut out = BytesMut::from(&bytes[..]);
     out[2] = pack(to);

@@ -1,5 +1,5 @@
-//! Opens stores with a ledger: one directory a partition for the journal, another for the ledger
-//! beside it.
+//! Opens stores with a ledger. Each partition has one directory for the journal, and beside it
+//! another one for the ledger.
 
 use super::index::{LedgerIndex, LedgerShared};
 use super::opening::remove_dir;
@@ -13,27 +13,27 @@ use crate::seq::SeqSource;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Sizes of ledgers.
+/// The options of ledgers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LedgerConfig {
-    /// What one ledger gathers in memory before it writes it, in bytes.
+    /// Bytes that one ledger gathers in memory before it writes them.
     pub memory_bytes_max: u64,
-    /// Blocks that are kept in memory, in bytes, for all ledgers together.
+    /// Bytes of the block cache that all ledgers share.
     pub cache_bytes: u64,
-    /// About the size of a table file, in bytes.
+    /// The approximate size of a table file in bytes.
     pub table_bytes: u64,
-    /// Table files that are held open, for all ledgers together.
+    /// The most table files that are open at once, over all ledgers.
     pub open_files_max: usize,
     /// Whether blocks on disk are compressed (lz4).
     pub compresses: bool,
-    /// Whether tables have filters that spare reads of absent keys.
+    /// Whether tables have Bloom filters, which save reads for absent keys.
     pub filters: bool,
-    /// About the size of a block, in bytes before compression.
+    /// The approximate size of a block in bytes before compression.
     pub block_bytes: u32,
-    /// Keys of a block of which only the first is written as a whole.
+    /// Of this many consecutive keys in a block, only the first is stored whole.
     pub restart_interval: u8,
-    /// While the ledgers on disk are smaller than this together, in bytes, they are taken to be in
-    /// the page cache and read by network threads.
+    /// While all ledgers together are smaller than this on disk, in bytes, they are assumed to be
+    /// in the page cache, and network threads read them.
     pub cached_bytes_max: u64,
 }
 
@@ -61,7 +61,7 @@ impl LedgerConfig {
     }
 }
 
-/// Opens stores with a ledger. With `INLINE` the ledger has the values, too.
+/// Opens stores with a ledger. With `INLINE`, the ledger has the values, too.
 pub struct LedgerFactory<const INLINE: bool> {
     journals: Arc<Shared>,
     ledgers: Arc<LedgerShared>,
@@ -69,8 +69,8 @@ pub struct LedgerFactory<const INLINE: bool> {
 }
 
 impl<const INLINE: bool> LedgerFactory<INLINE> {
-    /// Takes the root directory, creating and locking it. A root that another process or factory
-    /// uses is an error.
+    /// Takes the root directory: creates and locks it. Fails if another process or factory uses the
+    /// root.
     pub fn new(
         fs: Arc<dyn FileSystem>,
         root: impl Into<PathBuf>,
@@ -89,7 +89,7 @@ impl<const INLINE: bool> LedgerFactory<INLINE> {
         Ok(Self { journals, ledgers: Arc::new(ledgers), root })
     }
 
-    /// The same with inventories kept in this way. To be said before a store is opened.
+    /// Sets how inventories are kept. Must be called before a store is opened.
     #[must_use]
     pub fn with_inventory(self, inventory: InventoryConfig) -> Self {
         self.journals.keep_inventories(inventory);

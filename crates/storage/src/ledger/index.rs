@@ -1,7 +1,8 @@
-//! A ledger as the index over a journal: keys with their heads, and terms, change together.
+//! A ledger as the index over a journal. A key's entry (with its head) and its index terms change
+//! together.
 //!
-//! Invariant: `writes` is held from the look at a key's entry to the change that follows from it,
-//! so that a merge and a put of the same key do not overlook each other.
+//! Invariant: `writes` is held from the read of a key's entry to the change that is based on it, so
+//! that a merge and a put of the same key do not miss each other's changes.
 
 use super::diff::{Difference, visit_differences};
 use super::entry::{self, LedgerEntry};
@@ -22,28 +23,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How far the ledger has seen the journal.
+/// The note that says how far the ledger has seen the journal.
 pub(crate) const CHECKPOINT: &[u8] = b"checkpoint";
 const SIZES: &[u8] = b"sizes";
 const EXPIRES: &[u8] = b"expires";
-/// What a ledger notes about itself.
+/// The notes that a ledger stores about itself.
 pub(crate) const NOTES: [&[u8]; 3] = [CHECKPOINT, SIZES, EXPIRES];
 
-/// Tombstones of a load that are remembered one by one; of more, the whole ledger is looked through
-/// at its end.
+/// The most tombstones of a load that are remembered one by one. With more, the end of the load
+/// scans the whole ledger for tombstones.
 const TOMBSTONES_LISTED_MAX: usize = 100_000;
-/// Beyond so many tables of the first level, writers wait: each read looks into all of them.
+/// With more tables than this in the first level, writers wait, because each read has to look into
+/// all of them.
 const FIRST_LEVEL_TABLES_MAX: usize = 16;
-/// Changes that a look through the ledger gathers before it applies them.
+/// How many keys a scan for tombstones visits before it applies its changes.
 const SWEEP_BATCH: usize = 1000;
 
-/// What ledgers of a node have in common.
+/// What the ledgers of a root share.
 pub(crate) struct LedgerShared {
     pub(crate) trees: TreeShared,
     pub(crate) terms: Arc<dyn HeadTerms>,
     /// Bytes that a ledger gathers in memory before it writes them.
     pub(crate) memory_bytes_max: u64,
-    /// While the ledgers on disk are smaller than this in all, they are taken to be in the page
+    /// While all ledgers together are smaller than this on disk, they are assumed to be in the page
     /// cache.
     pub(crate) cached_bytes_max: u64,
     pub(crate) journal: JournalConfig,
@@ -62,7 +64,7 @@ impl LedgerShared {
     }
 }
 
-/// With `INLINE`, the ledger has the bodies, too.
+/// The index of a store with a ledger. With `INLINE`, the ledger has the bodies, too.
 pub(crate) struct LedgerIndex<const INLINE: bool> {
     shared: Arc<LedgerShared>,
     dir: PathBuf,
@@ -72,35 +74,35 @@ pub(crate) struct LedgerIndex<const INLINE: bool> {
     key_bytes: AtomicU64,
     version_bytes: AtomicU64,
     tombstones: Mutex<Tombstones>,
-    /// What this tree adds to the shared count.
+    /// The part of the shared count that this tree has added.
     disk_bytes: AtomicU64,
-    /// Compaction has not kept up.
+    /// Whether compaction has not kept up.
     has_many_tables: AtomicBool,
-    /// It says, on disk too, that it holds versions that expire by themselves.
+    /// Whether the ledger notes, also on disk, that it holds versions that expire.
     expires: AtomicBool,
 }
 
-/// Keys that a load found to be gone.
+/// Keys of which a load has found a tombstone.
 #[derive(Default)]
 struct Tombstones {
     listed: Vec<Bytes>,
     overflown: bool,
 }
 
-/// A key's entry before a write, which nobody else changes meanwhile.
+/// A key's entry before a write. While this lives, no other thread can change the entry.
 pub(crate) struct Prior<'a> {
     _writes: MutexGuard<'a, ()>,
     entry: Option<LedgerEntry>,
 }
 
-/// A view, and the last key that its walk has passed.
+/// A snapshot of the ledger, and the last key that its walk has passed.
 pub(crate) struct LedgerView {
     tree: TreeView,
     passed: Option<Bytes>,
 }
 
 impl<const INLINE: bool> LedgerIndex<INLINE> {
-    /// Opens the ledger in a directory, whatever state that is in.
+    /// Opens the ledger in a directory, whatever state it is in.
     pub(crate) fn open(dir: &Path, shared: &Arc<LedgerShared>) -> Result<Self, StorageError> {
         Self::with_tree(open_usable(dir, &shared.trees, INLINE)?, dir, shared)
     }
@@ -136,8 +138,8 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         self.shared.disk_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
-    /// Whether a look may be made where nobody must wait for a disk. The library cannot say whether
-    /// a block is in memory.
+    /// Whether the ledger may be read in this mode. The library cannot say whether a block is in
+    /// memory, so reads that must not wait are allowed only while all ledgers are small.
     fn check_mode(&self, mode: ReadMode) -> Result<(), StorageError> {
         let small = self.shared.disk_bytes.load(Ordering::Relaxed) <= self.shared.cached_bytes_max;
         if small || mode == ReadMode::Blocking { Ok(()) } else { Err(StorageError::WouldBlock) }
@@ -166,7 +168,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         })
     }
 
-    /// A key's entry and terms, in place of what was there.
+    /// Replaces a key's entry and its index terms.
     fn replace(&self, key: &[u8], old: Option<&LedgerEntry>, new: Option<(&Entry, &Version<'_>)>) {
         let ledger_key = LedgerKey::of_key(key);
         let mut changes: Vec<Change> = Vec::with_capacity(1);
@@ -219,7 +221,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         );
     }
 
-    /// Visits ledger key, key and what is known of it.
+    /// Visits entries with their ledger key and key.
     fn visit_entries(
         &self,
         view: &TreeView,
@@ -254,7 +256,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         }
     }
 
-    /// Looks through the whole ledger for keys that a load has found to be gone.
+    /// Scans the whole ledger and removes the entries of tombstones that a load has found.
     fn sweep_tombstones(&self) -> Result<(), StorageError> {
         let mut passed: Option<Bytes> = None;
         loop {
@@ -288,8 +290,8 @@ impl<const INLINE: bool> Drop for LedgerIndex<INLINE> {
     }
 }
 
-/// How many times what is written at once may be in memory before writers wait: as much is being
-/// written, and twice as much gathers meanwhile.
+/// Writers wait when the memory holds this many times the bytes that are written at once: one part
+/// is being written, and two parts have gathered meanwhile.
 const BEHIND: u64 = 3;
 
 impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
@@ -318,7 +320,7 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
     fn prior(&self, key: &[u8]) -> Result<Prior<'_>, StorageError> {
         let writes = self.writes.lock();
         let entry = match self.entry(&LedgerKey::of_key(key)) {
-            // What cannot be read may be overwritten.
+            // An entry that cannot be read may be overwritten.
             Err(StorageError::Damaged { .. }) => None,
             entry => entry?,
         };
@@ -407,8 +409,8 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
     fn upkeep(&self) -> Result<Option<Compacted>, StorageError> {
         let compacted = self.tree.compact()?;
         self.note_tables();
-        // A ledger of heads is small beside the values: merges of the store are those of its
-        // journal.
+        // A ledger of heads is small beside the values, so the merges of such a store are those of
+        // its journal.
         Ok(compacted.filter(|_| INLINE))
     }
 

@@ -1,18 +1,17 @@
-//! What the keys of a ledger look like.
+//! The keys of a ledger.
 //!
 //! ```text
-//! k storage_key                                        a key: its entry
-//! i bucket_prefix field 00 00 term 00 00 key           a term: nothing, or what did not fit
-//! m name                                               notes of the ledger about itself
+//! k storage_key                                 a key: its entry
+//! i bucket_prefix field 00 00 term 00 00 key    a term: nothing, or what did not fit
+//! m name                                        notes of the ledger about itself
 //! ```
 //!
-//! In `field` and `term` a zero byte is followed by ff, so that the order of ledger keys is that of
-//! the terms, and a zero behind the end of a term is before everything that could follow in a
-//! longer one.
+//! In `field` and `term` a zero byte is followed by ff. So ledger keys sort in the order of the
+//! terms, and the two zeros after a term sort before everything that could follow in a longer term.
 //!
-//! The library takes keys of 65,535 bytes. A longer one is cut, with a hash of it behind the cut;
-//! the value then begins with the whole key. Keys that have their first 65,000 bytes in common are
-//! in no order among themselves.
+//! The library takes keys of at most 65,535 bytes. A longer key is truncated, with a hash of it
+//! after the truncation; the value then begins with the whole key. Keys that share their first
+//! 65,000 bytes have no defined order among themselves.
 
 use super::tree::KEY_BYTES_MAX;
 use crate::backend::KeyRange;
@@ -24,13 +23,13 @@ const KEY: u8 = b'k';
 const TERM: u8 = b'i';
 const NOTE: u8 = b'm';
 const HASH_BYTES: usize = 16;
-/// Bytes of a key that is cut.
+/// The length of a truncated key without its hash.
 const CUT_BYTES: usize = KEY_BYTES_MAX - HASH_BYTES - 500;
 
-/// A ledger key, and what of it must be said again in the value.
+/// A ledger key, and the whole key if it must be stored in the value.
 pub(crate) struct LedgerKey {
     pub(crate) bytes: Bytes,
-    /// The key was cut: the whole of it.
+    /// The whole ledger key, if `bytes` is truncated.
     pub(crate) whole: Option<Bytes>,
 }
 
@@ -46,7 +45,7 @@ impl LedgerKey {
         Self { bytes: cut.freeze(), whole: Some(whole) }
     }
 
-    /// Of a key of the store.
+    /// The ledger key for a key of the store.
     pub(crate) fn of_key(key: &[u8]) -> Self {
         let mut bytes = BytesMut::with_capacity(1 + key.len());
         bytes.put_u8(KEY);
@@ -54,7 +53,8 @@ impl LedgerKey {
         Self::new(bytes)
     }
 
-    /// Of a term of a key of the store: `bucket_len` bytes of the key are its bucket.
+    /// The ledger key for a term of a key of the store. The first `bucket_len` bytes of the key are
+    /// its bucket.
     pub(crate) fn of_term(key: &[u8], bucket_len: usize, field: &[u8], term: &[u8]) -> Self {
         let (bucket, key) = key.split_at(bucket_len.min(key.len()));
         let mut bytes = BytesMut::with_capacity(1 + bucket.len() + field.len() + term.len() + key.len() + 8);
@@ -65,14 +65,14 @@ impl LedgerKey {
     }
 }
 
-/// What all terms of a field of a bucket begin with.
+/// Appends the prefix of all terms of a field of a bucket.
 pub(crate) fn put_term_prefix(bucket: &[u8], field: &[u8], out: &mut BytesMut) {
     out.put_u8(TERM);
     out.put_slice(bucket);
     put_escaped(field, out);
 }
 
-/// A name under which a ledger notes something about itself.
+/// The ledger key of a note.
 pub(crate) fn note(name: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(1 + name.len());
     bytes.put_u8(NOTE);
@@ -80,7 +80,7 @@ pub(crate) fn note(name: &[u8]) -> Bytes {
     bytes.freeze()
 }
 
-/// The first ledger key of keys that begin with `prefix`.
+/// The first ledger key for keys that begin with `prefix`.
 pub(super) fn keys_from(prefix: &[u8]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(1 + prefix.len());
     bytes.put_u8(KEY);
@@ -89,7 +89,7 @@ pub(super) fn keys_from(prefix: &[u8]) -> Bytes {
     bytes.freeze()
 }
 
-/// Where a range of keys of a bucket begins and ends in a ledger.
+/// The bounds of a range of a bucket's keys in a ledger.
 pub(crate) struct KeyBounds {
     from: Bound<Bytes>,
     to: Bound<Bytes>,
@@ -119,12 +119,12 @@ impl KeyBounds {
     }
 }
 
-/// The key of the store in a ledger key of the first kind.
+/// The key of the store in a ledger key of kind `k`.
 pub(crate) fn store_key(ledger_key: &[u8]) -> Option<&[u8]> {
     ledger_key.strip_prefix(&[KEY])
 }
 
-/// Term and key (without its bucket) behind the prefix of a field.
+/// The term and the key (without its bucket) that follow the prefix of a field.
 pub(super) fn split_term(behind_prefix: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut term = Vec::new();
     let mut rest = behind_prefix;
@@ -141,7 +141,7 @@ pub(super) fn split_term(behind_prefix: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// Bytes in an order-preserving form that ends where it ends.
+/// Appends bytes in an order-preserving form with an end mark.
 pub(crate) fn put_escaped(bytes: &[u8], out: &mut BytesMut) {
     for byte in bytes {
         out.put_u8(*byte);
@@ -152,7 +152,8 @@ pub(crate) fn put_escaped(bytes: &[u8], out: &mut BytesMut) {
     out.put_slice(&[0, 0]);
 }
 
-/// The smallest bytes that are larger than all that begin with `prefix`; none when there are none.
+/// The smallest byte string that is greater than all strings that begin with `prefix`; none if
+/// there is none.
 pub(super) fn after_prefix(prefix: &[u8]) -> Option<Bytes> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut after = prefix[..=last].to_vec();
@@ -170,7 +171,7 @@ mod tests {
         LedgerKey::of_term(&whole, 4, field, term).bytes
     }
 
-    /// Bytes with many zeros: what the escaping is about.
+    /// Bytes with many zeros, which the escaping has to handle.
     fn tricky() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(prop_oneof![3 => Just(0u8), 2 => Just(0xffu8), 1 => Just(1u8), 1 => any::<u8>()], 0..6)
     }

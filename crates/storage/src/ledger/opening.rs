@@ -1,7 +1,8 @@
 //! Opening a ledger, whatever state it is in.
 //!
-//! A ledger over a journal that has everything is made anew when it is damaged, or does not fit its
-//! journal. One that has the only copy of what it holds is left for whoever can save the rest.
+//! If the journal has everything that a ledger has, the ledger is rebuilt when it is damaged or
+//! does not match the journal. If a ledger has the only copy of its content, the start fails
+//! instead, so that the operator can save the readable rest.
 
 use super::index::{CHECKPOINT, NOTES};
 use super::keys::note;
@@ -13,9 +14,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// A ledger that can be used. With `is_only_copy`, the journal does not have what is in it.
+/// Opens a ledger. With `is_only_copy`, the journal does not have the ledger's content.
 pub(super) fn open_usable(dir: &Path, trees: &TreeShared, is_only_copy: bool) -> Result<Tree, StorageError> {
-    // Damage to a part of an only copy is an error for those who read that part.
+    // If it is the only copy, damage to a part of it is an error only for the readers of that part.
     if Tree::was_damaged(dir) && !is_only_copy {
         tracing::error!(dir = %dir.display(), "damage was found in this ledger when it was read");
         return begin_anew(dir, trees);
@@ -30,7 +31,8 @@ pub(super) fn open_usable(dir: &Path, trees: &TreeShared, is_only_copy: bool) ->
     }
 }
 
-/// A tree that is empty, or says how far it had come; all that a start asks of it can be read.
+/// Opens a tree that is either empty or has a checkpoint. Everything that a start needs from it can
+/// be read.
 fn open_whole(dir: &Path, trees: &TreeShared) -> Result<Tree, StorageError> {
     let tree = Tree::open(dir, trees)?;
     NOTES.iter().try_for_each(|name| tree.get(&note(name)).map(drop))?;
@@ -41,7 +43,7 @@ fn open_whole(dir: &Path, trees: &TreeShared) -> Result<Tree, StorageError> {
     if whole { Ok(tree) } else { Err(tree.damaged("its checkpoint cannot be read")) }
 }
 
-/// A ledger that has values nobody else has.
+/// The error for a damaged ledger that is the only copy of its values.
 fn beyond_opening(dir: &Path, file: &Path, what: &str) -> StorageError {
     let what = format!(
         "the tree with the values of this partition is damaged ({}: {what}); 'ombak admin backend verify' says how much, and \
@@ -51,8 +53,8 @@ fn beyond_opening(dir: &Path, file: &Path, what: &str) -> StorageError {
     StorageError::Unusable { path: dir.to_owned(), what }
 }
 
-/// Whether a tree with values that nobody else has can be opened, and has seen the journal of the
-/// store in `store_dir` up to `seq_min`. Changes nothing.
+/// Whether a tree that is the only copy of its values can be opened, and has seen the journal of
+/// the store in `store_dir` up to `seq_min`. Changes nothing.
 pub(crate) fn check_only_copy(dir: &Path, store_dir: &Path, seq_min: u64) -> Result<(), StorageError> {
     let failed = |source| io_error("read", dir, source);
     let damaged = |TreeDamage { file, what, .. }: TreeDamage| beyond_opening(dir, &file, what);
@@ -67,14 +69,15 @@ pub(crate) fn check_only_copy(dir: &Path, store_dir: &Path, seq_min: u64) -> Res
     if seen_seq < seq_min { Err(tree_is_behind(store_dir, seen_seq, seq_min)) } else { Ok(()) }
 }
 
-/// An empty ledger in the place of one that is of no use.
+/// Replaces an unusable ledger by an empty one.
 pub(super) fn begin_anew(dir: &Path, trees: &TreeShared) -> Result<Tree, StorageError> {
     tracing::error!(dir = %dir.display(), "the ledger is made anew from the journal");
     remove_dir(dir)?;
     Tree::open(dir, trees)
 }
 
-/// Removes a directory with everything in it. The library keeps its files on the real file system.
+/// Removes a directory with everything in it. On the real file system, because the library has its
+/// files there.
 pub(crate) fn remove_dir(dir: &Path) -> Result<(), StorageError> {
     match fs::remove_dir_all(dir) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(io_error("remove", dir, source)),

@@ -1,4 +1,4 @@
-//! Index entries, in order.
+//! Index entries in order.
 
 use super::keys::{LedgerKey, after_prefix, put_escaped, put_term_prefix, split_term};
 use super::tree::{Tree, TreeView};
@@ -8,7 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use ombak_types::names::split_storage_key;
 use std::ops::Bound;
 
-/// Where the index entries of a head lie in a ledger, each once.
+/// The ledger keys of the index entries in a head, each once.
 pub(crate) fn term_keys(key: &[u8], head: &[u8], terms: &dyn HeadTerms) -> Vec<LedgerKey> {
     if head.is_empty() {
         return Vec::new();
@@ -21,11 +21,11 @@ pub(crate) fn term_keys(key: &[u8], head: &[u8], terms: &dyn HeadTerms) -> Vec<L
     keys
 }
 
-/// Where a range of terms lies among the keys of a ledger.
+/// The bounds of a range of terms among the keys of a ledger.
 pub(crate) struct TermBounds {
     prefix: Bytes,
     pub(crate) from: Bound<Bytes>,
-    /// Behind every key of the last term, before what follows in a longer one.
+    /// The end of the range: after every key of the last term, and before any longer term.
     end: Option<Bytes>,
 }
 
@@ -51,13 +51,13 @@ impl TermBounds {
         self.end.as_ref().is_none_or(|end| place < &end[..])
     }
 
-    /// Term and key (within the bucket) at a place.
+    /// The term and the key (within the bucket) in a ledger key.
     pub(crate) fn split<'a>(&self, place: &'a [u8]) -> Option<(Vec<u8>, &'a [u8])> {
         place.strip_prefix(&self.prefix[..]).and_then(split_term)
     }
 }
 
-/// Visits term and key of a range until `visit` has enough.
+/// Visits the terms and keys of a range until `visit` has enough.
 pub(crate) fn visit_terms(
     tree: &Tree,
     view: &TreeView,

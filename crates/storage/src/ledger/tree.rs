@@ -1,12 +1,12 @@
-//! The log-structured merge tree of one partition: with `tree_files` all that knows which library
-//! it is.
+//! The log-structured merge tree of one partition. Only this module and `tree_files` know which
+//! library implements it.
 //!
-//! The library collects versions that no reader of the present needs, up to a watermark that its
-//! caller gives; a read behind the watermark is a panic. So every view is registered here, and the
-//! watermark is never beyond the oldest.
+//! The library garbage-collects versions below a watermark that its caller gives, and a read below
+//! the watermark panics. Therefore every snapshot is registered here, and the watermark is never
+//! above the oldest snapshot.
 //!
-//! Damage is found by checksums when a block is read. It is an error for whoever asked, and a file
-//! in the directory says that it was found, for the next start.
+//! Checksums find damage when a block is read. The read fails, and a file in the directory notes
+//! the damage for the next start.
 
 use super::tree_files::{CURRENT_FILE, TABLES_DIR, TreeDamage, TreeFiles};
 use crate::backend::LedgerStatus;
@@ -31,37 +31,37 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Longest key that the library takes.
+/// The longest key that the library takes, in bytes.
 pub(super) const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
-/// A list of tables is far shorter.
+/// Longer than any list of tables.
 const LIST_BYTES_MAX: u64 = 1 << 30;
 
-/// Tables of the first level that make it worth a merge.
+/// The number of tables in the first level at which they are merged into the next level.
 const FIRST_LEVEL_TABLES: u8 = 4;
 
-/// The file that says that damage was found. Its content is a version, and for people what was
-/// found.
+/// The file that notes that damage was found. Its content is a version number and a description for
+/// people.
 const DAMAGE_FILE: &str = "damaged";
 const DAMAGE_FILE_VERSION: u8 = 1;
 
-/// Sizes that all trees of a node share.
+/// Limits and options of all trees of a root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeLimits {
-    /// Blocks that are kept in memory, in bytes, over all trees.
+    /// Bytes of the block cache, over all trees.
     pub(crate) cache_bytes: u64,
-    /// Table files that are held open, over all trees.
+    /// The most table files that are open at once, over all trees.
     pub(crate) open_files_max: usize,
-    /// About the size of a table file: what one slice of compaction reads and writes is a few times
-    /// this.
+    /// The approximate size of a table file. One slice of compaction reads and writes a few times
+    /// as much.
     pub(crate) table_bytes: u64,
     /// Whether blocks on disk are compressed.
     pub(crate) compresses: bool,
-    /// Whether tables have filters that spare reads of absent keys.
+    /// Whether tables have Bloom filters, which save reads for absent keys.
     pub(crate) filters: bool,
-    /// About the size of a block, before compression.
+    /// The approximate size of a block before compression.
     pub(crate) block_bytes: u32,
-    /// Keys of a block of which only the first is written as a whole.
+    /// Of this many consecutive keys in a block, only the first is stored whole.
     pub(crate) restart_interval: u8,
 }
 
@@ -72,7 +72,7 @@ impl Default for TreeLimits {
     }
 }
 
-/// What the trees of a node have in common.
+/// What the trees of a root share.
 pub(crate) struct TreeShared {
     limits: TreeLimits,
     cache: Arc<Cache>,
@@ -89,7 +89,8 @@ impl TreeShared {
     }
 }
 
-/// Changes that become visible together: a key and its new value, or none.
+/// A change: a key and its new value, or none to remove it. Changes that are applied together
+/// become visible together.
 pub(crate) type Change = (Bytes, Option<Bytes>);
 
 pub(crate) struct Tree {
@@ -100,18 +101,18 @@ pub(crate) struct Tree {
     views: Arc<Views>,
     compaction: Arc<lsm_tree::compaction::Leveled>,
     written_bytes: AtomicU64,
-    /// Of what was rotated and is not on disk.
+    /// Bytes of the memory tables that are rotated and not yet on disk.
     rotated_bytes: AtomicU64,
     is_damaged: AtomicBool,
 }
 
-/// Open views: how many see everything before a sequence number.
+/// The open snapshots: how many see everything before a sequence number.
 #[derive(Default)]
 struct Views {
     open: Mutex<BTreeMap<SeqNo, usize>>,
 }
 
-/// A view of a tree at one moment. What it sees is kept as long as it lives.
+/// A snapshot of a tree. The versions that it sees are kept while it lives.
 pub(crate) struct TreeView {
     before: SeqNo,
     views: Arc<Views>,
@@ -130,11 +131,11 @@ impl Drop for TreeView {
 }
 
 impl Tree {
-    /// Opens or creates the tree in a directory; [`StorageError::Damaged`] when its files are not
-    /// what was written.
+    /// Opens or creates the tree in a directory; [`StorageError::Damaged`] if its files fail a
+    /// check.
     pub(crate) fn open(dir: &Path, shared: &TreeShared) -> Result<Self, StorageError> {
-        // The library believes a list without looking at its checksum, and removes the tables that
-        // are not in it.
+        // The library trusts a list of tables without checking its checksum, and removes tables
+        // that are not in the list.
         let list = TreeFiles::read(dir).and_then(|list| match list {
             Ok(Some(files)) => files.check_contents(),
             list => Ok(list.map(drop)),
@@ -156,7 +157,7 @@ impl Tree {
             .data_block_restart_interval_policy(RestartIntervalPolicy::all(shared.limits.restart_interval))
             .filter_policy(filters);
         let tree = config.open().map_err(|error| failed(dir, "open", error))?;
-        // Numbers go on behind everything that is on disk.
+        // New sequence numbers must be higher than all on disk.
         let seen = tree.get_highest_seqno().map_or(0, |highest| highest + 1);
         next.fetch_max(seen);
         visible.fetch_max(seen);
@@ -176,17 +177,17 @@ impl Tree {
         })
     }
 
-    /// Whether damage was found in the tree of a directory, now or in an earlier life.
+    /// Whether damage was found in the tree of a directory, in this process or in an earlier one.
     pub(crate) fn was_damaged(dir: &Path) -> bool {
         dir.join(DAMAGE_FILE).exists()
     }
 
-    /// The present value of a key.
+    /// The current value of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
         self.get_before(key, SeqNo::MAX)
     }
 
-    /// The value of a key that a view shows.
+    /// The value of a key in a snapshot.
     pub(crate) fn get_at(&self, key: &[u8], view: &TreeView) -> Result<Option<Bytes>, StorageError> {
         self.get_before(key, view.before)
     }
@@ -196,7 +197,8 @@ impl Tree {
         Ok(found.map(Bytes::from))
     }
 
-    /// Takes changes. Only one caller at a time: who reads before it writes holds a lock anyway.
+    /// Applies changes. Only one caller at a time; callers hold a lock anyway, because they read
+    /// before they write.
     pub(crate) fn apply(&self, changes: impl IntoIterator<Item = Change>) {
         let number = self.next.next();
         for (key, value) in changes {
@@ -208,7 +210,7 @@ impl Tree {
         self.visible.fetch_max(number + 1);
     }
 
-    /// A view of what has been applied.
+    /// A snapshot of what has been applied.
     pub(crate) fn view(&self) -> TreeView {
         let mut open = self.views.open.lock();
         let before = self.visible.get();
@@ -216,7 +218,7 @@ impl Tree {
         TreeView { before, views: self.views.clone() }
     }
 
-    /// Visits what lies between two keys, in order, until `visit` has enough.
+    /// Visits the entries between two keys in order until `visit` has enough.
     pub(crate) fn scan(
         &self,
         view: &TreeView,
@@ -241,19 +243,19 @@ impl Tree {
         self.tree.active_memtable().size() + self.rotated_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether something was rotated that is not on disk.
+    /// Whether a rotated memory table is not yet on disk.
     pub(crate) fn has_rotated(&self) -> bool {
         self.tree.sealed_memtable_count() > 0
     }
 
-    /// Closes what is in memory for further changes, so that [`flush`](Self::flush) can write it.
+    /// Closes the memory table for changes, so that [`flush`](Self::flush) can write it.
     pub(crate) fn rotate(&self) {
         if let Some(rotated) = self.tree.rotate_memtable() {
             self.rotated_bytes.fetch_add(rotated.size(), Ordering::Relaxed);
         }
     }
 
-    /// Writes what was rotated: on disk when this returns.
+    /// Writes the rotated memory tables. They are on disk when this returns.
     pub(crate) fn flush(&self) -> Result<(), StorageError> {
         let written = self.counting_tables(|watermark| {
             let lock = self.tree.get_flush_lock();
@@ -263,15 +265,15 @@ impl Tree {
         Ok(())
     }
 
-    /// Does one piece of compaction, if there is one to do; what it replaced. With damage in it a
-    /// tree is left as it is: compaction would read the same block again and again.
+    /// Does one slice of compaction if one is due, and returns its sizes. A damaged tree is not
+    /// compacted, because compaction would read the same block again and again.
     pub(crate) fn compact(&self) -> Result<Option<Compacted>, StorageError> {
         if self.is_damaged.load(Ordering::Relaxed) {
             return Ok(None);
         }
         let before = self.tree.current_version();
         match self.counting_tables(|watermark| self.tree.compact(self.compaction.clone(), watermark)) {
-            // Noted; who reads it is told.
+            // The damage is noted. Reads of the damaged part report it.
             Err(StorageError::Damaged { .. }) => return Ok(None),
             result => result?,
         }
@@ -280,7 +282,7 @@ impl Tree {
         Ok(changed.then(|| compacted(&table_sizes(before.iter_tables()), &table_sizes(after.iter_tables()))).flatten())
     }
 
-    /// Runs of tables that a read may have to look into one after the other.
+    /// The number of runs of tables in the first level. A read may have to look into each of them.
     pub(crate) fn first_level_tables(&self) -> usize {
         self.tree.l0_run_count()
     }
@@ -290,7 +292,7 @@ impl Tree {
         self.tree.disk_space()
     }
 
-    /// Its sizes.
+    /// Sizes of the tree.
     pub(crate) fn status(&self) -> LedgerStatus {
         LedgerStatus {
             disk_bytes: self.disk_bytes(),
@@ -306,20 +308,20 @@ impl Tree {
         self.written_bytes.load(Ordering::Relaxed)
     }
 
-    /// Memory of filters and block indexes that are always at hand.
+    /// Memory of filters and block indexes that are always loaded.
     pub(crate) fn pinned_bytes(&self) -> u64 {
         (self.tree.pinned_filter_size() + self.tree.pinned_block_index_size()) as u64
     }
 
-    /// The files of the present version on disk. Tables are written once and removed when nobody
-    /// has a version with them: they may lie under a second name. The list of tables and its name
-    /// are read here, before the next version replaces them.
+    /// The files of the tree's current version. Tables are written once, and removed when no
+    /// version contains them any more, so they may be hard-linked. The list of tables and the file
+    /// that names it are read here, before the next version replaces them.
     pub(crate) fn files(&self) -> Result<IndexFiles, StorageError> {
         let version = self.tree.current_version();
         let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
         let table = |id: u64, checksum: u128| {
             let path = self.dir.join(TABLES_DIR).join(id.to_string());
-            // Half of it tells as much as the salt of a journal's file.
+            // Half of the checksum distinguishes files as well as the salt of a journal's file.
             (path.clone(), CutContent::Final { fs: fs.clone(), path, salt: Some(checksum as u64) })
         };
         let mut files: Vec<_> =
@@ -337,13 +339,13 @@ impl Tree {
         self.tree.clear().map_err(|error| self.failed("remove", error))
     }
 
-    /// Something in it is not what it should be.
+    /// Notes damage and returns the error for it.
     pub(crate) fn damaged(&self, what: &str) -> StorageError {
         self.note_damage(what);
         damaged(&self.dir)
     }
 
-    /// Leaves word for the next start.
+    /// Notes damage in a file for the next start.
     fn note_damage(&self, what: &str) {
         if self.is_damaged.swap(true, Ordering::Relaxed) {
             return;
@@ -370,7 +372,7 @@ impl Tree {
         Ok(done)
     }
 
-    /// Nothing that a view may still read is older than this.
+    /// The lowest sequence number that a snapshot may still read.
     fn watermark(&self) -> SeqNo {
         let open = self.views.open.lock();
         open.first_key_value().map_or_else(|| self.visible.get(), |(oldest, _)| *oldest)
@@ -390,8 +392,8 @@ fn damaged(dir: &Path) -> StorageError {
     StorageError::Damaged { file: dir.to_owned(), offset: 0, what: "the ledger in it is not what was written" }
 }
 
-/// What the operating system refused may go well the next time; anything else, and what is not
-/// there, is damage.
+/// Translates an error of the library. An error of the operating system may be temporary.
+/// Everything else is damage, and so is a missing file.
 fn failed(dir: &Path, op: &'static str, error: lsm_tree::Error) -> StorageError {
     use io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
     match error {
@@ -402,13 +404,13 @@ fn failed(dir: &Path, op: &'static str, error: lsm_tree::Error) -> StorageError 
     }
 }
 
-/// Bytes of tables by their numbers.
+/// The sizes of tables by their ids.
 fn table_sizes<'a>(tables: impl Iterator<Item = &'a Table>) -> BTreeMap<u64, u64> {
     tables.map(|table| (table.id(), table.metadata.file_size)).collect()
 }
 
-/// What is only in the one or the other; none where tables changed their level only, which copies
-/// nothing.
+/// The sizes of the tables that are only in one of both maps. None if tables only changed their
+/// level, which copies nothing.
 fn compacted(before: &BTreeMap<u64, u64>, after: &BTreeMap<u64, u64>) -> Option<Compacted> {
     let bytes_only_in = |one: &BTreeMap<u64, u64>, other: &BTreeMap<u64, u64>| -> u64 {
         one.iter().filter(|(id, _)| !other.contains_key(id)).map(|(_, bytes)| bytes).sum()
@@ -417,7 +419,7 @@ fn compacted(before: &BTreeMap<u64, u64>, after: &BTreeMap<u64, u64>) -> Option<
     (bytes_before > 0).then_some(Compacted { bytes_before, bytes_after })
 }
 
-/// The library panics on ranges that are the wrong way round.
+/// Whether a range is empty. The library panics on ranges whose start is after their end.
 fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
     match (from, to) {
         (Bound::Included(from), Bound::Included(to)) => from > to,

@@ -1,18 +1,20 @@
-//! The files of a tree as they lie on disk, read without opening it: opening removes what the
-//! library takes for debris.
+//! The files of a tree on disk, read without opening the tree. Opening it would remove the files
+//! that the library does not know.
 //!
-//! What it is: the list of tables that count, with its checksum; a check of every byte of every
-//! table; and all that can be read of a tree of which some cannot.
+//! What it is: the list of the tree's tables, with its checksum; a check of every byte of every
+//! table; and a reader for the readable rest of a damaged tree.
 //!
-//! What it is not: it writes nothing, and knows nothing of what keys and values mean. With `tree`
-//! it is all that knows which library it is.
+//! What it is not: it writes nothing, and does not know what keys and values mean. Only this module
+//! and `tree` know which library implements the tree.
 //!
 //! ```text
 //! current   version u64, checksum of the list u128, its kind u8 (0: XXH3)
-//! v<n>      the list, an archive of sections; `tables`: levels u8, then for each: runs u8, then for each: tables u32, then for
-//!           each: id u64, kind of checksum u8, checksum of its file u128, what to add to its sequence numbers u64
-//! tables/<id>   blocks, then an archive's table of contents. A block: magic 4, kind u8, checksum of its bytes u128, length u32,
-//!           length before compression u32, low half of a checksum of all that u32, bytes
+//! v<n>      the list, an archive of sections; `tables`: levels u8, then for each: runs u8,
+//!           then for each: tables u32, then for each: id u64, kind of checksum u8,
+//!           checksum of its file u128, what to add to its sequence numbers u64
+//! tables/<id>   blocks, then an archive's table of contents. A block: magic 4, kind u8,
+//!               checksum of its bytes u128, length u32, length before compression u32,
+//!               low half of a checksum of all that u32, bytes
 //! ```
 //!
 //! All integers are little-endian.
@@ -34,12 +36,12 @@ pub(super) const TABLES_DIR: &str = "tables";
 const CURRENT_BYTES: usize = 25;
 const BLOCK_MAGIC: &[u8; 4] = b"LSM\x03";
 const BLOCK_HEADER_BYTES: usize = 33;
-/// A list of tables is never near this long.
+/// Longer than any list of tables.
 const LIST_BYTES_MAX: u64 = 64 << 20;
 /// Magic, version and kind of checksum of an archive.
 const TRAILER_START: &[u8] = b"SFA!\x01\x00";
 const TRAILER_BYTES: usize = 38;
-/// The contents of an archive name about ten sections.
+/// Longer than any table of contents: an archive has about ten sections.
 const CONTENTS_BYTES_MAX: u64 = 64 << 10;
 const CHUNK_BYTES: usize = 256 << 10;
 const CACHE_BYTES: u64 = 4 << 20;
@@ -53,7 +55,7 @@ pub(crate) struct TreeDamage {
     pub(crate) what: &'static str,
 }
 
-/// The tables of a tree that count.
+/// The tables that belong to a tree.
 #[derive(Debug)]
 pub(crate) struct TreeFiles {
     dir: PathBuf,
@@ -68,7 +70,7 @@ struct TableFile {
 }
 
 impl TreeFiles {
-    /// Reads the list of tables. None where no tree is.
+    /// Reads the list of tables. None if there is no tree.
     pub(crate) fn read(dir: &Path) -> io::Result<Result<Option<Self>, TreeDamage>> {
         let current = dir.join(CURRENT_FILE);
         let bytes = match std::fs::read(&current) {
@@ -101,7 +103,8 @@ impl TreeFiles {
         })
     }
 
-    /// Checks what the library takes over from the end of each table before it looks at a checksum.
+    /// Checks the table of contents at the end of each table, because the library uses it before it
+    /// checks a checksum.
     pub(super) fn check_contents(&self) -> io::Result<Result<(), TreeDamage>> {
         for table in self.runs.iter().flatten() {
             let file = self.path(table);
@@ -116,22 +119,22 @@ impl TreeFiles {
         Ok(Ok(()))
     }
 
-    /// All tables in the directory, whether they count or not: what is left when their list is
-    /// lost.
+    /// All tables in the directory, whether they belong to the tree or not: for a tree whose list
+    /// is lost.
     pub(crate) fn without_list(dir: &Path) -> io::Result<Self> {
         let ids = table_names(dir)?;
         let table = |id: u64| vec![TableFile { id, checksum: 0, seqno_base: 0 }];
         Ok(Self { dir: dir.to_owned(), runs: ids.into_iter().map(table).collect() })
     }
 
-    /// Bytes of all tables.
+    /// Total size of all tables in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let length = |table: &TableFile| std::fs::metadata(self.path(table)).map_or(0, |meta| meta.len());
         self.runs.iter().flatten().map(length).sum()
     }
 
-    /// Reads every byte of every table; `observe` is told how many were read, and says whether to
-    /// go on.
+    /// Reads every byte of every table. `observe` gets the number of bytes read, and returns
+    /// whether to go on.
     pub(crate) fn check(&self, observe: &mut dyn FnMut(u64) -> bool) -> io::Result<Vec<TreeDamage>> {
         let mut damage = Vec::new();
         for table in self.runs.iter().flatten() {
@@ -148,21 +151,22 @@ impl TreeFiles {
         Ok(damage)
     }
 
-    /// Whether the library opens every table, whichever filters and indexes it reads for that.
+    /// Whether the library can open every table, with the filters and indexes that it reads for
+    /// that.
     pub(crate) fn opens(&self) -> bool {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
         matches!(self.check_contents(), Ok(Ok(())))
             && self.runs.iter().flatten().all(|table| self.open_with(table, &cache, true).is_some())
     }
 
-    /// The newest value of a key, as far as it can be read.
+    /// The newest value of a key in the readable parts.
     pub(crate) fn get(&self, key: &Bytes) -> Option<Bytes> {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
         let key = lsm_tree::Slice::from(key.clone());
         let mut newest: Option<InternalValue> = None;
         for table in self.runs.iter().flatten() {
             let Some(open) = self.open(table, &cache) else { continue };
-            // A damaged block index is an error for ever.
+            // A damaged block index gives errors forever, so the first error ends the loop.
             for item in open.range(key.clone()..=key.clone()).map_while(Result::ok) {
                 if newest.as_ref().is_none_or(|newest| newest.key.seqno < item.key.seqno) {
                     newest = Some(item);
@@ -172,7 +176,7 @@ impl TreeFiles {
         newest.filter(|item| item.key.value_type == lsm_tree::ValueType::Value).map(|item| Bytes::from(item.value))
     }
 
-    /// Whether the library finds out about a key without coming upon damage.
+    /// Whether the library can look up a key without reading damage.
     pub(crate) fn tells_of(&self, key: &Bytes) -> bool {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
         let key = lsm_tree::Slice::from(key.clone());
@@ -180,8 +184,8 @@ impl TreeFiles {
         self.runs.iter().flatten().all(|table| self.open(table, &cache).is_some_and(tells))
     }
 
-    /// Visits what can be read, in the order of keys: the newest entry of each, none for one that
-    /// was removed.
+    /// Visits the readable entries in the order of keys: the newest entry of each key, and none for
+    /// a removed key.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&[u8], Option<Bytes>)) {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
         let mut streams: Vec<Box<dyn Iterator<Item = InternalValue> + '_>> = Vec::new();
@@ -189,7 +193,7 @@ impl TreeFiles {
             let cache = cache.clone();
             streams.push(Box::new(run.iter().flat_map(move |table| self.items(table, &cache))));
         }
-        // A table whose block index is damaged is read from its beginning as well.
+        // Tables with a damaged block index are also read from their beginning.
         let damaged = self.runs.iter().flatten().filter(|table| !self.is_readable(table, &cache));
         streams.extend(damaged.map(|table| Box::new(self.scanned(table)) as Box<dyn Iterator<Item = _>>));
         let mut heap: BinaryHeap<Head> = BinaryHeap::with_capacity(streams.len());
@@ -225,11 +229,12 @@ impl TreeFiles {
         self.open(table, cache).is_some_and(|open| open.iter().all(|item| item.is_ok()))
     }
 
-    /// What the block index of a table leads to, past blocks that cannot be read.
+    /// The entries that the block index of a table leads to. Blocks that cannot be read are
+    /// skipped.
     fn items(&self, table: &TableFile, cache: &Arc<Cache>) -> Box<dyn Iterator<Item = InternalValue>> {
         let Some(open) = self.open(table, cache) else { return Box::new(std::iter::empty()) };
-        // Each error is a block that is passed, or a block index that is damaged and an error for
-        // ever.
+        // Each error is either a skipped block or a damaged block index, which gives errors
+        // forever. So the errors are bounded by the number of blocks.
         let mut errors_left = open.metadata.data_block_count;
         let mut items = open.iter();
         Box::new(std::iter::from_fn(move || {
@@ -242,7 +247,7 @@ impl TreeFiles {
         }))
     }
 
-    /// A table from its beginning to the first block that cannot be read, without its index.
+    /// Reads a table without its index, from its beginning to the first block that cannot be read.
     fn scanned(&self, table: &TableFile) -> impl Iterator<Item = InternalValue> + use<> {
         let path = self.path(table);
         let scan = |compression| Scanner::new(&path, usize::MAX, compression, table.seqno_base).ok();
@@ -251,7 +256,8 @@ impl TreeFiles {
     }
 }
 
-/// The next item of a stream. The greatest is the one with the least key and, of that, the newest.
+/// The next item of a stream. The greatest item is the one with the least key and, for equal keys,
+/// the newest.
 struct Head {
     item: InternalValue,
     stream: usize,
@@ -322,7 +328,7 @@ fn decode_list(list: &[u8]) -> Option<Vec<Vec<TableFile>>> {
     Some(runs)
 }
 
-/// Whether the table of contents at the end of an archive is what was written. Behind it: magic 4,
+/// Whether the table of contents at the end of an archive is intact. After it follow: magic 4,
 /// version u8, kind of checksum u8, checksum of the table of contents u128, its start u64, its
 /// length u64.
 fn has_contents(file: &File) -> io::Result<bool> {
@@ -338,7 +344,7 @@ fn has_contents(file: &File) -> io::Result<bool> {
     Ok(xxh3_128(&contents) == le_at!(u128, trailer, 6))
 }
 
-/// None when `observe` wants no more.
+/// The checksum of a file; none if `observe` ends the check.
 fn checksum_of(path: &Path, observe: &mut dyn FnMut(u64) -> bool) -> io::Result<Option<u128>> {
     let mut file = File::open(path)?;
     let mut hasher = Xxh3Default::new();
@@ -355,8 +361,8 @@ fn checksum_of(path: &Path, observe: &mut dyn FnMut(u64) -> bool) -> io::Result<
     }
 }
 
-/// Where in a table whose checksum is wrong the damage is: in a block, or else anywhere between
-/// blocks.
+/// The damaged parts of a table whose checksum is wrong: blocks or, if all blocks are intact, the
+/// parts between them.
 fn damaged_blocks(path: &Path) -> io::Result<Vec<TreeDamage>> {
     let file = File::open(path)?;
     let end = file.metadata()?.len();
@@ -380,8 +386,7 @@ fn damaged_blocks(path: &Path) -> io::Result<Vec<TreeDamage>> {
     Ok(if blocks.is_empty() { between } else { blocks })
 }
 
-/// Where the first block header from `from` on is that matches its checksum, and the block's length
-/// with it.
+/// The offset and the length of the first block from `from` on whose header matches its checksum.
 fn next_block(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
     let mut at = from;
     let mut window = Vec::new();
@@ -410,7 +415,7 @@ mod tests {
         format!("key {n:05}").into()
     }
 
-    /// A tree of several levels, with entries that were replaced and removed.
+    /// Makes a tree of several levels, with entries that were replaced and removed.
     fn make_tree(dir: &Path) -> BTreeMap<Bytes, Bytes> {
         let shared = TreeShared::new(TreeLimits { table_bytes: 8 << 10, ..TreeLimits::default() });
         let tree = Tree::open(dir, &shared).unwrap();
@@ -510,7 +515,7 @@ mod tests {
         assert_eq!(read_all(&TreeFiles::without_list(dir.path()).unwrap()), model);
     }
 
-    /// The library would ask for as much memory as a flipped bit says.
+    /// Without the check, the library would allocate as much memory as a flipped bit says.
     #[test]
     fn a_damaged_end_of_a_table_shows_before_the_library_reads_it() {
         let dir = tempfile::tempdir().unwrap();

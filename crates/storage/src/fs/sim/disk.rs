@@ -1,8 +1,8 @@
-//! What is on the twin's disk, and what programs see of it.
+//! The content of the simulated disk, and what programs see of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a disk writes as a whole, most of the time.
+/// A disk usually writes a sector as a whole.
 pub(super) const SECTOR_BYTES: usize = 512;
 
 #[derive(Clone)]
@@ -13,11 +13,11 @@ pub(super) enum Node {
 
 #[derive(Clone, Default)]
 pub(super) struct FileNode {
-    /// What programs see.
+    /// The content that programs see.
     pub(super) bytes: Vec<u8>,
-    /// What the disk holds.
+    /// The content on the disk.
     pub(super) disk: Vec<u8>,
-    /// Sectors to be written by the next sync.
+    /// Sectors that the next sync writes to the disk.
     pub(super) dirty: BTreeSet<usize>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct FileNode {
 pub(super) struct DirNode {
     pub(super) names: BTreeMap<String, usize>,
     disk: BTreeMap<String, usize>,
-    /// Changes since the last sync, each done as a whole or not at all.
+    /// Changes since the last sync. Each one survives a loss of power as a whole or not at all.
     pending: Vec<Vec<(String, Option<usize>)>>,
 }
 
@@ -35,7 +35,7 @@ fn part_of(bytes: &[u8], start: usize, length: usize) -> &[u8] {
 }
 
 impl FileNode {
-    /// The first `length` bytes of a sector reach the disk.
+    /// Writes the first `length` bytes of a sector to the disk.
     fn write_part_to_disk(&mut self, sector: usize, length: usize) {
         let start = sector * SECTOR_BYTES;
         if self.disk.len() < start + SECTOR_BYTES {
@@ -57,7 +57,7 @@ impl FileNode {
         self.disk.resize(self.bytes.len(), 0);
     }
 
-    /// Puts bytes in place, extending the file where needed.
+    /// Writes bytes at an offset, extending the file if needed.
     pub(super) fn put(&mut self, bytes: &[u8], offset: usize) {
         let end = offset + bytes.len();
         if self.bytes.len() < end {
@@ -73,7 +73,7 @@ impl FileNode {
         }
     }
 
-    /// Makes the file at least so long; what was not there before is zero.
+    /// Extends the file with zeros to at least `length` bytes.
     pub(super) fn extend(&mut self, length: usize) {
         let old = self.bytes.len();
         if old < length {
@@ -88,7 +88,7 @@ impl FileNode {
         self.dirty.extend(length / SECTOR_BYTES..=old.max(length) / SECTOR_BYTES);
     }
 
-    /// The power goes. With `random`, any part of what was not synced survives.
+    /// Loses unsynced data. With `random`, a random part of it survives.
     pub(super) fn lose(&mut self, random: Option<&mut dyn FnMut() -> u64>) {
         if let Some(random) = random {
             let (disk_len, len) = (self.disk.len(), self.bytes.len());
@@ -96,12 +96,12 @@ impl FileNode {
                 match random() % 8 {
                     0..4 => {}
                     4..7 => self.write_sector_to_disk(sector),
-                    // Torn within.
+                    // A torn write within the sector.
                     _ => self.write_part_to_disk(sector, (random() % SECTOR_BYTES as u64) as usize),
                 }
             }
             let (low, high) = (disk_len.min(len), disk_len.max(len));
-            // Often one of the two lengths, sometimes one between.
+            // Usually one of the two lengths, sometimes one in between.
             let kept = match random() % 4 {
                 0 => disk_len,
                 1 | 2 => len,
@@ -125,7 +125,7 @@ impl DirNode {
         self.disk = self.names.clone();
     }
 
-    /// The power goes. With `random`, any of the changes that were not synced survive.
+    /// Loses unsynced changes. With `random`, random ones survive.
     pub(super) fn lose(&mut self, mut random: Option<&mut dyn FnMut() -> u64>) {
         for changes in std::mem::take(&mut self.pending) {
             if random.as_mut().is_some_and(|random| random() % 2 == 1) {

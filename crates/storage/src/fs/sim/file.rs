@@ -1,4 +1,4 @@
-//! Open files and locks of the twin.
+//! Open files and locks of the simulated file system.
 
 use super::Call;
 use super::state::{Shared, is_due};
@@ -14,7 +14,7 @@ pub(super) struct FaultyFile {
 }
 
 impl FaultyFile {
-    /// One system call; may read less than there is.
+    /// One system call. It may read less than asked for.
     fn read_some(&self, buffer: &mut [u8], offset: u64, mode: ReadMode) -> io::Result<usize> {
         if mode == ReadMode::Cached && self.shared.state().is_held(Call::Read) {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -35,7 +35,7 @@ impl FaultyFile {
         Ok(count)
     }
 
-    /// One system call; may write less than it was given.
+    /// One system call. It may write less than it was given.
     fn write_some(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         let (mut state, entered) = self.shared.enter(Call::Write);
         if let Err(error) = entered {
@@ -64,7 +64,7 @@ impl File for FaultyFile {
     fn sync_data(&self) -> io::Result<()> {
         let (mut state, entered) = self.shared.enter(Call::SyncData);
         if entered.is_err() {
-            // Some pages made it; the others count as clean from now on.
+            // Some pages reach the disk. The others count as clean from now on, as on Linux.
             let is_off = state.is_off;
             for sector in state.file(self.node)?.dirty.clone() {
                 let arrives = state.flip_coin();

@@ -1,5 +1,4 @@
-//! A simulated file system for tests: in memory, seeded, and able to fail in every way that a disk
-//! can.
+//! A simulated file system for tests: in memory, seeded, with the failures of real disks.
 //!
 //! What it models:
 //! * which unsynced bytes, lengths, names and directories survive a loss of power: none, all, or

@@ -1,4 +1,4 @@
-//! The state of the twin: its nodes, and which faults wait for their call.
+//! The state of the simulated file system: its nodes, and the faults that wait for a call.
 
 use super::Call;
 use super::disk::{DirNode, FileNode, Node, SECTOR_BYTES};
@@ -9,16 +9,16 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 pub(super) const ROOT: usize = 0;
-/// One of so many calls is interrupted while transfers are short.
+/// While transfers are short, one in this many calls is interrupted.
 const INTERRUPTED_ONE_IN: u64 = 8;
 
-/// A test that waits longer for a call has gone wrong.
+/// A test that waits longer than this for a call has failed.
 const HELD_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Told of each call before it does anything, and whether the power is gone.
+/// A function that is called before each call does anything, with whether the power is off.
 pub(super) type Observer = Box<dyn FnMut(bool) + Send>;
 
-/// The state, and who waits for a change of it.
+/// The state, and the condition variable for its changes.
 pub(super) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
@@ -30,7 +30,7 @@ pub(super) struct State {
     pub(super) random: u64,
     pub(super) calls: u64,
     pub(super) counts: BTreeMap<Call, u64>,
-    /// The power goes at the call of this number, before it does anything.
+    /// The number of the call at which the power is cut, before the call does anything.
     pub(super) power_cut_at: Option<u64>,
     pub(super) is_off: bool,
     /// Countdown to a failing call, by class.
@@ -40,13 +40,13 @@ pub(super) struct State {
     /// Countdown to a read that ends before the file does.
     pub(super) ending_early: Option<u64>,
     pub(super) free_bytes: Option<u64>,
-    /// Losses of power so far.
+    /// Number of power cuts so far.
     pub(super) power_cuts: u64,
     pub(super) nothing_is_cached: bool,
-    /// Reads and writes transfer only a part of what was asked for.
+    /// Whether reads and writes transfer only a part of what was asked for.
     pub(super) transfers_are_short: bool,
     pub(super) observer: Option<Observer>,
-    /// Classes whose calls wait, and how many do.
+    /// The classes whose calls wait, and how many calls do.
     held: BTreeMap<Call, usize>,
 }
 
@@ -77,7 +77,7 @@ impl Shared {
         self.state.lock()
     }
 
-    /// Begins a call: waits while its class is held, accounts for it, and says whether it fails.
+    /// Begins a call: waits while its class is held, counts it, and returns whether it fails.
     pub(super) fn enter(&self, call: Call) -> (MutexGuard<'_, State>, io::Result<()>) {
         let mut state = self.state.lock();
         while let Some(waiting) = state.held.get_mut(&call) {
@@ -98,7 +98,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits until somebody waits in a held call.
+    /// Waits until some caller waits in a held call.
     pub(super) fn wait_for_held(&self, call: Call) {
         let mut state = self.state.lock();
         while state.held.get(&call).is_some_and(|waiting| *waiting == 0) {
@@ -146,7 +146,7 @@ impl State {
         Ok(())
     }
 
-    /// How much of a transfer of `length` bytes is done by one call.
+    /// How many bytes of a transfer of `length` bytes one call does.
     pub(super) fn transferred(&mut self, length: usize) -> io::Result<usize> {
         if !self.transfers_are_short || length == 0 {
             return Ok(length);
@@ -193,7 +193,7 @@ impl State {
         Ok(number)
     }
 
-    /// A name of a file goes; with the last one its bytes are free.
+    /// Removes a name of a file. With the last name, its bytes become free.
     pub(super) fn unlink(&mut self, node: usize, parent: usize, name: String) -> io::Result<()> {
         let length = self.file(node)?.bytes.len() as u64;
         self.dir(parent)?.change(vec![(name, None)]);
@@ -206,7 +206,7 @@ impl State {
         Ok(())
     }
 
-    /// Writes as far as there is room.
+    /// Writes as many bytes as there is room for.
     pub(super) fn write(&mut self, node: usize, bytes: &[u8], offset: usize) -> io::Result<()> {
         let growth = (offset + bytes.len()).saturating_sub(self.file(node)?.bytes.len()) as u64;
         let allowed = self.free_bytes.map_or(bytes.len(), |free| {
@@ -224,8 +224,8 @@ impl State {
         if allowed < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
-    /// The disk puts the bytes at the start of another sector, of this file or another one; where
-    /// they should be is what was there before.
+    /// Simulates a misdirected write: the bytes land at the start of another sector, of this file
+    /// or another one. The right place keeps its old content.
     fn write_elsewhere(&mut self, node: usize, bytes: &[u8], offset: usize) -> io::Result<()> {
         self.file(node)?.extend(offset + bytes.len());
         let is_target = |number: &usize| matches!(&self.nodes[*number], Node::File(file) if !file.bytes.is_empty());
@@ -242,7 +242,7 @@ impl State {
     }
 }
 
-/// Counts down to the call that is meant.
+/// Counts down, and returns whether the chosen call has come.
 pub(super) fn is_due(countdown: &mut Option<u64>) -> bool {
     match countdown {
         Some(1) => {
