@@ -1,6 +1,6 @@
-//! How much disk bitcask takes while the same keys are written over and over, with default
-//! settings, in the stores of one node. `cargo run --release -p ombak-storage --example overwrite
-//! [MB_LIVE] [TIMES]`
+//! Measures how much disk space bitcask takes while the same keys are overwritten again and again,
+//! with default settings, in the stores of one node. Usage: `cargo run --release -p ombak-storage
+//! --example overwrite [MB_LIVE] [TIMES]`
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement: it may stop at the first surprise")]
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const PARTITIONS: u32 = 64;
 const VALUE_BYTES: usize = 1000;
-/// As a node does it.
+/// The interval of a node's background work.
 const MAINTAIN_INTERVAL: Duration = Duration::from_millis(200);
 const MB: u64 = 1_000_000;
 
@@ -30,7 +30,7 @@ fn main() {
         let mut random = 0x9E37_79B9_7F4A_7C15_u64;
         for n in 0..keys * (1 + times) {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // All keys once, then any of them.
+            // All keys once, then random ones.
             put(&stores, if n < keys { n } else { (random >> 33) % keys }, n as u8);
         }
         is_over.store(true, Ordering::Release);
@@ -59,7 +59,8 @@ fn put(stores: &[Arc<dyn Backend>], number: u64, value: u8) {
     store.put(&write).unwrap();
 }
 
-/// Background work until the end; the most that was on disk after any round of it.
+/// Does background work until the end, and returns the most bytes that were on disk after any
+/// round.
 fn maintain(stores: &[Arc<dyn Backend>], dir: &Path, is_over: &AtomicBool) -> u64 {
     let (mut most_bytes, mut rounds) = (0, 0);
     while !is_over.load(Ordering::Acquire) {
@@ -71,7 +72,7 @@ fn maintain(stores: &[Arc<dyn Backend>], dir: &Path, is_over: &AtomicBool) -> u6
     most_bytes.max(bytes_under(dir))
 }
 
-/// Bytes of all files. One that goes meanwhile counts as none.
+/// Bytes of all files. A file that is removed meanwhile counts as 0.
 fn bytes_under(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries

@@ -1,9 +1,9 @@
-//! What must hold of each decoder of bytes that come from a disk: for the fuzz targets, and for the
-//! tests of this crate.
+//! Checks of every decoder of bytes from a disk, for the fuzz targets and for the tests of this
+//! crate.
 //!
-//! No bytes make a decoder panic or take more memory than they justify, and what it accepts is what
-//! the encoder makes of it. Checksums would keep a fuzzer out, so that each layout is given the
-//! bytes as they are, and once more with right checksums.
+//! No bytes may make a decoder panic or use more memory than the bytes justify. What a decoder
+//! accepts must be what the encoder writes. Checksums would stop a fuzzer, so each layout is tested
+//! with the bytes as they are, and again with right checksums.
 
 use crate::backend::{ReadMode, TermRange};
 use crate::bitcask::check_order_entry;
@@ -26,7 +26,7 @@ const FILE_ID: u32 = 1;
 const SALT: u64 = 0x0123_4567_89AB_CDEF;
 const PATH: &str = "/file";
 
-/// The bytes, with the checksum of all of them behind.
+/// The bytes, followed by their checksum.
 fn sealed(bytes: &[u8]) -> Vec<u8> {
     [bytes, &crc32fast::hash(bytes).to_le_bytes()].concat()
 }
@@ -37,7 +37,8 @@ fn file_of(fs: &FaultyFs, bytes: &[u8]) -> Arc<dyn File> {
     file
 }
 
-/// What is in a ledger: entries, index entries, the order of a bitcask store, checkpoints.
+/// Checks the contents of a ledger: entries, index entries, the ordered index of a bitcask store,
+/// checkpoints.
 pub fn ledger(bytes: &[u8]) {
     let whole = Bytes::copy_from_slice(bytes);
     if let Some(read) = decode_entry(&whole) {
@@ -62,15 +63,15 @@ pub fn ledger(bytes: &[u8]) {
     for bytes in [bytes, &sealed(&[&1u16.to_le_bytes(), bytes].concat())] {
         let read = Checkpoint::decode(bytes);
         assert_eq!(read.is_some(), is_checkpoint(bytes));
-        // Its files may be told in any order.
+        // Its files may be listed in any order.
         assert!(read.is_none_or(|read| Checkpoint::decode(&read.encode()) == Some(read)));
     }
 }
 
-/// The small files in the directory of a store.
+/// Checks the small files in the directory of a store.
 pub fn notes(bytes: &[u8]) {
     let path = Path::new(PATH);
-    // The unused bytes behind the version are not looked at.
+    // The unused bytes after the version are not compared.
     let again =
         |read: &[u8], encoded: Vec<u8>| assert!(read.len() == encoded.len(), "{read:?} was read, {encoded:?} written");
     let version = |version: u16, magic: &[u8]| [magic, &version.to_le_bytes(), bytes].concat();
@@ -106,7 +107,7 @@ pub fn notes(bytes: &[u8]) {
     }
 }
 
-/// Hint files: all of one, and what is in a block of one.
+/// Checks hint files: a whole one, and the content of a block.
 pub fn hint(bytes: &[u8]) {
     read_hint(bytes);
     let fs = FaultyFs::new(1);
@@ -150,14 +151,14 @@ fn read_hint(bytes: &[u8]) -> Vec<(HintEntry<'static>, Vec<u8>)> {
     entries
 }
 
-/// Data files: headers, records one after the other, compressed bodies.
+/// Checks data files: headers, records, compressed bodies.
 pub fn record(bytes: &[u8]) {
     if let Ok(header) = FileHeader::decode(bytes) {
         assert_eq!(FileHeader::decode(&header.encode()), Ok(header));
     }
     FileHeader::decode_corrected(bytes);
     scan(bytes);
-    // As a record of this file, if it could be one.
+    // Once more, with the mark and the checksums of a record of this file.
     let mut bytes = bytes.to_vec();
     if bytes.len() < RECORD_HEADER_BYTES {
         return;
@@ -177,7 +178,7 @@ pub fn record(bytes: &[u8]) {
     assert!(!is_plain || decompressed == Some(body));
 }
 
-/// The records in a file with these bytes behind its header.
+/// The records in a file with these bytes after its header.
 fn scan(bytes: &[u8]) -> Vec<Vec<u8>> {
     let (fs, start) = (FaultyFs::new(1), FILE_HEADER_BYTES as u64);
     let header = FileHeader { file_id: FILE_ID, created_secs: 0, salt: SALT }.encode();
@@ -202,7 +203,7 @@ fn scan(bytes: &[u8]) -> Vec<Vec<u8>> {
     records
 }
 
-/// A record that was read, as it would be written.
+/// Encodes a record again that was read.
 fn again(scanner: &mut Scanner<'_>, offset: u64, header: &RecordHeader) -> Vec<u8> {
     let key = scanner.key(offset, header).expect("a key is read").to_vec();
     let head = scanner.head(offset, header).expect("a head is read").to_vec();
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Bytes in which counts and lengths are small more often than not.
+    /// Bytes in which counts and lengths are usually small.
     fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
         prop::collection::vec(prop_oneof![5 => Just(0u8), 2 => 1..5u8, 1 => any::<u8>()], 0..260)
     }

@@ -1,4 +1,5 @@
-//! A view of a store in memory: its maps as they were, which cost nothing to copy.
+//! A snapshot of a memory store: copies of its persistent maps, which share their content and are
+//! cheap to make.
 
 use super::store::Entry;
 use crate::backend::{Detail, FoldEntry, KeyRange, Scope, Snapshot, Stored, TermEntry, TermRange};

@@ -1,4 +1,4 @@
-//! One partition in memory.
+//! The memory store of one partition.
 
 use super::snapshot::MemorySnapshot;
 use super::terms::put_term_key;
@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that an entry is counted with beyond its key, head and body: its places in both maps, the
+/// Bytes that are counted for an entry in addition to its key, head and body: for both maps, the
 /// handles and the age list.
 const ENTRY_OVERHEAD_BYTES: u64 = 280;
-/// Expired entries that one call of `maintain` removes at most.
+/// The most expired entries that one call of `maintain` removes.
 const EXPIRED_PER_SLICE_MAX: usize = 10_000;
 
 /// Limits of a memory store (docs/riak/backends.md §5).
@@ -25,9 +25,10 @@ const EXPIRED_PER_SLICE_MAX: usize = 10_000;
 pub struct MemoryConfig {
     /// `memory_backend.ttl`: versions older than this are absent.
     pub ttl_secs: Option<u32>,
-    /// `memory_backend.max_memory_per_vnode`: beyond it the oldest versions are evicted.
+    /// `memory_backend.max_memory_per_vnode`: when the store exceeds it, the oldest versions are
+    /// evicted.
     pub bytes_max: Option<u64>,
-    /// Unix time at the start: age is judged by it until the first `maintain`.
+    /// Unix seconds at the start. Expiry uses it until the first `maintain`.
     pub opened_at_secs: u64,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct Entry {
     pub(super) expires_secs: u32,
     head_len: u32,
     has_terms: bool,
-    /// Head and body.
+    /// Head and body together.
     block: Bytes,
 }
 
@@ -66,15 +67,15 @@ impl Entry {
 
 #[derive(Default)]
 struct State {
-    /// For reads and writes: a look at one place where the ordered map takes several.
+    /// For reads and writes, because a hash map is faster than the ordered map.
     entries: HashMap<Bytes, Entry>,
-    /// The same in order and cheap to copy, for folds.
+    /// The same entries in order, in a map that is cheap to copy, for folds.
     ordered: OrdMap<Bytes, Entry>,
     /// Index entries in order.
     terms: OrdSet<Bytes>,
-    /// Keys by append order, for eviction; empty where there is none.
+    /// Keys by sequence number, for eviction; empty if the store has no limit.
     by_age: BTreeMap<u64, Bytes>,
-    /// Keys of versions that expire, by time and append order.
+    /// Keys of versions that expire, by time and sequence number.
     by_expiry: BTreeMap<(u32, u64), Bytes>,
     bytes: u64,
     key_bytes: u64,
@@ -111,7 +112,7 @@ impl State {
         }
     }
 
-    /// An entry is not there any more.
+    /// Updates the counts and lists after an entry was removed.
     fn forget(&mut self, key: &[u8], entry: &Entry) {
         self.by_age.remove(&entry.seq);
         self.by_expiry.remove(&(entry.expires_secs, entry.seq));
@@ -119,7 +120,7 @@ impl State {
         self.key_bytes -= key.len() as u64;
     }
 
-    /// A key that is there already is used again: the maps share its bytes.
+    /// Inserts an entry. Reuses the bytes of an existing key, so that the maps share them.
     fn insert(&mut self, key: &[u8], entry: Entry, ages: bool, terms: &dyn HeadTerms) -> Option<Entry> {
         let key = match self.entries.get_key_value(key) {
             Some((key, _)) => key.clone(),
@@ -150,7 +151,7 @@ impl State {
         self.remove(&key, terms).is_some()
     }
 
-    /// Removes a version that has expired, if there is one.
+    /// Removes one expired version, if there is any.
     fn remove_expired(&mut self, now_secs: u64, terms: &dyn HeadTerms) -> bool {
         let Some(((expires_secs, _), key)) = self.by_expiry.first_key_value() else { return false };
         if u64::from(*expires_secs) >= now_secs {
@@ -228,7 +229,7 @@ impl Backend for MemoryStore {
         let mut block = BytesMut::with_capacity(write.head.len() + body_len);
         block.extend_from_slice(write.head);
         write.body.iter().for_each(|part| block.extend_from_slice(part));
-        // `check_sizes` has seen to it that a length fits.
+        // The cast is safe: `check_sizes` has checked the length.
         let (block, head_len) = (block.freeze(), u32::try_from(write.head.len()).unwrap_or(u32::MAX));
 
         let mut guard = self.state.write();

@@ -10,22 +10,22 @@ const TRAILER_OFFSET: u64 = u64::MAX >> 1;
 pub struct HintEntry<'a> {
     /// Unix seconds of the write.
     pub tstamp_secs: u32,
-    /// Where the record starts in the data file.
+    /// The offset of the record in the data file.
     pub offset: u64,
-    /// Length of the whole record.
+    /// Length of the whole record in bytes.
     pub record_bytes: u32,
-    /// Whether the record is a tombstone; older versions of Riak's bitcask never say so.
+    /// Whether the record is a tombstone. Older versions of Riak's bitcask do not mark tombstones.
     pub tombstone: bool,
     /// The key.
     pub key: &'a [u8],
 }
 
-/// Why a hint file is not used.
+/// Why a hint file cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unusable(pub &'static str);
 
-/// Checks a whole hint file: its trailer with the checksum, and that each entry names a record
-/// within the `data_bytes` of its data file. Returns the entries.
+/// Checks a whole hint file: that the checksum in its trailer matches, and that each entry names a
+/// record within the `data_bytes` of its data file. Returns the entries.
 pub fn check(bytes: &[u8], data_bytes: u64) -> Result<impl Iterator<Item = HintEntry<'_>>, Unusable> {
     let (entries, trailer) = bytes.split_last_chunk::<HEADER_BYTES>().ok_or(Unusable("has no trailer"))?;
     let trailer = Fields::parse(trailer);

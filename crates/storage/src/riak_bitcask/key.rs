@@ -6,16 +6,16 @@ use ombak_types::names::{DEFAULT_TYPE, decode_storage_key, encode_storage_key, s
 use ombak_types::{Bucket, etf::Limits};
 use std::borrow::Cow;
 
-/// What the term of a key may hold: `{{Type, Bucket}, Key}` and room to spare.
+/// The limits for the term of a key. They are larger than `{{Type, Bucket}, Key}` needs.
 const TERM_LIMITS: Limits = Limits { terms_max: 16, inflated_bytes_max: 1 << 20 };
 
-/// Bytes that are no key of Riak's.
+/// The error for bytes that are not a key of Riak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the key is neither `{{Bucket, Key}}` nor a short key of version 1")]
 pub struct BadKey;
 
-/// Reads a key: of version 1, which is also the storage key of Ombak, or of version 0, the external
-/// term format of `{Bucket, Key}`.
+/// Decodes a key. Version 1 is also the storage key of Ombak. Version 0 is `{Bucket, Key}` in the
+/// external term format.
 pub fn decode(bytes: &Bytes) -> Result<(Bucket, Bytes), BadKey> {
     if bytes.first() != Some(&etf::MAGIC) {
         return decode_storage_key(bytes).map_err(|_| BadKey);
@@ -33,8 +33,8 @@ pub fn decode(bytes: &Bytes) -> Result<(Bucket, Bytes), BadKey> {
     Ok((bucket, key.clone()))
 }
 
-/// The version 1 form of a key, in which a directory that was upgraded names a key only once. What
-/// is no key of Riak's stays as it is.
+/// The version 1 form of a key. A directory that was upgraded can have both forms of a key; this
+/// one identifies it. Other bytes are returned unchanged.
 pub(super) fn canonical(bytes: &[u8]) -> Cow<'_, [u8]> {
     if bytes.first() != Some(&etf::MAGIC) {
         return Cow::Borrowed(bytes);
@@ -49,8 +49,8 @@ pub(super) fn canonical(bytes: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether these could be the first bytes of a key that is `key_bytes` long: what a search for the
-/// next record after a damaged one goes by.
+/// Whether these could be the first bytes of a key that is `key_bytes` long. A search for the next
+/// record after damage uses this.
 pub(super) fn plausible(start: &[u8], key_bytes: usize) -> bool {
     match start {
         [etf::MAGIC, 104, 2, ..] => key_bytes > 8,

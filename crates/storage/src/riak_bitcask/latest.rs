@@ -1,4 +1,4 @@
-//! Which record of each key is the current one.
+//! Which record of each key is current.
 
 use super::key::canonical;
 use super::record::Tombstone;
@@ -6,12 +6,12 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Marks an entry whose record is a tombstone. Files have numbers below it: they count the files of
-/// a directory.
+/// Marks an entry whose record is a tombstone. File numbers are below it, because they count the
+/// files of a directory.
 const TOMBSTONE_BIT: u32 = 1 << 31;
 
 /// The current record of each key of one directory: Riak's keydir, without the keys themselves. A
-/// key is known by 128 bits of hash, so that millions of them fit; about 50 bytes each.
+/// key is identified by a 128-bit hash, so that each takes about 50 bytes and millions of them fit.
 #[derive(Default)]
 pub struct Latest {
     entries: HashTable<Entry>,
@@ -21,7 +21,8 @@ pub struct Latest {
 struct Entry {
     key: (u64, u64),
     tstamp_secs: u32,
-    /// Place of the file among the directory's, in order of their ids, and [`TOMBSTONE_BIT`].
+    /// The index of the file among the directory's files in the order of their ids, and
+    /// [`TOMBSTONE_BIT`].
     file: u32,
     offset: u64,
 }
@@ -38,17 +39,16 @@ fn fingerprint(key: &[u8]) -> (u64, u64) {
 }
 
 impl Latest {
-    /// Takes in a value. Records come in the order of files and offsets.
+    /// Adds a value. Records are added in the order of files and offsets.
     pub(super) fn put(&mut self, key: &[u8], tstamp_secs: u32, file: u32, offset: u64) {
         self.replace(Entry { key: fingerprint(key), tstamp_secs, file, offset }, |current, _| {
-            // What comes later in the files wins, unless the clock says that it is older
-            // (docs/riak/backends.md §2.5).
+            // The later record wins, unless its time stamp is older (docs/riak/backends.md §2.5).
             tstamp_secs >= current.tstamp_secs
         });
     }
 
-    /// Takes in a tombstone. `shadows`, the number of files from the first that it covers, is asked
-    /// for only where it matters.
+    /// Adds a tombstone. `shadows` returns how many files, counted from the first, the tombstone
+    /// covers. It is called only if the result depends on it.
     pub(super) fn remove(
         &mut self,
         key: &[u8],
@@ -59,9 +59,9 @@ impl Latest {
     ) {
         let new = Entry { key: fingerprint(key), tstamp_secs, file: file | TOMBSTONE_BIT, offset };
         self.replace(new, |current, same_file| {
-            // A put that replaces a record of an earlier file writes a tombstone for it in the same
-            // second, and a merge may carry that tombstone behind the new value: the file that it
-            // names decides (docs/riak/backends.md §2.4).
+            // In Riak, a put that replaces a record of an earlier file also writes a tombstone for
+            // that record, in the same second. A merge may copy this tombstone to a place after the
+            // new value. So the file that the tombstone names decides (docs/riak/backends.md §2.4).
             if current.is_tombstone() || same_file || tstamp_secs != current.tstamp_secs {
                 return tstamp_secs >= current.tstamp_secs;
             }
@@ -84,20 +84,20 @@ impl Latest {
         }
     }
 
-    /// Whether the record of `key` at this place is its current value.
+    /// Whether the record of `key` at this offset is its current value.
     pub(super) fn is_current(&self, key: &[u8], file: u32, offset: u64) -> bool {
         let key = fingerprint(key);
         self.entries.find(key.0, |e| e.key == key).is_some_and(|e| e.file == file && e.offset == offset)
     }
 
-    /// How many keys there are, removed ones included.
+    /// The number of keys, removed ones included.
     pub fn keys(&self) -> usize {
         self.entries.len()
     }
 }
 
-/// How many files, from the first, a tombstone covers. `ids` are those of a directory's files,
-/// ascending.
+/// How many files, counted from the first, a tombstone covers. `ids` are the ids of a directory's
+/// files in ascending order.
 pub(super) fn shadowed_files(tombstone: Tombstone, ids: impl Iterator<Item = u32>) -> u32 {
     match tombstone {
         Tombstone::Older => u32::MAX,

@@ -1,4 +1,4 @@
-//! One partition's directory: its files, and whether somebody writes there.
+//! One partition's directory: its files, and whether a Riak node writes to it.
 
 use super::hint::{self, Unusable};
 use super::latest::{Latest, shadowed_files};
@@ -12,17 +12,17 @@ use std::path::{Path, PathBuf};
 
 /// Larger hint files are not read into memory; the data file is scanned instead.
 const HINT_BYTES_MAX: u64 = 256 << 20;
-/// Bit of the mode of a data file that says that it is to be deleted.
+/// The mode bit of a data file that is marked for deletion.
 const SETUID: u32 = 0o4000;
 
-/// One data file.
+/// A data file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataFile {
-    /// Its number; files are ordered by it.
+    /// The file's number, which defines the order of files.
     pub id: u32,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
 }
 
@@ -34,7 +34,7 @@ pub struct PartitionDir {
 }
 
 impl PartitionDir {
-    /// Looks what a directory holds. Refuses one that a running Riak node writes to.
+    /// Lists the files of a directory. Fails if a running Riak node writes to it.
     pub fn open(path: &Path) -> Result<Self, SourceError> {
         let io = |source| SourceError::Io { path: path.to_owned(), source };
         for lock in ["bitcask.write.lock", "bitcask.merge.lock", "bitcask.create.lock"] {
@@ -45,7 +45,8 @@ impl PartitionDir {
             let entry = entry.map_err(io)?;
             let Some(id) = entry.file_name().to_str().and_then(data_file_id) else { continue };
             let metadata = entry.metadata().map_err(io)?;
-            // Marked for deletion: everything in it that counts was merged into another file.
+            // A file that is marked for deletion: its current records were merged into another
+            // file.
             if metadata.mode() & SETUID == 0 {
                 files.push(DataFile { id, bytes: metadata.len(), path: entry.path() });
             }
@@ -54,23 +55,22 @@ impl PartitionDir {
         Ok(Self { path: path.to_owned(), files })
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its data files that count, in order.
+    /// Its data files in order, without those marked for deletion.
     pub fn files(&self) -> &[DataFile] {
         &self.files
     }
 
-    /// Learns which record of each key is the current one. Parts that cannot be read are passed
-    /// over: [`Records`] reports them.
+    /// Learns which record of each key is current. Skips parts that cannot be read; [`Records`]
+    /// reports them.
     pub fn load_latest(&self) -> Latest {
         let mut latest = Latest::default();
         for (place, file) in (0u32..).zip(&self.files) {
-            // What cannot be opened has no current records, and is reported when its records are
-            // read.
+            // A file that cannot be opened has no current records. [`Records`] reports it.
             let Ok(data) = File::open(&file.path) else { continue };
             let hinted = self.load_hint(place, file, &data, &mut latest).unwrap_or(0);
             self.load_data(place, file, data, hinted, &mut latest);
@@ -78,7 +78,7 @@ impl PartitionDir {
         latest
     }
 
-    /// Reads a hint file; tells up to where it covers the data file.
+    /// Reads a hint file, and returns the end of the part of the data file that it covers.
     fn load_hint(&self, place: u32, file: &DataFile, data: &File, latest: &mut Latest) -> Result<u64, Unusable> {
         let unreadable = |_| Unusable("cannot be read");
         let path = file.path.with_extension("hint");
@@ -126,7 +126,8 @@ fn data_file_id(name: &str) -> Option<u32> {
     name.strip_suffix(".bitcask.data")?.parse().ok()
 }
 
-/// The tombstone that a hint names. One that cannot be read counts as the oldest kind.
+/// The tombstone that a hint entry names. A tombstone that cannot be read counts as the oldest
+/// kind.
 fn tombstone_at(data: &File, offset: u64, value_at: usize, record_bytes: u32) -> Tombstone {
     let value_bytes = (record_bytes as usize).saturating_sub(value_at).min(Tombstone::BYTES_MAX);
     let mut value = vec![0; value_bytes];
@@ -136,8 +137,8 @@ fn tombstone_at(data: &File, offset: u64, value_at: usize, record_bytes: u32) ->
     }
 }
 
-/// A lock file holds the process id and the file it writes to. It stays behind when a node is
-/// killed.
+/// Fails if the process that a lock file names is running. A lock file has the id of the process
+/// and the file that it writes to, and stays behind when a node is killed.
 fn refuse_held(lock: &Path) -> Result<(), SourceError> {
     let Ok(text) = fs::read_to_string(lock) else { return Ok(()) };
     let Some(pid) = text.split_ascii_whitespace().next().and_then(|pid| pid.parse::<u32>().ok()) else {

@@ -3,25 +3,25 @@
 /// Bytes before the key: checksum, time, key size, value size.
 pub const HEADER_BYTES: usize = 14;
 
-/// The largest record that is read, in bytes. Riak warns of objects from 5 MiB and refuses them
+/// The largest record that is read, in bytes. Riak warns of objects from 5 MiB and refuses objects
 /// from 50 MiB.
 pub const RECORD_BYTES_MAX: u64 = 512 << 20;
 
-/// What stands in front of a record's key.
+/// The header before a record's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// CRC-32 of everything behind it.
+    /// CRC-32 of everything after it.
     pub crc: u32,
     /// Unix seconds of the write.
     pub tstamp_secs: u32,
-    /// Length of the key.
+    /// Length of the key in bytes.
     pub key_bytes: u16,
-    /// Length of the value.
+    /// Length of the value in bytes.
     pub value_bytes: u32,
 }
 
 impl Header {
-    /// From the first bytes of a record.
+    /// Decodes the first bytes of a record.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let &[c0, c1, c2, c3, t0, t1, t2, t3, k0, k1, v0, v1, v2, v3] = bytes.first_chunk::<HEADER_BYTES>()?;
         Some(Self {
@@ -32,7 +32,7 @@ impl Header {
         })
     }
 
-    /// Length of the whole record.
+    /// Length of the whole record in bytes.
     pub fn record_bytes(&self) -> u64 {
         HEADER_BYTES as u64 + u64::from(self.key_bytes) + u64::from(self.value_bytes)
     }
@@ -43,24 +43,23 @@ impl Header {
     }
 }
 
-/// A value that says that the key was removed.
+/// A value which marks its key as removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tombstone {
-    /// Versions 0 and 1: of everything older.
+    /// Versions 0 and 1: covers all older records of the key.
     Older,
-    /// Version 2: of what lies in this file or an earlier one.
+    /// Version 2: covers the records of the key in this file and in earlier ones.
     UpToFile(u32),
 }
 
 const TOMBSTONE: &[u8] = b"bitcask_tombstone";
 
 impl Tombstone {
-    /// The longest value that can be one, in bytes.
+    /// The length in bytes of the longest tombstone value.
     pub const BYTES_MAX: usize = TOMBSTONE.len() + 5;
 
-    /// What kind of tombstone a value is; `None` for any other value. A value that only starts like
-    /// one, such as one of a version that is not known, is taken for the oldest kind, as Riak takes
-    /// it.
+    /// The kind of tombstone that a value is; `None` for any other value. A value that only starts
+    /// like a tombstone, such as one of an unknown version, counts as the oldest kind, as in Riak.
     pub fn of(value: &[u8]) -> Option<Self> {
         let rest = value.strip_prefix(TOMBSTONE)?;
         Some(match rest {

@@ -1,4 +1,4 @@
-//! The current records of a directory.
+//! Reads the current records of a directory.
 
 use super::Fault;
 use super::latest::Latest;
@@ -8,21 +8,21 @@ use super::scan::{Piece, Scan};
 use bytes::Bytes;
 use std::fs::File;
 
-/// A place between two records, from where reading can go on.
+/// A position between two records at which reading can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// The data file.
     pub file_id: u32,
-    /// Bytes of it that are done with.
+    /// The bytes of the file that have been read.
     pub offset: u64,
 }
 
 /// The current value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Number of the data file.
+    /// The number of the data file.
     pub file_id: u32,
-    /// Where in it the record starts.
+    /// The offset of the record in the file.
     pub offset: u64,
     /// Unix seconds of the write.
     pub tstamp_secs: u32,
@@ -32,7 +32,7 @@ pub struct Version {
     pub value: Bytes,
 }
 
-/// What reading comes across.
+/// The result of one step of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The current value of a key.
@@ -45,9 +45,9 @@ pub enum Event {
 pub struct Records<'a> {
     dir: &'a PartitionDir,
     latest: &'a Latest,
-    /// Place of the file being read.
+    /// The index of the file that is being read.
     place: usize,
-    /// Where to begin in it.
+    /// The offset at which to begin in it.
     begin: u64,
     scan: Option<Scan<File>>,
     cursor: Option<Cursor>,
@@ -60,19 +60,20 @@ impl<'a> Records<'a> {
         Self { dir, latest, place, begin, scan: None, cursor: from }
     }
 
-    /// From where reading can go on later: behind everything that [`Self::next_event`] returned.
+    /// The position at which reading can continue later: after everything that [`Self::next_event`]
+    /// has returned.
     pub fn cursor(&self) -> Option<Cursor> {
         self.cursor
     }
 
-    /// Bytes of the data files that lie behind the cursor.
+    /// The bytes of the data files before the cursor.
     pub fn bytes_done(&self) -> u64 {
         let Some(cursor) = self.cursor else { return 0 };
         let before = self.dir.files().iter().filter(|f| f.id < cursor.file_id).map(|f| f.bytes).sum::<u64>();
         before + cursor.offset
     }
 
-    /// The next one; `None` at the end.
+    /// The next event; `None` at the end.
     pub fn next_event(&mut self) -> Option<Event> {
         loop {
             let file = self.dir.files().get(self.place)?;
@@ -106,7 +107,8 @@ impl<'a> Records<'a> {
                 let bytes = super::record::HEADER_BYTES + key.len() + value.len();
                 self.cursor = Some(Cursor { file_id: file.id, offset: offset + bytes as u64 });
                 let place = u32::try_from(self.place).unwrap_or(u32::MAX);
-                // A tombstone without its bit set comes from an old hint file, which does not tell.
+                // A tombstone that is not marked comes from an old hint file, which does not
+                // distinguish tombstones.
                 let current = self.latest.is_current(&key, place, offset) && Tombstone::of(&value).is_none();
                 current.then(|| Event::Version(Version { file_id: file.id, offset, tstamp_secs, key, value }))
             }

@@ -4,12 +4,12 @@ use super::SourceError;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The file that says which store of Ombak a directory has.
+/// The name of the file with the identity of an Ombak store.
 const OMBAKS_FILE: &str = "identity";
 
-/// The partition directories below a data root, in the order of their indexes: those named by an
-/// index, or by an index and a time stamp (`<index>-<seconds>`). A directory that holds data files
-/// itself is taken for the only one.
+/// The partition directories below a data root in the order of their indexes. Their names are an
+/// index, or an index and a time stamp (`<index>-<seconds>`). If the root itself has data files, it
+/// is the only partition directory.
 pub fn partition_dirs(root: &Path) -> Result<Vec<PathBuf>, SourceError> {
     let mut dirs = Vec::new();
     let mut is_partition = false;
@@ -39,7 +39,7 @@ pub fn partition_dirs(root: &Path) -> Result<Vec<PathBuf>, SourceError> {
     Ok(dirs.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Whether a directory is a store of Ombak: Riak's bitcask has no file of this name.
+/// Whether a directory is a store of Ombak. Riak's bitcask has no file of this name.
 fn is_ombaks(dir: &Path) -> bool {
     dir.join(OMBAKS_FILE).is_file()
 }
@@ -56,7 +56,7 @@ fn entries(dir: &Path) -> Result<Vec<(String, PathBuf)>, SourceError> {
     Ok(out)
 }
 
-/// Sorts as the numbers would: an index has up to 49 digits.
+/// Parses a directory name into a form that sorts in numeric order. An index has up to 49 digits.
 fn partition_name(name: &str) -> Option<(usize, String, u64)> {
     let (index, stamp) = match name.split_once('-') {
         Some((index, stamp)) => (index, stamp.parse().ok()?),

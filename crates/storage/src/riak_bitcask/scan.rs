@@ -1,4 +1,4 @@
-//! Reads a data file from front to back and finds its way past damage.
+//! Reads a data file from front to back and skips damage.
 
 use super::key;
 use super::record::{HEADER_BYTES, Header, RECORD_BYTES_MAX};
@@ -6,18 +6,18 @@ use super::source::Source;
 use bytes::Bytes;
 use std::io;
 
-/// Bytes read at once.
+/// Bytes that are read at once.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// Bytes of a candidate that a search for the next record looks at: the header and how its key
-/// starts.
+/// The bytes of a candidate that a search for the next record checks: the header and the start of
+/// the key.
 const PROBE_BYTES: usize = HEADER_BYTES + 3;
 
-/// What lies at a place of a data file.
+/// A piece of a data file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// A record whose checksum matches.
     Record {
-        /// Where it starts.
+        /// The offset of the record.
         offset: u64,
         /// Unix seconds of the write.
         tstamp_secs: u32,
@@ -26,41 +26,41 @@ pub enum Piece {
         /// The value.
         value: Bytes,
     },
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     Damage {
-        /// Where they start.
+        /// The offset of the first byte.
         offset: u64,
-        /// How many there are.
+        /// The number of bytes.
         bytes: u64,
-        /// What is wrong.
+        /// The defect.
         what: &'static str,
     },
 }
 
-/// A record that does not check out.
+/// Why there is no valid record at an offset.
 enum Bad {
-    /// The lengths make sense and the checksum does not match. Holds the record's length.
+    /// The lengths are possible, but the checksum does not match. Holds the record's length.
     Checksum(u64),
-    /// What the header says cannot be.
+    /// The header has impossible values.
     Header,
-    /// It runs past the end of the file.
+    /// The record extends past the end of the file.
     PastEnd,
 }
 
-/// Reads a data file from front to back. After an I/O error it ends.
+/// Reads a data file from front to back. Stops after an I/O error.
 pub struct Scan<S> {
     source: S,
     length: u64,
     offset: u64,
     window: Bytes,
     window_at: u64,
-    /// Bytes of candidates whose checksum a search may still compute: without a bound a file could
-    /// be made that takes for ever.
+    /// The bytes of candidates for which a search may still compute checksums. Without a bound, a
+    /// malicious file could take forever.
     search_bytes_left: u64,
 }
 
 impl<S: Source> Scan<S> {
-    /// From `offset`, which must be the start of a record, to `length`, the file's.
+    /// A scan from `offset`, which must be the start of a record, to `length`, the end of the file.
     pub fn new(source: S, length: u64, offset: u64) -> Self {
         let search_bytes_left = length.saturating_mul(2).saturating_add(64 << 20);
         Self { source, length, offset, window: Bytes::new(), window_at: 0, search_bytes_left }
@@ -97,7 +97,7 @@ impl<S: Source> Scan<S> {
         }
     }
 
-    /// The record at `offset`, if there is a good one.
+    /// The record at `offset`, if it is valid.
     fn record_at(&mut self, offset: u64) -> io::Result<Result<(Header, Bytes), Bad>> {
         let left = self.length - offset;
         if left < HEADER_BYTES as u64 {
@@ -117,10 +117,10 @@ impl<S: Source> Scan<S> {
         Ok(if header.matches(&record) { Ok((header, record)) } else { Err(Bad::Checksum(total)) })
     }
 
-    /// Where to go on after a bad record at `offset`.
+    /// The offset at which to continue after a bad record at `offset`.
     fn after_damage(&mut self, offset: u64, bad: &Bad) -> io::Result<Option<u64>> {
         if let Bad::Checksum(total) = bad {
-            // Where the lengths are right, the next record or the end of the file follows.
+            // If the lengths are right, the next record or the end of the file follows.
             let next = offset + total;
             if next == self.length || self.plausible_at(next)? {
                 return Ok(Some(next));
@@ -154,7 +154,7 @@ impl<S: Source> Scan<S> {
             && header.record_bytes() <= (self.length - offset).min(RECORD_BYTES_MAX))
     }
 
-    /// `count` bytes from `offset`, which the caller knows to be within the file.
+    /// `count` bytes from `offset`, which must be within the file.
     fn bytes_at(&mut self, offset: u64, count: u64) -> io::Result<Bytes> {
         self.fill(offset, count)?;
         let at = usize::try_from(offset - self.window_at).unwrap_or(usize::MAX);
@@ -217,8 +217,8 @@ mod tests {
         damage.collect()
     }
 
-    /// The first record of a live file (docs/riak/backends.md §2.9): its key and the sizes of its
-    /// header.
+    /// The first record of a file of a live Riak node (docs/riak/backends.md §2.9): its key and the
+    /// sizes in its header.
     #[test]
     fn a_live_header_is_understood() {
         let header = Header::parse(b"\0\0\0\0\0\0\0\x01\x00\x16\x00\x00\x04\x9f").unwrap();

@@ -1,10 +1,10 @@
-//! Bytes that can be read anywhere: a file, or memory in tests and fuzz targets.
+//! A source of bytes with random access: a file, or memory in tests and fuzz targets.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that can be read anywhere.
+/// A source of bytes with random access.
 pub trait Source {
     /// Fills `buffer` from `offset`; an error if there are not enough bytes.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;

@@ -1,4 +1,4 @@
-//! Directories in Riak's format, written and read.
+//! Tests that write directories in Riak's format and read them.
 
 use super::writer::FileWriter;
 use super::*;
@@ -29,8 +29,8 @@ fn found(pairs: &[(&[u8], &str)]) -> Vec<(Vec<u8>, String)> {
     pairs.iter().map(|(key, value)| (key.to_vec(), (*value).to_owned())).collect()
 }
 
-/// Runs a check on the same files with hint files, with old ones, without any, and with useless
-/// ones.
+/// Runs a check on the same files with hint files, with old hint files, without any, and with
+/// damaged ones.
 fn with_all_hints(files: &[FileWriter], check: impl Fn(&Path, &str)) {
     for how in ["hints", "old hints", "no hints", "broken hints"] {
         let dir = tempfile::tempdir().unwrap();
@@ -96,7 +96,8 @@ fn a_key_that_was_written_again_is_there() {
     with_all_hints(&[one], |dir, how| assert_eq!(read(dir).0, found(&[(A, "again")]), "{how}"));
 }
 
-/// A merge copied the tombstone of a replaced record behind the value that replaced it.
+/// A merge has copied the tombstone of a replaced record to a place after the value that replaced
+/// it.
 #[test]
 fn a_tombstone_carried_along_by_a_merge_does_not_remove_a_newer_value() {
     let (mut one, mut four, mut five) = (FileWriter::new(1), FileWriter::new(4), FileWriter::new(5));
@@ -218,7 +219,7 @@ fn the_directory_of_a_running_node_is_refused() {
     let error = PartitionDir::open(dir.path()).unwrap_err();
     assert!(matches!(error, SourceError::InUse { pid, .. } if pid == std::process::id()));
     assert!(error.to_string().contains("stop the Riak node first"), "{error}");
-    // No process has this number: the lock was left behind.
+    // No process has this id, so the lock was left behind.
     fs::write(&lock, "2147483646 \n").unwrap();
     assert!(PartitionDir::open(dir.path()).is_ok());
 }

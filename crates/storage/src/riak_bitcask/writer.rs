@@ -1,5 +1,5 @@
-//! Writes directories in Riak's bitcask format. For tests, fuzz targets and benchmarks: the server
-//! never does.
+//! Writes directories in Riak's bitcask format, for tests, fuzz targets and benchmarks. The server
+//! never uses this.
 
 use super::hint::{self, HintEntry};
 use super::record::HEADER_BYTES;
@@ -44,14 +44,13 @@ impl FileWriter {
         Self { id, data: Vec::new(), hints: Vec::new(), mark_tombstones: true }
     }
 
-    /// The same file, but its hint file is as older versions wrote it: tombstones look like values
-    /// there.
+    /// The same file with a hint file as older versions wrote it: tombstones are not marked there.
     pub fn without_tombstone_marks(mut self) -> Self {
         self.mark_tombstones = false;
         self
     }
 
-    /// Appends a value; tells where its record starts.
+    /// Appends a value, and returns the offset of its record.
     pub fn put(&mut self, tstamp_secs: u32, key: &[u8], value: &[u8]) -> u64 {
         self.append(tstamp_secs, key, value, false)
     }
@@ -76,7 +75,7 @@ impl FileWriter {
         offset
     }
 
-    /// Writes the data file alone; tells where it is.
+    /// Writes only the data file, and returns its path.
     pub fn save_data(&self, dir: &Path) -> io::Result<PathBuf> {
         fs::create_dir_all(dir)?;
         let path = dir.join(format!("{}.bitcask.data", self.id));
@@ -84,7 +83,7 @@ impl FileWriter {
         Ok(path)
     }
 
-    /// Writes the data file and the hint file; tells where the data file is.
+    /// Writes the data file and the hint file, and returns the path of the data file.
     pub fn save(&self, dir: &Path) -> io::Result<PathBuf> {
         let path = self.save_data(dir)?;
         let mut hint = Vec::new();

@@ -1,8 +1,9 @@
-//! Reading data files and their hints: what in them is whole, and what a crash does not explain.
+//! Reads data files and their hint files: which records are intact, and which damage is corruption
+//! rather than a torn write.
 //!
-//! The rules are those of a start (`journal/recovery`), with more care: a hint that is whole says
-//! which records there were, so damage where it has none is what a crash had left before the file
-//! was closed.
+//! The rules are those of a start (`journal/recovery`), applied with more care. An intact hint file
+//! says which records the data file had. So damage at an offset without a record in the hint file
+//! is a torn write from before the file was closed.
 
 use super::patient::PatientFile;
 use super::versions::{Good, Lost, Versions};
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
-/// The hint of a data file.
+/// The state of a data file's hint file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HintState {
     Missing,
@@ -30,7 +31,7 @@ pub(super) enum HintState {
     Whole,
 }
 
-/// A version of which something still tells.
+/// A version that some evidence still names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) key: Bytes,
@@ -39,55 +40,55 @@ pub(super) struct Known {
     pub(super) tstamp_secs: u32,
 }
 
-/// A damaged place.
+/// A damaged range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Damaged {
     pub(super) offset: u64,
     pub(super) length: u64,
-    /// Key and head are whole.
+    /// Whether key and head are intact.
     pub(super) is_body: bool,
-    /// What lay there, as far as it is known.
+    /// The versions that lay there, as far as they are known.
     pub(super) known: Vec<Known>,
 }
 
-/// A data file.
+/// The examination of a data file.
 #[derive(Debug)]
 pub(super) struct FileExam {
     pub(super) id: u32,
     pub(super) path: PathBuf,
     pub(super) is_fresh: bool,
     pub(super) length: u64,
-    /// None: nothing in the file can be told.
+    /// None: no record of the file can be verified.
     pub(super) salt: Option<u64>,
     pub(super) header_is_damaged: bool,
     pub(super) hint: HintState,
-    /// In the order of offsets.
+    /// The damaged ranges in the order of offsets.
     pub(super) damaged: Vec<Damaged>,
     pub(super) torn_bytes: u64,
     pub(super) records: u64,
-    /// Losses that its hint knows of, and that are not among the damaged places.
+    /// Losses that the hint file records, and that are not among the damaged ranges.
     pub(super) known_losses: u64,
 }
 
 impl FileExam {
-    /// The damaged place that a position is in.
+    /// The damaged range that contains an offset.
     pub(super) fn damaged_at(&mut self, offset: u64) -> Option<&mut Damaged> {
         let place = self.damaged.partition_point(|damaged| damaged.offset + damaged.length <= offset);
         self.damaged.get_mut(place).filter(|damaged| damaged.offset <= offset)
     }
 
-    /// Whether its hint has to be written anew.
+    /// Whether the hint file must be rewritten.
     pub(super) fn hint_is_wrong(&self) -> bool {
         matches!(self.hint, HintState::Damaged | HintState::Disagrees)
     }
 
-    /// Whether it has to be written anew.
+    /// Whether the data file must be rewritten.
     pub(super) fn is_damaged(&self) -> bool {
         !self.damaged.is_empty() || (self.header_is_damaged && !self.is_fresh)
     }
 }
 
-/// Told how many bytes were read; says whether to go on.
+/// A callback that gets the number of bytes that were read, and returns whether to go on.
 pub(super) type Observe<'a> = dyn FnMut(u64) -> bool + 'a;
 
 /// Reads the data files of one partition.
@@ -97,25 +98,25 @@ pub(super) struct FileReader<'a> {
     pub(super) terms: &'a dyn HeadTerms,
 }
 
-/// What a scan gathers beside the versions.
+/// What a scan gathers besides the versions.
 struct Scan {
-    /// Sum of the hashes of all whole records.
+    /// The sum of the hashes of all intact records.
     sum: u64,
     records: u64,
-    /// Start of what follows the last whole record.
+    /// The end of the last intact record.
     end: u64,
     synced_to: u64,
     damaged: Vec<Damaged>,
 }
 
 impl FileReader<'_> {
-    /// Opens a file for reading what can be read of it.
+    /// Opens a file so that its readable parts can be read.
     pub(super) fn open(&self, path: &Path) -> Result<PatientFile, StorageError> {
         self.fs.open(path, OpenMode::Read).map(PatientFile).map_err(|source| io_error("open", path, source))
     }
 
-    /// Examines a file and adds its versions. `known_salt`: what the ledger has noted of the file.
-    /// None when `observe` wants no more.
+    /// Examines a file and adds its versions. `known_salt` is the salt that the ledger has noted
+    /// for the file. None if `observe` ends the examination.
     pub(super) fn examine(
         &self,
         id: u32,
@@ -161,7 +162,7 @@ impl FileReader<'_> {
         Ok(Some(exam))
     }
 
-    /// Whether a file has this salt, or might have had it.
+    /// Whether a file has this salt, or its salt cannot be read.
     pub(super) fn may_be(&self, id: u32, is_fresh: bool, salt: u64) -> bool {
         let path = if is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
         let Ok(file) = self.open(&path) else { return true };
@@ -170,7 +171,8 @@ impl FileReader<'_> {
         FileHeader::decode(&bytes[..read]).map_or(true, |header| header.salt == salt)
     }
 
-    /// Hands `visit` what a hint says whose data file need not be there. False when it is damaged.
+    /// Calls `visit` with each entry of a hint file, whose data file may be missing. False if the
+    /// hint file is damaged.
     pub(super) fn for_each_hint(&self, id: u32, visit: impl FnMut(HintEntry<'_>)) -> Result<bool, StorageError> {
         let path = hint_path(self.dir, id);
         let failed = |source: io::Error| io_error("read", &path, source);
@@ -190,8 +192,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// The salt of a file, and whether its header is damaged: then it is taken from where it was
-    /// noted as well.
+    /// The salt of a file, and whether its header is damaged. The salt of a damaged header is taken
+    /// from where it was noted.
     fn salt(
         &self,
         path: &Path,
@@ -283,8 +285,8 @@ impl FileReader<'_> {
 }
 
 impl FileExam {
-    /// Sorts what a scan found into rot and what a crash explains, and learns from the hint what
-    /// lay there.
+    /// Separates corruption from torn writes, and learns from the hint file what lay in the damaged
+    /// ranges.
     fn judge(&mut self, scan: Scan, hint: Option<HintReader>) -> io::Result<()> {
         let was_sealed = self.hint != HintState::Missing;
         let is_rot = |damaged: &Damaged| was_sealed || damaged.offset < scan.synced_to;
@@ -300,8 +302,8 @@ impl FileExam {
         let (mut sum, mut bodies_told, mut beyond, mut beyond_end) = (0u64, Vec::new(), Vec::new(), 0);
         let length = self.length;
         let whole = hint.for_each(|entry| match self.damaged_at(u64::from(entry.offset)) {
-            // A start that was told to go on without the end of the file has left what was known of
-            // it in the hint.
+            // A start that accepted the loss of the file's end has kept in the hint file what was
+            // known about it.
             None if u64::from(entry.offset) >= length => {
                 beyond_end = beyond_end.max(u64::from(entry.offset) + 1);
                 let (key, seq) = (Bytes::copy_from_slice(entry.key), entry.seq);
@@ -321,7 +323,7 @@ impl FileExam {
             return Ok(());
         }
         if trailer.lost_ranges == 0 {
-            // What the hint does not tell of was no record any more when the file was closed.
+            // Ranges that the hint file does not mention were no records when the file was closed.
             bodies_told.sort_unstable();
             self.damaged.retain(|damaged| match damaged.is_body {
                 true => bodies_told.binary_search(&damaged.offset).is_ok(),
@@ -336,7 +338,7 @@ impl FileExam {
     }
 }
 
-/// Hash of the places of the index entries in a head.
+/// The sum of the hashes of the ledger keys of a head's index entries.
 pub(super) fn terms_hash(key: &[u8], head: &[u8], terms: &dyn HeadTerms) -> u64 {
     term_keys(key, head, terms).iter().fold(0, |sum, term| sum.wrapping_add(xxh3_64(&term.bytes)))
 }

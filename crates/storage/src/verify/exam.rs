@@ -1,4 +1,4 @@
-//! The examination of one partition: journal, hints and ledger, and whether they agree.
+//! The examination of one partition: journal, hint files and ledger, and whether they agree.
 
 use super::data_files::{FileExam, FileReader, HintState, Known, Observe};
 use super::ledger::{Comparison, LedgerExam};
@@ -17,32 +17,32 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-/// What is on the disk of one partition.
+/// The examination of one partition.
 pub(super) struct Exam {
     pub(super) partition: u32,
     pub(super) kind: StoreKind,
     pub(super) dir: PathBuf,
-    /// Without those that a merge has removed, whatever the directory says.
+    /// The data files, without those that a committed merge has removed, even if the directory
+    /// still lists them.
     pub(super) files: BTreeMap<u32, FileExam>,
     pub(super) versions: Versions,
-    /// Names of commit files that cannot be read.
+    /// The names of commit files that cannot be read.
     pub(super) damaged_commits: Vec<String>,
-    /// Files that the ledger points at, or that left a hint, and that are not there; which of their
-    /// versions are missed, as far as a hint tells.
+    /// Data files that are missing although the ledger, a hint file or the inventory names them.
+    /// For each, the versions that are lost, as far as a hint file names them.
     pub(super) missing_files: BTreeMap<u32, Vec<Known>>,
-    /// Hints that have no data file.
+    /// Hint files without a data file.
     pub(super) orphans: Vec<u32>,
     pub(super) ledger: LedgerExam,
     pub(super) note: LostNote,
     /// The copies of the inventory, and what the store lacks.
     pub(super) inventory: InventoryComparison,
     pub(super) identity_is_damaged: bool,
-    /// A ledger that has seen less than this is not the one that was there; none: the note is
-    /// damaged.
+    /// The `seq` that the ledger must have seen; none if the note of it is damaged.
     pub(super) covered_seq: Option<u64>,
-    /// Losses that hints and ledger know of.
+    /// Losses that hint files and ledger record.
     pub(super) known_losses: u64,
-    /// The highest id of any file that is or was there.
+    /// The highest id of any file that exists or existed.
     pub(super) id_max: u32,
     pub(super) bytes: u64,
     pub(super) complete: bool,
@@ -84,7 +84,7 @@ impl Exam {
         Ok(exam)
     }
 
-    /// False when `observe` wants no more.
+    /// Reads the data files. False if `observe` ends the examination.
     fn read_journal(&mut self, root: &StoreRoot, observe: &mut Observe<'_>) -> Result<bool, StorageError> {
         let fs = &*root.fs;
         let names = match fs.list(&self.dir) {
@@ -107,7 +107,8 @@ impl Exam {
         for (id, is_fresh) in names.iter().filter_map(|name| parse_name(name)) {
             self.id_max = self.id_max.max(id);
             let known_salt = noted.files.get(&id).map(|file| file.salt);
-            // The salt alone, first: what a merge has removed is not to be read.
+            // Only the salt is read first, because files that a merge has removed must not be
+            // examined.
             let is_removed = removed.iter().any(|(other, salt)| *other == id && reader.may_be(id, is_fresh, *salt));
             if is_removed {
                 continue;
@@ -118,7 +119,8 @@ impl Exam {
             self.known_losses += file.known_losses;
             self.files.insert(id, file);
         }
-        // The ledger has seen more of it than there is, or another one of its name.
+        // False if the ledger has seen more of the file than there is, or another file with this
+        // id.
         let is_there = |id: &u32, noted: &FileState| {
             let file = self.files.get(id);
             file.is_some_and(|file| file.salt.is_none_or(|salt| salt == noted.salt) && file.length >= noted.length)
@@ -154,15 +156,15 @@ impl Exam {
         Ok(true)
     }
 
-    /// What is missed of a data file that is not there, by its hint; none when that is nothing.
-    /// Nothing in particular when the hint does not tell.
+    /// The versions that are lost with a missing data file, according to its hint file. None if
+    /// nothing is lost. Empty if the hint file is damaged.
     fn missed_by_hint(
         &self,
         reader: &FileReader<'_>,
         id: u32,
         journal: &JournalConfig,
     ) -> Result<Option<Vec<Known>>, StorageError> {
-        // Of a tree that has the values the journal is only what came afterwards.
+        // If the tree has the values, the journal only matters for later appends.
         let is_tree = self.kind == StoreKind::Leveldb;
         let seen_seq = if is_tree { self.seen_seq().max(self.covered_seq.unwrap_or(0)) } else { 0 };
         let mut missed = Vec::new();
@@ -192,7 +194,7 @@ impl Exam {
         self.name_keys(root)
     }
 
-    /// Reads the keys of records that the ledger has not.
+    /// Reads the keys of records that are missing in the ledger.
     fn name_keys(&mut self, root: &StoreRoot) -> Result<(), StorageError> {
         let reader = FileReader { fs: &*root.fs, dir: &self.dir, terms: &*root.terms };
         for found in self.ledger.disagreements.iter_mut().filter(|found| found.key.is_none()) {
@@ -209,17 +211,17 @@ impl Exam {
         Ok(())
     }
 
-    /// How far the ledger had seen the journal.
+    /// The `seq` up to which the ledger had seen the journal.
     pub(super) fn seen_seq(&self) -> u64 {
         self.ledger.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq)
     }
 
-    /// Whether the tree that has the values is not the one that the journal was cut for.
+    /// Whether a tree that has the values is older than the journal files that were removed.
     pub(super) fn ledger_is_behind(&self) -> bool {
         self.kind == StoreKind::Leveldb && self.seen_seq() < self.covered_seq.unwrap_or(0)
     }
 
-    /// Whether anything is to be repaired.
+    /// Whether anything must be repaired.
     pub(super) fn is_damaged(&self) -> bool {
         self.files.values().any(|file| file.is_damaged() || file.hint_is_wrong())
             || !self.damaged_commits.is_empty()
@@ -242,19 +244,19 @@ impl Exam {
             complete: self.complete,
             bytes: self.bytes,
             records: self.files.values().map(|file| file.records).sum(),
-            // The tree of a leveldb store has what the journal has no more.
+            // The tree of a leveldb store also has the versions whose journal files were removed.
             keys: if self.kind == StoreKind::Leveldb { self.ledger.keys } else { current as u64 },
             noted_losses: self.note.count() + self.known_losses,
             torn_bytes: self.files.values().map(|file| file.torn_bytes).sum(),
             ..PartitionReport::default()
         };
         self.for_each_finding(&mut |finding| report.add(finding));
-        // Those that were only counted.
+        // Adds the disagreements that were only counted.
         report.damaged += self.ledger.disagreed - self.ledger.disagreements.len() as u64;
         report
     }
 
-    /// Visits every damaged place.
+    /// Visits every finding.
     pub(super) fn for_each_finding(&self, visit: &mut dyn FnMut(Finding)) {
         self.files.values().for_each(|file| self.findings_of_file(file, visit));
         for name in &self.damaged_commits {
@@ -266,11 +268,11 @@ impl Exam {
             let effect = if is_refused { Effect::DoesNotOpen } else { Effect::NotFound };
             let finding = self.finding(data_path(&self.dir, *id), 0, 0, Damage::MissingFile, effect);
             for known in missed {
-                // What is missed is a deletion, or something older is there.
+                // Whether an older version of the key is visible instead.
                 let older = self.versions.get(&known.key).good.is_some_and(|good| !good.is_tombstone);
                 let effect = match self.kind {
                     _ if is_refused => Effect::DoesNotOpen,
-                    // The hint stays, and so does what it says.
+                    // The hint file stays and keeps the lost version in the index.
                     StoreKind::Bitcask | StoreKind::Leveled if known.kind == Kind::Put => Effect::Fails,
                     StoreKind::Bitcask | StoreKind::Leveled => Effect::Nothing,
                     StoreKind::Leveldb if older || known.kind == Kind::Tombstone => Effect::Stale,
@@ -286,20 +288,20 @@ impl Exam {
             visit(self.finding(LostNote::path(&self.dir), 0, 0, Damage::LostNote, Effect::Nothing));
         }
         if self.identity_is_damaged {
-            // The next start draws another.
+            // The next start draws a new identity.
             visit(self.finding(identity_path(&self.dir), 0, 0, Damage::Identity, Effect::Nothing));
         }
         if self.covered_seq.is_none() {
             visit(self.finding(covered::path_in(&self.dir), 0, 0, Damage::Covered, Effect::Nothing));
         }
-        // Damage to the tree explains it.
+        // If the tree is damaged, that explains it.
         if self.ledger_is_behind() && !self.ledger.is_damaged() {
             visit(self.finding(self.ledger.dir.clone(), 0, 0, Damage::LedgerBehind, Effect::DoesNotOpen));
         }
         self.findings_of_ledger(visit);
     }
 
-    /// Files that have lost their end with the operator's consent, and what a reader sees of it.
+    /// Files whose missing end the operator has accepted.
     fn short_files(&self) -> impl Iterator<Item = &FileExam> {
         let accepted = self.inventory.promised().into_iter().flat_map(|inventory| &inventory.lost_files);
         accepted.filter_map(|id| self.files.get(id))
@@ -308,7 +310,7 @@ impl Exam {
     fn findings_of_inventory(&self, visit: &mut dyn FnMut(Finding)) {
         for lack in &self.inventory.lacks {
             let (damage, offset, length) = match lack.kind {
-                // Those are told with the keys that were in them.
+                // These are reported with the keys that were in the file.
                 LackKind::FileMissing { .. } | LackKind::AnotherFile { .. } => continue,
                 LackKind::FileShortened { length, promised, .. } => (Damage::ShortFile, length, promised - length),
                 LackKind::InventoryDamaged => (Damage::Inventory, 0, 0),
@@ -318,12 +320,12 @@ impl Exam {
         }
         let is_refused = !self.inventory.lacks.is_empty();
         if !is_refused && (self.inventory.store == CopyState::Damaged || self.inventory.node == CopyState::Damaged) {
-            // The next start writes it anew from the other copy.
+            // The next start rewrites it from the other copy.
             let file = self.dir.join(RECORD_NAME);
             visit(self.finding(file, 0, 0, Damage::Inventory, Effect::Nothing));
         }
         for file in self.short_files() {
-            // Keys that are known to be lost are told with their places.
+            // Keys that are known to be lost are reported with their damaged ranges.
             visit(self.finding(file.path.clone(), file.length, 0, Damage::ShortFile, Effect::NotFound));
         }
     }
@@ -357,7 +359,7 @@ impl Exam {
         visit(self.finding(hint_path(&self.dir, file.id), 0, 0, hint_damage, effect));
     }
 
-    /// What a reader sees of a version that cannot be read.
+    /// How reads of a version that cannot be read are affected.
     fn effect(&self, file: &FileExam, known: &Known) -> Effect {
         let newest_seq = self.versions.get(&known.key).good.map_or(0, |good| good.seq);
         let seen_seq = self.seen_seq();
@@ -373,8 +375,8 @@ impl Exam {
 
     fn findings_of_ledger(&self, visit: &mut dyn FnMut(Finding)) {
         let ledger = &self.ledger;
-        // What the ledger has not seen is told to it by the next start, which reads what is there
-        // already.
+        // The next start passes to the ledger what it has not seen. For that it reads the entries
+        // that the ledger already has.
         let seen_seq = ledger.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq);
         let is_behind = self.versions.iter().filter_map(|state| state.good).any(|good| good.seq > seen_seq);
         let effect = match (self.kind, ledger.is_shut) {

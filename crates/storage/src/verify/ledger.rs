@@ -1,4 +1,4 @@
-//! Reading ledgers, and comparing them with the journal.
+//! Reads ledgers and compares them with the journal.
 
 use super::data_files::{FileExam, Known, Observe, terms_hash};
 use super::report::{Effect, FINDINGS_KEPT};
@@ -14,36 +14,36 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What is on disk beside a journal.
+/// The examination of a ledger or ordered index.
 #[derive(Debug, Default)]
 pub(super) struct LedgerExam {
     pub(super) dir: PathBuf,
-    /// None: there is none, or its list of tables is lost.
+    /// None: there is no ledger, or its list of tables is lost.
     pub(super) files: Option<TreeFiles>,
-    /// Its files are damaged.
+    /// The damage in its files.
     pub(super) damage: Vec<TreeDamage>,
-    /// It does not open, or does not say how far it had come.
+    /// Whether it cannot be opened, or has no readable checkpoint.
     pub(super) is_shut: bool,
-    /// It has its checkpoint, or needs none.
+    /// Whether it has its checkpoint, or needs none.
     says_how_far: bool,
-    /// How far it had seen the journal.
+    /// The checkpoint: how far it had seen the journal.
     pub(super) checkpoint: Option<Checkpoint>,
-    /// For the order of a bitcask store: up to here.
+    /// For the ordered index of a bitcask store: the `seq` up to which it has seen the journal.
     pub(super) noted_seq: Option<u64>,
-    /// Entries that are not what the journal has: the first of them.
+    /// The first entries that disagree with the journal.
     pub(super) disagreements: Vec<Disagreement>,
     pub(super) disagreed: u64,
-    /// Keys that it has an entry for.
+    /// The number of keys that it has an entry for.
     pub(super) keys: u64,
-    /// Its index entries are not those of its keys.
+    /// Whether its index entries are not those of its keys.
     pub(super) terms_disagree: bool,
 }
 
-/// An entry that is not what the journal has.
+/// An entry that disagrees with the journal.
 #[derive(Debug)]
 pub(super) struct Disagreement {
     pub(super) key: Option<Bytes>,
-    /// File and offset of a record with the key, where that is not at hand.
+    /// File id and offset of a record with the key, if the key itself is not known yet.
     pub(super) record: Option<(u32, u32)>,
     pub(super) effect: Effect,
 }
@@ -58,9 +58,9 @@ impl LedgerExam {
                 exam.checkpoint = files.get(&note(CHECKPOINT)).and_then(|bytes| Checkpoint::decode(&bytes));
                 let noted = files.get(&note(ORDER_NOTE)).filter(|noted| noted.len() == 8);
                 exam.noted_seq = noted.map(|noted| le_at!(u64, noted, 0));
-                // An order that does not say so was never whole, and is made anew.
+                // An ordered index without the note was never complete, and is rebuilt.
                 let says_how_far = exam.checkpoint.is_some() || files.bytes() == 0 || is_order;
-                // A start reads the notes.
+                // A start reads all notes.
                 let are_notes_whole = NOTES.iter().all(|name| files.tells_of(&note(name)));
                 exam.is_shut = !files.opens() || !says_how_far || !are_notes_whole;
                 exam.says_how_far = says_how_far;
@@ -74,7 +74,7 @@ impl LedgerExam {
         Ok(exam)
     }
 
-    /// Reads every byte. False when `observe` wants no more.
+    /// Reads every byte of the files. False if `observe` ends the examination.
     pub(super) fn check(&mut self, observe: &mut Observe<'_>) -> Result<bool, StorageError> {
         let Some(files) = &self.files else { return Ok(true) };
         let mut goes_on = true;
@@ -90,7 +90,7 @@ impl LedgerExam {
         Ok(goes_on)
     }
 
-    /// Whether something is wrong with it.
+    /// Whether anything is wrong with the ledger.
     pub(super) fn is_damaged(&self) -> bool {
         !self.damage.is_empty() || self.disagreed > 0 || self.terms_disagree
     }
@@ -104,25 +104,25 @@ impl LedgerExam {
     }
 }
 
-/// Sums over places of index entries: those that there should be, and those that there are.
+/// Sums of the hashes of index entries: of those that there should be, and of those that there are.
 #[derive(Default)]
 struct TermSums {
     wanted: u64,
     found: u64,
 }
 
-/// Compares a ledger with the journal under it.
+/// The comparison of a ledger with its journal.
 pub(super) struct Comparison<'a> {
     pub(super) versions: &'a mut Versions,
     pub(super) files: &'a mut BTreeMap<u32, FileExam>,
     pub(super) terms: &'a dyn HeadTerms,
     pub(super) journal: JournalConfig,
-    /// The ledger has the values, and the journal only what it has not seen.
+    /// Whether the ledger has the values, and the journal only what the ledger has not seen.
     pub(super) has_values: bool,
 }
 
 impl Comparison<'_> {
-    /// Of a ledger of keys, heads and positions.
+    /// Compares a ledger of keys, heads and positions.
     pub(super) fn ledger(&mut self, exam: &mut LedgerExam) {
         let Some(files) = exam.files.take() else { return };
         let seen_seq = exam.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq);
@@ -154,7 +154,7 @@ impl Comparison<'_> {
         let state = self.versions.see(key);
         let newest_seq = state.good.map_or(0, |good| good.seq);
         if newest_seq > seen_seq {
-            // The next start tells it.
+            // The next start passes the newer version to the ledger.
             return;
         }
         if newest_seq > entry.entry.seq {
@@ -169,11 +169,11 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether an entry describes a record that is whole.
+    /// Whether an entry describes an intact record.
     fn is_same(&self, entry: &LedgerEntry, good: &Good) -> bool {
         let position = entry.entry.position;
         let is_there = (position.file_id, position.offset, position.size) == (good.file_id, good.offset, good.size)
-            // A copy of the version, in a file that is there: a merge had not come to its end.
+            // A copy of the version in another file that exists, because a merge was not finished.
             || position.file_id < good.file_id && self.files.get(&position.file_id).is_some_and(|file| !file.is_damaged());
         is_there
             && !good.is_tombstone
@@ -182,7 +182,7 @@ impl Comparison<'_> {
             && xxh3_64(&entry.head) == good.head
     }
 
-    /// An entry that points into a damaged place says what lay there.
+    /// Uses an entry that points into a damaged range to learn what lay there.
     fn note_lost(&mut self, key: &[u8], entry: &LedgerEntry) -> bool {
         let position = entry.entry.position;
         let file = self.files.get_mut(&position.file_id);
@@ -193,7 +193,7 @@ impl Comparison<'_> {
         true
     }
 
-    /// Keys of the journal that an index has not, although it had seen them.
+    /// Reports keys of the journal that the index lacks although it had seen them.
     fn unseen(&self, exam: &mut LedgerExam, seen_seq: u64, effect: Effect) {
         let unseen = self.versions.iter().filter(|state| !state.is_seen).filter_map(|state| state.current());
         for good in unseen.filter(|good| good.seq <= seen_seq && !self.is_expired(good)) {
@@ -205,9 +205,9 @@ impl Comparison<'_> {
         self.journal.had_expired(good.tstamp_secs, good.expires_secs)
     }
 
-    /// Of the order of a store whose index is in memory.
+    /// Compares the ordered index of a store whose main index is in memory.
     pub(super) fn order(&mut self, exam: &mut LedgerExam) {
-        // An order that was not whole when it was written is made anew.
+        // An ordered index that was not complete when it was written is rebuilt.
         let (Some(files), Some(noted_seq)) = (exam.files.take(), exam.noted_seq) else { return };
         let mut sums = TermSums::default();
         files.for_each(|place, value| match (place.first(), value) {
@@ -220,9 +220,11 @@ impl Comparison<'_> {
                 let state = self.versions.see(key);
                 let is_behind = state.good.is_some_and(|good| good.seq > noted_seq);
                 let agrees = match state.current() {
-                    // A start that brings an order up to date does not read what has expired.
+                    // A start that brings the ordered index up to date does not read expired
+                    // versions.
                     Some(good) => good.terms == terms || self.is_expired(good),
-                    // Nobody is led to a key that the index does not have, unless by a term.
+                    // A superfluous entry without index terms has no effect, because the index in
+                    // memory does not have the key.
                     None => state.is_lost() || terms == 0,
                 };
                 if !is_behind && !agrees {

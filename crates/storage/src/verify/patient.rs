@@ -5,10 +5,11 @@ use crate::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// What is given up at once.
+/// The unit in which unreadable bytes are skipped.
 const SECTOR_BYTES: usize = 4096;
 
-/// Reads what the disk gives, and zeros where it gives an error: a checksum will say so.
+/// Reads what the disk can read, and returns zeros for the rest. A checksum then reports the
+/// damage.
 pub(super) struct PatientFile(pub(super) Arc<dyn File>);
 
 impl File for PatientFile {
@@ -61,7 +62,7 @@ mod tests {
         file.write_at(&[7; 20_000], 0).unwrap();
         let patient = PatientFile(file);
         let mut buffer = [1; 15_000];
-        // The whole, then the second sector of those that are tried one by one.
+        // The read of the whole range fails, and the reads of single sectors succeed.
         fs.fail_at(Call::Read, 1);
         assert_eq!(patient.read_at(&mut buffer, 10_000, ReadMode::Blocking).unwrap(), 10_000);
         assert!(buffer[..10_000].iter().all(|byte| *byte == 7));

@@ -1,10 +1,12 @@
-//! Copies of what is damaged, for whoever can make something of it.
+//! Copies of damaged data, for a later attempt to recover something from it.
 //!
-//! `quarantine/v1-<partition>-<file>-<offset>-<length>` in the directory of the stores: the bytes
-//! as they lay there, the path of a file of a tree with `_` for each `/`.
-//! `v1-<partition>-report-<n>.txt`: the list of what was found, a line each: file, offset, length,
-//! damage, effect and storage key, with tabs between them, and bytes of the key that are not
-//! printable escaped. The names have a version; who changes what is in such a file raises it.
+//! `quarantine/v1-<partition>-<file>-<offset>-<length>` in the directory of the stores has the
+//! original bytes. `<file>` is the path of the file with `_` in place of each `/`.
+//!
+//! `v1-<partition>-report-<n>.txt` lists the findings, one on each line: file, offset, length,
+//! damage, effect and storage key, separated by tabs. Bytes of the key that are not printable are
+//! escaped. The names begin with a version, which must be raised when the content of these files
+//! changes.
 
 use super::exam::Exam;
 use super::patient::PatientFile;
@@ -15,11 +17,11 @@ use ombak_types::names::split_storage_key;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The directory's name.
+/// The name of the directory.
 pub(super) const QUARANTINE_DIR: &str = "quarantine";
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// Where damage is copied to.
+/// The directory for copies of damaged data.
 pub(super) struct Quarantine<'a> {
     fs: &'a dyn FileSystem,
     root: &'a Path,
@@ -28,7 +30,7 @@ pub(super) struct Quarantine<'a> {
 }
 
 impl<'a> Quarantine<'a> {
-    /// Creates the directory, durably.
+    /// Creates the directory durably.
     pub(super) fn open(fs: &'a dyn FileSystem, root: &'a Path, partition: u32) -> Result<Self, StorageError> {
         let dir = root.join(QUARANTINE_DIR);
         fs.create_dir_all(&dir).map_err(|source| io_error("create", &dir, source))?;
@@ -36,13 +38,14 @@ impl<'a> Quarantine<'a> {
         Ok(Self { fs, root, dir, partition })
     }
 
-    /// Copies a part of a file of a store; on disk when [`sync`](Self::sync) has returned, too.
+    /// Copies a part of a file of a store. The copy is durable after [`sync`](Self::sync).
     pub(super) fn keep(&self, path: &Path, offset: u64, length: u64) -> Result<(), StorageError> {
         let source = self.fs.open(path, OpenMode::Read).map_err(|source| io_error("open", path, source))?;
         self.keep_from(&PatientFile(source), path, offset, length)
     }
 
-    /// The same for a file that lies elsewhere than the stores' file system says.
+    /// Like [`keep`](Self::keep), with an open source, for a file that is not in the stores' file
+    /// system.
     pub(super) fn keep_from(
         &self,
         source: &dyn File,
@@ -55,7 +58,7 @@ impl<'a> Quarantine<'a> {
         let name = inside.to_string_lossy().replace('/', "_");
         let copy = self.dir.join(format!("v1-{}-{name}-{offset}-{length}", self.partition));
         let write = || {
-            // What a repair before this one has left of it may be half a copy.
+            // An earlier repair may have left a partial copy.
             match self.fs.remove_file(&copy) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
@@ -77,8 +80,8 @@ impl<'a> Quarantine<'a> {
         write().map_err(|source| io_error("write", &copy, source))
     }
 
-    /// Writes the list of what was found to the first file that is not there yet. A repair that
-    /// follows an interrupted one finds less.
+    /// Writes the list of findings to the first report name that is free. A repair after an
+    /// interrupted one finds less, so earlier reports are kept.
     pub(super) fn keep_report(&self, exam: &Exam) -> Result<(), StorageError> {
         let mut text = Vec::from(&b"file\toffset\tlength\tdamage\teffect\tbucket type\tbucket\tkey\n"[..]);
         exam.for_each_finding(&mut |finding| {
@@ -97,15 +100,15 @@ impl<'a> Quarantine<'a> {
         write().map_err(|source| io_error("write", &path, source))
     }
 
-    /// The copies are there after a loss of power.
+    /// Makes the copies survive a loss of power.
     pub(super) fn sync(&self) -> Result<(), StorageError> {
         self.fs.sync_dir(&self.dir).map_err(|source| io_error("fsync", &self.dir, source))
     }
 }
 
-/// Bucket type, bucket and key, with tabs between them.
+/// Bucket type, bucket and key, separated by tabs.
 fn name(storage_key: &[u8]) -> String {
-    // What is no storage key is all there is to say.
+    // Bytes that are not a storage key are shown as a key.
     let (bucket_type, bucket, key) = split_storage_key(storage_key).unwrap_or((b"", b"", storage_key));
     format!("{}\t{}\t{}", bucket_type.escape_ascii(), bucket.escape_ascii(), key.escape_ascii())
 }

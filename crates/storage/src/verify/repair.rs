@@ -1,9 +1,9 @@
-//! Repairing a partition: damage out, everything else in place.
+//! Repairs a partition: removes damage, and keeps everything else.
 //!
-//! The order of steps is what makes it safe: copies of the damage, the note that something is
-//! missing, what is whole under new names, the commit that makes the old files go, and only then
-//! what can be made anew. A repair that stops anywhere is finished by the next one, or leaves a
-//! store that a start reads as before.
+//! The order of the steps makes a repair safe: first copies of the damage, then the note that
+//! something is missing, then the intact data in new files, then the commit that removes the old
+//! files, and only then whatever can be rebuilt. A repair that is interrupted anywhere is finished
+//! by the next one, or leaves a store that a start reads as before.
 
 use super::data_files::{Damaged, FileExam, FileReader, Known};
 use super::exam::Exam;
@@ -29,14 +29,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Files that one commit names at most.
+/// The most files that one commit names.
 const COMMIT_FILES_MAX: usize = 10_000;
 
 impl StoreRoot {
-    /// Takes out what is damaged of a partition, and leaves a store in which the rest is served and
-    /// that knows that something is missing. What was found, and what an examination says
-    /// afterwards. `observe` as in [`verify`](Self::verify); once something is changed, nothing is
-    /// broken off.
+    /// Removes the damage of a partition. The store then serves the rest, and records that
+    /// something is missing. Returns the report from before and the report of an examination
+    /// afterwards. `observe` works as in [`verify`](Self::verify), but cannot end the repair once
+    /// something is changed.
     pub fn repair(
         &mut self,
         partition: u32,
@@ -54,7 +54,7 @@ impl StoreRoot {
         Ok((before, after))
     }
 
-    /// As a node starts and stops: what can be made anew is.
+    /// Opens and closes the store as a node does. This rebuilds everything that can be rebuilt.
     fn open_and_close(&mut self, partition: u32) -> Result<(), StorageError> {
         self.lock = None;
         let opened = self.factory().and_then(|factory| factory.open(partition)?.close());
@@ -84,8 +84,8 @@ struct Repair<'a> {
     root: &'a StoreRoot,
     fs: &'a dyn FileSystem,
     exam: &'a Exam,
-    /// The tree with the values is given up, after all that can be read of it was written to the
-    /// journal.
+    /// Whether the tree that has the values is removed, after its readable content was written to
+    /// the journal.
     saves_tree: bool,
     next_id: u32,
 }
@@ -102,8 +102,8 @@ impl<'a> Repair<'a> {
         let lost = self.lost_places();
         self.quarantine()?;
         self.note(&lost)?;
-        // From here on nothing of what goes is missed; the store promises what it has when it is
-        // opened at the end.
+        // From here on no file is promised, so a start does not report removed files as missing.
+        // The store promises its files again when it is opened at the end.
         self.promise_nothing()?;
         if !lost.is_empty() || self.exam.identity_is_damaged {
             self.forget_identity()?;
@@ -119,11 +119,12 @@ impl<'a> Repair<'a> {
         let points_at_files = self.exam.kind != StoreKind::Leveldb;
         let is_behind = points_at_files && (rewritten || !self.exam.missing_files.is_empty());
         if self.saves_tree || self.exam.covered_seq.is_none() {
-            // The journal has everything from here on.
+            // From here on the journal has everything.
             self.remove(&covered::path_in(&self.exam.dir))?;
         }
         if self.saves_tree {
-            // What they name, the tree had seen; the one that is made anew has not.
+            // The old tree had seen the versions that these hint files name; the rebuilt tree has
+            // not.
             self.exam.orphans.iter().try_for_each(|id| self.remove(&hint_path(&self.exam.dir, *id)))?;
         }
         if self.saves_tree || self.exam.ledger.is_damaged() || is_behind {
@@ -132,11 +133,11 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    /// What is written before anything is removed has to fit.
+    /// Fails if there is no room for what is written before anything is removed.
     fn check_space(&self) -> Result<(), StorageError> {
         let files = self.exam.files.values().filter(|file| self.is_rewritten(file));
         let tree = if self.saves_tree { self.exam.ledger.files.as_ref().map_or(0, TreeFiles::bytes) } else { 0 };
-        // Values in a tree are compressed, and are not where they are written.
+        // Values in a tree are compressed, and the journal gets them uncompressed.
         let wanted = files.map(|file| 2 * file.length).sum::<u64>() + 6 * tree;
         let free = self.fs.free_bytes(&self.root.path).map_err(|e| io_error("statvfs", &self.root.path, e))?;
         if free >= wanted {
@@ -150,12 +151,12 @@ impl<'a> Repair<'a> {
     }
 
     fn is_rewritten(&self, file: &FileExam) -> bool {
-        // What the tree has seen must not be told to the one that is made anew: it may have been
-        // deleted since.
+        // The rebuilt tree must not load versions that the old tree had seen, because they may have
+        // been deleted since.
         file.is_damaged() || (self.saves_tree && !file.is_fresh && self.exam.seen_seq() > 0)
     }
 
-    /// Fingerprints of the places where something is lost.
+    /// The fingerprints of the places where something is lost.
     fn lost_places(&self) -> Vec<u64> {
         let mut lost = Vec::new();
         for file in self.exam.files.values() {
@@ -181,13 +182,14 @@ impl<'a> Repair<'a> {
         if self.saves_tree {
             lost.extend(ledger.damage.iter().map(|damage| place(&damage.file.to_string_lossy(), damage.offset)));
         }
-        // The journal does not have what it points at.
+        // The journal does not have the versions that these entries point at.
         let dangling = ledger.disagreements.iter().filter(|found| found.effect == Effect::Fails);
         lost.extend(dangling.filter_map(|found| found.key.as_ref()).map(|key| xxh3_64(key)));
         lost
     }
 
-    /// Of a journal under a tree that has the values: whether the tree had not seen it.
+    /// For a journal under a tree that has the values: whether the tree had not seen the damaged
+    /// range.
     fn is_needed(&self, damaged: &Damaged) -> bool {
         damaged.known.is_empty() || damaged.known.iter().any(|known| known.seq > self.exam.seen_seq())
     }
@@ -209,7 +211,8 @@ impl<'a> Repair<'a> {
             self.quarantine_whole(&quarantine, &self.exam.dir.join(name))?;
         }
         for id in self.exam.missing_files.keys() {
-            // All that tells of the file, if it is there: the next start removes it.
+            // The hint file is the only evidence of the missing data file, and the next start
+            // removes it.
             let hint = hint_path(&self.exam.dir, *id);
             if !self.exam.files.contains_key(id) && self.fs.open(&hint, OpenMode::Read).is_ok() {
                 self.quarantine_whole(&quarantine, &hint)?;
@@ -225,7 +228,7 @@ impl<'a> Repair<'a> {
             self.quarantine_whole(&quarantine, &identity_path(&self.exam.dir))?;
         }
         for damage in self.exam.ledger.damage.iter().filter(|damage| damage.length > 0) {
-            // Trees are on the real file system, whatever the journals are on.
+            // Trees are always on the real file system, even if the journals are not.
             let Ok(file) = RealFs.open(&damage.file, OpenMode::Read) else { continue };
             quarantine.keep_from(&super::patient::PatientFile(file), &damage.file, damage.offset, damage.length)?;
         }
@@ -238,7 +241,7 @@ impl<'a> Repair<'a> {
         quarantine.keep(path, 0, length.map_err(|source| io_error("stat", path, source))?)
     }
 
-    /// Puts on disk that something is missing.
+    /// Notes durably that something is missing.
     fn note(&self, lost: &[u64]) -> Result<(), StorageError> {
         let dir = &self.exam.dir;
         if lost.is_empty() && !self.exam.note.is_damaged() {
@@ -252,7 +255,7 @@ impl<'a> Repair<'a> {
         Ok(())
     }
 
-    /// Both copies of the inventory say that there is a store, and nothing of what is in it.
+    /// Writes both copies of the inventory so that they promise the store, but none of its files.
     fn promise_nothing(&self) -> Result<(), StorageError> {
         let (dir, comparison) = (&self.exam.dir, &self.exam.inventory);
         let known = [comparison.store.whole(), comparison.node.whole()];
@@ -266,12 +269,12 @@ impl<'a> Repair<'a> {
         copies.write_node(self.fs, &inventory)
     }
 
-    /// The store is another one from now on: it has not what the one before acknowledged.
+    /// Makes the store another one, because it lacks versions that the old one had acknowledged.
     fn forget_identity(&self) -> Result<(), StorageError> {
         self.remove(&identity_path(&self.exam.dir))
     }
 
-    /// Removes a file, durably, if it is there.
+    /// Removes a file durably, if it exists.
     fn remove(&self, path: &Path) -> Result<(), StorageError> {
         let dir = &self.exam.dir;
         match self.fs.remove_file(path) {
@@ -281,8 +284,8 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// Writes what is whole of damaged files to new ones, and lets the old ones go. Whether there
-    /// were any.
+    /// Writes the intact records of damaged files to new files, and removes the old ones. Returns
+    /// whether any file was written.
     fn rewrite_files(&mut self) -> Result<bool, StorageError> {
         let old: Vec<&FileExam> = self.exam.files.values().filter(|file| self.is_rewritten(file)).collect();
         if self.saves_tree {
@@ -302,7 +305,8 @@ impl<'a> Repair<'a> {
         Ok(!old.is_empty() || has_hidden)
     }
 
-    /// The name of a commit file, after what an interrupted repair has left of it is gone.
+    /// The name of a commit file. Removes the temporary file that an interrupted repair may have
+    /// left.
     fn begin_commit(&self, number: u32) -> Result<String, StorageError> {
         let path = self.exam.dir.join(format!("{number:010}.tmp"));
         match self.fs.remove_file(&path) {
@@ -338,8 +342,8 @@ impl<'a> Repair<'a> {
         out.finish()
     }
 
-    /// Of a version that is lost, no older one may come back in its place: that would undo what was
-    /// acknowledged.
+    /// Writes tombstones for lost versions that are the newest of their keys. Without them, older
+    /// versions would become visible, which would undo acknowledged writes.
     fn hide(&self, file: &FileExam, out: &mut Rewriter<'_>) -> Result<(), StorageError> {
         let known = file.damaged.iter().flat_map(|damaged| &damaged.known);
         known
@@ -347,7 +351,7 @@ impl<'a> Repair<'a> {
             .try_for_each(|known| out.tombstone(&known.key, known.seq, known.tstamp_secs))
     }
 
-    /// The same for what missing files had; whether there was any.
+    /// Like [`hide`](Self::hide), for the versions of missing files. Returns whether there was any.
     fn hide_missing(&mut self) -> Result<bool, StorageError> {
         let missing = self.exam.missing_files.iter();
         let known = missing.flat_map(|(id, missed)| missed.iter().map(|known| (*id, known)));
@@ -367,8 +371,8 @@ impl<'a> Repair<'a> {
         state.is_lost() && is_newest && (!self.saves_tree || known.seq > self.exam.seen_seq())
     }
 
-    /// Writes everything that can be read of a tree to the journal, from which the next start makes
-    /// it anew.
+    /// Writes the readable content of a tree to the journal. The next start rebuilds the tree from
+    /// it.
     fn save_tree(&mut self) -> Result<(), StorageError> {
         let without_list;
         let files = match &self.exam.ledger.files {
@@ -426,7 +430,7 @@ impl<'a> Repair<'a> {
         writer.put(version)
     }
 
-    /// Writes the hint of a file that is whole.
+    /// Writes the hint file of an intact data file.
     fn rewrite_hint(&self, file: &FileExam) -> Result<(), StorageError> {
         let Some(salt) = file.salt else { return Ok(()) };
         let path = hint_path(&self.exam.dir, file.id);
@@ -453,8 +457,8 @@ impl<'a> Repair<'a> {
         write().map_err(|source| io_error("write", &path, source))
     }
 
-    /// Lets a tree go; the next start, or whoever asks for it, makes it anew. Under another name
-    /// first: a part of a tree must not be taken for a tree.
+    /// Removes a tree, which is rebuilt at the next start or when it is needed. The tree is renamed
+    /// first, so that a partly removed tree is never opened.
     fn give_up_ledger(&self) -> Result<(), StorageError> {
         let dir = &self.exam.ledger.dir;
         let aside = given_up(dir);
@@ -469,7 +473,7 @@ impl<'a> Repair<'a> {
     }
 }
 
-/// Where a tree waits to be removed.
+/// The name of a tree that is being removed.
 fn given_up(dir: &Path) -> PathBuf {
     let mut name = dir.as_os_str().to_owned();
     name.push(".old");

@@ -1,53 +1,54 @@
-//! What was found.
+//! The results of an examination.
 
 use bytes::Bytes;
 use std::path::PathBuf;
 
-/// Findings of a partition that are kept with their place; more are only counted.
+/// The most findings of a partition that are kept with their place. Further ones are only counted.
 pub const FINDINGS_KEPT: usize = 1_000;
 
-/// What is wrong.
+/// What is damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// The header of a data file: without it no record of the file is believed.
+    /// The header of a data file. Without it, no record of the file can be verified.
     Header,
-    /// Bytes of a data file that are no record.
+    /// Bytes of a data file that are not a record.
     Record,
-    /// The body of a record; its key and head are whole.
+    /// The body of a record; its key and head are intact.
     Body,
-    /// A data file that the ledger points at, or that left its hint, is not there, or another one.
+    /// A data file that the inventory, the ledger or a hint file names is missing, or another file
+    /// has its name.
     MissingFile,
-    /// A data file is shorter than it was, by the inventory of its store.
+    /// A data file is shorter than the inventory of its store says.
     ShortFile,
-    /// The store of a partition is not there, or another one, or an older copy, by the inventory
-    /// that the node keeps.
+    /// The store of a partition is missing, is another store, or is an older copy, according to the
+    /// inventory that the node keeps.
     Store,
     /// A copy of the inventory.
     Inventory,
     /// A hint file.
     Hint,
-    /// A hint file that is whole, and says something else than its data file.
+    /// A hint file that is intact but disagrees with its data file.
     HintDisagrees,
     /// The commit file of a merge.
     Commit,
-    /// The file that says who the store is.
+    /// The file with the identity of the store.
     Identity,
-    /// The note of what is missing.
+    /// The note of lost ranges.
     LostNote,
-    /// The note of how far a ledger has to have seen the journal.
+    /// The note of how far a ledger must have seen the journal.
     Covered,
-    /// A ledger that has not seen what was removed from the journal because it had seen it.
+    /// A ledger that has not seen journal files that were removed because a ledger had seen them.
     LedgerBehind,
     /// A file of a ledger.
     Ledger,
-    /// A ledger whose entry for a key is not what the journal has.
+    /// A ledger whose entry for a key disagrees with the journal.
     LedgerDisagrees,
     /// A ledger whose index entries are not those of its keys.
     TermsDisagree,
 }
 
 impl Damage {
-    /// In words.
+    /// A description for people.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Header => "the header of the data file is damaged",
@@ -72,7 +73,7 @@ impl Damage {
         }
     }
 
-    /// In one word, for programs.
+    /// One word for programs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Header => "header",
@@ -96,25 +97,25 @@ impl Damage {
     }
 }
 
-/// What a reader sees of it today.
+/// How readers are affected today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing: it is superseded, or made anew at the next start.
+    /// Not at all: the data is superseded, or it is rebuilt at the next start.
     Nothing,
-    /// Reads of the key fail, and so do writes: the version is in the way.
+    /// Reads and writes of the key fail.
     Fails,
-    /// What lay there is not found, or an older version in its place.
+    /// The lost version is not found, or an older version is found in its place.
     NotFound,
-    /// Something older is answered.
+    /// An older version is visible.
     Stale,
     /// Index queries and ordered listings may be wrong.
     Queries,
-    /// The partition does not open, or will not once more of it is read at a start.
+    /// The partition does not open, or will fail to open when a start reads more of it.
     DoesNotOpen,
 }
 
 impl Effect {
-    /// In words.
+    /// A description for people.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Nothing => "readers see nothing of it",
@@ -126,7 +127,7 @@ impl Effect {
         }
     }
 
-    /// In one word, for programs.
+    /// One word for programs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -144,21 +145,21 @@ impl Effect {
 pub struct Finding {
     /// The partition, 0 … ring_size−1.
     pub partition: u32,
-    /// Which file, or directory.
+    /// The file or directory.
     pub file: PathBuf,
-    /// Where in it, in bytes.
+    /// The offset of the damage in bytes.
     pub offset: u64,
-    /// How much of it, in bytes.
+    /// The length of the damage in bytes.
     pub length: u64,
-    /// What is wrong.
+    /// What is damaged.
     pub damage: Damage,
-    /// The storage key, where it can be told.
+    /// The storage key, if it is known.
     pub key: Option<Bytes>,
-    /// What a reader sees of it today.
+    /// How readers are affected today.
     pub effect: Effect,
 }
 
-/// What the examination of a partition came to.
+/// The result of examining a partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PartitionReport {
     /// The partition.
@@ -167,17 +168,17 @@ pub struct PartitionReport {
     pub complete: bool,
     /// Bytes read.
     pub bytes: u64,
-    /// Records of data files that are whole.
+    /// Number of intact records in data files.
     pub records: u64,
-    /// Keys with a current version that can be read.
+    /// Number of keys with a current version that can be read.
     pub keys: u64,
-    /// Damaged places.
+    /// Number of damaged places.
     pub damaged: u64,
-    /// The first of them.
+    /// The first findings.
     pub findings: Vec<Finding>,
-    /// Losses that the store knows of from before.
+    /// Losses that the store had recorded before.
     pub noted_losses: u64,
-    /// Bytes that a crash left half written: no damage, the next start ignores them.
+    /// Bytes of torn writes that a crash left. They are not damage; the next start ignores them.
     pub torn_bytes: u64,
 }
 

@@ -1,7 +1,7 @@
-//! A data file written anew: with what is whole in others.
+//! Writes a new data file from the intact parts of others.
 //!
-//! It comes into being as the output of a merge does: under another name until all of it is on
-//! disk, so that a crash leaves either nothing or the whole.
+//! The file is written like the output of a merge: under another name until all of it is on disk.
+//! So a crash leaves either nothing or the whole file.
 
 use crate::backend::WriteAttrs;
 use crate::error::{StorageError, io_error};
@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A version to be written that lies in no data file.
+/// A version that is to be written and is in no data file.
 pub(super) struct Rescued<'a> {
     pub(super) key: &'a [u8],
     pub(super) head: &'a [u8],
@@ -25,7 +25,7 @@ pub(super) struct Rescued<'a> {
     pub(super) attrs: WriteAttrs,
 }
 
-/// See the module.
+/// The writer of a new data file; see the module.
 pub(super) struct Rewriter<'a> {
     fs: &'a dyn FileSystem,
     dir: &'a Path,
@@ -39,7 +39,7 @@ pub(super) struct Rewriter<'a> {
 }
 
 impl<'a> Rewriter<'a> {
-    /// Begins the file. What an interrupted repair has left under the name goes.
+    /// Begins the file. Removes what an interrupted repair has left under its name.
     pub(super) fn create(fs: &'a dyn FileSystem, dir: &'a Path, id: u32, salt: u64) -> Result<Self, StorageError> {
         let path = merging_path(dir, id);
         let temporary = hint_temporary_path(dir, id);
@@ -59,12 +59,12 @@ impl<'a> Rewriter<'a> {
         Ok(Self { fs, dir, id, salt, path, file, hint, length, buffer: Vec::new() })
     }
 
-    /// Bytes so far.
+    /// The length so far in bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Copies a record that is whole.
+    /// Copies an intact record.
     pub(super) fn copy(&mut self, record: &[u8], header: &RecordHeader, key: &[u8]) -> Result<(), StorageError> {
         self.buffer.clear();
         self.buffer.extend_from_slice(record);
@@ -72,7 +72,7 @@ impl<'a> Rewriter<'a> {
         self.append(header, key)
     }
 
-    /// Writes the word that a key is gone.
+    /// Writes a tombstone.
     pub(super) fn tombstone(&mut self, key: &[u8], seq: u64, tstamp_secs: u32) -> Result<(), StorageError> {
         let attrs = WriteAttrs { tstamp_secs, expires_secs: 0, has_terms: false };
         let gone = Rescued { key, head: &[], body: &[], seq, digest: 0, attrs };
@@ -114,13 +114,13 @@ impl<'a> Rewriter<'a> {
         Ok(())
     }
 
-    /// Puts the file on disk under its name.
+    /// Syncs the file and gives it its name.
     pub(super) fn finish(self) -> Result<(), StorageError> {
         let Self { fs, dir, id, path, file, hint, length, .. } = self;
         let finish = || {
             file.sync_data()?;
             fs.rename(&path, &data_path(dir, id))?;
-            // A hint without its data file tells of a loss.
+            // A hint file without its data file would count as a loss.
             fs.sync_dir(dir)?;
             hint.finish(fs, &hint_path(dir, id), length, 0)?;
             fs.sync_dir(dir)

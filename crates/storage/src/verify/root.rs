@@ -14,14 +14,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What lies in a directory of stores.
+/// The kind of the stores in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreKind {
-    /// Journals; where somebody asked for it, the order of their keys.
+    /// Journals and, where one was built, an ordered index of their keys.
     Bitcask,
     /// Journals, and ledgers of keys and heads.
     Leveled,
-    /// Trees with everything, and journals of what they have in memory only.
+    /// Trees with everything, and journals of what the trees have only in memory.
     Leveldb,
 }
 
@@ -43,22 +43,22 @@ impl StoreKind {
     }
 }
 
-/// How a directory of stores is configured.
+/// The configuration of a directory of stores.
 #[derive(Clone)]
 pub struct StoreRootConfig {
-    /// What lies there.
+    /// The kind of the stores.
     pub kind: StoreKind,
-    /// The journals.
+    /// The options of the journals.
     pub journal: JournalConfig,
-    /// The ledgers, or orders.
+    /// The options of the ledgers or ordered indexes.
     pub ledger: LedgerConfig,
     /// Reads the index entries in heads.
     pub terms: Arc<dyn HeadTerms>,
-    /// The inventories.
+    /// The options of the inventories.
     pub inventory: InventoryConfig,
 }
 
-/// A directory of stores that nobody else uses, to be read, and repaired where that is asked for.
+/// A directory of stores that no other process uses, for verification and repair.
 pub struct StoreRoot {
     pub(super) fs: Arc<dyn FileSystem>,
     pub(super) path: PathBuf,
@@ -67,14 +67,13 @@ pub struct StoreRoot {
     pub(super) ledger: LedgerConfig,
     pub(super) terms: Arc<dyn HeadTerms>,
     pub(super) inventory: InventoryConfig,
-    /// None while the stores are opened as a node opens them.
+    /// None while a repair opens the stores as a node does.
     pub(super) lock: Option<Box<dyn FileLock>>,
 }
 
 impl StoreRoot {
-    /// Takes a directory, which has to be there, from everybody else. None when there is none; an
-    /// error when the node knows of stores in it. Nothing is created in it but its lock file, if
-    /// that is missing.
+    /// Locks a directory. None if the directory does not exist; an error if it does not and the
+    /// node has used stores in it. Creates nothing but a missing lock file.
     pub fn open(
         fs: Arc<dyn FileSystem>,
         path: impl Into<PathBuf>,
@@ -95,7 +94,7 @@ impl StoreRoot {
         Ok(Some(Self { fs, path, kind, journal, ledger, terms, inventory, lock: Some(lock) }))
     }
 
-    /// What lies there.
+    /// The kind of the stores.
     pub fn kind(&self) -> StoreKind {
         self.kind
     }
@@ -105,20 +104,19 @@ impl StoreRoot {
         &self.path
     }
 
-    /// Where repairs keep copies of what they take out.
+    /// The directory in which repairs keep copies of what they remove.
     pub fn quarantine(&self) -> PathBuf {
         self.path.join(QUARANTINE_DIR)
     }
 
-    /// The partitions that have something here, or that the node knows to have had something, in
-    /// order.
+    /// The partitions that have files here, or that the node has used, in order.
     pub fn partitions(&self) -> Result<Vec<u32>, StorageError> {
         let names = self.fs.list(&self.path).map_err(|source| io_error("list", &self.path, source))?;
         let mut partitions: BTreeSet<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
         if let Some(node_dir) = &self.inventory.node_dir {
             partitions.extend(partitions_in(&*self.fs, node_dir)?);
         }
-        // Trees are on the real file system, whatever the journals are on.
+        // Trees are always on the real file system, even if the journals are not.
         let entries = std::fs::read_dir(&self.path).into_iter().flatten().filter_map(Result::ok);
         let suffix = format!(".{}", self.kind.ledger_suffix());
         partitions
@@ -126,7 +124,7 @@ impl StoreRoot {
         Ok(partitions.into_iter().collect())
     }
 
-    /// Bytes of a partition's files: what examining it reads.
+    /// The bytes of a partition's files that an examination reads.
     pub fn bytes(&self, partition: u32) -> u64 {
         let dir = self.dir(partition);
         let names = self.fs.list(&dir).unwrap_or_default();
@@ -140,9 +138,9 @@ impl StoreRoot {
         data.filter_map(length).sum::<u64>() + tree_bytes
     }
 
-    /// Reads everything of a partition and says what is damaged. Changes nothing. `observe` is told
-    /// how many bytes were read, and says whether to go on; the report of an examination that was
-    /// broken off is not complete.
+    /// Reads all files of a partition and reports what is damaged. Changes nothing. `observe` gets
+    /// the number of bytes that were read, and returns whether to go on. If it ends the
+    /// examination, the report is not complete.
     pub fn verify(
         &self,
         partition: u32,

@@ -1,30 +1,30 @@
-//! What a partition should answer: for each key its newest version that can be read, and its newest
-//! one that cannot.
+//! The expected state of a partition: for each key, its newest version that can be read, and its
+//! newest version that cannot.
 //!
-//! Keys are known by a hash of 128 bits; where a key is wanted, it is read from its record.
+//! Keys are identified by a 128-bit hash. A key that is needed itself is read from its record.
 
 use std::collections::HashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// A record that is whole.
+/// An intact record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Good {
     pub(super) seq: u64,
     pub(super) digest: u64,
-    /// Hash of the head.
+    /// The hash of the head.
     pub(super) head: u64,
-    /// Sum of the hashes of its index entries.
+    /// The sum of the hashes of the index entries.
     pub(super) terms: u64,
     pub(super) file_id: u32,
     pub(super) offset: u32,
     pub(super) size: u32,
     pub(super) tstamp_secs: u32,
-    /// As the writer wanted it.
+    /// Unix seconds, as the writer asked.
     pub(super) expires_secs: u32,
     pub(super) is_tombstone: bool,
 }
 
-/// A version that is known to have been there.
+/// A version that is known to have existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lost {
     pub(super) seq: u64,
@@ -35,30 +35,31 @@ pub(super) struct Lost {
 pub(super) struct KeyState {
     pub(super) good: Option<Good>,
     pub(super) lost: Option<Lost>,
-    /// The index has it.
+    /// Whether the index has the key.
     pub(super) is_seen: bool,
 }
 
 impl KeyState {
-    /// Whether the newest version cannot be read, and no copy of it either.
+    /// Whether neither the newest version nor a copy of it can be read.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.is_some_and(|lost| self.good.is_none_or(|good| good.seq < lost.seq))
     }
 
-    /// The current version, where that can be read.
+    /// The current version, if it can be read.
     pub(super) fn current(&self) -> Option<&Good> {
         self.good.as_ref().filter(|good| !good.is_tombstone && !self.is_lost())
     }
 }
 
-/// See the module.
+/// The expected state of a partition; see the module.
 #[derive(Default)]
 pub(super) struct Versions {
     by_key: HashMap<u128, KeyState>,
 }
 
 impl Versions {
-    /// Of two copies of a version the one in the later file counts, as at a start.
+    /// Adds an intact record. Of two copies of a version, the one in the file with the higher id
+    /// counts, as at a start.
     pub(super) fn add(&mut self, key: &[u8], good: Good) {
         let state = self.by_key.entry(xxh3_128(key)).or_default();
         if state.good.is_none_or(|other| (other.seq, other.file_id) < (good.seq, good.file_id)) {
@@ -77,7 +78,7 @@ impl Versions {
         self.by_key.get(&xxh3_128(key)).copied().unwrap_or_default()
     }
 
-    /// The state of a key, which the index has.
+    /// The state of a key that the index has. Marks the key as seen.
     pub(super) fn see(&mut self, key: &[u8]) -> KeyState {
         match self.by_key.get_mut(&xxh3_128(key)) {
             Some(state) => {
