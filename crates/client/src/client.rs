@@ -1,4 +1,4 @@
-//! One connection.
+//! One connection to a server.
 
 use crate::error::ClientError;
 use crate::listing::NameStream;
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, ToSocketAddrs};
 use tokio::time::timeout;
 
-/// How long an answer may take unless told otherwise: longer than a server's own limit of 60 s.
+/// The default limit for an answer. It is longer than a server's own limit of 60 s.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(75);
 
 const READ_BYTES: usize = 16 << 10;
@@ -29,32 +29,34 @@ pub struct Client {
     inbox: BytesMut,
     outbox: Vec<u8>,
     timeout: Duration,
-    /// Answers that are still to come.
+    /// The number of answers that have not arrived yet.
     expected: usize,
-    /// An exchange has begun and not ended.
+    /// Whether an exchange has begun and not ended.
     busy: bool,
 }
 
-/// Which server is at the other end.
+/// The identity of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerInfo {
     /// The node's name.
     pub node: String,
-    /// The version of the interface, `3.2.3` for instance.
+    /// The version of the interface, for example `3.2.3`.
     pub version: String,
 }
 
-/// What a key holds.
+/// The content of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// The values, one unless writes were concurrent. A tombstone among them has `deleted` set.
+    /// The siblings. There is one unless writes were concurrent. A tombstone among them has
+    /// `deleted` set.
     pub siblings: Vec<RpbContent>,
-    /// What has been read, to be handed back with a put or delete that replaces it. Opaque.
+    /// The vector clock of what was read. Pass it to a put or delete that replaces these siblings.
+    /// Its bytes are opaque.
     pub vclock: Bytes,
 }
 
 impl Client {
-    /// Connects; `address` is `HOST:PORT` or anything else that resolves.
+    /// Connects to a server. `address` is `HOST:PORT` or anything else that resolves.
     pub async fn connect(address: impl ToSocketAddrs + std::fmt::Display) -> Result<Self, ClientError> {
         let connect = |source| ClientError::Connect { address: address.to_string(), source };
         let stream = timeout(TIMEOUT_DEFAULT, TcpStream::connect(&address))
@@ -71,12 +73,12 @@ impl Client {
         self.timeout = timeout;
     }
 
-    /// Asks whether anybody is there.
+    /// Checks that the server answers.
     pub async fn ping(&mut self) -> Result<(), ClientError> {
         self.call_empty(code::PING_REQ, code::PING_RESP).await.map(drop)
     }
 
-    /// Asks who is there.
+    /// Asks for the node's name and version.
     pub async fn server_info(&mut self) -> Result<ServerInfo, ClientError> {
         let body = self.call_empty(code::GET_SERVER_INFO_REQ, code::GET_SERVER_INFO_RESP).await?;
         let info = RpbGetServerInfoResp::decode(body)?;
@@ -84,7 +86,7 @@ impl Client {
         Ok(ServerInfo { node: text(info.node), version: text(info.server_version) })
     }
 
-    /// Reads a key; `None` when it is not there.
+    /// Reads a key; `None` if it does not exist.
     pub async fn get(&mut self, bucket: &Bucket, key: &[u8]) -> Result<Option<Found>, ClientError> {
         let (bucket_type, name) = parts(bucket);
         let key = Some(Bytes::copy_from_slice(key));
@@ -94,13 +96,14 @@ impl Client {
         Ok(Some(found).filter(|found| !found.siblings.is_empty()))
     }
 
-    /// Reads a key with every option that there is. A reply without content means that it is not there.
+    /// Reads a key with all options of the protocol. A reply without content means that the key
+    /// does not exist.
     pub async fn get_with(&mut self, request: &RpbGetReq) -> Result<RpbGetResp, ClientError> {
         self.call(code::GET_REQ, request, code::GET_RESP).await
     }
 
-    /// Writes a key and returns it: without one the server makes it. `vclock` is that of the get whose values this one
-    /// replaces.
+    /// Writes a key and returns it. Without a key, the server chooses one. `vclock` is the vector
+    /// clock of the get whose siblings this value replaces.
     pub async fn put(
         &mut self,
         bucket: &Bucket,
@@ -122,12 +125,13 @@ impl Client {
         Ok(reply.key.or(key).unwrap_or_default())
     }
 
-    /// Writes a key with every option that there is.
+    /// Writes a key with all options of the protocol.
     pub async fn put_with(&mut self, request: &RpbPutReq) -> Result<RpbPutResp, ClientError> {
         self.call(code::PUT_REQ, request, code::PUT_RESP).await
     }
 
-    /// Deletes a key; that it was not there is no error. With `vclock`, only what was seen with it is deleted.
+    /// Deletes a key. A missing key is not an error. With `vclock`, only the siblings that were
+    /// read with it are deleted.
     pub async fn delete(&mut self, bucket: &Bucket, key: &[u8], vclock: Option<Bytes>) -> Result<(), ClientError> {
         let (bucket_type, name) = parts(bucket);
         let key = Some(Bytes::copy_from_slice(key));
@@ -135,7 +139,8 @@ impl Client {
         self.exchange(code::DEL_REQ, &request, code::DEL_RESP).await.map(drop)
     }
 
-    /// Lists the keys of a bucket, in no particular order. Expensive: the server visits every key that it has.
+    /// Lists the keys of a bucket, in no particular order. This is expensive, because the server
+    /// visits every key that it has.
     pub async fn list_keys(&mut self, bucket: &Bucket) -> Result<NameStream<'_>, ClientError> {
         let (bucket_type, bucket) = parts(bucket);
         self.begin()?;
@@ -143,7 +148,8 @@ impl Client {
         Ok(NameStream::keys(self))
     }
 
-    /// Lists the buckets of a type that hold at least one key. Expensive, as [`Client::list_keys`].
+    /// Lists the buckets of a type that hold at least one key. This is as expensive as
+    /// [`Client::list_keys`].
     pub async fn list_buckets(&mut self, bucket_type: &[u8]) -> Result<NameStream<'_>, ClientError> {
         self.begin()?;
         let bucket_type = Some(Bytes::copy_from_slice(bucket_type));
@@ -154,7 +160,7 @@ impl Client {
         Ok(NameStream::buckets(self))
     }
 
-    /// The properties of a bucket.
+    /// Reads the properties of a bucket.
     pub async fn bucket_props(&mut self, bucket: &Bucket) -> Result<RpbBucketProps, ClientError> {
         let (bucket_type, bucket) = parts(bucket);
         let request = RpbGetBucketReq { bucket, r#type: bucket_type };
@@ -162,35 +168,36 @@ impl Client {
         Ok(reply.props)
     }
 
-    /// Sets properties of a bucket; those that are `None` stay as they are.
+    /// Sets properties of a bucket. Properties that are `None` do not change.
     pub async fn set_bucket_props(&mut self, bucket: &Bucket, props: RpbBucketProps) -> Result<(), ClientError> {
         let (bucket_type, bucket) = parts(bucket);
         let request = RpbSetBucketReq { bucket, props, r#type: bucket_type };
         self.exchange(code::SET_BUCKET_REQ, &request, code::SET_BUCKET_RESP).await.map(drop)
     }
 
-    /// Gives a bucket the properties of its type again.
+    /// Resets the properties of a bucket to those of its type.
     pub async fn reset_bucket_props(&mut self, bucket: &Bucket) -> Result<(), ClientError> {
         let (bucket_type, bucket) = parts(bucket);
         let request = RpbResetBucketReq { bucket, r#type: bucket_type };
         self.exchange(code::RESET_BUCKET_REQ, &request, code::RESET_BUCKET_RESP).await.map(drop)
     }
 
-    /// Puts a request into the output without waiting: for many requests at once. Each has to be followed, in order, by
-    /// one [`Client::receive`] (a listing by as many as it takes).
+    /// Writes a request to the output buffer without sending it, so that many requests can be sent
+    /// at once. Each request must be followed, in order, by one call of [`Client::receive`] (a
+    /// listing by as many calls as it has parts).
     pub fn send<M: Message>(&mut self, code: u8, request: &M) {
         self.expected += 1;
         write_message(code, request, &mut self.outbox);
     }
 
-    /// Sends what [`Client::send`] has collected and waits for the next answer, which must have this code. Returns its
-    /// body.
+    /// Sends the requests that [`Client::send`] has collected and waits for the next answer, which
+    /// must have this message code. Returns the body of the answer.
     pub async fn receive(&mut self, code: u8) -> Result<Bytes, ClientError> {
         self.expected = self.expected.saturating_sub(1);
         self.receive_part(code).await
     }
 
-    /// An exchange of one request and one answer.
+    /// Sends a request and waits for its answer.
     pub async fn call<Q, A>(&mut self, code: u8, request: &Q, answer: u8) -> Result<A, ClientError>
     where
         Q: Message,
@@ -212,12 +219,13 @@ impl Client {
         self.receive(answer).await
     }
 
-    /// An exchange of its own starts only where every earlier one has ended.
+    /// Checks that all earlier exchanges have ended, as a new exchange requires.
     fn begin(&self) -> Result<(), ClientError> {
         if self.busy || self.expected > 0 { Err(ClientError::OutOfStep) } else { Ok(()) }
     }
 
-    /// The next frame. Marks the connection as unusable for as long as it waits: if the caller stops waiting it stays so.
+    /// Receives the next frame. The connection is marked as unusable during the wait, and stays so
+    /// if the caller stops waiting.
     pub(crate) async fn receive_part(&mut self, expected: u8) -> Result<Bytes, ClientError> {
         if std::mem::replace(&mut self.busy, true) {
             return Err(ClientError::OutOfStep);
@@ -263,7 +271,8 @@ impl Client {
     }
 }
 
-/// The type, unless it is the default one, which older servers know by its absence only, and the name.
+/// The bucket type and the name. The default type is left out, because older servers know it only
+/// by its absence.
 fn parts(bucket: &Bucket) -> (Option<Bytes>, Bytes) {
     let bucket_type = Some(bucket.bucket_type.clone()).filter(|_| !bucket.is_default_type());
     (bucket_type, bucket.name.clone())

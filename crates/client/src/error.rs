@@ -1,4 +1,4 @@
-//! What can go wrong between a client and a server.
+//! Errors of an exchange with a server.
 
 use ombak_proto::FrameError;
 use std::io;
@@ -7,12 +7,12 @@ use std::time::Duration;
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens there, or the way is blocked.
+    /// Connecting failed: nothing listens at the address, or it cannot be reached.
     #[error("cannot connect to {address}: {source}")]
     Connect {
-        /// Where to.
+        /// The address of the server.
         address: String,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Sending or receiving failed.
@@ -21,27 +21,28 @@ pub enum ClientError {
     /// The server closed the connection.
     #[error("the server closed the connection")]
     Closed,
-    /// No answer in time.
+    /// The answer did not arrive in time.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// The server refused the request. Holds its text; docs/riak/pb-api.md §1.1 lists them.
+    /// The server refused the request with this text. docs/riak/pb-api.md §1.1 lists the texts.
     #[error("{0}")]
     Server(String),
-    /// The answer is of another kind than the request asks for.
+    /// The answer has another message code than the request asks for.
     #[error("expected an answer with code {expected} and got code {got}")]
     UnexpectedCode {
-        /// The code that belongs to the request.
+        /// The expected code.
         expected: u8,
-        /// The code that came.
+        /// The received code.
         got: u8,
     },
-    /// The answer's frame is impossible.
+    /// The frame of the answer is invalid.
     #[error("bad answer: {0}")]
     Frame(#[from] FrameError),
-    /// The answer does not decode.
+    /// The answer cannot be decoded.
     #[error("bad answer: {0}")]
     Decode(#[from] prost::DecodeError),
-    /// The exchange before this one was given up half-way: what comes next on this connection is not known.
+    /// An earlier exchange on this connection was abandoned, so it is not known to which request
+    /// the next answer belongs.
     #[error("an earlier exchange on this connection was not finished; open another connection")]
     OutOfStep,
 }

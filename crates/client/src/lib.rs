@@ -1,14 +1,16 @@
 //! A client for the Protocol Buffers interface of Ombak and Riak KV.
 //!
-//! What it is: one connection ([`Client`]) that asks and waits, streams listings, and can send many requests before it
-//! reads the answers ([`Client::send`], [`Client::receive`]).
+//! What it is: a single connection ([`Client`]). It sends a request and waits for the answer,
+//! streams listings, and can send many requests before it reads their answers ([`Client::send`],
+//! [`Client::receive`]).
 //!
-//! What it is not: no pool, no retries, no conflict resolution: all siblings of an object are handed to the caller.
+//! What it is not: it has no pool, no retries and no conflict resolution. The caller gets all
+//! siblings of an object.
 //!
 //! Invariants:
-//! * an answer is never taken for that of another request: a connection whose last exchange was given up half-way
-//!   refuses further ones;
-//! * every wait has a limit.
+//! * An answer is never taken for the answer to another request: after an abandoned exchange, a
+//!   connection refuses further requests.
+//! * Every wait has a limit.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

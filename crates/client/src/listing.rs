@@ -1,4 +1,4 @@
-//! Listings as they arrive.
+//! Streams the names of a listing.
 
 use crate::client::Client;
 use crate::error::ClientError;
@@ -7,7 +7,8 @@ use ombak_proto::code;
 use ombak_proto::messages::{RpbListBucketsResp, RpbListKeysResp};
 use prost::Message;
 
-/// Keys or buckets, in batches. Dropped before its end it leaves a connection that cannot be used any more.
+/// Keys or buckets in batches. If this is dropped before its end, the connection cannot be used any
+/// more.
 #[derive(Debug)]
 pub struct NameStream<'c> {
     client: &'c mut Client,
@@ -24,7 +25,7 @@ impl<'c> NameStream<'c> {
         Self { client, code: code::LIST_BUCKETS_RESP, ended: false }
     }
 
-    /// The next names; `None` after the last. An error ends the listing.
+    /// The next names; `None` after the last ones. An error ends the listing.
     pub async fn next(&mut self) -> Result<Option<Vec<Bytes>>, ClientError> {
         while !self.ended {
             let (names, done) = match self.next_part().await {

@@ -1,4 +1,5 @@
-//! Against a scripted peer: what is sent, what is made of the answers, and what a bad peer can do.
+//! Tests against a scripted server: the requests that are sent, the interpretation of answers, and
+//! the reaction to a faulty server.
 
 use crate::{Client, ClientError, code};
 use bytes::Bytes;
@@ -10,8 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A server that reads `requests` frames, then sends `answer`, then closes; one that reads none answers at once and
-/// listens until the client has gone. Gives back the codes that it read.
+/// A server that reads `requests` frames, sends `answer`, and closes the connection. If `requests`
+/// is 0, it answers at once and waits until the client has closed the connection. Returns the
+/// message codes that it read.
 async fn peer(requests: usize, answer: Vec<u8>) -> (String, JoinHandle<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
