@@ -1,32 +1,36 @@
-//! What can be measured, and how it is spoken to (docs/riak/basho-bench.md §4).
+//! The drivers: what can be measured, and over which protocol (docs/riak/basho-bench.md §4).
 //!
-//! A driver is a [`Plan`], made once of the settings, and a [`Worker`] for each worker. This file is the list of them;
-//! everything else about a driver is in its own folder.
+//! A driver consists of a [`Plan`], which is made once from the settings, and a [`Worker`] for each
+//! worker of the run. This file lists the drivers. Everything else about a driver is in its own
+//! folder.
 //!
-//! A worker is used in one of two ways. Where [`Worker::depth`] is 1, one operation at a time:
+//! A worker is used in one of two ways. If [`Worker::depth`] is 1, it runs one operation at a time:
 //!
 //! ```text
 //! let mut outcome = worker.run(operation, &mut draw).await;
 //! while let Outcome::Retry(reason) = outcome {
-//!     tally.failed(operation, &reason);                       // an attempt; the operation is still on
-//!     outcome = worker.run(operation, &mut draw).await;       // goes on with the same key and value, after a pause
+//!     tally.failed(operation, &reason);                   // one attempt failed, not the operation
+//!     outcome = worker.run(operation, &mut draw).await;   // pauses, then reuses key and value
 //! }
 //! ```
 //!
-//! Where it is more, up to so many operations are in flight, and end in the order in which they began:
+//! If the depth is higher, up to that many operations are in flight. They end in the order in which
+//! they began:
 //!
 //! ```text
-//! while in_flight < worker.depth() && one is due {
-//!     match worker.send(operation, &mut draw) {               // only writes into a buffer
+//! while in_flight < worker.depth() && an operation is due {
+//!     match worker.send(operation, &mut draw) {           // only writes to a buffer
 //!         None => in_flight += 1,
-//!         Some(outcome) => …                                  // over at once: `Stop` or `Failed`
+//!         Some(outcome) => …                              // has ended already: `Stop` or `Failed`
 //!     }
 //! }
-//! let Some((operation, outcome)) = worker.receive().await;    // writes the buffer out, waits for the oldest; never `Retry`
+//! // Sends the buffer and waits for the oldest operation. The outcome is never `Retry`.
+//! let Some((operation, outcome)) = worker.receive().await;
 //! ```
 //!
-//! [`Worker::receive`] may be dropped while it waits (for the next operation that becomes due) and called again.
-//! [`Worker::run`] may be dropped only at the end of the run.
+//! The future of [`Worker::receive`] may be dropped while it waits (because another operation
+//! becomes due), and `receive` may be called again. The future of [`Worker::run`] may be dropped
+//! only at the end of the run.
 
 pub mod embedded;
 pub mod http;
@@ -42,80 +46,82 @@ use crate::config::{ConfigError, Operation, Settings};
 use crate::generators::Draw;
 use std::borrow::Cow;
 
-/// Why an operation failed, as errors are counted by.
+/// The reason of a failure, under which errors are counted.
 pub type Reason = Cow<'static, str>;
 
 /// How an operation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it should, so many times.
+    /// It succeeded.
     Done {
-        /// What throughput counts: 1 for most.
+        /// The number of units that throughput counts. Most operations count as 1.
         units: u32,
     },
-    /// It counts for nothing.
+    /// It is not counted at all.
     Silent,
-    /// It failed; its latency is not recorded.
+    /// It failed. Its latency is not recorded.
     Failed(Reason),
-    /// It has not ended: the connection went. To be counted as an error; then `run` is to be called with the same
-    /// operation again, which goes on with the same key and value after a pause of at most a second.
+    /// It has not ended, because the connection was lost. The caller counts an error and calls
+    /// `run` again with the same operation, which reuses key and value after a pause of at most a
+    /// second.
     Retry(Reason),
-    /// The worker has nothing more to do.
+    /// The worker has no more operations to run.
     Stop,
 }
 
-/// The outcome of most operations.
+/// The outcome of most successful operations.
 pub const DONE: Outcome = Outcome::Done { units: 1 };
 
-/// Something that keeps a run from starting.
+/// An error that prevents a run from starting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DriverError(pub String);
 
-/// What [`Plan::prepare`] found.
+/// The result of [`Plan::prepare`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
-    /// The operations (by their place) that cannot be done, and why.
+    /// The indices of operations that are not supported, with the reason.
     pub unsupported: Vec<(usize, String)>,
-    /// What was set up differently from what was configured, or is worth a line in the report.
+    /// Notes for the report, such as settings that differ from the configuration.
     pub notes: Vec<String>,
 }
 
 /// A driver with its settings.
 #[derive(Debug)]
 pub enum Plan {
-    /// `basho_bench_driver_riakc_pb`.
+    /// The driver `basho_bench_driver_riakc_pb`.
     Pb(pb::PbPlan),
-    /// `basho_bench_driver_http_raw`, `basho_bench_driver_http_ibrowse`.
+    /// The drivers `basho_bench_driver_http_raw` and `basho_bench_driver_http_ibrowse`.
     HttpRaw(http::HttpPlan),
-    /// `basho_bench_driver_nhs`.
+    /// The driver `basho_bench_driver_nhs`.
     Nhs(nhs::NhsPlan),
-    /// `ombak_embedded`, `basho_bench_driver_bitcask`: an engine in this process.
+    /// The drivers `ombak_embedded`, `basho_bench_driver_bitcask` and others: an engine in this
+    /// process.
     Embedded(embedded::EmbeddedPlan),
-    /// `basho_bench_driver_redis`.
+    /// The driver `basho_bench_driver_redis`.
     Redis(redis::RedisPlan),
-    /// `basho_bench_driver_null`.
+    /// The driver `basho_bench_driver_null`.
     Null(null::NullPlan),
 }
 
-/// A driver's part in one worker.
+/// The driver's part of one worker.
 #[derive(Debug)]
 pub enum Worker {
-    /// `basho_bench_driver_riakc_pb`.
+    /// The driver `basho_bench_driver_riakc_pb`.
     Pb(pb::PbWorker),
-    /// `basho_bench_driver_http_raw`, `basho_bench_driver_http_ibrowse`.
+    /// The drivers `basho_bench_driver_http_raw` and `basho_bench_driver_http_ibrowse`.
     HttpRaw(http::HttpWorker),
-    /// `basho_bench_driver_nhs`.
+    /// The driver `basho_bench_driver_nhs`.
     Nhs(nhs::NhsWorker),
     /// An engine in this process.
     Embedded(embedded::EmbeddedWorker),
-    /// `basho_bench_driver_redis`.
+    /// The driver `basho_bench_driver_redis`.
     Redis(redis::RedisWorker),
-    /// `basho_bench_driver_null`.
+    /// The driver `basho_bench_driver_null`.
     Null(null::NullWorker),
 }
 
-/// The drivers' names, for the person who mistyped one.
+/// The names of the drivers, for an error message about an unknown one.
 const NAMES: [&str; 8] = [
     "basho_bench_driver_riakc_pb",
     "basho_bench_driver_http_raw",
@@ -127,14 +133,15 @@ const NAMES: [&str; 8] = [
     "basho_bench_driver_null",
 ];
 
-/// Beyond, workers that block share threads and wait for each other.
+/// The highest number of threads for workers that block. If there are more workers, they share
+/// threads and wait for each other.
 const BLOCKING_THREADS_MAX: usize = 256;
 
 impl Plan {
-    /// What `driver` is where a configuration names none.
+    /// The driver to use if a configuration names none.
     pub const DRIVER_DEFAULT: &str = "basho_bench_driver_http_raw";
 
-    /// The driver that `driver` names, with its settings and the operations that it is to know.
+    /// Creates the driver named `driver` with its settings, for these operations.
     pub fn new(driver: &str, settings: &Settings, operations: &[Operation]) -> Result<Self, ConfigError> {
         Ok(match driver {
             "basho_bench_driver_riakc_pb" => Self::Pb(pb::PbPlan::new(settings, operations)?),
@@ -154,7 +161,7 @@ impl Plan {
         })
     }
 
-    /// What it will do, in words, one thing a line.
+    /// Describes in words what the driver will do, one fact per line.
     pub fn describe(&self) -> Vec<String> {
         match self {
             Self::Pb(plan) => plan.describe(),
@@ -166,8 +173,9 @@ impl Plan {
         }
     }
 
-    /// Looks whether what is measured is there and can do what is asked for, and sets it up. With `skip_unsupported` a
-    /// setting that what is measured cannot honour is lowered to one that it can, which a note says.
+    /// Checks that the measured system is available and supports the operations, and sets it up.
+    /// With `skip_unsupported`, a setting that the system cannot honour is lowered to one that it
+    /// can, and a note says so.
     pub async fn prepare(&mut self, skip_unsupported: bool) -> Result<Prepared, DriverError> {
         match self {
             Self::Pb(plan) => plan.prepare().await,
@@ -179,7 +187,7 @@ impl Plan {
         }
     }
 
-    /// On how many threads its workers are to be, at most: those that wait by blocking need one each.
+    /// The highest number of threads for the workers. Workers that block need one thread each.
     pub fn threads(&self, processors: usize) -> usize {
         match self {
             Self::Embedded(_) | Self::Redis(_) => BLOCKING_THREADS_MAX,
@@ -187,7 +195,7 @@ impl Plan {
         }
     }
 
-    /// The driver's part in worker `worker` (from 1).
+    /// Creates the driver's part of worker `worker`, counted from 1.
     pub async fn connect(&self, worker: usize) -> Result<Worker, DriverError> {
         Ok(match self {
             Self::Pb(plan) => Worker::Pb(plan.connect(worker).await?),
@@ -200,7 +208,7 @@ impl Plan {
     }
 }
 
-/// Drivers of engines, ours and those of basho_bench.
+/// The drivers of storage engines: Ombak's own and those of basho_bench.
 const EMBEDDED: [&str; 6] = [
     "ombak_embedded",
     "basho_bench_driver_bitcask",
@@ -211,7 +219,7 @@ const EMBEDDED: [&str; 6] = [
 ];
 
 impl Worker {
-    /// Does one operation. After [`Outcome::Retry`] it has to be the same one.
+    /// Runs one operation. After [`Outcome::Retry`], the next call must have the same operation.
     pub async fn run(&mut self, operation: usize, draw: &mut Draw) -> Outcome {
         match self {
             Self::Pb(worker) => worker.run(operation, draw).await,
@@ -223,8 +231,8 @@ impl Worker {
         }
     }
 
-    /// How many operations are to be in flight at once: with 1 [`Worker::run`] does them, with more [`Worker::send`] and
-    /// [`Worker::receive`].
+    /// How many operations are in flight at once. With 1, [`Worker::run`] runs them; with more,
+    /// [`Worker::send`] and [`Worker::receive`] do.
     pub fn depth(&self) -> usize {
         match self {
             Self::Pb(worker) => worker.depth(),
@@ -232,7 +240,8 @@ impl Worker {
         }
     }
 
-    /// Begins an operation: writes its request into a buffer, without waiting. An outcome means that it is over already.
+    /// Begins an operation: writes its request to a buffer without waiting. If an outcome is
+    /// returned, the operation has already ended.
     pub fn send(&mut self, operation: usize, draw: &mut Draw) -> Option<Outcome> {
         match self {
             Self::Pb(worker) => worker.send(operation, draw),
@@ -240,8 +249,8 @@ impl Worker {
         }
     }
 
-    /// Writes out what was begun and waits for the oldest operation to end; `None` when none is in flight. May be dropped
-    /// while it waits.
+    /// Sends the operations that have begun and waits until the oldest one ends. `None` if no
+    /// operation is in flight. The future may be dropped while it waits.
     pub async fn receive(&mut self) -> Option<(usize, Outcome)> {
         match self {
             Self::Pb(worker) => worker.receive().await,

@@ -1,11 +1,12 @@
-//! `basho_bench_driver_null`: nothing is measured but the generator itself (docs/riak/basho-bench.md §4.4).
+//! The driver `basho_bench_driver_null`, which measures only the load generator itself
+//! (docs/riak/basho-bench.md §4.4).
 
 use super::{DONE, DriverError, Outcome, Prepared, Reason};
 use crate::config::{ConfigError, Operation, Settings};
 use crate::generators::Draw;
 use crate::term::Term;
 
-/// What the driver can do.
+/// The operations of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NullOperation {
     Nothing,
@@ -14,7 +15,7 @@ enum NullOperation {
     Error(&'static str),
 }
 
-/// The driver with its settings: it has none.
+/// The driver. It has no settings.
 #[derive(Clone, Debug)]
 pub struct NullPlan {
     operations: Vec<NullOperation>,

@@ -1,4 +1,4 @@
-//! Servers of a few lines, on real sockets, and what drivers need in tests.
+//! Small servers on real sockets, and helpers for the tests of the drivers.
 
 use super::{Outcome, Plan, Worker};
 use crate::config::{ConfigError, Operation, Settings};
@@ -10,20 +10,20 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// What a server does with a request.
 pub enum Action {
-    /// Sends this.
+    /// Sends this answer.
     Answer(Vec<u8>),
-    /// Sends this a few bytes at a time.
+    /// Sends this answer a few bytes at a time.
     Slowly(Vec<u8>),
-    /// Sends this, which may be nothing, and closes the connection.
+    /// Sends these bytes, which may be empty, and closes the connection.
     Close(Vec<u8>),
-    /// Nothing.
+    /// Does nothing.
     Silence,
 }
 
-/// A request as it came: of the binary protocol its code with its body, of HTTP everything.
+/// A received request: code and body for Protocol Buffers, all bytes for HTTP and Redis.
 pub type Request = Vec<u8>;
 
-/// A server on a port of its own, and the requests that it has had.
+/// A server on a port of its own, with the requests that it has received.
 pub struct Server {
     pub port: u16,
     pub requests: Arc<Mutex<Vec<Request>>>,
@@ -32,21 +32,24 @@ pub struct Server {
 
 type Handler = Arc<Mutex<dyn FnMut(usize, &[u8]) -> Action + Send>>;
 
-/// How much of a buffer is one request; `None` while it is not there to its end.
+/// Returns the length of the first request in a buffer; `None` if it is not complete.
 type Cut = fn(&[u8]) -> Option<usize>;
 
 impl Server {
-    /// Speaks frames. The handler sees how many requests there were before, and code and body.
+    /// Starts a server that speaks Protocol Buffers. The handler gets the number of earlier
+    /// requests, and the code and body of this one.
     pub async fn pb(handler: impl FnMut(usize, &[u8]) -> Action + Send + 'static) -> Self {
         Self::start(Arc::new(Mutex::new(handler)), cut_frame, 4).await
     }
 
-    /// Speaks HTTP. The handler sees how many requests there were before, and head and body.
+    /// Starts a server that speaks HTTP. The handler gets the number of earlier requests, and the
+    /// head and body of this one.
     pub async fn http(handler: impl FnMut(usize, &[u8]) -> Action + Send + 'static) -> Self {
         Self::start(Arc::new(Mutex::new(handler)), cut_http, 0).await
     }
 
-    /// Speaks the protocol of Redis. The handler sees how many requests there were before, and the whole request.
+    /// Starts a server that speaks the Redis protocol. The handler gets the number of earlier
+    /// requests, and this one as a whole.
     pub async fn redis(handler: impl FnMut(usize, &[u8]) -> Action + Send + 'static) -> Self {
         Self::start(Arc::new(Mutex::new(handler)), cut_command, 0).await
     }
@@ -115,7 +118,7 @@ fn cut_http(buffer: &[u8]) -> Option<usize> {
     (buffer.len() >= head + length).then_some(head + length)
 }
 
-/// `*2\r\n$3\r\nGET\r\n$1\r\nk\r\n`
+/// Finds the end of a command such as `*2\r\n$3\r\nGET\r\n$1\r\nk\r\n`.
 fn cut_command(buffer: &[u8]) -> Option<usize> {
     let number = |at: usize| {
         let end = at + buffer.get(at..)?.windows(2).position(|window| window == b"\r\n")?;
@@ -130,7 +133,7 @@ fn cut_command(buffer: &[u8]) -> Option<usize> {
     (buffer.len() >= at).then_some(at)
 }
 
-/// A frame.
+/// A frame with this code and body.
 pub fn frame(code: u8, body: &[u8]) -> Vec<u8> {
     let mut out = (body.len() as u32 + 1).to_be_bytes().to_vec();
     out.push(code);
@@ -138,12 +141,12 @@ pub fn frame(code: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A frame with a message.
+/// A frame with this message.
 pub fn message<M: prost::Message>(code: u8, message: &M) -> Vec<u8> {
     frame(code, &message.encode_to_vec())
 }
 
-/// A server's error.
+/// A frame with an error message.
 pub fn error(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     ombak_proto::reply::write_error(text.to_owned(), &mut out);
@@ -155,7 +158,7 @@ pub fn http(status: u16, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status} Text\r\n{headers}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// Settings of this text.
+/// The settings of a configuration text.
 pub fn settings(text: &str) -> Settings {
     Settings::from_text("test.config", text).unwrap()
 }
@@ -166,17 +169,17 @@ pub fn operations(terms: &[&str]) -> Vec<Operation> {
     terms.iter().map(one).collect()
 }
 
-/// A plan, as the run makes it.
+/// Creates a plan, as a run does.
 pub fn plan(driver: &str, text: &str, terms: &[&str]) -> Result<Plan, ConfigError> {
     Plan::new(driver, &settings(text), &operations(terms))
 }
 
-/// Draws from these generators.
+/// Creates a worker's draw from these generators.
 pub fn draw(keys: &str, values: &str) -> Draw {
     draw_of(keys, values, 1)
 }
 
-/// Draws from these generators as this worker.
+/// Creates the draw of this worker from these generators.
 pub fn draw_of(keys: &str, values: &str, worker: usize) -> Draw {
     let (keys, values) = (Term::parse(keys).unwrap(), Term::parse(values).unwrap());
     let pools = PoolSettings { source_bytes: 1 << 16, ..PoolSettings::new([1, 2, 3]) };
@@ -185,7 +188,7 @@ pub fn draw_of(keys: &str, values: &str, worker: usize) -> Draw {
     Generators::new(&keys, &values, &pools).unwrap().draw(place).unwrap()
 }
 
-/// Runs an operation to its end; how often it was tried again.
+/// Runs an operation until it ends. Returns its outcome and the number of retries.
 pub async fn run(worker: &mut Worker, operation: usize, draw: &mut Draw) -> (Outcome, usize) {
     let mut retries = 0;
     loop {

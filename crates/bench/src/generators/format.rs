@@ -1,18 +1,22 @@
-//! Erlang's format strings with one argument, read once and printed often: `io_lib:format("user~10..0w", [Key])`.
+//! Erlang format strings with one argument, such as `io_lib:format("user~10..0w", [Key])`. They are
+//! parsed once and printed often.
 //!
-//! What it is: `~w ~p ~s ~b ~B ~#` with width, precision and padding, and the constants `~n ~~`, byte for byte as Erlang
-//! prints them. What it is not: what needs other arguments (`~*w ~W ~x`), floats (`~e ~f ~g`: no generator gives one), and
-//! `~p` of strings and binaries, which Erlang breaks into lines.
+//! What it is: `~w ~p ~s ~b ~B ~#` with width, precision and padding, and the constants `~n ~~`.
+//! The output is byte for byte what Erlang prints.
+//!
+//! What it is not: it does not support directives with further arguments (`~*w ~W ~x`), floats (`~e
+//! ~f ~g`, because no generator yields floats), and `~p` for strings and binaries, which Erlang
+//! breaks into lines.
 
 use super::reader::Reader;
 use super::words::print;
 use crate::config::ConfigError;
 use std::fmt;
 
-/// The widest field and the longest format: no key can be longer.
+/// The widest field and the longest format, in bytes. No key can be longer.
 const FIELD_BYTES_MAX: usize = 65_536;
 
-/// What a generator gives, as Erlang's types go.
+/// The Erlang type of what a generator yields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
@@ -22,7 +26,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Several of them, in words.
+    /// The plural in words.
     pub(super) const fn plural(self) -> &'static str {
         match self {
             Self::Integer => "integers",
@@ -32,7 +36,7 @@ impl Kind {
     }
 }
 
-/// What is printed.
+/// The argument to print.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Argument<'a> {
     Integer(i64),
@@ -40,7 +44,7 @@ pub(super) enum Argument<'a> {
     String(&'a [u8]),
 }
 
-/// A format string with one argument.
+/// A format string with one directive.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Format {
     before: Vec<u8>,
@@ -48,7 +52,7 @@ pub(super) struct Format {
     after: Vec<u8>,
 }
 
-/// `~F.P.PadC`.
+/// A directive `~F.P.PadC`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Directive {
     control: Control,
@@ -60,25 +64,25 @@ struct Directive {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Control {
-    /// `~w`: as it is written in Erlang.
+    /// `~w`: prints a term in Erlang's syntax.
     Written,
-    /// `~p` of an integer: the same, but the width is that of a line.
+    /// `~p` of an integer: the same as `~w`, except that the width is that of a line.
     Pretty,
-    /// `~s`: the bytes themselves.
+    /// `~s`: prints the bytes themselves.
     Bytes,
-    /// `~b ~B ~# ~+`: an integer to a base.
+    /// `~b ~B ~# ~+`: prints an integer to a base.
     Based { uppercase: bool, prefix: bool },
 }
 
 impl Format {
-    /// `~w`.
+    /// The format `~w`.
     pub(super) const DECIMAL: Self = Self {
         before: Vec::new(),
         directive: Directive { control: Control::Written, width: None, to_left: false, precision: None, pad: b' ' },
         after: Vec::new(),
     };
 
-    /// Reads a format that is to print arguments of this kind.
+    /// Parses a format for arguments of this kind.
     pub(super) fn parse(reader: Reader, text: &[u8], argument: Kind) -> Result<Self, ConfigError> {
         let mut constants = [Vec::new(), Vec::new()];
         let mut found = None;
@@ -113,7 +117,7 @@ impl Format {
         }
     }
 
-    /// Appends what the format makes of an argument.
+    /// Appends the argument as the format prints it.
     pub(super) fn print(&self, argument: Argument<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.before);
         let begin = out.len();
@@ -123,7 +127,7 @@ impl Format {
     }
 }
 
-/// `~~` and `~n`.
+/// The byte that `~~` or `~n` stands for.
 const fn constant_of(letter: u8) -> Option<u8> {
     match letter {
         b'~' => Some(b'~'),
@@ -132,7 +136,7 @@ const fn constant_of(letter: u8) -> Option<u8> {
     }
 }
 
-/// What follows a `~`.
+/// The part of a directive after its `~`.
 struct Sequence {
     fields: Fields,
     letter: u8,
@@ -156,7 +160,7 @@ impl Sequence {
         if eat(rest, b'.') {
             fields.pad = Some(next(rest)?);
         }
-        // Characters beyond bytes: with bytes, the modifier changes nothing.
+        // The modifier `t` (Unicode) changes nothing for bytes.
         let _ = eat(rest, b't');
         Ok(Self { fields, letter: next(rest)? })
     }
@@ -245,7 +249,7 @@ impl Directive {
         }
     }
 
-    /// Makes what was printed as long as the field is.
+    /// Pads or cuts the printed text to the width of the field.
     fn fit(&self, begin: usize, out: &mut Vec<u8>) {
         let printed = out.len() - begin;
         match self.control {
@@ -253,7 +257,8 @@ impl Directive {
             Control::Bytes => {
                 let shown = self.precision.or(self.width).map_or(printed, |most| printed.min(most));
                 out.truncate(begin + shown);
-                // A precision without a width is a width as well, and then the text is to the left.
+                // A precision without a width also counts as the width, and the text is then
+                // left-aligned.
                 match (self.width, self.precision) {
                     (Some(width), Some(precision)) => {
                         pad(out, begin, precision, true, self.pad);
@@ -267,7 +272,8 @@ impl Directive {
             Control::Written | Control::Based { .. } => {
                 let precision = if self.control == Control::Written { self.precision } else { None };
                 let Some(width) = self.width.or(precision) else { return };
-                // What does not fit is not cut, which would be another number: it is all asterisks.
+                // A number that does not fit is replaced by asterisks, because a truncated number
+                // would be a different one.
                 let most = precision.map_or(width, |precision| precision.min(width));
                 if printed > most {
                     out.truncate(begin);
@@ -279,7 +285,7 @@ impl Directive {
     }
 }
 
-/// Fills up to a width what was printed from `begin` on.
+/// Pads the text from `begin` on to a width.
 fn pad(out: &mut Vec<u8>, begin: usize, width: usize, to_left: bool, with: u8) {
     let end = out.len();
     let Some(missing) = (begin + width).checked_sub(end) else { return };
@@ -318,7 +324,7 @@ fn print_based(n: i64, base: usize, uppercase: bool, prefix: bool, out: &mut Vec
     }
 }
 
-/// `1,2,3`.
+/// Displays bytes as `1,2,3`.
 struct Commas<'a>(&'a [u8]);
 
 impl fmt::Display for Commas<'_> {
@@ -350,7 +356,7 @@ mod tests {
         Ok(String::from_utf8(out).unwrap().strip_prefix("kept ").unwrap().to_owned())
     }
 
-    /// What `io_lib:format` of Erlang/OTP 26 prints.
+    /// The expected texts are what `io_lib:format` of Erlang/OTP 26 prints.
     #[test]
     fn integers_are_printed_as_erlang_prints_them() {
         for (text, n, printed) in [

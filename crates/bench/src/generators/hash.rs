@@ -1,8 +1,8 @@
-//! The digests that Erlang's `crypto:hash` knows by these names.
+//! The digests of Erlang's `crypto:hash`.
 
 use md5::Digest;
 
-/// A digest.
+/// A digest function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hash {
     Md4,
@@ -16,11 +16,11 @@ pub(super) enum Hash {
 }
 
 impl Hash {
-    /// All of them.
+    /// All digest functions.
     pub(super) const ALL: [Self; 8] =
         [Self::Md4, Self::Md5, Self::Ripemd160, Self::Sha, Self::Sha224, Self::Sha256, Self::Sha384, Self::Sha512];
 
-    /// Erlang's name.
+    /// The name in Erlang.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Md4 => "md4",
@@ -34,7 +34,7 @@ impl Hash {
         }
     }
 
-    /// Puts the digest of all bytes from `begin` on in their place.
+    /// Replaces all bytes from `begin` on by their digest.
     pub(super) fn replace(self, out: &mut Vec<u8>, begin: usize) {
         match self {
             Self::Md4 => replace::<md4::Md4>(out, begin),

@@ -1,4 +1,4 @@
-//! Integers: drawn from a distribution, or counted (docs/riak/basho-bench.md §2).
+//! Generators of integers: drawn from a distribution, or counted (docs/riak/basho-bench.md §2).
 
 use super::draw::{Exhausted, Place};
 use super::random::Random;
@@ -8,29 +8,31 @@ use super::words::grouped;
 use crate::config::ConfigError;
 use crate::term::Term;
 
-/// The largest key that can be asked for.
+/// The largest integer that a configuration may name.
 const INTEGER_MAX: i128 = i64::MAX as i128;
 
-/// The shape of the Pareto distribution that gives about 80 % of draws to the lowest fifth.
+/// The shape of the Pareto distribution for which about 80 % of the draws fall into the lowest
+/// fifth.
 const PARETO_SHAPE: f64 = 1.5;
 
-/// Integers as they were configured.
+/// A configured generator of integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Integers {
-    /// Each independent of the others.
+    /// Draws integers independently of each other.
     Drawn(Distribution),
-    /// One after the other, then the end.
+    /// Counts through a range once and then ends.
     Counted(Count),
 }
 
-/// How likely which integer is.
+/// A distribution of integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Distribution {
-    /// `first` … `first + count − 1`, all alike.
+    /// The integers from `first` to `first + count − 1`, with equal probability.
     Uniform { first: i64, count: u64 },
-    /// 1 … 5 `fifth`: with probability 0.8 the lowest fifth, evenly, otherwise the rest, evenly.
+    /// The integers from 1 to 5 · `fifth`. With probability 0.8 the lowest fifth is chosen,
+    /// otherwise the rest; each is uniform.
     EightyTwenty { fifth: u64 },
-    /// From 0 up; what is above `max` becomes `max`.
+    /// Pareto distributed integers from 0 up. Values above `max` become `max`.
     Pareto { scale: f64, max: Option<i64> },
 }
 
@@ -39,12 +41,13 @@ pub(super) enum Distribution {
 pub(super) struct Count {
     first: i64,
     count: u64,
-    /// Workers share the range instead of each going through all of it.
+    /// Whether the workers divide the range among them. Otherwise each worker counts through all of
+    /// it.
     partitioned: bool,
 }
 
 impl Integers {
-    /// The forms that these generators have.
+    /// The forms of these generators in a configuration.
     pub(super) const FORMS: [&'static str; 8] = [
         "{uniform_int, Max}",
         "{uniform_int, Start, N}",
@@ -56,7 +59,7 @@ impl Integers {
         "{partitioned_sequential_int, Start, N}",
     ];
 
-    /// Reads a generator of integers; `None` if this is none.
+    /// Parses a generator of integers; `None` if the name is another one.
     pub(super) fn parse(reader: Reader, name: &str, parameters: &[Term]) -> Result<Option<Self>, ConfigError> {
         let drawn = |distribution| Ok(Some(Self::Drawn(distribution)));
         let counted = |first, count, partitioned| Ok(Some(Self::Counted(Count { first, count, partitioned })));
@@ -95,7 +98,7 @@ impl Integers {
         }
     }
 
-    /// What it gives, in words.
+    /// Describes the integers in words.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Drawn(distribution) => distribution.describe(),
@@ -107,7 +110,7 @@ impl Integers {
         }
     }
 
-    /// How many different ones there can be.
+    /// How many different integers there can be.
     pub(super) fn space(&self) -> Option<u128> {
         match *self {
             Self::Drawn(Distribution::Uniform { count, .. }) | Self::Counted(Count { count, .. }) => Some(count.into()),
@@ -118,30 +121,32 @@ impl Integers {
 }
 
 impl Count {
-    /// Whether workers share the range.
+    /// Whether the workers divide the range among them.
     pub(super) const fn is_partitioned(&self) -> bool {
         self.partitioned
     }
 }
 
 impl Distribution {
-    /// The next one.
+    /// Draws the next integer.
     pub(super) fn draw(&self, random: &mut Random) -> i64 {
         match *self {
-            // The sum is in range because the specification was: the first and the last are.
+            // The sum cannot overflow: the first and the last integer were checked when the range
+            // was parsed.
             Self::Uniform { first, count } => first.wrapping_add_unsigned(random.uniform(count) - 1),
             Self::EightyTwenty { fifth } if random.chance(0.8) => random.uniform(fifth) as i64,
             Self::EightyTwenty { fifth } => (fifth + random.uniform(4 * fifth)) as i64,
             Self::Pareto { scale, max } => {
                 let upper = 1.0 - random.unit();
-                // A conversion from a float cuts off and stays in range.
+                // The conversion from a float truncates, and saturates at the bounds of the integer
+                // type.
                 let drawn = ((upper.powf(-1.0 / PARETO_SHAPE) - 1.0) * scale) as i64;
                 max.map_or(drawn, |max| drawn.min(max))
             }
         }
     }
 
-    /// What it gives, in words.
+    /// Describes the distribution in words.
     pub(super) fn describe(&self) -> String {
         match *self {
             Self::Uniform { first, count } => {
@@ -166,7 +171,7 @@ fn at_least_1(reader: Reader, name: &str, term: &Term) -> Result<u64, ConfigErro
     reader.integer(name, term, 1..=INTEGER_MAX).map(|n| n as u64)
 }
 
-/// Where a range begins and how long it is; its last integer is one that can be a key, too.
+/// Parses the first integer and the length of a range. The last integer must be a valid key, too.
 fn range(reader: Reader, start: &Term, n: &Term) -> Result<(i64, u64), ConfigError> {
     let start = reader.integer("Start", start, i128::from(i64::MIN)..=INTEGER_MAX)?;
     let n = reader.integer("N", n, 1..=(INTEGER_MAX - start + 1).min(INTEGER_MAX))?;
@@ -177,25 +182,25 @@ fn pareto_scale(max: u64) -> f64 {
     (max as f64 * 0.2).trunc() * (PARETO_SHAPE - 1.0)
 }
 
-/// What one worker draws integers from.
+/// The integers of one worker.
 #[derive(Debug)]
 pub(super) enum IntegerSource {
     Drawn(Distribution),
     Counted(Counter),
 }
 
-/// Where a worker is in its range.
+/// The position of a worker in its range.
 #[derive(Debug)]
 pub(super) struct Counter {
     first: i64,
     count: u64,
-    /// How many were given.
+    /// How many integers have been returned.
     given: u64,
     resume: Option<ResumeFile>,
 }
 
 impl IntegerSource {
-    /// A worker's own.
+    /// Creates the source of one worker.
     pub(super) fn new(integers: Integers, place: Place, resume: Option<ResumeFile>) -> Result<Self, ConfigError> {
         match integers {
             Integers::Drawn(distribution) => Ok(Self::Drawn(distribution)),
@@ -203,7 +208,7 @@ impl IntegerSource {
         }
     }
 
-    /// The next one.
+    /// Returns the next integer.
     pub(super) fn next(&mut self, random: &mut Random) -> Result<i64, Exhausted> {
         match self {
             Self::Drawn(distribution) => Ok(distribution.draw(random)),
@@ -235,7 +240,8 @@ impl Counter {
     }
 }
 
-/// A worker's share of so many: how many come before it, and how many it has. The last worker has the remainder as well.
+/// A worker's share of `count` integers: how many come before it, and how many it has. The last
+/// worker also has the remainder.
 fn share(count: u64, place: Place) -> (u64, u64) {
     let workers = (place.concurrent as u64).max(1);
     let before = (place.worker as u64).clamp(1, workers) - 1;

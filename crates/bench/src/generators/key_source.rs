@@ -1,4 +1,4 @@
-//! What one worker draws keys from.
+//! The keys of one worker.
 
 use super::draw::Exhausted;
 use super::format::{Argument, Format, Kind};
@@ -14,8 +14,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// Keys. Each generator appends to what those around it have in the buffer already; those that need what is inside them
-/// apart have a buffer for that.
+/// A source of keys. Each generator appends to the buffer of the generators around it. A generator
+/// that needs the inner result separately has a buffer of its own.
 #[derive(Debug)]
 pub(super) enum KeySource {
     Integers(IntegerSource),
@@ -32,7 +32,7 @@ pub(super) enum KeySource {
 }
 
 impl KeySource {
-    /// Appends the next one.
+    /// Appends the next key.
     pub(super) fn append(&mut self, random: &mut Random, out: &mut Vec<u8>) -> Result<(), Exhausted> {
         match self {
             Self::Integers(integers) => {
@@ -76,7 +76,7 @@ impl KeySource {
     }
 }
 
-/// A random UUID (RFC 9562 §5.4).
+/// A random UUID, version 4 (RFC 9562 §5.4).
 fn uuid(random: &mut Random) -> [u8; 16] {
     let high = random.next_u64() & !0xf000 | 0x4000;
     let low = random.next_u64() >> 2 | 1 << 63;

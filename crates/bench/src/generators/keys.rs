@@ -10,13 +10,13 @@ use crate::term::Term;
 use bytes::Bytes;
 use std::path::PathBuf;
 
-/// The setting that this is read from.
+/// The setting with the key generator.
 pub(super) const SETTING: &str = "key_generator";
 
-/// The widest binary that an integer is put in.
+/// The widest binary into which an integer can be packed, in bits.
 const PACKED_BITS_MAX: i128 = 8192;
 
-/// What is no generator of integers.
+/// The forms of key generators other than those of integers.
 const FORMS: [&str; 20] = [
     "uuid_v4",
     "{int_to_bin_bigendian, G}",
@@ -40,23 +40,24 @@ const FORMS: [&str; 20] = [
     "\"a string\"",
 ];
 
-/// A key generator as it was configured.
+/// A configured key generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeySpec {
     term: Term,
     pub(super) keys: Keys,
 }
 
-/// What keys are.
+/// What a key generator yields.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Keys {
-    /// Integers, which go out as decimal text.
+    /// Integers, which are sent as decimal text.
     Integers(Integers),
-    /// Binaries or strings; they go out alike, but not every generator takes both.
+    /// Binaries or strings. They are sent in the same way, but some generators accept only one of
+    /// the two.
     Bytes { kind: Kind, content: Content },
 }
 
-/// What bytes are in a key.
+/// How the bytes of a key are made.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Content {
     Constant(Bytes),
@@ -70,7 +71,7 @@ pub(super) enum Content {
     Joined(Box<[Keys; 2]>),
 }
 
-/// Which byte comes first.
+/// The byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     BigEndian,
@@ -78,22 +79,22 @@ pub(super) enum Order {
 }
 
 impl KeySpec {
-    /// Reads a `key_generator`.
+    /// Parses a `key_generator`.
     pub fn parse(term: &Term) -> Result<Self, ConfigError> {
         Ok(Self { term: term.clone(), keys: Keys::read(Reader::new(SETTING), term)? })
     }
 
-    /// As it was written.
+    /// The term as it was written.
     pub fn term(&self) -> &Term {
         &self.term
     }
 
-    /// What it gives, in words.
+    /// Describes the keys in words.
     pub fn describe(&self) -> String {
         self.keys.describe()
     }
 
-    /// How many different keys there are at most; `None` if nothing is known that would bound them.
+    /// The highest number of different keys; `None` if no bound is known.
     pub fn space(&self) -> Option<u128> {
         self.keys.space()
     }
@@ -134,7 +135,7 @@ impl Keys {
         }
     }
 
-    /// `{Name, …}`, but for those of integers.
+    /// Parses `{Name, …}`, except for generators of integers.
     fn named(reader: Reader, name: &str, parameters: &[Term]) -> Result<Option<Self>, ConfigError> {
         let bytes = |kind, content| Ok(Some(Self::Bytes { kind, content }));
         match (name, parameters) {
@@ -190,7 +191,7 @@ impl Keys {
         }
     }
 
-    /// `{{Name, Parameter}, G}`.
+    /// Parses `{{Name, Parameter}, G}`.
     fn with_parameter(reader: Reader, name: &str, parameter: &Term, inner: &Term) -> Result<Option<Self>, ConfigError> {
         let (reader, order) = match name {
             "int_to_bin_bigendian" => (reader.inside("{{int_to_bin_bigendian, Bits}, G}")?, Order::BigEndian),
@@ -208,7 +209,7 @@ impl Keys {
         Ok(Some(Self::Bytes { kind: Kind::Binary, content }))
     }
 
-    /// Reads a generator that has to give something of these kinds.
+    /// Parses a generator that must yield one of these kinds.
     fn of_kinds(reader: Reader, name: &str, term: &Term, kinds: &[Kind]) -> Result<Self, ConfigError> {
         let read = Self::read(reader, term)?;
         let kind = read.kind();
@@ -250,7 +251,7 @@ impl Keys {
         }
     }
 
-    /// Looks at this generator and all within it.
+    /// Visits this generator and all generators inside it.
     pub(super) fn visit(&self, see: &mut dyn FnMut(&Self)) {
         see(self);
         if let Self::Bytes { content, .. } = self {

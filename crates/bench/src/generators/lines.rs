@@ -1,4 +1,5 @@
-//! A file of keys, one a line, read by all workers together (`file_line_bin`, docs/riak/basho-bench.md §2).
+//! A file with one key per line, which all workers read together (`file_line_bin`,
+//! docs/riak/basho-bench.md §2).
 
 use super::draw::Exhausted;
 use parking_lot::Mutex;
@@ -7,10 +8,10 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The longest line that can be a key: Riak takes no longer ones.
+/// The longest line, in bytes. Riak accepts no longer keys.
 const LINE_BYTES_MAX: u64 = 65_536;
 
-/// The file and where it is read.
+/// The open file with its read position.
 #[derive(Debug)]
 pub(super) struct Lines {
     path: PathBuf,
@@ -20,7 +21,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Opens a file that has something in it.
+    /// Opens a file that is not empty.
     pub(super) fn open(path: &Path, repeat: bool) -> io::Result<Self> {
         let mut file = BufReader::new(File::open(path)?);
         if file.fill_buf()?.is_empty() {
@@ -29,17 +30,17 @@ impl Lines {
         Ok(Self { path: path.to_owned(), repeat, file: Mutex::new(file), trouble: OnceLock::new() })
     }
 
-    /// Whether this is the file, read this way.
+    /// Whether this is the file `path` with this value of `repeat`.
     pub(super) fn is(&self, path: &Path, repeat: bool) -> bool {
         self.path == path && self.repeat == repeat
     }
 
-    /// What ended it, if it was not the end of the file.
+    /// The error that ended reading before the end of the file.
     pub(super) fn trouble(&self) -> Option<&str> {
         self.trouble.get().map(String::as_str)
     }
 
-    /// Appends the next line, without its end.
+    /// Appends the next line without its line end.
     pub(super) fn append(&self, out: &mut Vec<u8>) -> Result<(), Exhausted> {
         let mut file = self.file.lock();
         let read = match append_line(&mut file, out) {

@@ -1,17 +1,20 @@
-//! Keys and values, drawn as basho_bench draws them (docs/riak/basho-bench.md §2, §3).
+//! Generators of keys and values with the distributions of basho_bench (docs/riak/basho-bench.md
+//! §2, §3).
 //!
-//! What it is: [`KeySpec`] and [`ValueSpec`] are configured generators, checked and explained; [`Generators`] is what
-//! all workers of a run share (pools of random bytes, files of keys, resume states); a [`Draw`] is what one worker draws
-//! from.
+//! What it is: [`KeySpec`] and [`ValueSpec`] are configured generators that have been checked and
+//! can be described. [`Generators`] holds what all workers of a run share (pools of random bytes,
+//! files of keys, resume states). A [`Draw`] is what one worker draws from.
 //!
-//! What it is not: it runs no Erlang functions, and its random numbers are not Erlang's: a seed gives the same keys each
-//! time here, but others than it gave there.
+//! What it is not: it runs no Erlang functions, and its random numbers are not those of Erlang. A
+//! seed gives the same keys each time here, but not the keys that it gives in basho_bench.
 //!
 //! Invariants:
-//! * the same seed, worker and number of workers give the same keys and values; two workers' differ;
-//! * what a generator needs is allocated before the first draw, or grows to the longest key once: a draw allocates nothing;
-//! * a specification that was accepted never fails later, but for files that change while they are used: such a
-//!   generator runs dry and [`Generators::warnings`] says why.
+//! * The same seed, worker and number of workers give the same keys and values. Those of two
+//!   workers differ.
+//! * A draw allocates nothing: all memory is allocated before the first draw, except that a buffer
+//!   may grow to the length of the longest key.
+//! * An accepted specification never fails later, unless a file changes while it is used. In that
+//!   case the generator ends, and [`Generators::warnings`] says why.
 
 mod draw;
 mod format;

@@ -1,9 +1,11 @@
-//! The bytes that values are slices of (docs/riak/basho-bench.md §3). All workers share them.
+//! Pools of bytes, of which values are slices (docs/riak/basho-bench.md §3). All workers share
+//! them.
 
 use super::random::Random;
 use bytes::Bytes;
 
-/// How long the incompressible and the compressible part of each block of the semi-compressible pool are.
+/// The length of the incompressible part and of the compressible part of each block in the
+/// semi-compressible pool.
 const BLOCK_BYTES: usize = 4096;
 const BLOCKS: usize = 8192;
 const STRING_BYTES: usize = 128;
@@ -12,24 +14,25 @@ const STRINGS: usize = 16;
 /// The size of the semi-compressible pool, 64 MiB.
 const SEMI_COMPRESSIBLE_BYTES: usize = 2 * BLOCK_BYTES * BLOCKS;
 
-/// Bytes that values are slices of.
+/// A pool of bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool(Bytes);
 
 impl Pool {
-    /// A pool of these.
+    /// A pool with these bytes.
     pub(super) fn new(bytes: Vec<u8>) -> Self {
         Self(bytes.into())
     }
 
-    /// Random bytes, which nothing can compress.
+    /// A pool of random bytes, which cannot be compressed.
     pub(super) fn random(bytes: usize, random: &mut Random) -> Self {
         let mut pool = vec![0; bytes];
         random.fill(&mut pool);
         Self::new(pool)
     }
 
-    /// Random bytes and text by turns, 4 KiB each. The text is made of few strings, so that it shrinks to about a third.
+    /// A pool that alternates between random bytes and text, 4 KiB each. The text consists of a few
+    /// strings, so that it can be compressed to about a third.
     pub(super) fn semi_compressible(random: &mut Random) -> Self {
         let mut strings = [[0; STRING_BYTES]; STRINGS];
         strings.iter_mut().for_each(|string| random.fill_printable(string));
@@ -38,7 +41,8 @@ impl Pool {
             let (noise, text) = block.split_at_mut(BLOCK_BYTES);
             random.fill(noise);
             for (before, part) in text.chunks_exact_mut(STRING_BYTES).enumerate() {
-                // The first is always the same, the second one of two: compressors see them early.
+                // The first part is always the first string, and the second part is one of the
+                // first two, so compressors see these strings early.
                 let choice = random.uniform((before + 1).min(STRINGS) as u64) as usize - 1;
                 if let Some(string) = strings.get(choice) {
                     part.copy_from_slice(string);
@@ -48,14 +52,14 @@ impl Pool {
         Self::new(pool)
     }
 
-    /// A slice of so many bytes, from anywhere; the whole pool if it has no more than that.
+    /// A slice of `bytes` bytes from a random place, or the whole pool if it has no more than that.
     pub(super) fn slice(&self, bytes: usize, random: &mut Random) -> &[u8] {
         let Some(places) = self.0.len().checked_sub(bytes) else { return &self.0 };
         let begin = random.uniform(places as u64 + 1) as usize - 1;
         self.0.get(begin..begin + bytes).unwrap_or_default()
     }
 
-    /// How many bytes it has.
+    /// The number of bytes in the pool.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,31 +1,33 @@
-//! Random numbers that a seed repeats.
+//! Random numbers that are reproducible from a seed.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// Random numbers of one worker: fast, and no secret to anybody.
+/// The random numbers of one worker. They are fast and not cryptographically secure.
 #[derive(Clone, Debug)]
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// Begins with the run's three seeds, each plus the worker's number, as basho_bench does (docs/riak/basho-bench.md §1.1).
+    /// Starts from the three parts of the run's seed, each plus the worker's number, as basho_bench
+    /// does (docs/riak/basho-bench.md §1.1).
     pub fn new(seed: [u64; 3], worker: u64) -> Self {
         let mixed = seed.iter().fold(0, |mixed, part| scrambled(mixed ^ part.wrapping_add(worker)));
         Self(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }
 
-    /// Any number, all alike.
+    /// Any number, uniformly distributed.
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A number in 1 … n, all alike. An `n` of 0 counts as 1.
+    /// A number from 1 to `n`, uniformly distributed. `n` = 0 counts as 1.
     pub fn uniform(&mut self, n: u64) -> u64 {
         1 + self.below(n.max(1))
     }
 
-    /// A number in 0 … n − 1, all alike: the upper half of a product, drawn again in the rare case that would make some
-    /// numbers likelier than others. The division that tells is only needed when the lower half is small.
+    /// A number from 0 to n − 1, uniformly distributed. It is the upper half of a product, which is
+    /// drawn again in the rare cases that would make some numbers more likely. The division that
+    /// detects these cases is needed only if the lower half is small.
     fn below(&mut self, n: u64) -> u64 {
         loop {
             let product = u128::from(self.next_u64()) * u128::from(n);
@@ -36,28 +38,28 @@ impl Random {
         }
     }
 
-    /// At least 0, less than 1.
+    /// A number from 0 (inclusive) to 1 (exclusive).
     pub fn unit(&mut self) -> f64 {
         const STEPS: f64 = (1_u64 << 53) as f64;
         (self.next_u64() >> 11) as f64 / STEPS
     }
 
-    /// Whether something happens that has this probability.
+    /// Whether an event with this probability happens.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// Exponentially distributed with this mean.
+    /// An exponentially distributed number with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -(1.0 - self.unit()).ln() * mean
     }
 
-    /// Fills with random bytes.
+    /// Fills `out` with random bytes.
     pub fn fill(&mut self, out: &mut [u8]) {
         self.0.fill_bytes(out);
     }
 
-    /// Fills with printable characters, 32 … 126.
+    /// Fills `out` with printable characters, 32 … 126.
     pub fn fill_printable(&mut self, out: &mut [u8]) {
         const CHARACTERS: u64 = 95;
         for four in out.chunks_mut(4) {
@@ -70,7 +72,8 @@ impl Random {
     }
 }
 
-/// A one-to-one scrambling of 64 bits (the finalizer of splitmix64), so that neighbouring seeds begin far apart.
+/// Scrambles 64 bits reversibly (the finalizer of splitmix64), so that neighbouring seeds lead to
+/// very different sequences.
 fn scrambled(n: u64) -> u64 {
     let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -105,7 +108,7 @@ mod tests {
             seen[random.uniform(7) as usize - 1] = true;
         }
         assert_eq!(seen, [true; 7]);
-        // Half of all products would be uneven here.
+        // Without a second draw, half of all numbers would be too likely for this bound.
         let half = (1 << 63) + 1;
         let low = (0..10_000).filter(|_| random.uniform(half) <= half / 2).count();
         assert!((4800..5200).contains(&low), "{low}");

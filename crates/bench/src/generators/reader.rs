@@ -1,4 +1,4 @@
-//! What reading a generator's term needs: numbers within limits, texts, and errors that name the place.
+//! Parses the parameters of generators: numbers within limits, and texts. Errors name the place.
 
 use super::words::grouped;
 use crate::config::ConfigError;
@@ -6,25 +6,26 @@ use crate::term::Term;
 use ombak_types::suggest;
 use std::ops::RangeInclusive;
 
-/// How deep generators may nest.
+/// How deep generators may be nested.
 const DEPTH_MAX: usize = 32;
 
-/// Where in which setting we are.
+/// The place of a generator within a setting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
     setting: &'static str,
-    /// The form of the generator being read, as its documentation writes it: `{uniform_int, Max}`.
+    /// The form of the generator that is being parsed, as its documentation writes it:
+    /// `{uniform_int, Max}`.
     form: &'static str,
     depth: usize,
 }
 
 impl Reader {
-    /// Reads a whole setting.
+    /// Starts at the top of a setting.
     pub(super) const fn new(setting: &'static str) -> Self {
         Self { setting, form: "", depth: 0 }
     }
 
-    /// Reads a generator of this form, which may be inside another.
+    /// Enters a generator of this form, which may be inside another one.
     pub(super) fn inside(self, form: &'static str) -> Result<Self, ConfigError> {
         if self.depth == DEPTH_MAX {
             return Err(self.error(format!("generators are nested more than {DEPTH_MAX} deep")));
@@ -32,7 +33,7 @@ impl Reader {
         Ok(Self { form, depth: self.depth + 1, ..self })
     }
 
-    /// Something is wrong here.
+    /// An error at this place.
     pub(super) fn error(self, what: impl AsRef<str>) -> ConfigError {
         let what = what.as_ref();
         match self.form {
@@ -41,7 +42,7 @@ impl Reader {
         }
     }
 
-    /// An integer within limits.
+    /// Parses an integer within limits.
     pub(super) fn integer(self, name: &str, term: &Term, allowed: RangeInclusive<i128>) -> Result<i128, ConfigError> {
         match term {
             Term::Integer(n) if allowed.contains(n) => Ok(*n),
@@ -52,7 +53,7 @@ impl Reader {
         }
     }
 
-    /// A finite number, integer or float, above 0.
+    /// Parses a finite number above 0, which may be an integer or a float.
     pub(super) fn positive(self, name: &str, term: &Term) -> Result<f64, ConfigError> {
         match number(term) {
             Some(n) if n > 0.0 && n.is_finite() => Ok(n),
@@ -60,7 +61,7 @@ impl Reader {
         }
     }
 
-    /// A number from 0 to 1.
+    /// Parses a number from 0 to 1.
     pub(super) fn probability(self, name: &str, term: &Term) -> Result<f64, ConfigError> {
         match number(term) {
             Some(n) if (0.0..=1.0).contains(&n) => Ok(n),
@@ -68,7 +69,7 @@ impl Reader {
         }
     }
 
-    /// Nobody knows a generator like this.
+    /// The error for an unknown generator.
     pub(super) fn unknown(self, what: &str, term: &Term, forms: &[&'static str]) -> ConfigError {
         let name = head(term);
         let nearest = name.and_then(|name| suggest::nearest(name, forms.iter().map(|form| name_of(form))));
@@ -81,7 +82,7 @@ impl Reader {
         self.error(format!("there is no {what} {term}; there are {}", known.join(", ")))
     }
 
-    /// Erlang code is asked for.
+    /// The error for a generator that is Erlang code.
     pub(super) fn erlang_function(self, parts: &[Term], instead: &str) -> ConfigError {
         let name = match parts {
             [_, Term::Atom(module), Term::Atom(function), ..] => format!("{module}:{function}"),
@@ -91,7 +92,7 @@ impl Reader {
     }
 }
 
-/// The atom that a generator begins with.
+/// The atom with which a generator begins.
 fn head(term: &Term) -> Option<&str> {
     match term {
         Term::Atom(name) => Some(name),
@@ -107,7 +108,7 @@ fn head(term: &Term) -> Option<&str> {
     }
 }
 
-/// `uniform_int` of `{uniform_int, Max}`.
+/// The name in a form: `uniform_int` for `{uniform_int, Max}`.
 fn name_of(form: &'static str) -> &'static str {
     let inner = form.trim_start_matches('{');
     inner.split([',', '}']).next().unwrap_or(inner)
@@ -121,8 +122,8 @@ fn number(term: &Term) -> Option<f64> {
     }
 }
 
-/// The bytes of an Erlang string: a text, or a list of its characters; `None` if it is neither, or has a character that is
-/// no byte.
+/// The bytes of an Erlang string: a text, or a list of its characters. `None` if the term is
+/// neither, or has a character above 255.
 pub(super) fn string_bytes(term: &Term) -> Option<Vec<u8>> {
     match term {
         Term::Text(text) => text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect(),

@@ -1,4 +1,5 @@
-//! Where counting generators go on after a run was stopped (docs/riak/basho-bench.md §2, "Resume").
+//! The state from which counting generators continue after a run was stopped
+//! (docs/riak/basho-bench.md §2, "Resume").
 
 use crate::config::ConfigError;
 use ombak_types::etf;
@@ -9,14 +10,14 @@ use std::sync::{Arc, OnceLock};
 /// The setting that names the directory.
 pub(super) const SETTING: &str = "sequential_int_state_dir";
 
-/// The directory with one file a worker.
+/// The directory with one state file for each worker.
 #[derive(Debug)]
 pub(super) struct StateDir {
     dir: PathBuf,
     trouble: Arc<OnceLock<String>>,
 }
 
-/// One worker's file: the external form of the integer that it had come to.
+/// The state file of one worker: the integer that it had reached, in Erlang's external term format.
 #[derive(Debug)]
 pub(super) struct ResumeFile {
     file: PathBuf,
@@ -26,7 +27,7 @@ pub(super) struct ResumeFile {
 }
 
 impl StateDir {
-    /// Makes the directory if it is not there.
+    /// Opens the directory, and creates it if it does not exist.
     pub(super) fn open(dir: &Path) -> Result<Self, ConfigError> {
         std::fs::create_dir_all(dir).map_err(|error| {
             let dir = dir.display();
@@ -35,7 +36,7 @@ impl StateDir {
         Ok(Self { dir: dir.to_owned(), trouble: Arc::default() })
     }
 
-    /// The file of a worker.
+    /// The state file of a worker.
     pub(super) fn file(&self, worker: usize) -> ResumeFile {
         let name = |ending| self.dir.join(format!("{worker}{ending}"));
         ResumeFile { file: name(""), temporary: name(".tmp"), bytes: Vec::new(), trouble: Arc::clone(&self.trouble) }
@@ -48,7 +49,7 @@ impl StateDir {
 }
 
 impl ResumeFile {
-    /// What was written last; `None` if nothing was.
+    /// Reads the last state; `None` if there is none.
     pub(super) fn read(&self) -> Result<Option<u64>, ConfigError> {
         let file = self.file.display();
         let bytes = match std::fs::read(&self.file) {
@@ -65,8 +66,8 @@ impl ResumeFile {
         }
     }
 
-    /// The worker has come to this one. Now and then that is written: the last of 500 but 99. This waits for the file
-    /// system, as basho_bench does.
+    /// Records that the worker has reached `n`. The state is written once in 500 numbers, when `n`
+    /// modulo 500 is 400. This call blocks on the file system, as it does in basho_bench.
     pub(super) fn passed(&mut self, n: u64) {
         if n % 500 != 400 || self.trouble.get().is_some() {
             return;

@@ -21,32 +21,32 @@ use std::sync::Arc;
 const SOURCE_SIZE: &str = "value_generator_source_size";
 const BLOB_FILE: &str = "value_generator_blob_file";
 
-/// The size of the pool of random bytes, unless it is given.
+/// The default size of the pool of random bytes.
 const POOL_BYTES: usize = 96 << 20;
 
-/// The largest pool: it is held in memory.
+/// The largest pool, in bytes. A pool is held in memory.
 const POOL_BYTES_MAX: usize = 4 << 30;
 
-/// `-9223372036854775808`.
+/// The length of `-9223372036854775808`.
 const INTEGER_TEXT_BYTES_MAX: usize = 20;
 
-/// The settings that generators share.
+/// The settings that all generators share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// `value_generator_source_size`: how many random bytes values are slices of.
+    /// From `value_generator_source_size`: the size of the pool of random bytes.
     pub source_bytes: usize,
-    /// `value_generator_blob_file`: values are slices of this file instead.
+    /// From `value_generator_blob_file`: a file to use as the pool instead.
     pub blob_file: Option<PathBuf>,
-    /// `sequential_int_state_dir`: where counting generators go on from. An absolute path.
+    /// From `sequential_int_state_dir`: the directory with resume states. It is an absolute path.
     pub state_dir: Option<PathBuf>,
     /// The run's `rng_seed`.
     pub seed: [u64; 3],
-    /// What was accepted and does nothing.
+    /// Accepted settings that have no effect.
     pub warnings: Vec<String>,
 }
 
 impl PoolSettings {
-    /// What basho_bench has when nothing is set.
+    /// The defaults of basho_bench.
     pub const fn new(seed: [u64; 3]) -> Self {
         Self { source_bytes: POOL_BYTES, blob_file: None, state_dir: None, seed, warnings: Vec::new() }
     }
@@ -75,7 +75,7 @@ impl PoolSettings {
     }
 }
 
-/// A path; none if it is not set or empty.
+/// Reads a path; `None` if it is not set or empty.
 fn path(settings: &Settings, key: &str) -> Result<Option<PathBuf>, ConfigError> {
     match settings.get(key) {
         None => Ok(None),
@@ -86,7 +86,7 @@ fn path(settings: &Settings, key: &str) -> Result<Option<PathBuf>, ConfigError> 
     }
 }
 
-/// The generators of a run, from which each worker gets its own. Clones are the same.
+/// The generators of a run, from which each worker gets its own. Clones share the same generators.
 #[derive(Clone, Debug)]
 pub struct Generators(Arc<Shared>);
 
@@ -102,7 +102,8 @@ struct Shared {
 }
 
 impl Generators {
-    /// Makes or reads what is shared: up to a few hundred megabytes, so not from asynchronous code.
+    /// Creates or reads what the workers share. This may take a few hundred megabytes and some
+    /// time, so it must not be called from asynchronous code.
     pub fn new(keys: &KeySpec, values: &ValueSpec, settings: &PoolSettings) -> Result<Self, ConfigError> {
         let mut shared = Shared {
             keys: keys.keys.clone(),
@@ -130,14 +131,14 @@ impl Generators {
         Ok(Self(Arc::new(shared)))
     }
 
-    /// What one worker draws from. Reads the worker's resume state, if there is one.
+    /// Creates the draw of one worker. Reads the worker's resume state, if there is one.
     pub fn draw(&self, place: Place) -> Result<Draw, ConfigError> {
         let keys = self.0.key_source(&self.0.keys, place)?;
         Ok(Draw::new(keys, self.0.value_source(&self.0.values), place))
     }
 
-    /// What means less than it should: before the run what is known from the settings, after it also which file could not
-    /// be read or written any more.
+    /// Warnings about settings that have less effect than expected. After the run they also name
+    /// the files that could not be read or written any more.
     pub fn warnings(&self) -> Vec<String> {
         let lines = self.0.lines.iter().filter_map(|lines| lines.trouble());
         let state = self.0.state.iter().filter_map(StateDir::trouble);
@@ -146,7 +147,7 @@ impl Generators {
     }
 }
 
-/// Whether a generator of this name is somewhere in there.
+/// Whether the term contains a generator with this name.
 fn mentions(term: &Term, name: &str) -> bool {
     match term {
         Term::Tuple(parts) => {
@@ -279,7 +280,7 @@ fn make_pool(kind: PoolKind, settings: &PoolSettings) -> Result<Pool, ConfigErro
     if let Some(path) = &settings.blob_file {
         return read_pool(path);
     }
-    // Workers begin with 1.
+    // Workers are counted from 1, so 0 gives a sequence of its own.
     let mut random = Random::new(settings.seed, 0);
     Ok(match kind {
         PoolKind::Random => Pool::random(settings.source_bytes, &mut random),

@@ -1,4 +1,4 @@
-//! Whole generators: from a term as it is written to keys and values.
+//! Tests of whole generators, from the configured term to keys and values.
 
 mod distributions;
 mod errors;
@@ -11,7 +11,7 @@ use crate::term::Term;
 
 const SEED: [u64; 3] = [42, 23, 12];
 
-/// Small pools, because tests run in parallel.
+/// Settings with a small pool, because tests run in parallel.
 fn small() -> PoolSettings {
     PoolSettings { source_bytes: 1 << 20, ..PoolSettings::new(SEED) }
 }
@@ -45,7 +45,7 @@ fn number(draw: &mut Draw) -> i64 {
     std::str::from_utf8(draw.key().unwrap()).unwrap().parse().unwrap()
 }
 
-/// All keys up to the end.
+/// All keys until the generator ends.
 fn all(draw: &mut Draw) -> Vec<String> {
     let mut keys = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! What one worker draws values from.
+//! The values of one worker.
 
 use super::pool::Pool;
 use super::random::Random;
@@ -6,7 +6,8 @@ use super::values::Size;
 use super::{integers::Distribution, words::print};
 use bytes::Bytes;
 
-/// Values. None is made but where each has to be new: they are slices of what all workers share.
+/// A source of values. Most values are slices of memory that all workers share. Only values that
+/// must be new each time are generated.
 #[derive(Debug)]
 pub(super) enum ValueSource {
     Slices {
@@ -14,7 +15,7 @@ pub(super) enum ValueSource {
         pool: Pool,
     },
     Constant(Bytes),
-    /// As many characters as the buffer is long.
+    /// A buffer for as many random characters as it is long.
     Printable(Vec<u8>),
     Integers {
         distribution: Distribution,
@@ -23,7 +24,7 @@ pub(super) enum ValueSource {
 }
 
 impl ValueSource {
-    /// The next one.
+    /// Returns the next value.
     pub(super) fn next(&mut self, random: &mut Random) -> &[u8] {
         match self {
             Self::Slices { size, pool } => {
@@ -51,7 +52,7 @@ impl Size {
             Self::Uniform { above, more } => above + random.uniform(more) as usize,
             Self::Exponential { min, mean, larger } => {
                 let times = if random.chance(larger.probability) { larger.times } else { 1.0 };
-                // Conversions from floats cut off and stay in range.
+                // Conversions from floats truncate, and saturate at the bounds of the integer type.
                 ((min as f64 * times) as usize).saturating_add(random.exponential(mean * times) as usize)
             }
         }

@@ -7,13 +7,13 @@ use crate::config::ConfigError;
 use crate::term::Term;
 use ::bytes::Bytes;
 
-/// The setting that this is read from.
+/// The setting with the value generator.
 pub(super) const SETTING: &str = "value_generator";
 
-/// The longest value that can be asked for.
+/// The longest value that a configuration may ask for.
 const VALUE_BYTES_MAX: i128 = 256 << 20;
 
-/// The longest value of which each worker makes its own.
+/// The longest value for generators of which each worker has a buffer of its own.
 const PRINTABLE_BYTES_MAX: i128 = 16 << 20;
 
 const FORMS: [&str; 8] = [
@@ -27,43 +27,43 @@ const FORMS: [&str; 8] = [
     "{semi_compressible, Min, Mean, XLMult, XLProb}",
 ];
 
-/// A value generator as it was configured.
+/// A configured value generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueSpec {
     term: Term,
     pub(super) values: Values,
 }
 
-/// What values are.
+/// What a value generator yields.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Values {
     /// Slices of a pool.
     Slices { size: Size, pool: PoolKind },
-    /// The same byte again and again.
+    /// Values that repeat one byte.
     Repeated { value: Bytes, byte: u8 },
-    /// Printable characters.
+    /// Random printable characters.
     Printable { bytes: usize },
     /// Decimal numbers.
     Integers(Distribution),
 }
 
-/// Which pool.
+/// The pool of which values are slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PoolKind {
     Random,
     SemiCompressible,
 }
 
-/// How long values are.
+/// The length of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Size {
     Fixed(usize),
-    /// `above` and 1 to `more` on top of it.
+    /// `above` plus a number from 1 to `more`, uniformly distributed.
     Uniform {
         above: usize,
         more: u64,
     },
-    /// `min` and something exponentially distributed on top of it; in some cases both are multiplied.
+    /// `min` plus an exponentially distributed number. With some probability, both are multiplied.
     Exponential {
         min: usize,
         mean: f64,
@@ -71,7 +71,7 @@ pub(super) enum Size {
     },
 }
 
-/// Now and then values are larger.
+/// How often and by how much values are larger than usual.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Larger {
     pub(super) times: f64,
@@ -83,12 +83,12 @@ impl Larger {
 }
 
 impl ValueSpec {
-    /// Reads a `value_generator`.
+    /// Parses a `value_generator`.
     pub fn parse(term: &Term) -> Result<Self, ConfigError> {
         Self::read(Reader::new(SETTING), term)
     }
 
-    /// Reads a value generator wherever it stands.
+    /// Parses a value generator, which may be inside another generator.
     pub(super) fn read(reader: Reader, term: &Term) -> Result<Self, ConfigError> {
         let values = match term {
             Term::Tuple(parts) => match parts.as_slice() {
@@ -105,12 +105,12 @@ impl ValueSpec {
         Ok(Self { term: term.clone(), values })
     }
 
-    /// As it was written.
+    /// The term as it was written.
     pub fn term(&self) -> &Term {
         &self.term
     }
 
-    /// What it gives, in words.
+    /// Describes the values in words.
     pub fn describe(&self) -> String {
         match &self.values {
             Values::Slices { size, pool } => {
@@ -126,7 +126,7 @@ impl ValueSpec {
         }
     }
 
-    /// How long values are on average; `None` for integers.
+    /// The mean length of values; `None` for integers.
     pub fn mean_bytes(&self) -> Option<f64> {
         match &self.values {
             Values::Slices { size, .. } => Some(size.mean()),
@@ -206,7 +206,7 @@ fn exponential(reader: Reader, min: &Term, mean: &Term, larger: Larger) -> Resul
 }
 
 impl Size {
-    /// What no value is shorter than.
+    /// The least length of a value.
     pub(super) fn least(self) -> usize {
         match self {
             Self::Fixed(bytes) => bytes,
@@ -215,7 +215,7 @@ impl Size {
         }
     }
 
-    /// The mean over many draws.
+    /// The mean length over many draws.
     fn mean(self) -> f64 {
         match self {
             Self::Fixed(bytes) => bytes as f64,
@@ -248,7 +248,7 @@ impl Size {
     }
 }
 
-/// The mean of what is exponentially distributed, when everything behind the point is cut off.
+/// The mean of exponentially distributed numbers that are rounded down.
 fn whole_mean(mean: f64) -> f64 {
     1.0 / (1.0 / mean).exp_m1()
 }

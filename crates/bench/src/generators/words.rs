@@ -1,15 +1,15 @@
-//! Numbers in words, and text into buffers.
+//! Writes numbers in words, and text to buffers.
 
 use std::fmt;
 use std::io::Write;
 
-/// Appends text without allocating but for the buffer's growth.
+/// Appends text. Nothing is allocated except when the buffer grows.
 pub(super) fn print(out: &mut Vec<u8>, text: fmt::Arguments<'_>) {
-    // A buffer in memory takes everything: there is no error to tell anybody.
+    // Writing to memory cannot fail.
     let _ = out.write_fmt(text);
 }
 
-/// `60,000,000`.
+/// A number with separated thousands, such as `60,000,000`.
 pub(crate) fn grouped(n: impl Into<i128>) -> String {
     let n = n.into();
     let digits = n.unsigned_abs().to_string();
@@ -23,7 +23,7 @@ pub(crate) fn grouped(n: impl Into<i128>) -> String {
     out
 }
 
-/// `1 byte`, `8,000 bytes`.
+/// A number of bytes in words, such as `1 byte` or `8,000 bytes`.
 pub(super) fn bytes(n: usize) -> String {
     match n {
         1 => "1 byte".into(),

@@ -1,4 +1,4 @@
-//! The stores, and the thread that looks after them.
+//! The stores of the embedded engine, and the thread that maintains them.
 
 use crate::drivers::network::unix_now;
 use ombak_storage::Backend;
@@ -8,10 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often stores merge, sync at an interval and expire: as in a node.
+/// The time between two maintenance runs, in which stores merge, sync and expire. It is the same as
+/// in a node.
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The stores of all partitions. They are closed when it is dropped.
+/// The stores of all partitions. They are closed when this value is dropped.
 pub(super) struct Engine {
     stores: Arc<[Arc<dyn Backend>]>,
     ending: Arc<(Mutex<bool>, Condvar)>,
@@ -29,7 +30,7 @@ impl Engine {
         Ok(Self { stores, ending, upkeep: Some(upkeep) })
     }
 
-    /// The store of a key.
+    /// The store that holds a key.
     pub(super) fn store(&self, key: &[u8]) -> Option<&Arc<dyn Backend>> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
         self.stores.get((hash % self.stores.len().max(1) as u64) as usize)
@@ -48,7 +49,7 @@ impl Drop for Engine {
         *ending.lock().unwrap_or_else(PoisonError::into_inner) = true;
         told.notify_all();
         if let Some(upkeep) = self.upkeep.take() {
-            // A thread that panicked has said so.
+            // A thread that panicked has already printed a message.
             drop(upkeep.join());
         }
         for store in self.stores.iter() {

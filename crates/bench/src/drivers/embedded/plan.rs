@@ -1,4 +1,4 @@
-//! The settings of an engine.
+//! The settings of the embedded engine.
 
 use super::engine::Engine;
 use super::worker::{EmbeddedOperation, EmbeddedWorker};
@@ -14,7 +14,7 @@ use ombak_storage::{
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Partitions of a node by default.
+/// The default number of partitions of a node.
 const PARTITIONS_DEFAULT: i128 = 64;
 const PARTITIONS_MAX: i128 = 1024;
 
@@ -29,11 +29,11 @@ enum Kind {
     Memory,
 }
 
-/// What `ombak_backend` may say.
+/// The valid values of `ombak_backend`.
 const KINDS: &str = "bitcask, leveled, leveldb and memory";
 
 impl Kind {
-    /// By Riak's name, or as basho_bench's driver of it is called.
+    /// Finds a backend by Riak's name, or by the name of basho_bench's driver for it.
     fn of(name: &str) -> Option<Self> {
         Some(match name {
             "bitcask" | "ombak_embedded" => Self::Bitcask,
@@ -54,7 +54,7 @@ impl Kind {
     }
 }
 
-/// An engine with its settings.
+/// The embedded engine with its settings.
 #[derive(Debug)]
 pub struct EmbeddedPlan {
     kind: Kind,

@@ -1,4 +1,4 @@
-//! One worker on an engine.
+//! One worker of the embedded engine.
 
 use super::engine::Engine;
 use crate::config::ConfigError;
@@ -13,7 +13,7 @@ use ombak_types::stored::encode_head;
 use ombak_types::{Actor, Bucket, Object, Sibling, VectorClock};
 use std::sync::Arc;
 
-/// What an engine can be asked.
+/// The operations that the engine supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum EmbeddedOperation {
     Get,
@@ -35,15 +35,17 @@ impl EmbeddedOperation {
     }
 }
 
-/// One worker on an engine.
+/// One worker of the embedded engine.
 #[derive(Debug)]
 pub struct EmbeddedWorker {
     engine: Arc<Engine>,
     operations: Vec<EmbeddedOperation>,
-    /// What every storage key of the bucket begins with, then the key of the operation under way.
+    /// The storage key of the current operation: the encoded bucket, which does not change,
+    /// followed by the key.
     key: Vec<u8>,
     prefix_len: usize,
-    /// Clock and metadata as a node would store them for a new object: what is in it does not matter, its length does.
+    /// The clock and metadata that a node would store for a new object. Only the length of these
+    /// bytes matters, not their content.
     head: Vec<u8>,
     written: u64,
 }
@@ -112,7 +114,7 @@ fn head() -> Vec<u8> {
     head
 }
 
-/// What errors are counted by.
+/// The reason under which an error is counted.
 fn reason(error: &StorageError) -> Reason {
     match error {
         StorageError::DiskFull { .. } => Reason::Borrowed("disk_full"),

@@ -1,4 +1,4 @@
-//! What `basho_bench_driver_http_raw` can do (docs/riak/basho-bench.md §4.4).
+//! The operations of `basho_bench_driver_http_raw` (docs/riak/basho-bench.md §4.4).
 
 use crate::drivers::network::bytes;
 use crate::term::Term;
@@ -6,27 +6,27 @@ use crate::term::Term;
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HttpOperation {
-    /// Reads a key; that it is not there is fine.
+    /// Reads a key, which may be missing.
     Get,
-    /// Reads a key that has to be there.
+    /// Reads a key that must exist.
     GetExisting,
-    /// Writes a key without having read it.
+    /// Writes a key without reading it first.
     Put,
-    /// Writes a value; the server makes the key.
+    /// Writes a value under a key that the server chooses.
     Insert,
-    /// Reads and writes a key, which may be new.
+    /// Reads and then writes a key, which may be missing.
     Update,
-    /// Reads and writes a key that has to be there.
+    /// Reads and then writes a key that must exist.
     UpdateExisting,
-    /// Deletes a key; that it is not there is fine.
+    /// Deletes a key, which may be missing.
     Delete,
-    /// Writes the next file of a directory.
+    /// Writes the content of the next file in a directory.
     PutFile,
-    /// A search whose number of results is known.
+    /// Runs a search whose number of results is known.
     Search {
-        /// What is looked for.
+        /// The search query.
         query: Vec<u8>,
-        /// So much is to be found.
+        /// The expected number of results.
         expected: u64,
     },
     /// Reads the server's statistics.
@@ -46,7 +46,7 @@ const NAMES: [(&str, HttpOperation); 9] = [
 ];
 
 impl HttpOperation {
-    /// What a term of `operations` names.
+    /// Parses an entry of `operations`.
     pub fn parse(term: &Term) -> Result<Self, String> {
         match term {
             Term::Atom(name) if name == "search" => {
@@ -63,7 +63,7 @@ impl HttpOperation {
     }
 }
 
-/// `{search, {Query, Expected}}`.
+/// Parses the arguments of `{search, {Query, Expected}}`.
 fn search(pair: &[Term]) -> Option<HttpOperation> {
     let [Term::Atom(name), Term::Tuple(asked)] = pair else { return None };
     let [query, Term::Integer(expected)] = &asked[..] else { return None };

@@ -1,4 +1,4 @@
-//! The driver's settings.
+//! The settings of the HTTP driver.
 
 use super::operation::HttpOperation;
 use super::request::{Request, put_encoded};
@@ -21,44 +21,44 @@ pub struct HttpPlan {
     file_dir: Option<PathBuf>,
 }
 
-/// What its workers share.
+/// The settings that all workers share.
 #[derive(Debug)]
 pub struct HttpSettings {
-    /// By their place.
+    /// The operations, by their index.
     pub operations: Vec<HttpOperation>,
-    /// Each worker goes through all of them.
+    /// The servers. Each worker uses all of them in turn.
     pub targets: Vec<Target>,
-    /// `http_raw_path`.
+    /// The setting `http_raw_path`.
     pub path: Vec<u8>,
-    /// `http_raw_params`, as they are appended to the path.
+    /// The setting `http_raw_params`, in the form that is appended to the path.
     pub params: Vec<u8>,
-    /// `http_raw_append_headers`, written out.
+    /// The setting `http_raw_append_headers`, as bytes of a request.
     pub headers: Vec<u8>,
-    /// `http_solr_path`.
+    /// The setting `http_solr_path`.
     pub solr_path: Vec<u8>,
-    /// `http_raw_request_timeout`.
+    /// The setting `http_raw_request_timeout`.
     pub timeout: Duration,
-    /// `http_raw_disconnect_frequency`.
+    /// The setting `http_raw_disconnect_frequency`.
     pub disconnect: Disconnect,
-    /// The files of `file_dir`, in order.
+    /// The files of `file_dir`, sorted.
     pub files: Vec<PathBuf>,
-    /// Errors of the servers.
+    /// The texts of errors from the servers.
     pub reasons: Reasons,
 }
 
-/// When a connection is closed although nothing is wrong with it.
+/// When a working connection is closed on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disconnect {
     /// Never.
     Never,
-    /// After so many operations.
+    /// After this many operations.
     Operations(u64),
-    /// After so long.
+    /// After this much time.
     After(Duration),
 }
 
 impl HttpPlan {
-    /// The driver with these settings.
+    /// Reads the settings of the driver.
     pub fn new(settings: &Settings, operations: &[Operation]) -> Result<Self, ConfigError> {
         let read = Read(settings);
         refuse_tls(settings)?;
@@ -84,7 +84,7 @@ impl HttpPlan {
         Ok(Self { shared: Arc::new(shared), file_dir })
     }
 
-    /// In words.
+    /// Describes the driver in words, one fact per line.
     pub fn describe(&self) -> Vec<String> {
         let shared = &self.shared;
         let targets: Vec<_> = shared.targets.iter().map(Target::to_string).collect();
@@ -100,7 +100,7 @@ impl HttpPlan {
         lines
     }
 
-    /// Looks whether all servers are there and answer, and which operations they do not have.
+    /// Checks that all servers answer, and finds out which operations they do not support.
     pub async fn prepare(&mut self) -> Result<Prepared, DriverError> {
         if let Some(dir) = &self.file_dir {
             let files = files(dir).map_err(|why| DriverError(format!("file_dir: {}: {why}", dir.display())))?;
@@ -145,13 +145,13 @@ impl HttpPlan {
         Ok(unsupported)
     }
 
-    /// The driver's part in worker `worker`.
+    /// Creates the driver's part of worker `worker`.
     pub async fn connect(&self, worker: usize) -> Result<HttpWorker, DriverError> {
         HttpWorker::open(worker, self.shared.clone()).await
     }
 }
 
-/// A search.
+/// Writes a search request.
 pub fn write_search(solr_path: &[u8], query: &[u8], host: &[u8], out: &mut Vec<u8>) {
     let mut target = Vec::new();
     put_encoded(query, &mut target);
@@ -174,7 +174,7 @@ fn path(read: Read<'_>, key: &str, default: &str) -> Result<Vec<u8>, ConfigError
     Ok(path.trim_end_matches('/').as_bytes().to_vec())
 }
 
-/// `[{Name, Value}]`, written out.
+/// Parses `[{Name, Value}]` and writes the headers as bytes of a request.
 fn headers(settings: &Settings) -> Result<Vec<u8>, ConfigError> {
     let key = "http_raw_append_headers";
     let wrong = || ConfigError::setting(key, "a list of {\"Name\", \"Value\"} is needed");

@@ -1,4 +1,4 @@
-//! Requests and their answers over a connection, one at a time.
+//! Sends requests over a connection and reads their answers, one at a time.
 
 use crate::drivers::DriverError;
 use crate::drivers::network::{Connection, Reasons, Target, Trouble};
@@ -6,31 +6,31 @@ use httparse::{EMPTY_HEADER, Status};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Headers of an answer; an object has one for each index entry.
+/// The highest number of headers in an answer. An object has one for each index entry.
 const HEADERS_MAX: usize = 128;
 
-/// The longest head, in bytes.
+/// The longest head of an answer, in bytes.
 const HEAD_BYTES_MAX: usize = 256 << 10;
 
 /// The longest line between two chunks, in bytes.
 const LINE_BYTES_MAX: usize = 4 << 10;
 
-/// What is kept of a body, in bytes: enough to see what it is, and to quote an error.
+/// How much of a body is kept, in bytes: enough to recognise it and to quote an error.
 const TEXT_BYTES: usize = 1 << 10;
 
-/// Of a long body so much is awaited at once, in bytes.
+/// How much of a long body is awaited at once, in bytes.
 const BODY_BYTES_STEP: usize = 128 << 10;
 
-/// An answer.
+/// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The status.
+    /// The status code.
     pub status: u16,
-    /// Length of the body in bytes.
+    /// The length of the body, in bytes.
     pub body_bytes: u64,
 }
 
-/// How the end of a body is known.
+/// How the end of a body is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Framing {
     Length(u64),
@@ -38,7 +38,7 @@ enum Framing {
     UntilClosed,
 }
 
-/// What a head says.
+/// The parts of a response head that matter here.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     status: u16,
@@ -51,24 +51,25 @@ struct Head {
 pub struct HttpSession {
     connection: Connection,
     reasons: Reasons,
-    /// The last request went down with its connection.
+    /// Whether the connection was lost before the last request was answered.
     unanswered: bool,
-    /// The connection has had an answer: it may have been closed since, which is no failure.
+    /// Whether the connection has already carried an answer. The server may have closed it since,
+    /// which is not a failure.
     reused: bool,
-    /// `X-Riak-Vclock` of the last answer.
+    /// The value of `X-Riak-Vclock` in the last answer.
     vclock: Vec<u8>,
     /// The beginning of the last body.
     text: Vec<u8>,
 }
 
 impl HttpSession {
-    /// Opens one.
+    /// Opens a connection to a server.
     pub async fn open(target: &Target, reasons: &Reasons) -> Result<Self, DriverError> {
         let connection = Connection::open(target, "server that speaks HTTP").await?;
         Ok(Self::of(connection, reasons))
     }
 
-    /// One that is opened when it is used.
+    /// Creates a session that connects when it is first used.
     pub fn closed(target: &Target, reasons: &Reasons) -> Self {
         Self::of(Connection::closed(target), reasons)
     }
@@ -78,7 +79,7 @@ impl HttpSession {
         Self { connection, reasons, unanswered: false, reused: false, vclock: Vec::new(), text: Vec::new() }
     }
 
-    /// Where the next request is to be written.
+    /// Begins a request and returns the buffer to write it to.
     pub fn begin(&mut self) -> &mut Vec<u8> {
         self.unanswered = false;
         self.connection.begin()
@@ -89,31 +90,32 @@ impl HttpSession {
         self.unanswered
     }
 
-    /// The clock that the last answer came with.
+    /// The vector clock of the last answer.
     pub fn vclock(&self) -> Option<&[u8]> {
         Some(&self.vclock[..]).filter(|vclock| !vclock.is_empty())
     }
 
-    /// The beginning of the last answer's body.
+    /// The beginning of the body of the last answer.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// What an answer with a status that was not expected is counted by.
+    /// The error for an answer with an unexpected status.
     pub fn refused(&self, status: u16) -> Trouble {
         let line = self.text.split(|&byte| byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
         let text = format!("http_error {status} {}", String::from_utf8_lossy(line));
         Trouble::Answer(self.reasons.of(text.trim_end().as_bytes()))
     }
 
-    /// Closes the connection; the next use opens it again.
+    /// Closes the connection. The next use opens it again.
     pub fn close(&mut self) {
         self.connection.close();
         self.reused = false;
     }
 
-    /// Sends the request and reads the answer to its end. After [`Trouble::Disconnected`] it may be called again, which
-    /// sends the request again. A connection that was closed while nothing was on its way is opened again without a word.
+    /// Sends the request and reads the answer to its end. After [`Trouble::Disconnected`] this may
+    /// be called again, which sends the request again. A connection that was closed while no
+    /// request was in flight is reopened silently.
     pub async fn exchange(&mut self, limit: Duration) -> Result<Answer, Trouble> {
         let was_reused = std::mem::take(&mut self.reused);
         let mut exchanged = self.attempt(limit).await;
@@ -149,7 +151,7 @@ impl HttpSession {
         let head = loop {
             match self.head()? {
                 Some(head) if head.status >= 200 => break head,
-                // 100 Continue and the like: the answer follows.
+                // An interim status such as 100 Continue. The final answer follows.
                 Some(_) => {}
                 None if self.connection.unread().len() > HEAD_BYTES_MAX => {
                     return Err(Trouble::answer("an answer with too long a head"));
@@ -168,7 +170,7 @@ impl HttpSession {
         Ok(Answer { status: head.status, body_bytes })
     }
 
-    /// Takes the head, if it is there to its end.
+    /// Takes the head of an answer; `None` if it is not complete yet.
     fn head(&mut self) -> Result<Option<Head>, Trouble> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut headers);
@@ -199,7 +201,7 @@ impl HttpSession {
         Ok(Some(head))
     }
 
-    /// Takes so many bytes of the body and keeps the first ones.
+    /// Takes this many bytes of the body and keeps the first ones.
     async fn skip(&mut self, bytes: u64, deadline: Instant) -> Result<(), Trouble> {
         let mut left = bytes;
         loop {
@@ -212,7 +214,7 @@ impl HttpSession {
         }
     }
 
-    /// Takes what has come of the body, at most so many bytes.
+    /// Takes the bytes of the body that have arrived, at most `bytes_max`.
     fn skip_unread(&mut self, bytes_max: u64) -> usize {
         let unread = self.connection.unread();
         let bytes = unread.len().min(usize::try_from(bytes_max).unwrap_or(usize::MAX));
@@ -235,7 +237,7 @@ impl HttpSession {
                 return Err(BAD_CHUNK);
             }
         }
-        // Trailers end with an empty line.
+        // An empty line ends the trailers.
         while self.line_bytes(deadline).await? > 2 {}
         Ok(body_bytes)
     }
@@ -255,7 +257,7 @@ impl HttpSession {
         }
     }
 
-    /// Takes a line; how long it was, with its end.
+    /// Takes a line and returns its length with the line end.
     async fn line_bytes(&mut self, deadline: Instant) -> Result<usize, Trouble> {
         loop {
             let unread = self.connection.unread();
@@ -283,7 +285,7 @@ impl HttpSession {
     }
 }
 
-/// Whether any of the answer had come.
+/// Whether any byte of an answer had arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Nothing,

@@ -1,4 +1,4 @@
-//! Against servers that say what a test wants them to say.
+//! Tests of the HTTP driver against servers whose answers the test chooses.
 
 use crate::drivers::testing::{Action, Server, draw, http, plan, run};
 use crate::drivers::{DONE, Outcome, Plan, Worker};
@@ -21,7 +21,7 @@ fn text(request: &[u8]) -> String {
     String::from_utf8_lossy(request).into_owned()
 }
 
-/// Keeps objects.
+/// A server that stores objects.
 fn store() -> impl FnMut(usize, &[u8]) -> Action + Send + 'static {
     let mut objects: HashMap<String, String> = HashMap::new();
     move |_, request| {

@@ -1,4 +1,4 @@
-//! One worker's operations.
+//! One worker of the HTTP driver.
 
 use super::operation::HttpOperation;
 use super::plan::{Disconnect, HttpSettings, write_search};
@@ -10,31 +10,31 @@ use crate::generators::Draw;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// The driver's part in one worker.
+/// The HTTP driver's part of one worker.
 #[derive(Debug)]
 pub struct HttpWorker {
     settings: Arc<HttpSettings>,
-    /// One for each server.
+    /// The connections, one for each server.
     places: Vec<Place>,
-    /// Whose turn it is.
+    /// The index of the server for the next operation.
     turn: usize,
-    /// `X-Riak-ClientId`.
+    /// The value of `X-Riak-ClientId`.
     client_id: Vec<u8>,
-    /// The key of an update.
+    /// The key of the current update.
     key: Vec<u8>,
-    /// An update has read and is about to write.
+    /// Whether the current update has finished its read and has to write.
     writing: bool,
     vclock: Vec<u8>,
-    /// So many files have been written.
+    /// The number of files that have been written.
     files: usize,
 }
 
-/// A server.
+/// A server with its connection.
 #[derive(Debug)]
 struct Place {
     session: HttpSession,
     host: Vec<u8>,
-    /// Operations since the connection was opened.
+    /// The number of operations since the connection was opened.
     operations: u64,
     opened: Instant,
 }
@@ -59,7 +59,7 @@ impl HttpWorker {
         })
     }
 
-    /// Does one operation.
+    /// Runs one operation.
     pub async fn run(&mut self, operation: usize, draw: &mut Draw) -> Outcome {
         let settings = self.settings.clone();
         let turn = self.turn;
@@ -79,7 +79,7 @@ impl HttpWorker {
             }
         };
         let outcome = outcome.unwrap_or_else(Trouble::outcome);
-        // An operation that is tried again stays with its server.
+        // An operation that is retried stays with its server.
         if !matches!(outcome, Outcome::Retry(_)) {
             self.pass_turn();
         }
@@ -148,7 +148,7 @@ impl HttpWorker {
 }
 
 impl HttpSettings {
-    /// Begins a request for a key.
+    /// Begins a request for an object.
     fn object<'a>(&self, method: &str, key: &[u8], host: &[u8], out: &'a mut Vec<u8>) -> Request<'a> {
         Request::new(method, out).raw(&self.path).segment(key).raw(&self.params).host(host).raw(&self.headers)
     }
@@ -160,7 +160,8 @@ fn put(settings: &HttpSettings, client_id: &[u8], key: &[u8], value: &[u8], plac
     request.header(b"Content-Type", b"application/octet-stream").body(value);
 }
 
-/// Writes the request of an operation of one exchange; `None`: there are no keys left.
+/// Writes the request of an operation with a single exchange. `None` if the key generator has
+/// ended.
 fn write(
     settings: &HttpSettings,
     client_id: &[u8],
@@ -174,7 +175,8 @@ fn write(
             put(settings, client_id, key, value, place);
         }
         HttpOperation::Insert => {
-            // The key is drawn, so that a generator which ends ends the worker, and not used.
+            // The key is not used. It is drawn so that a key generator that ends also ends the
+            // worker.
             let (_, value) = draw.pair().ok()?;
             let request = Request::new("POST", place.session.begin()).raw(&settings.path).raw(&settings.params);
             let request = request.host(&place.host).raw(&settings.headers);
@@ -192,7 +194,7 @@ fn write(
     Some(())
 }
 
-/// What an answer means.
+/// Judges an answer.
 fn judge(operation: &HttpOperation, answer: Answer, session: &HttpSession) -> Result<Outcome, Trouble> {
     match (operation, answer.status) {
         (HttpOperation::Get | HttpOperation::GetExisting, 200) if answer.body_bytes == 0 => {
@@ -201,7 +203,7 @@ fn judge(operation: &HttpOperation, answer: Answer, session: &HttpSession) -> Re
         (HttpOperation::Get | HttpOperation::GetExisting, 200 | 300) => Ok(DONE),
         (HttpOperation::Get, 404) => Ok(DONE),
         (HttpOperation::GetExisting, 404) => Err(Trouble::answer("not_found")),
-        // 200 is that of `returnbody=true`.
+        // The status is 200 if the request had `returnbody=true`.
         (HttpOperation::Put, 200 | 204) | (HttpOperation::Insert, 201 | 204) => Ok(DONE),
         (HttpOperation::Delete, 204 | 404) => Ok(DONE),
         (HttpOperation::Stat, 200) if session.text().first() == Some(&b'{') => Ok(DONE),
@@ -222,7 +224,7 @@ fn found(body: &[u8]) -> Option<u64> {
     std::str::from_utf8(&digits).ok()?.parse().ok()
 }
 
-/// The base64 of the worker's number in 32 bits.
+/// The worker's number as 32 bits in base64.
 fn client_id(worker: usize) -> Vec<u8> {
     use base64::Engine as _;
     let number = u32::try_from(worker).unwrap_or(u32::MAX);

@@ -1,16 +1,16 @@
-//! Something that one worker does beside its operations, one at a time.
+//! A task that a worker runs in addition to its operations, one at a time.
 
 use crate::drivers::{DONE, Outcome, Reason};
 use std::future::Future;
 use tokio::task::JoinHandle;
 
-/// What runs in the background. It ends with its owner.
+/// A background task. It is aborted when this value is dropped.
 #[derive(Debug, Default)]
 pub struct Background(Option<JoinHandle<Result<(), Reason>>>);
 
 impl Background {
-    /// Starts `work` unless the one before still runs, which is fine too. How the one before has ended is the outcome: so
-    /// that its failure is counted.
+    /// Starts `work` unless the previous task is still running, which counts as success. The
+    /// returned outcome is that of the previous task, so that its failure is counted.
     pub async fn start<F>(&mut self, work: impl FnOnce() -> F) -> Outcome
     where
         F: Future<Output = Result<(), Reason>> + Send + 'static,

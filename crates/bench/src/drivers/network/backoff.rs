@@ -1,14 +1,14 @@
-//! Pauses between attempts to open a connection again.
+//! Pauses between attempts to reopen a connection.
 
 use std::time::Duration;
 
-/// The pause before the second attempt; each further one is twice as long.
+/// The pause before the second attempt. Each further pause is twice as long.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// Pauses that grow from failure to failure. Before the first attempt there is none.
+/// Pauses that grow with each failure. There is no pause before the first attempt.
 #[derive(Debug, Default)]
 pub struct Backoff(Duration);
 
@@ -19,7 +19,7 @@ impl Backoff {
         std::mem::replace(&mut self.0, next)
     }
 
-    /// The connection is of use: the next loss is a first one.
+    /// Records that the connection works, so that the next failure counts as the first one.
     pub const fn worked(&mut self) {
         self.0 = Duration::ZERO;
     }

@@ -1,4 +1,4 @@
-//! A connection that is opened again after it was lost.
+//! A connection that is reopened after it was lost.
 
 use super::socket::{Outbox, Socket};
 use super::{Backoff, Target, Trouble};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long opening may take.
+/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection to one server, with the request that is on its way.
+/// A connection to one server, with the requests that are being sent.
 #[derive(Debug)]
 pub struct Connection {
     target: Target,
@@ -20,7 +20,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens one. `what` says what is expected at the other end.
+    /// Opens a connection. `what` describes the expected server, for the error.
     pub async fn open(target: &Target, what: &str) -> Result<Self, DriverError> {
         let mut connection = Self::closed(target);
         match connection.connect().await {
@@ -29,7 +29,7 @@ impl Connection {
         }
     }
 
-    /// One that is opened when it is used.
+    /// Creates a connection that is opened when it is first used.
     pub fn closed(target: &Target) -> Self {
         Self { target: target.clone(), socket: None, outbox: Outbox::default(), backoff: Backoff::default() }
     }
@@ -39,7 +39,7 @@ impl Connection {
         &self.target
     }
 
-    /// Whether there is a connection, as far as is known.
+    /// Whether the connection is open, as far as is known.
     pub const fn is_open(&self) -> bool {
         self.socket.is_some()
     }
@@ -56,8 +56,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Opens the connection if it is not, after a pause that grows from failure to failure. What is to be sent is sent
-    /// from its beginning.
+    /// Opens the connection if it is closed, after a pause that grows with each failure. The
+    /// current request is then sent from its beginning.
     pub async fn reopen(&mut self) -> Result<(), Trouble> {
         if self.socket.is_some() {
             return Ok(());
@@ -69,30 +69,32 @@ impl Connection {
         self.connect().await.map_err(|_| Trouble::Disconnected)
     }
 
-    /// Closes it; the next use opens it again.
+    /// Closes the connection. The next use opens it again.
     pub fn close(&mut self) {
         self.socket = None;
     }
 
-    /// An exchange has ended well: the next loss is a first one.
+    /// Records that an exchange succeeded, so that the next failure counts as the first one.
     pub const fn worked(&mut self) {
         self.backoff.worked();
     }
 
-    /// Where the next request is to be written; earlier ones are forgotten.
+    /// Discards earlier requests and returns the buffer to write the next request to.
     pub fn begin(&mut self) -> &mut Vec<u8> {
         self.outbox.clear();
         self.outbox.bytes()
     }
 
-    /// Where a further request is to be written, behind those that are still to be sent. When the connection is lost,
-    /// [`Connection::begin`] has to forget them: what is left may begin in the middle of a request.
+    /// Returns the buffer to append a further request to, behind those that have not been sent yet.
+    /// After the connection is lost, [`Connection::begin`] must be called to discard them, because
+    /// the buffer may begin in the middle of a request.
     pub fn append(&mut self) -> &mut Vec<u8> {
         self.outbox.forget_sent();
         self.outbox.bytes()
     }
 
-    /// Sends and takes in, at least a byte. May be dropped while it waits. After trouble the connection is closed.
+    /// Sends pending bytes and receives at least one byte. The future may be dropped while it
+    /// waits. After an error the connection is closed.
     pub async fn transfer(&mut self, deadline: Instant) -> Result<(), Trouble> {
         let Some(socket) = &mut self.socket else { return Err(Trouble::Disconnected) };
         let transferred = socket.transfer(&mut self.outbox, deadline).await;
@@ -102,19 +104,19 @@ impl Connection {
         transferred
     }
 
-    /// What has come in and not been taken.
+    /// The received bytes that have not been taken.
     pub fn unread(&self) -> &[u8] {
         self.socket.as_ref().map_or(&[], Socket::unread)
     }
 
-    /// The next `bytes` bytes have been dealt with.
+    /// Marks the next `bytes` received bytes as processed.
     pub fn take(&mut self, bytes: usize) {
         if let Some(socket) = &mut self.socket {
             socket.take(bytes);
         }
     }
 
-    /// Makes room for an answer of which so many bytes are still to come.
+    /// Makes room for an answer of which `bytes` bytes have not arrived yet.
     pub fn expect(&mut self, bytes: usize) {
         if let Some(socket) = &mut self.socket {
             socket.expect(bytes);

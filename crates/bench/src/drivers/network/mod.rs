@@ -1,5 +1,6 @@
-//! What drivers that speak over the network share: where a server is, a socket with a deadline, a connection that comes
-//! back after it was lost, settings, and reasons of failure that do not grow without bound.
+//! Common parts of the drivers that speak over the network: server addresses, a socket with
+//! deadlines, a connection that is reopened after it was lost, access to settings, and a bounded
+//! set of error reasons.
 
 mod background;
 mod backoff;

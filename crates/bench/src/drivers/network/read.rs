@@ -1,4 +1,4 @@
-//! Reading a driver's settings.
+//! Reads the settings of a driver.
 
 use super::Target;
 use crate::config::{ConfigError, Settings};
@@ -6,15 +6,15 @@ use crate::term::Term;
 use ombak_types::Quorum;
 use std::time::Duration;
 
-/// What `infinity` stands for where a timer needs a number.
+/// The duration that stands for `infinity`, because a timer needs a number.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Reads settings with their defaults, and says what is wrong with one.
+/// Reads settings with their defaults, and describes what is wrong with an invalid one.
 #[derive(Clone, Copy, Debug)]
 pub struct Read<'a>(pub &'a Settings);
 
 impl Read<'_> {
-    /// A number.
+    /// A number, 0 or higher.
     pub fn count(self, key: &str, default: u64) -> Result<u64, ConfigError> {
         match self.0.get(key) {
             None => Ok(default),
@@ -23,7 +23,7 @@ impl Read<'_> {
         }
     }
 
-    /// Text in any of the forms that Erlang programs use for it.
+    /// A text, in any of the forms that Erlang programs use.
     pub fn text(self, key: &str, default: &str) -> Result<String, ConfigError> {
         match self.0.get(key) {
             None => Ok(default.to_owned()),
@@ -34,7 +34,7 @@ impl Read<'_> {
         }
     }
 
-    /// Milliseconds, or `infinity`.
+    /// A number of milliseconds, or `infinity`.
     pub fn millis(self, key: &str, default: Duration) -> Result<Duration, ConfigError> {
         match self.0.get(key) {
             None => Ok(default),
@@ -46,7 +46,7 @@ impl Read<'_> {
         }
     }
 
-    /// A number of replies, or a word for one, as requests carry it.
+    /// A number of replies or a word for one, encoded as requests carry it.
     pub fn quorum(self, key: &str) -> Result<Option<u32>, ConfigError> {
         let what = "a number of replies is needed, or one of one, quorum, all and default";
         match self.0.get(key) {
@@ -60,7 +60,8 @@ impl Read<'_> {
         }
     }
 
-    /// Servers; `ips` names the setting with their addresses, `port` the one with the port of those without one.
+    /// A list of servers. `ips` names the setting with their addresses, and `port` the setting with
+    /// the port of addresses without one.
     pub fn targets(self, ips: &str, port: &str, port_default: u16) -> Result<Vec<Target>, ConfigError> {
         let number = self.count(port, u64::from(port_default))?;
         let number = u16::try_from(number).ok().filter(|&n| n > 0);

@@ -1,4 +1,4 @@
-//! Reasons of failure that come from a server.
+//! Reasons of failures that come from a server.
 
 use crate::drivers::Reason;
 use std::borrow::Cow;
@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The longest text that is kept, in bytes.
 const TEXT_BYTES_MAX: usize = 160;
 
-/// So many different texts are told apart in a run.
+/// How many different texts a run distinguishes.
 const TEXTS_MAX: usize = 64;
 
-/// The texts of errors that all workers of a driver have seen. A server may put keys into its texts, so they are bounded
-/// in length and number; what is beyond counts as one reason.
+/// The error texts that all workers of a driver have seen. A server may put keys into its texts, so
+/// their length and number are bounded. Texts beyond the bound count as one common reason.
 #[derive(Clone, Debug, Default)]
 pub struct Reasons(Arc<Mutex<Vec<String>>>);
 
 impl Reasons {
-    /// The reason that a server's text stands for.
+    /// The reason for an error text of a server.
     pub fn of(&self, text: &[u8]) -> Reason {
         let text = String::from_utf8_lossy(text.get(..TEXT_BYTES_MAX).unwrap_or(text));
         let text = text.trim();

@@ -1,7 +1,7 @@
-//! A socket with what has come in and not been looked at, and one timer for all its deadlines.
+//! A socket with a buffer of received bytes, and one timer for all its deadlines.
 //!
-//! Invariant: nothing is allocated by an exchange that fits into what earlier ones have needed, up to a limit beyond
-//! which memory is given back.
+//! Invariant: an exchange allocates nothing if it fits into the memory that earlier exchanges have
+//! needed. Memory above a limit is released.
 
 use super::Trouble;
 use std::future::{Future, poll_fn};
@@ -11,18 +11,18 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Room for what comes in, in bytes.
+/// The initial size of the receive buffer, in bytes.
 const INBOX_BYTES: usize = 16 << 10;
 
-/// What a buffer may keep between two exchanges, in bytes, however little they usually need: a thousand connections have
-/// two of them each.
+/// How much memory a buffer may keep between two exchanges, in bytes, however little its exchanges
+/// usually need. A thousand connections have two such buffers each.
 const KEEP_BYTES: usize = 256 << 10;
 
-/// Bytes on their way, whose memory is used again. What a rare large exchange has needed is given back after it.
+/// A reused buffer of bytes in transit. The memory of a rare large exchange is released after it.
 #[derive(Debug, Default)]
 struct Buffer {
     bytes: Vec<u8>,
-    /// What exchanges need, in bytes: a moving average.
+    /// The bytes that exchanges usually need: a moving average.
     usual: usize,
 }
 
@@ -36,22 +36,23 @@ impl Buffer {
     }
 }
 
-/// A request, or several, on its way out.
+/// One or more requests that are being sent.
 ///
-/// Invariant: what was cut off is never to be sent again. A single request is kept until the next one begins, so it can be
-/// sent again over another connection; of several in a pipeline what was sent is cut off, and without their connection all
-/// of them have failed.
+/// Invariant: bytes that were removed from the front are never sent again. A single request is kept
+/// until the next one begins, so it can be sent again over another connection. In a pipeline the
+/// sent bytes are removed, and if the connection is lost, all its requests have failed.
 #[derive(Debug, Default)]
 pub struct Outbox {
     buffer: Buffer,
-    /// So much of it has been sent.
+    /// How many bytes of the buffer have been sent.
     sent: usize,
-    /// It does not begin with the first request any more.
+    /// Whether bytes were removed from the front, so that the buffer does not begin with the first
+    /// request any more.
     is_cut: bool,
 }
 
 impl Outbox {
-    /// What is to be sent, to be appended to.
+    /// The bytes to send, to which requests are appended.
     pub const fn bytes(&mut self) -> &mut Vec<u8> {
         &mut self.buffer.bytes
     }
@@ -60,25 +61,27 @@ impl Outbox {
         self.buffer.bytes.get(self.sent..).unwrap_or_default()
     }
 
-    /// Everything is to be sent again.
+    /// Marks everything as not sent.
     ///
     /// # Panics
     ///
-    /// When a part was cut off: the rest may begin in the middle of a request.
+    /// Panics if bytes were removed from the front, because the rest may begin in the middle of a
+    /// request.
     pub const fn rewind(&mut self) {
         assert!(!self.is_cut, "requests that were cut off are not sent again");
         self.sent = 0;
     }
 
-    /// Forgets everything.
+    /// Discards all bytes.
     pub fn clear(&mut self) {
         self.buffer.clear();
         self.sent = 0;
         self.is_cut = false;
     }
 
-    /// Forgets what was sent, if that is all or more than what is left: every byte moves at most once for one that was
-    /// sent, and the buffer holds at most twice what is still to be sent when this returns.
+    /// Removes the sent bytes if they are all bytes, or more than those that are left. So for each
+    /// sent byte at most one byte is moved, and when this returns the buffer holds at most twice
+    /// the bytes that are still to be sent.
     pub fn forget_sent(&mut self) {
         let rest_bytes = self.rest().len();
         if rest_bytes == 0 {
@@ -91,18 +94,18 @@ impl Outbox {
     }
 }
 
-/// A socket.
+/// A socket with its receive buffer.
 #[derive(Debug)]
 pub struct Socket {
     stream: TcpStream,
     inbox: Buffer,
-    /// So much of `inbox` has been dealt with.
+    /// How many bytes of `inbox` have been processed.
     taken: usize,
     timer: Pin<Box<Sleep>>,
 }
 
 impl Socket {
-    /// Of a stream that is connected.
+    /// Wraps a connected stream.
     pub fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -112,12 +115,12 @@ impl Socket {
         }
     }
 
-    /// What has come in and not been taken.
+    /// The received bytes that have not been taken.
     pub fn unread(&self) -> &[u8] {
         self.inbox.bytes.get(self.taken..).unwrap_or_default()
     }
 
-    /// The next `bytes` bytes have been dealt with.
+    /// Marks the next `bytes` received bytes as processed.
     pub fn take(&mut self, bytes: usize) {
         self.taken = (self.taken + bytes).min(self.inbox.bytes.len());
         if self.taken == self.inbox.bytes.len() {
@@ -126,7 +129,7 @@ impl Socket {
         }
     }
 
-    /// Makes room for an answer of which so many bytes are still to come, as far as that is sensible at once.
+    /// Makes room for an answer of which `bytes` bytes have not arrived yet, up to 1 MiB at once.
     pub fn expect(&mut self, bytes: usize) {
         self.make_room(bytes.clamp(INBOX_BYTES / 4, 1 << 20));
     }
@@ -139,8 +142,8 @@ impl Socket {
         }
     }
 
-    /// Sends what is left of `outbox` and takes in what arrives, at least a byte. May be dropped while it waits: nothing
-    /// that was sent or has arrived is forgotten.
+    /// Sends the rest of `outbox` and receives at least one byte. The future may be dropped while
+    /// it waits: no sent or received byte is lost.
     pub async fn transfer(&mut self, outbox: &mut Outbox, deadline: Instant) -> Result<(), Trouble> {
         self.make_room(INBOX_BYTES / 4);
         poll_fn(|cx| self.poll_transfer(outbox, deadline, cx)).await
@@ -167,7 +170,8 @@ impl Socket {
         self.poll_deadline(deadline, cx).map(|()| Err(Trouble::Timeout))
     }
 
-    /// The timer is set anew only when it has run out or is late: once a time limit, not once a request.
+    /// Polls the timer. The timer is reset only if it has fired or is set too late, which happens
+    /// once per time limit instead of once per request.
     fn poll_deadline(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         if self.timer.deadline() > deadline {
             self.timer.as_mut().reset(deadline);
@@ -199,7 +203,8 @@ mod tests {
             outbox.bytes().extend_from_slice(&request);
             written.extend_from_slice(&request);
             assert!(outbox.bytes().len() <= 2 * 3000 + 1000, "{} bytes after {n} requests", outbox.bytes().len());
-            // Less than all from the first request on, as much as is written from the third.
+            // The first request is not sent completely. From the third request on, as many bytes
+            // are sent as are written.
             let bytes = outbox.rest().len().saturating_sub(2000);
             received.extend_from_slice(&outbox.rest()[..bytes]);
             outbox.sent += bytes;

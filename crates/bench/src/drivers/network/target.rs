@@ -1,14 +1,14 @@
-//! Where servers are.
+//! The addresses of servers.
 
 use crate::config::ConfigError;
 use crate::term::Term;
 use std::fmt;
 use std::sync::Arc;
 
-/// One server's address.
+/// The address of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// A name or an address.
+    /// The host: a name or an IP address.
     pub host: Arc<str>,
     /// The port.
     pub port: u16,
@@ -20,13 +20,13 @@ impl fmt::Display for Target {
     }
 }
 
-/// The target of worker k: number (k mod n) + 1 of n (docs/riak/basho-bench.md §4.1).
+/// The target of worker k: the entry with index k mod n of n (docs/riak/basho-bench.md §4.1).
 pub fn of_worker(targets: &[Target], worker: usize) -> Option<&Target> {
     targets.get(worker % targets.len().max(1))
 }
 
 impl Target {
-    /// A list of `Ip`, `{Ip, Port}` and `{Ip, [Port]}`, at least one.
+    /// Parses a list of `Ip`, `{Ip, Port}` and `{Ip, [Port]}`, which must not be empty.
     pub fn parse_all(key: &str, term: &Term, port: u16) -> Result<Vec<Self>, ConfigError> {
         let wrong = || {
             let what = "a list of addresses is needed, such as [\"127.0.0.1\", {\"10.0.0.2\", 8087}]";
@@ -54,7 +54,7 @@ impl Target {
     }
 }
 
-/// A text, a binary, an atom, or the numbers of an IP address as a tuple.
+/// Parses a host: a text, a binary, an atom, or the numbers of an IP address as a tuple.
 fn host(term: &Term) -> Option<Arc<str>> {
     let text = match term {
         Term::Text(text) | Term::Atom(text) => text.clone(),

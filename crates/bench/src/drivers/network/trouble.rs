@@ -1,16 +1,17 @@
-//! Why an exchange did not end with an answer.
+//! Errors of an exchange with a server.
 
 use crate::drivers::{Outcome, Reason};
 use std::borrow::Cow;
 
-/// Why an exchange did not end with an answer.
+/// Why an exchange did not end with a good answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The answer took too long. The connection is of no use any more: the answer may still come.
+    /// The answer took too long. The connection cannot be used any more, because the answer may
+    /// still arrive.
     Timeout,
-    /// There is no connection, or there is none any more.
+    /// There is no connection, or it was lost.
     Disconnected,
-    /// The answer is none, or not the one that was asked for.
+    /// The answer is invalid, or it is not the requested one.
     Answer(Reason),
 }
 
@@ -20,7 +21,7 @@ impl Trouble {
         Self::Answer(Cow::Borrowed(what))
     }
 
-    /// What an operation comes to where what was lost is tried again.
+    /// The outcome of an operation that is retried after its connection was lost.
     pub fn outcome(self) -> Outcome {
         match self {
             Self::Disconnected => Outcome::Retry(self.reason()),
@@ -28,7 +29,7 @@ impl Trouble {
         }
     }
 
-    /// What it is counted by.
+    /// The reason under which the error is counted.
     pub fn reason(self) -> Reason {
         match self {
             Self::Timeout => Cow::Borrowed("timeout"),

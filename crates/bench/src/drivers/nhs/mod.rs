@@ -1,13 +1,15 @@
-//! `basho_bench_driver_nhs`: the workload of a national health record, the reference for comparisons of Riak releases
-//! (docs/riak/basho-bench.md §4.2).
+//! The driver `basho_bench_driver_nhs`: the workload of a national health record, which is the
+//! reference for comparing Riak releases (docs/riak/basho-bench.md §4.2).
 //!
-//! Each worker has keys of its own. Records (`alwaysget_*`) are read only once they have been written, so a missing one is
-//! an error; documents (`*_unique`) are written once, read and deleted in the order in which they were written.
+//! Each worker has keys of its own. It reads records (`alwaysget_*`) only after they were written,
+//! so a missing record is an error. It writes documents (`*_unique`) once, and reads and deletes
+//! them in the order of writing.
 //!
-//! What it is not: the fold queries of before Riak 2.9 (`aae_query`, `segment_fold`) and the newest operations over HTTP
-//! are known by name and reported as not done here.
+//! What it is not: the fold queries from before Riak 2.9 (`aae_query`, `segment_fold`) and the
+//! newest operations over HTTP are known by name and reported as not supported.
 //!
-//! Keys have the older form, which published comparisons used: nine digits of a counter or its hash, nine of the worker.
+//! Keys have the older form, which published comparisons used: nine digits of a counter or its
+//! hash, then nine digits for the worker.
 
 mod keys;
 mod operation;

@@ -1,42 +1,42 @@
-//! What `basho_bench_driver_nhs` can do (docs/riak/basho-bench.md §4.2).
+//! The operations of `basho_bench_driver_nhs` (docs/riak/basho-bench.md §4.2).
 
 use crate::term::Term;
 
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NhsOperation {
-    /// Reads a record with a key of the key generator; that it is not there is fine.
+    /// Reads a record with a key from the key generator. The record may be missing.
     Get,
     /// Reads one of the worker's records.
     AlwaysGet,
-    /// The same over HTTP.
+    /// Reads one of the worker's records over HTTP.
     AlwaysGetHttp,
-    /// Writes a new record of the worker or rewrites one.
+    /// Writes a new record of the worker, or rewrites an existing one.
     AlwaysUpdate {
-        /// With index entries.
+        /// Whether the record has index entries.
         indexed: bool,
     },
-    /// Reads and writes a record with a key of the key generator, with index entries.
+    /// Reads and then writes a record with a key from the key generator, with index entries.
     Update,
     /// Writes the worker's next document, with an index entry.
     PutUnique,
-    /// The same, and waits until the peer has it.
+    /// Writes the next document and waits until the peer cluster has it.
     PutUniqueCheckRepl,
-    /// The same into one of two buckets, without an index entry.
+    /// Writes the next document to one of two buckets, without an index entry.
     PutUniqueTwoBuckets,
-    /// Reads one of the worker's documents; that it is not there is fine.
+    /// Reads one of the worker's documents, which may be missing.
     GetUnique,
     /// Deletes the worker's oldest document.
     DeleteUnique,
-    /// Asks for the records of a postcode, over HTTP.
+    /// Queries the records of a postcode, over HTTP.
     PostcodeQuery,
-    /// Asks for the records of two birthdays, over HTTP.
+    /// Queries the records with a certain birthday, over HTTP.
     BirthdayQuery,
-    /// Lists the records' keys beside everything else, over HTTP.
+    /// Lists the keys of the records in the background, over HTTP.
     ListKeys,
-    /// Now and then reads a record so that the server compares its replicas.
+    /// From time to time reads a record in a way that makes the server compare its replicas.
     ForceAae,
-    /// basho_bench has it and this program has not; why.
+    /// An operation of basho_bench that this program does not have. The text says why.
     NotHere(&'static str),
 }
 
@@ -68,29 +68,29 @@ const NAMES: [(&str, NhsOperation); 21] = [
 ];
 
 impl NhsOperation {
-    /// What a term of `operations` names.
+    /// Parses an entry of `operations`.
     pub fn parse(term: &Term) -> Option<Self> {
         let Term::Atom(name) = term else { return None };
         NAMES.iter().find(|(known, _)| known == name).map(|(_, operation)| *operation)
     }
 
-    /// The names, for the person who mistyped one.
+    /// The names of all operations, for an error message about an unknown one.
     pub fn names() -> String {
         NAMES.map(|(name, _)| name).join(", ")
     }
 
-    /// Whether it asks an index.
+    /// Whether the operation queries an index.
     pub const fn queries_indexes(self) -> bool {
         matches!(self, Self::PostcodeQuery | Self::BirthdayQuery)
     }
 
-    /// Whether it writes index entries.
+    /// Whether the operation writes index entries.
     pub const fn writes_indexes(self) -> bool {
         use NhsOperation::{AlwaysUpdate, PutUnique, PutUniqueCheckRepl, Update};
         matches!(self, AlwaysUpdate { indexed: true } | Update | PutUnique | PutUniqueCheckRepl)
     }
 
-    /// Whether one worker does it for all.
+    /// Whether a single worker runs the operation on behalf of all.
     pub const fn is_nominated(self) -> bool {
         matches!(self, Self::ListKeys | Self::ForceAae)
     }

@@ -1,4 +1,4 @@
-//! The driver's settings, and what it sets up in the server.
+//! The settings of the nhs driver, and what it sets up on the server.
 
 use super::keys::{KeyId, KeyOrder, etf_term};
 use super::operation::NhsOperation;
@@ -18,13 +18,13 @@ use std::time::Duration;
 const TIMEOUT_DEFAULT: Duration = Duration::from_millis(30_000);
 const FOLD_TIMEOUT_DEFAULT: Duration = Duration::from_millis(3_600_000);
 
-/// The worker that does what only one does.
+/// The worker that runs the operations which only one worker runs.
 pub const NOMINATED: usize = 7;
 
-/// The largest document, in bytes: beyond any that a server takes.
+/// The largest document, in bytes. No server accepts a larger one.
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
 
-/// What a node is called that was not given a name.
+/// The name of a node without a configured name.
 const NODE_NAME_DEFAULT: &str = "nonode@nohost";
 
 /// The driver with its settings.
@@ -33,48 +33,48 @@ pub struct NhsPlan {
     shared: Arc<NhsSettings>,
     pb: Vec<Target>,
     http: Vec<Target>,
-    /// The peer cluster of `put_unique_checkrepl`.
+    /// The peer cluster for `put_unique_checkrepl`.
     peer: Vec<Target>,
     node_name: etf::Term,
     record_sync: String,
     document_sync: String,
-    /// Writes are to be confirmed by so many nodes.
+    /// How many nodes must confirm a write.
     node_confirms: u64,
 }
 
-/// What its workers share.
+/// The settings that all workers share.
 #[derive(Debug)]
 pub struct NhsSettings {
-    /// By their place.
+    /// The operations, by their index.
     pub operations: Vec<NhsOperation>,
-    /// `record_bucket`.
+    /// The setting `record_bucket`.
     pub records: Vec<u8>,
-    /// `document_bucket`.
+    /// The setting `document_bucket`.
     pub documents: Vec<u8>,
-    /// `pb_timeout_general`.
+    /// The setting `pb_timeout_general`.
     pub pb_timeout: Duration,
-    /// `http_timeout_general`.
+    /// The setting `http_timeout_general`.
     pub http_timeout: Duration,
-    /// `fold_timeout_general`.
+    /// The setting `fold_timeout_general`.
     pub fold_timeout: Duration,
-    /// `postcode_indexcount`.
+    /// The setting `postcode_indexcount`.
     pub postcodes_max: u64,
-    /// `alwaysget`: so many records a worker writes at most, has to have before it reads, and how their keys are ordered.
+    /// From `alwaysget`: the highest number of records that a worker writes.
     pub records_max: u64,
-    /// See `records_max`.
+    /// From `alwaysget`: a worker reads records only if it has more than this many.
     pub records_min: u64,
-    /// See `records_max`.
+    /// From `alwaysget`: the order of the record keys.
     pub record_order: KeyOrder,
-    /// `unique`: the size of documents in bytes, and how their keys are ordered.
+    /// From `unique`: the size of each document, in bytes.
     pub document_bytes: usize,
-    /// See `document_bytes`.
+    /// From `unique`: the order of the document keys.
     pub document_order: KeyOrder,
-    /// Errors of the servers.
+    /// The texts of errors from the servers.
     pub reasons: Reasons,
 }
 
 impl NhsPlan {
-    /// The driver with these settings.
+    /// Reads the settings of the driver.
     pub fn new(settings: &Settings, operations: &[Operation]) -> Result<Self, ConfigError> {
         let read = Read(settings);
         let (records_max, records_min, record_order) = always_get(settings)?;
@@ -110,7 +110,7 @@ impl NhsPlan {
         })
     }
 
-    /// In words.
+    /// Describes the driver in words, one fact per line.
     pub fn describe(&self) -> Vec<String> {
         let shared = &self.shared;
         let list = |targets: &[Target]| targets.iter().map(Target::to_string).collect::<Vec<_>>().join(", ");
@@ -135,7 +135,8 @@ impl NhsPlan {
         ]
     }
 
-    /// Looks whether the servers are there, sets the buckets' properties, and looks what the servers have.
+    /// Checks that the servers are available, sets the properties of the buckets, and finds out
+    /// what the servers support.
     pub async fn prepare(&mut self, skip_unsupported: bool) -> Result<Prepared, DriverError> {
         let mut prepared = Prepared::default();
         for target in &self.http {
@@ -154,7 +155,7 @@ impl NhsPlan {
         Ok(prepared)
     }
 
-    /// Sets the two properties of both buckets, by two requests each as basho_bench does.
+    /// Sets the two properties of both buckets, with two requests each, as basho_bench does.
     async fn set_props(&self) -> Result<(), DriverError> {
         let target = of_worker(&self.http, 1).ok_or_else(|| DriverError("http_ips is empty".to_owned()))?;
         let mut session = HttpSession::open(target, &self.shared.reasons).await?;
@@ -186,15 +187,17 @@ impl NhsPlan {
         Ok(())
     }
 
-    /// Looks whether there are as many nodes as have to confirm, and lowers the number if that is wanted. It asks by an
-    /// option of a request: a start that is refused leaves the buckets' properties as they were.
+    /// Checks whether the server has as many nodes as must confirm a write, and lowers the number
+    /// if `lower` is set. The check uses an option of a read request, so that a refused start
+    /// leaves the properties of the buckets unchanged.
     async fn confirm(
         &mut self,
         session: &mut PbSession,
         lower: bool,
         prepared: &mut Prepared,
     ) -> Result<(), DriverError> {
-        // What is no number of nodes, the server refuses as a property.
+        // A value that is not a valid number of nodes is refused by the server when it is set as a
+        // property.
         let Ok(node_confirms) = u32::try_from(self.node_confirms) else { return Ok(()) };
         let why = match probe::read(session, None, &self.shared.records, Some(node_confirms)).await {
             Ok(()) => return Ok(()),
@@ -244,7 +247,7 @@ impl NhsPlan {
         Ok(())
     }
 
-    /// The driver's part in worker `worker`.
+    /// Creates the driver's part of worker `worker`.
     pub async fn connect(&self, worker: usize) -> Result<NhsWorker, DriverError> {
         let reasons = &self.shared.reasons;
         let target = |targets, key: &str| {
@@ -254,7 +257,7 @@ impl NhsPlan {
         let http = target(&self.http, "http_ips")?;
         let checks = self.shared.operations.contains(&NhsOperation::PutUniqueCheckRepl);
         let peer = match of_worker(&self.peer, worker) {
-            // As in basho_bench, no peer means no check.
+            // As in basho_bench, a peer that cannot be reached disables the check.
             Some(target) if checks => PbSession::open(target, reasons).await.ok(),
             _ => None,
         };
@@ -267,7 +270,8 @@ fn refused_read(target: &Target, why: &str) -> DriverError {
     DriverError(format!("{target} refuses to read a record: {why}"))
 }
 
-/// How many nodes there are, from a refusal to work with fewer than are to confirm (docs/riak/pb-api.md §1.1).
+/// The number of nodes, from the error of a server that has fewer nodes than must confirm
+/// (docs/riak/pb-api.md §1.1).
 fn nodes_of_refusal(text: &str) -> Option<u64> {
     let numbers = text.strip_prefix("{insufficient_nodes,")?.strip_suffix('}')?;
     let (nodes, _) = numbers.split_once(",need,")?;
@@ -302,7 +306,7 @@ fn node_name(settings: &Settings) -> Result<etf::Term, ConfigError> {
     name.ok_or_else(|| ConfigError::setting("node_name", "a name is needed, such as testnode1"))
 }
 
-/// `{alwaysget, {Max, Min, Order}}`.
+/// Parses `{alwaysget, {Max, Min, Order}}`.
 fn always_get(settings: &Settings) -> Result<(u64, u64, KeyOrder), ConfigError> {
     let wrong = || ConfigError::setting("alwaysget", "{MaxKeysPerWorker, MinKeysPerWorker, Order} is needed");
     let Some(term) = settings.get("alwaysget") else { return Ok((1, 1, KeyOrder::Growing)) };
@@ -312,7 +316,7 @@ fn always_get(settings: &Settings) -> Result<(u64, u64, KeyOrder), ConfigError> 
     Ok((max, min, KeyOrder::parse("alwaysget", order)?))
 }
 
-/// `{unique, {ValueBytes, Order}}`.
+/// Parses `{unique, {ValueBytes, Order}}`.
 fn unique(settings: &Settings) -> Result<(usize, KeyOrder), ConfigError> {
     let wrong = || ConfigError::setting("unique", "{ValueBytes, Order} is needed, with at least one byte");
     let Some(term) = settings.get("unique") else { return Ok((8_000, KeyOrder::Growing)) };

@@ -1,11 +1,12 @@
-//! Index entries of the records, and the queries for them (docs/riak/basho-bench.md §4.2).
+//! The index entries of the records, and parts of the queries for them (docs/riak/basho-bench.md
+//! §4.2).
 
 use crate::generators::Draw;
 use ombak_proto::request::put_index;
 use ombak_types::time::{GREGORIAN_OFFSET_SECS, UnixMicros};
 use std::io::Write;
 
-/// Postcode areas, as many of them and in the order in which basho_bench has them.
+/// Postcode areas, with the number and the order that basho_bench has.
 #[rustfmt::skip]
 const AREAS: [&str; 76] = [
     "AB", "AL", "B", "BA", "BB", "BD", "BH", "BL", "BN", "BR", "BS", "BT", "CA", "CB", "CF", "CH", "CM", "CO", "CR",
@@ -14,13 +15,14 @@ const AREAS: [&str; 76] = [
     "LA", "LD", "LE", "LL", "LS", "LU", "M", "ME", "MK", "ML", "N", "NE", "NG", "MM", "NP", "NR", "NW", "OL", "OX",
 ];
 
-/// Districts of each area.
+/// The number of districts in each area.
 const DISTRICTS: u64 = 26;
 
-/// Where a query for a postcode starts within its district.
+/// The beginnings of a postcode query within its district.
 const STARTS: [&str; 8] = ["ba", "ca", "da", "ea", "fa", "ga", "gb", "gc"];
 
-/// The earliest birthday, in gregorian seconds, and how many seconds they are spread over.
+/// The earliest birthday in Gregorian seconds, and the number of seconds over which birthdays are
+/// spread.
 const BIRTHDAYS: (u64, u64) = (61_000_000_000, 2_500_000_000);
 
 /// The index of postcodes.
@@ -29,17 +31,18 @@ pub const POSTCODE: &[u8] = b"postcode_bin";
 /// The index of birthdays.
 pub const DATE_OF_BIRTH: &[u8] = b"dateofbirth_bin";
 
-/// The index of the last change.
+/// The index of the time of the last change.
 pub const LAST_MODIFIED: &[u8] = b"lastmodified_bin";
 
-/// Makes index entries; the memory of one is used for the next.
+/// Writes index entries, and reuses the memory of one entry for the next.
 #[derive(Debug, Default)]
 pub struct Terms {
     term: Vec<u8>,
 }
 
 impl Terms {
-    /// Appends a record's entries: from 1 to `postcodes_max` postcodes of one person, a birthday, and the time.
+    /// Appends the entries of a record: from 1 to `postcodes_max` postcodes of one person, a
+    /// birthday, and the current time.
     pub fn put_record(&mut self, postcodes_max: u64, now: UnixMicros, draw: &mut Draw, out: &mut Vec<u8>) {
         let person = person(draw);
         for _ in 0..draw.uniform(postcodes_max.max(1)) {
@@ -58,32 +61,32 @@ impl Terms {
         self.put_last_modified(now, out);
     }
 
-    /// Appends the entry of the time, `YYYY-MM-DDTHH:MM:SS`.
+    /// Appends the entry with the time, as `YYYY-MM-DDTHH:MM:SS`.
     pub fn put_last_modified(&mut self, now: UnixMicros, out: &mut Vec<u8>) {
         self.term.clear();
         let second = now.secs() % 86_400;
         put_date(now.secs() as i64, "-", &mut self.term);
-        // Writing into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(self.term, "T{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60);
         put_index(LAST_MODIFIED, &self.term, out);
     }
 }
 
-/// An area with a district: `LS12`.
+/// Appends a random area with a district, such as `LS12`.
 pub fn put_district(draw: &mut Draw, out: &mut Vec<u8>) {
     let area = AREAS.get(draw.uniform(AREAS.len() as u64) as usize - 1).copied().unwrap_or("AB");
     let _ = write!(out, "{area}{}", draw.uniform(DISTRICTS));
 }
 
-/// Where a query for a district starts: `ba` for instance; each ends at `gd`.
+/// The beginning of a query within a district, such as `ba`. Each query ends at `gd`.
 pub fn query_start(draw: &mut Draw) -> &'static str {
     STARTS.get(draw.uniform(STARTS.len() as u64) as usize - 1).copied().unwrap_or("ba")
 }
 
-/// The base64 of four random bytes: eight characters.
+/// Four random bytes in base64, which are eight characters.
 fn person(draw: &mut Draw) -> [u8; 8] {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    // 32 bits are five characters and a sixth of two bits.
+    // 32 bits are five characters, and two bits of a sixth one.
     let bits = (draw.uniform(1 << 32) - 1) << 4;
     let mut text = *b"======";
     for (place, shift) in text.iter_mut().zip([30, 24, 18, 12, 6, 0]) {
@@ -93,13 +96,14 @@ fn person(draw: &mut Draw) -> [u8; 8] {
     [a, b, c, d, e, f, b'=', b'=']
 }
 
-/// The date of a second since the Unix epoch, its parts separated by `between`.
+/// Appends the date of a second since the Unix epoch, with `between` between its parts.
 fn put_date(unix_secs: i64, between: &str, out: &mut Vec<u8>) {
     let (year, month, day) = date(unix_secs.div_euclid(86_400));
     let _ = write!(out, "{year:04}{between}{month:02}{between}{day:02}");
 }
 
-/// The date of a day since the Unix epoch. Years are counted from March on, so that a leap day is a year's last one.
+/// The year, month and day of a day since the Unix epoch. Years are counted from March on, so that
+/// a leap day is the last day of a year.
 pub fn date(unix_day: i64) -> (i64, i64, i64) {
     let day = unix_day + 719_468;
     let (era, day_of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));

@@ -1,4 +1,5 @@
-//! Keys and terms with known values, and operations against servers that say what a test wants them to say.
+//! Tests of keys and terms with known values, and of operations against servers whose answers the
+//! test chooses.
 
 use super::keys::{KeyId, KeyOrder, eighty_twenty, etf_term};
 use super::terms::{Terms, date};
@@ -26,7 +27,7 @@ fn key(worker: usize, number: u64, order: KeyOrder) -> String {
 
 #[test]
 fn keys_are_those_of_basho_bench() {
-    // phash2(5) is 5878562.
+    // The hash phash2(5) is 5878562.
     let node = ombak_types::phash2::phash2(&etf::Term::atom("testnode1"));
     let of_worker = |hash: u32| format!("{:09}", (hash ^ node) >> 6);
     assert_eq!(key(5, 1, KeyOrder::Growing), format!("000000001{}", of_worker(5_878_562)));
@@ -37,7 +38,7 @@ fn keys_are_those_of_basho_bench() {
 #[test]
 fn workers_and_generators_do_not_share_keys() {
     let keys: HashSet<_> = (1..=1000).map(|worker| key(worker, 7, KeyOrder::Skewed)).collect();
-    // The lowest six of 27 bits are cut off, so a few of a thousand may meet.
+    // The lowest six of 27 bits are cut off, so a few of a thousand keys may be equal.
     assert!(keys.len() > 990, "{}", keys.len());
     let names = ["testnode1", "\"testnode1\"", "<<\"testnode1\">>"].map(|text| etf_term(&Term::parse(text).unwrap()));
     let ids: Vec<_> = names.map(|name| KeyId::new(1, &name.unwrap())).to_vec();
@@ -57,8 +58,9 @@ fn older_keys_are_chosen_more_often() {
         assert!((1..=n).contains(&number));
         lower += u32::from(number <= n / 5);
     }
-    // t is uniform in 1 … 200. With probability (t - 1)/1000 the choice is above t, of which (200 - t)/(1000 - t) still
-    // are in the lower fifth; otherwise it is below: 0.9 and a little of the lower fifth.
+    // The threshold t is uniform in 1 … 200. With probability (t - 1)/1000 the choice is above t,
+    // and (200 - t)/(1000 - t) of these choices are still in the lowest fifth. Otherwise the choice
+    // is below t. Together that is 0.9 plus a small part from the lowest fifth.
     let expected: f64 = (1..=200)
         .map(|t| {
             let (t, upper) = (f64::from(t), f64::from(t - 1) / 1000.0);
@@ -85,7 +87,7 @@ fn dates_are_right_in_leap_years_and_before_1970() {
     }
 }
 
-/// The index entries of a content that consists of them.
+/// The index entries of a content that has only these fields.
 fn entries(fields: &[u8]) -> Vec<(String, String)> {
     let content = RpbContent::decode(&[b"\x0a\x01v", fields].concat()[..]).unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -145,7 +147,7 @@ fn answer_pb(request: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A node that has everything.
+/// A node that supports everything.
 async fn node() -> Node {
     let pb = Server::pb(|_, request| Action::Answer(answer_pb(request))).await;
     let http = Server::http(|_, request| {
@@ -179,7 +181,7 @@ async fn documents_are_written_read_and_deleted_in_their_order() {
     let operations = ["put_unique", "get_unique", "delete_unique", "put_unique_bet365"];
     let mut worker = worker_of(&node, "{unique, {2000, skew_order}}.", &operations).await;
     let mut draw = draw(KEYS, VALUES);
-    // Nothing to delete is fine and asks nobody.
+    // If there is nothing to delete, the operation succeeds without a request.
     assert_eq!(run(&mut worker, 2, &mut draw).await.0, DONE);
     assert_eq!(node.pb.requests().len(), 0);
     for operation in [0, 0, 1, 2, 3] {
@@ -271,7 +273,8 @@ async fn queries_ask_for_ranges() {
 #[tokio::test]
 async fn a_write_to_the_peer_is_waited_for() {
     let node = node().await;
-    // The peer is read by the port of the cluster, so one server is both: it has the document after a while.
+    // The peer is read on the cluster's port, so one server plays both roles. It has the document
+    // after a few reads.
     let pb = Server::pb(|n, request| match request[0] {
         code::GET_REQ if n < 4 => Action::Answer(frame(code::GET_RESP, b"")),
         _ => Action::Answer(answer_pb(request)),
@@ -302,8 +305,8 @@ async fn preparing_sets_the_properties_of_both_buckets() {
     }
 }
 
-/// A node of one, without secondary indexes. It refuses to read what more nodes are to confirm: as a request asks for or,
-/// if it does not, the last property that was set.
+/// A single node without secondary indexes. It refuses reads that more nodes must confirm,
+/// according to the request or, if the request does not say, to the last property that was set.
 async fn lone_node() -> Node {
     let property = Arc::new(AtomicU32::new(0));
     let known = property.clone();

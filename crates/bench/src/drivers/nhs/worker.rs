@@ -1,4 +1,4 @@
-//! One worker's operations.
+//! One worker of the nhs driver.
 
 use super::keys::{KeyId, eighty_twenty};
 use super::operation::NhsOperation;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Between two reads that make the server compare replicas.
+/// The time between two reads that make the server compare replicas.
 const FORCE_AAE_EVERY: Duration = Duration::from_secs(10);
 
 /// The two buckets of `put_unique_bet365`.
 const TWO_BUCKETS: [&[u8]; 2] = [b"abcdefghijklmnopqrstuvwxyz_1", b"abcdefghijklmnopqrstuvwxyz_2"];
 
-/// The driver's part in one worker.
+/// The nhs driver's part of one worker.
 #[derive(Debug)]
 pub struct NhsWorker {
     worker: usize,
@@ -34,20 +34,21 @@ pub struct NhsWorker {
     pb: PbSession,
     http: HttpSession,
     http_target: Target,
-    /// `Host`.
+    /// The value of the header `Host`.
     host: Vec<u8>,
     peer: Option<PbSession>,
-    /// Its records are numbers 1 to this one.
+    /// The number of records that the worker has written. They have the numbers 1 to `records`.
     records: u64,
-    /// Its documents are numbers `documents.0` to below `documents.1`.
+    /// The worker's documents have numbers from `documents.0` to below `documents.1`.
     documents: (u64, u64),
     key: Vec<u8>,
-    /// What an update is about: it has read and is about to write, and whether that makes one record more.
+    /// Whether the current update has finished its read and has to write. `growing` says whether it
+    /// adds a record.
     writing: bool,
     growing: bool,
     kept: Kept,
     terms: Terms,
-    /// The parts of a query.
+    /// The variable part of a query.
     query: Vec<u8>,
     listing: Background,
     forced_aae: Instant,
@@ -66,7 +67,8 @@ impl NhsWorker {
             worker,
             key_id,
             pb,
-            // Many configurations hardly use it: it is opened when it is.
+            // Many configurations rarely use HTTP, so the connection is opened when it is first
+            // used.
             http: HttpSession::closed(&http_target, &settings.reasons),
             host: http_target.to_string().into_bytes(),
             http_target,
@@ -85,7 +87,7 @@ impl NhsWorker {
         }
     }
 
-    /// Does one operation.
+    /// Runs one operation.
     pub async fn run(&mut self, operation: usize, draw: &mut Draw) -> Outcome {
         let operation = self.settings.operations.get(operation).copied();
         self.attempt(operation, draw).await.unwrap_or_else(Trouble::outcome)
@@ -110,12 +112,12 @@ impl NhsWorker {
             Some(NhsOperation::BirthdayQuery) => self.ask_http(draw, write_birthday_query, is_listing).await,
             Some(NhsOperation::ListKeys) => Ok(self.list_keys().await),
             Some(NhsOperation::ForceAae) => self.force_aae(draw).await,
-            // Left out before the start.
+            // These operations are left out before the start.
             Some(NhsOperation::NotHere(_)) | None => Ok(Outcome::Failed("unknown operation".into())),
         }
     }
 
-    /// Takes the next key of the generator; `false`: there is none left.
+    /// Draws the next key. Returns `false` if the key generator has ended.
     fn draw_key(&mut self, draw: &mut Draw) -> bool {
         self.key.clear();
         draw.key().map(|key| self.key.extend_from_slice(key)).is_ok()
@@ -199,7 +201,8 @@ impl NhsWorker {
         self.finish_write().await
     }
 
-    /// Reads the record of the current key and keeps what a rewrite needs; whether it is there.
+    /// Reads the record of the current key and keeps what a rewrite needs. Returns whether the
+    /// record exists.
     async fn read_record(&mut self, indexes: Indexes) -> Result<bool, Trouble> {
         if !self.pb.is_unanswered() {
             self.write_get(Bucket::Records);
@@ -256,7 +259,7 @@ impl NhsWorker {
         Ok(DONE)
     }
 
-    /// Reads the document that was just written from the peer until it is there.
+    /// Reads the new document from the peer until it is found.
     async fn wait_for_peer(&mut self) -> Result<Outcome, Trouble> {
         let Some(peer) = &mut self.peer else { return Ok(DONE) };
         let deadline = Instant::now() + self.settings.pb_timeout;
@@ -266,7 +269,7 @@ impl NhsWorker {
             match peer.exchange(code::GET_RESP, self.settings.pb_timeout).await {
                 Ok(body) if GetReply::read(body)?.is_found() => return Ok(DONE),
                 Ok(_) => {}
-                // The document is written: to try the operation again would write another.
+                // The document has been written. A retry of the operation would write another one.
                 Err(trouble) => return Ok(Outcome::Failed(trouble.reason())),
             }
         }
@@ -276,8 +279,9 @@ impl NhsWorker {
     async fn get_unique(&mut self, draw: &mut Draw) -> Result<Outcome, Trouble> {
         if !self.pb.is_unanswered() {
             let (low, next) = self.documents;
-            // Numbers low + 1 to next, as basho_bench draws them (docs/riak/basho-bench.md §4.2): never the one that is deleted
-            // next, sometimes the one that is not written yet. That nothing is found is fine, so it is no failure.
+            // As in basho_bench, the number is drawn from low + 1 to next (docs/riak/basho-bench.md
+            // §4.2). So it is never the document that is deleted next, and sometimes one that is
+            // not written yet. A document that is not found is therefore not a failure.
             let number = low + draw.uniform((next - low).max(1));
             self.key_id.write(number, self.settings.document_order, &mut self.key);
             self.write_get(Bucket::Documents);
@@ -297,7 +301,7 @@ impl NhsWorker {
             write_delete(&delete, self.pb.begin());
         }
         let deleted = self.pb.exchange(code::DEL_RESP, self.settings.pb_timeout).await.map(drop);
-        // Also after an error the next one is next.
+        // After an error, too, the next operation deletes the next document.
         self.documents.0 += u64::from(deleted != Err(Trouble::Disconnected));
         deleted.map(|()| DONE)
     }
@@ -315,7 +319,8 @@ impl NhsWorker {
         if is_answer(answer.status, self.http.text()) { Ok(DONE) } else { Err(self.http.refused(answer.status)) }
     }
 
-    /// One worker lists beside its operations, over a connection of its own; for the others there is nothing to do.
+    /// Lists the keys in the background over a connection of its own. Only one worker does this;
+    /// the others do nothing.
     async fn list_keys(&mut self) -> Outcome {
         if self.worker != NOMINATED {
             return DONE;
@@ -349,7 +354,7 @@ impl NhsWorker {
 
 const NOT_FOUND: Trouble = Trouble::answer("not_found");
 
-/// Which bucket is read.
+/// The bucket to read from.
 #[derive(Clone, Copy)]
 enum Bucket {
     Records,
@@ -365,14 +370,14 @@ impl Bucket {
     }
 }
 
-/// What kind of document is written.
+/// The kind of document to write.
 #[derive(Clone, Copy)]
 enum Document {
     Indexed,
     TwoBuckets,
 }
 
-/// The people of a district whose names begin with `b` to `gd`.
+/// Queries the people of a district whose names begin with `b` to `gd`.
 fn write_postcode_query(worker: &mut NhsWorker, draw: &mut Draw) {
     worker.query.clear();
     put_district(draw, &mut worker.query);
@@ -387,18 +392,18 @@ fn write_postcode_query(worker: &mut NhsWorker, draw: &mut Draw) {
     request.host(&worker.host).end();
 }
 
-/// The people who were born on the 4th of a month and have a name of a certain form.
+/// Queries the people who were born on the 4th of a month and whose name has a certain form.
 fn write_birthday_query(worker: &mut NhsWorker, draw: &mut Draw) {
     let (year, month) = (1950 + draw.uniform(70), draw.uniform(9));
     worker.query.clear();
-    // Writing into memory does not fail.
+    // Writing to memory cannot fail.
     let _ = write!(worker.query, "/{year}0{month}04/{year}0{month}05");
     let request = Request::new("GET", worker.http.begin()).raw(b"/buckets").segment(&worker.settings.records);
     let request = request.raw(b"/index/dateofbirth_bin").raw(&worker.query);
     request.raw(b"?term_regex=%5B0-9%5D%7B8%7D...%5Ba-d%5D").host(&worker.host).end();
 }
 
-/// Whether that is a list of keys.
+/// Whether an answer is a list of keys.
 fn is_listing(status: u16, body: &[u8]) -> bool {
     status == 200 && body.starts_with(b"{\"")
 }

@@ -1,11 +1,15 @@
-//! `basho_bench_driver_riakc_pb`: objects over Riak's client protocol (docs/riak/basho-bench.md §4.1).
+//! The driver `basho_bench_driver_riakc_pb`: objects over Riak's Protocol Buffers interface
+//! (docs/riak/basho-bench.md §4.1).
 //!
-//! What it is not: full-text search, MapReduce, counters and data types are known by name and reported as not done here.
+//! What it is not: full-text search, MapReduce, counters and data types are known by name and
+//! reported as not supported.
 //!
-//! Beyond basho_bench it has a setting of its own, `{riakc_pb_pipeline, N}`: N requests are in flight on each connection,
-//! each with a latency of its own. Only operations of one request and one answer can be.
+//! The setting `{riakc_pb_pipeline, N}` does not exist in basho_bench: N requests are in flight on
+//! each connection, each with its own latency. Only operations with one request and one answer can
+//! be pipelined.
 //!
-//! Invariant: every answer has the code that was asked for and is read to its end; where keys are read, they have values.
+//! Invariant: every answer has the expected message code and is read to its end. If an operation
+//! reads a key, its object has a value.
 
 mod operation;
 mod pipeline;

@@ -1,37 +1,38 @@
-//! What `basho_bench_driver_riakc_pb` can do (docs/riak/basho-bench.md §4.1).
+//! The operations of `basho_bench_driver_riakc_pb` (docs/riak/basho-bench.md §4.1).
 
 use crate::term::Term;
 
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PbOperation {
-    /// Reads a key; that it is not there is fine.
+    /// Reads a key, which may be missing.
     Get,
-    /// Reads a key that has to be there.
+    /// Reads a key that must exist.
     GetExisting,
-    /// Writes a key without having read it.
+    /// Writes a key without reading it first.
     Put,
-    /// Reads and writes a key, which may be new.
+    /// Reads and then writes a key, which may be missing.
     Update,
-    /// Reads and writes a key that has to be there.
+    /// Reads and then writes a key that must exist.
     UpdateExisting,
-    /// Deletes a key; that it is not there is fine.
+    /// Deletes a key, which may be missing.
     Delete,
-    /// Reads and writes a key with three index entries or more.
+    /// Reads and then writes a key, with three or more index entries.
     UpdateWith2i,
-    /// Asks for the records of a postcode.
+    /// Queries the records of a postcode.
     QueryPostcode,
-    /// Asks for the records of a few birthdays.
+    /// Queries the records of a few birthdays.
     QueryDob,
-    /// Lists keys beside everything else.
+    /// Lists keys in the background.
     ListKeys,
-    /// Does nothing for a minute.
+    /// Pauses for a minute.
     PauseMinute,
-    /// basho_bench has it and this program has not.
+    /// An operation of basho_bench that this program does not have. The text names the missing
+    /// feature.
     NotHere(&'static str),
 }
 
-/// What a configuration calls them.
+/// The operations by their names in a configuration.
 const NAMES: [(&str, PbOperation); 22] = [
     ("get", PbOperation::Get),
     ("get_existing", PbOperation::GetExisting),
@@ -58,7 +59,8 @@ const NAMES: [(&str, PbOperation); 22] = [
 ];
 
 impl PbOperation {
-    /// What a term of `operations` names; of a tuple its first element tells. `None`: nothing that basho_bench knows.
+    /// Parses an entry of `operations`. Of a tuple, the first element is the name. `None` if
+    /// basho_bench does not know the operation.
     pub fn parse(term: &Term) -> Option<Self> {
         let (name, tuple) = match term {
             Term::Atom(name) => (name.as_str(), false),
@@ -73,12 +75,13 @@ impl PbOperation {
         found.map(|(_, operation)| *operation)
     }
 
-    /// The names, for the person who mistyped one.
+    /// The names of all operations, for an error message about an unknown one.
     pub fn names() -> String {
         NAMES.map(|(name, _)| name).join(", ")
     }
 
-    /// Whether it is one request and one answer, so that several may be in flight.
+    /// Whether the operation has a single request and a single answer, so that several may be in
+    /// flight.
     pub const fn is_one_exchange(self) -> bool {
         matches!(self, Self::Get | Self::GetExisting | Self::Put | Self::Delete)
     }

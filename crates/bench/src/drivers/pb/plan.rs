@@ -1,4 +1,4 @@
-//! The driver's settings.
+//! The settings of the Protocol Buffers driver.
 
 use super::operation::PbOperation;
 use super::probe;
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_millis(30_000);
 
-/// More requests in flight on one connection than anybody measures.
+/// The highest number of requests in flight on one connection.
 const PIPELINE_MAX: u64 = 4096;
 
 /// The driver with its settings.
@@ -23,30 +23,30 @@ pub struct PbPlan {
     targets: Vec<Target>,
 }
 
-/// What its workers share.
+/// The settings that all workers share.
 #[derive(Debug)]
 pub struct PbSettings {
-    /// By their place.
+    /// The operations, by their index.
     pub operations: Vec<PbOperation>,
-    /// `None` is the default type.
+    /// The bucket type. `None` means the default type.
     pub bucket_type: Option<Vec<u8>>,
-    /// `riakc_pb_bucket`.
+    /// The setting `riakc_pb_bucket`.
     pub bucket: Vec<u8>,
-    /// `riakc_pb_content_type`.
+    /// The setting `riakc_pb_content_type`.
     pub content_type: Vec<u8>,
-    /// `riakc_pb_r` and so on, as requests carry them.
+    /// The settings `riakc_pb_r` and so on, encoded as requests carry them.
     pub quorums: Quorums,
-    /// `pb_timeout_read`.
+    /// The setting `pb_timeout_read`.
     pub read_timeout: Duration,
-    /// `pb_timeout_write`.
+    /// The setting `pb_timeout_write`.
     pub write_timeout: Duration,
-    /// `pb_timeout_listkeys`.
+    /// The setting `pb_timeout_listkeys`.
     pub list_timeout: Duration,
-    /// `pb_timeout_general`.
+    /// The setting `pb_timeout_general`.
     pub query_timeout: Duration,
-    /// `riakc_pb_pipeline`: requests in flight on each connection.
+    /// The setting `riakc_pb_pipeline`: how many requests are in flight on each connection.
     pub depth: usize,
-    /// Errors of the servers.
+    /// The texts of errors from the servers.
     pub reasons: Reasons,
 }
 
@@ -58,10 +58,11 @@ pub struct Quorums {
     pub w: u32,
     pub dw: u32,
     pub rw: u32,
-    /// Only where it is configured by its own name: basho_bench does not send it, and its default, that of
-    /// `riakc_pb_replies`, would ask more of a cluster than basho_bench does.
+    /// This is sent only if it is configured by its own name. basho_bench does not send it, and its
+    /// default (the value of `riakc_pb_replies`) would demand more of a cluster than basho_bench
+    /// does.
     pub pr: Option<u32>,
-    /// As `pr`.
+    /// This is treated as `pr` is.
     pub pw: Option<u32>,
 }
 
@@ -81,7 +82,7 @@ impl Quorums {
 }
 
 impl PbPlan {
-    /// The driver with these settings.
+    /// Reads the settings of the driver.
     pub fn new(settings: &Settings, operations: &[Operation]) -> Result<Self, ConfigError> {
         let read = Read(settings);
         let general = read.millis("pb_timeout_general", TIMEOUT_DEFAULT)?;
@@ -103,7 +104,7 @@ impl PbPlan {
         Ok(Self { shared: Arc::new(shared), targets })
     }
 
-    /// In words.
+    /// Describes the driver in words, one fact per line.
     pub fn describe(&self) -> Vec<String> {
         let shared = &self.shared;
         let targets: Vec<_> = self.targets.iter().map(Target::to_string).collect();
@@ -118,7 +119,7 @@ impl PbPlan {
         lines
     }
 
-    /// Looks whether all servers are there and answer, and which operations they do not have.
+    /// Checks that all servers answer, and finds out which operations they do not support.
     pub async fn prepare(&mut self) -> Result<Prepared, DriverError> {
         let mut prepared = Prepared::default();
         for target in &self.targets {
@@ -149,7 +150,7 @@ impl PbPlan {
         Ok(())
     }
 
-    /// The driver's part in worker `worker`.
+    /// Creates the driver's part of worker `worker`.
     pub async fn connect(&self, worker: usize) -> Result<PbWorker, DriverError> {
         let target = of_worker(&self.targets, worker).ok_or_else(|| DriverError("riakc_pb_ips is empty".to_owned()))?;
         let session = PbSession::open(target, &self.shared.reasons).await?;
@@ -165,7 +166,7 @@ fn known(operation: &Operation) -> Result<PbOperation, ConfigError> {
     })
 }
 
-/// `Bucket` or `{Type, Bucket}`.
+/// Parses `Bucket` or `{Type, Bucket}`.
 fn bucket(settings: &Settings) -> Result<(Option<Vec<u8>>, Vec<u8>), ConfigError> {
     let (bucket_type, bucket) = match settings.get("riakc_pb_bucket") {
         None => (None, Some(b"test".to_vec())),

@@ -1,4 +1,4 @@
-//! Harmless questions, asked before a run, that show what a server has.
+//! Harmless requests that are sent before a run to find out what a server supports.
 
 use super::reply::GetReply;
 use super::session::PbSession;
@@ -14,11 +14,11 @@ use std::time::Duration;
 /// How long an answer may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A key and an index that nobody has.
+/// The name of a key and an index that nobody uses.
 const NOBODYS: &[u8] = b"ombak-bench-probe_bin";
 
-/// Whether a read from the bucket works, or why not. `node_confirms` nodes have to answer it; `None`: as many as the bucket
-/// asks for.
+/// Reads from the bucket. The error says why that fails. `node_confirms` nodes have to answer;
+/// `None` means as many as the properties of the bucket demand.
 pub async fn read(
     session: &mut PbSession,
     bucket_type: Option<&[u8]>,
@@ -31,7 +31,7 @@ pub async fn read(
     answer.map(drop).map_err(Trouble::reason)
 }
 
-/// Why there are no secondary indexes; `None` when there are.
+/// Why the server has no secondary indexes; `None` if it has them.
 pub async fn no_indexes(
     session: &mut PbSession,
     bucket_type: Option<&[u8]>,
@@ -54,7 +54,8 @@ pub async fn no_indexes(
     }
 }
 
-/// Why an object with an index entry is refused; `None` when it is not. The object is deleted again.
+/// Why the server refuses an object with an index entry; `None` if it does not. The object is
+/// deleted afterwards.
 pub async fn no_index_entries(
     session: &mut PbSession,
     bucket_type: Option<&[u8]>,

@@ -1,21 +1,22 @@
-//! What an `RpbGetResp` says, borrowed from its frame, and what an update keeps of it.
+//! The content of an `RpbGetResp`, borrowed from its frame, and the parts that an update keeps.
 
 use crate::drivers::network::Trouble;
 use ombak_proto::wire::{Fields, Value, WireError};
 
-/// A read key. Without contents it is not there.
+/// The answer to a read. Without contents, the key does not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GetReply<'a> {
-    /// How many siblings it has.
+    /// The number of siblings.
     pub contents: usize,
-    /// The first of them, encoded.
+    /// The first sibling, encoded.
     pub first: &'a [u8],
-    /// The clock, for the put that replaces them.
+    /// The vector clock, for the put that replaces the siblings.
     pub vclock: &'a [u8],
 }
 
 impl<'a> GetReply<'a> {
-    /// Reads the body and checks it: what is there has a clock and a value, or is marked as deleted.
+    /// Decodes and checks the body: an object must have a vector clock, and each sibling must have
+    /// a value or be marked as deleted.
     pub fn read(body: &'a [u8]) -> Result<Self, Trouble> {
         let mut reply = Self::default();
         let mut fields = Fields::new(body);
@@ -38,7 +39,7 @@ impl<'a> GetReply<'a> {
         Ok(reply)
     }
 
-    /// Whether the key is there.
+    /// Whether the key exists.
     pub const fn is_found(&self) -> bool {
         self.contents > 0
     }
@@ -63,34 +64,35 @@ fn check_content(content: &[u8]) -> Result<(), Trouble> {
     }
 }
 
-/// What an update keeps of what it has read: the clock, and of the first sibling everything but the value.
+/// The parts of a read object that an update keeps: the vector clock, and everything of the first
+/// sibling except its value.
 #[derive(Debug, Default)]
 pub struct Kept {
-    /// Empty where nothing was read.
+    /// The vector clock; empty if nothing was read.
     vclock: Vec<u8>,
     content_type: Vec<u8>,
-    /// The content's further fields, encoded.
+    /// The further fields of the content, encoded.
     fields: Vec<u8>,
 }
 
 /// Whether an update keeps the index entries that it has read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexes {
-    /// They stay.
+    /// The index entries are kept.
     Keep,
-    /// They go.
+    /// The index entries are removed.
     Remove,
 }
 
 impl Kept {
-    /// Keeps nothing: the key is new.
+    /// Forgets everything, because the key is new.
     pub fn clear(&mut self) {
         self.vclock.clear();
         self.content_type.clear();
         self.fields.clear();
     }
 
-    /// Keeps what a put needs to replace this.
+    /// Keeps what a put needs to replace this object.
     pub fn keep(&mut self, reply: &GetReply<'_>, indexes: Indexes) -> Result<(), Trouble> {
         self.clear();
         self.vclock.extend_from_slice(reply.vclock);
@@ -105,7 +107,8 @@ impl Kept {
             rest = fields.rest();
             match field {
                 (2, Value::Bytes(content_type)) => self.content_type.extend_from_slice(content_type),
-                // Charset, encoding, links and user metadata; value, tag, time and deletion are made anew.
+                // Charset, encoding, links and user metadata are kept. The put makes value, vtag,
+                // time and deletion mark anew.
                 (3 | 4 | 6 | 9, _) => self.fields.extend_from_slice(raw),
                 (10, _) if indexes == Indexes::Keep => self.fields.extend_from_slice(raw),
                 _ => {}
@@ -114,22 +117,22 @@ impl Kept {
         Ok(())
     }
 
-    /// The clock, if something was read.
+    /// The vector clock, if an object was read.
     pub fn vclock(&self) -> Option<&[u8]> {
         Some(&self.vclock[..]).filter(|vclock| !vclock.is_empty())
     }
 
-    /// The content type that was read.
+    /// The content type of the object, if it has one.
     pub fn content_type(&self) -> Option<&[u8]> {
         Some(&self.content_type[..]).filter(|content_type| !content_type.is_empty())
     }
 
-    /// The further fields that were read.
+    /// The further fields of the object.
     pub fn fields(&self) -> &[u8] {
         &self.fields
     }
 
-    /// Where further fields may be added.
+    /// The further fields, to which more may be appended.
     pub const fn fields_mut(&mut self) -> &mut Vec<u8> {
         &mut self.fields
     }
@@ -186,7 +189,7 @@ mod tests {
         for (indexes, left) in [(Indexes::Keep, 1), (Indexes::Remove, 0)] {
             kept.keep(&reply, indexes).unwrap();
             let mut bytes = kept.fields().to_vec();
-            // Without the value, which the generated decoder wants.
+            // The generated decoder requires a value, which the kept fields do not have.
             bytes.extend_from_slice(b"\x0a\x01v");
             let fields = RpbContent::decode(&bytes[..]).unwrap();
             assert_eq!((fields.usermeta.len(), fields.indexes.len()), (1, left));

@@ -1,7 +1,8 @@
-//! Frames over a connection: one request and its answer, or several requests and their answers in order.
+//! Sends requests over a connection and reads their answers, one at a time or several in order.
 //!
-//! Invariant: an answer belongs to the oldest request. Where that is no longer certain (a timeout, an answer of another
-//! kind, bytes that nobody asked for) the connection is closed.
+//! Invariant: an answer belongs to the oldest request. The connection is closed if that is not
+//! certain any more: after a timeout, an answer with another message code, or bytes that no request
+//! asked for.
 
 use crate::drivers::DriverError;
 use crate::drivers::network::{Connection, Reasons, Target, Trouble};
@@ -11,22 +12,23 @@ use ombak_proto::wire::{Fields, Value};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The largest answer that is taken, in bytes: more than any object, less than any machine's memory.
+/// The largest accepted answer, in bytes. It is larger than any object and smaller than the memory
+/// of a machine.
 const ANSWER_BYTES_MAX: usize = 512 << 20;
 
-/// A connection that speaks Riak's client protocol.
+/// A connection that speaks Riak's Protocol Buffers interface.
 #[derive(Debug)]
 pub struct PbSession {
     connection: Connection,
     reasons: Reasons,
-    /// The last request went down with its connection.
+    /// Whether the connection was lost before the last request was answered.
     unanswered: bool,
-    /// The frame at the start of what has come in, in bytes: it is being looked at.
+    /// The length of the frame at the start of the received bytes, which is being processed.
     frame_bytes: usize,
 }
 
 impl PbSession {
-    /// Opens one.
+    /// Opens a connection to a server.
     pub async fn open(target: &Target, reasons: &Reasons) -> Result<Self, DriverError> {
         let connection = Connection::open(target, "server that speaks Protocol Buffers").await?;
         Ok(Self { connection, reasons: reasons.clone(), unanswered: false, frame_bytes: 0 })
@@ -37,7 +39,7 @@ impl PbSession {
         self.connection.target()
     }
 
-    /// Where the next request is to be written.
+    /// Begins a request and returns the buffer to write it to.
     pub fn begin(&mut self) -> &mut Vec<u8> {
         self.release();
         self.unanswered = false;
@@ -49,8 +51,9 @@ impl PbSession {
         self.unanswered
     }
 
-    /// Sends the request and waits for its answer, which has to have this code; returns its body. After
-    /// [`Trouble::Disconnected`] it may be called again, which sends the request again.
+    /// Sends the request, waits for its answer, and returns the body. The answer must have the
+    /// message code `answer`. After [`Trouble::Disconnected`] this may be called again, which sends
+    /// the request again.
     pub async fn exchange(&mut self, answer: u8, limit: Duration) -> Result<&[u8], Trouble> {
         let exchanged = self.exchange_frame(limit).await;
         self.unanswered = exchanged == Err(Trouble::Disconnected);
@@ -67,18 +70,18 @@ impl PbSession {
         self.next_frame(Instant::now() + limit).await
     }
 
-    /// Whether there is a connection, as far as is known.
+    /// Whether the connection is open, as far as is known.
     pub const fn is_open(&self) -> bool {
         self.connection.is_open()
     }
 
-    /// Where a further request is to be written, behind those that are on their way.
+    /// Returns the buffer to append a further request to, behind those in flight.
     pub fn append(&mut self) -> &mut Vec<u8> {
         self.connection.append()
     }
 
-    /// Sends what was written and waits for the next frame, which [`PbSession::body`] then shows. May be dropped while it
-    /// waits.
+    /// Sends what was written and waits for the next frame, which [`PbSession::body`] then returns.
+    /// The future may be dropped while it waits.
     pub async fn receive(&mut self, deadline: Instant) -> Result<(), Trouble> {
         self.connection.reopen().await?;
         self.next_frame(deadline).await
@@ -105,7 +108,8 @@ impl PbSession {
         }
     }
 
-    /// The body of the frame that has come, if it has this code. The server's error is trouble.
+    /// The body of the received frame, if it has the message code `answer`. An error message from
+    /// the server becomes [`Trouble::Answer`].
     pub fn body(&mut self, answer: u8) -> Result<&[u8], Trouble> {
         let frame = self.connection.unread().get(4..self.frame_bytes).unwrap_or_default();
         match frame.split_first() {
@@ -119,7 +123,7 @@ impl PbSession {
         Ok(self.connection.unread().get(HEADER_BYTES..self.frame_bytes).unwrap_or_default())
     }
 
-    /// Closes the connection and forgets what was on its way; the next use opens it again.
+    /// Closes the connection and discards the requests in flight. The next use opens it again.
     pub fn close(&mut self) {
         self.connection.close();
         self.connection.begin();
@@ -127,7 +131,7 @@ impl PbSession {
         self.frame_bytes = 0;
     }
 
-    /// What was looked at is not needed any more.
+    /// Releases the frame that was processed.
     fn release(&mut self) {
         self.connection.take(std::mem::take(&mut self.frame_bytes));
     }

@@ -1,4 +1,4 @@
-//! Against servers that say what a test wants them to say.
+//! Tests of the Protocol Buffers driver against servers whose answers the test chooses.
 
 use crate::drivers::testing::{Action, Server, draw, error, frame, message, plan, run};
 use crate::drivers::{DONE, Outcome, Plan, Worker};
@@ -33,7 +33,7 @@ fn found(value: &[u8]) -> Vec<u8> {
     message(code::GET_RESP, &RpbGetResp { content: vec![content], vclock: Some("clock".into()), unchanged: None })
 }
 
-/// Keeps objects.
+/// A server that stores objects.
 fn store() -> impl FnMut(usize, &[u8]) -> Action + Send + 'static {
     let mut objects: HashMap<Option<bytes::Bytes>, Vec<u8>> = HashMap::new();
     move |_, request| {
@@ -199,7 +199,8 @@ async fn deadlines_move_with_each_request() {
 #[tokio::test]
 async fn a_lost_operation_goes_on_with_the_same_key() {
     let mut store = store();
-    // The 1st request, the 3rd and the 4th are lost, the last with half of an answer.
+    // The server closes the connection on the 1st, 3rd and 4th request, the last time after half of
+    // an answer.
     let server = Server::pb(move |n, request| match n {
         0 | 2 => Action::Close(Vec::new()),
         3 => Action::Close(vec![0, 0, 0, 9, code::PUT_RESP]),

@@ -1,4 +1,4 @@
-//! One worker's operations, one at a time.
+//! One worker of the Protocol Buffers driver.
 
 use super::operation::PbOperation;
 use super::pipeline::Pipeline;
@@ -23,19 +23,19 @@ use tokio::time::Instant;
 /// The worker that lists keys.
 const NOMINATED: usize = 1;
 
-/// Postcodes of a record that is updated.
+/// The highest number of postcodes in an updated record.
 const POSTCODES_MAX: u64 = 3;
 
-/// The driver's part in one worker.
+/// The driver's part of one worker.
 #[derive(Debug)]
 pub struct PbWorker {
     nominated: bool,
     session: PbSession,
     settings: Arc<PbSettings>,
     pipeline: Pipeline,
-    /// The key of an update.
+    /// The key of the current update.
     key: Vec<u8>,
-    /// An update has read and is about to write.
+    /// Whether the current update has finished its read and has to write.
     writing: bool,
     kept: Kept,
     terms: Terms,
@@ -57,7 +57,7 @@ impl PbWorker {
         }
     }
 
-    /// Does one operation.
+    /// Runs one operation.
     pub async fn run(&mut self, operation: usize, draw: &mut Draw) -> Outcome {
         let Some(&operation) = self.settings.operations.get(operation) else { return unknown() };
         self.attempt(operation, draw).await.unwrap_or_else(Trouble::outcome)
@@ -134,7 +134,8 @@ impl PbWorker {
         self.session.exchange(code::INDEX_RESP, limit).await.map(|_| DONE)
     }
 
-    /// One worker lists beside its operations, over a connection of its own; for the others there is nothing to do.
+    /// Lists the keys in the background over a connection of its own. Only one worker does this;
+    /// the others do nothing.
     async fn list_keys(&mut self) -> Outcome {
         if !self.nominated {
             return DONE;
@@ -143,7 +144,7 @@ impl PbWorker {
         self.listing.start(|| list_keys(target, settings)).await
     }
 
-    /// How many requests are to be in flight.
+    /// How many requests are in flight.
     pub fn depth(&self) -> usize {
         self.settings.depth
     }
@@ -162,7 +163,7 @@ impl PbWorker {
         None
     }
 
-    /// Waits for the oldest operation that was begun.
+    /// Waits for the oldest operation in flight.
     pub async fn receive(&mut self) -> Option<(usize, Outcome)> {
         let (operation, deadline) = self.pipeline.oldest()?;
         if let Some(outcome) = self.pipeline.pop_lost() {
@@ -185,18 +186,19 @@ impl PbWorker {
     }
 }
 
-/// How a key is updated.
+/// The kind of an update.
 #[derive(Clone, Copy)]
 struct Update {
-    /// It has to be there.
+    /// Whether the key must exist.
     existing: bool,
-    /// It gets new index entries.
+    /// Whether the object gets new index entries.
     indexed: bool,
 }
 
 const NOT_FOUND: Trouble = Trouble::answer("not_found");
 
-/// Never seen: places come from the list of operations, and what is not here is left out before the start.
+/// The outcome of an operation that does not exist. This does not happen: indices come from the
+/// list of operations, and unsupported operations are left out before the start.
 fn unknown() -> Outcome {
     Outcome::Failed("unknown operation".into())
 }
@@ -222,7 +224,8 @@ impl PbSettings {
         }
     }
 
-    /// The answer to an operation of one exchange, and how long it may take.
+    /// The message code of the answer to an operation with a single exchange, and how long it may
+    /// take.
     fn expected(&self, operation: PbOperation) -> (u8, Duration) {
         match operation {
             PbOperation::Put => (code::PUT_RESP, self.write_timeout),
@@ -232,7 +235,8 @@ impl PbSettings {
     }
 }
 
-/// Writes the request of an operation of one exchange; `None`: there are no keys left.
+/// Writes the request of an operation with a single exchange. `None` if the key generator has
+/// ended.
 fn write(settings: &PbSettings, operation: PbOperation, draw: &mut Draw, out: &mut Vec<u8>) -> Option<()> {
     match operation {
         PbOperation::Put => {
@@ -249,7 +253,7 @@ fn write(settings: &PbSettings, operation: PbOperation, draw: &mut Draw, out: &m
     Some(())
 }
 
-/// What an answer to it means.
+/// Judges an answer.
 fn judge(operation: PbOperation, body: &[u8]) -> Result<Outcome, Trouble> {
     match operation {
         PbOperation::Get => GetReply::read(body).map(|_| DONE),
@@ -272,7 +276,7 @@ fn write_range_query(settings: &PbSettings, index: &'static [u8], from: Vec<u8>,
     write_message(code::INDEX_REQ, &request, out);
 }
 
-/// The people of a district whose names begin with `a`.
+/// Queries the people of a district whose names begin with `a`.
 fn write_postcode_query(settings: &PbSettings, draw: &mut Draw, out: &mut Vec<u8>) {
     let mut from = Vec::new();
     put_district(draw, &mut from);
@@ -283,7 +287,7 @@ fn write_postcode_query(settings: &PbSettings, draw: &mut Draw, out: &mut Vec<u8
     write_range_query(settings, crate::drivers::nhs::terms::POSTCODE, from, to, out);
 }
 
-/// The people who were born on one to three days.
+/// Queries the people who were born on one to three consecutive days.
 fn write_birthday_query(settings: &PbSettings, draw: &mut Draw, out: &mut Vec<u8>) {
     let first = -7_000 + draw.uniform(25_000) as i64;
     let text = |day| {

@@ -1,6 +1,7 @@
-//! Redis, on the same generators, keys and values: a yardstick that everybody knows.
+//! The Redis driver: a well-known reference that uses the same generators, keys and values.
 //!
-//! What it is not: no pipelining, no transactions; GET, SET and DEL of whole values.
+//! What it is not: it has no pipelining and no transactions. It uses GET, SET and DEL of whole
+//! values.
 
 mod plan;
 mod worker;

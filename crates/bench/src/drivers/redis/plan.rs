@@ -8,18 +8,18 @@ use std::time::Duration;
 
 const PORT_DEFAULT: u16 = 6379;
 
-/// How long opening a connection may take.
+/// How long connecting may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Redis with its settings.
+/// The Redis driver with its settings.
 #[derive(Clone, Debug)]
 pub struct RedisPlan {
     targets: Vec<Target>,
     operations: Vec<RedisOperation>,
-    /// Errors of the servers.
+    /// The texts of errors from the servers.
     reasons: Reasons,
 }
 
@@ -50,7 +50,7 @@ impl RedisPlan {
     }
 }
 
-/// A connection whose exchanges have time limits.
+/// Opens a connection whose exchanges have time limits.
 pub(super) fn open(target: &Target) -> Result<redis::Connection, DriverError> {
     let failed = |error| DriverError(format!("cannot connect to Redis at {target}: {error}"));
     let client = redis::Client::open((target.host.to_string(), target.port)).map_err(failed)?;

@@ -1,8 +1,8 @@
-//! One connection to Redis, which is opened again after it was lost. It waits by blocking its thread: the driver asks for
-//! one a worker.
+//! One worker of the Redis driver, with a connection that is reopened after it was lost. The worker
+//! blocks its thread while it waits, so the driver asks for one thread per worker.
 //!
-//! Invariant: an answer belongs to the last request. After trouble other than an error of the server, which is an answer,
-//! the connection is closed.
+//! Invariant: an answer belongs to the last request. The connection is closed after every failure,
+//! except an error message of the server, which is an answer.
 
 use super::plan::open;
 use crate::config::ConfigError;
@@ -13,7 +13,7 @@ use crate::term::Term;
 use redis::{Cmd, Connection, ConnectionLike, Value};
 use tokio::time::sleep;
 
-/// What Redis is asked.
+/// The operations of the Redis driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RedisOperation {
     Get,
@@ -34,7 +34,7 @@ impl RedisOperation {
         }
     }
 
-    /// What an answer to it means.
+    /// Judges an answer.
     fn judge(self, answer: &Value) -> Outcome {
         let expected = match self {
             Self::Put => *answer == Value::Okay,
@@ -45,18 +45,18 @@ impl RedisOperation {
     }
 }
 
-/// One connection to Redis.
+/// One worker with its connection to Redis.
 pub struct RedisWorker {
     target: Target,
     connection: Option<Connection>,
     backoff: Backoff,
     operations: Vec<RedisOperation>,
     reasons: Reasons,
-    /// What `request` is made of; its memory is used again.
+    /// The command from which `request` is made. Its memory is reused.
     command: Cmd,
     /// The last request, as it is sent.
     request: Vec<u8>,
-    /// It went down with its connection.
+    /// Whether the connection was lost before the last request was answered.
     unanswered: bool,
 }
 
@@ -100,7 +100,7 @@ impl RedisWorker {
         answer.map_or_else(Trouble::outcome, |value| operation.judge(&value))
     }
 
-    /// Writes the request; `None`: there are no keys left.
+    /// Writes the request. `None` if the key generator has ended.
     fn write(&mut self, operation: RedisOperation, draw: &mut Draw) -> Option<()> {
         self.command.clear();
         match operation {
@@ -116,8 +116,8 @@ impl RedisWorker {
         Some(())
     }
 
-    /// Sends the request and waits for its answer, over a new connection if there is none. After [`Trouble::Disconnected`]
-    /// it may be called again, which sends the request again.
+    /// Sends the request and waits for its answer, over a new connection if there is none. After
+    /// [`Trouble::Disconnected`] this may be called again, which sends the request again.
     async fn exchange(&mut self) -> Result<Value, Trouble> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
@@ -153,14 +153,15 @@ mod tests {
 
     const OPERATIONS: [&str; 3] = ["put", "get", "delete"];
 
-    /// A server that is asked by blocking needs a thread of its own: `flavor = "multi_thread"`.
+    /// A worker for tests. The test needs `flavor = "multi_thread"`, because the worker blocks its
+    /// thread while the server runs on another one.
     async fn worker(server: &Server) -> Worker {
         let settings = format!("{{redis_port, {}}}.", server.port);
         plan("basho_bench_driver_redis", &settings, &OPERATIONS).unwrap().connect(1).await.unwrap()
     }
 
-    /// Answers what a client says about itself, and leaves everything else to `handler`, which sees how many other requests
-    /// there were before.
+    /// A server that answers what a client says about itself, and passes everything else to
+    /// `handler` with the number of such requests before.
     async fn redis(mut handler: impl FnMut(usize, &[u8]) -> Action + Send + 'static) -> Server {
         let mut requests = 0;
         Server::redis(move |_, request| {
@@ -177,7 +178,8 @@ mod tests {
         request.windows(6).any(|window| window == b"CLIENT")
     }
 
-    /// The requests without introductions, with spaces for the ends of lines.
+    /// The requests without those in which the client introduces itself, with spaces instead of
+    /// line ends.
     fn requests(server: &Server) -> Vec<String> {
         let text = |request: Vec<u8>| String::from_utf8(request).unwrap().replace("\r\n", " ");
         server.requests().into_iter().filter(|request| !is_introduction(request)).map(text).collect()

@@ -1,5 +1,6 @@
-//! Whether keys and values are as likely as they should be. Seeds are fixed, so a result is the same each time; the limits
-//! are such that a right generator misses them with less than one seed of a thousand.
+//! Tests of the distributions of keys and values. Seeds are fixed, so each test has the same result
+//! every time. The limits are such that a correct generator fails with fewer than one seed in a
+//! thousand.
 
 use super::*;
 use flate2::Compression;
@@ -8,13 +9,14 @@ use std::io::Write;
 
 const DRAWS: usize = 200_000;
 
-/// Pearson's statistic of counts that should all be alike.
+/// Pearson's chi-squared statistic for counts that should be equal.
 fn chi_squared(counts: &[u32]) -> f64 {
     let expected = counts.iter().map(|count| f64::from(*count)).sum::<f64>() / counts.len() as f64;
     counts.iter().map(|count| (f64::from(*count) - expected).powi(2) / expected).sum()
 }
 
-/// What the statistic stays below with a probability of 0.999 (Wilson and Hilferty's approximation).
+/// The bound below which the statistic stays with a probability of 0.999 (approximation of Wilson
+/// and Hilferty).
 fn chi_squared_limit(counts: &[u32]) -> f64 {
     let freedom = counts.len() as f64 - 1.0;
     let spread = 2.0 / (9.0 * freedom);
@@ -26,7 +28,7 @@ fn assert_alike(counts: &[u32], what: &str) {
     assert!(found < limit, "{what}: chi-squared {found:.1} of {} cells, at most {limit:.1}", counts.len());
 }
 
-/// A share of `DRAWS` draws, within 3.3 standard deviations.
+/// Asserts a share of `DRAWS` draws within 3.3 standard deviations.
 fn assert_share(found: usize, share: f64, what: &str) {
     let deviation = (share * (1.0 - share) / DRAWS as f64).sqrt();
     let found = found as f64 / DRAWS as f64;
@@ -120,16 +122,17 @@ fn one_of_ten_semi_compressible_values_is_ten_times_as_large() {
     let mut draw = values_of(text);
     let sizes: Vec<_> = (0..DRAWS).map(|_| draw.value().len()).collect();
     let mean = sizes.iter().sum::<usize>() as f64 / DRAWS as f64;
-    // A value's standard deviation is about 51,000 bytes.
+    // The standard deviation of a value's length is about 51,000 bytes.
     assert!((mean - 30_400.0).abs() < 3.3 * 51_000.0 / (DRAWS as f64).sqrt(), "{mean}");
     assert!((value_spec(text).unwrap().mean_bytes().unwrap() - 30_400.0).abs() < 1.0);
     assert!(sizes.iter().all(|size| *size >= 8000));
-    // Nine of ten are 80,000 bytes or longer only if the exponential part is nine times its mean.
+    // Of the values that are not enlarged, which are nine of ten, only those have 80,000 bytes or
+    // more whose exponential part is nine times its mean.
     let large = sizes.iter().filter(|size| **size >= 80_000).count();
     assert_share(large, 0.1 + 0.9 * (-9.0_f64).exp(), "large");
 }
 
-/// How much of a value is left after zlib.
+/// The compressed size of a value, as a share of its size, with zlib.
 fn zlib_ratio(value: &[u8]) -> f64 {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(value).unwrap();

@@ -1,4 +1,4 @@
-//! What is refused, and whether it says what would be right.
+//! Tests of refused generators: the error must say what would be right.
 
 use super::*;
 use crate::config::Settings;

@@ -1,9 +1,9 @@
-//! What holds for every draw.
+//! Properties that hold for every draw.
 
 use super::*;
 use proptest::prelude::*;
 
-/// One of each, none of which ends.
+/// One generator of each kind that never ends.
 const ENDLESS: [&str; 19] = [
     "{uniform_int, 1000}",
     "{uniform_int, 5, 10}",
@@ -52,7 +52,7 @@ fn a_seed_repeats_its_keys_and_values_and_workers_differ() {
     }
 }
 
-/// Buffers have grown when the longest key was drawn: after that they stay where they are.
+/// The buffers have grown once the longest key was drawn. After that, they are not reallocated.
 #[test]
 fn drawing_reuses_its_buffers() {
     for (keys, values) in ENDLESS.into_iter().zip(VALUES.into_iter().cycle()) {

@@ -1,4 +1,4 @@
-//! Generators that end, and where they go on from.
+//! Tests of generators that end, and of the point from which they continue.
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn a_run_goes_on_where_the_last_one_wrote_its_state() {
     for n in 12_000..13_000 {
         assert_eq!(number(&mut first), n);
     }
-    // 900 of worker 2 was the last that is 400 and a multiple of 500.
+    // Worker 2 saved 900, the last number whose remainder modulo 500 is 400.
     assert_eq!(number(&mut draw("{partitioned_sequential_int, 10000, 4000}", 2)), 12_900);
     assert_eq!(number(&mut draw("{partitioned_sequential_int, 10000, 4000}", 1)), 10_000);
     assert_eq!(number(&mut draw("{sequential_int, 901}", 2)), 900);
