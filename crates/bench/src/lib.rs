@@ -1,19 +1,24 @@
-//! `ombak-bench`: a load generator that runs basho_bench configurations as they are (docs/riak/basho-bench.md).
+//! `ombak-bench`: a load generator that runs unchanged configurations of basho_bench
+//! (docs/riak/basho-bench.md).
 //!
-//! What it is: configurations in Erlang terms are read, explained and run with as many workers as they ask for, over the
-//! Protocol Buffers or the HTTP interface of a Riak or an Ombak, over a storage engine inside this process, or against
-//! Redis; what was seen is written as basho_bench writes it and drawn.
+//! What it is: it reads, explains and runs configurations in Erlang terms, with as many workers as
+//! they ask for. It can measure Riak and Ombak over Protocol Buffers or HTTP, a storage engine
+//! inside its own process, and Redis. It writes the results in the format of basho_bench, and as a
+//! report with charts.
 //!
-//! What it is not: it runs no Erlang code, and it does not decide what is good.
+//! What it is not: it runs no Erlang code, and it does not judge results.
 //!
-//! Parts: [`term`] reads Erlang terms, [`config`] makes a plan of them, [`generators`] make keys and values, [`drivers`]
-//! speak to what is measured, [`run`] lets workers loose and keeps time, [`stats`] counts, [`resources`] watches the server,
-//! [`report`] writes and draws.
+//! Parts: [`term`] reads Erlang terms; [`config`] checks settings and turns them into a
+//! configuration; [`generators`] make keys and values; [`drivers`] speak to the measured system;
+//! [`run`] starts the workers and keeps time; [`stats`] counts; [`resources`] observes the server's
+//! process; [`report`] writes files and draws charts.
 //!
 //! Invariants:
-//! * a setting that would change what is measured and is not understood stops the start by name;
-//! * on the path of a request nothing is allocated, and every answer is checked;
-//! * with a given rate, latency counts from when a request was due, not from when it could be sent.
+//! * A setting that would affect the measurement and is not understood prevents the start, and the
+//!   error names it.
+//! * Sending a request and receiving its answer allocates nothing, and every answer is checked.
+//! * With a given rate, latency is measured from the time when a request was due, not from the time
+//!   when it could be sent.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

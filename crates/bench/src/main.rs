@@ -1,4 +1,4 @@
-//! The program: what its command line asks for, and how it ends.
+//! The program `ombak-bench`: runs what its command line asks for, and sets the exit code.
 
 use ombak_bench::cli::{CompareOptions, Refusal, Request, RunOptions, explain};
 use ombak_bench::report;
@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The status of a run that a panic ended (docs/riak/basho-bench.md §1).
+/// The exit code of a run that a panic ended (docs/riak/basho-bench.md §1).
 const CRASHED: u8 = 2;
 
 fn main() -> ExitCode {
@@ -67,7 +67,7 @@ fn start(options: &RunOptions) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-/// Ctrl-C once ends the run with its report; a second time ends the program.
+/// Waits for Ctrl-C, which ends the run with its report. A second Ctrl-C ends the program.
 #[expect(clippy::disallowed_methods, reason = "whoever asks twice does not want anything to be finished")]
 async fn interrupted() {
     match tokio::signal::ctrl_c().await {
@@ -83,7 +83,7 @@ async fn interrupted() {
     }
 }
 
-/// `YYYYMMDD_HHMMSS`, in UTC.
+/// The current time in UTC, as `YYYYMMDD_HHMMSS`.
 #[expect(clippy::disallowed_methods, reason = "the program's edge reads the clock")]
 fn name_of_now() -> String {
     let secs = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -92,7 +92,8 @@ fn name_of_now() -> String {
     format!("{year:04}{month:02}{day:02}_{:02}{:02}{:02}", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// Year, month and day of a number of days since 1970-01-01, by counting years of 400, 100, 4 and 1 from a first of March.
+/// Year, month and day of a number of days since 1970-01-01. The calculation counts periods of 400,
+/// 100, 4 and 1 years that begin on 1 March.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

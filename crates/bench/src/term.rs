@@ -1,11 +1,13 @@
 //! Erlang terms as they are written in configuration files.
 //!
-//! What it is: the literal terms that `file:consult/1` reads, with their places in the file, and how they are written.
+//! What it is: the literal terms that `file:consult/1` reads, with their positions in the file, and
+//! the way to write them.
 //!
-//! What it is not: maps, funs, process identifiers and sized segments of binaries are no part of a configuration and are
-//! refused by name; nothing is evaluated.
+//! What it is not: maps, funs, process identifiers and binary segments with sizes do not belong
+//! into a configuration and are refused by name. Nothing is evaluated.
 //!
-//! Invariants: reading never panics and nests at most [`DEPTH_MAX`] deep; what was read and is written reads the same.
+//! Invariants: reading never panics and nests at most [`DEPTH_MAX`] deep. A term that was written
+//! reads back as the same term.
 
 mod cursor;
 mod reader;
@@ -20,34 +22,34 @@ use std::borrow::Cow;
 /// An Erlang term.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Term {
-    /// `42`, `16#2a`, `$a`. Beyond 127 bits is refused.
+    /// An integer such as `42`, `16#2a` or `$a`. Integers of more than 127 bits are refused.
     Integer(i128),
-    /// `1.5`, `1.0e-3`.
+    /// A float such as `1.5` or `1.0e-3`.
     Float(f64),
-    /// `get`, `'quoted atom'`.
+    /// An atom such as `get` or `'quoted atom'`.
     Atom(String),
-    /// `"text"`: to Erlang the list of its characters.
+    /// A string such as `"text"`. In Erlang it is the list of its characters.
     Text(String),
-    /// `<<"bytes">>`, `<<1,2,3>>`.
+    /// A binary such as `<<"bytes">>` or `<<1,2,3>>`.
     Binary(Vec<u8>),
-    /// `{a, b}`.
+    /// A tuple such as `{a, b}`.
     Tuple(Vec<Term>),
-    /// `[a, b]`.
+    /// A list such as `[a, b]`.
     List(Vec<Term>),
 }
 
 impl Term {
-    /// An atom.
+    /// Creates an atom.
     pub fn atom(name: impl Into<String>) -> Self {
         Self::Atom(name.into())
     }
 
-    /// A string.
+    /// Creates a string.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// Reads one term; the full stop after it may be left out.
+    /// Parses one term. The full stop after it is optional.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         reader::read_one(text)
     }
@@ -85,7 +87,8 @@ impl Term {
         }
     }
 
-    /// The elements, if it is a list. `""` is the empty list; other strings are not taken apart.
+    /// The elements, if it is a list. `""` is the empty list; other strings are not split into
+    /// characters.
     pub fn as_list(&self) -> Option<&[Self]> {
         match self {
             Self::List(elements) => Some(elements),
@@ -94,7 +97,7 @@ impl Term {
         }
     }
 
-    /// The text, if it is a string or what is the same to Erlang: a list of characters.
+    /// The text, if it is a string or a list of characters, which is the same in Erlang.
     pub fn as_text(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Text(text) => Some(Cow::Borrowed(text)),

@@ -1,4 +1,5 @@
-//! Every file of benches/seeds is a configuration that runs as it is, and asks for what its name says.
+//! Tests that every file of benches/seeds is a valid configuration that needs no change, and that
+//! it asks for what its name says.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -12,7 +13,7 @@ const HTTP: &str = "basho_bench_driver_http_raw";
 const NHS: &str = "basho_bench_driver_nhs";
 const ENGINE: &str = "basho_bench_driver_bitcask";
 
-/// File, driver, workers, minutes, shares of the operations.
+/// For each file: driver, workers, minutes, and weights of the operations.
 const SEEDS: &[(&str, &str, usize, u64, &str)] = &[
     ("backends-test1", PB, 100, 1440, "get 5, update 1"),
     ("backends-test2-sync", PB, 100, 1440, "get 5, update 1"),
@@ -47,7 +48,7 @@ fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benches/seeds")
 }
 
-/// Name without its ending → file.
+/// The files by name without extension.
 fn files() -> BTreeMap<String, PathBuf> {
     let files = std::fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path());
     files

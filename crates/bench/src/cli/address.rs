@@ -1,12 +1,12 @@
-//! Where a server is.
+//! The address of a server, as the command line gives it.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-/// `HOST:PORT`.
+/// An address of the form `HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// A name or an IP address.
+    /// The host: a name or an IP address.
     pub host: String,
     /// The port.
     pub port: u16,

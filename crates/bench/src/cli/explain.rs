@@ -1,4 +1,4 @@
-//! A configuration in words, for `--dry-run` and for reports.
+//! Describes a configuration in words, for `--dry-run` and for reports.
 
 use super::Planned;
 use crate::config::{Config, Mode, words};
@@ -6,10 +6,11 @@ use crate::drivers::Plan;
 use crate::generators::words::grouped;
 use crate::term::Term;
 
-/// What an object takes beside its value in each replica: clock, dates, content type, bucket and key.
+/// Bytes that an object takes in each replica in addition to its value: clock, dates, content type,
+/// bucket and key.
 const OBJECT_BYTES: f64 = 200.0;
 
-/// Operations that store nothing; any other may.
+/// Operations that store nothing. Any other operation may store data.
 const READS: &[&str] = &[
     "get",
     "get_existing",
@@ -34,7 +35,7 @@ const READS: &[&str] = &[
     "stat",
 ];
 
-/// What will be done, one thing a line; lines that belong to the one above are indented.
+/// Describes what a run will do, one fact per line. An indented line belongs to the line above it.
 pub fn explain(planned: &Planned) -> Vec<String> {
     let Planned { config, changes } = planned;
     let mut lines = vec![format!("driver: {}", driver(config))];
@@ -90,7 +91,7 @@ fn length(config: &Config) -> String {
     format!("length: {length}{end}; a line of results every {}", words::length(config.report_interval))
 }
 
-/// Shares in percent, the labels in a column.
+/// The operations with their shares in percent, aligned in columns.
 fn operations(config: &Config) -> Vec<String> {
     let all: f64 = config.operations.iter().map(|operation| f64::from(operation.weight)).sum();
     let width = config.operations.iter().map(|operation| operation.label.chars().count()).max().unwrap_or_default();
@@ -109,12 +110,13 @@ fn keys(config: &Config) -> String {
     format!("keys: {}{note}", config.keys.describe())
 }
 
-/// Operations of the driver nhs that count keys themselves, or ask for none (docs/riak/basho-bench.md §4.2).
+/// Whether an operation of the driver nhs does not use the key generator: it numbers its keys
+/// itself, or it needs no key (docs/riak/basho-bench.md §4.2).
 fn has_own_keys(name: &str) -> bool {
     name.starts_with("alwaysget_") || name.contains("_unique") || name.contains("query")
 }
 
-/// The mean only where it is not the size of all.
+/// Describes the values. The mean size is left out if all values have the same size.
 fn values(config: &Config) -> String {
     let what = config.values.describe();
     let fixed = name(config.values.term()).is_some_and(|name| name.starts_with("fixed_"));
@@ -124,7 +126,8 @@ fn values(config: &Config) -> String {
     }
 }
 
-/// How much will be stored, as far as it can be known: of each thing that workers store, how many at most, and how large.
+/// Describes how much data will be stored, as far as this can be known: for each kind of data, the
+/// highest number of keys and their size.
 fn volume(config: &Config) -> Vec<String> {
     let stores = driver(config) != "basho_bench_driver_null";
     let names = config.operations.iter().filter(|_| stores).filter_map(|operation| name(&operation.term));
@@ -171,24 +174,24 @@ fn at_most(names: &[&str], keys: Option<u128>, mean_bytes: Option<f64>) -> Strin
     }
 }
 
-/// What an operation or a generator is called without its parameters.
+/// The name of an operation or a generator without its parameters.
 fn name(term: &Term) -> Option<&str> {
     term.as_atom().or_else(|| term.as_tuple()?.first()?.as_atom())
 }
 
-/// The most keys of each worker: `{alwaysget, {Max, Min, Order}}`.
+/// The highest number of records for each worker, from `{alwaysget, {Max, Min, Order}}`.
 fn alwaysget_max(config: &Config) -> u128 {
     let max = || u128::try_from(config.settings.get("alwaysget")?.as_tuple()?.first()?.as_integer()?).ok();
     max().unwrap_or(1)
 }
 
-/// The size of each value: `{unique, {Bytes, Order}}`.
+/// The size of each document, from `{unique, {Bytes, Order}}`.
 fn unique_bytes(config: &Config) -> f64 {
     let bytes = || config.settings.get("unique")?.as_tuple()?.first()?.as_number();
     bytes().unwrap_or(8000.0)
 }
 
-/// `950 bytes`, `30.4 kB`, `1.8 TB`.
+/// A size such as `950 bytes`, `30.4 kB` or `1.8 TB`.
 fn size(bytes: f64) -> String {
     if bytes < 1000.0 {
         return format!("{bytes:.0} bytes");
@@ -212,7 +215,7 @@ mod tests {
         explain(&Planned { config: Config::from_text(text).unwrap(), changes })
     }
 
-    /// The lines below a title.
+    /// The lines below a title, without their indentation.
     fn below(lines: &[String], title: &str) -> Vec<String> {
         let rest = lines.iter().skip_while(|line| *line != title).skip(1);
         rest.take_while(|line| line.starts_with("  ")).map(|line| line.trim_start().to_owned()).collect()

@@ -1,9 +1,9 @@
 //! The command line.
 //!
-//! What it is: the grammar ([`Request`]), what options change of a configuration ([`RunOptions::plan`]), and a
-//! configuration in words ([`explain`]).
+//! What it is: the grammar ([`Request`]), the changes that options make to a configuration
+//! ([`RunOptions::plan`]), and a description of a configuration in words ([`explain`]).
 //!
-//! What it is not: nothing here connects to anything or draws a random number.
+//! What it is not: nothing here opens a connection or draws a random number.
 
 mod address;
 mod explain;

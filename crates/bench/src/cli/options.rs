@@ -1,4 +1,5 @@
-//! The command line's grammar. Where basho_bench has an option, its name is kept (docs/riak/basho-bench.md §1).
+//! The grammar of the command line. Options that basho_bench also has keep its names
+//! (docs/riak/basho-bench.md §1). Users see the doc comments of the options in `--help`.
 
 use super::Address;
 use crate::term::Term;
@@ -17,7 +18,7 @@ Examples:
 
 Exit codes: 0 done, 1 failed or stopped by shutdown_on_error, 2 wrong usage, or a worker crashed.";
 
-/// Run basho_bench configurations, and draw what was seen.
+/// Run basho_bench configurations and draw charts of the results.
 #[derive(Debug, Parser)]
 #[command(
     name = "ombak-bench",
@@ -39,7 +40,7 @@ enum Command {
     Compare(CompareOptions),
 }
 
-/// What is asked for.
+/// What the command line asks for.
 #[derive(Debug)]
 pub enum Request {
     /// Run a configuration, or explain it.
@@ -48,56 +49,59 @@ pub enum Request {
     Compare(CompareOptions),
 }
 
-/// Options of a run.
+/// The options of a run.
 #[derive(Clone, Debug, Args)]
 pub struct RunOptions {
-    /// Configuration files, sequences of Erlang terms; of a setting in several the last one counts.
+    /// Configuration files, each a sequence of Erlang terms. If a setting is in several files, the
+    /// last one counts.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Only say what would be done and how much data it would make.
+    /// Only print what would be done and how much data would be stored.
     #[arg(long)]
     pub dry_run: bool,
-    /// Shrink key space, duration and volume together to this part, above 0 and at most 1.
+    /// Reduce key space, duration and data volume together to this fraction, above 0 and at most 1.
     #[arg(long, value_name = "F")]
     pub scale: Option<f64>,
-    /// Run for this long, whatever is configured: 30s, 5m, 2h, or just seconds.
+    /// Run for this long instead of the configured duration: 30s, 5m, 2h, or a number of seconds.
     #[arg(long, value_name = "LENGTH", value_parser = length)]
     pub duration: Option<Duration>,
-    /// Leave out operations that the server does not support, instead of not starting.
+    /// Leave out operations that the server does not support, instead of refusing to start.
     #[arg(long)]
     pub skip_unsupported: bool,
-    /// Directory in which each run makes its own.
+    /// Directory in which each run creates its own directory.
     #[arg(short = 'd', long, value_name = "DIR", default_value = "./tests")]
     pub results_dir: PathBuf,
     /// Name of this run's directory [default: the time, YYYYMMDD_HHMMSS].
     #[arg(short = 'n', long, value_name = "NAME")]
     pub bench_name: Option<String>,
-    /// Process to measure: the server's.
+    /// Process to measure: the process id of the server.
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
-    /// Directory to measure: where the server keeps its data.
+    /// Directory to measure: the data directory of the server.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
-    /// Servers, whatever is configured, for drivers that speak one protocol; several with commas between.
+    /// Servers to use instead of the configured ones, for drivers with a single protocol. Separate
+    /// several with commas.
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', conflicts_with_all = ["pb", "http"])]
     pub target: Vec<Address>,
-    /// Servers that are spoken to in Protocol Buffers, whatever is configured.
+    /// Servers to use over Protocol Buffers instead of the configured ones.
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
     pub pb: Vec<Address>,
-    /// Servers that are spoken to in HTTP, whatever is configured.
+    /// Servers to use over HTTP instead of the configured ones.
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
     pub http: Vec<Address>,
-    /// Driver, whatever is configured.
+    /// Driver to use instead of the configured one.
     #[arg(long, value_name = "NAME")]
     pub driver: Option<String>,
-    /// Setting with its value, whatever is configured: 'concurrent=16'. May be given again for others.
+    /// Set a value instead of the configured one, such as 'concurrent=16'. May be repeated for
+    /// other settings.
     #[arg(long, value_name = "KEY=TERM", value_parser = setting)]
     pub set: Vec<(String, Term)>,
     #[command(flatten)]
     distribution: Distribution,
 }
 
-/// What basho_bench has and this program does not.
+/// Options of basho_bench that this program does not have.
 #[derive(Clone, Debug, Args)]
 struct Distribution {
     #[arg(short = 'N', long, hide = true, value_name = "NAME", value_parser = no_distribution)]
@@ -108,37 +112,37 @@ struct Distribution {
     join: Option<String>,
 }
 
-/// Options of a comparison.
+/// The options of a comparison.
 #[derive(Clone, Debug, Args)]
 pub struct CompareOptions {
-    /// Directories of results; ratios are to the first.
+    /// Directories with results. Ratios are relative to the first one.
     #[arg(required = true, value_name = "DIR")]
     pub dirs: Vec<PathBuf>,
-    /// Directory for the charts [default: the current one].
+    /// Directory for the charts [default: the current directory].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
 
-/// Why there is nothing to do: wrong usage, or help was asked for.
+/// Why there is nothing to run: the usage was wrong, or help was requested.
 #[derive(Debug)]
 pub enum Refusal {
-    /// What the grammar says.
+    /// An error or a help text of the grammar.
     Usage(clap::Error),
-    /// The name of the run is not one.
+    /// The name of the run is not valid.
     BenchName(&'static str),
 }
 
 impl Refusal {
-    /// Prints it where it belongs.
+    /// Prints the message to standard output or standard error.
     pub fn print(&self) {
         match self {
-            // A closed output changes nothing.
+            // An error is ignored: if the output is closed, nothing else can be done.
             Self::Usage(usage) => drop(usage.print()),
             Self::BenchName(why) => eprintln!("ombak-bench: --bench-name: {why}"),
         }
     }
 
-    /// The status to exit with. basho_bench has 1 for a name that is none.
+    /// The exit code. For an invalid name it is 1, as in basho_bench.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(usage) => u8::try_from(usage.exit_code()).unwrap_or(2),
@@ -148,7 +152,7 @@ impl Refusal {
 }
 
 impl Request {
-    /// Reads the program's arguments, its name first.
+    /// Parses the arguments of the program. The first one is the program's name.
     pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Self, Refusal> {
         let cli = Cli::try_parse_from(args).map_err(Refusal::Usage)?;
         if let Some(Command::Compare(options)) = cli.command {
@@ -164,7 +168,7 @@ impl Request {
     }
 }
 
-/// `30s`, `5m`, `2h`, `90`.
+/// Parses a duration such as `30s`, `5m`, `2h` or `90` (seconds).
 fn length(text: &str) -> Result<Duration, String> {
     let (number, unit_secs) = match text.as_bytes().last() {
         Some(b's') => (&text[..text.len() - 1], 1.0),
@@ -180,7 +184,7 @@ fn length(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a length of time is 30s, 5m or 2h, or a number of seconds".to_owned())
 }
 
-/// `KEY=TERM`.
+/// Parses an assignment `KEY=TERM`.
 fn setting(text: &str) -> Result<(String, Term), String> {
     let (key, term) = text.split_once('=').ok_or("a setting is KEY=TERM, as in 'concurrent=16'")?;
     let term = Term::parse(term).map_err(|error| format!("the term at column {}: {}", error.column, error.what))?;

@@ -1,20 +1,20 @@
-//! What options change of a configuration.
+//! Applies the options of the command line to a configuration.
 
 use super::{Address, RunOptions};
 use crate::config::{Config, ConfigError, Settings, scale};
 use crate::drivers::Plan;
 use crate::term::Term;
 
-/// A run with what is different from its files.
+/// A run, and how it differs from its configuration files.
 #[derive(Debug)]
 pub struct Planned {
-    /// The run.
+    /// The configuration of the run.
     pub config: Config,
-    /// What options changed, in words.
+    /// The changes that options made, in words.
     pub changes: Vec<String>,
 }
 
-/// Which servers an address is for.
+/// The protocol that a server address is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protocol {
     Pb,
@@ -23,7 +23,7 @@ enum Protocol {
 }
 use Protocol::{Http, Pb, Redis};
 
-/// The settings in which drivers look for servers.
+/// The settings that hold server addresses, for each driver.
 const SERVERS: &[(&str, &[(&str, Protocol)])] = &[
     ("basho_bench_driver_riakc_pb", &[("riakc_pb_ips", Pb)]),
     ("basho_bench_driver_http_raw", &[("http_raw_ips", Http)]),
@@ -33,7 +33,8 @@ const SERVERS: &[(&str, &[(&str, Protocol)])] = &[
 ];
 
 impl RunOptions {
-    /// Reads the files and applies the options; what `--set` sets is scaled, what `--duration` says is not.
+    /// Reads the files and applies the options. Values from `--set` are scaled; the length from
+    /// `--duration` is not.
     pub fn plan(&self) -> Result<Planned, ConfigError> {
         self.planned(Settings::from_files(&self.files)?)
     }
@@ -76,8 +77,9 @@ impl Change {
         self.settings.set(key, after);
     }
 
-    /// `--pb` and `--http` mean the servers of those protocols, so that one command line suits every driver; `--target`
-    /// those of the driver's only protocol.
+    /// Sets the servers. `--pb` and `--http` apply to drivers that speak these protocols and have
+    /// no effect on others, so that one command line suits every driver. `--target` applies to a
+    /// driver with a single protocol.
     fn servers(&mut self, target: &[Address], pb: &[Address], http: &[Address]) -> Result<(), ConfigError> {
         let driver = self.settings.get("driver").and_then(Term::as_atom).unwrap_or(Plan::DRIVER_DEFAULT);
         let keys = SERVERS.iter().find(|(name, _)| *name == driver).map_or(&[][..], |(_, keys)| keys);
@@ -102,7 +104,7 @@ impl Change {
     }
 }
 
-/// `[{"host", 8087}]`.
+/// Addresses as the term `[{"host", 8087}]`.
 fn servers(addresses: &[Address]) -> Term {
     let server = |address: &Address| Term::Tuple(vec![Term::text(&address.host), Term::Integer(address.port.into())]);
     Term::List(addresses.iter().map(server).collect())

@@ -1,40 +1,40 @@
-//! What is wrong with a configuration.
+//! Errors in a configuration.
 
-/// What is wrong with a configuration, in words for the person who wrote it.
+/// An error in a configuration, in words for the person who wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("{file}: {what}")]
     File {
-        /// The file.
+        /// The path of the file.
         file: String,
-        /// Why not.
+        /// Why it cannot be read.
         what: String,
     },
-    /// The file is no sequence of Erlang terms.
+    /// The file is not a sequence of Erlang terms.
     #[error("{file}:{line}:{column}: {what}")]
     Syntax {
-        /// The file.
+        /// The path of the file.
         file: String,
-        /// From 1.
+        /// The line, counted from 1.
         line: usize,
-        /// From 1.
+        /// The column, counted from 1.
         column: usize,
-        /// What was found and what would be right.
+        /// What was found, and what would be right.
         what: String,
     },
-    /// A setting has a value that it cannot have, or one that means nothing here.
+    /// A setting has a value that is invalid or has no meaning here.
     #[error("{key}: {what}")]
     Setting {
-        /// The setting.
+        /// The name of the setting.
         key: String,
-        /// What is wrong and what would be right.
+        /// What is wrong, and what would be right.
         what: String,
     },
 }
 
 impl ConfigError {
-    /// A setting that cannot be.
+    /// An error in the value of a setting.
     pub fn setting(key: impl Into<String>, what: impl Into<String>) -> Self {
         Self::Setting { key: key.into(), what: what.into() }
     }

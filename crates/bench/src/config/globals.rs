@@ -1,4 +1,5 @@
-//! The settings that every driver has, typed, with basho_bench's defaults (docs/riak/basho-bench.md §1.1).
+//! The typed values of the settings that all drivers share, with basho_bench's defaults
+//! (docs/riak/basho-bench.md §1.1).
 
 use super::{ConfigError, Mode, Settings};
 use crate::drivers::Plan;
@@ -6,11 +7,11 @@ use crate::term::Term;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
-/// More workers than any machine has ports for.
+/// The highest number of workers. No machine has enough ports for more.
 const CONCURRENT_MAX: i128 = 50_000;
-/// A day: nobody waits longer for a line of a report.
+/// The longest report interval, one day.
 const REPORT_INTERVAL_SECS_MAX: f64 = 86_400.0;
-/// Ten years.
+/// The longest run, ten years.
 const DURATION_MINS_MAX: f64 = 5_256_000.0;
 
 const DURATION_MINS_DEFAULT: f64 = 5.0;
@@ -19,10 +20,10 @@ const CONCURRENT_DEFAULT: usize = 3;
 const RATE_DEFAULT: f64 = 5.0;
 const RNG_SEED_DEFAULT: [u64; 3] = [42, 23, 12];
 
-/// Operations per second and worker that a clock can keep apart.
+/// The allowed operations per second and worker. A clock cannot tell faster operations apart.
 const RATES: std::ops::RangeInclusive<f64> = 0.001..=1e6;
 
-/// `mode`.
+/// The setting `mode`.
 pub fn mode(settings: &Settings) -> Result<Mode, ConfigError> {
     let Some(term) = settings.get("mode") else { return Ok(Mode::Rate(RATE_DEFAULT)) };
     let wrong = || {
@@ -43,7 +44,7 @@ pub fn mode(settings: &Settings) -> Result<Mode, ConfigError> {
     }
 }
 
-/// `duration`: `None` is `infinity`.
+/// The setting `duration`. `None` means `infinity`.
 pub fn duration(settings: &Settings) -> Result<Option<Duration>, ConfigError> {
     let minutes = match settings.get("duration") {
         None => DURATION_MINS_DEFAULT,
@@ -53,7 +54,7 @@ pub fn duration(settings: &Settings) -> Result<Option<Duration>, ConfigError> {
     Ok(Some(Duration::from_secs_f64(minutes * 60.0)))
 }
 
-/// `concurrent`.
+/// The setting `concurrent`.
 pub fn concurrent(settings: &Settings) -> Result<usize, ConfigError> {
     let Some(term) = settings.get("concurrent") else { return Ok(CONCURRENT_DEFAULT) };
     match term.as_integer() {
@@ -62,13 +63,13 @@ pub fn concurrent(settings: &Settings) -> Result<usize, ConfigError> {
     }
 }
 
-/// `driver`.
+/// The setting `driver`.
 pub fn driver(settings: &Settings) -> Result<&str, ConfigError> {
     let Some(term) = settings.get("driver") else { return Ok(Plan::DRIVER_DEFAULT) };
     term.as_atom().ok_or_else(|| ConfigError::setting("driver", format!("the name of a driver, an atom, not {term}")))
 }
 
-/// `report_interval`.
+/// The setting `report_interval`.
 pub fn report_interval(settings: &Settings) -> Result<Duration, ConfigError> {
     let secs = match settings.get("report_interval") {
         None => REPORT_INTERVAL_SECS_DEFAULT,
@@ -77,7 +78,7 @@ pub fn report_interval(settings: &Settings) -> Result<Duration, ConfigError> {
     Ok(Duration::from_secs_f64(secs))
 }
 
-/// `rng_seed`. `now` is another one each time.
+/// The setting `rng_seed`. The value `now` gives a different seed each time.
 pub fn rng_seed(settings: &Settings) -> Result<[u64; 3], ConfigError> {
     let Some(term) = settings.get("rng_seed") else { return Ok(RNG_SEED_DEFAULT) };
     if term.as_atom() == Some("now") {
@@ -91,7 +92,7 @@ pub fn rng_seed(settings: &Settings) -> Result<[u64; 3], ConfigError> {
     .ok_or_else(|| ConfigError::setting("rng_seed", format!("three integers as in {{42, 23, 12}}, or now, not {term}")))
 }
 
-/// `shutdown_on_error`.
+/// The setting `shutdown_on_error`.
 pub fn shutdown_on_error(settings: &Settings) -> Result<bool, ConfigError> {
     match settings.get("shutdown_on_error").map(|term| (term, term.as_atom())) {
         None | Some((_, Some("false"))) => Ok(false),
@@ -100,13 +101,13 @@ pub fn shutdown_on_error(settings: &Settings) -> Result<bool, ConfigError> {
     }
 }
 
-/// `key_generator`.
+/// The setting `key_generator`.
 pub fn key_generator(settings: &Settings) -> Term {
     let default = || Term::Tuple(vec![Term::atom("uniform_int"), Term::Integer(100_000)]);
     settings.get("key_generator").cloned().unwrap_or_else(default)
 }
 
-/// `value_generator`.
+/// The setting `value_generator`.
 pub fn value_generator(settings: &Settings) -> Term {
     let default = || Term::Tuple(vec![Term::atom("fixed_bin"), Term::Integer(100)]);
     settings.get("value_generator").cloned().unwrap_or_else(default)

@@ -1,15 +1,19 @@
-//! Which settings there are, and what becomes of those that mean something else here than in basho_bench.
+//! The known settings, and how settings are treated that mean something else here than in
+//! basho_bench.
 //!
-//! What can change what is measured is refused where it cannot be honoured; what cannot is accepted, with a warning if
-//! somebody may miss it. So published configurations run as they are.
+//! A setting that affects the measurement is refused if it cannot be honoured. Any other setting is
+//! accepted, with a warning if somebody may miss its effect. Published configurations therefore run
+//! unchanged.
 
 use super::{ConfigError, Settings};
 use crate::term::Term;
 use ombak_types::suggest::nearest;
 
-/// Settings that work as in basho_bench: those of every driver, then those of the drivers (docs/riak/basho-bench.md §1.1, §4);
-/// the last are ombak-bench's own.
-/// Where a setting belongs to another driver than the configured one it is harmless: published files share blocks of them.
+/// Settings that work as in basho_bench: first those of all drivers, then those of single drivers
+/// (docs/riak/basho-bench.md §1.1, §4). The last ones exist only in ombak-bench.
+///
+/// A setting of a driver that is not configured does no harm. Published files share blocks of such
+/// settings.
 const WORKING: &[&str] = &[
     "mode",
     "duration",
@@ -101,7 +105,7 @@ const WORKING: &[&str] = &[
     "riakc_pb_pipeline",
 ];
 
-/// Settings that need a look at their value.
+/// Settings that are judged by their value.
 const LOOKED_AT: &[(&str, Look)] = &[
     ("app_run_mode", app_run_mode),
     ("code_paths", code_paths),
@@ -122,18 +126,18 @@ const LOOKED_AT: &[(&str, Look)] = &[
 
 type Look = fn(&Term) -> Verdict;
 
-/// What becomes of a setting.
+/// How a setting is treated.
 enum Verdict {
-    /// It asks for what is done anyway.
+    /// The setting asks for what this program does anyway.
     Fine,
-    /// It is without effect; why nobody should mind.
+    /// The setting has no effect. The text says why that does no harm.
     Ignored(String),
-    /// The run would not be what was asked for; why, and what would be right.
+    /// The run would differ from what was asked for. The text says why, and what would be right.
     Refused(String),
 }
 use Verdict::{Fine, Ignored, Refused};
 
-/// Looks at every setting; answers warnings.
+/// Checks every setting and returns warnings.
 pub fn check(settings: &Settings) -> Result<Vec<String>, ConfigError> {
     let mut warnings = Vec::new();
     for (key, term) in settings.iter() {
@@ -158,7 +162,8 @@ fn unknown(key: &str) -> String {
     }
 }
 
-/// Clients, storage engines and libraries that basho_bench's own drivers load; what they do is built in.
+/// Clients, storage engines and libraries that basho_bench's own drivers load. What they do is
+/// built into this program.
 const LIBRARIES: &[&str] = &[
     "basho_bench",
     "bear",
@@ -203,7 +208,8 @@ fn code_paths(term: &Term) -> Verdict {
     }
 }
 
-/// Whether the directory, `ebin` left aside, is that of a library: `deps/riakc`, `../bitcask/ebin`, `lib/riak_pb-2.3.2`.
+/// Whether the last component of the path other than `ebin` names one of [`LIBRARIES`], as in
+/// `deps/riakc`, `../bitcask/ebin` or `lib/riak_pb-2.3.2`.
 fn names_library(path: &Term) -> bool {
     let Some(path) = path.as_text() else { return false };
     let directory = path.split('/').rev().find(|part| !matches!(*part, "" | "ebin")).unwrap_or_default();
@@ -226,7 +232,8 @@ fn hook(term: &Term, when: &str) -> Verdict {
     }
 }
 
-/// basho_bench's own measures the virtual machines of Riak's nodes: whether it does changes nothing of the load.
+/// Judges `measurement_driver`. The driver that comes with basho_bench measures the virtual
+/// machines of Riak's nodes and does not affect the load, so it may be ignored.
 fn measurement_driver(term: &Term) -> Verdict {
     match term.as_atom() {
         Some("basho_bench_measurement_erlangvm") => {

@@ -1,12 +1,12 @@
-//! From terms to a plan.
+//! Reads configuration files and checks them.
 //!
-//! What it is: [`Settings`] are terms as they were written; [`scale`] makes smaller ones of them; a [`Config`] is what they
-//! mean, checked.
+//! What it is: [`Settings`] holds the terms as they were written, [`scale`] reduces them to a
+//! smaller run, and [`Config`] is the checked meaning of the settings.
 //!
-//! What it is not: what generators and drivers make of their own settings is theirs.
+//! What it is not: generators and drivers interpret their own settings.
 //!
-//! Invariants: a setting that would change what is measured and cannot be honoured is refused by name; one without effect
-//! is warned of.
+//! Invariants: a setting that would affect the measurement and cannot be honoured is refused by
+//! name. A setting without effect causes a warning.
 
 mod error;
 mod globals;
@@ -26,69 +26,70 @@ use crate::term::Term;
 use std::path::Path;
 use std::time::Duration;
 
-/// How fast workers go.
+/// How fast workers run operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
     /// One operation after the other, without a pause.
     Max,
-    /// Operations per second and worker: each is due at its time, whatever became of the one before.
+    /// This many operations per second and worker. Each operation is due at its own time, however
+    /// long the one before takes.
     Rate(f64),
 }
 
-/// One of the things that workers do.
+/// An operation that workers run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operation {
-    /// What files and charts call it: basho_bench's label (docs/riak/basho-bench.md §6.2).
+    /// The name in files and charts: basho_bench's label (docs/riak/basho-bench.md §6.2).
     pub label: String,
-    /// What the driver is told.
+    /// The term that the driver gets.
     pub term: Term,
-    /// How often, relative to the others.
+    /// How often it runs, relative to the other operations.
     pub weight: u32,
 }
 
-/// A run as it was configured.
+/// The checked configuration of a run.
 #[derive(Debug)]
 pub struct Config {
-    /// How fast.
+    /// How fast workers run operations.
     pub mode: Mode,
-    /// How long; `None` until it is interrupted.
+    /// How long the run lasts. `None` means until it is interrupted.
     pub duration: Option<Duration>,
-    /// How many workers.
+    /// The number of workers.
     pub concurrent: usize,
-    /// What they do. The place in this list is what drivers and statistics know an operation by.
+    /// The operations. Drivers and statistics identify an operation by its index in this list.
     pub operations: Vec<Operation>,
-    /// Keys.
+    /// The key generator.
     pub keys: KeySpec,
-    /// Values.
+    /// The value generator.
     pub values: ValueSpec,
-    /// What generators share.
+    /// Settings that the generators share.
     pub pools: PoolSettings,
-    /// The width of a window of the statistics.
+    /// The width of one window of the statistics.
     pub report_interval: Duration,
-    /// What the workers' random numbers begin with: worker k uses each of the three plus k.
+    /// The seed of the workers' random numbers: worker k adds k to each of the three parts.
     pub rng_seed: [u64; 3],
-    /// Ends the run at the first error.
+    /// Whether the run ends at the first error.
     pub shutdown_on_error: bool,
-    /// What is measured and how it is spoken to.
+    /// The driver with its settings.
     pub driver: drivers::Plan,
-    /// The terms that all this was read from.
+    /// The terms from which this configuration was read.
     pub settings: Settings,
-    /// What was accepted and means less here than in basho_bench.
+    /// Accepted settings that have less effect here than in basho_bench.
     pub warnings: Vec<String>,
 }
 
 impl Config {
-    /// Reads files one after the other; later ones win.
+    /// Reads files in order. A setting in a later file overrides an earlier one.
     pub fn from_files<P: AsRef<Path>>(files: &[P]) -> Result<Self, ConfigError> {
         Self::from_settings(Settings::from_files(files)?)
     }
 
-    /// Reads text.
+    /// Reads a configuration from text.
     pub fn from_text(text: &str) -> Result<Self, ConfigError> {
         Self::from_settings(Settings::from_text("configuration", text)?)
     }
 
-    /// Makes sense of settings.
+    /// Interprets and checks settings.
     pub fn from_settings(settings: Settings) -> Result<Self, ConfigError> {
         let warnings = keys::check(&settings)?;
         let operations = operations::operations(&settings)?;

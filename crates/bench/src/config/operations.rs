@@ -1,12 +1,13 @@
-//! What workers do, and what files call it (docs/riak/basho-bench.md §1.1, §6.2).
+//! The operations of a run and their labels (docs/riak/basho-bench.md §1.1, §6.2).
 
 use super::{ConfigError, Operation, Settings};
 use crate::term::Term;
 
-/// Longer names make no names of files.
+/// The longest label, in bytes. File systems do not accept much longer file names.
 const LABEL_BYTES_MAX: usize = 200;
 
-/// `operations`. The same one twice counts once, with both weights; one without weight is never drawn and left out.
+/// The setting `operations`. An operation that is listed twice counts once, with the sum of its
+/// weights. An operation with weight 0 is never drawn and is left out.
 pub fn operations(settings: &Settings) -> Result<Vec<Operation>, ConfigError> {
     let Some(term) = settings.get("operations") else { return Ok(defaults()) };
     let entries = term.as_list().ok_or_else(|| wrong(format!("a list as in [{{get, 4}}, {{put, 1}}], not {term}")))?;
@@ -38,7 +39,7 @@ fn defaults() -> Vec<Operation> {
         .to_vec()
 }
 
-/// `{Op, Weight}` or `{Label, Op, Weight}`.
+/// Parses `{Op, Weight}` or `{Label, Op, Weight}`.
 fn operation(entry: &Term) -> Result<Operation, ConfigError> {
     let (name, term, weight) = match entry.as_tuple() {
         Some([term, weight]) => (term, term, weight),
@@ -56,8 +57,8 @@ fn operation(entry: &Term) -> Result<Operation, ConfigError> {
     Ok(Operation { label, term: term.clone(), weight })
 }
 
-/// What files are called by: letters and digits of the term, everything else a dash; the parts of a tuple are joined with
-/// dashes.
+/// The label of a term, as files use it. Every character that is not an ASCII letter or digit
+/// becomes a dash, and the parts of a tuple are joined with dashes.
 pub fn label(term: &Term) -> String {
     let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
     match term {

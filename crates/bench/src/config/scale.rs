@@ -1,28 +1,31 @@
-//! The same run, smaller: keys, run length and volume shrink together, so that their ratios stay.
+//! Reduces a run: the number of keys, the duration and the data volume shrink together, so that
+//! their ratios stay the same.
 //!
-//! Weights, rates, the number of workers and the sizes of values stay as they are.
+//! Weights, rates, the number of workers and the sizes of values do not change.
 
 use super::{ConfigError, Settings, globals, words};
 use crate::term::Term;
 use std::time::Duration;
 
-/// A run does not become shorter.
+/// The shortest duration to which a run is reduced.
 const DURATION_MIN: Duration = Duration::from_secs(1);
-/// A run has at least as many windows, as long as they are not shorter than a second.
+/// The least number of windows in a reduced run, unless they would become shorter than a second.
 const WINDOWS_MIN: u64 = 10;
-/// Generators with a hottest fifth need one key of it.
+/// The least number of keys of generators that prefer a fifth of the keys, so that this fifth has a
+/// key.
 const FIFTHS_MIN: i128 = 5;
 
-/// Settings of a smaller run.
+/// The settings of a reduced run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scaled {
     /// The settings.
     pub settings: Settings,
-    /// What has changed, in words.
+    /// The changes, in words.
     pub changes: Vec<String>,
 }
 
-/// Shrinks a run to `factor` (above 0, at most 1) of what is configured; if a length is given, the run has that instead.
+/// Reduces a run to `factor` (above 0, at most 1) of what is configured. If a length is given, the
+/// run has that length instead.
 pub fn scale(settings: &Settings, factor: f64, length: Option<Duration>) -> Result<Scaled, ConfigError> {
     if !(factor > 0.0 && factor <= 1.0) {
         return Err(ConfigError::setting("--scale", format!("a number above 0 and at most 1, not {factor}")));
@@ -52,7 +55,7 @@ impl Scaled {
         }
     }
 
-    /// The run's length, and windows that still fit into it.
+    /// Sets the duration of the run, and a report interval that fits it.
     fn last(&mut self, before: Option<Duration>, after: Duration) -> Result<(), ConfigError> {
         if before == Some(after) {
             return Ok(());
@@ -71,7 +74,8 @@ impl Scaled {
     }
 }
 
-/// A key generator with a smaller space. What it wraps is scaled inside; what has no space of integers stays.
+/// A key generator with a smaller key space. A generator that it wraps is scaled recursively. A
+/// generator without a space of integers stays unchanged.
 fn keys_scaled(term: &Term, factor: f64, workers: i128) -> Term {
     let Term::Tuple(parts) = term else { return term.clone() };
     let Some((head, rest)) = parts.split_first() else { return term.clone() };
@@ -91,7 +95,7 @@ fn keys_scaled(term: &Term, factor: f64, workers: i128) -> Term {
     Term::Tuple([head.clone()].into_iter().chain(rest).collect())
 }
 
-/// Numbers, or a tuple of numbers and other things.
+/// Scales a number, or the numbers in a tuple.
 fn counts_scaled(term: &Term, factor: f64) -> Term {
     match term {
         Term::Tuple(parts) => Term::Tuple(parts.iter().map(|part| number_scaled(part, factor, 1)).collect()),
@@ -99,7 +103,7 @@ fn counts_scaled(term: &Term, factor: f64) -> Term {
     }
 }
 
-/// A smaller number, but no smaller than `min` where it was not so before.
+/// Scales a number. The result is not lower than `min`, unless the number was lower already.
 fn number_scaled(term: &Term, factor: f64, min: i128) -> Term {
     match term {
         Term::Integer(number) => {

@@ -1,4 +1,4 @@
-//! The settings of one or more files.
+//! The settings of one or more configuration files, as they were written.
 
 use super::ConfigError;
 use crate::term::{self, Placed, Term};
@@ -8,15 +8,15 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Configurations are a few kilobytes; whatever is larger than this was given by mistake.
+/// The largest configuration file that is read, in bytes. Real ones have a few kilobytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// `{Key, Value}.` of all files; later ones win.
+/// The pairs `{Key, Value}.` of all files. A later pair overrides an earlier one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings(BTreeMap<String, Term>);
 
 impl Settings {
-    /// Reads files one after the other.
+    /// Reads files in order.
     pub fn from_files<P: AsRef<Path>>(files: &[P]) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
         for file in files {
@@ -26,7 +26,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Reads text; `name` is what errors call it.
+    /// Reads text. `name` stands for the file name in errors.
     pub fn from_text(name: &str, text: &str) -> Result<Self, ConfigError> {
         let mut settings = Self::default();
         settings.read(name, text.as_bytes())?;
@@ -48,35 +48,35 @@ impl Settings {
         Ok(())
     }
 
-    /// A setting as it was written.
+    /// The value of a setting, as it was written.
     pub fn get(&self, key: &str) -> Option<&Term> {
         self.0.get(key)
     }
 
-    /// Sets one; a later one wins.
+    /// Sets a value and overrides an earlier one.
     pub fn set(&mut self, key: impl Into<String>, value: Term) {
         self.0.insert(key.into(), value);
     }
 
-    /// All names.
+    /// The names of all settings.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// All settings.
+    /// All settings with their values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Term)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 }
 
-/// As a file that reads the same.
+/// Writes a file that reads back as the same settings.
 impl Display for Settings {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|(key, value)| writeln!(f, "{{{}, {value}}}.", Term::atom(key)))
     }
 }
 
-/// The two halves of `{key, Value}`, or the term that has none.
+/// Splits `{key, Value}` into its parts. The error is the term, if it is not such a pair.
 fn pair(term: Term) -> Result<(String, Term), Term> {
     match term {
         Term::Tuple(elements) => match <[Term; 2]>::try_from(elements) {

@@ -1,8 +1,8 @@
-//! Lengths of time in words.
+//! Durations in words.
 
 use std::time::Duration;
 
-/// `8.64 s`, `1 min 55 s`, `24 h`.
+/// A duration such as `8.64 s`, `1 min 55 s` or `24 h`.
 pub fn length(time: Duration) -> String {
     let secs = time.as_secs_f64();
     if secs < 60.0 {

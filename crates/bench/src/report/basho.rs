@@ -1,4 +1,5 @@
-//! Directories that basho_bench wrote: only its CSV files (docs/riak/basho-bench.md §6).
+//! Reads result directories of basho_bench, which have only CSV files (docs/riak/basho-bench.md
+//! §6).
 
 use crate::stats::{ErrorTotal, Run, Summary, Window};
 use std::fs;
@@ -8,7 +9,8 @@ use std::path::Path;
 use super::ReportError;
 use super::csv::{ERRORS_FILE, LATENCIES_SUFFIX, SUMMARY_FILE};
 
-/// Reads the windows of a run. Labels are those of the files; totals of the whole run are not known.
+/// Reads the windows of a run. Labels are taken from the names of the files. Totals of the whole
+/// run are not known.
 pub(super) fn load(dir: &Path, name: &str) -> Result<Run, ReportError> {
     let labels = labels(dir)?;
     let mut run = Run::new(name, labels.clone());
@@ -19,7 +21,8 @@ pub(super) fn load(dir: &Path, name: &str) -> Result<Run, ReportError> {
     for (at, label) in labels.iter().enumerate() {
         for row in rows(&dir.join(format!("{label}{LATENCIES_SUFFIX}")))? {
             let (elapsed_s, summary) = summary(row);
-            // A file can have fewer rows, when the run was cut short; rows of the same window have the same time.
+            // If the run was cut short, a file may have fewer rows. Rows of the same window have
+            // the same time.
             let window = run.windows.iter_mut().find(|window| window.elapsed_s == elapsed_s);
             if let Some(place) = window.and_then(|window| window.operations.get_mut(at)) {
                 *place = summary;
@@ -30,7 +33,7 @@ pub(super) fn load(dir: &Path, name: &str) -> Result<Run, ReportError> {
     Ok(run)
 }
 
-/// The operations that there are files of, in the order of their names.
+/// The operations that have files, sorted by name.
 fn labels(dir: &Path) -> Result<Vec<String>, ReportError> {
     let mut labels = Vec::new();
     for entry in fs::read_dir(dir).map_err(ReportError::io(dir))? {
@@ -43,7 +46,7 @@ fn labels(dir: &Path) -> Result<Vec<String>, ReportError> {
     Ok(labels)
 }
 
-/// The first numbers of each row after the header.
+/// The first `N` numbers of each row after the header.
 fn rows<const N: usize>(path: &Path) -> Result<Vec<[f64; N]>, ReportError> {
     let text = fs::read_to_string(path).map_err(ReportError::io(path))?;
     let mut rows = Vec::new();
@@ -76,7 +79,7 @@ fn summary(row: [f64; 11]) -> (f64, Summary) {
     (elapsed_s, summary)
 }
 
-/// `"{get,timeout}","3"`. The file is missing when a run was cut short.
+/// Reads rows such as `"{get,timeout}","3"`. If the run was cut short, the file is missing.
 fn errors(path: &Path) -> Result<Vec<ErrorTotal>, ReportError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,

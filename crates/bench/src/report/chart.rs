@@ -1,29 +1,29 @@
-//! A chart: lines over two axes.
+//! A chart: lines in a plot with two axes.
 
 use super::drawing::{Anchor, Drawing, Point};
 use super::font;
 use super::ink::Ink;
 use super::scale::{Scale, Unit};
 
-/// Up to so many points each is marked.
+/// The highest number of points on a line for which each point is marked.
 const MARKED_POINTS_MAX: usize = 60;
-/// Values that span more than this factor get a logarithmic axis.
+/// The factor above which the span of the values gets a logarithmic axis.
 const LINEAR_SPAN_MAX: f64 = 30.0;
 
 const TITLE_SIZE: f32 = 13.0;
 const LABEL_SIZE: f32 = 11.0;
 const ROW: f32 = 16.0;
 const SWATCH: f32 = 14.0;
-/// Some browsers have fonts that are wider than the one of pictures.
+/// Some browsers have fonts that are wider than the font of the pictures, by up to this factor.
 const WIDER: f32 = 1.13;
 
-/// Lines over two axes.
+/// A chart with lines and two axes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Chart {
     pub(super) title: String,
     pub(super) x: Axis,
     pub(super) y: Unit,
-    /// What the y axis is made for; charts that are compared have the same.
+    /// The values for which the y axis is made. Charts that are compared share a range.
     pub(super) range: Range,
     pub(super) series: Vec<Series>,
 }
@@ -33,41 +33,41 @@ pub(super) struct Chart {
 pub(super) struct Axis {
     pub(super) label: &'static str,
     pub(super) unit: Unit,
-    /// Where it ends; it begins at 0.
+    /// The end of the axis, which begins at 0.
     pub(super) to: f64,
 }
 
-/// One line.
+/// One line of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Series {
-    /// Empty where the title says it all.
+    /// The name in the legend; empty if the title says enough.
     pub(super) name: String,
     pub(super) ink: Ink,
-    /// In the order of x; without a y the line has a gap.
+    /// The points, ordered by x. A point without y leaves a gap in the line.
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
-/// What y values there are.
+/// The range of the y values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Range {
     pub(super) kind: RangeKind,
-    /// The least above 0.
+    /// The least value above 0.
     min: Option<f64>,
     max: Option<f64>,
 }
 
-/// Which axis suits.
+/// The kind of y axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum RangeKind {
-    /// From 0.
+    /// A linear axis from 0.
     #[default]
     Linear,
-    /// From 0, or logarithmic when the values are far apart.
+    /// A linear axis from 0, or a logarithmic one if the values are far apart.
     Latency,
 }
 
 impl Range {
-    /// That of all values of some lines.
+    /// The range of all values of these lines.
     pub(super) fn of<'a>(kind: RangeKind, series: impl IntoIterator<Item = &'a Series>) -> Self {
         let mut range = Self { kind, min: None, max: None };
         for y in series.into_iter().flat_map(|series| &series.points).filter_map(|(_, y)| *y) {
@@ -89,7 +89,7 @@ impl Range {
     }
 }
 
-/// Where the lines are.
+/// The area of the lines, with the scales of both axes.
 struct Plot {
     left: f32,
     right: f32,
@@ -110,7 +110,7 @@ impl Plot {
 }
 
 impl Chart {
-    /// Draws it in a rectangle of this size.
+    /// Draws the chart in a rectangle of this size.
     pub(super) fn draw(&self, width: f32, height: f32) -> Drawing {
         let mut drawing = Drawing::new(width, height);
         let title = font::fitted(&self.title, TITLE_SIZE, true, width / WIDER);
@@ -127,7 +127,8 @@ impl Chart {
         drawing
     }
 
-    /// Lines of names, as many as are needed below the base line `above`; answers the base line of the last.
+    /// Draws the legend in as many rows as it needs, below the base line `above`. Returns the base
+    /// line of the last row.
     fn draw_legend(&self, drawing: &mut Drawing, above: f32) -> f32 {
         let (mut x, mut y) = (0.0, above);
         for series in self.series.iter().filter(|series| !series.name.is_empty()) {
@@ -180,7 +181,7 @@ fn draw_series(drawing: &mut Drawing, plot: &Plot, series: &Series) {
     for stretch in series.points.split(|(_, y)| y.is_none()).filter(|stretch| !stretch.is_empty()) {
         let points: Vec<Point> =
             stretch.iter().filter_map(|(x, y)| Some(Point::new(plot.x(*x), plot.y((*y)?)))).collect();
-        // A single point makes no line.
+        // A single point gives no line, so it is marked.
         if marked || points.len() == 1 {
             points.iter().for_each(|point| drawing.dot(*point, 2.0, series.ink));
         }
@@ -201,7 +202,7 @@ mod tests {
         Chart { title: "get".to_owned(), x, y: Unit::Milliseconds, range: Range::of(kind, &series), series }
     }
 
-    /// The lines of the first series, without the legend's.
+    /// The lines of the first series, without the one in the legend.
     fn lines(drawing: &Drawing) -> Vec<&[Point]> {
         let line = |shape| match shape {
             &Shape::Line { ref points, ink: Ink::Line(0), .. } => Some(points.as_slice()),

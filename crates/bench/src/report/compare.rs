@@ -1,4 +1,4 @@
-//! Several runs against the first.
+//! Compares several runs with the first one.
 
 use crate::stats::{Run, Summary, Window};
 use std::collections::BTreeSet;
@@ -19,14 +19,15 @@ use super::table::{Row, Table};
 use super::{ReportError, basho, png};
 
 const TITLE: &str = "Runs compared";
-/// Those of the table.
+/// The metrics in the table.
 const METRICS: [Metric; 6] = [metric::MEAN, metric::MEDIAN, metric::P95, metric::P99, metric::P999, metric::MAX];
-/// Those that are drawn.
+/// The metrics in the charts, with their titles.
 const CHARTS: [(&str, Metric); 2] =
     [("95th percentile of latency", metric::P95), ("99th percentile of latency", metric::P99)];
 
-/// Draws the runs of several directories in `out` (`compare.html`, `compare.png`) and answers a table with their ratios to the
-/// first. A directory is one of ours (`run.json`) or one of basho_bench (only CSV files).
+/// Draws the runs of several directories into `out` (`compare.html`, `compare.png`) and returns a
+/// table with their ratios to the first run. A directory is one of ombak-bench (with `run.json`) or
+/// one of basho_bench (with CSV files only).
 pub fn compare(dirs: &[PathBuf], out: &Path) -> Result<String, ReportError> {
     if dirs.len() < 2 {
         return Err(ReportError::Usage("a comparison needs two directories of results or more".to_owned()));
@@ -48,21 +49,21 @@ pub fn compare(dirs: &[PathBuf], out: &Path) -> Result<String, ReportError> {
     Ok(format!("{}{notes}", table.text()))
 }
 
-/// Runs, and what they have in common.
+/// The compared runs, and what they have in common.
 struct Comparison {
     runs: Vec<Compared>,
-    /// Operations that all of them have.
+    /// Operations that all runs have.
     shared: Vec<String>,
-    /// Operations that some of them have.
+    /// Operations that only some runs have.
     others: Vec<String>,
-    /// Whether the totals of all are known, not only their windows.
+    /// Whether the totals of all runs are known, and not only their windows.
     exact: bool,
 }
 
 struct Compared {
     name: String,
     run: Run,
-    /// The operations as files are called after them: basho_bench tells no more.
+    /// The labels of the operations in file names, which is all that basho_bench records.
     labels: Vec<String>,
     totals: Window,
 }
@@ -80,7 +81,7 @@ impl Comparison {
             let run = load(dir, &name)?;
             runs.push(Compared { name, labels: file_names(&run.operations), totals: Window::default(), run });
         }
-        // Percentiles made in two ways are not to be compared.
+        // Percentiles that were computed in different ways must not be compared.
         let exact = runs.iter().all(|compared| totals(&compared.run).1);
         for compared in &mut runs {
             compared.totals = if exact { totals(&compared.run).0 } else { merged(&compared.run.windows) };
@@ -92,7 +93,7 @@ impl Comparison {
         Ok(Self { runs, shared, others, exact })
     }
 
-    /// What the first run calls an operation that all have.
+    /// The name that the first run has for a shared operation.
     fn shown<'a>(&'a self, label: &'a str) -> &'a str {
         let first = self.runs.first().and_then(|first| {
             let place = first.labels.iter().position(|theirs| theirs == label)?;
@@ -152,7 +153,7 @@ impl Comparison {
         sections
     }
 
-    /// One line for each run, over time.
+    /// A chart over time with one line for each run.
     fn chart(&self, title: &str, y: Unit, kind: RangeKind, value: impl Fn(&Compared, &Window) -> Option<f64>) -> Chart {
         let mut x = Axis { label: "elapsed", unit: Unit::Seconds, to: 0.0 };
         let mut series: Vec<Series> = Vec::with_capacity(self.runs.len());
@@ -177,10 +178,11 @@ fn load(dir: &Path, name: &str) -> Result<Run, ReportError> {
     Err(ReportError::Usage(what))
 }
 
-/// What to call the runs: their directories, without the way there unless two would be called alike.
+/// The names of the runs: the last component of their directories, or the whole paths if two would
+/// have the same name.
 fn names(dirs: &[PathBuf]) -> Vec<String> {
     let short = |dir: &PathBuf| {
-        // `current` is a link to another one.
+        // `current` is a symbolic link to a run's directory.
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
         dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned()
     };

@@ -1,17 +1,18 @@
-//! Fewer windows out of many.
+//! Reduces many windows to fewer ones.
 
 use crate::stats::{QueueDelay, Run, Summary, Window};
 
-/// Makes at most `count` windows of neighbouring ones.
+/// Merges neighbouring windows, so that at most `count` are left.
 ///
-/// Counts, means, least and greatest are exact. Percentiles cannot be had from percentiles: theirs is the mean, each window
-/// with the weight of its units.
+/// Counts, means, minima and maxima are exact. Percentiles cannot be derived from percentiles, so
+/// the mean of the windows' percentiles is used, weighted by their units.
 pub(super) fn condensed(windows: &[Window], count: usize) -> Vec<Window> {
     let each = windows.len().div_ceil(count.max(1)).max(1);
     windows.chunks(each).map(merged).collect()
 }
 
-/// Joins what little is left at the end of a run to the window before: a rate of a few operations tells nothing.
+/// Merges a short last window into the one before it, because the rate of a few operations says
+/// nothing.
 pub(super) fn without_remnant(windows: &[Window]) -> Vec<Window> {
     match windows {
         [others @ .., before, last] if last.window_s < before.window_s / 2.0 => {
@@ -23,7 +24,7 @@ pub(super) fn without_remnant(windows: &[Window]) -> Vec<Window> {
     }
 }
 
-/// The whole run as one window, and whether it is exact or made of the windows.
+/// The whole run as one window, and whether its totals are exact or were merged from the windows.
 pub(super) fn totals(run: &Run) -> (Window, bool) {
     match &run.totals {
         Some(totals) => (totals.clone(), true),
@@ -31,7 +32,7 @@ pub(super) fn totals(run: &Run) -> (Window, bool) {
     }
 }
 
-/// Several windows as one.
+/// Merges windows into one.
 pub(super) fn merged(windows: &[Window]) -> Window {
     let operations = windows.iter().map(|window| window.operations.len()).max().unwrap_or_default();
     Window {

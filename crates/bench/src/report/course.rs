@@ -1,4 +1,4 @@
-//! The windows of a run along an axis: over time, or over what was accumulated.
+//! The windows of a run along an x axis: over time, or over the accumulated volume.
 
 use crate::stats::{Run, Window};
 
@@ -7,18 +7,19 @@ use super::condense::{condensed, without_remnant};
 use super::ink::Ink;
 use super::scale::Unit;
 
-/// More points than this on a line cannot be told apart.
+/// The highest number of points on a line. More points could not be distinguished.
 pub(super) const POINTS_MAX: usize = 240;
 
-/// What the x axis is.
+/// The quantity on the x axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Across {
     Time,
-    /// Bytes of values that were sent, or operations when none of them sends any.
+    /// The bytes of values that were sent, or the number of operations if none of them sends
+    /// values.
     Volume,
 }
 
-/// The windows of a run, each with its place on the x axis.
+/// The windows of a run, each with its position on the x axis.
 #[derive(Debug)]
 pub(super) struct Course {
     pub(super) axis: Axis,
@@ -56,7 +57,7 @@ impl Course {
         Series { name: name.into(), ink, points }
     }
 
-    /// Where a moment is on the x axis, between the windows around it.
+    /// The position of a moment on the x axis, interpolated between the windows around it.
     pub(super) fn place(&self, elapsed_s: f64) -> f64 {
         let (mut time_before, mut x_before) = (0.0, 0.0);
         for (window, x) in self.windows.iter().zip(&self.x) {

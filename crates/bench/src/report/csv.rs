@@ -1,4 +1,4 @@
-//! The files of basho_bench, as it writes them (docs/riak/basho-bench.md §6).
+//! Writes the files of basho_bench in its own format (docs/riak/basho-bench.md §6).
 
 use crate::stats::{ErrorTotal, Summary, Window};
 use crate::term::Term;
@@ -18,11 +18,12 @@ const SUMMARY_HEADER: &str = "elapsed, window, total, successful, failed\n";
 const LATENCIES_HEADER: &str = "elapsed, window, n, min, mean, median, 95th, 99th, 99_9th, max, errors\n";
 const ERRORS_HEADER: &str = "\"error\",\"count\"\n";
 
-/// `summary.csv`, `<label>_latencies.csv` and, at the end, `errors.csv`. Rows are in the files when [`CsvFiles::window`] returns.
+/// The files `summary.csv`, `<label>_latencies.csv` and, at the end, `errors.csv`. Rows have been
+/// written to the files when [`CsvFiles::window`] returns.
 #[derive(Debug)]
 pub struct CsvFiles {
     summary: CsvFile,
-    /// One for each operation.
+    /// One file for each operation.
     latencies: Vec<CsvFile>,
     errors: CsvFile,
 }
@@ -34,7 +35,7 @@ struct CsvFile {
 }
 
 impl CsvFiles {
-    /// Makes the files in `dir`, with their headers; files of the same names are overwritten.
+    /// Creates the files in `dir` with their headers. Existing files are overwritten.
     pub fn create(dir: &Path, labels: &[String]) -> Result<Self, ReportError> {
         let latencies = file_names(labels)
             .into_iter()
@@ -47,7 +48,7 @@ impl CsvFiles {
         })
     }
 
-    /// One row in each file.
+    /// Writes one row to each file.
     pub fn window(&mut self, window: &Window) -> Result<(), ReportError> {
         let (successful, failed) = (window.units(), window.errors());
         let (elapsed, length) = (Seconds(window.elapsed_s), Seconds(window.window_s));
@@ -58,8 +59,8 @@ impl CsvFiles {
         Ok(())
     }
 
-    /// What failed how often in the whole run: a row for each pair of an operation's term and a reason (docs/riak/basho-bench.md
-    /// §6.4).
+    /// Writes how often each operation failed for each reason in the whole run, one row for each
+    /// pair of an operation's term and a reason (docs/riak/basho-bench.md §6.4).
     pub fn finish(mut self, errors: &[ErrorTotal]) -> Result<(), ReportError> {
         for error in errors {
             let term = format!("{{{},{}}}", operation(&error.operation), atom(&error.reason)).replace('"', "\"\"");
@@ -92,7 +93,8 @@ fn latencies_row(elapsed: Seconds, length: Seconds, summary: &Summary) -> String
     )
 }
 
-/// Seconds as Erlang writes a float: always with a point, as short as it reads back; here of whole microseconds.
+/// Seconds in the form in which Erlang writes a float: always with a decimal point, and as short as
+/// possible without loss. They are rounded to whole microseconds.
 #[derive(Clone, Copy)]
 struct Seconds(f64);
 
@@ -102,7 +104,8 @@ impl std::fmt::Display for Seconds {
     }
 }
 
-/// File names for labels, without the suffix. Labels that would share a file are numbered.
+/// The file names for labels, without the suffix. Labels that would have the same name are
+/// numbered.
 pub(super) fn file_names(labels: &[String]) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let mut names = Vec::with_capacity(labels.len());
@@ -119,7 +122,8 @@ pub(super) fn file_names(labels: &[String]) -> Vec<String> {
     names
 }
 
-/// An operation as Erlang writes its term. What is known by a label only, which need not be a term, becomes an atom.
+/// An operation as Erlang writes its term. If only a label is known and it is not a valid term, it
+/// becomes an atom.
 fn operation(name: &str) -> String {
     Term::parse(name).map_or_else(|_| atom(name), |term| compact(&term))
 }
@@ -147,7 +151,7 @@ fn atom(text: &str) -> String {
             '\'' | '\\' => quoted.extend(['\\', c]),
             '\n' => quoted.push_str("\\n"),
             c if c.is_control() => {
-                // Writing to a String cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(quoted, "\\x{{{:x}}}", u32::from(c));
             }
             c => quoted.push(c),

@@ -1,8 +1,8 @@
-//! What charts are made of, before it becomes SVG or pixels.
+//! The shapes of a chart, before they become SVG or pixels.
 
 use super::ink::Ink;
 
-/// Lines, areas and text on a surface. Its unit is the pixel of a screen; y grows downwards.
+/// Lines, dots and text on a surface. The unit is a screen pixel, and y grows downwards.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Drawing {
     pub(super) width: f32,
@@ -12,11 +12,11 @@ pub(super) struct Drawing {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
-    /// Straight from point to point.
+    /// Straight lines from point to point.
     Line { points: Vec<Point>, ink: Ink, width: f32 },
     /// A filled circle.
     Dot { at: Point, radius: f32, ink: Ink },
-    /// One line of text; `at` is on its base line.
+    /// One line of text. `at` is on its base line.
     Text { at: Point, text: String, size: f32, bold: bool, anchor: Anchor, ink: Ink },
 }
 
@@ -45,7 +45,7 @@ impl Drawing {
         Self { width, height, shapes: Vec::new() }
     }
 
-    /// Puts another drawing on this one.
+    /// Copies another drawing onto this one.
     pub(super) fn place(&mut self, at: Point, other: Drawing) {
         self.shapes.extend(other.shapes.into_iter().map(|shape| shape.moved(at)));
     }
@@ -58,12 +58,12 @@ impl Drawing {
         self.shapes.push(Shape::Dot { at, radius, ink });
     }
 
-    /// Text of normal weight.
+    /// Adds text of normal weight.
     pub(super) fn text(&mut self, at: Point, anchor: Anchor, size: f32, ink: Ink, text: impl Into<String>) {
         self.shapes.push(Shape::Text { at, text: text.into(), size, bold: false, anchor, ink });
     }
 
-    /// A heading.
+    /// Adds a heading.
     pub(super) fn heading(&mut self, at: Point, size: f32, text: impl Into<String>) {
         self.shapes.push(Shape::Text {
             at,

@@ -1,29 +1,29 @@
-//! What keeps a report from being written.
+//! Errors in writing reports and reading results.
 
 use crate::stats::RunFileError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What keeps a report from being written or a directory of results from being read.
+/// Why a report cannot be written or a result directory cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The system refused.
+    /// The operating system refused.
     #[error("{path}: {error}", path = .path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// A file of results is not what it should be.
+    /// A CSV file of results is invalid.
     #[error("{path}:{line}: {what}", path = .path.display())]
     Csv {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// From 1.
+        /// The line, counted from 1.
         line: usize,
-        /// What is wrong and what would be right.
+        /// What is wrong, and what would be right.
         what: String,
     },
     /// A saved run cannot be used.
@@ -32,18 +32,18 @@ pub enum ReportError {
     /// A picture could not be made.
     #[error("{path}: {what}", path = .path.display())]
     Picture {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         what: String,
     },
-    /// The request itself makes no sense.
+    /// The request itself is invalid.
     #[error("{0}")]
     Usage(String),
 }
 
 impl ReportError {
-    /// For `map_err`: what the system says of `path`.
+    /// Creates an error about `path`, for use with `map_err`.
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |error| Self::Io { path, error }

@@ -1,4 +1,4 @@
-//! The font of pictures: part of the program, so that a machine needs none.
+//! The font of the pictures. It is part of the program, so that the machine needs no fonts.
 
 use std::sync::LazyLock;
 use tiny_skia::{Path, PathBuilder, Transform};
@@ -12,13 +12,13 @@ static REGULAR: LazyLock<Face<'static>> =
 static BOLD: LazyLock<Face<'static>> =
     LazyLock::new(|| Face::parse(notosans::BOLD_TTF, 0).expect("the font can be read"));
 
-/// How wide a text is in a picture.
+/// The width of a text in a picture.
 pub(super) fn width(text: &str, size: f32, bold: bool) -> f32 {
     let face = face(bold);
     text.chars().map(|c| advance(face, glyph(face, c))).sum::<f32>() * scale(face, size)
 }
 
-/// As much of a text as fits, with a mark where it was cut.
+/// As much of a text as fits into `width_max`, with an ellipsis if it was cut.
 pub(super) fn fitted(text: &str, size: f32, bold: bool, width_max: f32) -> String {
     if width(text, size, bold) <= width_max {
         return text.to_owned();
@@ -28,7 +28,8 @@ pub(super) fn fitted(text: &str, size: f32, bold: bool, width_max: f32) -> Strin
     cut + "…"
 }
 
-/// The outlines of a text whose base line begins at (0, 0); `None` for one without any, such as a blank.
+/// The outlines of a text whose base line begins at (0, 0). `None` for a text without outlines,
+/// such as a space.
 pub(super) fn outline(text: &str, size: f32, bold: bool) -> Option<Path> {
     let face = face(bold);
     let mut pen = Pen { path: PathBuilder::new(), x: 0.0 };
@@ -50,7 +51,8 @@ fn scale(face: &Face<'_>, size: f32) -> f32 {
     size / f32::from(face.units_per_em())
 }
 
-/// Characters that the font does not have are drawn as its box for that.
+/// The glyph of a character. A character that the font does not have gets the font's replacement
+/// glyph.
 fn glyph(face: &Face<'_>, c: char) -> GlyphId {
     face.glyph_index(c).unwrap_or(GlyphId(0))
 }
@@ -61,7 +63,7 @@ fn advance(face: &Face<'_>, glyph: GlyphId) -> f32 {
 
 struct Pen {
     path: PathBuilder,
-    /// Where the glyph begins.
+    /// The x position at which the current glyph begins.
     x: f32,
 }
 

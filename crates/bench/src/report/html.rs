@@ -1,4 +1,4 @@
-//! The page of one run.
+//! The HTML page of one run.
 
 use crate::stats::{Origin, Run, Summary, Window};
 
@@ -12,7 +12,7 @@ use super::text::{bytes, digits3, duration, grouped};
 const METRICS: [Metric; 7] =
     [metric::MIN, metric::MEAN, metric::MEDIAN, metric::P95, metric::P99, metric::P999, metric::MAX];
 
-/// The whole page; sections over time and over volume.
+/// The whole page, with charts over time and charts over volume.
 pub(super) fn page(run: &Run, by_time: &[Section], by_volume: &[Section]) -> String {
     let (totals, exact) = totals(run);
     let mut page = Page::new(&run.name);
@@ -42,7 +42,7 @@ fn lead(totals: &Window) -> String {
     )
 }
 
-/// What ran where, where it is known.
+/// A table with the origin of the run, if it is known.
 fn origin_table(page: &mut Page, run: &Run) {
     let Some(Origin { config_files, host, program }) = &run.origin else { return };
     let files = config_files.join(", ");
@@ -87,7 +87,7 @@ fn totals_row(totals: &Window, operation: &Summary) -> Vec<String> {
     row
 }
 
-/// What the server used from the first look to the last.
+/// What the server used between the first sample and the last.
 fn resource_lines(page: &mut Page, run: &Run, units: u64) {
     let (Some(first), Some(last)) = (run.resources.first(), run.resources.last()) else { return };
     let seconds = last.elapsed_s - first.elapsed_s;
@@ -136,7 +136,7 @@ fn error_table(page: &mut Page, run: &Run) {
     }
 }
 
-/// Both sets of charts; a switch without a script shows one.
+/// Both sets of charts, with a switch that shows one of them and needs no script.
 fn charts(page: &mut Page, run: &Run, by_time: &[Section], by_volume: &[Section]) {
     page.raw(
         "<input class=\"across\" type=\"radio\" name=\"across\" id=\"time\" checked=\"checked\"/>\

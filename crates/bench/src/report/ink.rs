@@ -1,6 +1,7 @@
-//! Colours, by what they mean.
+//! Colours, named by their meaning.
 
-/// What something is drawn with. A page has each twice, for light and for dark surroundings; a picture is light.
+/// The colour of a shape. A page has two versions of each, for light and dark mode; a picture is
+/// light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ink {
     Paper,
@@ -12,11 +13,11 @@ pub(super) enum Ink {
     Ok,
     /// Failed operations.
     Error,
-    /// One of several lines, by its place.
+    /// One of several lines, by its index.
     Line(usize),
 }
 
-/// Lines that differ in colour; further ones are dashed.
+/// The number of lines that have different colours. Further lines are dashed.
 pub(super) const LINES: usize = 8;
 
 struct Shade {
@@ -33,15 +34,16 @@ const fn shade(name: &'static str, light: u32, dark: u32) -> Shade {
     Shade { name, light: rgb(light), dark: rgb(dark) }
 }
 
-/// Paper and writing.
+/// The colours of background and text.
 const PAPER: Shade = shade("paper", 0xffffff, 0x1b1e23);
 const TEXT: Shade = shade("text", 0x22262b, 0xe4e6e9);
 const MUTED: Shade = shade("muted", 0x646c75, 0x9aa2ab);
 const GRID: Shade = shade("grid", 0xe3e6e9, 0x343a42);
-/// Green and red are basho_bench's (docs/riak/basho-bench.md §7).
+/// The green and the red of basho_bench (docs/riak/basho-bench.md §7).
 const OK: Shade = shade("ok", 0x188125, 0x4cc25c);
 const ERROR: Shade = shade("error", 0xff665f, 0xff7f79);
-/// Told apart also by people who do not see red and green, and by their brightness.
+/// Colours of lines. They differ in brightness, too, so that people with red-green colour blindness
+/// can distinguish them.
 const LINE: [Shade; LINES] = [
     shade("line0", 0x0b68a8, 0x5eb1ea),
     shade("line1", 0xe08214, 0xf5a945),
@@ -54,17 +56,17 @@ const LINE: [Shade; LINES] = [
 ];
 
 impl Ink {
-    /// What style sheets call it.
+    /// The name in style sheets.
     pub(super) fn name(self) -> &'static str {
         self.shade().name
     }
 
-    /// Red, green and blue on a light page.
+    /// Red, green and blue in light mode.
     pub(super) fn light(self) -> [u8; 3] {
         self.shade().light
     }
 
-    /// Whether a line is dashed, because its colour was used before.
+    /// Whether a line is dashed, because an earlier line has the same colour.
     pub(super) fn dashed(self) -> bool {
         matches!(self, Self::Line(place) if place >= LINES)
     }
@@ -87,7 +89,8 @@ impl Ink {
             .chain((0..LINES).map(Self::Line))
     }
 
-    /// The rules of a style sheet: the colours of both surroundings as variables, and a class for lines and one for areas each.
+    /// The rules of the style sheet: the colours of both modes as variables, and for each colour a
+    /// class for lines and one for areas.
     pub(super) fn style_sheet() -> String {
         let variables = |of: fn(&Shade) -> [u8; 3]| {
             let variable = |ink: Self| {

@@ -1,8 +1,8 @@
-//! Numbers of latency, and what they are called.
+//! The latency metrics and their names.
 
 use crate::stats::Summary;
 
-/// One number of an operation.
+/// One latency metric of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Metric {
     pub(super) name: &'static str,
@@ -18,7 +18,7 @@ pub(super) const P999: Metric = Metric { name: "99.9th", us: |operation| operati
 pub(super) const MAX: Metric = Metric { name: "max", us: |operation| operation.max_us as f64 };
 
 impl Metric {
-    /// In milliseconds; `None` without a success.
+    /// The value in milliseconds; `None` if no operation succeeded.
     pub(super) fn ms(self, operation: &Summary) -> Option<f64> {
         (operation.units > 0).then(|| (self.us)(operation) / 1000.0)
     }

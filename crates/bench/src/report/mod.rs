@@ -1,14 +1,15 @@
-//! Files, charts and comparisons (docs/riak/basho-bench.md §6, §7).
+//! Result files, charts and comparisons (docs/riak/basho-bench.md §6, §7).
 //!
-//! [`CsvFiles`] are written while a run goes on, in basho_bench's forms; [`write`] makes of a finished run a page and pictures,
-//! [`compare`] of several. A chart is a `drawing`, which becomes SVG in a page and pixels in a picture: both show the same.
+//! What it is: [`CsvFiles`] are written in basho_bench's format during a run. [`write`] turns a
+//! finished run into a page and pictures, and [`compare`] does so for several runs. A chart is a
+//! `drawing`, which becomes SVG in a page and pixels in a picture, so that both show the same.
 //!
-//! What it is not: it knows nothing of how numbers came about, and it smooths none.
+//! What it is not: it does not know how the numbers were measured, and it does not smooth them.
 //!
 //! Invariants:
-//! * a page needs nothing but itself, and a picture no font of the machine;
-//! * charts of the same number of several operations have the same axes;
-//! * an axis is logarithmic only where it says so.
+//! * A page loads nothing else, and a picture uses no font of the machine.
+//! * Charts that show the same metric for several operations have the same axes.
+//! * A logarithmic axis is labelled as such.
 
 mod basho;
 mod chart;

@@ -1,4 +1,5 @@
-//! What pages have in common. They are well-formed XML as well as HTML, and need nothing else.
+//! Common parts of the HTML pages. A page is well-formed XML as well as HTML, and loads nothing
+//! else.
 
 use std::fmt::Write as _;
 
@@ -8,14 +9,15 @@ use super::panels::Section;
 use super::svg::Svg;
 use super::text::escaped;
 
-/// A chart on a narrow screen, or one of many.
+/// The size of a chart on a narrow screen, or of one of many charts.
 const SMALL: (f32, f32) = (400.0, 240.0);
-/// A chart with half a row of its own.
+/// The size of a chart that fills half a row.
 const HALF: (f32, f32) = (600.0, 270.0);
-/// A chart with a row of its own.
+/// The size of a chart that fills a row.
 const BROAD: (f32, f32) = (1200.0, 300.0);
 
-/// A page that is being written. Writing to a `String` cannot fail: results of `write!` are ignored.
+/// A page that is being written. Writing to a `String` cannot fail, so the results of `write!` are
+/// ignored.
 pub(super) struct Page {
     html: String,
 }
@@ -31,7 +33,7 @@ impl Page {
         Self { html }
     }
 
-    /// Something that is HTML already.
+    /// Appends text that is HTML already.
     pub(super) fn raw(&mut self, html: &str) {
         self.html.push_str(html);
     }
@@ -44,7 +46,7 @@ impl Page {
         let _ = writeln!(self.html, "<p class=\"{class}\">{}</p>", escaped(text));
     }
 
-    /// Things to know before reading on; nothing when there are none.
+    /// Appends notes about the run, if there are any.
     pub(super) fn notes(&mut self, notes: &[String]) {
         if !notes.is_empty() {
             let items: String = notes.iter().map(|note| format!("<li>{}</li>\n", escaped(note))).collect();
@@ -52,12 +54,12 @@ impl Page {
         }
     }
 
-    /// Text as it is.
+    /// Appends preformatted text.
     pub(super) fn verbatim(&mut self, lines: &[String]) {
         let _ = writeln!(self.html, "<pre>{}</pre>", escaped(&lines.join("\n")));
     }
 
-    /// The first column is text, the others are numbers.
+    /// Appends a table. The first column is text, the others are numbers.
     pub(super) fn table(&mut self, class: &str, head: &[String], rows: &[Vec<String>]) {
         let row = |tag: &str, cells: &[String]| {
             let cells: String = cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
@@ -71,7 +73,8 @@ impl Page {
         );
     }
 
-    /// Headings with their charts. Few charts are drawn broad as well, for screens that are.
+    /// Appends headings with their charts. If a section has few charts, they are also drawn in a
+    /// wide version for wide screens.
     pub(super) fn sections(&mut self, sections: &[Section]) {
         for section in sections {
             self.heading(section.title);

@@ -1,4 +1,4 @@
-//! Which charts a run is drawn in (docs/riak/basho-bench.md §7).
+//! Chooses the charts for a run (docs/riak/basho-bench.md §7).
 
 use crate::resources::ResourceSample;
 use crate::stats::{Run, Summary, Window};
@@ -9,19 +9,19 @@ use super::ink::Ink;
 use super::metric::{self, Metric};
 use super::scale::Unit;
 
-/// Charts that belong together.
+/// A group of charts with a common title.
 #[derive(Debug)]
 pub(super) struct Section {
     pub(super) title: &'static str,
     pub(super) charts: Vec<Chart>,
 }
 
-/// Latencies that share a chart.
+/// Latency metrics that share a chart.
 #[derive(Clone, Copy)]
 struct Group {
-    /// Of a section.
+    /// The title of a section.
     title: &'static str,
-    /// Of a chart.
+    /// The title of a chart.
     short: &'static str,
     metrics: &'static [Metric],
 }
@@ -60,7 +60,7 @@ fn throughput(course: &Course) -> Chart {
     chart(course, "All operations", Unit::OperationsPerSecond, RangeKind::Linear, series)
 }
 
-/// The operations of a run that have something to draw: their places and names.
+/// The indices and names of the operations for which `something` holds in any window.
 fn drawn<'a>(
     run: &'a Run,
     course: &'a Course,
@@ -78,7 +78,7 @@ fn latency(run: &Run, course: &Course) -> Vec<Section> {
     let operations: Vec<(usize, &str)> = drawn(run, course, |operation| operation.units > 0).collect();
     match operations[..] {
         [] => Vec::new(),
-        // One operation alone: its charts side by side.
+        // A run with a single operation has its latency charts side by side.
         [(at, label)] => {
             let chart = |group| latency_chart(course, &group, at, format!("{label}: {}", group.short));
             vec![Section { title: "Latency", charts: LATENCY.map(chart).into() }]
@@ -87,7 +87,7 @@ fn latency(run: &Run, course: &Course) -> Vec<Section> {
     }
 }
 
-/// A group's charts of all operations.
+/// The charts of one group for all operations.
 fn latency_section(course: &Course, group: &Group, operations: &[(usize, &str)]) -> Section {
     let chart = |(at, label): &(usize, &str)| latency_chart(course, group, *at, (*label).to_owned());
     let mut charts: Vec<Chart> = operations.iter().map(chart).collect();
@@ -97,7 +97,7 @@ fn latency_section(course: &Course, group: &Group, operations: &[(usize, &str)])
 
 fn latency_chart(course: &Course, group: &Group, at: usize, title: String) -> Chart {
     let line = |(place, metric): (usize, &Metric)| {
-        // Where there is one, a heading says what it is.
+        // A single line needs no name, because the heading says what it is.
         let name = if group.metrics.len() > 1 { metric.name } else { "" };
         course.series(name, Ink::Line(place), |window| metric.ms(operation(window, at)?))
     };
@@ -105,7 +105,7 @@ fn latency_chart(course: &Course, group: &Group, at: usize, title: String) -> Ch
     chart(course, title, Unit::Milliseconds, RangeKind::Latency, series)
 }
 
-/// Charts side by side are read against each other: one axis for all.
+/// Gives charts a common y axis, so that they can be compared side by side.
 pub(super) fn share_range(charts: &mut [Chart], kind: RangeKind) {
     let range = Range::of(kind, charts.iter().flat_map(|chart| &chart.series));
     charts.iter_mut().for_each(|chart| chart.range = range);
@@ -173,7 +173,8 @@ fn resources(run: &Run, course: &Course) -> Option<Section> {
     (!charts.is_empty()).then_some(Section { title: "What the server used", charts })
 }
 
-/// How fast a counter grew. A process that was started again began at 0: that is no rate.
+/// The growth rate of a counter. `None` if the counter shrank, because the process was restarted
+/// and began at 0 again.
 fn per_second(
     before: &ResourceSample,
     after: &ResourceSample,

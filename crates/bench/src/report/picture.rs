@@ -1,19 +1,19 @@
-//! Several charts on one picture.
+//! Combines several charts into one picture.
 
 use super::drawing::{Drawing, Point};
 use super::panels::Section;
 
-/// basho_bench's pictures are as wide.
+/// The width of the picture, the same as in basho_bench.
 const WIDTH: f32 = 1280.0;
 const MARGIN: f32 = 24.0;
 const GAP: f32 = 24.0;
 const TITLE_SIZE: f32 = 20.0;
 const SECTION_SIZE: f32 = 15.0;
 const CHART_HEIGHT: f32 = 250.0;
-/// More charts than these go to the next row.
+/// The highest number of charts in a row. Further charts go to the next row.
 const COLUMNS_MAX: usize = 4;
 
-/// The sections one below the other, with a title above.
+/// Draws a title with the sections below it, one after the other.
 pub(super) fn picture(title: &str, sections: &[Section]) -> Drawing {
     let mut drawing = Drawing::new(WIDTH, 0.0);
     let mut y = MARGIN + TITLE_SIZE;

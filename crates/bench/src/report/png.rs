@@ -1,4 +1,4 @@
-//! Drawings as pixels.
+//! Draws pictures as PNG files.
 
 use super::ReportError;
 use super::drawing::{Anchor, Drawing, Point, Shape};
@@ -8,10 +8,10 @@ use std::fs;
 use std::path::Path;
 use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
 
-/// Pixels for each unit of a drawing: screens have become fine.
+/// Pixels per unit of a drawing, for screens with a high resolution.
 const SCALE: f32 = 2.0;
 
-/// Writes a picture of a drawing to `path`.
+/// Writes a drawing to `path` as a PNG file.
 pub(super) fn write(path: &Path, drawing: &Drawing) -> Result<(), ReportError> {
     let refused = |what: String| ReportError::Picture { path: path.to_owned(), what };
     let (width, height) = ((drawing.width * SCALE).ceil() as u32, (drawing.height * SCALE).ceil() as u32);

@@ -1,8 +1,8 @@
-//! From values to places on an axis.
+//! Maps values to positions on an axis.
 
 use super::text;
 
-/// What an axis measures.
+/// The quantity that an axis shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     Seconds,
@@ -11,12 +11,12 @@ pub(super) enum Unit {
     Milliseconds,
     Bytes,
     BytesPerSecond,
-    /// Processors that are busy.
+    /// The number of busy processors.
     Cores,
 }
 
 impl Unit {
-    /// What values are divided by, so that they have few digits, and what the unit is called then.
+    /// The divisor that gives values few digits, and the name of the unit with that divisor.
     fn shown(self, max: f64) -> (f64, String) {
         match self {
             Self::Seconds if max <= 180.0 => (1.0, "s".to_owned()),
@@ -44,27 +44,28 @@ pub(super) struct Scale {
     from: f64,
     to: f64,
     logarithmic: bool,
-    /// Values on the axis, and what is written there.
+    /// The values with a label, and their labels.
     pub(super) ticks: Vec<(f64, String)>,
-    /// The unit of the ticks.
+    /// The unit of the labels.
     pub(super) unit: String,
 }
 
 impl Scale {
-    /// From 0; to a tick at or above `max`, or exactly to it.
+    /// A linear axis from 0, either to a tick at or above `max` or exactly to `max`.
     pub(super) fn linear(unit: Unit, max: f64, ticks_max: usize, to_tick: bool) -> Self {
         let max = if max > 0.0 && max.is_finite() { max } else { 1.0 };
         let (divisor, name) = unit.shown(max);
         let step = step(max / divisor, ticks_max);
         let count = max / divisor / step;
-        // The tolerance keeps a maximum that is a tick from getting one more.
+        // The tolerance prevents an additional tick if the maximum is a tick itself.
         let count = if to_tick { (count - 1e-9).ceil() } else { (count + 1e-9).floor() };
         let ticks = (0..=count as usize).map(|n| n as f64 * step).map(|value| (value * divisor, text::tick(value)));
         let to = if to_tick { count * step * divisor } else { max };
         Self { from: 0.0, to, logarithmic: false, ticks: ticks.collect(), unit: name }
     }
 
-    /// From a round number at or below `min` to one at or above `max`; both above 0.
+    /// A logarithmic axis from a round number at or below `min` to one at or above `max`. Both must
+    /// be above 0.
     pub(super) fn logarithmic(unit: Unit, min: f64, max: f64) -> Self {
         let (first, last) = (min.log10().floor() as i32, max.log10().ceil() as i32);
         let marks = [1.0, 2.0, 5.0];
@@ -77,14 +78,14 @@ impl Scale {
         marks.drain(..start);
         let ends = |mark: Option<&(f64, f64)>, else_value| mark.map_or(else_value, |(_, value)| *value);
         let (from, to) = (ends(marks.first(), min), ends(marks.last(), max));
-        // Where there are many, whole powers are enough.
+        // If there are many ticks, only whole powers of ten are kept.
         let powers_only = marks.len() > 7;
         let ticks = marks.into_iter().filter(|(mark, _)| !powers_only || *mark == 1.0);
         let ticks = ticks.map(|(_, value)| (value, text::tick(value))).collect();
         Self { from, to, logarithmic: true, ticks, unit: format!("{}, logarithmic", unit.shown(max).1) }
     }
 
-    /// Where a value is: 0 at the beginning, 1 at the end.
+    /// The position of a value: 0 at the beginning of the axis, 1 at its end.
     pub(super) fn place(&self, value: f64) -> f64 {
         let place = match self.logarithmic {
             true => (value.max(self.from) / self.from).ln() / (self.to / self.from).ln(),
@@ -94,7 +95,8 @@ impl Scale {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, so that there are at most so many.
+/// The distance of ticks: 1, 2 or 5 times a power of ten, chosen so that there are at most
+/// `ticks_max` steps.
 fn step(max: f64, ticks_max: usize) -> f64 {
     let least = max / ticks_max.max(1) as f64;
     let power = 10f64.powf(least.log10().floor());

@@ -1,11 +1,12 @@
-//! Drawings as SVG inside a page. Colours are classes of the page's style sheet ([`Ink::style_sheet`]).
+//! Writes drawings as SVG inside a page. Colours are classes of the page's style sheet
+//! ([`Ink::style_sheet`]).
 
 use super::drawing::{Anchor, Drawing, Point, Shape};
 use super::ink::Ink;
 use super::text::escaped;
 use std::fmt::{self, Display, Formatter};
 
-/// A drawing as an `svg` element; `label` says to those who cannot see it what it is.
+/// A drawing as an `svg` element. `label` describes it for screen readers.
 pub(super) struct Svg<'a> {
     pub(super) drawing: &'a Drawing,
     pub(super) label: &'a str,

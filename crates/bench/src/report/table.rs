@@ -1,8 +1,8 @@
-//! Numbers of several runs, with their ratios to the first.
+//! A table with the numbers of several runs and their ratios to the first run.
 
 use super::text::{digits3, grouped};
 
-/// One column for the first run, and for each other one a column and its ratio.
+/// One column for the first run, and for each other run a column and its ratio.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) names: Vec<String>,
@@ -13,18 +13,18 @@ pub(super) struct Table {
 #[derive(Debug)]
 pub(super) struct Row {
     what: String,
-    /// As it is shown, and what the ratio is of.
+    /// The text of each cell, and the number for its ratio.
     values: Vec<(String, Option<f64>)>,
 }
 
 impl Row {
-    /// Numbers that are compared; `None` where a run has none.
+    /// A row of numbers with ratios. `None` means that a run has no such number.
     pub(super) fn of_numbers(what: impl Into<String>, values: impl Iterator<Item = Option<f64>>) -> Self {
         let shown = |value: Option<f64>| (value.map_or_else(|| "–".to_owned(), digits3), value);
         Self { what: what.into(), values: values.map(shown).collect() }
     }
 
-    /// Counts that are shown; runs can be of different lengths.
+    /// A row of counts without ratios, because the runs may differ in length.
     pub(super) fn of_counts(what: impl Into<String>, values: impl Iterator<Item = u64>) -> Self {
         Self { what: what.into(), values: values.map(|value| (grouped(value), None)).collect() }
     }
@@ -62,12 +62,12 @@ impl Table {
         head
     }
 
-    /// One list a row.
+    /// The cells, one list for each row.
     pub(super) fn cells(&self) -> Vec<Vec<String>> {
         self.rows.iter().map(Row::cells).collect()
     }
 
-    /// For a terminal.
+    /// The table as text for a terminal.
     pub(super) fn text(&self) -> String {
         let mut lines = vec![self.head()];
         lines.extend(self.cells());

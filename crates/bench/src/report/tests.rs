@@ -1,4 +1,4 @@
-//! Pages and pictures of runs that were made up.
+//! Tests of pages and pictures from invented runs.
 
 use crate::resources::ResourceSample;
 use crate::stats::{Origin, Run, Tally, Window};
@@ -12,7 +12,9 @@ use super::{CsvFiles, compare, write};
 
 const WINDOWS: usize = 12;
 
-/// `get` and `put_unique`, whose files are called `put-unique`, each window 100 of both in 10 s with latencies from `least_us` on; in the last a `put` fails.
+/// A run with the operations `get` and `put_unique`, whose file is named `put-unique`. Each window
+/// of 10 s has 100 of both with latencies from `least_us` up. In the last window a `put_unique`
+/// fails.
 fn run(name: &str, least_us: u64) -> Run {
     let mut run = Run::new(name, vec!["get".into(), "put-unique".into()]);
     run.terms = vec!["get".into(), "put_unique".into()];
@@ -50,7 +52,7 @@ fn run(name: &str, least_us: u64) -> Run {
     run
 }
 
-/// What basho_bench would have left of it.
+/// Writes the files that basho_bench would have written for this run.
 fn write_csv(dir: &Path, run: &Run) {
     fs::create_dir_all(dir).unwrap();
     let mut files = CsvFiles::create(dir, &run.operations).unwrap();
@@ -63,19 +65,19 @@ fn parsed(html: &str) -> Document<'_> {
     Document::parse_with_options(html, options).unwrap_or_else(|error| panic!("{error}\n{html}"))
 }
 
-/// The text of all elements of a name, one string each.
+/// The texts of all elements with this name.
 fn texts(page: &Document<'_>, tag: &str) -> Vec<String> {
     let text =
         |node: roxmltree::Node<'_, '_>| node.descendants().filter_map(|n| n.text().filter(|_| n.is_text())).collect();
     page.descendants().filter(|node| node.has_tag_name(("http://www.w3.org/1999/xhtml", tag))).map(text).collect()
 }
 
-/// The text in all charts.
+/// The texts in all charts.
 fn chart_texts<'a>(page: &'a Document<'_>) -> Vec<&'a str> {
     page.descendants().filter(|node| node.tag_name().name() == "text").filter_map(|node| node.text()).collect()
 }
 
-/// How many pixels of a picture have a colour.
+/// The number of pixels of a picture in each of these colours.
 fn pixels(path: &Path, inks: &[Ink]) -> Vec<usize> {
     let picture = Pixmap::decode_png(&fs::read(path).unwrap()).unwrap();
     let count = |ink: &Ink| {

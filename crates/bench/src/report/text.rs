@@ -1,6 +1,6 @@
 //! Numbers and text for people.
 
-/// Text inside a page, in an element or an attribute.
+/// Escapes text for an HTML element or attribute.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -10,7 +10,7 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\n' | '\t' => out.push(c),
-            // No page may hold one, not even escaped.
+            // A page may not contain a control character, not even an escaped one.
             c if c.is_control() => out.push(char::REPLACEMENT_CHARACTER),
             c => out.push(c),
         }
@@ -18,7 +18,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// `1,234,567`.
+/// A number with separated thousands, such as `1,234,567`.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -31,7 +31,7 @@ pub(super) fn grouped(number: u64) -> String {
     out
 }
 
-/// Three digits that count: `0.0123`, `1.23`, `12.3`, `123`, `1,234`.
+/// A number with three significant digits: `0.0123`, `1.23`, `12.3`, `123`, `1,234`.
 pub(super) fn digits3(value: f64) -> String {
     let decimals = match value.abs() {
         v if !v.is_finite() => return "–".to_owned(),
@@ -45,7 +45,7 @@ pub(super) fn digits3(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// For the ticks of an axis: `0.05`, `200`, `1,500`, `20k`, `1.5M`.
+/// The label of a tick on an axis: `0.05`, `200`, `1,500`, `20k`, `1.5M`.
 pub(super) fn tick(value: f64) -> String {
     let (value, suffix) = match value.abs() {
         v if v >= 1e9 => (value / 1e9, "G"),
@@ -58,13 +58,13 @@ pub(super) fn tick(value: f64) -> String {
     format!("{}{suffix}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// `850 B`, `1.23 MB`.
+/// A number of bytes with its unit: `850 B`, `1.23 MB`.
 pub(super) fn bytes(bytes: f64) -> String {
     let (divisor, name) = byte_unit(bytes);
     format!("{} {name}", digits3(bytes / divisor))
 }
 
-/// The greatest unit of which there is at least one.
+/// The largest unit that is not larger than `bytes`.
 pub(super) fn byte_unit(bytes: f64) -> (f64, &'static str) {
     [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")]
         .into_iter()
@@ -72,7 +72,7 @@ pub(super) fn byte_unit(bytes: f64) -> (f64, &'static str) {
         .unwrap_or((1.0, "B"))
 }
 
-/// `45 s`, `8 min`, `8 min 20 s`, `24 h`, `24 h 5 min`.
+/// A duration: `45 s`, `8 min`, `8 min 20 s`, `24 h`, `24 h 5 min`.
 pub(super) fn duration(seconds: f64) -> String {
     let whole = seconds.round().max(0.0) as u64;
     let two = |first: u64, first_unit: &str, second: u64, second_unit: &str| match second {

@@ -1,4 +1,4 @@
-//! What a run leaves in its directory.
+//! Writes the report of a finished run to its directory.
 
 use crate::stats::Run;
 use std::fs;
@@ -9,10 +9,11 @@ use super::panels::{Section, sections};
 use super::picture::picture;
 use super::{ReportError, html, png};
 
-/// Writes `run.json`, `report.html`, `summary.png` (over time) and `summary_by_volume.png` (over bytes of values that were
-/// sent, or over operations when none of them sends any) in `dir`.
+/// Writes `run.json`, `report.html`, `summary.png` (over time) and `summary_by_volume.png` to
+/// `dir`. The volume is the bytes of values that were sent, or the number of operations if none of
+/// them sends values.
 pub fn write(dir: &Path, run: &Run) -> Result<(), ReportError> {
-    // First what cannot be made again.
+    // `run.json` comes first, because it cannot be recreated from the other files.
     run.save(dir)?;
     let (by_time, by_volume) = (sections(run, Across::Time), sections(run, Across::Volume));
     let path = dir.join("report.html");

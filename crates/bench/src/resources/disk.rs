@@ -1,14 +1,15 @@
-//! Space that a directory takes.
+//! The disk space that a directory takes.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// POSIX counts `st_blocks` in these.
+/// The unit of `st_blocks` in POSIX.
 const BLOCK_BYTES: u64 = 512;
 
-/// Space of all files below `dir`. Links are not followed; files that vanish meanwhile (a merge) count as gone.
+/// The disk space of all files below `dir`. Symbolic links are not followed. Files that disappear
+/// during the walk (because of a merge) are not counted.
 pub(super) fn used_bytes(dir: &Path) -> io::Result<u64> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", dir.display()));
     let mut bytes = 0;

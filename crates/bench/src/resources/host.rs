@@ -1,8 +1,9 @@
-//! The machine that the load comes from.
+//! The machine that runs the load generator.
 
 use std::thread::available_parallelism;
 
-/// Its name, operating system, architecture and number of processors, in one line for people.
+/// The machine's name, operating system, architecture and number of processors, in one line for
+/// people.
 pub fn host() -> String {
     let system = rustix::system::uname();
     let [name, kernel, release, machine] =

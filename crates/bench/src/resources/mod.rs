@@ -1,8 +1,9 @@
-//! What the process that is measured uses: processor time, memory, bytes to and from the disk, and space on it; and the
-//! machine that the load comes from.
+//! The resources that the measured process uses: processor time, memory, bytes read from and
+//! written to the disk, and disk space. It also describes the machine that runs the load generator.
 //!
-//! The numbers come from `/proc` (Linux) and from the data directory. What the system does not say, for want of a
-//! permission or because the process has ended, is missing in a sample; why is said once, in [`Sampler::take_warnings`].
+//! The numbers come from `/proc` (Linux) and from the data directory. A number is missing in a
+//! sample if the system does not provide it, because of permissions or because the process has
+//! ended. [`Sampler::take_warnings`] reports each reason once.
 
 mod disk;
 mod host;

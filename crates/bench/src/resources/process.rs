@@ -1,27 +1,27 @@
-//! `/proc/PID` of Linux.
+//! Reads `/proc/PID` on Linux.
 
 use std::fs;
 use std::io;
 
-/// Bytes that a process had moved to and from the disk.
+/// Bytes that a process has read from and written to the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DiskBytes {
     pub(super) read: u64,
     pub(super) written: u64,
 }
 
-/// Processor time of all threads in seconds.
+/// The processor time of all threads, in seconds.
 pub(super) fn cpu_s(pid: u32) -> io::Result<f64> {
     let ticks = parsed(pid, "stat", ticks)?;
     Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// Memory in use.
+/// The resident memory, in bytes.
 pub(super) fn rss_bytes(pid: u32) -> io::Result<u64> {
     parsed(pid, "status", |text| field(text, "VmRSS:")?.checked_mul(1024))
 }
 
-/// Bytes to and from the disk.
+/// Bytes read from and written to the disk.
 pub(super) fn disk_bytes(pid: u32) -> io::Result<DiskBytes> {
     parsed(pid, "io", |text| {
         Some(DiskBytes { read: field(text, "read_bytes:")?, written: field(text, "write_bytes:")? })
@@ -34,14 +34,15 @@ fn parsed<T>(pid: u32, file: &str, parse: impl Fn(&str) -> Option<T>) -> io::Res
     parse(&text).ok_or_else(|| io::Error::other(format!("{path}: not in it")))
 }
 
-/// Fields 14 and 15; the second field, the name, may hold blanks and brackets itself.
+/// The sum of fields 14 and 15. The search begins behind the second field, the name, because it may
+/// contain spaces and parentheses.
 fn ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11).map(str::parse::<u64>);
     fields.next()?.ok()?.checked_add(fields.next()?.ok()?)
 }
 
-/// The number behind a name at the beginning of a line.
+/// The number behind `name` in the line that begins with it.
 fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }

@@ -1,32 +1,33 @@
-//! Looks at a process and its data directory.
+//! Takes samples of a process and its data directory.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::{ResourceSample, disk, process};
 
-/// Looks at a process and its data directory.
+/// Takes samples of a process and its data directory.
 #[derive(Debug)]
 pub struct Sampler {
     pid: Option<u32>,
     data_dir: Option<PathBuf>,
-    /// What could not be found out, with the reason, once each.
+    /// The numbers that were not available. Each causes one warning.
     warned: Vec<&'static str>,
     warnings: Vec<String>,
 }
 
 impl Sampler {
-    /// What is looked at; either may be missing.
+    /// Creates a sampler of a process and a data directory. Either may be missing.
     pub fn new(pid: Option<u32>, data_dir: Option<PathBuf>) -> Self {
         Self { pid, data_dir, warned: Vec::new(), warnings: Vec::new() }
     }
 
-    /// Whether there is anything to look at.
+    /// Whether there is nothing to sample.
     pub fn is_idle(&self) -> bool {
         self.pid.is_none() && self.data_dir.is_none()
     }
 
-    /// Looks, `elapsed_s` seconds after the start of the run. Walks the data directory: not for a thread that must not wait.
+    /// Takes a sample, `elapsed_s` seconds after the start of the run. This walks the data
+    /// directory, so it must not be called on a thread that may not block.
     pub fn sample(&mut self, elapsed_s: f64) -> ResourceSample {
         let mut sample = ResourceSample { elapsed_s, ..ResourceSample::default() };
         if let Some(pid) = self.pid {
@@ -43,7 +44,7 @@ impl Sampler {
         sample
     }
 
-    /// What could not be found out so far, one thing a line; each is handed out once.
+    /// The new warnings about numbers that were not available, one per line. Each is returned once.
     pub fn take_warnings(&mut self) -> Vec<String> {
         std::mem::take(&mut self.warnings)
     }
@@ -82,7 +83,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_said_once() {
-        // Above the greatest pid that Linux gives.
+        // This is above the highest process id of Linux.
         let mut sampler = Sampler::new(Some(u32::MAX), Some(PathBuf::from("/nowhere/at/all")));
         assert_eq!(sampler.sample(2.5), ResourceSample { elapsed_s: 2.5, ..ResourceSample::default() });
         let warnings = sampler.take_warnings();

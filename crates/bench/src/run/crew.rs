@@ -1,4 +1,4 @@
-//! The threads of a run, each with a runtime of its own and its share of the workers.
+//! The threads of a run. Each has a runtime of its own and its share of the workers.
 
 use super::mix::Mix;
 use super::schedule::Schedule;
@@ -16,7 +16,7 @@ use tokio::runtime::Builder;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, LocalSet};
 
-/// How long operations that are under way at the end are waited for.
+/// How long to wait for unfinished operations at the end of the run.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What all threads share.
@@ -26,17 +26,17 @@ pub(super) struct Orders {
     pub(super) mix: Mix,
 }
 
-/// Threads whose workers are connected and wait for the start.
+/// The threads of a run. Their workers are connected and wait for the start.
 pub(super) struct Crew {
     threads: Vec<JoinHandle<()>>,
     tallies: Vec<Arc<Mutex<Tally>>>,
-    /// Takes the place of one of `tallies` while that is added up.
+    /// An empty tally that replaces one of `tallies` while that one is added up.
     spare: Tally,
     go: watch::Sender<Option<Start>>,
     done: mpsc::Receiver<()>,
 }
 
-/// The word to begin.
+/// The signal to start.
 #[derive(Clone)]
 struct Start {
     at: Instant,
@@ -74,7 +74,7 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Adds to `into` what was counted since the last time. No worker waits while numbers are added up.
+    /// Adds the counts since the last call to `into`. No worker has to wait while counts are added.
     pub(super) fn collect(&mut self, into: &mut Tally) {
         for tally in &self.tallies {
             std::mem::swap(&mut *tally.lock().unwrap_or_else(PoisonError::into_inner), &mut self.spare);
@@ -82,7 +82,7 @@ impl Crew {
         }
     }
 
-    /// Lets the workers loose.
+    /// Starts the workers.
     pub(super) fn start(&self, at: Instant, stop: &Arc<Stop>) {
         self.go.send_replace(Some(Start { at, stop: stop.clone() }));
     }
@@ -94,20 +94,20 @@ impl Crew {
 
     /// Waits for the threads, whose workers have been told to stop.
     pub(super) fn join(self) {
-        // Whoever still waits for the word to begin learns that it will not come.
+        // A thread that still waits for the start learns that there will be none.
         drop(self.go);
         for thread in self.threads {
-            // A thread that panicked has said so on its own.
+            // A thread that panicked has already printed a message.
             drop(thread.join());
         }
     }
 }
 
-/// One thread's part.
+/// The part of one thread.
 struct Part {
     orders: Arc<Orders>,
     tally: Arc<Mutex<Tally>>,
-    /// Its first worker; the others follow in steps.
+    /// The number of its first worker. The numbers of the others follow in steps of `step`.
     first: usize,
     step: usize,
 }
@@ -130,7 +130,7 @@ impl Part {
                 Err(error) => return say(ready, Err(error)),
             };
             say(ready, Ok(()));
-            // The sender is gone when another thread could not connect.
+            // The sender has been dropped if another thread could not connect.
             let Ok(start) = go.wait_for(Option::is_some).await.map(|start| (*start).clone()) else { return };
             if let Some(start) = start {
                 self.let_loose(workers, start).await;
@@ -177,7 +177,7 @@ impl Part {
         }
         let all = local.run_until(async {
             while let Some(ended) = working.join_next().await {
-                // Its message is on the terminal, the operation is counted as a crash.
+                // The panic has printed its message, and the operation is counted as a crash.
                 if ended.is_err() {
                     start.stop.say_for_crash();
                 }
@@ -200,9 +200,11 @@ impl Part {
     }
 }
 
-/// Says how connecting went, and lets go of the channel: the crew is assembled when all have.
+/// Reports how connecting went and closes the thread's end of the channel. The crew is assembled
+/// when all threads have reported.
 fn say(ready: mpsc::Sender<Result<(), DriverError>>, outcome: Result<(), DriverError>) {
-    // There is room for one word from each; nobody listens any more when another thread has failed.
+    // The channel has room for one message from each thread. If another thread has failed, nobody
+    // receives this one.
     drop(ready.try_send(outcome));
 }
 

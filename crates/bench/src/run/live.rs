@@ -1,17 +1,18 @@
-//! The line that tells how a run goes.
+//! The status line during a run.
 
 use crate::stats::Tally;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// A progress bar with the time left, the rate, the 99th percentile of latency and errors. On a terminal only.
+/// A progress bar with the remaining time, the rate, the 99th percentile of latency, and errors. It
+/// is shown only on a terminal.
 pub(super) struct Live {
     bar: ProgressBar,
     errors: u64,
 }
 
 impl Live {
-    /// `duration` as it was planned.
+    /// Creates the bar for a run of the planned `duration`.
     pub(super) fn new(duration: Option<Duration>) -> Self {
         let bar = match duration {
             Some(duration) => ProgressBar::new(duration.as_millis().try_into().unwrap_or(u64::MAX)),
@@ -28,7 +29,7 @@ impl Live {
         Self { bar, errors: 0 }
     }
 
-    /// What was counted in the last `seconds`.
+    /// Shows the counts of the last `seconds`.
     pub(super) fn update(&mut self, elapsed: Duration, seconds: f64, tally: &Tally) {
         let summaries = tally.summaries();
         let units: u64 = summaries.iter().map(|s| s.units).sum();
@@ -42,7 +43,7 @@ impl Live {
         self.bar.set_message(format!("{left}{rate:.0} ops/s, p99 {p99_ms:.2} ms, {} errors", self.errors));
     }
 
-    /// A line above the bar.
+    /// Prints a line above the bar.
     pub(super) fn say(&self, line: &str) {
         self.bar.suspend(|| eprintln!("{line}"));
     }

@@ -1,17 +1,18 @@
-//! Which operation comes next.
+//! Chooses the next operation.
 
 use crate::config::Operation;
 use crate::generators::Random;
 
-/// Operations by their weights: each draw is uniform over as many lots as the weights come to (docs/riak/basho-bench.md §1.1).
+/// The operations with their weights. Each draw is uniform over the sum of all weights
+/// (docs/riak/basho-bench.md §1.1).
 #[derive(Clone, Debug)]
 pub(super) struct Mix {
-    /// Lots up to and with each operation.
+    /// The sum of the weights up to and including each operation.
     up_to: Vec<u64>,
 }
 
 impl Mix {
-    /// The operations that are not `left_out`; `None` when nothing is left.
+    /// The operations that are not `left_out`; `None` if none is left.
     pub(super) fn new(operations: &[Operation], left_out: impl Fn(usize) -> bool) -> Option<Self> {
         let mut lots = 0;
         let up_to: Vec<u64> = operations
@@ -25,7 +26,7 @@ impl Mix {
         (lots > 0).then_some(Self { up_to })
     }
 
-    /// The place of the next operation.
+    /// The index of the next operation.
     pub(super) fn draw(&self, random: &mut Random) -> usize {
         let lot = random.uniform(self.up_to.last().copied().unwrap_or(1));
         self.up_to.partition_point(|up_to| *up_to < lot)
@@ -50,7 +51,7 @@ mod tests {
         let mut drawn = [0; 4];
         (0..40_000).for_each(|_| drawn[mix.draw(&mut random)] += 1);
         assert_eq!((drawn[1], drawn[2]), (0, 0));
-        // Four standard deviations of a binomial distribution.
+        // The tolerance is four standard deviations of a binomial distribution.
         assert!((drawn[0] - 30_000_i32).abs() < 350, "{drawn:?}");
     }
 

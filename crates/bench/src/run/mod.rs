@@ -1,16 +1,18 @@
-//! Workers, threads and time.
+//! Runs a configuration: workers, threads and time.
 //!
-//! What it is: [`run`] takes a configuration, lets its workers loose on as many threads as there are processors, closes a
-//! window of the statistics at each report interval, and ends in time, at the first error if that was asked for, or when
-//! it is interrupted; the files and the report are written in every case.
+//! What it is: [`run`] takes a configuration and starts its workers on one thread per processor, or
+//! on more threads if the driver's workers block. It closes a window of the statistics after each
+//! report interval. The run ends after its duration, at the first error if that is configured, or
+//! when it is interrupted. Files and report are written in every case.
 //!
-//! What it is not: it knows no driver and no generator, and draws nothing.
+//! What it is not: it knows no details of drivers or generators, and it draws no charts.
 //!
 //! Invariants:
-//! * with a given rate an operation is due at its time, whatever became of those before it; its latency counts from there
-//!   if its worker was busy then, and how late it began is counted by itself;
-//! * threads share nothing on the path of an operation but the clock: each counts by itself;
-//! * the end is waited for with a limit.
+//! * With a given rate, each operation is due at its own time, however long earlier ones take. If
+//!   its worker was busy at that time, its latency is measured from then. How late it began is
+//!   counted separately.
+//! * Threads share no data while they run operations; each counts for itself.
+//! * The wait for unfinished operations at the end is limited.
 
 mod crew;
 mod live;

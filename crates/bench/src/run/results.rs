@@ -1,4 +1,4 @@
-//! The directory of a run's results (docs/riak/basho-bench.md §1).
+//! The directory with the results of a run (docs/riak/basho-bench.md §1).
 
 use super::runner::RunError;
 use crate::stats::Run;
@@ -6,24 +6,25 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Endings of the files that a run writes.
+/// The extensions of the files that a run writes.
 const WRITTEN: [&str; 5] = ["csv", "json", "html", "png", "log"];
 
-/// The link to the latest results.
+/// The name of the symbolic link to the latest results.
 const CURRENT: &str = "current";
 
-/// `<results-dir>/<name>`, with `<results-dir>/current` pointing at it.
+/// The directory `<results-dir>/<name>`. The link `<results-dir>/current` points to it.
 pub(super) struct Results {
     pub(super) dir: PathBuf,
     console: File,
 }
 
 impl Results {
-    /// Makes the directory and copies the configuration into it.
+    /// Creates the directory and copies the configuration files to it.
     pub(super) fn create(base: &Path, name: &str, files: &[PathBuf]) -> Result<Self, RunError> {
         let dir = base.join(name);
         fs::create_dir_all(&dir).map_err(|error| failed(&dir, error))?;
-        // Read before anything is removed: one of them may be the copy in the very directory.
+        // All files are read before anything is removed, because one of them may be the copy in
+        // this directory.
         let texts: Vec<_> =
             files.iter().map(|file| fs::read(file).map_err(|error| failed(file, error))).collect::<Result<_, _>>()?;
         remove_earlier(&dir).map_err(|error| failed(&dir, error))?;
@@ -37,13 +38,14 @@ impl Results {
         Ok(Self { dir, console })
     }
 
-    /// A line of `console.log`.
+    /// Appends a line to `console.log`.
     pub(super) fn log(&mut self, line: &str) -> Result<(), RunError> {
         writeln!(self.console, "{line}").map_err(|error| failed(&self.dir.join("console.log"), error))
     }
 }
 
-/// Removes what an earlier run of the same name has left, so that what is there is all of one run. Nothing else is touched.
+/// Removes the files of an earlier run with the same name, so that the directory has the files of
+/// one run only. Other files stay.
 fn remove_earlier(dir: &Path) -> io::Result<()> {
     if !dir.join(Run::FILE).is_file() {
         return Ok(());
@@ -58,7 +60,8 @@ fn remove_earlier(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What each file's copy is called: as the file, and where several have the same name, with its place before it.
+/// The names of the copies: the name of the file, preceded by its number if an earlier file has the
+/// same name.
 fn copy_names(files: &[PathBuf]) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(files.len());
     for (place, file) in files.iter().enumerate() {
@@ -73,7 +76,7 @@ fn failed(path: &Path, error: io::Error) -> RunError {
     RunError::Results { path: path.to_owned(), error }
 }
 
-/// Replaces the link in one step: whoever follows it finds the old results or the new ones.
+/// Replaces the link atomically: a program that follows it finds either the old or the new results.
 #[cfg(unix)]
 fn point_at(base: &Path, name: &str) -> io::Result<()> {
     let new = base.join(format!(".{CURRENT}.{}", std::process::id()));
@@ -123,7 +126,7 @@ mod tests {
         for name in ["run.json", "get_latencies.csv", "throughput.png", "notes.txt"] {
             fs::write(dir.join(name), "earlier").unwrap();
         }
-        // Again, from the copy itself.
+        // This repeats the copy, with the copy itself as the source.
         Results::create(base.path(), "run", &[dir.join("some.config")]).unwrap();
         let mut left: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         left.sort();

@@ -17,25 +17,25 @@ use std::time::{Duration, Instant};
 use tokio::task::spawn_blocking;
 use tokio::time::MissedTickBehavior;
 
-/// How often the live line changes.
+/// The time between two updates of the status line.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Beside the configuration.
+/// The options of a run in addition to its configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where directories of results are.
+    /// The directory that contains the result directories.
     pub results_dir: PathBuf,
-    /// What this one is called.
+    /// The name of this run's directory.
     pub name: String,
-    /// Files that are copied into it.
+    /// Files to copy into that directory.
     pub config_files: Vec<PathBuf>,
     /// The configuration in words, for the report.
     pub explanation: Vec<String>,
-    /// Leaves out what the server cannot do, instead of not starting.
+    /// Leave out operations that the server does not support, instead of refusing to start.
     pub skip_unsupported: bool,
-    /// The process to watch.
+    /// The process to sample.
     pub pid: Option<u32>,
-    /// The directory whose size is watched.
+    /// The directory whose size is sampled.
     pub data_dir: Option<PathBuf>,
 }
 
@@ -44,27 +44,27 @@ pub struct Options {
 pub struct Ending {
     /// The directory of the results.
     pub dir: PathBuf,
-    /// All of the run.
+    /// The totals of the whole run.
     pub totals: Window,
-    /// It was to end at the first error, and there was one.
+    /// Whether the run was ended by an error, because it was configured to end at the first one.
     pub stopped_for_error: bool,
-    /// A worker panicked.
+    /// Whether a worker panicked.
     pub crashed: bool,
 }
 
-/// Why there is no result, or not all of it.
+/// Why there are no results, or only a part of them.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// What is measured is not there, or cannot do what is asked for.
+    /// The measured system is not available or does not support what is configured.
     #[error(transparent)]
     Driver(#[from] DriverError),
-    /// A generator cannot be made.
+    /// A generator cannot be created.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Operations that the server cannot do.
+    /// The server does not support these operations.
     #[error("the server cannot do: {}\n(--skip-unsupported leaves them out)", .0.join("; "))]
     Unsupported(Vec<String>),
-    /// Nothing is left to do.
+    /// No operation is left to run.
     #[error("no operation is left to be done: all are unsupported or have weight 0")]
     NothingToDo,
     /// The results cannot be written.
@@ -72,7 +72,7 @@ pub enum RunError {
     Results {
         /// The file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         #[source]
         error: std::io::Error,
     },
@@ -82,12 +82,12 @@ pub enum RunError {
     /// `run.json` cannot be written.
     #[error(transparent)]
     RunFile(#[from] RunFileError),
-    /// The report was not finished.
+    /// Writing the report ended with a panic.
     #[error("the report could not be written: {0}")]
     Unwritten(String),
 }
 
-/// Runs a configuration to its end. `interrupted` ends it early, with all its results.
+/// Runs a configuration to its end. `interrupted` ends it early; the results are written as usual.
 pub async fn run(
     mut config: Config,
     options: &Options,
@@ -139,7 +139,7 @@ pub async fn run(
     observer.watch(crew, duration, interrupted, results, &orders).await
 }
 
-/// Who counts while the workers work.
+/// Collects the counts while the workers run.
 struct Observer {
     report: Run,
     csv: CsvFiles,
@@ -150,8 +150,8 @@ struct Observer {
 }
 
 impl Observer {
-    /// Counts until the workers have ended, then writes down what it came to. Where a file cannot be written the run ends,
-    /// and what can be written of its report is.
+    /// Collects the counts until the workers have ended, and then writes the results. If a file
+    /// cannot be written, the run ends, and as much of its report as possible is written.
     async fn watch(
         mut self,
         mut crew: Crew,
@@ -169,7 +169,8 @@ impl Observer {
         let (mut second, mut window) = (Tally::new(self.operations), Tally::new(self.operations));
         let mut total = Tally::new(self.operations);
         let (mut last_tick, mut window_start) = (start, start);
-        // Not from when the window before was closed: that was a little later than a tick, and the next would seem too early.
+        // The next due time is not computed from the time when the last window was closed. That was
+        // a little later than a tick, so the next tick would come too early.
         let mut window_due = start + self.interval;
         let mut interrupted = std::pin::pin!(interrupted);
         let mut asked_to_stop = false;
@@ -217,7 +218,7 @@ impl Observer {
             stopped_for_error: stop.was_for_error(),
             crashed: stop.was_for_crash(),
         };
-        // On another thread: this one has to hear a second interruption.
+        // This runs on another thread, because this one must still react to a second interruption.
         let written = spawn_blocking(move || {
             crew.join();
             write(results, self.csv, &self.report)
@@ -226,10 +227,11 @@ impl Observer {
         trouble.map_or(written, Err).map(|()| ending)
     }
 
-    /// The totals, and what is to be said beside them.
+    /// Adds the totals and the notes to the report.
     fn sum_up(&mut self, total: &Tally, generators: &Generators) {
         let report = &mut self.report;
-        // Up to the last window: what is looked at and waited for afterwards is not part of the run.
+        // The totals end with the last window. The sampling and waiting after it are not part of
+        // the run.
         let elapsed_s = report.windows.last().map_or(0.0, |window| window.elapsed_s);
         report.totals = Some(Window::new(elapsed_s, elapsed_s, total));
         report.set_errors(total.errors());
@@ -241,7 +243,7 @@ impl Observer {
         report.notes.extend(generators.warnings());
     }
 
-    /// Looks at the process and its directory, on a thread that may wait for the disk.
+    /// Takes a sample of the process and its directory, on a thread that may block.
     async fn sample(&mut self, start: Instant) {
         if self.sampler.is_idle() {
             return;
@@ -251,7 +253,8 @@ impl Observer {
             let sample = sampler.sample(start.elapsed().as_secs_f64());
             (sampler, sample)
         });
-        // It can only fail by a panic, which has been printed; there are no samples from then on.
+        // This fails only after a panic, whose message has been printed. There are no samples from
+        // then on.
         if let Ok((sampler, sample)) = looked.await {
             self.sampler = sampler;
             self.report.resources.push(sample);
@@ -259,7 +262,8 @@ impl Observer {
     }
 }
 
-/// Everything that is written when a run has ended. What cannot be written does not keep the rest from being written.
+/// Writes all results of a finished run. An error in one file does not prevent the other files from
+/// being written.
 fn write(mut results: Results, csv: CsvFiles, run: &Run) -> Result<(), RunError> {
     let errors = csv.finish(&run.errors).map_err(RunError::from);
     let saved = run.save(&results.dir).map_err(RunError::from);
@@ -268,7 +272,7 @@ fn write(mut results: Results, csv: CsvFiles, run: &Run) -> Result<(), RunError>
     errors.and(saved).and(logged).and(drawn)
 }
 
-/// What a run came to, one operation a line.
+/// A summary of the run, with one line for each operation.
 pub(super) fn summary_lines(run: &Run) -> Vec<String> {
     let Some(totals) = &run.totals else { return Vec::new() };
     let line = |(label, s): (&str, &crate::stats::Summary)| {
@@ -288,7 +292,7 @@ pub(super) fn summary_lines(run: &Run) -> Vec<String> {
     names.zip(&totals.operations).map(line).collect()
 }
 
-/// Prints what a run came to.
+/// Prints the summary of a run.
 pub fn print_summary(dir: &Path) -> Result<(), RunFileError> {
     let run = Run::load(dir)?;
     summary_lines(&run).iter().for_each(|line| println!("{line}"));

@@ -1,16 +1,17 @@
-//! When a worker's operations are due.
+//! The times at which a worker's operations are due.
 
 use crate::config::Mode;
 use crate::generators::Random;
 use std::time::Duration;
 
-/// Operations of which the gaps add up to exactly their time.
+/// The number of operations whose gaps add up to exactly the time that they should take.
 const BLOCK: usize = 100;
 
-/// Due times of one worker, from the start of the run.
+/// The due times of one worker, counted from the start of the run.
 ///
-/// With a rate, gaps are exponentially distributed, as if many independent clients stood behind the worker; those of each
-/// hundred operations are stretched so that together they take as long as a hundred take at that rate.
+/// With a rate, the gaps are exponentially distributed, as if the worker represented many
+/// independent clients. The gaps of each hundred operations are scaled so that together they take
+/// as long as a hundred operations take at that rate.
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     gap_s: Option<f64>,
@@ -28,7 +29,7 @@ impl Schedule {
         Self { gap_s, due_s: 0.0, block: [0.0; BLOCK], next: BLOCK }
     }
 
-    /// When the next operation is due; `None`: as soon as it can be.
+    /// The time when the next operation is due. `None` means as soon as possible.
     pub(super) fn next(&mut self, random: &mut Random) -> Option<Duration> {
         let gap_s = self.gap_s?;
         if self.next == BLOCK {
@@ -70,7 +71,8 @@ mod tests {
         let due = due(100.0, 50_000);
         let gaps: Vec<f64> = due.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(gaps.iter().all(|gap| *gap >= 0.0));
-        // Of an exponential distribution with mean 10 ms, a share of 1/e is longer than the mean and of 1/e³ than thrice it.
+        // In an exponential distribution with a mean of 10 ms, a share of 1/e is longer than the
+        // mean and a share of 1/e³ is longer than three times the mean.
         for (longer_s, share) in [(0.01, (-1f64).exp()), (0.03, (-3f64).exp())] {
             let found = gaps.iter().filter(|gap| **gap > longer_s).count() as f64 / gaps.len() as f64;
             assert!((found - share).abs() < 0.01, "{found} for {share}");

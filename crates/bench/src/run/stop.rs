@@ -1,19 +1,19 @@
-//! How everybody learns that a run is over.
+//! The signal that ends a run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tokio::sync::watch;
 
-/// Said once, by whoever ends the run.
+/// The signal that ends a run. It may be given more than once.
 #[derive(Debug)]
 pub(super) struct Stop {
     said: AtomicBool,
-    /// Because of an error, where the configuration wants that.
+    /// Whether an error was the reason, if the configuration ends the run at the first error.
     for_error: AtomicBool,
-    /// Because a worker panicked.
+    /// Whether the panic of a worker was the reason.
     for_crash: AtomicBool,
     told: watch::Sender<bool>,
-    /// When the run ends by itself.
+    /// The planned end of the run.
     end: Option<Instant>,
 }
 
@@ -37,7 +37,8 @@ impl Stop {
         self.for_error.load(Ordering::Relaxed)
     }
 
-    /// A worker panicked: what the others would count is not what was configured.
+    /// Stops the run because a worker panicked. Without that worker, the other results would not
+    /// match the configuration.
     pub(super) fn say_for_crash(&self) {
         self.for_crash.store(true, Ordering::Relaxed);
         self.say();
@@ -47,19 +48,19 @@ impl Stop {
         self.for_crash.load(Ordering::Relaxed)
     }
 
-    /// Whether an operation may no longer begin.
+    /// Whether no new operation may begin.
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.said.load(Ordering::Relaxed) || self.end.is_some_and(|end| now >= end)
     }
 
-    /// When the run ends by itself.
+    /// The planned end of the run.
     pub(super) fn end(&self) -> Option<Instant> {
         self.end
     }
 
-    /// Waits until it is said.
+    /// Waits for the signal.
     pub(super) async fn wait(&self) {
-        // The sender is `self`: it cannot be gone.
+        // The sender is a field of `self`, so it still exists.
         drop(self.told.subscribe().wait_for(|said| *said).await);
     }
 }

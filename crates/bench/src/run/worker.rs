@@ -1,4 +1,4 @@
-//! One worker: draws an operation, does it when it is due, counts it.
+//! One worker: chooses an operation, runs it when it is due, and counts it.
 //!
 //! Hot path.
 
@@ -12,55 +12,57 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Numbers of the worker's own, beside those that its keys and values are drawn from.
+/// Separates the random numbers for the order of operations from those for keys and values.
 const SEED_OF_ORDER: u64 = 0x006f_7264_6572;
 
-/// How late the clock of a runtime may ring: it counts in milliseconds, and rounds up.
+/// How late a timer of the runtime may fire. It has a resolution of a millisecond and rounds up.
 const CLOCK_LATE_MAX: Duration = Duration::from_millis(2);
 
-/// The reason of operations that the end of the run cut off.
+/// The reason for operations that were cut off by the end of the run.
 const UNFINISHED: Reason = Reason::Borrowed("unfinished");
 
-/// The reason of operations whose worker panicked, as basho_bench has it (docs/riak/basho-bench.md §5).
+/// The reason for operations whose worker panicked, as in basho_bench (docs/riak/basho-bench.md
+/// §5).
 const CRASH: Reason = Reason::Borrowed("crash");
 
-/// What a worker needs.
+/// Everything that a worker needs.
 pub(super) struct Job<'a> {
     pub(super) driver: Worker,
     pub(super) draw: Draw,
     pub(super) random: Random,
     pub(super) mix: &'a Mix,
     pub(super) schedule: Schedule,
-    /// When the next operation is due; `None` without a schedule. It has its place there but has not begun.
+    /// The time when the next operation, which has not begun, is due. `None` without a schedule.
     pub(super) due: Option<Instant>,
-    /// The driver or its generators have nothing more to do.
+    /// Whether the driver or its generators have ended.
     pub(super) exhausted: bool,
-    /// Of this thread alone; locked by the reporter too, once a second.
+    /// The tally of this thread. Only the observer also locks it, once a second.
     pub(super) tally: &'a Mutex<Tally>,
     pub(super) stop: &'a Stop,
     pub(super) shutdown_on_error: bool,
     pub(super) start: Instant,
 }
 
-/// The random numbers that order a worker's operations.
+/// The random numbers for the order of a worker's operations.
 pub(super) fn order_of(seed: [u64; 3], worker: usize) -> Random {
     Random::new([seed[0], seed[1], seed[2] ^ SEED_OF_ORDER], worker as u64)
 }
 
-/// When an operation may begin, and from when its latency counts.
+/// The time from which the latency of an operation is measured, and how late it began.
 #[derive(Clone, Copy)]
 struct Turn {
     counted_from: Instant,
-    /// How late it began; `None` without a schedule.
+    /// How late the operation began; `None` without a schedule.
     late: Option<Duration>,
 }
 
-/// An operation that has begun. If the run is cut off before it ends, or its worker panics, it counts as failed: it never
-/// vanishes.
+/// An operation that has begun. If the run is cut off before it ends, or if its worker panics, it
+/// counts as failed, so that no operation is lost from the counts.
 struct Begun<'a> {
     operation: usize,
     turn: Turn,
-    /// Of the value that was sent when it began; nothing where operations go one by one.
+    /// The bytes of the value that was sent at the beginning. It is 0 if operations run one at a
+    /// time.
     value_bytes: u64,
     tally: &'a Mutex<Tally>,
     ended: bool,
@@ -115,12 +117,14 @@ impl Job<'_> {
             if self.exhausted {
                 return;
             }
-            // What was over without waiting for anything must not keep the other workers of the thread from their turn.
+            // An operation that ended without waiting must not prevent the thread's other workers
+            // from running.
             tokio::task::coop::consume_budget().await;
         }
     }
 
-    /// Keeps as many operations in flight as the driver wants. What is in flight at the end is waited for.
+    /// Keeps as many operations in flight as the driver asks for. At the end, waits for the
+    /// operations in flight.
     async fn run_pipelined(&mut self) {
         let depth = self.driver.depth();
         let mut turns: VecDeque<Begun<'_>> = VecDeque::with_capacity(depth);
@@ -135,7 +139,8 @@ impl Job<'_> {
                 let value_bytes = self.draw.take_value_bytes();
                 match outcome {
                     None => turns.push_back(Begun::new(operation, turn, value_bytes, self.tally)),
-                    // What is over at once lets the other workers of the thread have their turn.
+                    // After an operation that ended at once, the thread's other workers get their
+                    // turn.
                     Some(outcome) => {
                         self.count(operation, outcome, turn, value_bytes);
                         ending |= self.exhausted;
@@ -164,7 +169,7 @@ impl Job<'_> {
                     }
                 }
             };
-            // A driver that has nothing in flight has lost count of what it began.
+            // The driver has lost count of the operations that were begun if it has none in flight.
             let (Some((operation, outcome)), Some(begun)) = (received, turns.pop_front()) else { return };
             let (turn, value_bytes) = begun.end();
             self.count(operation, outcome, turn, value_bytes);
@@ -193,8 +198,8 @@ impl Job<'_> {
         }
         self.due = self.next_due();
         let late = now - due;
-        // The worker was idle when it was due: that its clock rang late is not the fault of what is measured. What is
-        // later than a clock can be is the machine's doing, and counts.
+        // The worker was idle when the operation was due, so a small delay of its timer must not
+        // count against the measured system. A longer delay is caused by the machine and counts.
         let punctual = late <= CLOCK_LATE_MAX;
         Some(if punctual {
             Turn { counted_from: now, late: Some(Duration::ZERO) }
@@ -241,7 +246,8 @@ impl Job<'_> {
     }
 }
 
-/// With a schedule: what was due before the run ended and found its worker busy until then was late all the same.
+/// With a schedule, counts the operations that were due before the end of the run but did not
+/// begin, because their worker was busy. They were late all the same.
 impl Drop for Job<'_> {
     fn drop(&mut self) {
         let now = Instant::now();
@@ -254,7 +260,8 @@ impl Drop for Job<'_> {
     }
 }
 
-/// Counts are whole after every call, whoever panicked.
+/// Locks the tally. A panic cannot leave it inconsistent, because the counts are complete after
+/// every call.
 fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

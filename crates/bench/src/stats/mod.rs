@@ -1,12 +1,13 @@
-//! What was counted.
+//! Statistics of a run.
 //!
-//! Each thread counts in a [`Tally`] of its own; merged, it makes a [`Window`] of the statistics; the windows of a run and
-//! its totals are a [`Run`].
+//! Each thread counts in a [`Tally`] of its own. Merged tallies make a [`Window`] of the
+//! statistics. The windows of a run and its totals are a [`Run`].
 //!
 //! Invariants:
-//! * counting allocates nothing, but for a reason for errors that was not seen before, and there is a bound on those;
-//! * failed operations have no latency (docs/riak/basho-bench.md §5);
-//! * least, mean and greatest are exact, quantiles are within 0.1 % and never beyond the greatest.
+//! * Counting allocates nothing, except for a new error reason, and the number of reasons is
+//!   bounded.
+//! * Failed operations have no latency (docs/riak/basho-bench.md §5).
+//! * Minimum, mean and maximum are exact. Quantiles are within 0.1 % and never above the maximum.
 
 mod run;
 mod tally;

@@ -1,4 +1,4 @@
-//! A run as it was, for its report and for comparisons later.
+//! The record of a run, for its report and for later comparisons.
 
 use crate::resources::ResourceSample;
 use serde::{Deserialize, Serialize};
@@ -8,44 +8,47 @@ use std::path::{Path, PathBuf};
 
 use super::{ErrorCount, Window};
 
-/// The version that is written, and the only one so far.
+/// The version of the file format. There is only one so far.
 const VERSION: u32 = 1;
 
-/// All that a report needs. In the directory of results it is `run.json`.
+/// Everything that a report needs. It is saved as `run.json` in the result directory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// The version of the file.
+    /// The version of the file format.
     version: u32,
-    /// What the run is called: its directory.
+    /// The name of the run, which is the name of its directory.
     pub name: String,
-    /// What ran where; `None` when nobody noted it (a directory of basho_bench, or of a version that did not).
+    /// The origin of the run. `None` if it was not recorded (by basho_bench, or by an older version
+    /// of this program).
     #[serde(default)]
     pub origin: Option<Origin>,
-    /// The configuration in words or terms, one thing a line.
+    /// The configuration in words or terms, one fact per line.
     pub config: Vec<String>,
-    /// What was left out, and what meant less here than in basho_bench.
+    /// What was left out, and which settings had less effect than in basho_bench.
     pub notes: Vec<String>,
     /// The labels of the operations, in the order of the configuration.
     pub operations: Vec<String>,
-    /// The terms of the operations, in the same order; empty when only their labels are known (a directory of basho_bench).
+    /// The terms of the operations, in the same order. Empty if only the labels are known (in a
+    /// directory of basho_bench).
     #[serde(default)]
     pub terms: Vec<String>,
-    /// One for each report interval, in the order of time.
+    /// The windows, one for each report interval, ordered by time.
     pub windows: Vec<Window>,
-    /// What the process that was measured used, in the order of time; empty when nobody looked.
+    /// Samples of the resources of the measured process, ordered by time. Empty if none were taken.
     pub resources: Vec<ResourceSample>,
-    /// All of the run as one window; `None` when only the windows are known (a directory of basho_bench).
+    /// The whole run as one window. `None` if only the windows are known (in a directory of
+    /// basho_bench).
     pub totals: Option<Window>,
-    /// Errors by operation and reason.
+    /// The number of errors for each operation and reason.
     pub errors: Vec<ErrorTotal>,
 }
 
-/// What a run was made of: who wants to repeat it has to know.
+/// What is needed to repeat a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The files of the configuration, as they were named.
+    /// The configuration files, as they were named.
     pub config_files: Vec<String>,
-    /// The machine that the load came from.
+    /// The machine that ran the load generator.
     pub host: String,
     /// The load generator and its version.
     pub program: String,
@@ -54,41 +57,42 @@ pub struct Origin {
 /// How often an operation failed for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorTotal {
-    /// What the operation is called ([`Run::operation_name`]); empty when it is part of the reason (a directory of basho_bench).
+    /// The name of the operation ([`Run::operation_name`]). Empty if it is part of the reason (in a
+    /// directory of basho_bench).
     pub operation: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// How often.
+    /// The number of failures.
     pub count: u64,
 }
 
-/// `run.json` could not be written or read.
+/// Why `run.json` could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum RunFileError {
-    /// The system refused.
+    /// The operating system refused.
     #[error("{path}: {error}", path = .path.display())]
     Io {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// The file is not what it should be.
+    /// The file is invalid.
     #[error("{path}: not a run: {error}", path = .path.display())]
     Json {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// What is wrong.
         #[source]
         error: serde_json::Error,
     },
-    /// The file is of a newer program.
+    /// The file was written by another version of the program.
     #[error("{path}: version {found}; this program reads version {VERSION}", path = .path.display())]
     Version {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The version in it.
+        /// The version in the file.
         found: u32,
     },
 }
@@ -97,13 +101,13 @@ impl Run {
     /// The name of the file.
     pub const FILE: &str = "run.json";
 
-    /// A run without windows so far.
+    /// A run that has no windows yet.
     pub fn new(name: impl Into<String>, operations: Vec<String>) -> Self {
         Self { version: VERSION, name: name.into(), operations, ..Self::default() }
     }
 
-    /// What people know an operation by: its term. Its label where that is all that is known, or where another operation
-    /// has the same term.
+    /// The name of an operation for people: its term. It is the label if the term is not known, or
+    /// if another operation has the same term.
     pub fn operation_name(&self, place: usize) -> &str {
         let label = self.operations.get(place).map_or("", String::as_str);
         match self.terms.get(place) {
@@ -112,7 +116,7 @@ impl Run {
         }
     }
 
-    /// Takes over the errors of a tally of the whole run.
+    /// Sets the errors from a tally of the whole run.
     pub fn set_errors(&mut self, errors: &[ErrorCount]) {
         self.errors = errors
             .iter()
@@ -136,7 +140,7 @@ impl Run {
         let path = dir.join(Self::FILE);
         let text = fs::read(&path).map_err(|error| RunFileError::Io { path: path.clone(), error })?;
         let not_json = |error| RunFileError::Json { path: path.clone(), error };
-        // The version first: another one may have other fields.
+        // The version is read first, because another version may have other fields.
         let Version { version } = serde_json::from_slice(&text).map_err(not_json)?;
         if version != VERSION {
             return Err(RunFileError::Version { path, found: version });

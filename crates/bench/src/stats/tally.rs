@@ -1,23 +1,24 @@
-//! Counters of one thread.
+//! The counters of one thread.
 
 use crate::drivers::Reason;
 use hdrhistogram::Histogram;
 
 use super::{QueueDelay, Summary};
 
-/// Distinct pairs of an operation and a reason that a tally tells apart.
+/// The number of pairs of an operation and a reason that a tally distinguishes.
 pub const REASONS_MAX: usize = 100;
 
-/// What the others are counted as.
+/// The common reason for all further pairs.
 pub const OTHER_REASONS: Reason = Reason::Borrowed("other");
 
-/// An hour: what takes longer counts as this, except in the greatest and the mean.
+/// The longest latency in the histogram, one hour. A longer one counts as this, except in the
+/// maximum and the mean.
 const LATENCY_US_MAX: u64 = 3_600_000_000;
 
-/// Quantiles are within one in 10 to the power of this.
+/// The number of significant decimal digits of quantiles.
 const DIGITS: u8 = 3;
 
-/// What the workers of one thread have counted since it was last drained.
+/// The counts of the workers of one thread since the tally was last drained.
 #[derive(Clone, Debug)]
 pub struct Tally {
     operations: Vec<Counters>,
@@ -29,11 +30,11 @@ pub struct Tally {
 /// How often an operation failed for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorCount {
-    /// Its place in the configuration.
+    /// The index of the operation in the configuration.
     pub operation: usize,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// How often.
+    /// The number of failures.
     pub count: u64,
 }
 
@@ -45,7 +46,7 @@ struct Counters {
     failed: u64,
 }
 
-/// Times in microseconds: a histogram, and what it would round.
+/// Times in microseconds: a histogram, and exact values that the histogram would round.
 #[derive(Clone, Debug)]
 struct Times {
     histogram: Histogram<u64>,
@@ -55,7 +56,7 @@ struct Times {
 }
 
 impl Tally {
-    /// Nothing yet, of so many operations.
+    /// A tally of `operations` operations without counts.
     pub fn new(operations: usize) -> Self {
         Self {
             operations: (0..operations).map(|_| Counters::new()).collect(),
@@ -65,7 +66,7 @@ impl Tally {
         }
     }
 
-    /// An operation succeeded; `latency_us` from when it was due.
+    /// Counts a successful operation. `latency_us` is measured from the time when it was due.
     pub fn done(&mut self, operation: usize, units: u32, latency_us: u64) {
         if let Some(counters) = self.operations.get_mut(operation) {
             counters.latency.record(latency_us);
@@ -73,21 +74,21 @@ impl Tally {
         }
     }
 
-    /// An operation that was due began so much later, because the worker was still busy or the machine was.
+    /// Counts how late an operation began, because the worker or the machine was busy.
     pub fn queued(&mut self, operation: usize, delay_us: u64) {
         if let Some(counters) = self.operations.get_mut(operation) {
             counters.queued.record(delay_us);
         }
     }
 
-    /// An operation that was due so much before the run ended had not begun by then: it was late, and is neither done nor
-    /// failed.
+    /// Counts an operation that was due `delay_us` before the end of the run and had not begun by
+    /// then. It was late, and it is neither successful nor failed.
     pub fn never_began(&mut self, operation: usize, delay_us: u64) {
         self.queued(operation, delay_us);
         self.never_began += 1;
     }
 
-    /// An operation failed.
+    /// Counts a failed operation.
     pub fn failed(&mut self, operation: usize, reason: &Reason) {
         if let Some(counters) = self.operations.get_mut(operation) {
             counters.failed += 1;
@@ -95,12 +96,12 @@ impl Tally {
         }
     }
 
-    /// So many bytes of values were sent.
+    /// Counts the bytes of values that were sent.
     pub fn sent(&mut self, bytes: u64) {
         self.sent_bytes += bytes;
     }
 
-    /// Adds what another thread has counted.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Self) {
         assert_eq!(self.operations.len(), other.operations.len(), "tallies of one run have the same operations");
         for (mine, theirs) in self.operations.iter_mut().zip(&other.operations) {
@@ -113,7 +114,7 @@ impl Tally {
         self.never_began += other.never_began;
     }
 
-    /// Adds what was counted to `total` and starts anew, in the same memory.
+    /// Adds the counts to `total` and resets this tally, which keeps its memory.
     pub fn drain_into(&mut self, total: &mut Self) {
         total.add(self);
         self.operations.iter_mut().for_each(Counters::clear);
@@ -122,22 +123,22 @@ impl Tally {
         self.never_began = 0;
     }
 
-    /// Errors by operation and reason, in the order in which they were first seen.
+    /// The errors by operation and reason, ordered by their first occurrence.
     pub fn errors(&self) -> &[ErrorCount] {
         &self.errors
     }
 
-    /// Bytes of values sent; 0 when no operation sends any.
+    /// The bytes of values that were sent; 0 if no operation sends values.
     pub fn sent_bytes(&self) -> u64 {
         self.sent_bytes
     }
 
-    /// How many operations were due and had not begun when the run ended.
+    /// The number of operations that were due and had not begun when the run ended.
     pub fn count_never_began(&self) -> u64 {
         self.never_began
     }
 
-    /// What each operation's numbers come to.
+    /// The statistics of each operation.
     pub fn summaries(&self) -> Vec<Summary> {
         self.operations.iter().map(Counters::summary).collect()
     }
@@ -146,7 +147,7 @@ impl Tally {
         let place = |errors: &[ErrorCount], reason: &Reason| {
             errors.iter().position(|error| error.operation == operation && error.reason == *reason)
         };
-        // Past the bound there is one more entry for each operation at most.
+        // Above the bound, there is at most one more entry for each operation.
         let reason = match place(&self.errors, reason) {
             Some(_) => reason,
             None if self.errors.len() < REASONS_MAX => reason,
@@ -222,7 +223,8 @@ impl Times {
     }
 
     fn clear(&mut self) {
-        // Most windows use little of a histogram, and many of them nothing: an empty one stays untouched.
+        // Most windows use a small part of a histogram, and many windows nothing at all. An empty
+        // histogram is not reset.
         if !self.is_empty() {
             self.histogram.reset();
         }
@@ -239,7 +241,8 @@ impl Times {
         self.sum_us as f64 / self.histogram.len() as f64
     }
 
-    /// The greatest of a bucket of the histogram can be more than was ever recorded.
+    /// The largest value of a histogram bucket may be above all recorded values, so the result is
+    /// bounded by the maximum.
     fn quantile_us(&self, quantile: f64) -> u64 {
         self.histogram.value_at_quantile(quantile).min(self.max_us)
     }

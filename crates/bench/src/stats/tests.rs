@@ -1,11 +1,11 @@
-//! Statistics against exact values, and the saved run.
+//! Tests of the statistics against exact values, and of the saved run.
 
 use super::*;
 use crate::drivers::Reason;
 use crate::resources::ResourceSample;
 use std::fs;
 
-/// The value below or at which so much of the sorted values lies.
+/// The value at or below which this share of the sorted values lies.
 fn exact_quantile(sorted: &[u64], quantile: f64) -> u64 {
     sorted[((quantile * sorted.len() as f64).ceil() as usize).max(1) - 1]
 }
@@ -16,7 +16,7 @@ fn assert_close(found: u64, exact: u64) {
 
 #[test]
 fn statistics_agree_with_the_sorted_values() {
-    // Spread over six decades, in no order.
+    // The values are spread over six decades and unordered.
     let mut values: Vec<u64> =
         (0..50_000u64).map(|n| 10f64.powf((n * 7919 % 50_000) as f64 / 50_000.0 * 6.0) as u64).collect();
     let (mut left, mut right) = (Tally::new(1), Tally::new(1));

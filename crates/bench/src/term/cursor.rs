@@ -1,9 +1,9 @@
-//! Characters of a text, with their places.
+//! A position in a text, with line and column.
 
 use super::SyntaxError;
 use std::str::Chars;
 
-/// A place between two characters.
+/// A position between two characters.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     rest: Chars<'a>,
@@ -39,17 +39,17 @@ impl<'a> Cursor<'a> {
         Some(c)
     }
 
-    /// Steps over the next character if it is this one.
+    /// Steps over the next character if it is `wanted`.
     pub fn eat(&mut self, wanted: char) -> bool {
         self.eat_if(|c| c == wanted).is_some()
     }
 
-    /// Steps over the next character if it is such a one.
+    /// Steps over the next character if `wanted` accepts it.
     pub fn eat_if(&mut self, wanted: impl Fn(char) -> bool) -> Option<char> {
         if self.peek().is_some_and(wanted) { self.bump() } else { None }
     }
 
-    /// Steps over these characters if they are next.
+    /// Steps over the characters of `wanted` if they are next.
     pub fn eat_all(&mut self, wanted: &str) -> bool {
         let found = self.rest.as_str().starts_with(wanted);
         if found {
@@ -73,7 +73,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What is next, for a person.
+    /// Describes the next character for an error message.
     pub fn found(&self) -> String {
         match self.peek() {
             Some(c) => format!("'{}'", c.escape_debug()),
@@ -86,18 +86,18 @@ impl<'a> Cursor<'a> {
         SyntaxError { line: self.line, column: self.column, what: what.into() }
     }
 
-    /// From 1.
+    /// The line, counted from 1.
     pub fn line(&self) -> usize {
         self.line
     }
 
-    /// From 1, in characters.
+    /// The column in characters, counted from 1.
     pub fn column(&self) -> usize {
         self.column
     }
 }
 
-/// What Erlang takes for white space.
+/// Whether Erlang treats the character as white space.
 pub fn is_space(c: char) -> bool {
     c <= ' ' || ('\u{80}'..='\u{a0}').contains(&c)
 }

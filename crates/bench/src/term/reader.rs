@@ -1,36 +1,37 @@
-//! Terms from text.
+//! Parses Erlang terms from text.
 
 use super::Term;
 use super::cursor::{Cursor, is_space};
 use std::borrow::Cow;
 
-/// How deep tuples, lists and binaries may nest; published configurations stay below ten.
+/// How deep tuples, lists and binaries may be nested. Published configurations stay below ten.
 pub const DEPTH_MAX: usize = 100;
 
-/// No Erlang term, and where.
+/// A syntax error with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {what}")]
 pub struct SyntaxError {
-    /// From 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// What was found and what would be right.
+    /// What was found, and what would be right.
     pub what: String,
 }
 
-/// A term of a file and where it begins.
+/// A term of a file with the position where it begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// From 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// The column in characters, counted from 1.
     pub column: usize,
     /// The term.
     pub term: Term,
 }
 
-/// Reads a sequence of terms, each with a full stop after it. Bytes that are no UTF-8 are Latin-1, as in old Erlang files.
+/// Parses a sequence of terms, each followed by a full stop. Bytes that are not UTF-8 are read as
+/// Latin-1, as in old Erlang files.
 pub fn read(bytes: &[u8]) -> Result<Vec<Placed>, SyntaxError> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text.strip_prefix('\u{feff}').unwrap_or(text)),
@@ -50,7 +51,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Placed>, SyntaxError> {
     }
 }
 
-/// Reads one term; the full stop may be left out.
+/// Parses one term. The full stop is optional.
 pub fn read_one(text: &str) -> Result<Term, SyntaxError> {
     let mut reader = Reader { cursor: Cursor::new(text) };
     reader.cursor.skip_space();
@@ -73,7 +74,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// The term that begins at the next character.
+    /// Parses the term that begins at the next character.
     fn term(&mut self, depth: usize) -> Result<Term, SyntaxError> {
         if depth > DEPTH_MAX {
             return Err(self.cursor.wrong(format!("terms nest deeper than {DEPTH_MAX}")));
@@ -97,7 +98,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What is between brackets.
+    /// Parses the elements between brackets.
     fn elements(&mut self, close: char, depth: usize) -> Result<Vec<Term>, SyntaxError> {
         let open = self.cursor.clone();
         self.cursor.bump();
@@ -130,7 +131,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `<<…>>`.
+    /// Parses a binary `<<…>>`.
     fn binary(&mut self) -> Result<Term, SyntaxError> {
         if !self.cursor.eat_all("<<") {
             return Err(self.cursor.wrong("'<' begins a binary as in <<\"bytes\">>; nothing else does"));
@@ -153,7 +154,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A segment of a binary: a string or a number. Erlang keeps the low eight bits of each.
+    /// Parses a segment of a binary: a string or a number. Erlang keeps the low eight bits of each.
     fn segment(&mut self, bytes: &mut Vec<u8>) -> Result<(), SyntaxError> {
         let start = self.cursor.clone();
         let text = match self.cursor.peek() {
@@ -185,7 +186,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// One or more strings; those that follow each other are one.
+    /// Parses one or more strings. Adjacent strings are one string.
     fn strings(&mut self) -> Result<String, SyntaxError> {
         let mut text = String::new();
         while self.cursor.peek() == Some('"') {
@@ -214,7 +215,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What a backslash and the characters after it stand for.
+    /// Parses an escape sequence.
     fn escape(&mut self) -> Result<char, SyntaxError> {
         let start = self.cursor.clone();
         self.cursor.bump();
@@ -247,7 +248,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `\x41`, `\x{41}`; the `x` is behind.
+    /// Parses the rest of `\x41` or `\x{41}`, behind the `x`.
     fn hexadecimal(&mut self, start: &Cursor<'_>) -> Result<char, SyntaxError> {
         let braces = self.cursor.eat('{');
         let digits_max = if braces { 7 } else { 2 };
@@ -260,7 +261,7 @@ impl Reader<'_> {
             .ok_or_else(|| start.wrong("a character in hexadecimal is \\x41 or \\x{41}"))
     }
 
-    /// The value of at most so many digits; few enough to fit.
+    /// The value of at most `digits_max` digits, which are few enough not to overflow.
     fn digits_of(&mut self, radix: u32, digits_max: usize) -> u32 {
         let mut value = 0;
         for _ in 0..digits_max {
@@ -271,7 +272,7 @@ impl Reader<'_> {
         value
     }
 
-    /// An atom without quotes, or a variable.
+    /// Parses an atom without quotes, or a variable.
     fn word(&mut self) -> String {
         let mut name = String::new();
         while let Some(c) = self.cursor.eat_if(|c| c.is_alphanumeric() || matches!(c, '_' | '@')) {
@@ -280,7 +281,7 @@ impl Reader<'_> {
         name
     }
 
-    /// `42`, `-1_000`, `16#ff`, `1.0e-3`, `$a`.
+    /// Parses a number such as `42`, `-1_000`, `16#ff`, `1.0e-3` or `$a`.
     fn number(&mut self) -> Result<Term, SyntaxError> {
         let start = self.cursor.clone();
         let negative = self.cursor.peek() == Some('-');
@@ -313,7 +314,7 @@ impl Reader<'_> {
         integer(&digits, radix, negative).map(Term::Integer).map_err(|what| start.wrong(what))
     }
 
-    /// What `$` stands for.
+    /// Parses the character behind `$`.
     fn character(&mut self, negative: bool) -> Result<Term, SyntaxError> {
         let c = match self.cursor.peek() {
             Some('\\') => self.escape()?,
@@ -327,7 +328,7 @@ impl Reader<'_> {
         Ok(Term::Integer(if negative { -code } else { code }))
     }
 
-    /// The point, the digits after it, and the exponent.
+    /// Parses the point, the digits after it, and the exponent.
     fn fraction(&mut self, digits: &mut String, start: &Cursor<'_>) -> Result<(), SyntaxError> {
         self.cursor.bump();
         digits.push('.');
@@ -344,7 +345,7 @@ impl Reader<'_> {
         self.number_ends(start)
     }
 
-    /// Digits without the underscores between them.
+    /// Parses digits and drops the underscores between them.
     fn digits(&mut self, radix: u32) -> String {
         let mut digits = String::new();
         while let Some(c) = self.cursor.peek() {
@@ -370,7 +371,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The point that ends a term of a file; white space, a comment or the end follow it.
+    /// Parses the full stop that ends a term in a file. White space, a comment or the end of the
+    /// file must follow it.
     fn full_stop(&mut self) -> Result<(), SyntaxError> {
         self.cursor.skip_space();
         if self.cursor.peek() != Some('.') {

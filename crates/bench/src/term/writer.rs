@@ -1,9 +1,9 @@
-//! Text from terms.
+//! Writes Erlang terms as text.
 
 use super::Term;
 use std::fmt::{self, Display, Formatter, Write};
 
-/// Words that are no atoms without quotes.
+/// Reserved words, which are atoms only in quotes.
 const RESERVED: [&str; 29] = [
     "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case", "catch", "cond", "div",
     "else", "end", "fun", "if", "let", "maybe", "not", "of", "or", "orelse", "receive", "rem", "try", "when", "xor",
@@ -30,7 +30,7 @@ fn is_plain(name: &str) -> bool {
         && !RESERVED.contains(&name)
 }
 
-/// Erlang wants digits on both sides of the point, also before an exponent.
+/// Writes a float. Erlang demands digits on both sides of the point, also before an exponent.
 fn write_float(f: &mut Formatter<'_>, number: f64) -> fmt::Result {
     let text = format!("{number:?}");
     match text.split_once('e') {
