@@ -1,5 +1,5 @@
-//! What a backup takes of a store, on every backend with files: a cut at one append while a writer
-//! and merging go on, of files that nobody writes to any more.
+//! Backups of stores on every backend with files: a cut at one append while a writer and merging go
+//! on. The files of a backup are not written to any more.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -48,7 +48,7 @@ fn leveldb(dir: &Path) -> Box<dyn BackendFactory> {
     Box::new(LeveldbFactory::new(Arc::new(RealFs), root, config(), ledger(), Arc::new(NoTerms)).unwrap())
 }
 
-/// The key's last byte says which backend has it.
+/// The key's last byte selects the backend.
 struct ByLastByte;
 
 impl Selector for ByLastByte {
@@ -66,8 +66,8 @@ fn multi(dir: &Path) -> Box<dyn BackendFactory> {
     Box::new(MultiFactory::new(backends, Arc::new(ByLastByte)))
 }
 
-/// What the append of this number does: a key with its new value, or none. A key that is removed is
-/// there: it was put by the append before.
+/// The key and the new value of the append with this number; no value for a delete. A key that is
+/// deleted exists, because the append before put it.
 fn step(seq: u64) -> (Vec<u8>, Option<Vec<u8>>) {
     let key_of = |n: u64| format!("key {}", n.wrapping_mul(7919) % KEYS).into_bytes();
     if seq.is_multiple_of(10) {
@@ -87,7 +87,7 @@ fn state_at(seq: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
     state
 }
 
-/// Writes the sequence until it is told to stop; merges between.
+/// Writes the sequence until it is told to stop, with merges in between.
 fn write(store: &dyn Backend, from: u64, stop: &AtomicBool) {
     for seq in from.. {
         if stop.load(Ordering::Acquire) {
@@ -105,8 +105,8 @@ fn write(store: &dyn Backend, from: u64, stop: &AtomicBool) {
     }
 }
 
-/// Puts the files of a backup under `to`, as second names where they may be; all that was put
-/// there.
+/// Puts the files of a backup under `to`, as hard links where possible. Returns all of them with
+/// their contents.
 fn save(cuts: &[StoreCut], to: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut saved = BTreeMap::new();
     for cut in cuts {
@@ -130,7 +130,7 @@ fn save(cuts: &[StoreCut], to: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     saved
 }
 
-/// A copy of a saved backup, opened as a store.
+/// Opens a copy of a saved backup as a store.
 fn open_copy(
     saved: &Path,
     cuts: &[(PathBuf, u64)],
@@ -166,7 +166,7 @@ fn a_backup_is_a_cut_at_one_append(open: Open, name: &str) {
             assert!(seq >= acknowledged, "{name}: what was acknowledged is in");
             let cuts = backup.finish().unwrap();
             assert!(cuts.iter().all(|cut| cut.seq == seq));
-            // Between the end of the cut and the saving of its files merging goes on.
+            // Merging goes on between the end of the cut and the saving of its files.
             while store.last_seq() < seq + 300 {
                 std::thread::yield_now();
             }
@@ -180,7 +180,7 @@ fn a_backup_is_a_cut_at_one_append(open: Open, name: &str) {
     for _ in 0..50 {
         store.maintain(NOW_SECS).unwrap();
     }
-    // A start of the node reads, cuts and renames files: none of a backup.
+    // A start reads, truncates and renames files, but none of a backup.
     let last = store.last_seq();
     drop((store, factory));
     let factory = open(&dir.path().join("live"));
@@ -200,7 +200,7 @@ fn a_backup_is_a_cut_at_one_append(open: Open, name: &str) {
     }
 }
 
-/// A restored store is one like any other: it is written to, merged, closed and read.
+/// A restored store works like any other: it is written to, merged, closed and read.
 fn write_some(store: &dyn Backend, seq: u64, when: &str) {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -243,7 +243,7 @@ fn what_has_no_files_has_no_backup() {
     assert!(MemoryFactory::default().open(0).unwrap().begin_backup().unwrap().is_none());
 }
 
-/// A second backup of a journal to which nothing was appended has the same files.
+/// Two backups of a journal to which nothing was appended in between have the same files.
 #[test]
 fn a_quiet_store_stays_as_it_is() {
     for open in [bitcask, leveled] {
@@ -268,7 +268,8 @@ fn a_quiet_store_stays_as_it_is() {
     }
 }
 
-/// A file without a hint is read and cut by the next start: it is never given a second name.
+/// The next start reads and may truncate a file without a hint file, so such a file is never
+/// hard-linked.
 #[test]
 fn a_file_that_may_be_cut_is_copied() {
     let fs = ombak_storage::fs::sim::FaultyFs::new(1);

@@ -1,5 +1,5 @@
-//! What a store answers at the ends of its range, and to a start that finds less, or more, than
-//! there should be.
+//! What a store answers at the limits of its range, and at a start that finds too little or too
+//! much.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -55,7 +55,8 @@ fn data_files(root: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Makes a store one of an earlier version, of which only hints and ledgers tell what there was.
+/// Makes the store look like one of an earlier version: only hint files and ledgers say which files
+/// there were.
 fn forget_inventory(root: &Path) {
     std::fs::remove_file(root.join(PARTITION.to_string()).join("inventory")).unwrap();
 }
@@ -137,7 +138,8 @@ fn data_files_that_are_gone_are_a_loss_at_every_start() {
         for _ in 0..3 {
             let store = open(backend, root.path()).unwrap();
             assert_eq!((store.status().lost_ranges, store.complete()), (2, false), "{backend}");
-            // A key that was in them answers an error: the hints tell which.
+            // Reads of keys that were in the missing files fail, because the hint files name these
+            // keys.
             let found: Vec<bool> =
                 (0..40).map(|n| get(&*store, &key(n)).is_ok_and(|found| found == Some(value(n)))).collect();
             let failing = (0..40).filter(|n| get(&*store, &key(*n)).is_err()).count();
@@ -145,15 +147,15 @@ fn data_files_that_are_gone_are_a_loss_at_every_start() {
             let there = found.iter().filter(|found| **found).count();
             assert!((20..38).contains(&there), "{backend}: {there} of 40");
             assert_eq!(*found_first.get_or_insert_with(|| found.clone()), found);
-            // Without a close, as after a kill.
+            // The store is not closed, as after a kill.
         }
         let store = open(backend, root.path()).unwrap();
         assert!(put(&*store, b"new", b"value").unwrap().seq > 40, "{backend}: a number was given twice");
     }
 }
 
-/// What is left of a merge when a loss of power takes back the removal of a hint, but not that of
-/// its data file.
+/// The state after a merge and a loss of power that brings back a removed hint file, but not its
+/// data file.
 #[test]
 fn a_hint_of_what_is_superseded_is_no_loss() {
     for (backend, is_closed) in [("bitcask", true), ("bitcask", false), ("leveled", true), ("leveled", false)] {
@@ -168,7 +170,7 @@ fn a_hint_of_what_is_superseded_is_no_loss() {
             store.delete(&key(n)).unwrap();
         }
         store.sync(store.last_seq()).unwrap();
-        // One slice gives each file that is full its hint.
+        // One slice of background work gives each full file its hint file.
         store.maintain(NOW_SECS).unwrap();
         if is_closed {
             store.close().unwrap();
@@ -215,8 +217,8 @@ fn a_deletion_that_is_gone_is_a_loss_while_it_may_hide_something() {
         forget_inventory(root.path());
         let store = open(backend, root.path()).unwrap();
         assert_eq!(store.complete(), is_written_again, "{backend}");
-        // The hint, or the ledger, has seen the deletion: what it hides comes back only when that
-        // is lost as well.
+        // The hint file or the ledger still has the deletion. What it hides would come back only if
+        // that were lost as well.
         let found = is_written_again.then(|| value(15));
         assert_eq!(get(&*store, &key(0)).unwrap(), found, "{backend}");
     }
@@ -251,7 +253,7 @@ fn a_missing_data_file_is_told_on_a_full_disk_too_and_noted_when_there_is_room()
     }
 }
 
-/// The library has files of its own: here it finds no place for a table.
+/// The library writes the ledger's files itself. Here it cannot write a table.
 #[test]
 fn a_ledger_that_cannot_be_written_holds_writers_back_and_loses_nothing() {
     for backend in ["leveled", "leveldb"] {
@@ -297,7 +299,7 @@ fn a_ledger_that_cannot_be_written_holds_writers_back_and_loses_nothing() {
     }
 }
 
-/// Keys that begin with an `a` lie in the first store.
+/// Keys that begin with `a` are in the first store.
 struct ByFirstByte;
 
 impl Selector for ByFirstByte {
@@ -306,7 +308,7 @@ impl Selector for ByFirstByte {
     }
 }
 
-/// A store of two of bitcask, below `root` in `first` and `second`.
+/// A multi store over two bitcask stores, in `first` and `second` below `root`.
 fn two_stores(fs: Arc<dyn FileSystem>, root: &Path, selector: Arc<dyn Selector>) -> Arc<dyn Backend> {
     let of = |name: &str| -> (String, Arc<dyn BackendFactory>) {
         let factory = BitcaskFactory::new(fs.clone(), root.join(name), JournalConfig::default());
@@ -315,7 +317,7 @@ fn two_stores(fs: Arc<dyn FileSystem>, root: &Path, selector: Arc<dyn Selector>)
     MultiFactory::new(vec![of("first"), of("second")], selector).open(PARTITION).unwrap()
 }
 
-/// Those who do not query a bucket's index pay nothing for those who do.
+/// Buckets whose index is not queried do not pay for the ordered index of other buckets.
 #[test]
 fn an_order_is_made_only_where_the_bucket_lies() {
     let root = scratch_dir();
@@ -331,7 +333,7 @@ fn an_order_is_made_only_where_the_bucket_lies() {
     assert_eq!((has_order("first"), has_order("second")), (false, true));
 }
 
-/// All keys lie in the first store, until it is switched.
+/// All keys are in the first store until the selector is switched.
 #[derive(Default)]
 struct Switched(AtomicBool);
 
@@ -364,7 +366,7 @@ fn several_stores_together_never_call_synced_what_is_not() {
     const PUTS: usize = 100_000;
     let fs = FaultyFs::new(1);
     let store = two_stores(fs.clone(), Path::new("/"), Arc::new(ByFirstByte));
-    // Nothing behind this was ever asked to be synced.
+    // No append above this number was ever asked to be synced.
     let asked = AtomicU64::new(0);
     let is_over = AtomicBool::new(false);
     let wrong = std::thread::scope(|scope| {
@@ -439,7 +441,7 @@ fn an_order_that_a_failed_read_interrupts_is_whole_or_not_there() {
     }
 }
 
-/// A head is its one term.
+/// The whole head is one index term.
 struct HeadIsTerm;
 
 impl HeadTerms for HeadIsTerm {

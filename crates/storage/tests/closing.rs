@@ -1,5 +1,5 @@
-//! Closing a store while others write to it: what was acknowledged is there after a loss of power,
-//! if the store says that it was closed in order.
+//! Closing a store while other threads write to it. If the store says that it was closed cleanly,
+//! everything that was acknowledged is there after a loss of power.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -26,7 +26,7 @@ fn bitcask(fs: &Arc<FaultyFs>) -> Arc<dyn Backend> {
     factory(fs, "bitcask").open(0).unwrap()
 }
 
-/// The last byte of the key says which store has it.
+/// The last byte of the key selects the store.
 struct ByLastByte;
 
 impl Selector for ByLastByte {
@@ -40,7 +40,7 @@ fn multi(fs: &Arc<FaultyFs>) -> Arc<dyn Backend> {
     MultiFactory::new(backends.to_vec(), Arc::new(ByLastByte)).open(0).unwrap()
 }
 
-/// Puts one key after the other until the store is closed, and returns the keys that were
+/// Puts keys one after another until the store is closed, and returns the keys that were
 /// acknowledged.
 fn put_until_closed(store: &dyn Backend, writer: usize, acknowledged: &AtomicUsize) -> Vec<String> {
     let mut keys = Vec::new();
@@ -95,8 +95,8 @@ fn a_clean_mark_of_several_stores_never_stands_over_unsynced_puts() {
     puts_race_a_close(multi);
 }
 
-/// From the first step of a close on, writes are refused and reads go on. Whoever waits for a sync
-/// is told how it went.
+/// From the first step of a close on, writes are refused and reads go on. A caller that waits for a
+/// sync gets its result.
 #[test]
 fn a_close_refuses_writes_before_it_syncs() {
     let fs = FaultyFs::new(1);

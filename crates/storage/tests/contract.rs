@@ -1,4 +1,4 @@
-//! What every backend must do: one suite, run on each.
+//! What every backend must do: one suite that runs on each.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -13,7 +13,7 @@ use ombak_storage::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A factory, and the directory that it needs for as long as it lives.
+/// A factory, and the directory that it needs while it lives.
 struct Subject {
     factory: Box<dyn BackendFactory>,
     _dir: Option<tempfile::TempDir>,
@@ -29,7 +29,7 @@ fn memory_with_ttl() -> Subject {
     Subject { factory: Box::new(MemoryFactory::new(config)), _dir: None }
 }
 
-/// Small files and eager merges: everything happens in a short test.
+/// Small files and eager merges, so that a short test covers everything.
 fn busy_config() -> JournalConfig {
     JournalConfig {
         sync: SyncStrategy::None,
@@ -47,7 +47,7 @@ fn bitcask_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> Subject {
     Subject { factory: Box::new(factory), _dir: Some(dir) }
 }
 
-/// Real syncs take real time: larger files, so fewer of them.
+/// Real syncs take real time, so files are larger and there are fewer of them.
 fn bitcask() -> Subject {
     bitcask_on(Arc::new(RealFs), JournalConfig { file_bytes_max: 64 << 10, ..busy_config() })
 }
@@ -56,7 +56,7 @@ fn bitcask_simulated() -> Subject {
     bitcask_on(FaultyFs::new(1), busy_config())
 }
 
-/// Little is gathered in memory, so that ledgers are written and compacted all the time.
+/// Little data gathers in memory, so that ledgers are written and compacted all the time.
 fn busy_ledger() -> LedgerConfig {
     LedgerConfig { memory_bytes_max: 16 << 10, table_bytes: 16 << 10, ..LedgerConfig::default() }
 }
@@ -83,7 +83,7 @@ fn leveldb() -> Subject {
     leveldb_on(FaultyFs::new(1), busy_config())
 }
 
-/// The key's length says which backend has it.
+/// The length of the key selects the backend.
 struct ByLength;
 
 impl Selector for ByLength {
@@ -165,7 +165,7 @@ fn versions_are_found_replaced_and_removed(subject: Subject) {
     assert_eq!(second.previous, Some(digest_of(b"one")));
     assert!(second.seq > first.seq);
     assert_eq!(get(&*store, b"k").unwrap().unwrap(), b"two");
-    // Just written is in the page cache, or the store says that it cannot tell.
+    // The value was just written, so it is in the page cache, unless the system cannot tell.
     match store.get(b"k", ReadMode::Cached) {
         Ok(stored) => assert_eq!(value_of(stored).unwrap(), b"two"),
         Err(error) => assert!(matches!(error, StorageError::WouldBlock), "{error}"),
@@ -220,7 +220,7 @@ fn snapshots_do_not_move(subject: Subject) {
             0 => drop(store.delete(format!("key {n}").as_bytes()).unwrap()),
             _ => drop(put(&*store, format!("key {n}").as_bytes(), format!("new {n}").as_bytes()).unwrap()),
         }
-        // Merging moves and removes files under the snapshots.
+        // Merges move versions and remove files that the snapshot uses.
         store.maintain(NOW_SECS).unwrap();
     }
     loop {
@@ -440,8 +440,8 @@ fn closed_to_writes_means_reads_only(subject: Subject) {
     assert!(put(&*store, b"k", b"w").unwrap().seq > last);
 }
 
-/// Writers are at work while the store is closed to them: what was acknowledged before it returned
-/// is all there is.
+/// Threads write while the store is closed to writes. The store has exactly the writes that were
+/// acknowledged before the call returned.
 #[test]
 fn closing_to_writes_waits_for_those_under_way() {
     for subject in [memory(), bitcask_simulated(), leveled(), leveldb(), multi()] {
@@ -488,7 +488,8 @@ fn what_is_synced_is_said(subject: Subject) {
     assert_eq!((store.last_seq(), store.synced_seq()), (50, 50));
 }
 
-/// Whoever finds a version there already has to know what must be synced before it is durable.
+/// A caller that finds a version already stored must know which `seq` has to be synced before the
+/// version is durable.
 fn what_is_read_says_its_place(subject: Subject) {
     let store = subject.factory.open(1).unwrap();
     let mut places: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
@@ -511,7 +512,7 @@ fn what_is_read_says_its_place(subject: Subject) {
         }
     };
     check(&*store);
-    // Merges move versions and keep their places.
+    // Merges move versions and keep their sequence numbers.
     for _ in 0..40 {
         store.maintain(NOW_SECS).unwrap();
     }

@@ -1,5 +1,5 @@
-//! Versions that end by themselves: by the age that a store is configured to, or by the time that
-//! the writer gave them.
+//! Expiry of versions: by the age that the store is configured with, or by the time that the writer
+//! asked for.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -42,13 +42,13 @@ fn maintain(store: &dyn Backend, now_secs: u64) {
     }
 }
 
-/// The clock goes back while a merge waits, after the index has forgotten an expired version: its
-/// record does not look expired any more, and must go on hiding the older one all the same.
+/// The clock goes back while a merge waits, after the index has removed an expired version. The
+/// record of that version no longer looks expired, and must still hide the older version.
 #[test]
 fn a_clock_that_goes_back_brings_no_older_version_back() {
     let fs = FaultyFs::new(1);
     let mut config = config();
-    // Merging moves what appends allow, and waits until that is 64 KiB.
+    // The budget comes only from appends, and a merge waits until it is 64 KiB.
     (config.merge.io_bytes_per_sec, config.sweep_interval_secs) = (1, 0);
     (config.merge.trigger_dead_bytes, config.merge.threshold_dead_bytes) = (500, 500);
     let store = open(&fs, config);
@@ -73,13 +73,13 @@ fn a_clock_that_goes_back_brings_no_older_version_back() {
     assert_eq!(get(&*store, b"k").unwrap(), None, "an older version is back, or a forgotten one");
 }
 
-/// `bitcask.expiry.grace_time`: how long a file of nothing but expired versions may wait.
+/// `bitcask.expiry.grace_time`: how long a file with only expired versions may wait for its merge.
 #[test]
 fn grace_puts_the_merge_of_expired_files_off() {
     let fs = FaultyFs::new(1);
     let mut config = JournalConfig { expiry_secs: Some(100), expiry_grace_secs: 50, ..config() };
     config.sweep_interval_secs = u32::MAX;
-    // Nothing but their age asks for a merge.
+    // Only the age of files triggers a merge.
     config.merge.trigger_fragmentation_percent = 101;
     config.merge.threshold_fragmentation_percent = 101;
     config.merge.dead_percent_max = None;
@@ -97,7 +97,7 @@ fn grace_puts_the_merge_of_expired_files_off() {
     assert!(status.merges > 0 && status.files < files, "{status:?}");
 }
 
-/// Of two ends the earlier counts.
+/// The earlier of two expiry times counts.
 #[test]
 fn a_version_ends_by_its_age_or_by_its_own_time() {
     let fs = FaultyFs::new(1);
@@ -116,8 +116,8 @@ fn a_version_ends_by_its_age_or_by_its_own_time() {
 
 type Opened = Result<Arc<dyn Backend>, StorageError>;
 
-/// What expires is forgotten by a sweep, also after a restart that read nothing of the journal; and
-/// a store in which nothing expires says so.
+/// A sweep removes expired versions, also after a restart that read nothing of the journal. A store
+/// in which nothing expires reports that.
 fn expired_versions_are_forgotten(open: &dyn Fn() -> Opened) {
     let store = open().unwrap();
     put(&*store, b"stays", b"v").unwrap();

@@ -1,5 +1,5 @@
-//! Disks that fail, fill up, rot and block: errors are errors, reads go on, nothing wrong is
-//! served.
+//! Disks that fail, fill up, corrupt data and block: failures are reported as errors, reads go on,
+//! and no wrong data is served.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -51,7 +51,7 @@ fn check(store: &dyn Backend, keys: std::ops::Range<u32>) {
     }
 }
 
-/// Data files of partition 0, in order.
+/// The data files of partition 0 in order.
 fn data_files(fs: &dyn FileSystem, root: &Path) -> Vec<PathBuf> {
     let dir = root.join("0");
     let mut names = fs.list(&dir).unwrap();
@@ -71,7 +71,8 @@ fn a_failed_write_poisons_and_reads_go_on() {
             number += 1;
         }
         if store.status().poisoned.is_none() {
-            // The header of a new file: nothing was written, the next try may succeed.
+            // The write of a new file's header failed: nothing was written, and the next attempt
+            // may succeed.
             fill(&*store, number..number + 1);
             continue;
         }
@@ -96,7 +97,7 @@ fn a_failed_sync_poisons_and_nothing_is_called_durable() {
     fs.fail_at(Call::SyncData, 1);
     let appended = put(&*store, b"key 5", &value(5)).unwrap();
     assert!(matches!(store.sync(appended.seq), Err(StorageError::Poisoned(text)) if text.contains("fsync")));
-    // The next fdatasync would succeed, and lie.
+    // The next fdatasync would report success, although the data is lost.
     assert!(store.sync(appended.seq).is_err());
     assert!(!store.is_synced(appended.seq));
     assert!(matches!(put(&*store, b"k", b"v"), Err(StorageError::Poisoned(_))));
@@ -135,7 +136,8 @@ fn a_full_disk_refuses_writes_until_there_is_room() {
         assert_eq!(fs.calls_of(Call::Write), writes, "refused without trying");
         store.maintain(NOW_SECS).unwrap();
         if free % 100 == 0 {
-            // Killed while the disk is full: the refused write has left nothing behind.
+            // The store is killed while the disk is full: the refused write has left nothing
+            // behind.
             drop(store);
             let fs = fs.restart(Loss::Nothing);
             let store = open(&fs);
@@ -179,7 +181,7 @@ fn flipped_bits_are_never_served_and_never_absent() {
         let file = &files[random.below(files.len() as u64) as usize];
         let hint = file.with_extension("hint");
         let bits = fs.length(file).unwrap() * 8;
-        // In some cases the hint is damaged too: the start has to read the data.
+        // In some cases the hint file is damaged too, so the start must read the data file.
         if seed % 3 == 0 {
             fs.flip_bit(&hint, random.below(fs.length(&hint).unwrap() * 8)).unwrap();
         }
@@ -213,7 +215,8 @@ fn merging_keeps_what_it_cannot_read() {
     store.close().unwrap();
     drop(store);
     let files = data_files(&*fs, Path::new("/data"));
-    // Into the key of the first record, and into the body of the first record of the next file.
+    // One bit in the key of the first record, and one in the body of the first record of the next
+    // file.
     fs.flip_bit(&files[0], (40 + 48 + 2) * 8).unwrap();
     fs.flip_bit(&files[1], (40 + 48 + 60) * 8).unwrap();
     let store = open(&fs);
@@ -231,7 +234,7 @@ fn merging_keeps_what_it_cannot_read() {
         assert!(matches!(result, Err(StorageError::Damaged { .. })), "key {n}: {result:?}");
     }
     assert!(store.status().merges > 0);
-    // A repair from another replica makes the files mergeable again.
+    // New versions of the broken keys, as from another replica, make the files mergeable again.
     fill(&*store, broken[0]..broken[0] + 1);
     fill(&*store, broken[1]..broken[1] + 1);
     for round in 0..50 {
@@ -262,7 +265,7 @@ fn merges_that_fail_at_any_call_lose_nothing() {
             }
             let verify = |store: &dyn Backend| {
                 for n in 0..60 {
-                    // The injected failure may still be waiting for its call.
+                    // The injected failure may still wait for its call, so a read is tried twice.
                     let found = (0..2).find_map(|_| get(store, format!("key {n}").as_bytes()).ok()).unwrap();
                     assert_eq!(found, (n % 3 == 0).then(|| value(n)), "{call:?} {nth}: key {n}");
                 }
@@ -280,8 +283,8 @@ fn merges_that_fail_at_any_call_lose_nothing() {
     }
 }
 
-/// A backup has what a merge has copied so far put under lasting names. Where that fails, the
-/// copies go at the next start: the originals must be there then.
+/// A backup gives the copies of an unfinished merge their final names. If that fails, the next
+/// start removes the copies, so the originals must still be there.
 #[test]
 fn a_merge_whose_copies_got_no_names_leaves_the_originals() {
     let mut failed = 0;
@@ -307,7 +310,7 @@ fn a_merge_whose_copies_got_no_names_leaves_the_originals() {
         }
         store.close().unwrap();
         drop(store);
-        // What was appended before a start earns a merge nothing: it takes several slices.
+        // Appends before a start earn no merge budget, so the merge takes several slices.
         let store = open(&fs);
         let start = Instant::now();
         let written = store.status().bytes_written;
@@ -321,7 +324,7 @@ fn a_merge_whose_copies_got_no_names_leaves_the_originals() {
             continue;
         }
         failed += 1;
-        // Writers go on, whatever their index has to write meanwhile.
+        // Writers go on, even if their index must be written meanwhile.
         for n in 6000..12_000 {
             if store.is_behind() {
                 store.catch_up().unwrap();
@@ -329,8 +332,7 @@ fn a_merge_whose_copies_got_no_names_leaves_the_originals() {
             put(&*store, &key(n), &[1; 100]).unwrap();
             let _ = store.maintain(NOW_SECS);
         }
-        // The merge ends, or is given up: at the latest when its budget would have sufficed for
-        // all.
+        // The merge ends or is given up, at the latest when its budget is enough for everything.
         let deadline = Instant::now() + Duration::from_secs(1);
         while store.status().merges == 0 && store.maintain(NOW_SECS).is_ok() && Instant::now() < deadline {}
         let check = |store: &dyn Backend| {
@@ -349,8 +351,8 @@ fn a_merge_whose_copies_got_no_names_leaves_the_originals() {
     assert!(failed > 1, "no backup met the failure");
 }
 
-/// An expired version hides an older one that a crooked clock stamped later, also when only the
-/// former is merged.
+/// An expired version hides an older version that got a later time stamp from a wrong clock, even
+/// if only the file of the expired one is merged.
 #[test]
 fn merging_an_expired_version_brings_no_older_one_back() {
     let fs = FaultyFs::new(1);
@@ -514,12 +516,12 @@ fn merging_keeps_to_its_budget() {
         calls += 1;
     }
     let merged = store.status().bytes_written - written;
-    // Reading counts too, so at most all of the burst and the rate went into writing.
+    // Reads use the budget too, so at most the burst and the rate were written.
     let allowed = 2_000_000 / 4 + start.elapsed().as_millis() as u64 * 2000 + (256 << 10);
     assert!(merged > 0 && merged <= allowed, "{merged} bytes in {calls} calls; allowed {allowed}");
 }
 
-/// A file system whose data syncs wait until they are let go.
+/// A file system whose data syncs wait until the gate is opened.
 struct GatedFs {
     inner: Arc<FaultyFs>,
     gate: Arc<Gate>,
@@ -616,8 +618,8 @@ fn one_sync_serves_all_who_wait() {
             state = gate.changed.wait(state).unwrap();
         }
         drop(state);
-        // The first sync is under way: these are too late for it and share the next. Reads and puts
-        // do not wait.
+        // The first sync is running. These appends are too late for it and share the next one.
+        // Reads and puts do not wait.
         for n in 0..20 {
             let appended = put(&*store, format!("key {n}").as_bytes(), b"v").unwrap();
             assert!(!store.is_synced(appended.seq));

@@ -25,8 +25,8 @@ fn value(n: u32) -> Vec<u8> {
     format!("value {n} ").repeat(n as usize).into_bytes()
 }
 
-/// What the fixtures hold: 20 keys, every third deleted, every fifth overwritten; the last file
-/// without a hint.
+/// The content of the fixtures: 20 keys, every third deleted and every fifth overwritten. The last
+/// file has no hint file.
 fn write_sample(store: &dyn Backend) {
     for n in 0..20 {
         put(store, format!("key {n}").as_bytes(), &value(n)).unwrap();
@@ -59,16 +59,16 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Writes the fixture of the current format: `cargo test -p ombak-storage --test format --
-/// --ignored`, then commit it under the name of its version. A fixture that is there is never
-/// written again.
+/// Writes a fixture in the current format into the source tree: `cargo test -p ombak-storage --test
+/// format -- --ignored`. The name must be changed to that of the format version. An existing
+/// fixture is never overwritten.
 #[test]
 #[ignore = "writes into the source tree"]
 fn write_fixture() {
     let root = tempfile::tempdir().unwrap();
     let store = open(root.path()).unwrap();
     write_sample(&*store);
-    // The first files get hints, the last one stays as a kill would leave it.
+    // The first files get hint files. The last file stays as a kill would leave it.
     for _ in 0..10 {
         store.maintain(NOW_SECS).unwrap();
     }
@@ -108,7 +108,7 @@ fn a_newer_format_is_refused_by_name() {
     assert!(error.contains("format 9") && error.contains("0000000001.data"), "{error}");
 }
 
-/// Any bytes under a store's names: an error or a store, never a panic.
+/// Any bytes in a store's files give an error or a store, never a panic.
 #[test]
 fn arbitrary_bytes_are_survived() {
     let sample: Vec<(String, Vec<u8>)> = RealFs

@@ -1,6 +1,6 @@
-//! Directories that the second format's programs wrote stay readable: journals with index entries,
-//! expiry and compressed bodies, hint files, the ledgers of leveled and leveldb, the order of a
-//! bitcask store.
+//! Directories in the second format stay readable: journals with index entries, expiry and
+//! compressed bodies, hint files, the ledgers of leveled and leveldb, and the ordered index of
+//! bitcask.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -21,10 +21,10 @@ use std::sync::Arc;
 const PARTITION: u32 = 17;
 const BACKENDS: [&str; 3] = ["bitcask", "leveled", "leveldb"];
 const FIELD: &[u8] = b"f_bin";
-/// When the versions with a time of their own end.
+/// When the versions with an expiry time of their own expire.
 const ENDS_SECS: u64 = NOW_SECS + 1000;
 
-/// A head is its one term, or nothing.
+/// The head is one index term, or empty.
 struct OneTerm;
 
 impl HeadTerms for OneTerm {
@@ -42,7 +42,7 @@ struct Version {
     expires_secs: u32,
 }
 
-/// Keys within the bucket and what they hold.
+/// The keys within the bucket and their versions.
 type Model = BTreeMap<Vec<u8>, Version>;
 
 fn bucket() -> Bucket {
@@ -76,7 +76,8 @@ fn open(backend: &str, root: &Path, journal: JournalConfig) -> Arc<dyn Backend> 
     factory.open(PARTITION).unwrap()
 }
 
-/// Thirty keys of a stage: some with a term, some with an end, some overwritten, some deleted.
+/// The thirty keys of a stage: some with a term, some with an expiry time, some overwritten, some
+/// deleted.
 fn each_of_stage(stage: usize, mut write: impl FnMut(&[u8], Option<Version>)) {
     let key = |n: usize| format!("key {stage} {n:02}").into_bytes();
     for round in 0..2 {
@@ -106,7 +107,7 @@ fn put_version(store: &dyn Backend, key: &[u8], version: &Version) {
     store.put(&write).unwrap();
 }
 
-/// The stages, and how bodies are compressed in each. The last one ends as a kill would leave it.
+/// The stages, by the compression of bodies in each. The last one ends as a kill would leave it.
 const STAGES: [Compression; 4] = [Compression::None, Compression::Lz4, Compression::Zstd(3), Compression::None];
 
 fn write_sample(backend: &str, root: &Path) -> Arc<dyn Backend> {
@@ -128,7 +129,7 @@ fn write_sample(backend: &str, root: &Path) -> Arc<dyn Backend> {
     last.unwrap()
 }
 
-/// What the fixtures hold at a moment.
+/// The content of the fixtures at a given time.
 fn expected(now_secs: u64) -> Model {
     let mut model = Model::new();
     for stage in 0..STAGES.len() {
@@ -189,7 +190,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// All files below a directory, by their paths within it.
+/// All files below a directory by their relative paths.
 fn files_in(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten() {
@@ -204,15 +205,15 @@ fn files_in(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// Writes the fixtures: `cargo test -p ombak-storage --test format_2 -- --ignored`. Those that are
-/// there are never written again.
+/// Writes the fixtures: `cargo test -p ombak-storage --test format_2 -- --ignored`. Existing
+/// fixtures are never overwritten.
 #[test]
 #[ignore = "writes into the source tree"]
 fn write_fixtures() {
     for backend in BACKENDS.into_iter().filter(|backend| !fixture(backend).exists()) {
         let root = tempfile::tempdir().unwrap();
         let store = write_sample(backend, root.path());
-        // Before anything else is asked of it: as a kill would leave it.
+        // The copy is made before any other call, as a kill would leave the store.
         let to = fixture(backend);
         copy(root.path(), &to);
         let locks = files_in(&to).into_keys().filter(|path| path.ends_with("LOCK") || path.ends_with("lock"));
@@ -249,7 +250,7 @@ fn format_2_is_read_and_written_on() {
     }
 }
 
-/// Whatever was merged, compressed or forgotten in between.
+/// The contents stay right after merging, compression and expiry.
 #[test]
 fn format_2_is_merged() {
     for backend in BACKENDS {
@@ -270,7 +271,7 @@ fn format_2_is_merged() {
     }
 }
 
-/// The fixtures have what they are there for.
+/// The fixtures contain the cases that they are meant for.
 #[test]
 fn the_fixtures_are_whole() {
     let repeated = format!("{0}{0}{0}", "value 29 of round 0 ").into_bytes();
@@ -287,8 +288,8 @@ fn the_fixtures_are_whole() {
     }
 }
 
-/// Hint files, ledgers and orders of this format are used as they are, and are not needed where the
-/// journal has all.
+/// Hint files, ledgers and ordered indexes of this format are used without being rebuilt. They can
+/// be lost, because the journal has everything.
 #[test]
 fn what_follows_from_the_journal_is_used_and_can_be_lost() {
     for (backend, ledger) in [("bitcask", ".order"), ("leveled", ".ledger")] {

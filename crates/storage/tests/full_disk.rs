@@ -1,5 +1,5 @@
-//! Disks without room: merges wait for it, deletes and merges make it, and puts go on when it is
-//! there.
+//! Full disks: merges wait for room, deletes and merges make room, and puts resume when there is
+//! room.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 const RESERVE_BYTES: u64 = 1 << 20;
 const DISK_BYTES: u64 = 4 << 20;
-/// Appends between two looks at the free space, and a version.
+/// The bytes appended between two checks of the free space, plus one version.
 const OVERSHOOT_BYTES_MAX: u64 = (256 << 10) + 2000;
 const BACKENDS: [&str; 3] = ["bitcask", "leveled", "leveldb"];
 
 fn open(backend: &str, fs: &Arc<FaultyFs>, dir: &Path, config: JournalConfig) -> Arc<dyn Backend> {
     fs.create_dir_all(dir).unwrap();
-    // The directory itself is there for good.
+    // The directory itself is durable.
     dir.ancestors().skip(1).for_each(|parent| fs.sync_dir(parent).unwrap());
     let (root, ledger) = (dir.join(backend), LedgerConfig::default());
     let factory: Box<dyn BackendFactory> = match backend {
@@ -33,7 +33,8 @@ fn open(backend: &str, fs: &Arc<FaultyFs>, dir: &Path, config: JournalConfig) ->
     factory.open(0).unwrap()
 }
 
-/// Files of the store, without those of the ledger's library, which are not in the twin.
+/// The files of the store, without those of the ledger's library, which are not in the simulated
+/// file system.
 fn names(fs: &FaultyFs, dir: &Path, backend: &str) -> Vec<String> {
     let mut names = fs.list(&dir.join(backend).join("0")).unwrap();
     names.sort();
@@ -44,14 +45,14 @@ fn key(n: u32) -> Vec<u8> {
     format!("key {n:05}").into_bytes()
 }
 
-/// Closes the file that is appended to, as a backup does, and lets background work complete it.
+/// Closes the active file, as a backup does, and completes its hint file.
 fn close_file(store: &dyn Backend) {
     let mut backup = store.begin_backup().unwrap().unwrap();
     backup.cut();
     backup.finish().unwrap();
 }
 
-/// One file of which three quarters are dead, and one that is live.
+/// Makes one file of which three quarters are dead, and one that is all live.
 fn with_a_dead_file(store: &dyn Backend) {
     for round in 0..4u8 {
         for n in 0..20 {
@@ -63,7 +64,7 @@ fn with_a_dead_file(store: &dyn Backend) {
         put(store, &key(n), &[3; 300]).unwrap();
     }
     close_file(store);
-    // The first look only notes the time.
+    // The first check only notes the time.
     store.maintain(NOW_SECS).unwrap();
 }
 
@@ -83,7 +84,7 @@ fn merging() -> JournalConfig {
     JournalConfig { merge, opened_at_secs: NOW_SECS, ..JournalConfig::default() }
 }
 
-/// Lets a merge begin, and the disk fill up when it comes to its first call of a class.
+/// Lets a merge begin, and fills the disk when the merge makes its first call of a class.
 fn fill_disk_amid_merge(store: &dyn Backend, fs: &FaultyFs, call: Call, free_bytes: u64) {
     fs.hold(call);
     std::thread::scope(|scope| {
@@ -102,7 +103,7 @@ fn a_merge_that_has_no_room_for_its_commit_is_committed_when_there_is_some() {
         let store = open(backend, &fs, dir.path(), merging());
         with_a_dead_file(&*store);
         let before = names(&fs, dir.path(), backend);
-        // The copies are written: they get their names next.
+        // The copies are written; next, they get their names.
         fill_disk_amid_merge(&*store, &fs, Call::Rename, 0);
         for secs in 3..20 {
             store.maintain(NOW_SECS + secs).unwrap();
@@ -110,7 +111,7 @@ fn a_merge_that_has_no_room_for_its_commit_is_committed_when_there_is_some() {
         assert_eq!(store.status().merges, 0, "{backend}: committed on a full disk");
         let amid = names(&fs, dir.path(), backend);
         assert!(before.iter().all(|name| amid.contains(name)), "{backend}: {before:?} became {amid:?}");
-        // The file that is appended to has an unfinished hint.
+        // The active file has an unfinished hint file.
         let is_left = |name: &&String| [".tmp", ".new", ".merging"].iter().any(|end| name.ends_with(end));
         let left: Vec<&String> = amid.iter().filter(is_left).filter(|name| !before.contains(name)).collect();
         assert!(left.is_empty(), "{backend}: {left:?}");
@@ -159,7 +160,7 @@ trait MergedOrCopied {
 }
 
 impl MergedOrCopied for ombak_storage::Status {
-    /// Whether a merge has ended, or all its copies are written and it waits for its commit.
+    /// Whether a merge has ended, or has written all its copies and waits for its commit.
     fn merged_or_copied(&self) -> bool {
         self.merges > 0 || self.files > 2
     }
@@ -177,8 +178,7 @@ fn small_disk() -> JournalConfig {
     }
 }
 
-/// Puts until the disk takes no more; every fifth put replaces an earlier version where
-/// `overwrites`.
+/// Puts until the disk is full. With `overwrites`, every fifth put replaces an earlier version.
 fn put_until_full(store: &dyn Backend, model: &mut Vec<u8>, overwrites: bool) {
     let mut count = 0u32;
     loop {
@@ -196,7 +196,7 @@ fn put_until_full(store: &dyn Backend, model: &mut Vec<u8>, overwrites: bool) {
     }
 }
 
-/// A version whose digest says that it is no tombstone.
+/// Puts a version whose digest does not mark it as a tombstone.
 fn put_even(store: &dyn Backend, key: &[u8], value: u8) -> Result<(), StorageError> {
     let (body, tstamp_secs) = ([value; 1000], NOW_SECS as u32);
     let digest = u64::from(value) << 1;
@@ -210,7 +210,7 @@ fn put_tombstone(store: &dyn Backend, key: &[u8]) -> Result<(), StorageError> {
     store.put(&write).map(drop)
 }
 
-/// Background work, second by second, until the store takes puts again; false when it does not.
+/// Does background work, second by second, until the store takes puts again. False if it does not.
 fn wait_for_room(store: &dyn Backend, now_secs: &mut u64) -> bool {
     (0..400).any(|_| {
         *now_secs += 1;
@@ -238,7 +238,7 @@ fn a_full_disk_merges_what_no_trigger_asks_for() {
         let free_bytes = fs.free_bytes(dir.path()).unwrap();
         assert!(free_bytes + OVERSHOOT_BYTES_MAX >= RESERVE_BYTES, "{backend}: {free_bytes} bytes are left");
         assert!(store.status().disk_full);
-        // A fifth of each file is dead: nothing that a merge would begin for.
+        // A fifth of each file is dead, which is too little to trigger a merge.
         assert!(wait_for_room(&*store, &mut now_secs), "{backend}: {:?}", store.status());
         assert!(store.status().merges > 0, "{backend}: {:?}", store.status());
         put_even(&*store, b"another key", 1).unwrap();
@@ -258,7 +258,7 @@ fn a_full_disk_takes_deletes_until_puts_go_on() {
         let (mut model, mut now_secs) = (Vec::new(), NOW_SECS);
         put_until_full(&*store, &mut model, false);
         if backend != "leveldb" {
-            // Nothing is dead. (The log of leveldb goes when its tree has what is in it.)
+            // Nothing is dead. (The log of leveldb is removed when its tree has the content.)
             assert!(!wait_for_room(&*store, &mut now_secs), "{backend}: {:?}", store.status());
         }
         drop(store);

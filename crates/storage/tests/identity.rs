@@ -1,4 +1,5 @@
-//! Who a store is: over losses of power, on full disks, after everything in it was merged away.
+//! The identity of a store: over losses of power, on full disks, and after everything in the store
+//! was merged away.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -22,8 +23,8 @@ fn bitcask(fs: &Arc<FaultyFs>) -> Result<Arc<dyn Backend>, StorageError> {
     BitcaskFactory::new(fs.clone(), "/data", config())?.open(PARTITION)
 }
 
-/// Boots rise, a clean end is one once, and whoever has written without one knows it, wherever the
-/// power goes.
+/// Wherever the power is cut: the boot number rises, the mark of a clean close counts for one
+/// start, and a store that wrote without a clean close knows that it may have lost writes.
 #[test]
 fn the_power_may_go_at_every_call() {
     let mut seen = (false, false);
@@ -50,7 +51,7 @@ fn the_power_may_go_at_every_call() {
             assert_eq!(identity.store_id, first.store_id, "{when}");
             assert!(identity.boot == 3 || (identity.boot == 2 && !wrote), "{when}: {identity:?}");
             assert!(!closed || (identity.was_clean && identity.boot == 3), "{when}: {identity:?}");
-            // A mark whose writer never heard that it was there is one all the same.
+            // The mark is valid even if the close that wrote it did not see its success.
             let is_whole = !wrote || get(&*store, b"key").unwrap().unwrap() == b"two";
             assert!(!identity.was_clean || is_whole, "{when}: {identity:?}");
             let lost = !identity.was_clean && loss != Loss::Nothing;
@@ -96,7 +97,7 @@ fn a_failed_sync_is_remembered_although_the_machine_runs_on() {
     assert_eq!((identity.was_clean, identity.tail_lost_boot), (false, Some(2)));
 }
 
-/// What is told of a store by its append order (marks, what a peer is owed) must stay true.
+/// Statements about a store by sequence number (marks, or what a peer still needs) must stay true.
 #[test]
 fn the_append_order_goes_on_when_nothing_is_left() {
     let fs = FaultyFs::new(1);
@@ -120,7 +121,7 @@ fn the_append_order_goes_on_when_nothing_is_left() {
     assert_eq!(put(&*store, b"key", b"v").unwrap().seq, last + 1);
 }
 
-/// A directory that was copied, or whose file says nothing any more, is not the store that it was.
+/// A store in a copied directory, or with a damaged identity file, is not the same store.
 #[test]
 fn copies_of_a_directory_are_told_apart() {
     type Open = fn(&Path) -> Arc<dyn Backend>;

@@ -1,5 +1,5 @@
-//! Objects with very many index entries: what a write replaces is exactly what changed, on every
-//! backend.
+//! Objects with very many index entries: on every backend, a write changes exactly the entries that
+//! differ.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -18,7 +18,7 @@ const BUCKET: &[u8] = b"\x02\0\x01b";
 const FIELD: &[u8] = b"f_bin";
 const ENTRIES: u32 = 40_000;
 
-/// Heads are terms of one field, one a line.
+/// Each line of a head is a term of one field.
 struct LineTerms;
 
 impl HeadTerms for LineTerms {
@@ -46,7 +46,7 @@ fn term(number: u32) -> String {
 }
 
 fn put_with_terms(store: &dyn Backend, numbers: Range<u32>) {
-    // In no order, and some of them twice: clients may send them so.
+    // In no order and some of them twice, because clients may send them so.
     let mut terms: Vec<u32> = numbers.clone().rev().chain(numbers.take(10)).collect();
     let middle = terms.len() / 3;
     terms.rotate_left(middle);
@@ -69,7 +69,8 @@ fn tens_of_thousands_of_index_entries_are_replaced_by_others() {
     let dir = scratch_dir();
     for factory in factories(dir.path()) {
         let store = factory.open(1).unwrap();
-        // Others, some of which stay, fewer, none, and all again.
+        // First other entries, then a half of them again, then fewer, none, and all of the first
+        // ones.
         let steps =
             [0..ENTRIES, ENTRIES..2 * ENTRIES, ENTRIES / 2..ENTRIES * 3 / 2, ENTRIES..ENTRIES + 100, 0..0, 0..ENTRIES];
         for numbers in steps {

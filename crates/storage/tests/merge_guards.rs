@@ -1,4 +1,4 @@
-//! Guards of merging and of hints whose absence shows only after an unclean stop.
+//! Guards of merging and of hint files. Their absence shows only after an unclean stop.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 fn open(backend: &str, fs: &Arc<FaultyFs>, dir: &Path, config: JournalConfig) -> Arc<dyn Backend> {
     fs.create_dir_all(dir).unwrap();
-    // The directory itself is there for good.
+    // The directory itself is durable.
     dir.ancestors().skip(1).for_each(|parent| fs.sync_dir(parent).unwrap());
     if backend == "bitcask" {
         return BitcaskFactory::new(fs.clone(), dir, config).unwrap().open(0).unwrap();
@@ -25,7 +25,7 @@ fn eager() -> JournalConfig {
     JournalConfig { merge: eager_merges(), opened_at_secs: NOW_SECS, ..JournalConfig::default() }
 }
 
-/// Closes the file that is appended to, as a backup does, and completes it.
+/// Closes the active file, as a backup does, and completes its hint file.
 fn close_file(store: &dyn Backend) {
     let mut backup = store.begin_backup().unwrap().unwrap();
     backup.cut();
@@ -36,8 +36,8 @@ fn data_files(fs: &FaultyFs, dir: &Path) -> usize {
     fs.list(&dir.join("0")).unwrap().iter().filter(|name| name.ends_with(".data")).count()
 }
 
-/// The newest append is a tombstone that hides nothing any more: a merge drops it, and with it the
-/// last trace of its number.
+/// The last append is a tombstone that hides nothing any more. A merge drops it, and with it the
+/// last record that shows its sequence number.
 #[test]
 fn a_number_is_not_given_again_when_a_merge_has_dropped_the_newest_tombstone() {
     for backend in ["bitcask", "leveled"] {
@@ -48,7 +48,8 @@ fn a_number_is_not_given_again_when_a_merge_has_dropped_the_newest_tombstone() {
             close_file(&*store);
             put(&*store, b"key", b"value").unwrap();
             let last = store.delete(b"key").unwrap().unwrap().seq;
-            // What is kept is appended before what goes, and in a file of its own.
+            // The versions that stay are older than those that are removed, and in a file of their
+            // own.
             close_file(&*store);
             (0..20).for_each(|_| store.maintain(NOW_SECS).unwrap());
             store.delete(b"kept").unwrap();
@@ -56,7 +57,7 @@ fn a_number_is_not_given_again_when_a_merge_has_dropped_the_newest_tombstone() {
             close_file(&*store);
             (0..20).for_each(|_| store.maintain(NOW_SECS).unwrap());
             assert!(store.status().merges > 0 && data_files(&fs, dir.path()) == 0, "{backend}: {:?}", store.status());
-            // Without a close, as after a kill or a loss of power.
+            // The store is not closed, as after a kill or a loss of power.
             drop(store);
             let store = open(backend, &fs.restart(loss), dir.path(), eager());
             assert!(store.last_seq() >= last, "{backend}, {loss:?}: {} after {last}", store.last_seq());
@@ -65,8 +66,8 @@ fn a_number_is_not_given_again_when_a_merge_has_dropped_the_newest_tombstone() {
     }
 }
 
-/// The tombstone directly behind the only version that it hides, which lies in a file that is not
-/// merged with it.
+/// A tombstone right after the only version that it hides. That version is in another file, which
+/// is not merged with it.
 #[test]
 fn a_tombstone_stays_while_the_append_before_it_is_in_another_file() {
     let merge = MergeConfig {
@@ -90,7 +91,7 @@ fn a_tombstone_stays_while_the_append_before_it_is_in_another_file() {
         }
         assert!(store.status().merges > 0, "{backend}: {:?}", store.status());
         drop(store);
-        // A ledger that is lost is made anew from the files: it has to find the tombstone there.
+        // A lost ledger is rebuilt from the data files, so it must find the tombstone there.
         let _ = std::fs::remove_dir_all(dir.path().join("0.ledger"));
         let store = open(backend, &fs.restart(Loss::Everything), dir.path(), config);
         assert_eq!(get(&*store, b"key").unwrap(), None, "{backend}: a deleted key is back");
@@ -98,8 +99,8 @@ fn a_tombstone_stays_while_the_append_before_it_is_in_another_file() {
     }
 }
 
-/// A hint says that all of its file was synced. It does so after a loss of power, too, from the
-/// slice on that gave it.
+/// A hint file proves that its whole data file was synced. Once a slice of work has written the
+/// hint file, it also survives a loss of power.
 #[test]
 fn a_hint_keeps_its_name_when_the_power_goes() {
     for backend in ["bitcask", "leveled"] {

@@ -1,6 +1,6 @@
-//! The same random history on every backend and option set must give the answers of a model: puts,
-//! deletes, folds, ordered keys, index queries in pages, expiry, maintenance, restarts with and
-//! without a close.
+//! The same random history on every backend and set of options must give the answers of a model.
+//! Histories have puts, deletes, folds, ordered keys, index queries in pages, expiry, maintenance,
+//! and restarts with and without a close.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -17,13 +17,13 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Histories for each backend and option set, unless `OMBAK_HISTORIES` says how many.
+/// Histories for each backend and set of options, unless `OMBAK_HISTORIES` gives the number.
 const HISTORIES: u64 = 250;
 const STEPS: u64 = 160;
 const BUCKETS: [&[u8]; 3] = [b"\x02\0\x01a", b"\x02\0\x01b", b"\x02\0\x02ab"];
 const FIELDS: [&str; 2] = ["f_bin", "g_int"];
 
-/// Heads of these tests: `field=term` lines behind a mark.
+/// Heads in these tests: a mark, then lines of `field=term`.
 struct LineTerms;
 
 const MARK: &[u8] = b"terms\n";
@@ -75,14 +75,14 @@ fn leveled(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn Backe
     Ok(Box::new(LeveledFactory::new(fs, dir, journal(now_secs), ledger(), Arc::new(LineTerms))?))
 }
 
-/// Values compressed when they are merged.
+/// Values are compressed when they are first merged.
 fn bitcask_compacting(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
     let (compression, compression_point) = (Compression::Zstd(3), CompressionPoint::OnCompact);
     let config = JournalConfig { compression, compression_point, ..journal(now_secs) };
     Ok(Box::new(BitcaskFactory::with_terms(fs, dir, config, &ledger(), Arc::new(LineTerms))?))
 }
 
-/// Values compressed by another method at each start.
+/// Values are compressed by another method after each start.
 fn leveled_compressing(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
     let compression = [Compression::None, Compression::Lz4, Compression::Zstd(1)][now_secs as usize % 3];
     let config = JournalConfig { compression, ..journal(now_secs) };
@@ -98,7 +98,7 @@ fn leveldb(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn Backe
     Ok(Box::new(LeveldbFactory::new(fs, dir, journal(now_secs), ledger(), Arc::new(LineTerms))?))
 }
 
-/// Bucket `a` on bitcask, `b` on leveled, the rest on leveldb.
+/// Bucket `a` is on bitcask, `b` on leveled, the rest on leveldb.
 struct ByBucket;
 
 impl Selector for ByBucket {
@@ -167,7 +167,7 @@ impl History {
         [bucket, format!("key {}", self.random.below(25)).as_bytes()].concat()
     }
 
-    /// Short, with what is hard for an order: empty, zero bytes, prefixes of each other.
+    /// Short terms that are hard to order: empty, with zero bytes, prefixes of each other.
     fn term(&mut self) -> Vec<u8> {
         let bytes = [b"".as_slice(), b"\0", b"a", b"a\0", b"a\0\xff", b"ab", b"b", b"\xff"];
         bytes[self.random.below(8) as usize].to_vec()
@@ -195,7 +195,7 @@ impl History {
         let write = Write { key: &key, head: &head, body, digest, tstamp_secs, expires_secs, has_terms };
         let appended = self.store.put(&write).unwrap();
         let old = self.model.insert(key, Version { head, body: value, digest, tstamp_secs, expires_secs, terms });
-        // A version that has expired may be known or forgotten.
+        // The store may have removed an expired version already, or not.
         if !self.expires_anything {
             assert_eq!(appended.previous, old.map(|old| old.digest));
         }
@@ -252,7 +252,7 @@ impl History {
             .filter(|(key, version)| scope.includes(key) && self.is_alive(version))
             .map(|(key, version)| (key.clone(), version.clone()))
             .collect();
-        // What is written from here on is not for this fold.
+        // Later writes must not be visible in this fold.
         self.put();
         self.delete();
         let mut found = BTreeMap::new();
@@ -376,7 +376,8 @@ impl History {
     }
 
     fn restart(&mut self) {
-        // Drawn for all: a seed is the same history on every backend.
+        // The random number is drawn on every backend, so that a seed gives the same history on all
+        // of them.
         let clean = self.random.below(2) == 0;
         if !self.is_durable {
             return;
@@ -385,7 +386,7 @@ impl History {
         if clean {
             self.store.close().unwrap();
         }
-        // The factory holds the lock of its root.
+        // The factory holds the lock of its root, so it must be dropped first.
         let nothing = MemoryFactory::default();
         self.store = nothing.open(0).unwrap();
         self.factory = Box::new(nothing);
@@ -393,7 +394,7 @@ impl History {
         self.store = self.factory.open(0).unwrap();
         let now = self.store.status();
         assert_eq!((now.lost_ranges, now.torn_bytes), (0, 0));
-        // Versions that have expired are counted as long as they are known.
+        // Expired versions are counted until they are removed.
         if !self.expires_anything {
             assert_eq!(now.keys, status.keys);
         }

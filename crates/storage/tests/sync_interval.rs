@@ -1,4 +1,4 @@
-//! Appends are synced at their interval, whatever else the store is busy with.
+//! Appends are synced at their interval, even if the store is busy with other work.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -9,7 +9,7 @@ use ombak_storage::{Backend, BackendFactory, BitcaskFactory, JournalConfig, Merg
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Far longer than the test takes: only the time that the test tells makes a sync due.
+/// Far longer than the test takes, so a sync is due only when the test passes a later time.
 const INTERVAL: Duration = Duration::from_secs(3600);
 
 fn open(fs: &Arc<FaultyFs>) -> Arc<dyn Backend> {
@@ -19,7 +19,7 @@ fn open(fs: &Arc<FaultyFs>) -> Arc<dyn Backend> {
     BitcaskFactory::new(fs.clone(), "/data", config).unwrap().open(0).unwrap()
 }
 
-/// Puts and tells the time: one sync for each interval that is over, and none before.
+/// Puts, and passes times: there is one sync for each interval that is over, and none before.
 fn check_intervals(store: &dyn Backend, fs: &FaultyFs, begin: Instant, when: &str) {
     for intervals in 1..4 {
         let over = begin + INTERVAL * intervals;
@@ -47,7 +47,7 @@ fn appends_are_synced_at_their_interval_while_a_merge_waits_for_the_disk() {
     backup.cut();
     backup.finish().unwrap();
     store.maintain(NOW_SECS).unwrap();
-    // In an hour from a moment behind the last sync, the first interval is over.
+    // `begin` is after the last sync, so the first interval is over one hour after it.
     let begin = Instant::now();
     fs.hold(Call::Read);
     std::thread::scope(|scope| {
@@ -68,7 +68,7 @@ fn appends_are_synced_at_their_interval_while_a_backup_is_taken() {
     put(&*store, b"first", b"value").unwrap();
     store.sync(store.last_seq()).unwrap();
     let begin = Instant::now();
-    // It holds what `catch_up` and merges hold, too.
+    // A backup holds the lock that `catch_up` and merges hold, too.
     let backup = store.begin_backup().unwrap().unwrap();
     check_intervals(&*store, &fs, begin, "during a backup");
     drop(backup);

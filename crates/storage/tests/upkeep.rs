@@ -1,5 +1,5 @@
-//! What stores with a journal tell of themselves, how large their files become, and how long they
-//! keep a view open.
+//! The status of stores with a journal, the size of their files, and how long their snapshots may
+//! be open.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -53,7 +53,7 @@ fn leveldb(dir: tempfile::TempDir, config: JournalConfig) -> Subject {
     Subject { store: factory.open(1).unwrap(), _dir: dir }
 }
 
-/// A hundred keys, written over and over.
+/// Overwrites a hundred keys again and again.
 fn overwrite(store: &dyn Backend, rounds: u8) {
     for round in 0..rounds {
         for key in 0..100 {
@@ -62,7 +62,7 @@ fn overwrite(store: &dyn Backend, rounds: u8) {
     }
 }
 
-/// Background work until nothing is left to do.
+/// Does background work until nothing is left to do.
 fn settle(store: &dyn Backend, now_secs: u64) {
     for _ in 0..200 {
         store.maintain(now_secs).unwrap();
@@ -86,7 +86,7 @@ fn a_view_that_is_open_for_too_long_lets_go(subject: &Subject) {
     let error = fold.next(&Scope::ALL, Detail::Keys, 10).unwrap_err();
     assert!(error.to_string().contains("after 100 s"), "{error}");
     assert!(store.status().files < held_back || store.status().backend == "leveldb", "{:?}", store.status());
-    // Another one sees what is there now; dropping those that ended does it no harm.
+    // A new snapshot sees the present state. Dropping the timed-out ones does not disturb it.
     let mut next = store.snapshot().unwrap();
     drop((fold, query));
     settle(store, NOW_SECS + 102);
@@ -158,7 +158,7 @@ fn leveldb_tells_what_its_tree_wrote() {
     let status = store.status();
     let ledger = status.ledger.expect("a tree");
     assert!(ledger.disk_bytes > 0 && ledger.written_bytes >= ledger.disk_bytes, "{status:?}");
-    // The log, and at least once the tables.
+    // At least the log and once the tables were written.
     assert!(status.write_amplification().is_some_and(|factor| factor > 1.0), "{status:?}");
     let merge = status.last_merge.expect("compacted");
     assert!(merge.ended_at_secs == NOW_SECS && merge.bytes_before > merge.bytes_after, "{merge:?}");
@@ -172,12 +172,12 @@ fn leveldb_tells_what_its_tree_wrote() {
     assert_eq!(store.status().live_bytes, status.live_bytes / 2);
 }
 
-/// Spec/backends.md §4.6: journal compaction runs in its hours, and says before what waits for
-/// them.
+/// docs/riak/backends.md §4.6: a journal is compacted during its hours only. Before, the status
+/// shows what waits.
 #[test]
 fn outside_its_hours_a_journal_says_what_waits() {
     const HOUR_SECS: u64 = 3600;
-    // Hours of the day of NOW_SECS and those that follow.
+    // The hour of the day of NOW_SECS, and the hours after it.
     let hour = |after: u64| u8::try_from((NOW_SECS / HOUR_SECS + after) % 24).unwrap();
     let policy = MergePolicy::Window { start_hour: hour(2), end_hour: hour(3) };
     for make in [bitcask, leveled] {

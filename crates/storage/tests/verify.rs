@@ -1,5 +1,5 @@
-//! Examining and repairing stores: every damage that a reader would see is found, nothing is
-//! changed by looking, and after a repair everything that was whole is served.
+//! Verification and repair of stores. A verification finds every damage that a reader would see and
+//! changes nothing. After a repair, the store serves everything that was intact.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -21,7 +21,7 @@ const KINDS: [StoreKind; 3] = [StoreKind::Bitcask, StoreKind::Leveled, StoreKind
 const BUCKET: &[u8] = b"\x02\0\x01b";
 const FIELD: &[u8] = b"f_bin";
 
-/// Heads of these tests: a mark, and a term behind it.
+/// Heads in these tests: a mark and then a term.
 struct MarkTerms;
 
 impl HeadTerms for MarkTerms {
@@ -95,7 +95,7 @@ struct Version {
     body: Vec<u8>,
 }
 
-/// What a store should answer, and everything that it ever answered.
+/// What a store should answer now, and everything that it ever answered.
 #[derive(Clone, Default)]
 struct Model {
     now: BTreeMap<Vec<u8>, Version>,
@@ -161,7 +161,7 @@ impl World {
         self.model.now.insert(key, version);
     }
 
-    /// A copy of its files.
+    /// A copy of the store's files.
     fn copy(&self) -> tempfile::TempDir {
         let copy = scratch_dir();
         copy_dir(self.path(), copy.path());
@@ -183,13 +183,14 @@ fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Files that tell of data: not locks.
+/// Files with data, without locks.
 fn data_files(dir: &Path) -> Vec<(PathBuf, u64)> {
     let all = contents(dir).into_iter().filter(|(path, bytes)| !path.ends_with("lock") && !bytes.is_empty());
     all.map(|(path, bytes)| (path, bytes.len() as u64)).collect()
 }
 
-/// What a start removes without reading it: half a hint, a list of tables that was replaced.
+/// Whether a start removes the file without reading it: a partial hint file, or a list of tables
+/// that was replaced.
 fn is_debris(path: &Path) -> bool {
     let name = path.file_name().unwrap().to_str().unwrap();
     let Some(number) = name.strip_prefix('v').and_then(|number| number.parse::<u64>().ok()) else {
@@ -205,14 +206,14 @@ fn flip(path: &Path, bit: u64) {
     fs::write(path, bytes).unwrap();
 }
 
-/// What a node would answer: all keys, and all terms; an error where it would give one.
+/// The answers of a store: all keys and all terms, with the errors that reads give.
 type Answers = (BTreeMap<Vec<u8>, Result<Option<Version>, String>>, Result<BTreeSet<(Vec<u8>, Vec<u8>)>, String>);
 
 fn answers(kind: StoreKind, dir: &Path, keys: impl Iterator<Item = Vec<u8>>) -> Result<(Answers, bool), String> {
     answers_on(Arc::new(RealFs), kind, dir, keys)
 }
 
-/// What a store answers that an operator starts although it lacks something.
+/// The answers of a store after an operator has accepted a loss.
 fn answers_accepting_loss(
     kind: StoreKind,
     dir: &Path,
@@ -290,7 +291,7 @@ fn whole_stores_are_whole_and_looking_changes_nothing() {
     }
 }
 
-/// A start that comes after a crash brings the order of keys up to date, and does not read what has
+/// A start after a crash brings the ordered index up to date, and does not read versions that have
 /// expired by then.
 #[test]
 fn what_expired_before_an_order_was_brought_up_to_date_is_no_damage() {
@@ -360,7 +361,7 @@ fn every_flip_that_readers_see_is_found() {
                 let found = answers(kind, copy.path(), world.model.ever.keys().cloned());
                 let right = found.as_ref().is_ok_and(|(found, _)| *found == expected(&world.model));
                 let place = format!("{kind:?}, seed {seed}, {}, bit {bit}", path.display());
-                // After a kill, nothing tells of the last records that they had been synced.
+                // After a kill, nothing shows that the last records had been synced.
                 let may_be_torn = seed % 2 == 1 && report.torn_bytes > 0;
                 assert!(right || report.damaged > 0 || may_be_torn, "{place}: not found");
                 assert!(report.damaged > 0 || may_be_torn || is_debris(&path), "{place}: not reported");
@@ -381,9 +382,9 @@ fn every_flip_that_readers_see_is_found() {
     }
 }
 
-/// What a repaired store may answer: of each key what it should, or if it says that something is
-/// missing, an older version or none; index entries as its values say. The keys that are not as
-/// they should be.
+/// Checks the answers of a repaired store. Each key must have its right value. If the store says
+/// that something is missing, a key may have an older version or none. The index entries must match
+/// the values. Returns the keys that differ.
 fn check_repaired(found: &Answers, complete: bool, model: &Model, place: &str) -> Vec<Vec<u8>> {
     let (values, terms) = found;
     let mut differing = Vec::new();
@@ -434,7 +435,7 @@ fn a_repaired_store_serves_all_that_was_whole() {
                 let may_be =
                     |key: &Vec<u8>| before.findings.iter().any(|f| f.key.as_ref().is_none_or(|named| named == key));
                 assert!(differing.iter().all(may_be), "{place}: {differing:?} {:?}", before.findings);
-                // A block of a tree has several keys, a record one.
+                // A damaged block of a tree affects several keys, a damaged record one.
                 assert!(differing.len() <= if kind == StoreKind::Leveldb { 30 } else { 1 }, "{place}: {differing:?}");
                 let store = factory(kind, copy.path()).unwrap().open(0).unwrap();
                 for key in &differing {
@@ -520,7 +521,7 @@ fn a_repair_that_a_crash_interrupts_is_finished_by_the_next() {
     for kind in KINDS {
         let mut points = 0;
         for seed in 0..3u64 {
-            // Each world of a seed is the same one.
+            // The same seed always gives the same world.
             let damaged = || {
                 let fs = FaultyFs::new(seed);
                 let world = World::on(fs.clone(), kind, seed, true);

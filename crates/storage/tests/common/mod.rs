@@ -1,4 +1,4 @@
-//! What the storage tests share.
+//! Helpers that the storage tests share.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "each test file uses a part of it")]
 
 use ombak_storage::{Appended, Backend, Detail, MergeConfig, ReadMode, Scope, Snapshot, StorageError, Stored, Write};
@@ -6,16 +6,16 @@ use std::path::Path;
 
 pub const NOW_SECS: u64 = 1_000_000;
 
-/// A directory for ledgers, which are on the real file system: in memory where there is such a file
-/// system, so that thousands of stores cost no waiting for a disk.
+/// A temporary directory for ledgers, which are on the real file system. It is in memory if
+/// possible, so that thousands of stores do not wait for a disk.
 pub fn scratch_dir() -> tempfile::TempDir {
     let in_memory = std::path::Path::new("/dev/shm");
     let made = tempfile::tempdir_in(in_memory);
     made.or_else(|_| tempfile::tempdir()).expect("a directory for temporary files")
 }
 
-/// Copies a directory. Not by a process of its own: a child that has not yet become another program
-/// holds every lock that its parent had, and stores of other tests find theirs taken.
+/// Copies a directory without a child process. Between fork and exec, a child holds every lock of
+/// its parent, so stores of other tests would fail to take theirs.
 pub fn copy_dir(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -28,7 +28,8 @@ pub fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// Merges whenever a little is dead, without a pace: everything happens in a short test.
+/// Merges whenever a little is dead and without a rate limit, so that a short test covers
+/// everything.
 pub fn eager_merges() -> MergeConfig {
     MergeConfig {
         check_interval_secs: 0,
@@ -50,7 +51,7 @@ pub fn put_at(store: &dyn Backend, key: &[u8], value: &[u8], tstamp_secs: u32) -
     store.put(&Write { key, head: &head, body, digest, tstamp_secs, expires_secs: 0, has_terms: false })
 }
 
-/// Heads and digests follow from values, so that every read can be checked for being of one piece.
+/// Heads and digests are computed from values, so that every read can be checked for consistency.
 pub fn head_of(value: &[u8]) -> Vec<u8> {
     format!("head of {} bytes {:?}", value.len(), value.first()).into_bytes()
 }
@@ -59,7 +60,7 @@ pub fn digest_of(value: &[u8]) -> u64 {
     value.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
-/// The value, after checking that head, body and digest belong together.
+/// The value, after a check that head, body and digest belong together.
 pub fn value_of(stored: Option<Stored>) -> Option<Vec<u8>> {
     let stored = stored?;
     let body = stored.body.expect("asked for").to_vec();
@@ -91,7 +92,7 @@ pub fn fold(snapshot: &mut dyn Snapshot, prefix: &[u8], count_max: usize) -> Vec
     found
 }
 
-/// Variety for tests, the same for the same seed.
+/// A seeded random generator.
 pub struct Random(u64);
 
 impl Random {

@@ -1,7 +1,7 @@
-//! Every fault that disks are known for, on every backend: what was acknowledged with sync stays,
-//! damage is an error or known to be missing and never data, and a store that cannot write says so
-//! and still reads. Crashes at any call are next door; here the disk misbehaves while the store
-//! goes on.
+//! Every known kind of disk fault, on every backend. What was acknowledged with sync stays; damage
+//! gives an error or is known to be missing, and never becomes data; a store that cannot write says
+//! so and still reads. The tests in `main.rs` crash at any call; here the disk misbehaves while the
+//! store runs.
 
 use crate::common::{NOW_SECS, Random};
 use crate::oracle::{Oracle, key_count, key_of, put};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 
 /// Steps of a history before, during and after a fault.
 const STEPS: u64 = 40;
-/// Histories of each backend.
+/// Histories for each backend.
 const SEEDS: u64 = 40;
-/// Puts right around a fault.
+/// Puts right before or after a fault.
 const PUTS: u64 = 6;
 
-/// A store with a history on a disk that is about to fail.
+/// A store with a history on a disk that will fail.
 struct Subject {
     disk: Disk,
     store: Option<Arc<dyn Backend>>,
@@ -48,7 +48,7 @@ impl Subject {
         work(&self.disk, &*store, &mut self.oracle, &mut self.random, STEPS);
     }
 
-    /// What is served while the disk fails is what was written, whether durable or not.
+    /// While the disk fails, the store serves what was written, durable or not.
     fn check_running(&self) {
         let is_whole = self.oracle.check_damaged(self.store(), self.oracle.acknowledged, &self.when);
         assert!(is_whole, "{}: reads go on", self.when);
@@ -59,7 +59,7 @@ impl Subject {
         self.disk.restart(loss);
     }
 
-    /// The disk is good again, and nothing that was synced is missing.
+    /// The disk works again, and nothing that was synced is missing.
     fn check_after(&mut self, loss: Loss) {
         self.restart(loss);
         let durable = if loss == Loss::Nothing { self.oracle.acknowledged } else { self.oracle.synced_seq };
@@ -70,8 +70,8 @@ impl Subject {
         self.store = Some(store);
     }
 
-    /// The disk has lost something: what cannot be read must be known, at this start and at later
-    /// ones. True when all is there.
+    /// The disk has lost data. What cannot be read must be known, at this start and at later ones.
+    /// True if everything is there.
     fn check_damaged_after(&mut self, loss: Loss) -> bool {
         let durable = self.oracle.synced_seq;
         let mut is_whole = true;
@@ -90,7 +90,7 @@ impl Subject {
         is_whole
     }
 
-    /// A put that the store refuses, and then says why; or one that went well.
+    /// A put that succeeds, or is refused with a reason.
     fn put_or_refusal(&mut self) -> Result<(), StorageError> {
         let key = key_of(self.random.below(key_count()));
         self.put(&key)
@@ -107,17 +107,17 @@ impl Subject {
         Ok(())
     }
 
-    /// Puts that no background work follows: of them, the journal has the only copy.
+    /// Puts without background work, so the journal has the only copy of them.
     fn puts(&mut self) {
         for n in 0..PUTS {
             let number = self.random.below(key_count());
-            // Some to each of several stores: what comes last in a file is there, or was never
-            // written.
+            // Puts to each of several stores, so that the fault is not in the last record of each
+            // file: damage to the last record can look like a torn write.
             self.put(&key_of(number - number % 3 + n % 3)).unwrap();
         }
     }
 
-    /// Everything in the store's directories but the locks.
+    /// All files in the store's directories except the locks.
     fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut dirs = vec![self.disk.root()];
@@ -136,7 +136,7 @@ impl Subject {
     }
 }
 
-/// Runs a fault on every backend, with many histories; it must show in some of them.
+/// Runs a fault on every backend with many histories. The fault must show in some of them.
 fn on_all(sync: SyncStrategy, fault: impl Fn(&mut Subject) -> bool) {
     for kind in Kind::ALL {
         let shown = (0..SEEDS).filter(|seed| fault(&mut Subject::new(kind, sync, *seed))).count();
@@ -179,14 +179,14 @@ fn bits_flip() {
         subject.when += &format!(", bit {bit} of {}", file.display());
         if !is_closed {
             subject.oracle.check_damaged(subject.store(), subject.oracle.acknowledged, &subject.when);
-            // What is written behind the damage says that it had been synced.
+            // Records that are written after the damage say that it had been synced.
             subject.puts();
         }
         !subject.check_damaged_after(Loss::Everything)
     });
 }
 
-/// The end of a file is gone that had been closed. Leveldb has none such: its log is removed when
+/// The end of a closed file is cut off. Leveldb has no such files, because its log is removed when
 /// it is closed.
 #[test]
 fn files_are_cut_off() {
@@ -218,8 +218,8 @@ fn writes_land_elsewhere() {
         }
         subject.puts();
         subject.oracle.check_damaged(subject.store(), subject.oracle.acknowledged, &subject.when);
-        // The last write of a file is like one that a crash had cut off, until the file is finished
-        // or goes on.
+        // A damaged last record of a file looks like a torn write, until the file is completed or
+        // gets further records.
         for _ in 0..PUTS {
             let _ = subject.store().maintain(NOW_SECS);
         }
@@ -241,8 +241,8 @@ fn reads_and_writes_are_short() {
     });
 }
 
-/// A read that finds the end of a file where there is more is an error, and a start cuts nothing
-/// off because of it.
+/// A read that finds the end of a file too early is an error, and a start does not truncate the
+/// file because of it.
 #[test]
 fn reads_end_early() {
     on_all(SyncStrategy::OSync, |subject| {
@@ -279,8 +279,8 @@ const CALLS: [Call; 9] = [
     Call::Other,
 ];
 
-/// Any call fails once, while the store works: errors are told, nothing is lost, and one that takes
-/// no writes any more reads.
+/// Any call fails once while the store works. The error is reported, nothing is lost, and a
+/// poisoned store still reads.
 #[test]
 fn calls_fail_with_errors() {
     for call in CALLS {
@@ -292,7 +292,7 @@ fn calls_fail_with_errors() {
             subject.work();
             let has_failed = subject.disk.fs.calls_of(call) - before >= number;
             if !has_failed {
-                // The failure waits for a call that will not come.
+                // The call that should fail will not come.
                 subject.disk.fs.fail_at(call, u64::MAX);
             }
             subject.check_running();
@@ -304,8 +304,8 @@ fn calls_fail_with_errors() {
                 }
             }
             subject.check_after(Loss::Everything);
-            // Truncation is only for what failed before, and a leveldb store reads its log when it
-            // starts.
+            // Truncation happens only after a failure, and a leveldb store reads its log only when
+            // it starts.
             let is_rare = call == Call::Truncate
                 || (subject.disk.options.kind == Kind::Leveldb && matches!(call, Call::Read | Call::Other));
             has_failed || is_rare
@@ -313,8 +313,8 @@ fn calls_fail_with_errors() {
     }
 }
 
-/// Any call fails once, while a store starts: it does not start, or it is whole; and it is whole
-/// the next time.
+/// Any call fails once while a store starts. The store does not start, or it is whole; at the next
+/// start it is whole.
 #[test]
 fn calls_fail_during_a_start() {
     for call in CALLS {
@@ -349,13 +349,13 @@ fn the_disk_is_full() {
         assert!(subject.store().status().disk_full, "{}", subject.when);
         assert_eq!(subject.store().status().poisoned, None, "{}", subject.when);
         subject.check_running();
-        // A start on a full disk reads, too.
+        // A store that starts on a full disk can be read, too.
         subject.restart(Loss::Everything);
         subject.disk.fs.set_free_bytes(Some(0));
         let store = subject.disk.must_open(&subject.when);
         subject.oracle.check(&*store, subject.oracle.synced_seq, &subject.when);
         subject.store = Some(store);
-        // It may have removed what a crash had left behind.
+        // The start may have removed what a crash left behind, so the disk is filled again.
         subject.disk.fs.set_free_bytes(Some(0));
         let refusal = subject.put_or_refusal();
         assert!(matches!(refusal, Err(StorageError::DiskFull { .. })), "{}: {refusal:?}", subject.when);
@@ -376,7 +376,7 @@ fn a_sync_fails() {
         let refusal = subject.put_or_refusal();
         assert!(matches!(refusal, Err(StorageError::Poisoned(_))), "{}: {refusal:?}", subject.when);
         assert!(subject.store().status().poisoned.is_some());
-        // The next one would succeed, and lie.
+        // The next sync would report success, although data is lost.
         assert!(subject.store().sync(subject.oracle.acknowledged).is_err(), "{}", subject.when);
         assert!(!subject.store().is_synced(subject.oracle.acknowledged), "{}", subject.when);
         subject.oracle.synced_seq = synced_seq;
@@ -386,8 +386,8 @@ fn a_sync_fails() {
     });
 }
 
-/// Nothing is acknowledged that waits for the disk, and reads of what is at hand do not wait with
-/// it.
+/// While the disk does not answer, nothing is acknowledged that waits for it, and reads from memory
+/// do not wait.
 #[test]
 fn the_disk_does_not_answer() {
     for kind in Kind::ALL {
@@ -426,7 +426,7 @@ fn the_disk_does_not_answer() {
     }
 }
 
-/// What an operator sees of a directory that is no directory of a store: an error that names it.
+/// A path that is not a directory of stores gives an error that names it.
 #[test]
 fn what_is_in_the_way_is_named() {
     for kind in Kind::ALL {

@@ -1,6 +1,6 @@
-//! What a crash makes of ledgers. They are on the real file system, where no power can be cut: so
-//! what they were before their last change is remembered, and a crash leaves that, or something
-//! between that and what they are now. Rot leaves anything at all.
+//! Crashes of ledgers. Ledgers are on the real file system, where no power can be cut. So this
+//! module remembers their state before the last change. A crash restores that state, or a mixture
+//! of it and the current one. Corruption changes anything.
 
 use crate::common::Random;
 use ombak_storage::fs::sim::FaultyFs;
@@ -10,21 +10,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Names the present state of a ledger; the library replaces it as a whole.
+/// The file that names the current state of a ledger. The library replaces it atomically.
 const CURRENT: &str = "current";
 
 type Image = BTreeMap<PathBuf, Vec<u8>>;
-/// The identities of the files that name the states of all ledgers.
+/// For each ledger, the inode of the file that names its state.
 type States = BTreeMap<PathBuf, u64>;
 
-/// The ledgers under a root.
+/// The ledgers below a root.
 pub struct Ledgers {
     root: PathBuf,
-    /// What they were at each change.
+    /// Their files at each change.
     images: Vec<Image>,
     /// The last state.
     seen: States,
-    /// The last change came right before the power went.
+    /// Whether the last change came right before the power was cut.
     is_torn: bool,
     is_off: bool,
 }
@@ -51,7 +51,7 @@ fn read_files(root: &Path) -> Image {
 
 fn states(root: &Path) -> States {
     let mut states = States::new();
-    // Ledgers lie under the root, or one deeper.
+    // Ledgers are directly below the root, or one level deeper.
     let mut dirs = vec![(root.to_owned(), 0)];
     while let Some((dir, depth)) = dirs.pop() {
         if let Ok(meta) = fs::metadata(dir.join(CURRENT)) {
@@ -66,7 +66,7 @@ fn states(root: &Path) -> States {
 }
 
 impl Ledgers {
-    /// The ledgers of a store on this disk.
+    /// Watches the ledgers of a store on this disk.
     pub fn watch(fs: &FaultyFs, root: &Path) -> Arc<Mutex<Self>> {
         let seen = states(root);
         let images = vec![read_files(root)];
@@ -77,10 +77,10 @@ impl Ledgers {
         ledgers
     }
 
-    /// Before each call to the file system: what a ledger became since the last one.
+    /// Called before each call to the file system: records changes of ledgers since the last one.
     fn note(&mut self, is_off: bool) {
         if self.is_off {
-            // What is still done after the power went is undone.
+            // Changes after the power cut are undone.
             return;
         }
         let now = states(&self.root);
@@ -100,7 +100,7 @@ impl Ledgers {
         }
     }
 
-    /// The machine stops: a change that was under way is undone in part.
+    /// The machine stops: a change that was under way is partly undone.
     pub fn crash(&mut self, random: &mut Random) {
         self.note(true);
         let last = self.images.len() - 1;
@@ -108,8 +108,8 @@ impl Ledgers {
             return self.restore(&self.images[last]);
         }
         let (before, after) = (&self.images[last - 1], &self.images[last]);
-        // New files are there in part as long as nothing names them; old ones may be gone only
-        // after the change.
+        // New files may be there in part while nothing names them. Old files can be gone only after
+        // the change.
         self.restore(before);
         let is_new = |path: &Path| !before.contains_key(path) && !path.ends_with(CURRENT);
         for (path, content) in after.iter().filter(|(path, _)| is_new(path)) {
@@ -123,7 +123,7 @@ impl Ledgers {
         }
     }
 
-    /// The disk lies, or loses what it had: what was done.
+    /// Corrupts or loses data of the ledgers, and returns a description.
     pub fn rot(&self, random: &mut Random) -> String {
         let files: Vec<PathBuf> = read_files(&self.root).into_keys().collect();
         let choice = if files.is_empty() { 8 } else { random.below(8) };

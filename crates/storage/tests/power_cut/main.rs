@@ -1,9 +1,9 @@
-//! Losses of power and kills at random and at all moments, on every backend that is on disk: what
-//! was acknowledged as durable is there, nothing is torn, nothing that was superseded durably comes
-//! back, and a damaged ledger is found out.
+//! Losses of power and kills at random and at all moments, on every backend with files. What was
+//! acknowledged as durable is there, no torn data is served, nothing that was durably superseded
+//! comes back, and a damaged ledger is detected.
 //!
-//! Every life has a seed; a failure prints it, and `OMBAK_CRASH_SEED` runs that one alone.
-//! `OMBAK_CRASH_POINTS` says how many crashes there are in all.
+//! Every life has a seed. A failure prints it, and `OMBAK_CRASH_SEED` runs only that life.
+//! `OMBAK_CRASH_POINTS` is the total number of crashes.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../common/mod.rs"]
@@ -26,17 +26,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use stores::{BUCKETS, Kind, Options};
 
-/// Crashes in `make test`, all backends and strategies together.
+/// Crashes in `make test`, over all backends and strategies.
 const CRASH_POINTS: u64 = 10_000;
 /// Losses of power in one life.
 const GENERATIONS: u64 = 3;
-/// Calls of a generation before the power goes.
+/// The most calls of a generation before the power is cut.
 const CALLS_MAX: u64 = 500;
-/// Calls of a start before the power goes again.
+/// The most calls of a start before the power is cut again.
 const START_CALLS_MAX: u64 = 60;
-/// Losses of power in a row, each during the start after the one before.
+/// The most losses of power in a row, each during the start after the previous one.
 const STARTS_CUT_MAX: u64 = 3;
-/// How many of 100 crashes are whose.
+/// For each backend, without and with corrupted ledgers: its share of the crashes in per cent.
 const SHARES: [(Kind, bool, u64); 8] = [
     (Kind::Bitcask, false, 20),
     (Kind::Bitcask, true, 5),
@@ -77,7 +77,7 @@ impl Disk {
     }
 }
 
-/// Runs operations until the power goes or `steps` are done.
+/// Runs operations until the power is cut or `steps` are done.
 fn work(disk: &Disk, store: &dyn Backend, oracle: &mut Oracle, random: &mut Random, steps: u64) {
     let mut snapshots = Vec::new();
     for step in 0..steps {
@@ -110,7 +110,7 @@ fn work(disk: &Disk, store: &dyn Backend, oracle: &mut Oracle, random: &mut Rand
                 let _ = store.maintain(NOW_SECS);
             }
         }
-        // A background sync counts as soon as the store says so.
+        // A background sync counts as soon as the store reports it.
         if oracle.acknowledged > 0 && store.is_synced(oracle.acknowledged) {
             oracle.synced_seq = oracle.acknowledged;
         }
@@ -129,11 +129,11 @@ fn sync(store: &dyn Backend, oracle: &mut Oracle, seq: u64) {
     }
 }
 
-/// What a test has seen.
+/// Totals over all lives of a test.
 #[derive(Default)]
 struct Totals {
     crashes: AtomicU64,
-    /// Of those, during a start.
+    /// The crashes among them that were during a start.
     starts_cut: AtomicU64,
     merges: AtomicU64,
     damaged: AtomicU64,
@@ -143,8 +143,8 @@ fn loss_of(random: &mut Random) -> Loss {
     [Loss::Everything, Loss::Some, Loss::Some, Loss::Nothing][random.below(4) as usize]
 }
 
-/// Stops some starts at any of their calls; how many, and whether the machine had power all the
-/// time.
+/// Stops some starts at any of their calls. Returns how many, and whether the machine kept its
+/// power all the time.
 fn cut_starts(disk: &mut Disk, random: &mut Random) -> (u64, bool) {
     let (mut count, mut had_power) = (0, true);
     while count < STARTS_CUT_MAX && random.below(3) == 0 {
@@ -163,7 +163,7 @@ fn cut_starts(disk: &mut Disk, random: &mut Random) -> (u64, bool) {
 }
 
 /// One life of a disk: several losses of power, each followed by merging and a clean restart. With
-/// `rots`, the last one damages ledgers, too.
+/// `rots`, the last loss also corrupts ledgers.
 fn live(seed: u64, options: Options, rots: bool, totals: &Totals) {
     let mut random = Random::new(seed);
     let mut disk = Disk::new(options, seed);
@@ -174,13 +174,13 @@ fn live(seed: u64, options: Options, rots: bool, totals: &Totals) {
         let ledgers = Ledgers::watch(&disk.fs, &disk.root());
         disk.fs.cut_power_at(1 + random.below(CALLS_MAX));
         if let Some(store) = disk.open() {
-            // What a start found is durable: it says so itself.
+            // What a start found is durable, as `check_seqs` checks.
             work(&disk, &*store, &mut oracle, &mut random, 200);
             totals.merges.fetch_add(store.status().merges, Ordering::Relaxed);
         }
         let durable = if loss == Loss::Nothing { oracle.acknowledged } else { oracle.synced_seq };
         totals.crashes.fetch_add(1, Ordering::Relaxed);
-        // With a kill, the library's files are as it left them.
+        // After a kill, the library's files are as it left them.
         if loss != Loss::Nothing {
             ledgers.lock().unwrap().crash(&mut random);
         }
@@ -202,7 +202,7 @@ fn live(seed: u64, options: Options, rots: bool, totals: &Totals) {
             store.maintain(NOW_SECS).unwrap();
         }
         oracle.check_exactly(&*store, &format!("{when}, after merging"));
-        // Merged or not, what was there after the restart must be there after another.
+        // Whatever was there after the restart must be there after another one, merged or not.
         if random.below(2) == 0 {
             store.close().unwrap();
         }
@@ -213,9 +213,9 @@ fn live(seed: u64, options: Options, rots: bool, totals: &Totals) {
     }
 }
 
-/// Nothing wrong is served of a store whose ledgers are damaged, and nothing is silently absent.
-/// Where the journal has everything, everything is there again at the latest after one more start;
-/// where it has not, a store may refuse to open.
+/// A store with corrupted ledgers serves nothing wrong, and nothing is silently absent. If the
+/// journal has everything, everything is there again after at most one more start; otherwise the
+/// store may refuse to open.
 fn check_rotten(disk: &mut Disk, mut oracle: Oracle, durable: u64, when: &str, totals: &Totals) {
     let may_refuse = disk.options.kind.has_data_in_ledger();
     let mut is_whole = true;
@@ -250,7 +250,7 @@ fn number_of(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable} is a number")))
 }
 
-/// Lives until the share of all crashes that is this test's was reached.
+/// Runs lives until this test has its share of all crashes.
 fn lives(kind: Kind, rots: bool) {
     let share_percent = SHARES.iter().find(|share| (share.0, share.1) == (kind, rots)).expect("each has a share").2;
     let totals = Totals::default();
@@ -283,7 +283,7 @@ fn lives(kind: Kind, rots: bool) {
     assert!(!rots || !kind.has_data_in_ledger() || damaged > 0, "no damage showed");
 }
 
-/// Together the tests below have as many crashes as they were asked for.
+/// The shares of the tests below add up to all crashes.
 #[test]
 fn shares_are_the_whole() {
     assert_eq!(SHARES.iter().map(|share| share.2).sum::<u64>(), 100);
@@ -334,8 +334,8 @@ fn multi_survives_damage_to_its_ledgers() {
     lives(Kind::Multi, true);
 }
 
-/// A fixed history with rolls, hints, merges, ledgers written and a close, cut at each of its
-/// calls.
+/// A fixed history with closed files, hint files, merges, flushed ledgers and a close, cut at each
+/// of its calls.
 #[test]
 fn power_may_go_at_every_call() {
     for kind in Kind::ALL {
@@ -378,7 +378,7 @@ fn power_may_go_at_every_call() {
     }
 }
 
-/// A drop that the power interrupts leaves the whole store or none of it, once the drop was begun.
+/// A drop that a loss of power interrupts leaves the whole store, or none of it.
 #[test]
 fn a_drop_happens_or_does_not() {
     for kind in [Kind::Bitcask, Kind::Leveled, Kind::Leveldb] {

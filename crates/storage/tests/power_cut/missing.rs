@@ -1,7 +1,8 @@
-//! Something that was durably stored is not there at a start: a file, the end of one, a newer copy
-//! of one, the store, the root. After a clean stop, a kill and a loss of power, on every backend:
-//! the store is refused and nothing is changed; put back, it is whole; and where the operator
-//! accepts the loss, nothing wrong is served that is not known to be incomplete.
+//! Starts that find durable data missing: a file, the end of a file, a newer copy of a file, the
+//! store, or the root; after a clean stop, a kill and a loss of power, on every backend. The store
+//! is refused and nothing is changed. When the data is put back, the store is whole. If the
+//! operator accepts the loss, no wrong answer is given except where the store is known to be
+//! incomplete.
 
 use crate::common::{NOW_SECS, Random};
 use crate::ledgers::Ledgers;
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 const STEPS: u64 = 40;
-/// Histories of each backend, each way to stop and each fault.
+/// Histories for each backend, each kind of stop and each fault.
 const SEEDS: u64 = 6;
 
 /// How the store was stopped.
@@ -29,7 +30,7 @@ enum Stop {
 
 const STOPS: [Stop; 3] = [Stop::Clean, Stop::Kill, Stop::PowerLoss];
 
-/// A store that was stopped, and how the disk was at an earlier clean stop.
+/// A stopped store, and a snapshot of the disk at an earlier clean stop.
 struct Stopped {
     disk: Disk,
     earlier: Arc<FaultyFs>,
@@ -59,7 +60,7 @@ impl Stopped {
         Self { disk, earlier, oracle, random, when }
     }
 
-    /// Data files that are promised. A loss of power may bring others back that were removed.
+    /// The promised data files. A loss of power may also bring back removed files.
     fn data_files(&self) -> Vec<PathBuf> {
         let files = files(&self.disk.fs, &self.disk.root());
         let is_promised = |path: &&PathBuf| {
@@ -75,8 +76,9 @@ impl Stopped {
         files[self.random.below(files.len() as u64) as usize].clone()
     }
 
-    /// The start is refused with words that an operator understands, and changes nothing; put back,
-    /// all is there; with the operator's consent, what is missing is known.
+    /// Checks that the start is refused with an error that contains `words` and changes nothing;
+    /// that everything is there after the data is put back; and that the missing data is known
+    /// after the operator accepts the loss.
     fn check(mut self, whole: &Arc<FaultyFs>, words: &[&str]) {
         let Self { disk, when, .. } = &self;
         let before = files(&disk.fs, &disk.root());
@@ -89,13 +91,14 @@ impl Stopped {
                 Err(error) => panic!("{when}: {error}"),
                 Ok(_) => panic!("{when}: it starts"),
             }
-            // A store of several backends opens those before; a node looks at all of them first.
+            // A multi store opens its backends one after another; a node checks all of them before
+            // it opens one.
             let after = files(&disk.fs, &disk.root());
             assert!(disk.options.kind == Kind::Multi || before == after, "{when}: changed by a start that was refused");
         }
         let broken = disk.fs.snapshot();
         self.accept(broken);
-        // Put back.
+        // The missing data is put back.
         self.disk.fs = whole.clone();
         let durable = self.oracle.synced_seq;
         if self.disk.options.kind == Kind::Bitcask {
@@ -105,11 +108,12 @@ impl Stopped {
         }
     }
 
-    /// The operator starts it nevertheless; what is there is there at later starts as well.
+    /// The operator accepts the loss. What is there now is there at later starts as well.
     fn accept(&mut self, broken: Arc<FaultyFs>) {
         self.disk.fs = broken;
         let accepted = self.disk.options.open_accepting_loss(&self.disk.fs, &self.disk.root());
-        // What is in a tree of leveldb only is lost with its journal; that has its own words.
+        // Values that are only in a tree of leveldb are lost with the journal; that start is
+        // refused with an error of its own.
         let Ok(store) = accepted else {
             assert!(self.disk.options.kind.has_data_in_ledger(), "{}: {:?}", self.when, accepted.err());
             return;
@@ -131,19 +135,19 @@ impl Stopped {
     }
 }
 
-/// The data files that an inventory lists: the layout is in `inventory/record.rs`.
+/// The ids of the data files in an inventory; the layout is in `inventory/record.rs`.
 fn promised_ids(inventory: &[u8]) -> Vec<u32> {
     let number = |at: usize| u32::from_le_bytes(inventory[at..at + 4].try_into().unwrap());
     (0..number(12) as usize).map(|place| number(48 + 24 * place)).collect()
 }
 
-/// Opens the store and does something, the last of it in the inventory.
+/// Opens the store and works with it. The last writes are in the inventory.
 fn run(disk: &Disk, oracle: &mut Oracle, random: &mut Random, when: &str) -> Arc<dyn Backend> {
     let store = disk.must_open(when);
     work(disk, &*store, oracle, random, STEPS);
     store.maintain(NOW_SECS).unwrap();
     store.maintain(NOW_SECS).unwrap();
-    // Not so much that a tree of leveldb is written: then its journal goes.
+    // Few enough that a tree of leveldb is not written, because its journal would then be removed.
     let every = if disk.options.kind.has_data_in_ledger() { 4 } else { 1 };
     for number in (0..key_count()).step_by(every) {
         let (key, value) = (key_of(number), format!("{} in the end", random.below(1000)).into_bytes());
@@ -156,14 +160,14 @@ fn run(disk: &Disk, oracle: &mut Oracle, random: &mut Random, when: &str) -> Arc
     store
 }
 
-/// What each key answers; an error as none.
+/// The answer for each key; none for an error.
 fn answers(store: &dyn Backend) -> Vec<Option<Option<Vec<u8>>>> {
     let answer =
         |number| store.get(&key_of(number), ReadMode::Blocking).ok().map(|found| found.map(|f| f.head.to_vec()));
     (0..key_count()).map(answer).collect()
 }
 
-/// Every file below but locks, with its content.
+/// Every file below a directory except locks, with its content.
 fn files(fs: &FaultyFs, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for name in fs.list(dir).unwrap_or_default() {
@@ -181,7 +185,7 @@ fn files(fs: &FaultyFs, dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Puts a content in the place of a file's.
+/// Replaces the content of a file.
 fn replace(fs: &FaultyFs, path: &Path, bytes: &[u8]) {
     let file = fs.open(path, OpenMode::Write).unwrap();
     file.truncate(0).unwrap();
@@ -189,8 +193,8 @@ fn replace(fs: &FaultyFs, path: &Path, bytes: &[u8]) {
     file.sync_data().unwrap();
 }
 
-/// Runs a fault on every backend after each way to stop. The fault returns what it did not find
-/// anything for.
+/// Runs a fault on every backend after each kind of stop. The fault returns the words that the
+/// error must contain, or none if there was nothing to damage.
 fn on_all(fault: impl Fn(&mut Stopped) -> Option<Vec<String>>) {
     for kind in Kind::ALL {
         for stop in STOPS {
@@ -236,7 +240,7 @@ fn a_file_is_shorter() {
             return None;
         }
         let path = stopped.pick(&files);
-        // Of a file that was being appended to, the inventory knows its beginning.
+        // For the active file, the inventory knows only the beginning.
         let length = stopped.random.below(100);
         let file = stopped.disk.fs.open(&path, OpenMode::Write).unwrap();
         file.truncate(length).unwrap();
@@ -246,7 +250,7 @@ fn a_file_is_shorter() {
     });
 }
 
-/// What was put back of a file is older than it was.
+/// An older copy of a file was put back.
 #[test]
 fn a_file_is_an_older_copy() {
     on_all(|stopped| {
@@ -256,8 +260,8 @@ fn a_file_is_an_older_copy() {
             path.extension().is_some_and(|extension| extension == "data")
                 && now.get(*path).is_some_and(|now| now != *bytes)
         };
-        // A file that was closed is never changed: the older copy of the newest file is one of an
-        // earlier file.
+        // A closed file never changes. If no file has an older copy, the newest file is cut to its
+        // header.
         let found = earlier.iter().find(is_older).map(|(path, bytes)| (path.clone(), bytes.clone()));
         let (path, bytes) = found.or_else(|| {
             let path = stopped.data_files().pop()?;
@@ -269,13 +273,13 @@ fn a_file_is_an_older_copy() {
     });
 }
 
-/// All files of the store are as they were at the stop before.
+/// All files of the store are as they were at an earlier stop.
 #[test]
 fn the_store_is_an_older_copy() {
     on_all(|stopped| {
         let root = stopped.disk.root();
         let (mut now, mut earlier) = (files(&stopped.disk.fs, &root), files(&stopped.earlier, &root));
-        // What the node knows is on another disk.
+        // The node's copies of inventories are on another disk.
         let is_of_store = |path: &PathBuf| !path.to_str().unwrap().contains(".inventory");
         now.retain(|path, _| is_of_store(path));
         earlier.retain(|path, _| is_of_store(path));
@@ -302,8 +306,8 @@ fn the_root_is_not_mounted() {
         fs.rename(&root, &aside).unwrap();
         fs.sync_dir(root.parent().unwrap()).unwrap();
         if stopped.disk.options.kind == Kind::Multi {
-            // The inventories of its backends are beside their roots: they stay where they are when
-            // those are not mounted.
+            // The inventories of the backends are beside their roots, and stay in place when those
+            // are not mounted.
             fs.create_dir_all(&root).unwrap();
             for name in fs.list(&aside).unwrap().iter().filter(|name| name.ends_with(".inventory")) {
                 fs.rename(&aside.join(name), &root.join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! What may be found after a crash.
+//! The model that says what may be found after a crash.
 
 use crate::common::{digest_of, fold, get, head_of, value_of};
 use crate::stores::{BUCKETS, FIELD};
@@ -6,9 +6,9 @@ use ombak_storage::{Appended, Backend, KeyRange, ReadMode, StorageError, TermRan
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Keys of each bucket.
+/// Keys in each bucket.
 const KEYS: u64 = 5;
-/// Where heads are no index entries.
+/// A value has index entries unless its length is a multiple of this.
 const PLAIN_LENGTHS: usize = 2;
 
 pub fn key_of(number: u64) -> Vec<u8> {
@@ -30,7 +30,7 @@ pub fn put(store: &dyn Backend, key: &[u8], value: &[u8]) -> Result<Appended, St
     store.put(&Write { key, head: &head, body, digest, tstamp_secs, expires_secs: 0, has_terms: has_terms(value) })
 }
 
-/// Reads all that has an order, whatever comes of it.
+/// Reads everything that has an order, and ignores the results.
 pub fn read_in_order(store: &dyn Backend) {
     for bucket in BUCKETS {
         let Ok(mut ordered) = store.ordered_snapshot(bucket) else { continue };
@@ -39,25 +39,25 @@ pub fn read_in_order(store: &dyn Backend) {
     }
 }
 
-/// One thing that happened to a key.
+/// One event in the history of a key.
 #[derive(Clone, Debug)]
 struct Event {
-    /// None for a call that failed: it may have happened or not.
+    /// None for a call that failed: its effect may or may not be there.
     seq: Option<u64>,
     value: Option<Vec<u8>>,
 }
 
-/// What may be found of each key: everything from its last durable event on.
+/// What may be found of each key: the state after its last durable event, or after any later one.
 #[derive(Default)]
 pub struct Oracle {
     events: BTreeMap<Vec<u8>, Vec<Event>>,
     pub synced_seq: u64,
     pub acknowledged: u64,
-    /// No append may have a number like one that was ever seen.
+    /// The highest sequence number that was ever seen. No later append may have it or a lower one.
     seen_seq: u64,
 }
 
-/// How a key's value looks in a message.
+/// A short form of a value for messages.
 fn short(value: &Option<Vec<u8>>) -> Option<String> {
     value.as_ref().map(|v| String::from_utf8_lossy(&v[..v.len().min(8)]).into_owned())
 }
@@ -72,7 +72,7 @@ impl Oracle {
         self.events.entry(key.to_vec()).or_default().push(Event { seq, value });
     }
 
-    /// Whether a key may be found like this.
+    /// Whether a key may have this value.
     fn allows(&self, key: &[u8], found: &Option<Vec<u8>>, durable_seq: u64) -> bool {
         let Some(events) = self.events.get(key) else { return found.is_none() };
         let durable = events.iter().rposition(|event| event.seq.is_some_and(|seq| seq <= durable_seq));
@@ -84,7 +84,7 @@ impl Oracle {
         self.events.get(key).into_iter().flatten().map(|event| (event.seq, short(&event.value))).collect()
     }
 
-    /// Compares a store with what may be there; what is found is the truth from now on.
+    /// Compares a store with the model. What is found becomes the only allowed state.
     pub fn check(&mut self, store: &dyn Backend, durable_seq: u64, when: &str) {
         for number in 0..key_count() {
             let key = key_of(number);
@@ -100,9 +100,9 @@ impl Oracle {
         (self.synced_seq, self.acknowledged) = (0, 0);
     }
 
-    /// Compares a store that is damaged: what cannot be read must say so, and what is missing must
-    /// be known to be missing, in whose place an older version may be. Nothing is served that was
-    /// never written. True when all is there.
+    /// Compares a damaged store with the model. Reads of damaged data must fail. Where data is
+    /// known to be missing, an older version may be found. Nothing is served that was never
+    /// written. True if everything is there.
     pub fn check_damaged(&self, store: &dyn Backend, durable_seq: u64, when: &str) -> bool {
         let mut is_whole = true;
         for number in 0..key_count() {
@@ -123,7 +123,7 @@ impl Oracle {
         is_whole
     }
 
-    /// What is there now, exactly: keys, folds, the order of keys, index entries.
+    /// Checks the present state exactly: keys, folds, ordered keys and index entries.
     pub fn check_exactly(&self, store: &dyn Backend, when: &str) {
         let value = |key: &Vec<u8>| self.events.get(key).and_then(|events| events.last()?.value.clone());
         let keys = (0..key_count()).map(key_of);
@@ -156,8 +156,8 @@ impl Oracle {
         }
     }
 
-    /// Whether a store that was opened again goes on behind all numbers that it ever gave and that
-    /// are still to be seen.
+    /// Checks that a reopened store continues after all sequence numbers that it gave and that are
+    /// still visible.
     pub fn check_seqs(&self, store: &dyn Backend, durable_seq: u64, when: &str) {
         assert!(
             store.last_seq() >= durable_seq,

@@ -1,4 +1,4 @@
-//! The stores whose power is cut: every backend that is on disk, and what they are configured with.
+//! The stores of the power-cut tests: every backend with files, and their options.
 
 use crate::common::NOW_SECS;
 use ombak_storage::fs::sim::FaultyFs;
@@ -13,7 +13,7 @@ pub const PARTITION: u32 = 5;
 pub const BUCKETS: [&[u8]; 3] = [b"\x02\0\x01a", b"\x02\0\x01b", b"\x02\0\x01c"];
 pub const FIELD: &[u8] = b"f_bin";
 
-/// A head with index entries is one index entry.
+/// The whole head is one index entry.
 struct WholeHead;
 
 impl HeadTerms for WholeHead {
@@ -27,25 +27,25 @@ pub enum Kind {
     Bitcask,
     Leveled,
     Leveldb,
-    /// Of all three.
+    /// All three behind one store.
     Multi,
 }
 
 impl Kind {
     pub const ALL: [Self; 4] = [Self::Bitcask, Self::Leveled, Self::Leveldb, Self::Multi];
 
-    /// Whether some of the data is in a ledger only.
+    /// Whether some data is only in a ledger.
     pub fn has_data_in_ledger(self) -> bool {
         matches!(self, Self::Leveldb | Self::Multi)
     }
 }
 
-/// What a store is configured with, all of it small.
+/// The options of a store; all limits are small.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub kind: Kind,
     pub sync: SyncStrategy,
-    /// Merges at the slightest occasion.
+    /// Whether merges start at a low threshold.
     pub is_eager: bool,
     pub compression: Compression,
     pub accepts_loss: bool,
@@ -59,7 +59,7 @@ impl Options {
     }
 
     fn journal(&self) -> JournalConfig {
-        // Lazy merging leaves dead versions in files outside, for tombstones to hide.
+        // Lazy merging leaves dead versions in files outside a merge, which tombstones must hide.
         let (trigger_fragmentation_percent, threshold_fragmentation_percent) =
             if self.is_eager { (30, 10) } else { (60, 50) };
         JournalConfig {
@@ -85,12 +85,12 @@ impl Options {
         self.factory(fs, root)?.open(PARTITION)
     }
 
-    /// The same by an operator who accepts that something is missing.
+    /// Opens the store for an operator who accepts that something is missing.
     pub fn open_accepting_loss(&self, fs: &Arc<FaultyFs>, root: &Path) -> Result<Arc<dyn Backend>, StorageError> {
         Self { accepts_loss: true, ..*self }.open(fs, root)
     }
 
-    /// How inventories are kept: the second copy in a directory beside the root.
+    /// How inventories are kept: the second copy is in a directory beside the root.
     pub fn inventory(&self, root: &Path) -> InventoryConfig {
         let mut node_dir = root.as_os_str().to_owned();
         node_dir.push(".inventory");
