@@ -1,4 +1,4 @@
-//! Backups: begun by one request, watched by others.
+//! Backups: one request begins a backup, and others ask for its progress.
 
 use super::backup_place::OpenDir;
 use super::{AdminContext, AdminError};
@@ -11,16 +11,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The backups of a node, one at a time, and how the last one went.
+/// The backups of a node, of which one runs at a time, and the result of the last one.
 #[derive(Clone, Default)]
 pub struct BackupJobs(Arc<Mutex<Option<Job>>>);
 
 struct Job {
-    /// Counts backups from 1.
+    /// The number of the backup, counted from 1.
     number: u64,
     dir: PathBuf,
     progress: Arc<BackupProgress>,
-    /// None as long as it runs.
+    /// The result; `None` while the backup runs.
     outcome: Option<Result<BackupReport, String>>,
 }
 
@@ -32,7 +32,8 @@ struct Wanted {
     since: Option<PathBuf>,
 }
 
-/// The directories of a backup, held open so that their names cannot be given to others meanwhile.
+/// The directories of a backup. They are held open, so that their names cannot be given to other
+/// directories during the backup.
 struct Dirs {
     dir: OpenDir,
     since: Option<OpenDir>,
@@ -56,7 +57,8 @@ pub(super) async fn begin(ctx: &AdminContext, body: &[u8]) -> Result<Value, Admi
 }
 
 impl Dirs {
-    /// Takes the backup through the opened directories. Reports and errors show the names that people know.
+    /// Takes the backup through the open directories. Reports and errors show the directory names
+    /// that people know.
     fn run(&self, kv: &Kv, progress: &BackupProgress) -> Result<BackupReport, String> {
         let dir = self.dir.shown.display();
         tracing::info!(%dir, "backup begun");
@@ -78,7 +80,7 @@ impl Dirs {
     fn with_known_names(&self, error: &BackupError) -> String {
         let mut names: Vec<(String, &OpenDir)> =
             std::iter::once(&self.dir).chain(&self.since).map(|dir| (dir.path().display().to_string(), dir)).collect();
-        // One path may be the beginning of the other.
+        // Longer paths are replaced first, because one path may be the beginning of the other.
         names.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         names.iter().fold(error.to_string(), |text, (path, dir)| text.replace(path, &dir.shown.display().to_string()))
     }
@@ -104,7 +106,7 @@ impl BackupJobs {
     }
 }
 
-/// How the backup that runs, or the last one, is.
+/// Describes the running backup, or the last one.
 pub(super) fn describe(ctx: &AdminContext) -> Value {
     let job = ctx.backups.0.lock();
     let Some(job) = &*job else { return json!({ "state": "none" }) };

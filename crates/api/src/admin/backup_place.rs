@@ -1,8 +1,9 @@
 //! Where a node may write backups: below one directory, and never among its own data.
 //!
-//! A path is judged as the operating system would walk it: symbolic links and `..` are resolved first. Then each
-//! directory is opened from the one above it and links are not followed any more, and the backup works through the
-//! opened directory. So a link that is swapped in between the judgement and the use leads nowhere.
+//! A path is checked as the operating system would walk it: symbolic links and `..` are resolved
+//! first. Then each directory is opened from the one above it without following links, and the
+//! backup works through the open directory. A link that is put in place between the check and the
+//! use therefore has no effect.
 
 use super::AdminError;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fsync, mkdirat, openat, statat, unlinkat};
@@ -16,15 +17,15 @@ use std::path::{Component, Path, PathBuf};
 
 /// The key that names the directory, for messages.
 const KEY: &str = "platform_backup_dir";
-/// The file that every directory with backups has.
+/// The file in every directory that has backups.
 const OWNER: &str = "owner.json";
-/// The permissions of directories that are made: a backup has everything that the node has.
+/// The permissions of new directories. They are private, because a backup has all data of the node.
 const DIR_MODE: u32 = 0o700;
 
-/// Which directories may be written to by backups.
+/// The directories to which backups may be written.
 #[derive(Clone, Debug)]
 pub struct BackupPlace {
-    /// All backups lie below this directory. It need not exist yet.
+    /// The directory below which all backups lie. It need not exist yet.
     pub root: PathBuf,
     /// The node's own directories: its data directory first, then those of its stores.
     pub node_dirs: Vec<PathBuf>,
@@ -33,39 +34,40 @@ pub struct BackupPlace {
 /// A directory that is held open.
 #[derive(Debug)]
 pub(super) struct OpenDir {
-    /// Its path, without symbolic links.
+    /// The path without symbolic links.
     pub(super) shown: PathBuf,
     handle: OwnedFd,
-    /// What was made for it: names, and the directories that have them, the outermost first.
+    /// The directories that were created for it: the parent and the name of each, the outermost
+    /// first.
     made: Vec<(OwnedFd, OsString)>,
 }
 
 impl OpenDir {
-    /// A path that leads to this very directory, whatever becomes of its names.
+    /// A path that leads to this very directory, even if it is renamed.
     pub(super) fn path(&self) -> PathBuf {
         let path = PathBuf::from(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
-        // Without /proc only the name is left.
+        // Without /proc, only the original path is left.
         if path.is_dir() { path } else { self.shown.clone() }
     }
 
-    /// Removes the directories that were made, as far as they are empty: nobody needs them for a backup that failed.
+    /// Removes the created directories that are empty, because a failed backup does not need them.
     pub(super) fn remove_what_was_made(&self) {
         for (parent, name) in self.made.iter().rev() {
-            // One that is not empty stays, and so do those around it.
+            // A directory that is not empty stays, and so do its parents.
             let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
         }
     }
 }
 
 impl OpenDir {
-    /// Goes on to a directory in this one. A link is not followed.
+    /// Enters a directory inside this one. A symbolic link is not followed.
     fn enter(&mut self, name: &OsStr, may_create: bool) -> Result<(), Errno> {
         let is_missing = || matches!(statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT));
         let makes = may_create && is_missing();
         if makes {
             match mkdirat(&self.handle, name, Mode::from_raw_mode(DIR_MODE)) {
                 Ok(()) => fsync(&self.handle)?,
-                // Somebody was faster.
+                // Another process has created the directory in the meantime.
                 Err(Errno::EXIST) => {}
                 Err(e) => return Err(e),
             }
@@ -80,8 +82,8 @@ impl OpenDir {
 }
 
 impl BackupPlace {
-    /// Opens the directory of a new backup, and creates it with its parents where they are missing. A relative path
-    /// means one below the root.
+    /// Opens the directory of a new backup. Missing directories of its path are created. A relative
+    /// path is relative to the root.
     pub(super) fn create(&self, wanted: &Path) -> Result<OpenDir, AdminError> {
         let (root, below) = self.judge(wanted)?;
         let refused = |e: io::Error| {
@@ -100,7 +102,8 @@ impl BackupPlace {
         self.open(&root, &below, false)
     }
 
-    /// The root, and the path below it that is meant, both without symbolic links.
+    /// Checks a path. Returns the root, and the path of the backup below it, both without symbolic
+    /// links.
     fn judge(&self, wanted: &Path) -> Result<(PathBuf, PathBuf), AdminError> {
         let refused = |path: &Path, what: &str| AdminError::Refused(format!("{}: {what}", path.display()));
         let failed = |path: &Path| {
@@ -128,7 +131,8 @@ impl BackupPlace {
         };
         let around = place.ancestors().skip(1).take_while(|dir| dir.starts_with(&root));
         if let Some(other) = around.into_iter().find(|dir| dir.join(OWNER).exists()) {
-            // The next backup into that one would remove what it does not know.
+            // The next backup to the outer directory would remove everything in it that is not its
+            // own.
             let what = format!("lies in {}, which has backups itself: name one beside it", other.display());
             return Err(refused(wanted, &what));
         }
@@ -162,8 +166,8 @@ fn open_dir<P: rustix::path::Arg>(parent: impl std::os::fd::AsFd, name: P) -> Re
     openat(parent, name, OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// The path that the operating system would come to: absolute, without symbolic links and `..`. Its last parts need
-/// not exist yet; then they are plain names.
+/// The path at which the operating system would arrive: absolute, without symbolic links and `..`.
+/// The last components need not exist yet.
 fn resolve(path: &Path) -> io::Result<PathBuf> {
     let mut resolved = PathBuf::from("/");
     let absolute = std::path::absolute(path)?;
@@ -173,7 +177,7 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
             Component::ParentDir if !exists => {
                 return Err(io::Error::other("'..' leads out of a directory that does not exist"));
             }
-            // What is resolved has no links: its parent is what its name says.
+            // The resolved part has no links, so its parent is the directory that its name says.
             Component::ParentDir => drop(resolved.pop()),
             Component::Normal(name) => {
                 resolved.push(name);
@@ -193,7 +197,8 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A root `backups`, a data directory `data` with a store elsewhere, and a directory `outside`.
+    /// A root `backups`, a data directory `data` with a store outside of it, and a directory
+    /// `outside`.
     fn scene() -> (tempfile::TempDir, BackupPlace) {
         let dir = tempfile::tempdir().expect("tempdir");
         for name in ["data", "backups", "outside", "disk/bitcask"] {
@@ -263,7 +268,7 @@ mod tests {
         symlink("real", place.root.join("link")).expect("link");
         let open = place.create(Path::new("link/x")).expect("created");
         assert!(open.shown.ends_with("backups/real/x"), "{:?}", open.shown);
-        // The root itself may be a link, too.
+        // The root itself may be a symbolic link, too.
         symlink("backups", dir.path().join("root-link")).expect("link");
         let place = BackupPlace { root: dir.path().join("root-link"), ..place };
         assert!(place.create(Path::new("y")).expect("created").shown.ends_with("backups/y"));
@@ -278,7 +283,7 @@ mod tests {
             assert!(refusal(&place, Path::new(wanted)).contains("own data directory"), "{wanted}");
         }
         assert!(refusal(&place, Path::new("disk/bitcask/b")).contains("where the node has its objects"));
-        // The data directory is known by a link.
+        // The data directory is configured by a symbolic link.
         let place = BackupPlace { node_dirs: vec![dir.path().join("alias")], ..place };
         assert!(refusal(&place, &dir.path().join("data/b")).contains("own data directory"));
     }

@@ -1,12 +1,14 @@
-//! Why an administration request failed.
+//! The errors of administration requests.
 
 use http::StatusCode;
 use serde_json::{Value, json};
 
-/// A refused or failed administration request. The kind is part of the interface, the message is for people.
+/// Why an administration request was refused or failed. The kind is part of the interface; the
+/// message is for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AdminError {
-    /// The request lacks the header that every one needs, or looks like one of a web page.
+    /// The request lacks the header that every administration request needs, or it seems to come
+    /// from a web page.
     #[error("{0}")]
     Forbidden(&'static str),
     /// The request has no token.
@@ -15,7 +17,7 @@ pub enum AdminError {
          the command as the node's user and name that directory (--data DIR), or give the token in OMBAK_ADMIN_TOKEN"
     )]
     NoToken,
-    /// The token is not this node's.
+    /// The token is not the token of this node.
     #[error(
         "the admin token does not match; it is in the file admin.token of the node's data directory (or give it in \
          OMBAK_ADMIN_TOKEN)"
@@ -24,25 +26,26 @@ pub enum AdminError {
     /// The body is longer than this many bytes.
     #[error("the request body is larger than {0} bytes")]
     TooLarge(usize),
-    /// Method and path.
+    /// There is no resource with this method and path.
     #[error("there is no administration resource {0}")]
     NoSuchResource(String),
-    /// The body is not what the resource takes.
+    /// The body is not valid for this resource. The text says why.
     #[error("{0}")]
     BadRequest(String),
-    /// There is no such bucket type. Holds its name.
+    /// There is no bucket type with this name.
     #[error("{0} is not an existing bucket type")]
     NoSuchType(String),
-    /// The bucket type cannot be created, changed or activated; holds why, in Riak's words where it has some.
+    /// The node refuses the request in its current state. The text says why, in Riak's words if
+    /// Riak has some.
     #[error("{0}")]
     Refused(String),
-    /// The node could not do it; holds why.
+    /// The node could not do what was requested. The text says why.
     #[error("{0}")]
     Failed(String),
 }
 
 impl AdminError {
-    /// The kind, as programs see it.
+    /// The kind, for programs.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Forbidden(_) => "forbidden",
@@ -57,7 +60,7 @@ impl AdminError {
         }
     }
 
-    /// The HTTP status that goes with it.
+    /// The HTTP status for this error.
     pub const fn status(&self) -> StatusCode {
         match self {
             Self::Forbidden(_) | Self::NoToken => StatusCode::FORBIDDEN,

@@ -1,25 +1,26 @@
-//! The configuration that the node runs with, and the keys of it that can be changed meanwhile.
+//! The configuration of the running node, and the keys that can be changed at run time.
 
 use super::AdminError;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Where the value of a key is from that was changed while the node runs.
+/// The origin of a value that was changed at run time.
 const CHANGED: &str = "administration";
 
-/// One configuration key with the value that the node runs with.
+/// A configuration key with its value in the running node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConfigEntry {
     /// The key.
     pub key: String,
-    /// Its value in the form of the file.
+    /// The value in the form of the configuration file.
     pub value: String,
-    /// `default`, `file`, `environment`, `command line`, or `administration` for one that was changed while the node runs.
+    /// The origin of the value: `default`, `file`, `environment` or `command line`, or
+    /// `administration` if it was changed at run time.
     pub origin: String,
 }
 
-/// Gives a key another value in the running node. The error says why that cannot be.
+/// Changes the value of a key in the running node. The error says why the key cannot be changed.
 pub type Change = Box<dyn Fn(&str, &str) -> Result<(), String> + Send + Sync>;
 
 /// The values in force.
@@ -36,7 +37,8 @@ struct Wanted {
 }
 
 impl LiveConfig {
-    /// The values that the node began with, in the order of their documentation, and how one is changed.
+    /// Takes the values with which the node started, in the order of their documentation, and the
+    /// function that changes a value.
     pub fn new(entries: Vec<ConfigEntry>, change: Change) -> Self {
         Self { entries: Mutex::new(entries), change }
     }
@@ -45,7 +47,7 @@ impl LiveConfig {
         json!({ "config": *self.entries.lock() })
     }
 
-    /// Changes what the body asks for, until the node stops.
+    /// Changes the value that the body names, until the node stops.
     pub(super) fn set(&self, body: &[u8]) -> Result<Value, AdminError> {
         let wanted: Wanted = serde_json::from_slice(body)
             .map_err(|e| AdminError::BadRequest(format!(r#"the body must be {{"key": "…", "value": "…"}}: {e}"#)))?;

@@ -1,4 +1,4 @@
-//! Resources about the node as a whole.
+//! The resources about the node as a whole.
 
 use super::{AdminContext, AdminError};
 use ombak_kv::Health;
@@ -7,26 +7,26 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// Who and where a node is; fixed once it runs.
+/// The identity and addresses of a node. They do not change while it runs.
 #[derive(Clone, Debug)]
 pub struct NodeInfo {
-    /// `nodename`.
+    /// The name of the node, from `nodename`.
     pub name: String,
     /// Ombak's version.
     pub version: &'static str,
-    /// Process id.
+    /// The process id.
     pub pid: u32,
-    /// Where HTTP is served.
+    /// The addresses that serve HTTP.
     pub http: Vec<SocketAddr>,
-    /// Where Protocol Buffers are served.
+    /// The addresses that serve Protocol Buffers.
     pub pb: Vec<SocketAddr>,
-    /// The data directory, absolute.
+    /// The absolute path of the data directory.
     pub data_dir: String,
-    /// The word of `storage_backend`.
+    /// The backend, as a word for `storage_backend`.
     pub backend: &'static str,
-    /// Number of partitions.
+    /// The number of partitions.
     pub ring_size: u32,
-    /// When it started.
+    /// The time when the node started.
     pub started: Instant,
 }
 
@@ -49,13 +49,13 @@ pub(super) fn describe(ctx: &AdminContext) -> Value {
     })
 }
 
-/// Stores of which it is known that something is missing.
+/// The stores that know that something is missing.
 pub(crate) fn known_losses(health: &Health) -> Vec<Value> {
     let loss = |(partition, places): &(u32, u64)| json!({ "partition": partition, "places": places });
     health.known_losses.iter().map(loss).collect()
 }
 
-/// What an operator has to look at, one sentence each.
+/// The problems that an operator has to look at, one sentence each.
 fn problems(health: &Health) -> Vec<String> {
     let poisoned =
         health.poisoned.iter().map(|(partition, why)| format!("partition {partition} takes no writes: {why}"));
@@ -70,7 +70,8 @@ pub(super) fn stop(ctx: &AdminContext) -> Value {
     json!({ "stopping": true })
 }
 
-/// One entry per partition. Collecting locks every store's index for a moment, so it stays off the network threads.
+/// One entry for each partition. Collecting them locks the index of every store for a moment, so it
+/// runs on a blocking thread and not on a network thread.
 pub(super) async fn vnodes(ctx: &AdminContext) -> Result<Value, AdminError> {
     let kv = ctx.kv.clone();
     let statuses = tokio::task::spawn_blocking(move || kv.vnode_status())
@@ -84,7 +85,7 @@ fn vnode(partition: u32, s: &Status) -> Value {
     json!({ "partition": partition, "backend": s.backend, "status": store(s) })
 }
 
-/// The numbers of a store; of one that consists of others, theirs by name, too.
+/// The numbers of a store. A store that consists of several ones also has their numbers by name.
 fn store(s: &Status) -> Value {
     let mut numbers = json!({
         "key_count": s.keys,
@@ -131,7 +132,8 @@ fn ledger(ledger: LedgerStatus) -> Value {
     })
 }
 
-/// What the index costs for each key beyond the key's own bytes; `None` without keys.
+/// The memory of the index for each key in addition to the key's own bytes; `None` if there are no
+/// keys.
 fn index_bytes_per_key(s: &Status) -> Option<f64> {
     if s.keys == 0 {
         return None;

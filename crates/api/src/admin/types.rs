@@ -1,11 +1,11 @@
-//! Bucket types: create, update, activate, reset, look at.
+//! The resources for bucket types: create, update, activate, reset, show.
 
 use super::{AdminContext, AdminError};
 use ombak_kv::{BucketRegistry, PropsError, TypeStatus};
 use ombak_types::PropMap;
 use serde_json::{Value, json};
 
-/// What can be done to a type, as the last segment of the path names it.
+/// A change of a bucket type, as the last segment of the path names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Create,
@@ -26,7 +26,7 @@ impl Action {
     }
 }
 
-/// Every type with how far it has come.
+/// All types with their status.
 pub(super) fn list(ctx: &AdminContext) -> Value {
     let types = ctx.kv.buckets().list_types();
     let entries: Vec<Value> =
@@ -34,14 +34,14 @@ pub(super) fn list(ctx: &AdminContext) -> Value {
     json!({ "bucket_types": entries })
 }
 
-/// One type with its properties.
+/// One type with its status and properties.
 pub(super) fn describe(ctx: &AdminContext, name: &[u8]) -> Result<Value, AdminError> {
     let (status, props) =
         ctx.kv.buckets().type_status(name).ok_or_else(|| AdminError::NoSuchType(text(name).into_owned()))?;
     Ok(json!({"name": text(name), "status": status_word(status), "props": props}))
 }
 
-/// Changes a type. The change is on disk when this returns; that takes a blocking thread.
+/// Changes a type. The change runs on a blocking thread, and is on disk when this function returns.
 pub(super) async fn change(ctx: &AdminContext, name: &[u8], action: &[u8], body: &[u8]) -> Result<Value, AdminError> {
     let action = Action::from_segment(action)
         .ok_or_else(|| AdminError::NoSuchResource(format!("bucket type action '{}'", text(action))))?;
@@ -70,7 +70,8 @@ fn apply(buckets: &BucketRegistry, name: &[u8], action: Action, props: &PropMap)
     }
 }
 
-/// The properties of `{"props":{…}}`; the refusals have Riak's words (docs/riak/semantics.md §16).
+/// Reads the properties from `{"props":{…}}`. Errors have Riak's wording (docs/riak/semantics.md
+/// §16).
 fn props_of(body: &[u8]) -> Result<PropMap, AdminError> {
     let Ok(Value::Object(mut outer)) = serde_json::from_slice(body) else {
         return Err(AdminError::BadRequest("invalid json".into()));

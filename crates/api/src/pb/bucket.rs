@@ -42,7 +42,8 @@ pub(super) async fn set_type(ctx: &PbContext, req: RpbSetBucketTypeReq) -> Resul
     let (bucket_type, changes) = (detached(&req.r#type), props::from_message(&req.props));
     let changed = change(ctx, move |buckets| buckets.update_type(&bucket_type, &changes)).await?;
     changed.map_err(|error| match error {
-        // Riak does not tell an unknown type from one that is not active here (docs/riak/pb-api.md §18).
+        // Riak has the same error for an unknown type and for an inactive one (docs/riak/pb-api.md
+        // §18).
         PropsError::NoType => invalid(&PropsError::NotActive),
         other => invalid(&other),
     })
@@ -62,7 +63,8 @@ async fn change_bucket(
     })
 }
 
-/// Changes are written to disk before they return, which network threads do not wait for.
+/// Runs a change on a blocking thread, because a change is written to disk before it returns and
+/// network threads must not wait for that.
 async fn change(
     ctx: &PbContext,
     apply: impl FnOnce(&BucketRegistry) -> Result<(), PropsError> + Send + 'static,
@@ -76,7 +78,8 @@ fn invalid(error: &PropsError) -> Refusal {
     Refusal::new(format!("Invalid bucket properties: {error}"))
 }
 
-/// The registry keeps names for good: copies, so that it does not keep the frames that they came in.
+/// Copies a name. The registry keeps names for ever, and without a copy they would keep the whole
+/// frame in memory.
 fn detached(bytes: &Bytes) -> Bytes {
     Bytes::copy_from_slice(bytes)
 }

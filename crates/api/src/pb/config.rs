@@ -1,29 +1,31 @@
-//! Limits and switches of the interface.
+//! The limits and switches of the Protocol Buffers interface.
 
 use crate::jobs::JobSwitches;
 use ombak_proto::frame::FRAME_BYTES_MAX_DEFAULT;
 use std::time::Duration;
 
-/// Limits and switches of the interface.
+/// The limits and switches of the Protocol Buffers interface.
 #[derive(Clone, Debug)]
 pub struct PbConfig {
-    /// Connections that are served at once; more are refused with an error message.
+    /// The highest number of connections at the same time. Further connections are refused with an
+    /// error message.
     pub connections_max: usize,
-    /// The largest frame that is taken, in bytes. Has to have room for the largest object.
+    /// The largest accepted frame, in bytes. It must have room for the largest object.
     pub frame_bytes_max: usize,
-    /// How long a frame may take from its first byte to its last. Connections may be idle between frames for ever.
+    /// How long a frame may take from its first byte to its last. Connections may be idle between
+    /// frames for ever.
     pub frame_timeout: Duration,
-    /// How long a peer may take to accept what is written at once.
+    /// How long a peer may take to accept one write.
     pub write_timeout: Duration,
-    /// Gets, puts and deletes of one connection that may be under way at once.
+    /// The highest number of gets, puts and deletes of one connection that run at the same time.
     pub in_flight_max: usize,
-    /// How long connections may take to finish what they are at when the node stops.
+    /// How long connections may take to finish the requests in progress when the node stops.
     pub drain_timeout: Duration,
     /// Whether the kernel may hold back small writes (`protobuf.nagle`).
     pub nagle: bool,
     /// Whether the kernel probes idle peers (`protobuf.keepalive`).
     pub keepalive: bool,
-    /// Which expensive requests are served.
+    /// The expensive requests that are allowed.
     pub jobs: JobSwitches,
 }
 

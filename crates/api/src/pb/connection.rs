@@ -1,4 +1,4 @@
-//! One connection, from its first byte to its last.
+//! Serves one connection from its first byte to its last.
 
 use super::context::PbContext;
 use super::dispatch::{self, Session};
@@ -19,8 +19,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long, and for how many bytes, a connection that was answered with a refusal is kept so that the answer arrives:
-/// closing while the peer still sends would make its kernel drop what it has not read.
+/// After a refusal, the connection stays open for this long and for this many received bytes. If it
+/// were closed while the peer still sends, the peer's kernel would discard the answer before the
+/// peer has read it.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 1 << 20;
 
@@ -65,7 +66,7 @@ pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbConte
             tracing::info!(%peer, %end, "a Protocol Buffers connection was closed");
             linger(&mut stream).await;
         }
-        // Its memory has been given back by now.
+        // The memory of the connection has been released by now.
         End::OutOfMemory => {
             tracing::debug!(%peer, %end, "a Protocol Buffers connection was closed");
             tell(stream, OutOfMemory.to_string()).await;
@@ -74,13 +75,13 @@ pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbConte
     }
 }
 
-/// Tells a peer that there are too many connections.
+/// Answers that there are too many connections.
 pub(super) async fn refuse(stream: TcpStream, connections_max: usize) {
     let text = format!("overload: this node serves {connections_max} connections and has no room for more");
     tell(stream, text).await;
 }
 
-/// Sends an error and ends the connection.
+/// Sends an error and closes the connection.
 async fn tell(mut stream: TcpStream, text: String) {
     use tokio::io::AsyncWriteExt;
     let mut out = Vec::new();
@@ -104,7 +105,7 @@ async fn linger(stream: &mut TcpStream) {
             }
         }
     };
-    // Out of time or not, the connection is dropped now.
+    // The connection is closed now, even if the time was not enough.
     drop(timeout(LINGER, drained).await);
 }
 
@@ -165,7 +166,8 @@ impl Connection<'_> {
         }
     }
 
-    /// The usual case, a request that nothing follows: it runs in place, without an allocation for its future.
+    /// Answers a request that no other one follows, which is the usual case. It runs in place, so
+    /// that its future is not allocated.
     async fn answer_alone(&mut self, operation: Operation) -> Result<(), End> {
         let mut running = pin!(operation.run(&self.ctx.kv, self.account.lease()));
         let answer = match poll_immediate(running.as_mut()).await {

@@ -1,7 +1,7 @@
-//! The objects of a range of keys, in the order of the keys (`RpbCSBucketReq`, docs/riak/pb-api.md §10).
+//! The objects of a range of keys, ordered by key (`RpbCSBucketReq`, docs/riak/pb-api.md §10).
 //!
-//! A query of the keys, as one of `$key`, with each object read when its turn comes: one that has gone meanwhile is passed
-//! over.
+//! The request queries the keys as a query of `$key` does, and reads each object in turn. An object
+//! that was deleted in the meantime is skipped.
 
 use super::context::PbContext;
 use super::dispatch::Failure;
@@ -21,7 +21,7 @@ use ombak_types::{Bucket, Error};
 use prost::Message;
 use std::ops::Bound;
 
-/// The keys that a request is about.
+/// The query for the keys of a request.
 fn keys(req: &RpbCsBucketReq) -> Result<IndexQuery, Refusal> {
     let bucket = object::bucket(req.r#type.clone(), req.bucket.clone())?;
     let from = match req.start_incl() {
@@ -60,7 +60,7 @@ pub(super) async fn objects(
             let Some(object) = read(ctx, &bucket, &found.key, &req, &mut lease).await? else { continue };
             let objects = vec![RpbIndexObject { key: found.key.clone(), object }];
             let reply = RpbCsBucketResp { objects, ..RpbCsBucketResp::default() };
-            // Once as it was read, once encoded.
+            // The memory is counted twice: the object as it was read, and its encoded form.
             lease.add(reply.encoded_len() as u64).await?;
             write_message(code::CS_BUCKET_RESP, &reply, &mut writer.buffer);
             writer.hold(lease);
@@ -75,7 +75,7 @@ pub(super) async fn objects(
     Ok(())
 }
 
-/// The object of a key, unless it has gone since it was listed.
+/// Reads the object of a key; `None` if it was deleted after it was listed.
 async fn read(
     ctx: &PbContext,
     bucket: &Bucket,

@@ -1,4 +1,5 @@
-//! Every message but get, put and delete: which code is answered by whom.
+//! Answers every message except get, put and delete: maps each message code to the function that
+//! serves it.
 
 use super::connection::End;
 use super::context::PbContext;
@@ -15,17 +16,18 @@ use ombak_proto::reply::{write_empty, write_error, write_message};
 use ombak_proto::{Frame, code, lenient};
 use prost::{Message, Name};
 
-/// The version that clients switch their features on: the Riak whose interface this is.
+/// The Riak version that clients use to enable features. It is the version whose interface this is.
 const SERVER_VERSION: &str = "3.2.3";
 
-/// Riak's clients use four bytes; it takes more (docs/riak/pb-api.md §5).
+/// The longest client id, in bytes. Riak's clients use four bytes, and Riak accepts more
+/// (docs/riak/pb-api.md §5).
 const CLIENT_ID_BYTES_MAX: usize = 1024;
 
-/// What a message other than a put may have, in bytes. None has a use for more, and decoding it would take many times as much
-/// memory.
+/// The largest message other than a put, in bytes. No such message needs more, and decoding it
+/// would take many times its size in memory.
 pub(super) const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// What a connection remembers from one request to the next.
+/// The state of a connection that outlasts a request.
 pub(super) struct Session {
     client_id: Bytes,
 }
@@ -36,7 +38,7 @@ impl Default for Session {
     }
 }
 
-/// Why a request has no ordinary end: it was refused, or its connection is over.
+/// Why a request did not end normally: it was refused, or its connection has ended.
 pub(super) enum Failure {
     Refused(Refusal),
     Ended(End),
@@ -125,7 +127,7 @@ async fn serve(
     Ok(())
 }
 
-/// Refuses a message that is too large for its kind.
+/// Refuses a message that is larger than [`MESSAGE_BYTES_MAX`].
 pub(super) fn check_size(frame: &Frame) -> Result<(), Refusal> {
     if frame.body.len() <= MESSAGE_BYTES_MAX {
         return Ok(());
@@ -133,7 +135,7 @@ pub(super) fn check_size(frame: &Frame) -> Result<(), Refusal> {
     Err(Refusal::new(format!("A message with code {} has at most {MESSAGE_BYTES_MAX} bytes", frame.code)))
 }
 
-/// Decodes a message as Riak does.
+/// Decodes a message as leniently as Riak does.
 pub(super) fn decode<M: Message + Name + Default>(body: &Bytes) -> Result<M, Refusal> {
     lenient::decode(body).map_err(|e| Refusal::undecodable(M::NAME, e))
 }
@@ -142,7 +144,7 @@ fn client_id(req: &RpbSetClientIdReq) -> Result<Bytes, Refusal> {
     if req.client_id.len() > CLIENT_ID_BYTES_MAX {
         return Err(Refusal::new(format!("A client id has at most {CLIENT_ID_BYTES_MAX} bytes")));
     }
-    // A copy: the original holds on to everything that was read with it.
+    // This is a copy, because the original would keep the whole read buffer in memory.
     Ok(Bytes::copy_from_slice(&req.client_id))
 }
 

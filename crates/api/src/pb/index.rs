@@ -46,14 +46,14 @@ pub(super) async fn query(
     }
 }
 
-/// The time limit that a request names; zero is none.
+/// The time limit of a request. Zero means no limit.
 pub(super) fn limit(timeout_ms: Option<u32>) -> Option<Duration> {
     timeout_ms.map(|ms| Duration::from_millis(ms.into()))
 }
 
 fn span(req: &RpbIndexReq) -> Result<Span<'_>, Refusal> {
     let show = |text: Option<&Bytes>| text.map_or("undefined".to_owned(), |text| ErlangBinary(text).to_string());
-    // All keys of a bucket: neither key nor range means anything.
+    // A query of `$bucket` is for all keys of the bucket, so its key and range have no meaning.
     if &req.index[..] == b"$bucket" {
         return Ok(Span::Equal(b""));
     }
@@ -85,7 +85,7 @@ async fn stream(
     while let Some(batch) = next_batch(results, reader).await? {
         last = batch.last().cloned();
         write_message(code::INDEX_RESP, &response(batch, with_terms), &mut writer.buffer);
-        // The next may be far: what there is goes out first.
+        // The next batch may take long, so this one is sent first.
         writer.flush().await?;
         writer.begin();
     }
@@ -94,7 +94,7 @@ async fn stream(
     Ok(())
 }
 
-/// Everything in one answer, as far as one frame can hold it.
+/// Answers with all results at once, if one frame can hold them.
 async fn answer_at_once(
     results: &mut QueryResults,
     with_terms: bool,
@@ -146,7 +146,7 @@ fn continuation(results: &QueryResults, last: Option<IndexMatch>) -> Option<Byte
     last.filter(|_| results.is_full()).map(|last| index_query::continuation(&last).into())
 }
 
-/// The next matches, or the end of the connection when the peer does not wait for them any more.
+/// The next matches. If the peer closes the connection meanwhile, the connection ends.
 pub(super) async fn next_batch(
     results: &mut QueryResults,
     reader: &mut Reader<'_>,

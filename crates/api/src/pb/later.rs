@@ -1,5 +1,5 @@
-//! Messages of features that this server does not have: each gets the error that Riak gives where the feature is
-//! switched off, not loaded or not supported. None of them ends the connection.
+//! Messages of features that this server does not have. Each gets the error that Riak returns if
+//! the feature is switched off, not loaded or not supported. No such message ends the connection.
 
 use super::context::PbContext;
 use super::dispatch::decode;
@@ -14,7 +14,8 @@ use ombak_types::Error;
 use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::props::DataType;
 
-/// The refusal for a message that no other module serves. An `Err` is one too: it came up on the way to it.
+/// The refusal of a message that no other module serves. An `Err` is also a refusal, from a check
+/// on the way.
 pub(super) fn refuse(ctx: &PbContext, frame: &Frame) -> Result<Refusal, Refusal> {
     let body = &frame.body;
     let info = match code::info(frame.code) {
@@ -47,7 +48,7 @@ fn job_disabled(class: JobClass) -> Refusal {
     Error::JobDisabled(class.term()).into()
 }
 
-/// Riak sends this text through `~p`, which puts it in quotes (docs/riak/pb-api.md §1.1).
+/// Riak prints this text with `~p`, which puts it in quotes (docs/riak/pb-api.md §1.1).
 fn counters_unsupported() -> Refusal {
     Refusal::new("\"Counters are not supported\"")
 }

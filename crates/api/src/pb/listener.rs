@@ -1,4 +1,4 @@
-//! Accepting connections.
+//! The Protocol Buffers listener: accepts connections.
 
 use super::connection;
 use super::context::PbContext;
@@ -13,17 +13,18 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// Connections that are told at once that there are too many; beyond, they are closed without a word.
+/// The highest number of connections that are refused with an answer at the same time. Further
+/// connections are closed without one.
 const REFUSALS_MAX: usize = 64;
 
-/// How long to wait when the system has no more connections to give (open files, memory).
+/// How long to wait if the operating system cannot provide more connections (open files, memory).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long connections that were told to end may take for it.
+/// How long to wait for connections that were aborted.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves connections until `shutdown` turns true (or its sender is gone); then those that are open may finish what
-/// they are at, for at most `drain_timeout`.
+/// Serves connections until `shutdown` becomes true or its sender is dropped. Then open connections
+/// may finish their requests in progress, for at most `drain_timeout`.
 pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: watch::Receiver<bool>) {
     let (mut connections, mut refusals) = (JoinSet::new(), JoinSet::new());
     let stopped = shutdown.clone();
@@ -60,7 +61,7 @@ pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: wat
     let drained = timeout(ctx.config.drain_timeout, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
         tracing::info!(left = connections.len(), "closing Protocol Buffers connections that are still busy");
-        // A thread that is busy with one of them does not hold up the end of the node.
+        // A thread that is busy with a connection must not delay the end of the node.
         drop(timeout(ABORT_TIMEOUT, connections.shutdown()).await);
     }
 }
@@ -82,7 +83,8 @@ fn set_options(stream: &TcpStream, ctx: &PbContext) -> io::Result<()> {
     SockRef::from(stream).set_keepalive(ctx.config.keepalive)
 }
 
-/// The peer was gone before it was accepted: the next one may be fine.
+/// Whether the error concerns a single connection, whose peer closed it before it was accepted. The
+/// next connection may work.
 fn is_about_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

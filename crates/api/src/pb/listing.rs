@@ -1,6 +1,7 @@
-//! Listing buckets and keys (docs/riak/pb-api.md §7).
+//! Listings of buckets and keys (docs/riak/pb-api.md §7).
 //!
-//! A streamed answer never holds an empty batch before its end: several clients take one for the end.
+//! A streamed answer has no empty batch before its end, because several clients take an empty batch
+//! for the end.
 
 use super::context::PbContext;
 use super::dispatch::Failure;
@@ -69,7 +70,7 @@ fn named_type(error: Error) -> Refusal {
     }
 }
 
-/// The next names, or the end of the connection when the peer does not wait for them any more.
+/// The next names. If the peer closes the connection meanwhile, the connection ends.
 pub(super) async fn next_batch(listing: &mut Listing, reader: &mut Reader<'_>) -> Result<Option<Vec<Bytes>>, Failure> {
     loop {
         let batch = tokio::select! {
@@ -84,13 +85,13 @@ pub(super) async fn next_batch(listing: &mut Listing, reader: &mut Reader<'_>) -
     }
 }
 
-/// What so many names of so many bytes take in memory until they have been sent: as they are, and once more as the encoded
-/// answer.
+/// The memory of names until they have been sent: the names themselves, and once more their encoded
+/// form.
 pub(super) fn held_bytes(names: usize, bytes: usize) -> u64 {
     (names * size_of::<Bytes>() + 2 * bytes) as u64
 }
 
-/// Every name at once, as far as one frame can hold them.
+/// All names at once, if one frame can hold them.
 async fn all_names(
     listing: &mut Listing,
     reader: &mut Reader<'_>,

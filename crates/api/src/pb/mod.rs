@@ -1,16 +1,17 @@
 //! The Protocol Buffers interface (port 8087, docs/riak/pb-api.md).
 //!
-//! What it is: [`serve`] accepts connections; each has one task that reads as much as there is, answers every complete
-//! frame in order, and writes once.
+//! What it is: [`serve`] accepts connections. Each connection has one task that reads the bytes
+//! that are available, answers every complete frame in order, and writes the answers together.
 //!
-//! What it is not: it knows no quorum and no sibling; every decision about data is the engine's.
+//! What it is not: it knows nothing about quorums and siblings. The engine takes every decision
+//! about data.
 //!
 //! Invariants:
-//! * answers leave in the order of the requests, however many are under way at once;
-//! * what a peer can make the node hold is bounded: connections, one frame, replies not taken yet, requests under way,
-//!   and the time for each of them;
-//! * a message that cannot be served is answered with an `RpbErrorResp`; only bytes that cannot be cut into frames end
-//!   the connection.
+//! * Answers are sent in the order of the requests, however many run at the same time.
+//! * The resources that a peer can use are bounded: connections, the size of a frame, unsent
+//!   replies, requests in progress, and the time for each of these.
+//! * A message that cannot be served is answered with an `RpbErrorResp`. The connection ends only
+//!   if its bytes cannot be split into frames.
 
 mod bucket;
 mod config;

@@ -1,4 +1,4 @@
-//! Get, put and delete (docs/riak/pb-api.md §6.1 – §6.3).
+//! The messages get, put and delete (docs/riak/pb-api.md §6.1 – §6.3).
 
 use super::dispatch::{MESSAGE_BYTES_MAX, check_size};
 use super::refusal::Refusal;
@@ -29,52 +29,53 @@ use std::time::Duration;
 pub(super) enum Operation {
     Get(GetRequest, GetView),
     Put(PutRequest),
-    /// A put that costs too much to decode where frames are read; holds the frame's body.
+    /// A put that takes too long to decode on a network thread. It holds the body of the frame.
     LargePut(Bytes),
     Delete(DeleteRequest),
-    /// Get of a key that was not even named. Riak finds nothing there (docs/riak/pb-api.md §18).
+    /// A get without a bucket or key. In Riak the answer is "not found" (docs/riak/pb-api.md §18).
     GetNothing,
-    /// Delete of a key that was not even named.
+    /// A delete without a bucket or key.
     DeleteNothing,
 }
 
-/// What of a get's outcome the client wants to see.
+/// The options of a get that decide what the answer shows.
 #[derive(Debug, Default)]
 pub(super) struct GetView {
     if_modified: Option<VectorClock>,
     deletedvclock: bool,
 }
 
-/// What to tell the client.
+/// The outcome of an operation, before it is encoded.
 #[derive(Debug)]
 pub(super) enum Answer {
     Get(Read, GetView),
     Put(PutReply),
     Deleted,
-    /// A frame that was encoded elsewhere.
+    /// A frame that was encoded on another thread.
     Encoded(Bytes),
     Failed(Error),
     Refused(Refusal),
 }
 
-/// An answer, and the memory that it takes.
+/// An answer with the lease on its memory.
 pub(super) struct Answered<'a> {
     answer: Answer,
     lease: Lease<'a>,
 }
 
-/// Links, metadata pairs and index entries that a request may have to be decoded, or answered, where frames are read. That
-/// takes some hundred nanoseconds for each.
+/// The highest number of links, metadata pairs and index entries that are decoded or encoded on a
+/// network thread. Each takes some hundred nanoseconds.
 const PARTS_MAX: usize = 1_000;
 
-/// What a link, a metadata pair or an index entry takes in memory once it is decoded, in bytes.
+/// The memory of a decoded link, metadata pair or index entry, in bytes.
 const PART_BYTES: usize = 160;
 
-/// What an answer may take in memory without being counted: much less than an allowance, and it leaves with the next write.
+/// The memory of an answer that is not counted, in bytes. It is much smaller than a connection's
+/// allowance, and is released after the next write.
 const UNCOUNTED_BYTES_MAX: u64 = 4 << 10;
 
 impl Operation {
-    /// Reads a frame; `None` when it is about something else.
+    /// Decodes a frame; `None` if it has another message code.
     pub(super) fn parse(frame: &Frame) -> Option<Result<Self, Refusal>> {
         match frame.code {
             code::GET_REQ | code::DEL_REQ if frame.body.len() > MESSAGE_BYTES_MAX => check_size(frame).err().map(Err),
@@ -86,14 +87,15 @@ impl Operation {
         }
     }
 
-    /// Equal for equal keys. A put whose key is yet to be made conflicts with others of its kind, which does no harm.
+    /// A fingerprint that is equal for equal keys. Puts for which the server chooses the key
+    /// conflict with each other, which does no harm.
     pub(super) fn key_fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         match self {
             Self::Get(request, _) => (&request.bucket, Some(&request.key)).hash(&mut hasher),
             Self::Put(request) => (&request.bucket, request.key.as_ref()).hash(&mut hasher),
             Self::LargePut(body) => {
-                // One without names will be refused.
+                // A put without valid names will be refused, so its fingerprint does not matter.
                 if let Ok((bucket, key)) = names(body) {
                     (&bucket, key.as_ref()).hash(&mut hasher);
                 }
@@ -104,7 +106,7 @@ impl Operation {
         hasher.finish()
     }
 
-    /// Does what was asked for. The lease will stand for the memory that this takes, up to the answer.
+    /// Runs the operation. The lease grows with the memory that this needs, including the answer.
     pub(super) async fn run<'a>(self, kv: &Kv, mut lease: Lease<'a>) -> Answered<'a> {
         let answer = match self {
             Self::Get(request, view) => read(kv, &request, view, &mut lease).await,
@@ -150,7 +152,7 @@ async fn put_large(kv: &Kv, body: Bytes, lease: &mut Lease<'_>) -> Result<Answer
     }
 }
 
-/// Makes the lease stand for an object of so many bytes and parts, unless that is little.
+/// Sets the lease to the memory of an object with this many bytes and parts, unless that is little.
 async fn hold(lease: &mut Lease<'_>, bytes: u64, parts: usize) -> Result<(), Error> {
     let bytes = bytes + (parts * PART_BYTES) as u64;
     if bytes > UNCOUNTED_BYTES_MAX || lease.bytes() > 0 {
@@ -159,7 +161,7 @@ async fn hold(lease: &mut Lease<'_>, bytes: u64, parts: usize) -> Result<(), Err
     Ok(())
 }
 
-/// Encodes an answer that has many parts away from the thread that serves connections.
+/// Encodes an answer with many parts on another thread than the network thread.
 async fn encode_elsewhere(kv: &Kv, answer: Answer, parts: usize) -> Result<Answer, Error> {
     if parts <= PARTS_MAX {
         return Ok(answer);
@@ -173,7 +175,7 @@ async fn encode_elsewhere(kv: &Kv, answer: Answer, parts: usize) -> Result<Answe
 }
 
 impl<'a> Answered<'a> {
-    /// Appends the answer; its memory is given back when it has been sent.
+    /// Writes the answer. Its memory is released when it has been sent.
     pub(super) fn write(self, writer: &mut Writer<'a>) {
         let Self { answer, lease } = self;
         match answer {
@@ -244,12 +246,13 @@ fn parse_get(body: &Bytes) -> Result<Operation, Refusal> {
     Ok(Operation::Get(GetRequest { bucket, key, options }, view))
 }
 
-/// Whether a put has more parts than are decoded where frames are read. Only a frame beyond a connection's allowance can.
+/// Whether a put has too many parts to be decoded on a network thread. A frame of at most a quarter
+/// of a connection's allowance is never counted as large.
 fn is_large(body: &Bytes) -> bool {
     body.len() > ALLOWANCE_BYTES / 4 && put_req::count_parts(body) > PARTS_MAX
 }
 
-/// The key that a put is about.
+/// The bucket and key of a put.
 fn names(body: &Bytes) -> Result<(Bucket, Option<Bytes>), Error> {
     let [bucket_type, name, key] = put_req::names(body).map(|name| name.map(|name| body.slice_ref(name)));
     Ok((bucket(bucket_type, name.unwrap_or_default())?, key))
@@ -309,7 +312,7 @@ fn parse_delete(body: &Bytes) -> Result<Operation, Refusal> {
             timeout,
             ..PutOptions::default()
         },
-        // Giving r or w disables rw (docs/riak/pb-api.md §6.3).
+        // If r or w is given, rw has no effect (docs/riak/pb-api.md §6.3).
         rw: quorum(req.rw).filter(|_| r.is_none() && w.is_none()),
     }))
 }
@@ -331,7 +334,7 @@ fn quorum(n: Option<u32>) -> Option<Quorum> {
     n.map(Quorum::from_wire)
 }
 
-/// A limit in milliseconds; 0 is none (docs/riak/pb-api.md §18).
+/// A time limit in milliseconds. 0 means none (docs/riak/pb-api.md §18).
 pub(super) fn timeout(timeout_ms: Option<u32>) -> Option<Duration> {
     timeout_ms.filter(|&ms| ms > 0).map(|ms| Duration::from_millis(u64::from(ms)))
 }

@@ -1,7 +1,8 @@
-//! Gets, puts and deletes of one connection that are under way at once.
+//! Gets, puts and deletes of one connection that run at the same time.
 //!
-//! A client that sends many requests without waiting should not wait for the disk once for each. Answers leave in the
-//! order of the requests, and two requests for one key never overlap: the second sees what the first did.
+//! A client that sends many requests without waiting should not wait for the disk once per request.
+//! Answers are sent in the order of the requests. Two requests for the same key never overlap, so
+//! the second one sees the effect of the first.
 
 use super::connection::End;
 use super::object::{Answered, Operation};
@@ -12,13 +13,13 @@ use futures_util::stream::{FuturesOrdered, StreamExt};
 use ombak_kv::Kv;
 use std::collections::VecDeque;
 
-/// Operations under way, oldest first.
+/// The operations in progress, oldest first.
 pub(super) struct Pipeline<'k> {
     kv: &'k Kv,
     account: &'k Account,
-    /// Made when the first operation has to wait: most requests come alone.
+    /// This is created when the first operation has to wait. Most requests come alone.
     running: Option<FuturesOrdered<BoxFuture<'k, Answered<'k>>>>,
-    /// Fingerprints of the keys that `running` is about, in its order.
+    /// The fingerprints of the keys in `running`, in the same order.
     keys: VecDeque<u64>,
     running_max: usize,
 }
@@ -32,7 +33,8 @@ impl<'k> Pipeline<'k> {
         self.keys.is_empty()
     }
 
-    /// Starts an operation, after those that it must not overtake. Writes the answers that are due.
+    /// Starts an operation after those that it must not overtake, and writes the answers that are
+    /// ready.
     pub(super) async fn push(&mut self, operation: Operation, writer: &mut Writer<'k>) -> Result<(), End> {
         let key = operation.key_fingerprint();
         while self.keys.len() >= self.running_max || self.keys.contains(&key) {
@@ -56,7 +58,7 @@ impl<'k> Pipeline<'k> {
         self.running.get_or_insert_default().push_back(running);
     }
 
-    /// The oldest answer; `None` when nothing is under way.
+    /// Waits for the oldest answer; `None` if no operation is in progress.
     async fn next(&mut self) -> Option<Answered<'k>> {
         match &mut self.running {
             Some(running) => running.next().await,
@@ -64,7 +66,7 @@ impl<'k> Pipeline<'k> {
         }
     }
 
-    /// Waits for everything under way and writes the answers.
+    /// Waits for all operations in progress and writes their answers.
     pub(super) async fn finish(&mut self, writer: &mut Writer<'k>) -> Result<(), End> {
         while !self.is_empty() {
             self.take_one(writer).await?;
@@ -73,7 +75,8 @@ impl<'k> Pipeline<'k> {
         Ok(())
     }
 
-    /// Waits for the oldest. What has been answered before it leaves first: the peer need not wait for it too.
+    /// Waits for the oldest operation. Answers that are ready are sent first, so that the peer does
+    /// not wait for them.
     async fn take_one(&mut self, writer: &mut Writer<'k>) -> Result<(), End> {
         let answer = match poll_immediate(self.next()).await {
             Some(answer) => answer,

@@ -1,6 +1,7 @@
-//! `RpbBucketProps` and the JSON form of bucket properties, both ways (docs/riak/pb-api.md §4, docs/riak/http-api.md §4).
+//! Converts bucket properties between `RpbBucketProps` and their JSON form (docs/riak/pb-api.md §4,
+//! docs/riak/http-api.md §4).
 //!
-//! A property that the message has no field for is left out of it; a field that is absent changes nothing.
+//! A property without a field in the message is left out. An absent field changes nothing.
 
 use bytes::Bytes;
 use ombak_proto::messages::rpb_bucket_props::{RpbReplMode, RpbSyncOnWrite};
@@ -8,7 +9,8 @@ use ombak_proto::messages::{RpbBucketProps, RpbCommitHook, RpbModFun};
 use ombak_types::{PropMap, Quorum};
 use serde_json::{Value, json};
 
-/// The message that shows properties. Fields 30 to 32 exist in newer clients only and a Riak 3.2 node never sends them.
+/// The message for these properties. Its fields 30 to 32 exist only in newer clients, and a Riak
+/// 3.2 node never sends them.
 pub(super) fn to_message(map: &PropMap) -> RpbBucketProps {
     let flag = |name: &str| map.get(name).and_then(Value::as_bool);
     let number = |name: &str| map.get(name).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
@@ -67,7 +69,8 @@ pub(super) fn from_message(props: &RpbBucketProps) -> PropMap {
     set("n_val", props.n_val.map(Value::from));
     set("allow_mult", props.allow_mult.map(Value::from));
     set("last_write_wins", props.last_write_wins.map(Value::from));
-    // Hooks are set, to none perhaps, only when the message says that it has some (docs/riak/pb-api.md §4).
+    // Hooks are changed only if the message says that it has some. An empty list removes them
+    // (docs/riak/pb-api.md §4).
     set("precommit", (props.has_precommit == Some(true)).then(|| hooks_json(&props.precommit)));
     set("postcommit", (props.has_postcommit == Some(true)).then(|| hooks_json(&props.postcommit)));
     set("chash_keyfun", props.chash_keyfun.as_ref().map(mod_fun_json));
@@ -194,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_defaults_have_the_fields_that_riak_sends() {
-        // docs/riak/pb-api.md §18: fields 1–3, 5, 7–21, 24 and 28.
+        // According to docs/riak/pb-api.md §18 these are the fields 1–3, 5, 7–21, 24 and 28.
         let bytes = to_message(&riaks_defaults()).encode_to_vec();
         let mut fields = ombak_proto::wire::Fields::new(&bytes);
         let mut numbers = Vec::new();

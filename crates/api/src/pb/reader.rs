@@ -1,7 +1,8 @@
-//! The receiving side of a connection: bytes in, frames out.
+//! The receiving side of a connection: turns bytes into frames.
 //!
-//! Small frames come through a buffer that the thread lends. A frame that does not fit into it is received into memory of
-//! its own, which grows as the frame arrives and is counted by the connection's account.
+//! Small frames are received into a buffer that the thread lends. A frame that does not fit into
+//! this buffer is received into memory of its own, which grows as the frame arrives and is counted
+//! by the connection's account.
 
 use super::config::PbConfig;
 use super::connection::End;
@@ -17,35 +18,37 @@ use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::tcp::ReadHalf;
 use tokio::time::{Instant, sleep_until};
 
-/// Requests that are read ahead while a listing is under way, in bytes.
+/// The highest number of bytes that are read ahead while a listing is in progress.
 const READ_AHEAD_BYTES_MAX: usize = INPUT_BYTES;
 
-/// A frame larger than this is received into memory of its own.
+/// The largest frame that is received into the shared buffer, in bytes.
 const SMALL_FRAME_BYTES_MAX: usize = INPUT_BYTES;
 
-/// What one read takes of a large frame at most, in bytes: a peer that sends quickly must not keep the thread.
+/// The highest number of bytes of a large frame that one read takes. A peer that sends quickly must
+/// not occupy the thread.
 const READ_BYTES_MAX: usize = 1 << 20;
 
 /// The receiving side of a connection.
 pub(super) struct Reader<'s> {
     half: ReadHalf<'s>,
-    /// Has no memory of its own while nothing is read that has not been answered.
+    /// The received bytes. The buffer has no memory of its own while every received request has
+    /// been answered.
     buffer: BytesMut,
-    /// The large frame that is being received; `buffer` is empty meanwhile.
+    /// The large frame that is being received. `buffer` is empty meanwhile.
     large: Option<LargeFrame>,
-    /// Stands for the memory of the large frame that is being received or answered.
+    /// The lease on the memory of the large frame that is being received or answered.
     lease: Lease<'s>,
     account: &'s Account,
     frame_bytes_max: usize,
     frame_timeout: std::time::Duration,
-    /// By when the frame that has begun must be complete.
+    /// The time by which the current frame must be complete.
     deadline: Option<Instant>,
 }
 
-/// The part of a large frame that has arrived.
+/// The received part of a large frame.
 struct LargeFrame {
     bytes: Vec<u8>,
-    /// Of the whole frame, with its length field.
+    /// The length of the whole frame, including its length field.
     length: usize,
 }
 
@@ -54,8 +57,8 @@ impl LargeFrame {
         self.bytes.len() == self.length
     }
 
-    /// The memory that it needs to go on: at most twice of what has arrived, so that a peer pays for what it makes the
-    /// node hold.
+    /// The capacity that is needed to continue. It is at most twice the received bytes, so that a
+    /// peer has to send what it makes the node hold.
     fn capacity_needed(&self) -> usize {
         let capacity = self.bytes.capacity();
         if self.bytes.len() < capacity.min(self.length) { capacity } else { self.length.min(2 * capacity) }
@@ -76,7 +79,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// The next complete frame among what was read.
+    /// The next complete frame among the received bytes.
     pub(super) fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let frame = match self.large.take_if(|large| large.is_complete()) {
             Some(large) => frame::of_whole(Bytes::from(large.bytes)),
@@ -88,7 +91,7 @@ impl<'s> Reader<'s> {
         Ok(frame)
     }
 
-    /// Whether another complete frame has been read.
+    /// Whether another complete frame has been received.
     pub(super) fn has_frame(&self) -> bool {
         match &self.large {
             Some(large) => large.is_complete(),
@@ -96,11 +99,12 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Waits for more bytes. Between frames the peer may take its time; within one it may not. All requests that were
-    /// read have been answered, so the buffer is nobody else's and its front can be used again.
+    /// Waits for more bytes. Between frames the peer may pause for any time; within a frame it may
+    /// not. All received requests have been answered, so nothing else refers to the buffer and its
+    /// front can be reused.
     pub(super) async fn fill(&mut self, stop: Pin<&mut impl Future<Output = ()>>) -> Result<(), End> {
         if self.large.is_none() {
-            // The large frame before was answered.
+            // The large frame before this one has been answered.
             self.lease.clear();
             self.begin_large().await?;
         }
@@ -129,11 +133,11 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Moves what has been read to memory of its own if it is the beginning of a large frame.
+    /// If the received bytes are the beginning of a large frame, moves them to memory of its own.
     async fn begin_large(&mut self) -> Result<(), End> {
         let length = match frame::total_length(&self.buffer, self.frame_bytes_max) {
             Ok(Some(length)) if length > SMALL_FRAME_BYTES_MAX => length,
-            // What cannot be a frame has been refused by `next_frame`.
+            // Bytes that are not a valid frame have been refused by `next_frame`.
             _ => return Ok(()),
         };
         let capacity = length.min(2 * SMALL_FRAME_BYTES_MAX.max(self.buffer.len()));
@@ -149,7 +153,8 @@ impl<'s> Reader<'s> {
         let Some(large) = &mut self.large else { return Ok(()) };
         let (capacity, needed) = (large.bytes.capacity(), large.capacity_needed());
         if needed > capacity {
-            // The old memory is there until its bytes have been moved to the new.
+            // The old memory is released only after its bytes were moved to the new memory, so both
+            // are counted.
             self.account.serves_peer();
             self.lease.resize((capacity + needed) as u64).await.map_err(|_| End::OutOfMemory)?;
             large.bytes.reserve_exact(needed - large.bytes.len());
@@ -179,12 +184,12 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    /// Reads what comes after everything has been answered, into the buffer of this thread.
+    /// Reads the next bytes after everything has been answered, into the buffer of this thread.
     async fn read_first(&mut self) -> io::Result<usize> {
         if self.buffer.capacity() > 0 {
             spare::give_input(mem::take(&mut self.buffer));
         }
-        // Each poll is a read of its own that keeps nothing from the one before.
+        // Each poll is a separate read that keeps no state from the one before.
         poll_fn(|cx| {
             let mut buffer = spare::input();
             let read = pin!(self.half.read_buf(&mut buffer)).poll(cx);
@@ -197,8 +202,8 @@ impl<'s> Reader<'s> {
         .await
     }
 
-    /// Returns when the peer has gone. Meanwhile reads a little ahead, so that the end is seen behind a request that
-    /// has already been sent.
+    /// Returns when the peer has closed the connection. This reads a little ahead, so that the end
+    /// is seen behind requests that were already sent.
     pub(super) async fn gone(&mut self) -> End {
         loop {
             match self.half.ready(Interest::READABLE).await {

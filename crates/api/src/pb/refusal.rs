@@ -4,7 +4,7 @@ use crate::memory::OutOfMemory;
 use ombak_types::Error;
 use std::fmt::{self, Display, Write as _};
 
-/// Why a request is not served, in the words that go into the `RpbErrorResp`. The connection stays open.
+/// Why a request is refused, as the text of the `RpbErrorResp`. The connection stays open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal(String);
 
@@ -13,12 +13,13 @@ impl Refusal {
         Self(text.into())
     }
 
-    /// A message that is none: what Riak says up to the class of the exception, then what is wrong.
+    /// The refusal of a message that cannot be decoded. Its text begins as Riak's does, up to the
+    /// class of the exception, and then says what is wrong.
     pub(super) fn undecodable(message: &str, why: impl Display) -> Self {
         Self(format!("Error processing incoming message: {message} does not decode: {why}"))
     }
 
-    /// The bucket type of a listing or of bucket properties is not known.
+    /// The refusal of a listing or of bucket properties whose bucket type is unknown.
     pub(super) fn no_such_type(bucket_type: &[u8]) -> Self {
         Self(format!("No bucket-type named '{}'", String::from_utf8_lossy(bucket_type)))
     }
@@ -40,7 +41,8 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Shows bytes as an Erlang shell does: `<<"text">>` when they are printable, else `<<1,2,3>>`.
+/// Displays bytes as an Erlang shell does: `<<"text">>` if they are printable, otherwise
+/// `<<1,2,3>>`.
 pub(super) struct ErlangBinary<'a>(pub(super) &'a [u8]);
 
 impl Display for ErlangBinary<'_> {

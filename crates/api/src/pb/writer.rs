@@ -1,4 +1,4 @@
-//! The sending side of a connection: frames are collected and leave together.
+//! The sending side of a connection: collects frames and sends them together.
 
 use super::config::PbConfig;
 use super::connection::End;
@@ -15,23 +15,24 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::WriteHalf;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// From this many bytes on, what is collected is sent before anything is added.
+/// The number of collected bytes from which they are sent before more are added.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// A value of this many bytes or more is not copied into the buffer.
+/// The smallest value, in bytes, that is not copied to the buffer.
 const UNCOPIED_BYTES_MIN: usize = 64 << 10;
 
-/// What one write hands to the system at most, in bytes: a peer that reads quickly must not keep the thread.
+/// The highest number of bytes that one write passes to the operating system. A peer that reads
+/// quickly must not occupy the thread.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
 /// The sending side of a connection.
 pub(super) struct Writer<'s> {
     half: WriteHalf<'s>,
-    /// Frames that have not been sent yet.
+    /// The frames that have not been sent yet.
     pub(super) buffer: Vec<u8>,
-    /// What is to be sent before `buffer`: large values, and what is collected between them.
+    /// The bytes to send before `buffer`: large values, and the frames collected between them.
     queue: VecDeque<Bytes>,
-    /// Stand for the memory of answers that have not been sent yet.
+    /// The leases on the memory of answers that have not been sent yet.
     leases: Vec<Lease<'s>>,
     account: &'s Account,
     write_timeout: Duration,
@@ -59,19 +60,19 @@ impl<'s> Writer<'s> {
         Self { half, buffer, queue, leases, account, write_timeout: config.write_timeout }
     }
 
-    /// Gets a buffer ready for what will be written now.
+    /// Prepares a buffer for the next frames.
     pub(super) fn begin(&mut self) {
         if self.buffer.capacity() == 0 {
             self.buffer = spare::output();
         }
     }
 
-    /// Memory for an answer of this connection.
+    /// Creates a lease for the memory of an answer on this connection.
     pub(super) fn lease(&self) -> Lease<'s> {
         self.account.lease()
     }
 
-    /// Keeps the memory of an answer that was written until it has been sent.
+    /// Keeps the lease of a written answer until the answer has been sent.
     #[inline]
     pub(super) fn hold(&mut self, lease: Lease<'s>) {
         if lease.bytes() > 0 {
@@ -79,7 +80,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    /// Appends bytes that are not copied.
+    /// Appends bytes without copying them.
     #[cold]
     pub(super) fn put_uncopied(&mut self, bytes: Bytes) {
         if !self.buffer.is_empty() {
@@ -88,12 +89,13 @@ impl<'s> Writer<'s> {
         self.queue.push_back(bytes);
     }
 
-    /// Sends what is collected if it is much: a peer that does not read stops us here.
+    /// Sends the collected bytes if they are many. If the peer does not read, this waits.
     pub(super) async fn relieve(&mut self) -> Result<(), End> {
         if self.buffer.len() < FLUSH_BYTES && self.queue.is_empty() { Ok(()) } else { self.flush().await }
     }
 
-    /// Sends everything that is collected, in one system call if the peer's window allows it and nothing is large.
+    /// Sends all collected bytes, in one system call if the peer's window allows it and no value is
+    /// large.
     pub(super) async fn flush(&mut self) -> Result<(), End> {
         while let Some(part) = self.queue.pop_front() {
             self.send(&part).await?;
@@ -112,7 +114,8 @@ impl<'s> Writer<'s> {
     async fn send(&mut self, bytes: &[u8]) -> Result<(), End> {
         if bytes.len() <= FLUSH_BYTES * 2 {
             let mut all = pin!(self.half.write_all(bytes));
-            // A timer costs more than a write, so there is one only when the write does not finish at once.
+            // A timer costs more than a write, so it is created only if the write does not complete
+            // at once.
             if let Some(sent) = poll_immediate(all.as_mut()).await {
                 return sent.map_err(End::Io);
             }
@@ -128,7 +131,7 @@ impl<'s> Writer<'s> {
         self.send_large(bytes).await
     }
 
-    /// Sends bytes that the peer will not take at once.
+    /// Sends bytes that the peer is not expected to accept at once.
     async fn send_large(&mut self, mut bytes: &[u8]) -> Result<(), End> {
         let deadline = Instant::now() + self.write_timeout;
         self.account.waits_for_peer();
@@ -150,7 +153,7 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
-    /// Says that nothing more will come.
+    /// Closes the sending side of the connection.
     pub(super) async fn shutdown(&mut self) -> io::Result<()> {
         self.half.shutdown().await
     }

@@ -1,4 +1,4 @@
-//! Values that end by themselves: user metadata, which every client can set.
+//! Values that expire. The time to live is user metadata, which every client can set.
 
 use super::*;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use ombak_types::time::UnixMicros;
 use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A node whose time stands still until it is moved.
+/// A node whose clock stands still until the returned function moves it.
 async fn timed() -> (Node, impl Fn(u64)) {
     let secs = Arc::new(AtomicU64::new(1_800_000_000));
     let clock = secs.clone();
@@ -54,7 +54,7 @@ async fn user_metadata_says_how_long_a_value_lives() {
     wait_secs(59);
     let read = get(&mut wire).await.content.remove(0);
     assert_eq!(read.usermeta, [&asked[..], &[pair("X-Ombak-Ttl-Left", "1")]].concat());
-    // What a client read, it writes: the time begins anew.
+    // The client writes back what it has read, so the time to live begins again.
     wire.send(code::PUT_REQ, &put(read.usermeta)).await;
     wire.frame().await.unwrap();
     wait_secs(60);
@@ -73,7 +73,7 @@ async fn a_time_to_live_that_cannot_be_is_refused() {
     assert!(get(&mut wire).await.content.is_empty(), "the connection goes on, and nothing was written");
 }
 
-/// Riak's messages have no field for it.
+/// Riak's messages have no field for the time to live of a bucket.
 #[tokio::test]
 async fn the_buckets_time_to_live_outlasts_changes_that_cannot_name_it() {
     let (node, wait_secs) = timed().await;
@@ -85,7 +85,7 @@ async fn the_buckets_time_to_live_outlasts_changes_that_cannot_name_it() {
     for bucket_type in [None, Some(Bytes::from("t"))] {
         let get = RpbGetBucketReq { bucket: "b".into(), r#type: bucket_type.clone() };
         let read: RpbGetBucketResp = wire.ask(code::GET_BUCKET_REQ, &get, code::GET_BUCKET_RESP).await;
-        // All of it back, with a change, as clients do.
+        // The client sends all properties back with one change, as clients do.
         let props = RpbBucketProps { notfound_ok: Some(false), ..read.props };
         let set = RpbSetBucketReq { bucket: "b".into(), r#type: bucket_type, props };
         wire.send(code::SET_BUCKET_REQ, &set).await;

@@ -1,4 +1,4 @@
-//! Index queries, as clients ask them (docs/riak/pb-api.md §10, docs/riak/riak-test.md §2).
+//! Index queries as clients send them (docs/riak/pb-api.md §10, docs/riak/riak-test.md §2).
 
 use super::*;
 use crate::jobs::{JobClass, JobSwitches};
@@ -60,7 +60,7 @@ impl Wire {
         answer
     }
 
-    /// The parts of a stream as one answer.
+    /// The parts of a stream, merged into one answer.
     async fn index_stream(&mut self, request: &RpbIndexReq) -> RpbIndexResp {
         let request = RpbIndexReq { stream: Some(true), ..request.clone() };
         self.send(code::INDEX_REQ, &request).await;
@@ -78,7 +78,8 @@ impl Wire {
         }
     }
 
-    /// What is found, the same in one answer, as a stream and in pages of any size.
+    /// The result of a query, which must be the same in one answer, as a stream, and in pages of
+    /// any size.
     async fn found(&mut self, request: &RpbIndexReq) -> RpbIndexResp {
         let whole = self.index(request).await;
         assert_eq!(self.index_stream(request).await, whole);
@@ -110,7 +111,8 @@ impl Wire {
     }
 }
 
-/// riak_test secondary_index_tests: twenty objects with a text and a number each, and one with numbers of any size.
+/// From riak_test `secondary_index_tests`: stores twenty objects, each with a text and a number,
+/// and one object with numbers of any size.
 async fn twenty(wire: &mut Wire, bucket_type: &str) {
     for n in 0..20 {
         let (key, text, number) = (format!("obj{n:02}"), format!("val{n:02}"), n.to_string());
@@ -186,7 +188,7 @@ async fn numbers_of_any_size_are_in_order() {
     assert_eq!(pairs(&wire.found(&request).await.results), [("-256", "k02"), ("-255", "k03"), ("-1", "k04")]);
 }
 
-/// riak_test verify_2i_returnterms.
+/// The scenario of riak_test `verify_2i_returnterms`.
 #[tokio::test]
 async fn terms_come_with_ranges_of_fields_only() {
     let node = Node::start().await;
@@ -203,7 +205,8 @@ async fn terms_come_with_ranges_of_fields_only() {
     }
 }
 
-/// riak_test verify_2i_limit: an object with several terms comes once for each, over the pages, too.
+/// From riak_test `verify_2i_limit`: an object with several terms is found once for each of them,
+/// also across pages.
 #[tokio::test]
 async fn an_object_comes_once_for_each_of_its_terms() {
     let node = Node::start().await;
@@ -237,7 +240,7 @@ async fn a_pattern_selects_terms_or_keys() {
     }
 }
 
-/// riak_test secondary_index_tests: a query follows writes, deletes and siblings at once.
+/// From riak_test `secondary_index_tests`: queries reflect writes, deletes and siblings at once.
 #[tokio::test]
 async fn entries_follow_their_objects() {
     let node = Node::start().await;
@@ -256,7 +259,7 @@ async fn entries_follow_their_objects() {
     wire.put_indexed("k", &[("f_bin", "d")]).await;
     assert_eq!(wire.keys_found(&range("f_bin", "a", "z")).await, ["k"]);
 
-    // Siblings are found under the entries of each, once under what they have in common.
+    // Siblings are found under the entries of each, and only once under entries that they share.
     wire.put_indexed_in("sibs", "s", &[("f_bin", "one"), ("f_bin", "both")]).await;
     wire.put_indexed_in("sibs", "s", &[("f_bin", "two"), ("f_bin", "both")]).await;
     for term in ["one", "two", "both"] {
@@ -265,7 +268,7 @@ async fn entries_follow_their_objects() {
     }
 }
 
-/// riak_test verify_2i_delete.
+/// The scenario of riak_test `verify_2i_delete`.
 #[tokio::test]
 async fn kept_tombstones_show_under_their_keys_where_configured() {
     for shows_tombstones in [false, true] {
@@ -317,7 +320,7 @@ async fn a_query_that_is_none_is_refused_and_the_connection_stays() {
     }
     let text = wire.ask_refused(code::INDEX_REQ, &regex("(", range("f_bin", "a", "z"))).await;
     assert!(text.starts_with("Invalid term regular expression <<\"(\">> : "), "{text}");
-    // What Riak's engine has and this one has not is named.
+    // The error names a feature that Riak's regular expressions have and these do not.
     let text = wire.ask_refused(code::INDEX_REQ, &regex("(?=a)", range("f_bin", "a", "z"))).await;
     assert!(text.contains("look-around"), "{text}");
     wire.ping().await;
@@ -346,13 +349,13 @@ async fn switched_off_queries_are_refused() {
     }
 }
 
-/// riak_test verify_2i_timeout.
+/// The scenario of riak_test `verify_2i_timeout`.
 #[tokio::test]
 async fn a_query_that_takes_too_long_ends_with_an_error() {
     let node = Node::start().await;
     let mut wire = node.connect().await;
     twenty(&mut wire, "default").await;
-    // More than one batch, so that no machine is fast enough for a millisecond.
+    // The results fill more than one batch, so that no machine can finish within a millisecond.
     for n in 0..6000 {
         let key = format!("k{n:05}");
         wire.put_indexed(&key, &[("many_bin", "x")]).await;
@@ -381,7 +384,7 @@ async fn a_query_ends_with_its_client() {
     }
     for _ in 0..20 {
         let mut leaver = node.connect().await;
-        // Nothing matches: there is nothing whose sending could fail.
+        // Nothing matches, so no failed send can reveal that the client has closed its connection.
         let request = RpbIndexReq { term_regex: Some("none".into()), stream: Some(true), ..exact("f_bin", "x") };
         leaver.send(code::INDEX_REQ, &request).await;
         drop(leaver);
@@ -390,7 +393,7 @@ async fn a_query_ends_with_its_client() {
     until("no query is left", async || node.stat("index_fsm_active") == 0 && node.connections() == 0).await;
 }
 
-/// A client that takes results slowly is waited for; the rest is not gathered meanwhile.
+/// The server waits for a client that reads slowly and does not collect more results meanwhile.
 #[tokio::test]
 async fn results_that_nobody_takes_are_not_made() {
     let node = Node::start().await;
@@ -402,7 +405,8 @@ async fn results_that_nobody_takes_are_not_made() {
     wire.send(code::INDEX_REQ, &RpbIndexReq { stream: Some(true), ..exact("$bucket", "b") }).await;
     let first: RpbIndexResp = wire.expect(code::INDEX_RESP).await;
     assert!(!first.keys.is_empty() && first.keys.len() <= 500);
-    // 30 MB do not fit between the sockets' ends: the query cannot be over before they are read.
+    // An answer of 30 MB does not fit into the buffers of the sockets, so the query cannot end
+    // before the client reads.
     assert_eq!((node.stat("index_fsm_active"), node.stat("index_fsm_complete")), (1, 0));
     let mut count = first.keys.len();
     loop {

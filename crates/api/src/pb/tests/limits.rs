@@ -1,4 +1,4 @@
-//! Peers that are slow, greedy, many, or that send anything at all.
+//! Peers that are slow, greedy or numerous, or that send arbitrary bytes.
 
 use super::*;
 use ombak_proto::messages::{RpbContent, RpbGetReq, RpbPutReq};
@@ -39,7 +39,7 @@ async fn a_frame_that_does_not_finish_ends_the_connection_and_idling_does_not() 
     let mut dripping = node.connect().await;
     dripping.send_bytes(&[0, 0, 1, 0]).await;
     let dripped = timeout(PATIENCE, async {
-        // Each byte comes in time; the frame as a whole does not.
+        // Each byte arrives in time, but the frame as a whole does not.
         while dripping.stream.write_all(&[1]).await.is_ok() {
             tokio::time::sleep(SHORT / 10).await;
         }
@@ -118,7 +118,8 @@ async fn requests_in_pieces_of_any_size_are_understood() {
     }
 }
 
-/// Frames that are likely to get somewhere: real codes, and bodies that start as real messages do.
+/// Frames that are likely to be decoded in part: real codes, and bodies that begin as real messages
+/// do.
 fn hostile_bytes() -> impl Strategy<Value = Vec<u8>> {
     let body = prop::collection::vec(prop_oneof![any::<u8>(), 0u8..32, Just(0x0a), Just(0x12)], 0..60);
     let frame = (0u8..=255, body, -2i64..=2).prop_map(|(code, body, lie)| {
@@ -140,7 +141,8 @@ fn whatever_is_sent_the_node_lives_and_serves_others() {
     proptest!(ProptestConfig::with_cases(200), |(bytes in hostile_bytes())| {
         runtime.block_on(async {
             let mut wire = node.connect().await;
-            // The server may close at any point: what counts is that it does not hang or die.
+            // The server may close the connection at any point. The test checks that it neither
+            // hangs nor crashes.
             drop(wire.stream.write_all(&bytes).await);
             drop(wire.stream.shutdown().await);
             while let Some(frame) = wire.frame().await {

@@ -1,4 +1,4 @@
-//! Listing keys, buckets and ranges of objects.
+//! Listings of keys, of buckets, and of ranges of objects.
 
 use super::*;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use ombak_types::{Bucket, Object, Sibling};
 use std::collections::BTreeSet;
 
 impl Wire {
-    /// Stores `k00000` and so on, pipelined.
+    /// Stores the keys `k00000` and so on, in a pipeline.
     async fn fill(&mut self, bucket: &str, keys: usize) {
         let mut out = Vec::new();
         for n in 0..keys {
@@ -130,7 +130,8 @@ async fn a_range_of_objects_comes_in_order_and_in_pages() {
     assert_eq!(all, (10..50).map(|n| format!("k{n:05}")).collect::<Vec<_>>());
 }
 
-/// A bucket with long keys, and many with long names: answers of 20 MB, more than fits between the sockets' ends.
+/// A node with a bucket with long keys, and with many buckets with long names. The answers have 20
+/// MB, which do not fit into the buffers of the sockets.
 async fn large() -> Node {
     let node = Node::start().await;
     let put = async |bucket: String, key: String| {
@@ -149,7 +150,7 @@ async fn large() -> Node {
     node
 }
 
-/// Requests for such answers, and the number of `/stats` that counts them while they are answered.
+/// Requests for such answers, each with the number of `/stats` that counts it while it is answered.
 fn large_requests(timeout: Option<u32>) -> [(Vec<u8>, &'static str); 3] {
     let keys = RpbListKeysReq { bucket: "b".into(), timeout, ..RpbListKeysReq::default() };
     let buckets = RpbListBucketsReq { stream: Some(true), timeout, ..RpbListBucketsReq::default() };
@@ -162,7 +163,8 @@ fn large_requests(timeout: Option<u32>) -> [(Vec<u8>, &'static str); 3] {
     [(keys, "list_fsm_active"), (buckets, "list_fsm_active"), (range, "index_fsm_active")]
 }
 
-/// A client that takes its time is waited for and the rest is not gathered meanwhile; one that goes ends its listing.
+/// The server waits for a client that reads slowly and does not collect more names meanwhile. If a
+/// client closes its connection, its listing ends.
 #[tokio::test]
 async fn a_listing_ends_with_its_client() {
     let node = large().await;

@@ -1,4 +1,4 @@
-//! Peers that make the node hold much and do not go on.
+//! Peers that make the node hold much memory and then stall.
 
 use super::*;
 use crate::memory::ALLOWANCE_BYTES;
@@ -6,10 +6,10 @@ use bytes::Bytes;
 use ombak_proto::messages::{RpbContent, RpbGetReq, RpbGetResp, RpbPair, RpbPutReq};
 
 const CLIENTS: usize = 50;
-/// Clients that do not read: each takes its turn to have an answer made.
+/// The number of clients that never read. The node makes an answer for one of them at a time.
 const SILENT_CLIENTS: usize = 12;
 const BUDGET_BYTES: u64 = 64 << 20;
-/// What each client makes the node hold, if it can: all together are several budgets.
+/// The memory that each client tries to use. All clients together exceed the budget several times.
 const CLIENT_BYTES: usize = 12 << 20;
 
 async fn limited(bytes_max: u64) -> Node {
@@ -52,7 +52,7 @@ async fn clients_that_stall_within_large_requests_do_not_keep_others_from_writin
     for _ in 0..CLIENTS {
         let mut wire = node.connect().await;
         stalled.push(tokio::spawn(async move {
-            // The server may end the connection at any point.
+            // The server may close the connection at any point.
             drop(wire.stream.write_all(&(60u32 << 20).to_be_bytes()).await);
             drop(wire.stream.write_all(&vec![code::PUT_REQ; CLIENT_BYTES]).await);
             wire
@@ -64,7 +64,7 @@ async fn clients_that_stall_within_large_requests_do_not_keep_others_from_writin
     for client in stalled {
         wires.push(client.await.unwrap());
     }
-    // Whoever is left has sent all that it will send.
+    // The remaining clients have sent everything that they will send.
     write_and_read(&node, 20 << 20).await;
     let status = node.memory.status();
     assert!(status.bytes_used <= BUDGET_BYTES, "{status:?}");
@@ -107,7 +107,7 @@ async fn a_request_that_can_never_have_its_memory_is_told_so() {
     wire.expect_empty(code::PUT_RESP).await;
     let mut frame = Vec::new();
     write_message(code::PUT_REQ, &put("k", value(4 << 20)), &mut frame);
-    // The server does not read all of it.
+    // The server does not read all of these bytes.
     drop(wire.stream.write_all(&frame[..1 << 20]).await);
     let text = wire.expect_error().await;
     assert!(text.starts_with("overload"), "{text}");
@@ -145,7 +145,7 @@ async fn an_object_of_very_many_parts_comes_back_as_it_was_written() {
         ..value(100_000)
     };
     let mut requests = Vec::new();
-    // What follows on the same connection sees what the large put wrote.
+    // Later requests on the same connection see what the large put has written.
     write_message(code::PUT_REQ, &put("many", value(1)), &mut requests);
     write_message(code::PUT_REQ, &put("many", content.clone()), &mut requests);
     write_message(code::GET_REQ, &get("many"), &mut requests);

@@ -1,4 +1,4 @@
-//! Everything that is neither an object nor a listing, and messages that are none.
+//! Messages that are neither about objects nor listings, and invalid messages.
 
 use super::*;
 use bytes::Bytes;
@@ -110,7 +110,7 @@ async fn bucket_types_are_read_and_set() {
     assert_eq!(wire.props("b", Some("n1")).await.n_val, Some(2));
     let text = wire.ask_refused(code::SET_BUCKET_TYPE_REQ, &set("nonesuch", two)).await;
     assert_eq!(text, "Invalid bucket properties: not_active");
-    // Property 28 as text is no property at all (recorded exchange pb/118).
+    // Property 28 as text is ignored (recorded exchange pb/118).
     wire.send_bytes(b"\x00\x00\x00\x13\x20\x0a\x08counters\x12\x06\xe2\x01\x03set").await;
     wire.expect_empty(code::SET_BUCKET_RESP).await;
 }

@@ -1,4 +1,4 @@
-//! Over real sockets, against a real engine on the memory backend.
+//! Tests over real sockets, against a real engine on the memory backend.
 
 mod expiry;
 mod index;
@@ -31,10 +31,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Longer than anything here takes.
+/// A time limit that no correct test reaches.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A node that answers on a port of its own.
+/// A node that serves on a port of its own.
 struct Node {
     address: SocketAddr,
     kv: Kv,
@@ -54,7 +54,7 @@ impl Node {
         Self::over(backend, tempfile::tempdir().unwrap(), config).await
     }
 
-    /// A node that waits for the disk with every write.
+    /// A node that syncs every write to disk.
     async fn synced() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let config = JournalConfig { sync: SyncStrategy::OSync, ..JournalConfig::default() };
@@ -92,7 +92,7 @@ impl Node {
         Wire { stream: TcpStream::connect(self.address).await.unwrap(), inbox: BytesMut::new() }
     }
 
-    /// Connections that are open.
+    /// The number of open connections.
     fn connections(&self) -> u64 {
         self.stat("pbc_active")
     }
@@ -119,7 +119,7 @@ impl Node {
     }
 }
 
-/// The client's end of a connection, without any idea of what the server should answer.
+/// The client's end of a connection. It makes no assumptions about the answers of the server.
 struct Wire {
     stream: TcpStream,
     inbox: BytesMut,
@@ -136,7 +136,7 @@ impl Wire {
         timeout(PATIENCE, self.stream.write_all(bytes)).await.expect("the server reads").unwrap();
     }
 
-    /// The next frame; `None` when the server has closed the connection.
+    /// The next frame; `None` if the server has closed the connection.
     async fn frame(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = next_frame(&mut self.inbox, usize::MAX).unwrap() {
@@ -149,7 +149,7 @@ impl Wire {
         }
     }
 
-    /// The next frame, which must have this code.
+    /// The next frame, which must have this message code.
     async fn expect<M: Message + Name + Default>(&mut self, code: u8) -> M {
         let frame = self.frame().await.expect("the connection is open");
         assert_eq!(frame.code, code, "{:?}", error_text(&frame));
@@ -190,7 +190,7 @@ fn error_text(frame: &Frame) -> Option<String> {
     Some(String::from_utf8_lossy(&error.errmsg).into_owned())
 }
 
-/// Waits until `reached` says so.
+/// Waits until `reached` returns true.
 async fn until(what: &str, mut reached: impl AsyncFnMut() -> bool) {
     let waited = timeout(PATIENCE, async {
         while !reached().await {

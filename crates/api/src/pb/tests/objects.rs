@@ -223,7 +223,8 @@ async fn answers_in_order(node: &Node, rounds: usize) {
     }
 }
 
-/// A put that times out holds up what follows it on its key until it can no longer be executed. Other keys go on.
+/// A put that times out delays later requests for the same key until it can no longer be executed.
+/// Other keys are not delayed.
 #[tokio::test]
 async fn a_put_that_timed_out_comes_before_what_follows_it_or_never() {
     let (fs, dir) = (FaultyFs::new(1), tempfile::tempdir().unwrap());
@@ -234,7 +235,8 @@ async fn a_put_that_timed_out_comes_before_what_follows_it_or_never() {
     let node = Node::configured(config, dir, PbConfig::default()).await;
     let mut wire = node.connect().await;
     wire.put(&put("b", "k", "old")).await;
-    // Who has not seen what is there keeps it beside the new value, and has to read it: the disk does not answer.
+    // The client has not seen the current value, so the node must read it to keep it as a sibling.
+    // The disk does not answer.
     fs.set_nothing_is_cached(true);
     fs.hold(Call::Read);
     let mut out = Vec::new();
