@@ -1,8 +1,8 @@
-//! What both interfaces make of an index query: the field and its terms, the regular expression, the continuation
-//! (docs/riak/pb-api.md §10, docs/riak/http-api.md §6).
+//! Common parts of index queries over both interfaces: the field and its terms, the regular
+//! expression, the continuation (docs/riak/pb-api.md §10, docs/riak/http-api.md §6).
 //!
-//! A continuation is the base64 text of the external term of where a page ended: `{Term, Key}`, or the key alone where keys
-//! were asked for. Clients hand it back as it is.
+//! A continuation is the position at which a page ended: `{Term, Key}`, or only the key if the
+//! query was for keys, in the external term format and base64. Clients send it back unchanged.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -16,18 +16,18 @@ use regex::bytes::RegexBuilder;
 use std::fmt;
 use std::ops::Bound;
 
-/// What a compiled regular expression may take in memory.
+/// The highest memory of a compiled regular expression, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 const KEY_FIELD: &[u8] = b"$key";
 const BUCKET_FIELD: &[u8] = b"$bucket";
 
-/// The terms that are asked for, as text.
+/// The terms that a query asks for, as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Span<'a> {
-    /// One.
+    /// A single term.
     Equal(&'a [u8]),
-    /// From one to another, both included.
+    /// A range of terms, including both ends.
     Range(&'a [u8], &'a [u8]),
 }
 
@@ -40,7 +40,7 @@ impl<'a> Span<'a> {
     }
 }
 
-/// What a client asks for beside field and terms.
+/// The options of a query in addition to field and terms.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes<'a> {
     pub(crate) results_max: Option<usize>,
@@ -48,7 +48,7 @@ pub(crate) struct Wishes<'a> {
     pub(crate) pattern: Option<&'a [u8]>,
 }
 
-/// Why there is no such query.
+/// Why a query is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BadQuery {
     UnknownField(Bytes),
@@ -58,7 +58,7 @@ pub(crate) enum BadQuery {
     BadContinuation(Bytes),
 }
 
-/// Riak's words for the first two; the others say what they are about, each interface in its own way.
+/// The first two texts are Riak's. The HTTP interface words the others in its own way.
 impl fmt::Display for BadQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -75,7 +75,7 @@ impl fmt::Display for BadQuery {
     }
 }
 
-/// The query that a request stands for.
+/// Builds the query of a request.
 pub(crate) fn query(bucket: Bucket, field: &[u8], span: Span<'_>, wishes: &Wishes<'_>) -> Result<IndexQuery, BadQuery> {
     let of = query_of(field, span)?;
     let pattern = wishes.pattern.map(|pattern| compile(&of, pattern)).transpose()?;
@@ -83,7 +83,7 @@ pub(crate) fn query(bucket: Bucket, field: &[u8], span: Span<'_>, wishes: &Wishe
     Ok(IndexQuery { bucket, of, after, results_max: wishes.results_max, pattern, shows_tombstones: field == KEY_FIELD })
 }
 
-/// Whether results may come with their terms: a range of a normal index.
+/// Whether results may include their terms: only those of a range query on an ordinary index.
 pub(crate) fn has_terms(of: &QueryOf, span: Span<'_>) -> bool {
     matches!(of, QueryOf::Terms { .. }) && matches!(span, Span::Range(..))
 }
@@ -116,7 +116,7 @@ fn compile(of: &QueryOf, pattern: &[u8]) -> Result<regex::bytes::Regex, BadQuery
     if recurses(text) {
         return Err(bad("recursion is not supported".into()));
     }
-    // Bytes, not characters: terms are bytes to Riak, too.
+    // The pattern matches bytes and not characters, because Riak treats terms as bytes, too.
     let built = RegexBuilder::new(text).unicode(false).size_limit(PATTERN_BYTES_MAX).build();
     built.map_err(|error| match error {
         regex::Error::Syntax(text) => bad(text.lines().last().unwrap_or_default().trim_start_matches("error: ").into()),
@@ -124,7 +124,8 @@ fn compile(of: &QueryOf, pattern: &[u8]) -> Result<regex::bytes::Regex, BadQuery
     })
 }
 
-/// Whether it has PCRE's `(?R)`, which would be taken for a flag about line ends here.
+/// Whether the pattern contains PCRE's recursion `(?R)`, which this library would read as a flag
+/// about line ends.
 fn recurses(pattern: &str) -> bool {
     pattern.match_indices("(?R").any(|(at, _)| {
         let before = pattern.get(..at).unwrap_or_default();
@@ -133,7 +134,7 @@ fn recurses(pattern: &str) -> bool {
     })
 }
 
-/// Where a page ended, for the client to hand back.
+/// The position at which a page ended, for the client to send back.
 pub(crate) fn continuation(last: &IndexMatch) -> String {
     let key = Term::Binary(last.key.clone());
     let term = match &last.term {
@@ -147,7 +148,7 @@ pub(crate) fn continuation(last: &IndexMatch) -> String {
     BASE64.encode(etf::encode(&term))
 }
 
-/// Where the page before ended, as [`continuation`] said it.
+/// Parses the position at which the page before ended, as [`continuation`] has written it.
 pub(crate) fn read_continuation(of: &QueryOf, text: &[u8]) -> Result<(Option<IndexTerm>, Bytes), BadQuery> {
     let bad = || BadQuery::BadContinuation(Bytes::copy_from_slice(text));
     let bytes = BASE64.decode(text).map_err(|_| bad())?;
@@ -168,7 +169,7 @@ pub(crate) fn read_continuation(of: &QueryOf, text: &[u8]) -> Result<(Option<Ind
     }
 }
 
-/// A term as clients see it: the bytes, or the number in decimal.
+/// A term as clients see it: its bytes, or the number in decimal.
 pub(crate) fn term_text(term: &IndexTerm) -> Bytes {
     match term {
         IndexTerm::Bin(term) => term.clone(),

@@ -1,24 +1,27 @@
-//! Which kinds of expensive request an operator allows (`cluster.job.APP.CLASS` in the configuration).
+//! The kinds of expensive requests that an operator can switch off (`cluster.job.APP.CLASS` in the
+//! configuration).
 
 use ombak_types::Error;
 
-/// A kind of request that can be switched off. The text of a refusal names it as Riak does (docs/riak/pb-api.md §1.1).
+/// A job class: a kind of request that can be switched off. A refusal names it as Riak does
+/// (docs/riak/pb-api.md §1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum JobClass {
-    /// List buckets in one reply.
+    /// Listing buckets in one reply.
     ListBuckets,
-    /// List buckets as a stream.
+    /// Listing buckets as a stream.
     StreamListBuckets,
-    /// List keys in one reply (HTTP only).
+    /// Listing keys in one reply (HTTP only).
     ListKeys,
-    /// List keys as a stream; every listing of keys over Protocol Buffers.
+    /// Listing keys as a stream. Over Protocol Buffers, every listing of keys belongs to this
+    /// class.
     StreamListKeys,
-    /// Query a secondary index.
+    /// Querying a secondary index.
     SecondaryIndex,
-    /// Query a secondary index as a stream.
+    /// Querying a secondary index as a stream.
     StreamSecondaryIndex,
-    /// MapReduce, link walking included.
+    /// MapReduce, including link walking.
     MapReduce,
     /// MapReduce with JavaScript.
     MapReduceJs,
@@ -27,7 +30,7 @@ pub enum JobClass {
 }
 
 impl JobClass {
-    /// All of them.
+    /// All job classes.
     pub const ALL: [Self; 9] = [
         Self::ListBuckets,
         Self::StreamListBuckets,
@@ -40,7 +43,7 @@ impl JobClass {
         Self::YokozunaQuery,
     ];
 
-    /// The class as Riak prints it in a refusal.
+    /// The name that Riak prints in a refusal.
     pub const fn term(self) -> &'static str {
         match self {
             Self::ListBuckets => "{riak_kv,list_buckets}",
@@ -55,7 +58,7 @@ impl JobClass {
         }
     }
 
-    /// The configuration key that switches it.
+    /// The configuration key that switches the class on or off.
     pub const fn config_key(self) -> &'static str {
         match self {
             Self::ListBuckets => "cluster.job.riak_kv.list_buckets",
@@ -71,14 +74,14 @@ impl JobClass {
     }
 }
 
-/// The switches of one node; everything is on by default.
+/// The switches of one node. All classes are on by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobSwitches {
     disabled: u16,
 }
 
 impl JobSwitches {
-    /// The same switches with `class` on or off.
+    /// The same switches, with `class` on or off.
     #[must_use]
     pub const fn with(self, class: JobClass, enabled: bool) -> Self {
         let bit = 1 << class as u8;
@@ -90,7 +93,7 @@ impl JobSwitches {
         self.disabled & (1 << class as u8) == 0
     }
 
-    /// `Error::JobDisabled` when the class is off.
+    /// Returns `Error::JobDisabled` if the class is off.
     pub fn check(self, class: JobClass) -> Result<(), Error> {
         if self.is_enabled(class) { Ok(()) } else { Err(Error::JobDisabled(class.term())) }
     }

@@ -1,6 +1,7 @@
 //! The interfaces of a node: Protocol Buffers, HTTP and administration.
 //!
-//! What it is: decode, authorise, call the engine, encode. The only place that knows both a wire format and the engine.
+//! What it is: code that decodes a request, authorises it, calls the engine and encodes the answer.
+//! This is the only crate that knows both a wire format and the engine.
 //!
 //! What it is not: it decides nothing about quorums, siblings or storage.
 

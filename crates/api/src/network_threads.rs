@@ -1,9 +1,10 @@
-//! Threads that serve connections, each with a runtime of its own.
+//! Threads that serve connections. Each thread has a runtime of its own.
 //!
-//! A request of a few microseconds costs more to hand to another thread than to answer. So a connection stays on the
-//! thread that it was given, and no thread ever wakes another one for it: on a busy node that saves about as much
-//! processor time as the whole engine takes (docs/benchmarks.md). The price is that connections are dealt out, not
-//! balanced by their load; what takes long is done elsewhere anyway (`ombak_kv`'s pools).
+//! Handing a request of a few microseconds to another thread costs more than answering it. So a
+//! connection stays on the thread to which it was assigned, and no thread ever wakes another one
+//! for it. On a busy node this saves about as much processor time as the whole engine uses
+//! (docs/benchmarks.md). The price is that connections are assigned in turn and not by load. Long
+//! work runs on other threads anyway (the pools of `ombak_kv`).
 
 use parking_lot::Mutex;
 use std::io;
@@ -14,15 +15,15 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// How long work that connections handed to blocking threads may go on when the threads end.
+/// How long work on blocking threads may continue when the threads end.
 const BLOCKING_END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long the threads are waited for when they have been told to end. One that is busy for longer ends by itself: the node
-/// does not wait for it.
+/// How long to wait for the threads to end. A thread that is busy for longer is left behind, so
+/// that the node does not wait for it.
 const END_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// A fixed number of threads that connections are dealt to in turn. Dropping it ends the threads, with whatever is
-/// still running on them.
+/// A fixed number of threads to which connections are assigned in turn. Dropping this value ends
+/// the threads and everything that still runs on them.
 pub struct NetworkThreads {
     threads: Vec<Thread>,
     next: AtomicUsize,
@@ -31,21 +32,21 @@ pub struct NetworkThreads {
 
 struct Thread {
     handle: Handle,
-    /// `None` once it was joined or given up.
+    /// The handle of the thread; `None` after it was joined or left behind.
     join: Option<JoinHandle<()>>,
-    /// Disconnected when the thread has ended.
+    /// This channel is disconnected when the thread has ended.
     ended: Mutex<Receiver<()>>,
 }
 
 impl NetworkThreads {
-    /// Starts `count` threads, at least one.
+    /// Starts `count` threads, but at least one.
     pub fn start(count: usize) -> io::Result<Self> {
         let (stop, stopping) = watch::channel(false);
         let threads = (0..count.max(1)).map(|n| Thread::start(n, stopping.clone())).collect::<Result<_, _>>()?;
         Ok(Self { threads, next: AtomicUsize::new(0), stop })
     }
 
-    /// The runtime of the thread whose turn it is.
+    /// The runtime of the next thread in turn.
     pub fn next(&self) -> &Handle {
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.threads.len();
         &self.threads[turn].handle
@@ -59,7 +60,7 @@ impl Thread {
         let (ending, ended) = sync_channel(0);
         let join = std::thread::Builder::new().name(format!("ombak-net-{number}")).spawn(move || {
             let _ending = ending;
-            // An error means that the sender is gone, which is as good as a stop.
+            // An error means that the sender was dropped, which also ends the thread.
             drop(runtime.block_on(stopping.wait_for(|stop| *stop)));
             runtime.shutdown_timeout(BLOCKING_END_TIMEOUT);
         })?;
@@ -74,13 +75,14 @@ impl NetworkThreads {
         let (deadline, this) = (Instant::now() + timeout, std::thread::current().id());
         for thread in &mut self.threads {
             let Some(join) = thread.join.take() else { continue };
-            // The last connection may have held the last reference; its thread ends by itself.
+            // This thread may drop the last reference itself, with its last connection. It cannot
+            // wait for itself and ends later.
             if join.thread().id() == this {
                 continue;
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if thread.ended.get_mut().recv_timeout(left).is_err_and(|error| error == RecvTimeoutError::Disconnected) {
-                // A thread that panicked has said so already.
+                // A thread that panicked has already printed a message.
                 drop(join.join());
             } else {
                 tracing::warn!(thread = join.thread().name(), "a network thread is still busy and is left behind");
@@ -127,7 +129,7 @@ mod tests {
         let (left, has_left) = std::sync::mpsc::sync_channel(1);
         threads.next().spawn(async move {
             begun.send(()).unwrap();
-            // Blocks the thread, as a long computation does.
+            // This blocks the thread, as a long computation does.
             left.send(released.recv().is_err()).unwrap();
         });
         has_begun.recv_timeout(Duration::from_secs(10)).unwrap();

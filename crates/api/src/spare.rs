@@ -1,15 +1,16 @@
-//! Buffers that the connections of a thread lend each other.
+//! Buffers that the connections of a thread share.
 //!
-//! A connection needs a buffer only from the moment bytes arrive until they are answered. One pair a thread stays in the
-//! processor's cache, where a pair a connection does not, and an idle connection holds none.
+//! A connection needs a buffer only from the moment when bytes arrive until they are answered. One
+//! pair of buffers per thread stays in the processor's cache, while one pair per connection would
+//! not, and an idle connection holds none.
 
 use bytes::BytesMut;
 use std::cell::Cell;
 
-/// Room for one read, in bytes. Many small requests fit in it.
+/// The room for one read, in bytes. Many small requests fit into it.
 pub(crate) const INPUT_BYTES: usize = 16 << 10;
 
-/// An output buffer that grew beyond this many bytes is not kept.
+/// The largest output buffer that is kept for reuse, in bytes.
 const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
 thread_local! {
@@ -17,22 +18,23 @@ thread_local! {
     static OUTPUT: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
 }
 
-/// An empty buffer with room for a read.
+/// Takes an empty buffer with room for a read.
 pub(crate) fn input() -> BytesMut {
     INPUT.take().unwrap_or_else(|| BytesMut::with_capacity(INPUT_BYTES))
 }
 
-/// Gives back a buffer; what was cut off it must be gone, or the next user gets memory of its own.
+/// Returns a buffer. Everything that was split off it must have been dropped; otherwise the next
+/// user gets newly allocated memory.
 pub(crate) fn give_input(mut buffer: BytesMut) {
     buffer.clear();
-    // Makes the part in front, which was cut off, usable again.
+    // This makes the front of the buffer, which was split off, usable again.
     buffer.reserve(INPUT_BYTES);
     if buffer.capacity() < 2 * INPUT_BYTES {
         INPUT.set(Some(buffer));
     }
 }
 
-/// An empty buffer.
+/// Takes an empty output buffer.
 pub(crate) fn output() -> Vec<u8> {
     OUTPUT.take().unwrap_or_default()
 }

@@ -1,14 +1,15 @@
-//! The end of a node, as a connection waits for it.
+//! The stop signal of a node, as a connection waits for it.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use tokio::sync::watch;
 
-/// Completes when the node stops, or when nobody can stop it any more.
+/// Completes when the node stops, or when the sender of the signal was dropped.
 ///
-/// A connection asks for this whenever it waits for a request. The channel keeps the wakers of all who wait in a list
-/// under a lock that network threads would share, so it is asked only when something has happened there.
+/// A connection polls this whenever it waits for a request. The channel keeps the wakers of all
+/// waiting tasks in a list under a lock, which the network threads would share. So the channel is
+/// polled only if its value has changed or if the waker is new.
 pub(crate) struct Stop {
     wait: Pin<Box<dyn Future<Output = ()> + Send>>,
     news: watch::Receiver<bool>,
@@ -19,7 +20,7 @@ impl Stop {
     pub(crate) fn new(shutdown: &watch::Receiver<bool>) -> Self {
         let mut receiver = shutdown.clone();
         let wait = Box::pin(async move {
-            // An error means that the sender is gone.
+            // An error means that the sender was dropped.
             drop(receiver.wait_for(|stop| *stop).await);
         });
         Self { wait, news: shutdown.clone(), waker: None }
@@ -30,7 +31,7 @@ impl Stop {
     /// Whether the node stops.
     pub(crate) fn is_set(&self) -> bool {
         match self.news.has_changed() {
-            // The usual case, which takes no lock.
+            // This is the usual case, and it takes no lock.
             Ok(false) => false,
             Ok(true) => *self.news.borrow(),
             Err(_) => true,

@@ -1,9 +1,11 @@
-//! Content negotiation: which of the media types on offer a client takes, and whether it takes gzip.
+//! Content negotiation: which of the offered media types a client accepts, and whether it accepts
+//! gzip.
 //!
-//! The rules are those of Riak's web server: the client's entries are tried in the order of their weights, and of equal weights
-//! the last of the header comes first. The first entry that matches an offer wins. Parameters other than `q` do not count.
+//! The rules are those of Riak's web server. The client's entries are tried in the order of their
+//! weights; among equal weights, the last one in the header is tried first. The first entry that
+//! matches an offer wins. Parameters other than `q` are ignored.
 
-/// The offer that suits the client best: an index into `offers`. `None`: the client takes none of them.
+/// The index of the offer that suits the client best. `None` if the client accepts none of them.
 pub fn choose(accept: Option<&[u8]>, offers: &[&[u8]]) -> Option<usize> {
     let Some(accept) = accept.map(String::from_utf8_lossy).filter(|a| !a.trim().is_empty()) else {
         return (!offers.is_empty()).then_some(0);
@@ -15,7 +17,7 @@ pub fn choose(accept: Option<&[u8]>, offers: &[&[u8]]) -> Option<usize> {
     wanted.iter().find_map(|(range, _)| offers.iter().position(|offer| matches(range, offer)))
 }
 
-/// Whether the client asks for gzip and does not like the plain form better.
+/// Whether the client accepts gzip and does not prefer the uncompressed form.
 pub fn wants_gzip(accept_encoding: Option<&[u8]>) -> bool {
     let Some(accept) = accept_encoding.map(String::from_utf8_lossy) else { return false };
     let entries = weighted(&accept);
@@ -23,7 +25,7 @@ pub fn wants_gzip(accept_encoding: Option<&[u8]>) -> bool {
     weight("gzip").is_some_and(|gzip| gzip > 0 && gzip >= weight("identity").unwrap_or(0))
 }
 
-/// The entries of such a header with their weights in thousandths, in their order.
+/// The entries of a header with their weights in thousandths, in the order of the header.
 fn weighted(header: &str) -> Vec<(&str, u16)> {
     header
         .split(',')

@@ -1,17 +1,20 @@
-//! Work that keeps a processor busy for long, off the network threads: they serve other connections meanwhile.
+//! Runs work that keeps a processor busy for long on other threads, so that network threads can
+//! serve their connections meanwhile.
 
 use super::reply::{self, Reply};
 use http::StatusCode;
 
-/// Work on up to this many bytes takes less time than a thread can be held up for without others noticing.
+/// The largest number of bytes that a network thread processes itself. This takes so little time
+/// that other connections do not notice.
 const IN_PLACE_BYTES_MAX: usize = 128 * 1024;
 
-/// Does `work`, which goes over `bytes` bytes, here or on a blocking thread. The error is the answer.
+/// Runs `work`, which processes `bytes` bytes, on this thread or on a blocking one. The error is
+/// the answer to the client.
 pub async fn run<T: Send + 'static>(bytes: usize, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Reply> {
     if bytes <= IN_PLACE_BYTES_MAX {
         return Ok(work());
     }
-    // It fails only if the work panicked.
+    // This fails only if the work has panicked.
     tokio::task::spawn_blocking(work).await.map_err(|_| reply::page(StatusCode::INTERNAL_SERVER_ERROR))
 }
 

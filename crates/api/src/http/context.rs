@@ -1,4 +1,4 @@
-//! What the HTTP interface works on and how much it takes.
+//! The shared state and the limits of the HTTP interface.
 
 use super::pages::PageRules;
 use super::resources::stats::StatsCache;
@@ -9,28 +9,32 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How much the interface takes. What goes beyond is refused or cut off.
+/// The limits of the interface. Requests and connections beyond them are refused or cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Connections open at once on one listener; more are told 503 and closed.
+    /// The highest number of open connections on one listener. Further connections are answered
+    /// with 503 and closed.
     pub connections_max: usize,
-    /// Bytes of a request's start line and headers; more are answered 431.
+    /// The largest start line and headers of a request, in bytes. A larger head is answered with
+    /// 431.
     pub head_bytes_max: usize,
-    /// Header lines of a request; more are answered 431.
+    /// The highest number of header lines of a request. More are answered with 431.
     pub headers_max: usize,
-    /// Bytes of a request's body; more are answered 413.
+    /// The largest body of a request, in bytes. A larger one is answered with 413.
     pub body_bytes_max: usize,
-    /// How long a client may take to send a head. An idle connection is closed after it, too.
+    /// How long a client may take to send a head. An idle connection is also closed after this
+    /// time.
     pub head_timeout: Duration,
     /// How long a client may pause while it sends a body.
     pub body_pause_timeout: Duration,
     /// How long a client may take to send a body.
     pub body_timeout: Duration,
-    /// How long a client may leave the connection full before it is closed.
+    /// How long a client may leave its connection full before the connection is closed.
     pub write_timeout: Duration,
-    /// How long a client that sends no more is waited for while its listing or query has nothing to send.
+    /// How long the server keeps working on a listing or query that has nothing to send, for a
+    /// client that has closed its sending side.
     pub half_closed_timeout: Duration,
-    /// How long requests under way may take to finish once the server was told to stop.
+    /// How long requests in progress may take to finish after the server was told to stop.
     pub drain_timeout: Duration,
 }
 
@@ -51,37 +55,37 @@ impl Default for HttpLimits {
     }
 }
 
-/// What `/stats` and `/metrics` say that the engine does not know of itself.
+/// Facts for `/stats` and `/metrics` that the engine does not know.
 #[derive(Clone, Debug)]
 pub struct StatsSource {
-    /// The name of the backend: `bitcask`, `memory`.
+    /// The name of the backend, such as `bitcask` or `memory`.
     pub backend: &'static str,
-    /// Directories whose disks matter.
+    /// The directories whose disks are reported.
     pub dirs: Vec<PathBuf>,
 }
 
-/// What all listeners of the HTTP interface work on.
+/// The state that all listeners of the HTTP interface share.
 pub struct HttpContext {
     /// The engine.
     pub kv: Kv,
-    /// Which expensive requests are allowed.
+    /// The expensive requests that are allowed.
     pub jobs: JobSwitches,
-    /// How much it takes.
+    /// The limits of the interface.
     pub limits: HttpLimits,
-    /// What statistics say beside the engine's.
+    /// Facts for statistics that the engine does not know.
     pub stats_source: StatsSource,
-    /// What requests below `/admin` work on; without it there are none.
+    /// The state for requests below `/admin`. Without it there are no such resources.
     pub admin: Option<AdminContext>,
     pub(super) pages: PageRules,
-    /// Where connections are served.
+    /// The threads that serve connections.
     pub threads: Arc<NetworkThreads>,
-    /// The memory of requests and answers in flight.
+    /// The memory budget of requests and answers in flight.
     pub(super) memory: MemoryBudget,
     pub(super) stats: StatsCache,
 }
 
 impl HttpContext {
-    /// From its parts, with a budget of memory of its own.
+    /// Creates the state from its parts, with a memory budget of its own.
     pub fn new(
         kv: Kv,
         jobs: JobSwitches,
@@ -95,13 +99,13 @@ impl HttpContext {
         Self { kv, jobs, limits, stats_source, admin, pages, threads, memory, stats }
     }
 
-    /// The same, with a budget of memory that other interfaces share.
+    /// The same state with a memory budget that is shared with other interfaces.
     #[must_use]
     pub fn with_memory(self, memory: MemoryBudget) -> Self {
         Self { memory, ..self }
     }
 
-    /// The same, with these rules for web pages.
+    /// The same state with these rules for web pages.
     pub fn with_pages(self, pages: PageRules) -> Self {
         Self { pages, ..self }
     }

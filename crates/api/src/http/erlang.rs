@@ -1,8 +1,8 @@
-//! Erlang's way of printing strings, where Riak's error texts quote what a client sent.
+//! Prints strings as Erlang does. Riak's error texts quote a client's input in this form.
 
 use std::fmt::Write;
 
-/// A string as Erlang prints it: quoted if it is Latin-1 text, a list of numbers otherwise.
+/// A string as Erlang prints it: in quotes if it is Latin-1 text, otherwise as a list of numbers.
 pub fn string(bytes: &[u8]) -> String {
     if !bytes.is_empty() && !bytes.iter().all(|&b| is_printable(b)) {
         let numbers: Vec<String> = bytes.iter().map(u8::to_string).collect();
@@ -23,7 +23,7 @@ pub fn string(bytes: &[u8]) -> String {
     out
 }
 
-/// A binary as Erlang prints it: `<<"text">>`, or `<<1,2>>` if it is no text.
+/// A binary as Erlang prints it: `<<"text">>`, or `<<1,2>>` if it is not text.
 pub fn binary(bytes: &[u8]) -> String {
     if bytes.iter().all(|&b| is_printable(b)) {
         return format!("<<{}>>", string(bytes));

@@ -1,4 +1,4 @@
-//! What the engine's errors are over HTTP (docs/riak/http-api.md §5, §17).
+//! The HTTP answers to errors of the engine (docs/riak/http-api.md §5, §17).
 
 use super::params::quorum_text;
 use super::reply::{self, Reply};
@@ -7,16 +7,16 @@ use http::StatusCode;
 use ombak_types::Error;
 use ombak_types::error::PrecommitReason;
 
-/// What was asked of the engine; some errors read differently.
+/// The kind of request. Some errors have different answers for different kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// To read an object.
+    /// A read of an object.
     Get,
-    /// To write one.
+    /// A write of an object.
     Put,
-    /// To delete one.
+    /// A delete of an object.
     Delete,
-    /// To list, or anything else.
+    /// A listing or any other request.
     Other,
 }
 
@@ -65,7 +65,8 @@ pub fn reply_for(error: &Error, asked: Asked) -> Reply {
     }
 }
 
-/// Riak sends this text without a content type on a read, as HTML on a delete (docs/riak/http-api.md §17).
+/// Riak sends this text without a content type for a read, and as HTML for a delete
+/// (docs/riak/http-api.md §17).
 fn n_val_violation(n: u32, asked: Asked) -> Reply {
     let text = format!("Specified w/dw/pw/node_confirms values invalid for bucket n value of {n}\n");
     let mut reply = match asked {

@@ -1,18 +1,18 @@
-//! Links in `Link` headers, in the two forms of the two URL generations (docs/riak/http-api.md §5.4).
+//! Links in `Link` headers, in the forms of the two URL generations (docs/riak/http-api.md §5.4).
 //!
-//! A stored link names bucket, key and tag, no bucket type. Every answer also carries a link to the bucket, with
-//! `rel="up"`; a client may hand that one back and it is dropped.
+//! A stored link has a bucket, a key and a tag, but no bucket type. Every answer also has a link to
+//! the bucket, with `rel="up"`. A client may send that link back, and it is ignored then.
 
 use super::route::Generation;
 use super::url;
 use bytes::Bytes;
 use ombak_types::Link;
 
-/// The header is no list of links of this generation.
+/// The header is not a valid list of links for this generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadLink;
 
-/// What a link must look like, in Riak's words.
+/// The error text that shows the form of a link, in Riak's words.
 pub fn bad_link_text(generation: Generation) -> &'static str {
     match generation {
         Generation::Riak => "Invalid Link header. Links must be of the form\n</riak/BUCKET/KEY>; riaktag=\"TAG\"\n",
@@ -22,7 +22,7 @@ pub fn bad_link_text(generation: Generation) -> &'static str {
     }
 }
 
-/// Reads a `Link` header that came with an object of `bucket`.
+/// Parses the `Link` header of an object in `bucket`.
 pub fn parse(header: &[u8], bucket: &[u8], generation: Generation) -> Result<Vec<Link>, BadLink> {
     let mut links = Vec::new();
     let mut rest = header.trim_ascii();
@@ -43,7 +43,7 @@ pub fn parse(header: &[u8], bucket: &[u8], generation: Generation) -> Result<Vec
     Ok(links)
 }
 
-/// `; name="value"` and what follows.
+/// Splits `; name="value"` into name, value, and the rest.
 fn parameter(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let bytes = bytes.trim_ascii_start().strip_prefix(b";")?.trim_ascii_start();
     let (name, after) = bytes.split_at_checked(bytes.iter().position(|&b| b == b'=')?)?;
@@ -57,7 +57,7 @@ fn enclosed(bytes: &[u8], open: u8, close: u8) -> Option<(&[u8], &[u8])> {
     Some((inside, after.strip_prefix(&[close])?))
 }
 
-/// The bucket, and the key if there is one, that a link's address names.
+/// The bucket, and the key if there is one, that the address of a link names.
 fn address(target: &[u8], generation: Generation) -> Option<(Bytes, Option<Bytes>)> {
     let parts: Vec<&[u8]> = target.strip_prefix(b"/")?.split(|&b| b == b'/').collect();
     if parts.iter().any(|part| part.is_empty()) {
@@ -74,7 +74,7 @@ fn address(target: &[u8], generation: Generation) -> Option<(Bytes, Option<Bytes
     }
 }
 
-/// Writes the `Link` header of an object of `bucket`: its links, then the one to its bucket.
+/// Writes the `Link` header of an object in `bucket`: its links, and then the link to its bucket.
 pub fn format(links: &[Link], bucket: &[u8], generation: Generation) -> String {
     let mut out = String::new();
     for link in links {
@@ -86,7 +86,7 @@ pub fn format(links: &[Link], bucket: &[u8], generation: Generation) -> String {
             }
         };
     }
-    // Every object has this one.
+    // Every object has this link to its bucket.
     out.push_str(if generation == Generation::Riak { "</riak/" } else { "</buckets/" });
     out.push_str(&url::quote(bucket));
     out.push_str(">; rel=\"up\"");

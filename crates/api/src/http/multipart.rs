@@ -1,4 +1,5 @@
-//! `multipart/mixed` bodies: siblings of an object, results of a link walk (docs/riak/http-api.md §5.1, §5.4).
+//! Bodies of the type `multipart/mixed`: the siblings of an object, or the results of a link walk
+//! (docs/riak/http-api.md §5.1, §5.4).
 
 use super::route::Generation;
 use super::{base62, links, metadata};
@@ -7,24 +8,25 @@ use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, Sibling};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A body under construction.
+/// A multipart body under construction.
 pub struct Multipart {
     boundary: String,
     body: Vec<u8>,
 }
 
 impl Multipart {
-    /// An empty body; `salt` is anything that tells its contents from others, a clock for instance.
+    /// Creates an empty body. `salt` is data that differs from one content to another, for example
+    /// a vector clock.
     pub fn new(salt: &[u8]) -> Self {
         Self { boundary: base62::boundary(salt), body: Vec::new() }
     }
 
-    /// The content type that names its boundary.
+    /// The content type with the boundary.
     pub fn content_type(&self) -> String {
         format!("multipart/mixed; boundary={}", self.boundary)
     }
 
-    /// Adds a part: its header lines, each with its line end, and its content.
+    /// Adds a part. `headers` are its header lines, each with its line end.
     pub fn push(&mut self, headers: &[u8], content: &[u8]) {
         self.body.extend_from_slice(format!("\r\n--{}\r\n", self.boundary).as_bytes());
         self.body.extend_from_slice(headers);
@@ -32,7 +34,7 @@ impl Multipart {
         self.body.extend_from_slice(content);
     }
 
-    /// The finished body.
+    /// Returns the complete body.
     pub fn finish(mut self) -> Bytes {
         self.body.extend_from_slice(format!("\r\n--{}--\r\n", self.boundary).as_bytes());
         Bytes::from(self.body)
@@ -44,7 +46,8 @@ pub fn sibling_headers(sibling: &Sibling, bucket: &Bucket, generation: Generatio
     let meta = &sibling.meta;
     let mut out = Vec::new();
     let mut line = |name: &str, value: &[u8]| {
-        // A value that would end its line can only have come in over another interface.
+        // A value with a line end can only have been written over another interface. Such a value
+        // is left out, because it would end its line.
         if !name.bytes().chain(value.iter().copied()).any(|b| matches!(b, b'\r' | b'\n' | 0)) {
             out.extend_from_slice(name.as_bytes());
             out.extend_from_slice(b": ");
@@ -79,14 +82,14 @@ pub fn sibling_headers(sibling: &Sibling, bucket: &Bucket, generation: Generatio
     out
 }
 
-/// An instant as a date header says it, in whole seconds.
+/// A time in the form of a date header, in whole seconds.
 pub fn http_date(at: UnixMicros) -> String {
-    // Years beyond 9999 have no such form.
+    // The form does not exist for years after 9999.
     const LATEST: Duration = Duration::from_secs(253_402_300_799);
     httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(at.secs()).min(LATEST))
 }
 
-/// A date some time from now.
+/// The date that lies `ahead` from now.
 #[allow(clippy::disallowed_methods, reason = "a header for caches; nothing that is kept or decided depends on it")]
 #[expect(clippy::disallowed_methods, reason = "Expires is a date of the wall clock")]
 pub fn http_date_in(ahead: Duration) -> String {

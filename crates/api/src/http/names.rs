@@ -1,8 +1,9 @@
 //! Names of buckets and keys in JSON.
 //!
-//! Names are bytes, JSON is text. A name that is UTF-8 is written as that text; any other is written byte by byte as
-//! the characters U+0000 to U+00FF. So nothing is lost and no listing fails (Riak's answers 500), though a client must
-//! know of such names to tell `é` from the byte E9.
+//! Names are bytes, and JSON is text. A name that is valid UTF-8 is written as that text. Any other
+//! name is written byte by byte as the characters U+0000 to U+00FF. So no name is lost and no
+//! listing fails (Riak answers 500). A client must know about such names to distinguish `é` from
+//! the byte E9.
 
 use bytes::Bytes;
 use serde_json::Value;

@@ -1,7 +1,7 @@
-//! Query parameters of object requests: quorums, switches, time limits.
+//! The query parameters of object requests: quorums, switches, time limits.
 //!
-//! Every one is read on every method, also where it has no meaning, and the first that cannot be read is answered in
-//! Riak's words (docs/riak/http-api.md §0, §17).
+//! Every parameter is checked on every method, even where it has no effect. The first invalid one
+//! is answered with Riak's error text (docs/riak/http-api.md §0, §17).
 
 use super::request::Request;
 use super::{erlang, reply};
@@ -12,7 +12,7 @@ use ombak_types::props::SyncOnWrite;
 use reply::Reply;
 use std::time::Duration;
 
-/// What the parameters of an object request say; `None` where they say nothing.
+/// The parameters of an object request; `None` for those that are missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "Riak's parameter names")]
 pub struct ObjectParams {
@@ -31,17 +31,17 @@ pub struct ObjectParams {
     pub asis: bool,
 }
 
-/// The value of a `timeout` parameter.
+/// The value of the parameter `timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeLimit {
-    /// This long.
+    /// A limit in the future.
     Within(Duration),
-    /// Zero or less: it has passed already.
+    /// The value is 0 or negative, so the time has passed already.
     Passed,
 }
 
 impl ObjectParams {
-    /// Reads them all, or words what is wrong with the first bad one.
+    /// Parses all parameters. The error is the answer about the first invalid one.
     pub fn parse(request: &Request) -> Result<Self, Reply> {
         if !request.has_parameters() {
             return Ok(Self::default());
@@ -65,7 +65,7 @@ impl ObjectParams {
         })
     }
 
-    /// The time limit for the engine; an answer if it has passed.
+    /// The time limit for the engine. The error is the answer if the time has passed already.
     pub fn remaining(&self) -> Result<Option<Duration>, Reply> {
         match self.timeout {
             None => Ok(None),
@@ -103,7 +103,7 @@ impl ObjectParams {
     }
 }
 
-/// The `timeout` parameter, in milliseconds.
+/// Parses the parameter `timeout`, in milliseconds.
 pub fn time_limit(request: &Request) -> Result<Option<TimeLimit>, Reply> {
     let Some(text) = request.parameter("timeout") else { return Ok(None) };
     match integer(text) {
@@ -115,7 +115,7 @@ pub fn time_limit(request: &Request) -> Result<Option<TimeLimit>, Reply> {
     }
 }
 
-/// The `timeout` parameter of a listing.
+/// Parses the parameter `timeout` of a listing.
 pub fn listing_timeout(request: &Request, default: Duration) -> Result<Duration, Reply> {
     Ok(match time_limit(request)? {
         None => default,
@@ -130,13 +130,13 @@ fn quorum(request: &Request, name: &str) -> Result<Option<Quorum>, Reply> {
         return Ok(Some(word));
     }
     match integer(text) {
-        // Riak takes -1 as it takes 0; what is beyond the number's width is beyond every n as well.
+        // Riak treats -1 as 0. A number that does not fit into 32 bits is above every n.
         Some(n) => Ok(Some(Quorum::Count(u32::try_from(n.max(0)).unwrap_or(u32::MAX)))),
         None => Err(bad(quorum_text(name))),
     }
 }
 
-/// What a quorum parameter must be, in Riak's words.
+/// The error text about an invalid quorum parameter, in Riak's words.
 pub fn quorum_text(name: &str) -> String {
     format!("{name} query parameter must be an integer or one of the following words: 'one', 'quorum' or 'all'\n")
 }
@@ -163,7 +163,8 @@ fn sync_on_write(request: &Request) -> Result<Option<SyncOnWrite>, Reply> {
     }
 }
 
-/// A decimal integer with an optional sign; one too large to hold becomes the largest that can be.
+/// Parses a decimal integer with an optional sign. A number out of range becomes the closest one in
+/// range.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);

@@ -1,19 +1,20 @@
-//! One range of a value (RFC 9110 §14). Requests for several ranges get the whole value, as the RFC allows.
+//! Requests for one range of a value (RFC 9110 §14). A request for several ranges gets the whole
+//! value, as the RFC allows.
 
 use std::ops::Range;
 
-/// What a `Range` header asks for.
+/// The part of a value that a `Range` header asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Everything: the header says nothing that is understood.
+    /// The whole value, because the header is not understood.
     Whole,
-    /// These bytes; the range lies within the value and is not empty.
+    /// These bytes. The range lies within the value and is not empty.
     Part(Range<usize>),
     /// Bytes that the value does not have.
     Unsatisfiable,
 }
 
-/// Reads a `Range` header for a value of `len` bytes.
+/// Parses a `Range` header for a value of `len` bytes.
 pub fn parse(header: &[u8], len: usize) -> Wanted {
     wanted(header, len).unwrap_or(Wanted::Whole)
 }

@@ -1,4 +1,4 @@
-//! Answers and the pages for those that no resource words itself.
+//! Answers to requests, and the HTML pages for outcomes that are not the answer of a resource.
 
 use super::wire::headers::{Headers, Name, name};
 use bytes::Bytes;
@@ -6,41 +6,43 @@ use futures_util::StreamExt;
 use http::StatusCode;
 use std::pin::Pin;
 
-/// An answer.
+/// The answer to a request.
 pub struct Reply {
-    /// Its status.
+    /// The status.
     pub status: StatusCode,
-    /// The headers that its resource gives it.
+    /// The headers that the resource has set.
     pub headers: Headers,
-    /// Its body.
+    /// The body.
     pub body: ReplyBody,
-    /// The connection ends with it.
+    /// Whether the connection is closed after this answer.
     pub closes: bool,
 }
 
-/// A body that is there already, or one that is made while it is sent.
+/// A complete body, or one that is made while it is sent.
 pub enum ReplyBody {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// Its parts.
+    /// The parts of a body that is made while it is sent.
     Stream(Stream),
 }
 
-/// The parts of a body that is made while it is sent. It is dropped when the client goes.
+/// The parts of a body that is made while it is sent. The stream is dropped if the client closes
+/// the connection.
 pub type Stream = Pin<Box<dyn futures_util::Stream<Item = Result<Bytes, StreamAborted>> + Send>>;
 
-/// A streamed body cannot go on; the connection is closed, so that the client does not take it for complete.
+/// A streamed body cannot be continued. The connection is closed, so that the client does not take
+/// the body for complete.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer was cut off: {0}")]
 pub struct StreamAborted(pub String);
 
 impl Reply {
-    /// Sets a header; a value that cannot be one is left out.
+    /// Sets a header. A value that cannot be a header value is left out.
     pub fn set(&mut self, name: Name, value: impl AsRef<[u8]>) {
         self.headers.set(name, value);
     }
 
-    /// The body, if all of it is there.
+    /// The body, if it is complete.
     #[cfg(test)]
     pub fn whole_body(&self) -> Option<&Bytes> {
         match &self.body {
@@ -55,7 +57,7 @@ pub fn bare(status: StatusCode, body: impl Into<Bytes>) -> Reply {
     Reply { status, headers: Headers::default(), body: ReplyBody::Whole(body.into()), closes: false }
 }
 
-/// An answer with a body of some type.
+/// An answer with a body of this content type.
 pub fn typed(status: StatusCode, content_type: &str, body: impl Into<Bytes>) -> Reply {
     let mut reply = bare(status, body);
     reply.set(name::CONTENT_TYPE, content_type);
@@ -77,8 +79,8 @@ pub fn html(status: StatusCode, body: impl Into<Bytes>) -> Reply {
     typed(status, "text/html", body)
 }
 
-/// The small HTML page for an outcome that the decisions of the protocol come to, not a resource: its title is
-/// `404 Not Found` and the like (docs/riak/http-api.md §17).
+/// The small HTML page for an outcome that the protocol decides and not a resource. Its title is
+/// the status, such as `404 Not Found` (docs/riak/http-api.md §17).
 pub fn page(status: StatusCode) -> Reply {
     let name = status.canonical_reason().unwrap_or("Error");
     let code = status.as_u16();
@@ -88,8 +90,8 @@ pub fn page(status: StatusCode) -> Reply {
     )
 }
 
-/// An answer whose body is made while it is sent, as fast as the client takes it. When the client goes, `parts` is
-/// dropped.
+/// An answer whose body is made while it is sent, as fast as the client reads it. `parts` is
+/// dropped if the client closes the connection.
 pub fn stream(
     content_type: &str,
     parts: impl futures_util::Stream<Item = Result<Bytes, StreamAborted>> + Send + 'static,

@@ -1,4 +1,5 @@
-//! Listening: accepting connections, bounding them, and letting them finish when the node stops.
+//! The HTTP listener: accepts connections, bounds their number, and lets them finish when the node
+//! stops.
 
 use super::context::HttpContext;
 use super::wire::connection;
@@ -12,24 +13,25 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Connections that are told at once that there are too many; beyond, they are closed without a word.
+/// The highest number of connections that are refused with an answer at the same time. Further
+/// connections are closed without one.
 const REFUSALS_MAX: usize = 64;
 
-/// How long to wait when the system has no more connections to give (open files, memory).
+/// How long to wait if the operating system cannot provide more connections (open files, memory).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long connections that were told to end may take for it.
+/// How long to wait for connections that were aborted.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Serves one listener until `shutdown` holds `true` (or its sender is gone), then until the requests under way are
-/// answered, for at most `drain_timeout`.
+/// Serves one listener until `shutdown` holds `true` or its sender is dropped. Then waits until the
+/// requests in progress are answered, for at most `drain_timeout`.
 pub async fn serve(listener: TcpListener, ctx: Arc<HttpContext>, mut shutdown: watch::Receiver<bool>) {
     let (mut connections, mut refusals) = (JoinSet::new(), JoinSet::new());
     let stopped = shutdown.clone();
     loop {
         let accepted = tokio::select! {
             biased;
-            // An error means that the sender is gone: nobody is left to serve for.
+            // An error means that the sender was dropped, which also ends the server.
             _ = shutdown.wait_for(|stop| *stop) => break,
             Some(_) = connections.join_next() => continue,
             Some(_) = refusals.join_next() => continue,
@@ -55,7 +57,7 @@ pub async fn serve(listener: TcpListener, ctx: Arc<HttpContext>, mut shutdown: w
         tokio::time::timeout(ctx.limits.drain_timeout, async { while connections.join_next().await.is_some() {} });
     if drained.await.is_err() {
         tracing::warn!(open = connections.len(), "HTTP connections were still busy when the node stopped");
-        // A thread that is busy with one of them does not hold up the end of the node.
+        // A thread that is busy with a connection must not delay the end of the node.
         drop(tokio::time::timeout(ABORT_TIMEOUT, connections.shutdown()).await);
     }
 }
@@ -65,14 +67,15 @@ async fn serve_one(stream: std::net::TcpStream, peer: SocketAddr, ctx: Arc<HttpC
         Ok(stream) => stream,
         Err(error) => return tracing::warn!(%peer, %error, "a connection cannot be served"),
     };
-    // Answers are written whole; waiting for more to send only delays them.
+    // Answers are written as a whole, so waiting for more data would only delay them.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%peer, %error, "cannot set TCP_NODELAY");
     }
     connection::serve(stream, peer, ctx, stop).await;
 }
 
-/// Tells a client that there is no place for it. What the socket does not take at once is not sent.
+/// Answers that there are too many connections. Bytes that the socket does not accept soon are not
+/// sent.
 async fn turn_away(mut stream: TcpStream) {
     const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     let told = tokio::time::timeout(Duration::from_millis(100), stream.write_all(FULL)).await;
@@ -81,8 +84,8 @@ async fn turn_away(mut stream: TcpStream) {
     }
 }
 
-/// Accepting fails when a connection broke before it was taken, or when the process has no file left: then only time
-/// helps.
+/// Handles an error of `accept`. Either the connection broke before it was accepted, or the process
+/// has no free file descriptor. In the second case, only waiting helps.
 async fn accept_failed(error: &io::Error) {
     let broken = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset, io::ErrorKind::Interrupted];
     if !broken.contains(&error.kind()) {

@@ -1,4 +1,4 @@
-//! One request: find its resource, answer.
+//! Answers one request: finds its resource and runs it.
 
 use super::context::HttpContext;
 use super::graph;
@@ -23,7 +23,7 @@ pub async fn respond(ctx: &Arc<HttpContext>, peer: IpAddr, client: ClientEnd<'_>
     if !may_take_long {
         return answer(ctx, peer, request, route).await;
     }
-    // Nobody needs to know what was found for a client that has gone.
+    // If the client closes the connection, its listing or query is abandoned.
     tokio::select! {
         biased;
         reply = answer(ctx, peer, request, route) => reply,
@@ -31,7 +31,8 @@ pub async fn respond(ctx: &Arc<HttpContext>, peer: IpAddr, client: ClientEnd<'_>
     }
 }
 
-/// The answer to a request whose body was not taken. What is left of such a body is not read: the connection ends.
+/// The answer to a request whose body was not accepted. The rest of the body is not read, so the
+/// connection is closed.
 pub fn refuse_body(status: StatusCode, bytes_max: usize) -> Reply {
     let text = match status {
         StatusCode::PAYLOAD_TOO_LARGE => format!("The body is larger than the {bytes_max} bytes that are taken\n"),
@@ -53,12 +54,12 @@ async fn answer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: 
             graph::run(object::write::Write::new(ctx, request, bucket, None, generation), request).await
         }
         Route::Object(bucket, key, generation) => object::run(ctx, request, bucket, key, generation).await,
-        // Whatever these need while they run does not make every connection larger.
+        // This future is boxed, so that its size does not enlarge every connection.
         other => Box::pin(answer_other(ctx, peer, request, other)).await,
     }
 }
 
-/// The answer of a resource that is no object.
+/// The answer of a resource other than an object.
 async fn answer_other(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: Route) -> Reply {
     use resources::*;
     match route {

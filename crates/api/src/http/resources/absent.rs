@@ -1,4 +1,5 @@
-//! Parts of Riak's interface that this server does not have: a clear answer instead of a bare 404.
+//! Parts of Riak's interface that this server does not have. They get a clear answer instead of a
+//! bare 404.
 
 use crate::JobClass;
 use crate::http::context::HttpContext;
@@ -10,7 +11,7 @@ use crate::http::route::Absent;
 use http::StatusCode;
 use ombak_types::{Bucket, Error};
 
-/// Says that it is not there.
+/// Answers that the feature does not exist here.
 pub async fn answer(ctx: &HttpContext, request: &Request, what: &Absent) -> Reply {
     if let Err(refusal) = graph::admit(request, allow(what)).await {
         return refusal;

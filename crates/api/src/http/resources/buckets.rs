@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use std::time::Duration;
 
-/// `GET …/buckets?buckets=true|stream`
+/// The resource `GET …/buckets?buckets=true|stream`.
 pub struct Buckets<'a> {
     ctx: &'a HttpContext,
     request: &'a Request,
@@ -21,7 +21,7 @@ pub struct Buckets<'a> {
 }
 
 impl<'a> Buckets<'a> {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket_type: Bytes) -> Self {
         Self { ctx, request, bucket_type, timeout: listing::TIMEOUT }
     }

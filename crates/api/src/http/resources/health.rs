@@ -1,4 +1,5 @@
-//! `/health/live`, `/health/ready` and `/health/listeners`, for those who supervise the process or look for its ports.
+//! The resources `/health/live`, `/health/ready` and `/health/listeners`, for programs that
+//! supervise the process or look for its ports.
 
 use crate::admin::known_losses;
 use crate::http::context::HttpContext;
@@ -7,7 +8,7 @@ use crate::http::reply::{self, Reply};
 use http::StatusCode;
 use serde_json::json;
 
-/// `GET /health/live`: the process answers; restarting it would not help.
+/// The resource `GET /health/live`: the process answers, so a restart would not help.
 pub struct Live;
 
 impl Resource for Live {
@@ -24,13 +25,14 @@ impl Resource for Live {
     }
 }
 
-/// `GET /health/ready`: whether requests should be sent here. 503 with the reasons if not.
+/// The resource `GET /health/ready`: whether requests should be sent to this node. If not, the
+/// answer is 503 with the reasons.
 pub struct Ready<'a> {
     ctx: &'a HttpContext,
 }
 
 impl<'a> Ready<'a> {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(ctx: &'a HttpContext) -> Self {
         Self { ctx }
     }
@@ -60,14 +62,15 @@ impl Resource for Ready<'_> {
     }
 }
 
-/// `GET /health/listeners`: where the node serves which protocol, so that one address of a node is enough to find the
-/// others. It tells nothing that connecting would not.
+/// The resource `GET /health/listeners`: the addresses of the node for each protocol, so that one
+/// address is enough to find the others. The answer says nothing that a client could not find out
+/// by connecting.
 pub struct Listeners<'a> {
     ctx: &'a HttpContext,
 }
 
 impl<'a> Listeners<'a> {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(ctx: &'a HttpContext) -> Self {
         Self { ctx }
     }

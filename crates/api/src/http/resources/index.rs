@@ -1,4 +1,5 @@
-//! Secondary index queries: `/buckets/B/index/FIELD/TERM` and `/buckets/B/index/FIELD/FROM/TO` (docs/riak/http-api.md §6).
+//! Secondary index queries: `/buckets/B/index/FIELD/TERM` and `/buckets/B/index/FIELD/FROM/TO`
+//! (docs/riak/http-api.md §6).
 
 use crate::JobClass;
 use crate::http::base62;
@@ -20,22 +21,22 @@ use ombak_types::{Bucket, Error};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Results that fit into this many bytes are sent in one piece.
+/// The largest results, in bytes, that are sent in one piece.
 const WHOLE_BYTES_MAX: usize = 64 * 1024;
 
 const JSON: &str = "application/json";
 
-/// `GET …/index/…`
+/// The resource `GET …/index/…`.
 pub struct Index<'a> {
     ctx: &'a HttpContext,
     request: &'a Request,
     bucket: Bucket,
-    /// Field and terms.
+    /// The field and the terms.
     path: Vec<Bytes>,
     asked: Option<Query>,
 }
 
-/// A query as it was asked for.
+/// A query with the options of its request.
 struct Query {
     query: IndexQuery,
     with_terms: bool,
@@ -44,13 +45,13 @@ struct Query {
 }
 
 impl<'a> Index<'a> {
-    /// For one request; `path` is what follows `index`.
+    /// Creates the resource for one request. `path` is the part of the path after `index`.
     pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, path: Vec<Bytes>) -> Self {
         Self { ctx, request, bucket, path, asked: None }
     }
 
     fn parse(&self, field: &[u8], span: Span<'_>, is_streamed: bool) -> Result<Query, Reply> {
-        // Results are always sorted; the parameter is only checked.
+        // Results are always sorted, so the value of this parameter is only checked.
         let _ = self.flag("pagination_sort")?;
         let wanted = self.flag("return_terms")?;
         let results_max = self.request.parameter("max_results").map(max_results).transpose()?;
@@ -104,7 +105,7 @@ impl Resource for Index<'_> {
     }
 
     async fn answer(self, _offer: usize) -> Reply {
-        // Riak answers so where the term is missing.
+        // This is Riak's answer if the path has no term.
         let Some(Query { query, with_terms, is_streamed, timeout }) = self.asked else {
             return reply::json(StatusCode::OK, "{\"keys\":[]}");
         };
@@ -121,7 +122,7 @@ fn bad(text: String) -> Reply {
 }
 
 fn max_results(text: &[u8]) -> Result<usize, Reply> {
-    // Riak shows what it read: a number as one, anything else as the text that it is.
+    // Riak's error shows a number as such, and any other value as a quoted string.
     let shown = match params::integer(text) {
         Some(max) if max > 0 => return Ok(usize::try_from(max).unwrap_or(usize::MAX)),
         Some(number) => number.to_string(),
@@ -130,7 +131,7 @@ fn max_results(text: &[u8]) -> Result<usize, Reply> {
     Err(bad(format!("Invalid \"max_results\". {shown} is not a positive integer")))
 }
 
-/// Zero is no limit.
+/// Parses the parameter `timeout`. Zero means no limit.
 fn timeout(text: &[u8]) -> Result<Duration, Reply> {
     let ms = params::integer(text).and_then(|ms| u64::try_from(ms).ok());
     let refused = || bad(format!("Bad timeout value {}. Must be a non-negative integer\n", erlang::string(text)));
@@ -149,7 +150,7 @@ fn refusal(problem: &BadQuery) -> Reply {
     }
 }
 
-/// The name of the member that holds results.
+/// The name of the JSON member with the results.
 fn member(with_terms: bool) -> &'static str {
     if with_terms { "results" } else { "keys" }
 }
@@ -176,7 +177,8 @@ fn continuation(results: &QueryResults, last: Option<&IndexMatch>) -> Option<Str
     last.filter(|_| results.is_full()).map(index_query::continuation)
 }
 
-/// One document. An error that is met before much was sent is an answer of its own; a later one cuts the answer off.
+/// Answers with one JSON document. An early error is an answer of its own. After
+/// [`WHOLE_BYTES_MAX`] bytes of results, an error cuts the answer off.
 async fn document(mut results: QueryResults, with_terms: bool) -> Reply {
     let mut head = format!("{{\"{}\":[", member(with_terms));
     let start = head.len();
@@ -218,13 +220,14 @@ fn ending(results: &QueryResults, last: Option<&IndexMatch>) -> String {
     }
 }
 
-/// How far a stream of parts has come.
+/// The state of a stream of parts.
 enum Stage {
     Results(Option<IndexMatch>),
     End,
 }
 
-/// A part for every batch, one for the continuation if there is one, and the closing line.
+/// Answers with a multipart stream: a part for every batch, a part for the continuation if there is
+/// one, and the closing line.
 fn parts(results: QueryResults, with_terms: bool) -> Reply {
     let boundary = base62::boundary(b"index");
     let content_type = format!("multipart/mixed;boundary={boundary}");

@@ -1,5 +1,6 @@
-//! The keys of a bucket: `/buckets/B/keys`, `/types/T/buckets/B/keys`, and `/riak/B`, which puts the bucket's properties
-//! in front unless told otherwise (docs/riak/http-api.md §3).
+//! The keys of a bucket: `/buckets/B/keys`, `/types/T/buckets/B/keys`, and `/riak/B`. The answer of
+//! `/riak/B` begins with the bucket's properties, unless the request says otherwise
+//! (docs/riak/http-api.md §3).
 
 use super::{listing, props_body};
 use crate::JobClass;
@@ -14,7 +15,7 @@ use http::StatusCode;
 use ombak_types::{Bucket, PropMap};
 use std::time::Duration;
 
-/// `GET …/keys?keys=true|stream`
+/// The resource `GET …/keys?keys=true|stream`.
 pub struct Keys<'a> {
     ctx: &'a HttpContext,
     request: &'a Request,
@@ -25,7 +26,7 @@ pub struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, generation: Generation) -> Self {
         Self { ctx, request, bucket, generation, timeout: listing::TIMEOUT, props: PropMap::new() }
     }
@@ -38,7 +39,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// `"props":{…}` where the older interface puts it.
+    /// The member `"props":{…}`, if this is a request of the oldest URL generation that wants it.
     fn props_member(&self) -> Option<String> {
         let wanted = self.generation == Generation::Riak && !self.request.parameter_is("props", "false");
         wanted.then(|| props_body::member(&self.props, Some(&self.bucket)))

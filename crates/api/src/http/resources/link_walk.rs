@@ -1,8 +1,10 @@
-//! Walking along links: `/buckets/B/keys/K/BUCKET,TAG,KEEP/…` and the same below `/riak` (docs/riak/http-api.md §5.4).
+//! Link walking: `/buckets/B/keys/K/BUCKET,TAG,KEEP/…`, and the same below `/riak`
+//! (docs/riak/http-api.md §5.4).
 //!
-//! Every step follows the links of what the step before found. An object that several links lead to counts once in a
-//! step. Work is bounded: by the number of steps, by the objects that one walk may read, by the bytes that all of these take
-//! with their metadata, and by the bytes of the answer, where metadata stands in a longer form.
+//! Each step follows the links of the objects that the step before has found. An object with
+//! several links to it counts once in a step. The work is bounded by the number of steps, by the
+//! number of objects that one walk may read, by the bytes of these objects with their metadata, and
+//! by the bytes of the answer, in which metadata is longer.
 
 use super::object::render;
 use crate::JobClass;
@@ -24,24 +26,24 @@ use std::time::Duration;
 
 const STEPS_MAX: usize = 64;
 const OBJECTS_MAX: usize = 10_000;
-/// Of all the objects that a walk reads, and of its answer, each.
+/// The bound on the bytes of all objects that a walk reads, and also on the bytes of its answer.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// How long an answer may be reused, as in Riak.
+/// How long an answer may be cached, as in Riak.
 const FRESH_FOR: Duration = Duration::from_secs(600);
 
 /// One step of a walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
-    /// Only links to this bucket; `None` is any.
+    /// Follow only links to this bucket; `None` means any bucket.
     bucket: Option<Bytes>,
-    /// Only links of this tag; `None` is any.
+    /// Follow only links with this tag; `None` means any tag.
     tag: Option<Bytes>,
-    /// Whether the answer shows what the step found.
+    /// Whether the answer includes what the step has found.
     keep: bool,
 }
 
-/// An object that a walk came to.
+/// An object that a walk has found.
 struct Found {
     bucket: Bytes,
     key: Bytes,
@@ -63,7 +65,7 @@ pub struct LinkWalk<'a> {
 }
 
 impl<'a> LinkWalk<'a> {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(
         ctx: &'a HttpContext,
         bucket: Bucket,
@@ -98,7 +100,7 @@ impl<'a> LinkWalk<'a> {
         Ok(Some(object))
     }
 
-    /// What one step finds, starting from all of `from`.
+    /// The objects that one step finds from the objects `from`.
     async fn follow(&mut self, step: &Step, from: &[Found]) -> Result<Vec<Found>, Reply> {
         let mut seen = HashSet::new();
         let mut found = Vec::new();
@@ -132,7 +134,8 @@ impl<'a> LinkWalk<'a> {
         Ok(whole)
     }
 
-    /// An object as a part; of siblings the first is shown and the others are named.
+    /// Adds an object as a part. If it has siblings, the part shows the first one and names the
+    /// others.
     fn push(&mut self, found: &Found, phase: &mut Multipart) -> Result<(), Reply> {
         let Some(sibling) = found.object.siblings.first() else { return Ok(()) };
         let bucket = Bucket::untyped(found.bucket.clone());
@@ -204,14 +207,14 @@ impl Step {
     }
 }
 
-/// Takes `bytes` from what is left of a bound, or refuses the walk.
+/// Takes `bytes` from the rest of a bound. The error is the refusal of the walk.
 fn spend(left: &mut usize, bytes: usize) -> Result<(), Reply> {
     *left = left.checked_sub(bytes).ok_or_else(|| too_much(format!("more than {BYTES_MAX} bytes")))?;
     Ok(())
 }
 
-/// The memory that an object takes: its values and metadata, and what describes each piece of them, which for short pieces is
-/// the larger part.
+/// The memory of an object: its values, its metadata, and the structures that describe each piece.
+/// For short pieces, these structures are the larger share.
 fn bytes_held(object: &Object) -> usize {
     size_of_val(object.clock.entries()) + object.siblings.iter().map(sibling_bytes_held).sum::<usize>()
 }
@@ -240,7 +243,7 @@ fn links_of(object: &Object) -> impl Iterator<Item = &Link> {
     object.siblings.iter().flat_map(|sibling| &sibling.meta.links)
 }
 
-/// `BUCKET,TAG,KEEP` each; `None` if one is not, or there are too many.
+/// Parses steps of the form `BUCKET,TAG,KEEP`. `None` if one is invalid or if there are too many.
 fn parse_steps(raw: &[Bytes]) -> Option<Vec<Step>> {
     if raw.is_empty() || raw.len() > STEPS_MAX {
         return None;
@@ -255,7 +258,7 @@ fn parse_steps(raw: &[Bytes]) -> Option<Vec<Step>> {
             let keep = match *keep {
                 b"1" => true,
                 b"_" => i == last,
-                // What a single step finds is the answer.
+                // A walk of a single step always shows what it has found.
                 b"0" => last == 0,
                 _ => return None,
             };

@@ -1,7 +1,8 @@
-//! Listings of names as JSON, in one document or as a stream of documents (docs/riak/http-api.md §2, §3).
+//! Listings of names as JSON, in one document or as a stream of documents (docs/riak/http-api.md
+//! §2, §3).
 //!
-//! Names are sent as they are found and as fast as the client takes them; what is held back is bounded. When the client
-//! goes, so does the listing.
+//! Names are sent as they are found, as fast as the client reads them. The memory for names that
+//! wait is bounded. The listing ends if the client closes the connection.
 
 use crate::JobClass;
 use crate::http::context::HttpContext;
@@ -18,15 +19,15 @@ use ombak_types::Error;
 use serde_json::json;
 use std::time::Duration;
 
-/// A listing that fits into this many bytes is sent in one piece.
+/// The largest listing, in bytes, that is sent in one piece.
 const WHOLE_BYTES_MAX: usize = 64 * 1024;
 
-/// How long a listing may take if the client does not say, as in Riak.
+/// The default time limit of a listing, as in Riak.
 pub const TIMEOUT: Duration = Duration::from_secs(300);
 
 const JSON: &str = "application/json";
 
-/// Whether a listing of a class may begin, and how long it may take.
+/// Checks whether a listing of this job class is allowed, and returns its time limit.
 pub fn permit(ctx: &HttpContext, request: &Request, class: Option<JobClass>) -> Result<Duration, Reply> {
     if let Some(class) = class {
         ctx.jobs.check(class).map_err(|e| failure::reply_for(&e, Asked::Other))?;
@@ -34,10 +35,11 @@ pub fn permit(ctx: &HttpContext, request: &Request, class: Option<JobClass>) -> 
     params::listing_timeout(request, TIMEOUT)
 }
 
-/// One document: `{"keys":[…]}`, with `before` in front of the list's member (`"props":{…},` for instance).
+/// Answers with one document such as `{"keys":[…]}`. `before` is put in front of the list's member,
+/// for example `"props":{…},`.
 ///
-/// An error that is met before much was sent is told as Riak tells it, with 200 and `{"error":…}`; a later one cuts the
-/// answer off.
+/// An error that occurs before [`WHOLE_BYTES_MAX`] bytes were found is answered as in Riak, with
+/// 200 and `{"error":…}`. A later error cuts the answer off.
 pub async fn document(mut listing: Listing, member: &str, before: &str) -> Reply {
     let mut head = format!("{{{before}\"{member}\":[");
     let start = head.len();
@@ -69,8 +71,8 @@ fn push_batch(head: &mut String, start: usize, batch: &[Bytes]) {
     *head += &json_elements(batch);
 }
 
-/// A stream of documents: `first` if given, `{"keys":[…]}` for every batch, and an empty one as the end, or
-/// `{"error":…}`.
+/// Answers with a stream of documents: `first` if given, `{"keys":[…]}` for every batch, and at the
+/// end an empty list or `{"error":…}`.
 pub fn documents(listing: Listing, member: &'static str, first: Option<String>) -> Reply {
     let batches = stream::unfold(Some((listing, first)), move |state| async move {
         let (mut listing, first) = state?;

@@ -1,4 +1,4 @@
-//! `/metrics`: statistics for Prometheus.
+//! The resource `/metrics`: statistics for Prometheus.
 
 use super::stats;
 use crate::http::context::HttpContext;
@@ -8,13 +8,13 @@ use http::StatusCode;
 use ombak_kv::stats::PROMETHEUS_CONTENT_TYPE;
 use std::sync::Arc;
 
-/// `GET /metrics`
+/// The resource `GET /metrics`.
 pub struct Metrics {
     ctx: Arc<HttpContext>,
 }
 
 impl Metrics {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(ctx: &Arc<HttpContext>) -> Self {
         Self { ctx: Arc::clone(ctx) }
     }
@@ -25,7 +25,8 @@ impl Resource for Metrics {
         READ_ONLY
     }
 
-    /// Scrapers ask for one of several formats and take what they get: nothing to negotiate.
+    /// Offers nothing to negotiate: a scraper asks for one of several formats and accepts the one
+    /// it gets.
     fn offers(&self) -> Offers {
         Offers::default()
     }

@@ -1,4 +1,5 @@
-//! One file per resource: each states its facts and words its own answers; the decisions are in [`super::graph`].
+//! The resources, one file each. A resource states its facts and makes its own answers;
+//! [`super::graph`] takes the decisions of HTTP.
 
 pub mod absent;
 pub mod buckets;

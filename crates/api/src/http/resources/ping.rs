@@ -1,11 +1,11 @@
-//! `/ping`: the process answers.
+//! The resource `/ping`: shows that the process answers.
 
 use crate::http::graph::{Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
 use bytes::Bytes;
 use http::StatusCode;
 
-/// `GET /ping`
+/// The resource `GET /ping`.
 pub struct Ping;
 
 impl Resource for Ping {

@@ -1,4 +1,5 @@
-//! The properties of a bucket: `/buckets/B/props`, `/types/T/buckets/B/props`, `/riak/B` (docs/riak/http-api.md §4).
+//! The properties of a bucket: `/buckets/B/props`, `/types/T/buckets/B/props`, `/riak/B`
+//! (docs/riak/http-api.md §4).
 
 use super::props_body;
 use crate::http::conditional::Validators;
@@ -11,7 +12,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode};
 use ombak_types::{Bucket, PropMap};
 
-/// GET, PUT and DELETE of a bucket's properties.
+/// The resource for GET, PUT and DELETE of a bucket's properties.
 pub struct Props<'a> {
     ctx: &'a HttpContext,
     request: &'a Request,
@@ -22,7 +23,7 @@ pub struct Props<'a> {
 }
 
 impl<'a> Props<'a> {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, generation: Generation) -> Self {
         Self { ctx, request, bucket, generation, changes: PropMap::new(), current: PropMap::new() }
     }

@@ -1,4 +1,4 @@
-//! `/`: which resources there are. Old clients find their prefixes here.
+//! The resource `/`: a list of the resources. Old clients look up the prefixes of paths here.
 
 use crate::http::graph::{Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
@@ -6,8 +6,8 @@ use crate::http::wire::headers::name;
 use bytes::Bytes;
 use http::StatusCode;
 
-/// Resource names of Riak and the first parts of their paths (docs/riak/http-api.md §1), also of those that answer that they
-/// do not exist yet: clients look for names here, not for abilities.
+/// Riak's resource names with the first parts of their paths (docs/riak/http-api.md §1). The list
+/// includes resources that do not exist here yet, because clients look up names here, not features.
 const RESOURCES: [(&str, &[&str]); 16] = [
     (
         "riak_kv_wm_aaefold",
@@ -42,7 +42,7 @@ const RESOURCES: [(&str, &[&str]); 16] = [
     ("riak_repl_wm_stats", &["riak-repl"]),
 ];
 
-/// `GET /`
+/// The resource `GET /`.
 pub struct Root;
 
 impl Resource for Root {
@@ -61,7 +61,7 @@ impl Resource for Root {
                 let items = each(|name, path| format!("<li><a href=\"/{path}\">{name}</a></li>")).concat();
                 reply::html(StatusCode::OK, format!("<html><body><ul>{items}</ul></body></html>"))
             }
-            // Member names repeat: one per path, as clients of Riak know it.
+            // A member name occurs once for each of its paths, as clients of Riak expect.
             _ => {
                 let members = each(|name, path| format!("\"{name}\":\"/{path}\"")).join(",");
                 reply::json(StatusCode::OK, format!("{{{members}}}"))

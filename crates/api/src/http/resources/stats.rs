@@ -1,4 +1,5 @@
-//! `/stats`: Riak's statistics, as JSON or, for a person, spread over lines (docs/riak/http-api.md §1).
+//! The resource `/stats`: Riak's statistics, as compact JSON or spread over lines for people
+//! (docs/riak/http-api.md §1).
 
 use crate::http::context::{HttpContext, StatsSource};
 use crate::http::graph::{Offers, READ_ONLY, Resource};
@@ -12,10 +13,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long an answer is repeated before it is computed anew.
+/// How long an answer is reused before it is computed again.
 const FRESH_FOR: Duration = Duration::from_secs(1);
 
-/// The last answer: many who ask at once do not make the node count for each of them.
+/// The last answer. It is shared, so that many simultaneous requests cause only one computation.
 #[derive(Default)]
 pub struct StatsCache {
     last: Mutex<Option<Answer>>,
@@ -27,15 +28,16 @@ struct Answer {
 }
 
 impl StatsCache {
-    /// The last answer if it is fresh, else a new one. Reads small files of the operating system: not for network
-    /// threads.
+    /// The last answer if it is fresh, otherwise a new one. This reads small files of the operating
+    /// system, so it must not run on a network thread.
     fn get(&self, kv: &Kv, source: &StatsSource) -> Arc<Map<String, Value>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(answer) = last.as_ref().filter(|answer| answer.computed.elapsed() < FRESH_FOR) {
             return Arc::clone(&answer.stats);
         }
         let mut stats = kv.stats().to_json(&facts(kv, source));
-        // Beside Riak's: in how many places of this node something is known to be missing.
+        // This member is not one of Riak's: the number of places in this node where something is
+        // known to be missing.
         let known_losses: u64 = kv.health().known_losses.iter().map(|(_, places)| places).sum();
         stats.insert("ombak_known_losses".into(), known_losses.into());
         let stats = Arc::new(stats);
@@ -44,7 +46,8 @@ impl StatsCache {
     }
 }
 
-/// What the numbers are about. Reads small files of the operating system: not for network threads.
+/// The facts that statistics need in addition to the counters. This reads small files of the
+/// operating system, so it must not run on a network thread.
 pub fn facts(kv: &Kv, source: &StatsSource) -> NodeFacts {
     let dirs: Vec<&Path> = source.dirs.iter().map(|dir| dir.as_path()).collect();
     NodeFacts {
@@ -55,13 +58,13 @@ pub fn facts(kv: &Kv, source: &StatsSource) -> NodeFacts {
     }
 }
 
-/// `GET /stats`
+/// The resource `GET /stats`.
 pub struct Stats {
     ctx: Arc<HttpContext>,
 }
 
 impl Stats {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(ctx: &Arc<HttpContext>) -> Self {
         Self { ctx: Arc::clone(ctx) }
     }

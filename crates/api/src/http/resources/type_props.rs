@@ -12,7 +12,7 @@ use http::StatusCode;
 use ombak_kv::PropsError;
 use ombak_types::PropMap;
 
-/// GET and PUT of a type's properties.
+/// The resource for GET and PUT of a bucket type's properties.
 pub struct TypeProps<'a> {
     ctx: &'a HttpContext,
     request: &'a Request,
@@ -22,7 +22,7 @@ pub struct TypeProps<'a> {
 }
 
 impl<'a> TypeProps<'a> {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket_type: Bytes) -> Self {
         Self { ctx, request, bucket_type, changes: PropMap::new(), current: PropMap::new() }
     }

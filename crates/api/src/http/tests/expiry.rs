@@ -1,4 +1,4 @@
-//! Values that end by themselves.
+//! Values that expire.
 
 use super::{HttpLimits, JobSwitches, Server};
 use ombak_types::time::UnixMicros;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const JSON: &str = "Content-Type: application/json\r\n";
 
-/// A server whose time stands still until it is moved.
+/// A server whose clock stands still until the returned function moves it.
 async fn timed() -> (Server, impl Fn(u64)) {
     let secs = Arc::new(AtomicU64::new(1_800_000_000));
     let clock = secs.clone();
@@ -30,7 +30,8 @@ async fn a_header_says_how_long_a_value_lives() {
         assert_eq!((got.status, got.header("x-ombak-ttl")), (200, Some("60")), "{method}");
         assert_eq!(got.header("x-ombak-ttl-left"), Some("40"), "{method}");
     }
-    // A client that can send user metadata only, and one that sends back all that it was told.
+    // The headers combine those of a client that can only send user metadata and those of a client
+    // that sends back everything it has read.
     let meta = "X-Riak-Meta-X-Ombak-Ttl: 30\r\nX-Riak-Meta-X-Ombak-Ttl-Left: 9\r\nX-Ombak-Ttl-Left: 9\r\n";
     let shown = server.put(&format!("{path}?returnbody=true"), meta, "w").await;
     assert_eq!((shown.status, shown.header("x-riak-meta-x-ombak-ttl")), (200, Some("30")));

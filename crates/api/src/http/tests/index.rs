@@ -1,11 +1,11 @@
-//! Index queries, as clients ask them (docs/riak/http-api.md §6, docs/riak/riak-test.md §2).
+//! Index queries as clients send them (docs/riak/http-api.md §6, docs/riak/riak-test.md §2).
 
 use super::*;
 use crate::JobClass;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-/// Twenty objects with a text and a number each.
+/// Stores twenty objects, each with a text and a number.
 async fn twenty(server: &Server, prefix: &str) {
     for n in 0..20 {
         let headers = format!("x-riak-index-field1_bin: val{n:02}\r\nX-Riak-Index-Field2_int: {n}\r\n");
@@ -18,7 +18,7 @@ fn objects(numbers: std::ops::Range<u32>) -> Vec<String> {
     numbers.map(|n| format!("obj{n:02}")).collect()
 }
 
-/// The JSON documents of a multipart answer, whose form is checked to the byte.
+/// The JSON documents of a multipart answer, whose format is checked byte by byte.
 fn parts(answer: &Answer) -> Vec<Value> {
     assert_eq!(answer.status, 200, "{}", answer.text());
     let content_type = answer.header("content-type").expect("a type");
@@ -31,7 +31,7 @@ fn parts(answer: &Answer) -> Vec<Value> {
     pieces.map(|json| serde_json::from_str(json).expect("JSON")).collect()
 }
 
-/// A stream as one document.
+/// The parts of a stream, merged into one document.
 fn merged(answer: &Answer, member: &str) -> Value {
     let mut list = Vec::new();
     let mut continuation = None;
@@ -61,7 +61,7 @@ impl Server {
         answer.json()
     }
 
-    /// What is found, the same in one answer, as a stream and in pages.
+    /// The result of a query, which must be the same in one answer, as a stream, and in pages.
     async fn found(&self, path: &str, parameters: &str, member: &str) -> Value {
         let whole = self.index(&format!("{path}?{parameters}")).await;
         assert_eq!(merged(&self.get(&format!("{path}?stream=true&{parameters}")).await, member), whole);
@@ -132,13 +132,14 @@ async fn terms_come_with_their_keys() {
     assert_eq!(found, json!({"results": terms.map(|term| json!({ term: "\"q\"" }))}));
 }
 
-/// riak_test verify_2i_limit: both interfaces give the same continuation.
+/// From riak_test `verify_2i_limit`: both interfaces return the same continuation.
 #[tokio::test]
 async fn a_continuation_is_riaks() {
     let server = Server::start().await;
     twenty(&server, "").await;
     for (query, term) in [
-        // `{<<"val01">>,<<"obj01">>}`, `{1,<<"obj01">>}`, `<<"obj01">>` in the external term format.
+        // The texts are `{<<"val01">>,<<"obj01">>}`, `{1,<<"obj01">>}` and `<<"obj01">>` in the
+        // external term format.
         ("field1_bin/val00/val19", "g2gCbQAAAAV2YWwwMW0AAAAFb2JqMDE="),
         ("field2_int/0/19", "g2gCYQFtAAAABW9iajAx"),
         ("$key/obj00/obj19", "g20AAAAFb2JqMDE="),
@@ -210,7 +211,7 @@ async fn fill(server: &Server, count: usize, key: impl Fn(usize) -> String) {
     }
 }
 
-/// riak_test verify_2i_timeout.
+/// The scenario of riak_test `verify_2i_timeout`.
 #[tokio::test]
 async fn a_query_that_takes_too_long_ends_with_an_error() {
     let server = Server::start().await;
@@ -223,7 +224,7 @@ async fn a_query_that_takes_too_long_ends_with_an_error() {
     assert_eq!(whole["keys"].as_array().expect("a list").len(), 6000);
 }
 
-/// Large answers leave in pieces, and are the same in the end.
+/// Large answers are sent in pieces, and their content is complete.
 #[tokio::test]
 async fn a_large_answer_comes_whole() {
     let server = Server::start().await;
@@ -238,7 +239,8 @@ async fn a_large_answer_comes_whole() {
     assert_eq!(streamed, json!({ "keys": keys }));
 }
 
-/// riak_test verify_2i_hugeindex: a term as long as headers may be is found, a longer one refused.
+/// From riak_test `verify_2i_hugeindex`: a term with the maximum length of a header is found, and a
+/// longer one is refused.
 #[tokio::test]
 async fn a_huge_term_is_found() {
     let server = Server::start().await;
@@ -251,7 +253,8 @@ async fn a_huge_term_is_found() {
     assert_eq!(server.put("/buckets/b/keys/l", &longer, "v").await.status, 431);
 }
 
-/// A client that takes its time is waited for; one that goes ends its query.
+/// The server waits for a client that reads slowly. If a client closes its connection, its query
+/// ends.
 #[tokio::test]
 async fn a_query_ends_with_its_client() {
     let server = Server::start().await;
@@ -262,14 +265,14 @@ async fn a_query_ends_with_its_client() {
         leaver.write_all(request.as_bytes()).await.expect("sent");
         let mut some = [0; 4096];
         timeout(DEADLINE, leaver.read_exact(&mut some)).await.expect("in time").expect("an answer");
-        // 20 MB do not fit between the sockets' ends.
+        // An answer of 20 MB does not fit into the buffers of the sockets.
         assert_eq!(server.stat("index_fsm_active"), 1);
         drop(leaver);
         server.until_none("index_fsm_active").await;
     }
 }
 
-/// Nothing matches, so there is nothing whose sending could fail.
+/// Nothing matches, so no failed send can reveal that the client has closed its connection.
 #[tokio::test]
 async fn a_query_that_finds_nothing_ends_with_its_client() {
     const LEAVERS: u64 = 10;
@@ -291,7 +294,7 @@ async fn a_query_that_finds_nothing_ends_with_its_client() {
     begun.await.expect("all have begun");
     server.until_none("index_fsm_active").await;
     assert!(server.stat("index_fsm_complete") < LEAVERS, "all were run to their ends for nobody");
-    // A short answer comes before the client is given up.
+    // A short answer is complete before the server gives up on the client.
     let patient = Server::start().await;
     fill(&patient, 10, |n| format!("{n}")).await;
     let mut half = patient.connect().await;
@@ -304,7 +307,8 @@ async fn a_query_that_finds_nothing_ends_with_its_client() {
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"9\""), "{answer}");
 }
 
-/// An answer that keeps coming is no reason to give up a client that sends no more, however slowly it takes it.
+/// A client that has closed its sending side still gets an answer that makes progress, however
+/// slowly the client reads it.
 #[tokio::test]
 async fn a_client_that_sends_no_more_gets_a_long_answer() {
     let patience = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! What clients cannot do to the server.
+//! Tests of the limits that protect the server from its clients.
 
 use super::{DEADLINE, Server};
 use crate::JobSwitches;
@@ -74,7 +74,8 @@ async fn slow_clients_are_cut_off() {
     let short = Duration::from_millis(100);
     let limits = HttpLimits { head_timeout: short, body_pause_timeout: short, ..HttpLimits::default() };
     let server = limited(limits).await;
-    // Neither of these is ever finished; `exchange` returns because the server closes the connection.
+    // Neither request is ever completed. `exchange` returns because the server closes the
+    // connection.
     let head = server.exchange(b"GET /ping HTTP/1.1\r\nHost:").await;
     assert!(head.is_empty() || starts_with(&head, "408"), "{}", String::from_utf8_lossy(&head));
     let body = "PUT /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\nContent-Length: 9\r\n\r\nv";
@@ -92,7 +93,7 @@ async fn connections_beyond_the_limit_are_turned_away() {
     assert_eq!(&start, b"HTTP/1.1 200");
     assert!(starts_with(&server.exchange(b"").await, "503"));
     drop(first);
-    // The place is free once the server has noticed.
+    // The slot is free once the server has noticed the end of the first connection.
     let freed = async {
         while server.get("/ping").await.status != 200 {
             tokio::task::yield_now().await;

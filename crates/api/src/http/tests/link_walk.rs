@@ -1,4 +1,4 @@
-//! Walks over the graph of docs/riak/riak-test.md §1.8.
+//! Link walks over the graph of docs/riak/riak-test.md §1.8.
 
 use super::Server;
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use ombak_types::{Bucket, Link, Metadata, Object, Sibling};
 /// Bucket, key and tag of a link.
 type To = (&'static str, &'static str, &'static str);
 
-/// Bucket, key and links; the value of `a/4` is `v4`, that of `b/4` is `v4b`.
+/// Bucket, key and links of each object. The value of `a/4` is `v4`, and that of `b/4` is `v4b`.
 const GRAPH: [(&str, &str, &[To]); 7] = [
     ("a", "1", &[("a", "2", "next")]),
     ("a", "2", &[("a", "3", "next"), ("a", "1", "prev"), ("b", "2", "next")]),
@@ -31,7 +31,7 @@ async fn graph() -> Server {
     server
 }
 
-/// The values that a walk shows, sorted.
+/// The values in the answer to a walk, sorted.
 async fn walk(server: &Server, start: &str, steps: &str) -> Vec<String> {
     let answer = server.get(&format!("/riak/a/{start}/{steps}")).await;
     assert_eq!(answer.status, 200, "{steps}: {}", answer.text());
@@ -84,7 +84,7 @@ async fn walks_that_are_none() {
     assert_eq!(server.get("/types/t/buckets/a/keys/1/_,_,1").await.status, 403);
 }
 
-/// Stores an object with this metadata and a link to itself that walks follow.
+/// Stores an object with this metadata and a link to itself, which walks follow.
 async fn put_loop(server: &Server, key: &'static str, mut meta: Metadata) {
     meta.links.push(Link { bucket: "b".into(), key: key.into(), tag: "next".into() });
     let object = Object::new(Sibling { value: Bytes::from_static(b"small"), meta });
@@ -93,7 +93,8 @@ async fn put_loop(server: &Server, key: &'static str, mut meta: Metadata) {
     server.kv.put(request).await.expect("stored");
 }
 
-/// Each step reads the object again. Its value is small in all of these; what counts is the rest of it.
+/// Each step reads the object again. Its value is small in all cases, so the rest of the object
+/// determines its size.
 #[tokio::test]
 async fn metadata_counts_against_the_bounds_of_a_walk() {
     const MIB: usize = 1 << 20;
@@ -112,13 +113,13 @@ async fn metadata_counts_against_the_bounds_of_a_walk() {
     assert!(text.contains("more than 67108864 bytes"), "{text}");
     assert_eq!(walk("long", "_,next,0", 30).await.0, 400, "what a walk only passes through counts as well");
 
-    // Few bytes each, but each is a piece of memory of its own.
+    // Each pair has few bytes but its own structures in memory.
     let user_meta = vec![(Bytes::new(), Bytes::new()); 100_000];
     put_loop(&server, "many", Metadata { user_meta, ..Metadata::default() }).await;
     assert_eq!(walk("many", "_,next,1", 4).await.0, 200);
     assert_eq!(walk("many", "_,next,1", 30).await.0, 400);
 
-    // In an answer, each byte of this name takes three.
+    // In an answer, each byte of this name takes three bytes.
     let wide = Link { bucket: vec![0xff; MIB].into(), key: "k".into(), tag: "other".into() };
     put_loop(&server, "wide", Metadata { links: vec![wide], ..Metadata::default() }).await;
     assert_eq!(walk("wide", "_,next,0", 30).await.0, 200);

@@ -13,7 +13,7 @@ fn names(value: &Value) -> BTreeSet<String> {
     list.iter().map(|name| name.as_str().expect("text").to_owned()).collect()
 }
 
-/// The documents of a stream, which follow each other without anything between them.
+/// The documents of a stream, which follow each other without a separator.
 fn documents(text: &str) -> Vec<Value> {
     serde_json::Deserializer::from_str(text).into_iter().map(|d| d.expect("JSON")).collect()
 }
@@ -31,7 +31,7 @@ async fn put(server: &Server, bucket: &str, key: &str) {
 #[tokio::test]
 async fn keys_come_whole_or_as_a_stream() {
     let server = Server::start().await;
-    // More than fits into one piece of the answer.
+    // The names do not fit into one piece of the answer.
     let keys: BTreeSet<String> = (0..700).map(|i| format!("{i:0>120}")).collect();
     for key in &keys {
         put(&server, "b", key).await;
@@ -84,11 +84,11 @@ async fn listings_can_be_switched_off() {
     assert_eq!(server.get("/buckets?buckets=true").await.status, 200);
 }
 
-/// Listings of 20 MB, more than fits between the sockets' ends.
+/// Listings of 20 MB, which do not fit into the buffers of the sockets.
 const LARGE: [&str; 4] =
     ["/buckets/b/keys?keys=true", "/buckets/b/keys?keys=stream", "/buckets?buckets=true", "/buckets?buckets=stream"];
 
-/// A bucket with long keys, and many with long names.
+/// A server with a bucket with long keys, and with many buckets with long names.
 async fn large() -> Server {
     let server = Server::start().await;
     for n in 0..20_000 {
@@ -98,7 +98,8 @@ async fn large() -> Server {
     server
 }
 
-/// A client that takes its time is waited for and the rest is not gathered meanwhile; one that goes ends its listing.
+/// The server waits for a client that reads slowly and does not collect more names meanwhile. If a
+/// client closes its connection, its listing ends.
 #[tokio::test]
 async fn a_listing_ends_with_its_client() {
     let server = large().await;
@@ -120,7 +121,7 @@ async fn a_listing_that_takes_too_long_ends_with_an_error() {
         let request = format!("GET {path}&timeout=1 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
         let answer = server.exchange(request.as_bytes()).await;
         if path.ends_with("=true") && !answer.ends_with(b"{\"error\":\"timeout\"}") {
-            // One document that was begun cannot tell: it is cut off.
+            // A document that was begun cannot contain an error, so it is cut off.
             assert!(!answer.ends_with(b"0\r\n\r\n"), "{path}");
             continue;
         }

@@ -1,12 +1,12 @@
-//! Clients that make the node hold much and do not go on.
+//! Clients that make the node hold much memory and then stall.
 
 use super::*;
 
 const CLIENTS: usize = 50;
-/// Clients that do not read: each takes its turn to have an answer made.
+/// The number of clients that never read. The node makes an answer for one of them at a time.
 const SILENT_CLIENTS: usize = 12;
 const BUDGET_BYTES: u64 = 64 << 20;
-/// What each client makes the node hold, if it can: all together are several budgets.
+/// The memory that each client tries to use. All clients together exceed the budget several times.
 const CLIENT_BYTES: usize = 12 << 20;
 
 async fn limited(bytes_max: u64) -> Server {
@@ -44,7 +44,7 @@ async fn clients_that_stall_within_large_requests_do_not_keep_others_from_writin
             let chunk = if n % 2 == 0 { "" } else { "2faf080\r\n" };
             let head =
                 format!("PUT /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\nContent-Type: a/b\r\n{framing}\r\n\r\n{chunk}");
-            // The server may end the connection at any point.
+            // The server may close the connection at any point.
             drop(stream.write_all(head.as_bytes()).await);
             drop(stream.write_all(&vec![b'x'; CLIENT_BYTES]).await);
             stream
@@ -56,7 +56,7 @@ async fn clients_that_stall_within_large_requests_do_not_keep_others_from_writin
     for client in stalled {
         streams.push(client.await.expect("no panic"));
     }
-    // Whoever is left has sent all that it will send.
+    // The remaining clients have sent everything that they will send.
     write_and_read(&server, 20 << 20).await;
     let status = server.memory.status();
     assert!(status.bytes_used <= BUDGET_BYTES, "{status:?}");

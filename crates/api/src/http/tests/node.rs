@@ -1,4 +1,4 @@
-//! Resources about the node, paths that lead nowhere, and parts of Riak that are not there.
+//! Resources about the node, unknown paths, and features of Riak that do not exist here.
 
 use super::Server;
 
@@ -53,7 +53,7 @@ async fn absent_parts_of_riak_say_so() {
         ("GET", "/types/default/buckets/b/datatypes/k", 301),
         ("GET", "/queuename/q", 501),
         ("GET", "/aaebucketlist", 501),
-        // A Riak without search has no such paths.
+        // A Riak without search does not have these paths either.
         ("GET", "/search/index/i", 404),
         ("PUT", "/search/schema/s", 404),
         ("GET", "/search/query/i", 404),

@@ -1,10 +1,10 @@
-//! Arbitrary bytes: an answer or a closed connection, and the next client is served.
+//! Arbitrary bytes: the server answers or closes the connection, and then serves the next client.
 
 use super::Server;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-/// Bytes that look like a request in places.
+/// Bytes that resemble requests in places.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         4 => proptest::sample::select(&[

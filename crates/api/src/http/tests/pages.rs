@@ -1,4 +1,4 @@
-//! What web pages may do: over real connections, on a listener of this machine only.
+//! What web pages may do, over real connections to a loopback listener.
 
 use super::{Answer, Server};
 

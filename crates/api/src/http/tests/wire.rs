@@ -1,4 +1,4 @@
-//! The protocol itself: spelling of names, where requests and answers end, and what is refused.
+//! The HTTP protocol itself: the spelling of names, the ends of requests and answers, and refusals.
 
 use super::{Answer, DEADLINE, Server};
 use crate::JobSwitches;
@@ -8,7 +8,7 @@ use ombak_types::{Bucket, IndexEntry, Object, Sibling};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// Several answers to one stream of requests, which ends with the connection.
+/// The statuses of several answers on one connection, which the server closes at the end.
 fn statuses(answers: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(answers).into_owned();
     text.match_indices("HTTP/1.").map(|(at, _)| text[at + 9..at + 12].to_owned()).collect()
@@ -47,7 +47,7 @@ async fn names_of_headers_are_spelled_as_riak_spells_them() {
     assert!(refused.head.contains("\r\nAllow: GET, HEAD"), "{}", refused.head);
 }
 
-/// More header lines than a map of headers can hold.
+/// An object with more header lines than a header map can hold.
 #[tokio::test]
 async fn an_object_of_very_many_pairs_is_answered() {
     const PAIRS: usize = 40_000;
@@ -106,7 +106,7 @@ async fn a_chunk_beyond_the_limit_is_refused_before_it_comes() {
         let mut first = [0; 12];
         let answered = timeout(DEADLINE, stream.read_exact(&mut first));
         if size == "3e8\r\n" {
-            // This much is taken: the body goes on.
+            // This much is accepted, so the body continues.
             stream.write_all(format!("{}\r\n0\r\n\r\n", "x".repeat(1000)).as_bytes()).await.expect("sent");
             let mut first = [0; 12];
             timeout(DEADLINE, stream.read_exact(&mut first)).await.expect("an answer").expect("read");
@@ -196,7 +196,7 @@ async fn older_clients_are_spoken_to_in_their_version() {
     let kept = server.exchange(b"GET /ping HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\nGET /ping HTTP/1.0\r\n\r\n").await;
     assert_eq!(statuses(&kept), ["200", "200"]);
     assert_eq!(String::from_utf8_lossy(&kept).matches("Connection: keep-alive\r\n").count(), 1);
-    // A stream has no chunks: it ends with the connection.
+    // For HTTP/1.0 a stream has no chunks, so it ends with the connection.
     let stream = server.exchange(b"GET /buckets/b/keys?keys=stream HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").await;
     assert!(stream.ends_with(b"\r\n\r\n{\"keys\":[\"k\"]}{\"keys\":[]}"), "{}", String::from_utf8_lossy(&stream));
 }
@@ -205,7 +205,8 @@ async fn older_clients_are_spoken_to_in_their_version() {
 async fn a_client_that_is_refused_gets_to_read_why() {
     let limits = HttpLimits { body_bytes_max: 1000, ..HttpLimits::default() };
     let server = Server::with(limits, JobSwitches::default()).await;
-    // Much more than the sockets hold is on its way when the answer is written.
+    // When the answer is written, much more data is in flight than the buffers of the sockets can
+    // hold.
     let refused = server.put("/buckets/b/keys/k", "", &"x".repeat(300_000)).await;
     assert_eq!(refused.status, 413);
     let asked =

@@ -13,7 +13,7 @@ use http::StatusCode;
 use ombak_kv::{DeleteRequest, GetReply, GetRequest};
 use ombak_types::{Bucket, VectorClock};
 
-/// A delete of one object.
+/// The deletion of one object.
 pub struct Delete<'a> {
     ctx: &'a HttpContext,
     request: &'a Request,
@@ -24,7 +24,7 @@ pub struct Delete<'a> {
 }
 
 impl<'a> Delete<'a> {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, key: Bytes) -> Self {
         Self { ctx, request, bucket, key, params: ObjectParams::default(), seen: None }
     }
@@ -56,7 +56,8 @@ impl Resource for Delete<'_> {
         match self.ctx.kv.get(request).await {
             Ok(GetReply::Found(object)) => {
                 let current = render::validators(&object, Choice::of(&object, None));
-                // What the condition was held against is what goes; a write that came in between stays as a sibling.
+                // Only the version whose condition was checked is deleted. A write that came in
+                // between stays as a sibling.
                 self.seen.get_or_insert(object.clock);
                 Ok(Existence::Present(current))
             }

@@ -1,4 +1,4 @@
-//! How objects look in answers: headers, the list of siblings, multipart bodies.
+//! How objects appear in answers: headers, the list of siblings, multipart bodies.
 
 use crate::http::conditional::Validators;
 use crate::http::multipart::{self, Multipart};
@@ -12,17 +12,17 @@ use bytes::Bytes;
 use http::StatusCode;
 use ombak_types::{Bucket, Object, Sibling, VectorClock, stored};
 
-/// Which of an object's siblings an answer shows.
+/// The siblings of an object that an answer shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// The one at this place.
+    /// The sibling with this index.
     One(usize),
-    /// There are several and the client has to choose.
+    /// There are several siblings, and the client has to choose one.
     Several,
 }
 
 impl Choice {
-    /// The only sibling, or the one that `vtag` names.
+    /// The only sibling, or the one with this `vtag`.
     pub fn of(object: &Object, vtag: Option<&[u8]>) -> Self {
         if let [_] = object.siblings.as_slice() {
             return Self::One(0);
@@ -40,12 +40,12 @@ impl Choice {
     }
 }
 
-/// A clock as clients carry it in headers.
+/// A vector clock in the form of a header value.
 pub fn clock_text(clock: &VectorClock) -> String {
     STANDARD.encode(stored::encode_clock(clock))
 }
 
-/// What the shown sibling, or the object as a whole, is recognised by.
+/// The validators of the shown sibling, or of the object as a whole.
 pub fn validators(object: &Object, choice: Choice) -> Validators {
     match choice.sibling(object) {
         Some(sibling) => {
@@ -57,7 +57,8 @@ pub fn validators(object: &Object, choice: Choice) -> Validators {
     }
 }
 
-/// A tag for all siblings together: the same for copies that have seen the same.
+/// An entity tag for all siblings together. It is the same for copies that have seen the same
+/// events.
 fn clock_tag(clock: &VectorClock) -> String {
     let mut events: Vec<_> = clock.entries().iter().map(|e| (e.actor.as_bytes(), e.counter)).collect();
     events.sort_unstable();
@@ -70,7 +71,7 @@ fn clock_tag(clock: &VectorClock) -> String {
     base62::md5_text(&bytes)
 }
 
-/// Sets the headers that every answer with an object has.
+/// Sets the headers of every answer with an object.
 fn set_common(answer: &mut Reply, object: &Object, choice: Choice) {
     let Validators { etag, last_modified } = validators(object, choice);
     answer.set(name::X_RIAK_VCLOCK, clock_text(&object.clock));
@@ -82,23 +83,24 @@ fn set_common(answer: &mut Reply, object: &Object, choice: Choice) {
     }
 }
 
-/// An object and how an answer shows it.
+/// An object, and how an answer shows it.
 pub struct Rendering {
     /// The object.
     pub object: Object,
-    /// Which of its siblings.
+    /// The siblings to show.
     pub choice: Choice,
-    /// Several siblings are shown as parts with their values, not as a list of their tags.
+    /// Whether several siblings are shown as parts with their values, instead of a list of their
+    /// vtags.
     pub in_parts: bool,
-    /// Where it is stored.
+    /// The bucket of the object.
     pub bucket: Bucket,
-    /// How it was asked for.
+    /// The URL generation of the request.
     pub generation: Generation,
 }
 
 impl Rendering {
-    /// Makes the answer, and gives the object back. Much metadata, or many values that have to be put together, take long:
-    /// that is done beside the network threads.
+    /// Makes the answer and returns the object with it. If there is much metadata, or if many
+    /// values have to be combined, this work takes long and does not run on a network thread.
     pub async fn make(self) -> Result<(Object, Reply), Reply> {
         beside::run(self.cost_bytes(), move || {
             let reply = match self.choice.sibling(&self.object) {
@@ -111,9 +113,10 @@ impl Rendering {
         .await
     }
 
-    /// About how many bytes have to be gone over. A single value is not one of them.
+    /// The approximate number of bytes to process. A single value does not count, because it is not
+    /// copied.
     fn cost_bytes(&self) -> usize {
-        /// What a pair of metadata costs beside its bytes, more or less.
+        /// The approximate cost of a metadata pair in addition to its bytes.
         const PAIR_BYTES: usize = 256;
         let of_meta = |sibling: &Sibling| {
             let meta = &sibling.meta;
@@ -126,7 +129,7 @@ impl Rendering {
     }
 }
 
-/// An answer with one sibling's value and all that belongs to it.
+/// An answer with the value of one sibling and all its headers.
 fn one(object: &Object, sibling: &Sibling, choice: Choice, bucket: &Bucket, generation: Generation) -> Reply {
     let meta = &sibling.meta;
     let mut answer = reply::bare(StatusCode::OK, sibling.value.clone());
@@ -143,12 +146,13 @@ fn one(object: &Object, sibling: &Sibling, choice: Choice, bucket: &Bucket, gene
     answer
 }
 
-/// What was stored over another interface need not be a header value; an answer says something all the same.
+/// The value of a header. A value that was stored over another interface may not be valid in a
+/// header; it is replaced, so that the header is not missing.
 fn header_value(bytes: &Bytes) -> &[u8] {
     if is_value(bytes) { bytes } else { b"application/octet-stream" }
 }
 
-/// 300: the tags of all siblings, one a line.
+/// The answer 300 with the vtags of all siblings, one per line.
 fn sibling_list(object: &Object) -> Reply {
     let mut body = String::from("Siblings:\n");
     for sibling in &object.siblings {
@@ -160,7 +164,7 @@ fn sibling_list(object: &Object) -> Reply {
     answer
 }
 
-/// 300: all siblings, one a part.
+/// The answer 300 with all siblings, one per part.
 fn sibling_parts(object: &Object, bucket: &Bucket, generation: Generation) -> Reply {
     let mut parts = Multipart::new(&stored::encode_clock(&object.clock));
     for sibling in &object.siblings {
