@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the six published tests of storage backends on bitcask, leveled and leveldb, with and without syncs, in a memory cgroup of
-1 GiB, and writes one table, one page of ratios and the charts. The first test is also there as `test1r`, with values that do not
-compress.
+"""Runs the six published tests of storage backends on bitcask, leveled and leveldb, with and
+without syncs, in a memory cgroup of 1 GiB, and writes one table, one page of ratios, and the
+charts. `test1r` is the first test with values that do not compress.
 
-`make bench-backends` builds what this needs in release. Keys and lengths are scaled so that the data outgrow the memory of the
-cgroup and fit on the disk. What is run in turns is compared: for each test the backends follow one another, without syncs and then
-with them. In `test1f` all keys are there before the run begins, so that what changes in it is not how many gets find something.
-Needs the right to make a memory cgroup (root); without it the runs say that they had the memory of the machine."""
+`make bench-backends` builds the needed programs in release. Keys and lengths are scaled so that the
+data is larger than the memory of the cgroup and fits on the disk. Runs that are compared follow one
+another: for each test all backends, first without syncs and then with them. In `test1f` all keys
+exist before the run begins, so the share of gets that find an object does not change during the
+run. Needs the right to create a memory cgroup (root); otherwise the results say that the runs had
+the memory of the machine."""
 import argparse
 import json
 import os
@@ -25,7 +27,8 @@ from node import Node  # noqa: E402
 
 GIB = 1 << 30
 
-# Scale of keys, where the published number would not fit on the disk. Tests 4 to 6 write new keys until they end.
+# Scales of keys where the published number would not fit on the disk. Tests 4 to 6 write new keys
+# until they end.
 TESTS = {
     "test1": ("backends-test1", ["--scale", "0.002"]),
     "test2": ("backends-test2-sync", ["--scale", "0.002"]),
@@ -33,7 +36,8 @@ TESTS = {
     "test4": ("backends-test4", []),
     "test5": ("backends-test5", []),
     "test6": ("backends-test6", []),
-    # What is written over what is put says how often a value is written only if values do not compress.
+    # Bytes written for each byte put show how often a value is written only if values do not
+    # compress.
     "test1r": ("backends-test1", ["--scale", "0.002", "--set", "value_generator={fixed_bin,8000}"]),
     "test1f": ("backends-test1", ["--scale", "0.002"]),
 }
@@ -43,7 +47,8 @@ FILLS = {
     "test1f": ["--set", "operations=[{put,1}]", "--set", "key_generator={partitioned_sequential_int,120000}"],
 }
 
-# Beside the defaults: leveldb takes its share of the machine's memory, not of the cgroup's, unless it is told.
+# Settings besides the defaults. Without this one, leveldb takes its share of the machine's memory,
+# not of the cgroup's.
 BACKENDS = {
     "bitcask": {},
     "leveled": {},
@@ -56,12 +61,13 @@ SYNCED = {
     "leveldb": {"leveldb.sync_on_write": "on"},
 }
 
-# A pause of the server shows in windows of this length, in seconds.
+# The length in seconds of the windows in which a pause of the server shows.
 WINDOW_S = 10
 
 
 class MemoryCgroup:
-    """A memory cgroup of one run, page cache included; a context manager. `limited` says whether there is one."""
+    """A memory cgroup for one run, page cache included: a context manager. `limited` says whether
+    it could be created."""
 
     def __init__(self, limit_bytes):
         unified, legacy = Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory")
@@ -83,7 +89,7 @@ class MemoryCgroup:
             (self.directory / "cgroup.procs").write_text(str(process.pid))
 
     def __exit__(self, *_):
-        # A group whose last process has ended may be busy for a moment.
+        # A cgroup may be busy for a moment after its last process has ended.
         deadline = time.monotonic() + 10
         while self.limited:
             try:
@@ -96,7 +102,7 @@ class MemoryCgroup:
 
 
 def store_metrics(node):
-    """What the node says of its stores, by name, summed up over labels."""
+    """The node's metrics of its stores by name, summed over labels."""
     with urllib.request.urlopen(f"http://{node.http}/metrics", timeout=30) as answer:
         text = answer.read().decode()
     found = {}
@@ -124,7 +130,7 @@ def run(name, out, minutes, memory_bytes):
 
 
 class Result:
-    """What one run came to."""
+    """The results of one run."""
 
     def __init__(self, directory, memory_bytes):
         run = json.loads((directory / "run.json").read_text())
@@ -141,7 +147,8 @@ class Result:
         self.outgrown_s = next((r["elapsed_s"] for r in self.resources if (r.get("disk_bytes") or 0) > memory_bytes), None)
 
     def steadiness(self):
-        """Last tenth over first tenth, and the worst window over the median, once the data have outgrown the memory."""
+        """The rate of the last tenth over that of the first tenth, and the worst window over the
+        median, once the data is larger than the memory."""
         after = [rate for at, rate in self.rates if self.outgrown_s is not None and at > self.outgrown_s]
         if len(after) < 10:
             return None, None
@@ -173,7 +180,7 @@ def row(name, result):
 
 
 def ratios(results):
-    """Leveled against leveldb, where both were run."""
+    """Leveled compared with leveldb, for tests that ran on both."""
     lines = ["| test | leveled ops/s over leveldb's | leveled write p99 over leveldb's |", "| --- | ---: | ---: |"]
     for name, leveled in results.items():
         leveldb = results.get(name.replace("leveled", "leveldb"))

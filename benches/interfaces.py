@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Compares what a request costs over HTTP and over Protocol Buffers: processor time of the server's process, from the kernel.
+"""Compares the cost of requests over HTTP and over Protocol Buffers: the processor time of the
+server's process, according to the kernel.
 
-Each round runs, one after the other, as many gets as puts of 1 KB (`benches/seeds/workers-6-*-1kb.config`) over both interfaces with 6
-and with 100 workers, against each program that is given, and against the echo servers of `ombak-floor`: bare frames, and hyper and
-nothing else. The table has the medians of the rounds, and for each number of workers the ratio of HTTP to Protocol Buffers.
+Each round runs, one after another, as many gets as puts of 1 KB
+(`benches/seeds/workers-6-*-1kb.config`) over both interfaces with 6 and with 100 workers: against
+each given program, and against the echo servers of `ombak-floor`, one for bare frames and one that
+consists only of hyper. The table has the medians of the rounds, and for each number of workers the
+ratio of HTTP to Protocol Buffers.
 
-`ombak-bench` and `ombak-floor` are taken from where the last program lies.
+`ombak-bench` and `ombak-floor` are taken from the directory of the last program.
 
 Usage: interfaces.py [--rounds N] [--seconds N] [NAME=]PROGRAM..."""
 import argparse
@@ -68,7 +71,8 @@ def main():
     for workers in WORKERS:
         for name in programs:
             pb, http = (figures[workers, name, interface] for interface in ("pb", "http"))
-            # Of each round by itself: what else the machine does changes from one to the next.
+            # The ratio is computed for each round, because the load of the machine changes between
+            # rounds.
             ratio = statistics.median(one / other for one, other in zip(http, pb))
             print(f"| {workers} | {name} | {statistics.median(pb):.1f} | {statistics.median(http):.1f} | {ratio:.2f} |")
 

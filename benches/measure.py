@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the configurations of `benches/seeds` against a fresh node each, and makes one table and its charts of what they came to.
+"""Runs the configurations of `benches/seeds`, each against a fresh node, and makes one table and
+the charts of the results.
 
-`make bench-seeds` builds what this needs in release. Each run takes MINUTES; keys are scaled so that a run fits on a disk of
-40 GB. The put test of 50 bytes also runs with 16 requests in flight, against the engine alone and against the echo server; the tests of
-6 workers also with 100, and against the echo servers of both interfaces."""
+`make bench-seeds` builds the needed programs in release. Each run takes MINUTES. Keys are scaled so
+that a run fits on a disk of 40 GB. The put test of 50 bytes also runs with 16 requests in flight,
+against the engine alone, and against the echo server. The tests with 6 workers also run with 100
+workers, and against the echo servers of both interfaces."""
 import argparse
 import json
 import os
@@ -20,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from node import Node, clean_environment, free_ports, program  # noqa: E402
 
-# Of keys and lengths; where nothing is said, as published.
+# Scales of keys and lengths. Runs that are not listed run as published.
 SCALES = {
     "backends-test1": "0.001",
     "backends-test2-sync": "0.001",
@@ -30,13 +32,14 @@ SCALES = {
     "workers-6-http-500kb": "0.1",
 }
 
-# What a node is told beside its defaults where the same keys are written again and again, faster than a disk of this size could
-# keep it all: files are small enough, and merges soon and fast enough, to go on while the run does.
+# Settings for runs that overwrite the same keys faster than a disk of this size could keep
+# everything. Files are small enough, and merges early and fast enough, that merging keeps up during
+# the run.
 MERGING = {"bitcask.max_file_size": "64MB", "bitcask.merge.bytes_per_second": "1GB", "bitcask.merge_check_interval": "5s"}
 MERGED = ["backends-test1", "backends-test2-sync", "backends-test3", "connections-", "nhs-general", "workers-6-pb-500kb",
           "workers-6-http-500kb"]
 
-# Test 2 is synced by its bucket's property; its file says so.
+# Test 2 syncs because of its bucket's property, as its configuration file says.
 BUCKETS = {"backends-test2-sync": ("sync", {"sync_on_write": "all"})}
 
 START_SECONDS_MAX = 10
@@ -44,7 +47,7 @@ START_SECONDS_MAX = 10
 PIPELINED = ["--set", "riakc_pb_pipeline=16"]
 HUNDRED = ["--set", "concurrent=100"]
 
-# Runs beside those of the files: name → file, server, words.
+# Runs besides those of the files: name → file, server, arguments.
 VARIANTS = {
     "puts-50b-server-pipelined": ("puts-50b-server", "node", PIPELINED),
     "puts-50b-echo": ("puts-50b-server", "echo", []),
@@ -57,7 +60,7 @@ VARIANTS = {
     "workers-100-http-echo": ("workers-6-http-1kb", "echo --http", HUNDRED),
 }
 
-# Charts of several runs: file → runs that are drawn on it, as far as they were made.
+# Charts of several runs: name → runs that are drawn on it if they exist.
 CHARTS = {
     "connections": ["connections-500-8min", "connections-1000-8min", "connections-500-32min", "connections-1000-32min"],
     "workers": ["workers-6-pb-1kb", "workers-6-http-1kb", "workers-2-pb-1kb", "workers-2-http-1kb", "workers-6-pb-500kb",
@@ -69,12 +72,13 @@ CHARTS = {
 
 
 def beside(name):
-    """A program that lies beside the server."""
+    """The path of a program in the directory of the server."""
     return program().with_name(name)
 
 
 class Echo:
-    """The echo server of the floor, for Protocol Buffers or for HTTP; a context manager with the face of a node."""
+    """The echo server of the floor, for Protocol Buffers or for HTTP: a context manager with the
+    interface of a node."""
 
     def __init__(self, words=()):
         self.words = words
@@ -100,7 +104,7 @@ class Echo:
 
 
 def run(name, out, minutes):
-    """Runs one configuration against what it wants to measure."""
+    """Runs one configuration against its server."""
     seed, server, words = VARIANTS.get(name, (name, "engine" if name.endswith("-engine") else "node", []))
     command = [str(beside("ombak-bench")), str(SEEDS / f"{seed}.config"), "--duration", f"{minutes * 60:.0f}s",
                "--skip-unsupported", "-d", str(out), "-n", name, *words]
@@ -109,7 +113,7 @@ def run(name, out, minutes):
     if server == "engine":
         data = out / "engine"
         shutil.rmtree(data, ignore_errors=True)
-        # The engine is in the generator's process: that is what is watched.
+        # The engine runs in the generator's process, so that process is watched.
         script = 'exec "$@" --pid $$'
         command += ["--data-dir", str(data), "--set", f'ombak_backend_dir="{data}"']
         execute(["sh", "-c", script, "sh", *command])

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""How long a node with many keys takes to start again, and what it has in memory then.
+"""Measures how long a node with many keys takes to start again, and its memory then.
 
-`make bench-start` builds what this needs in release. KEYS (10,000,000) keys of 16 bytes with values of 100 bytes are put over
-Protocol Buffers; the node is stopped, the page cache dropped where that is allowed, and the node started again: seconds until
-it answers, and its resident memory then, when the start's own garbage has been given back or not."""
+`make bench-start` builds the needed programs in release. KEYS (10,000,000) keys of 16 bytes with
+values of 100 bytes are put over Protocol Buffers. The node is stopped, the page cache is dropped if
+that is allowed, and the node is started again. The results are the seconds until it answers, and
+its resident memory then, which may still include memory that only the start needed."""
 import argparse
 import os
 import re
@@ -31,7 +32,7 @@ CONFIGURATION = """
 
 
 def resident_bytes(process):
-    """Private and shared pages, and the most there ever were."""
+    """The resident memory now, and its maximum so far."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     return tuple(int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) * 1024 for field in ("VmRSS", "VmHWM"))
 

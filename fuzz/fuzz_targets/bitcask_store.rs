@@ -1,6 +1,6 @@
-//! A bitcask store whose files were damaged while it was closed: it opens or says why not, and what
-//! it then gives for a key is what was written under that key, an error, or nothing; never anything
-//! else.
+//! Opens a bitcask store whose files were damaged while it was closed. It must open or give an
+//! error. For each key it must then return the value that was written, an error, or nothing, and
+//! never anything else.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ const ROOT: &str = "/data";
 const KEYS: u8 = 8;
 const SEED: u64 = 1;
 
-/// What is done to one of the files: bytes written at a place, or the rest cut off.
+/// Damage to one of the files: bytes are written at an offset, or the file is truncated there.
 #[derive(Debug, Arbitrary)]
 struct Damage {
     file: u8,

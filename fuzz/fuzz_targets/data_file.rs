@@ -1,4 +1,4 @@
-//! Data files: their header, records with damage anywhere, compressed bodies.
+//! Data files: the header, records with damage anywhere, compressed bodies.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Erlang's external term format: what decodes is written and read again as the same term, within
-//! the decoder's limits.
+//! Erlang's external term format: a term that was decoded is the same after it is encoded and
+//! decoded again, within the decoder's limits.
 
 #![no_main]
 

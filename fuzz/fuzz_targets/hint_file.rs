@@ -1,4 +1,4 @@
-//! Hint files, whole ones and what is in a block of one.
+//! Hint files: whole ones, and the content of a block.
 
 #![no_main]
 

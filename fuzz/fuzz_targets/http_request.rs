@@ -1,5 +1,5 @@
-//! A client's bytes on the HTTP port of a running interface, with an engine on the memory backend
-//! behind it: they get an answer or a closed connection, and the next client is served.
+//! A client's bytes on the HTTP port of a running interface, with an engine on the memory backend.
+//! They get an answer or a closed connection, and the next client is served.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// No request takes nearly that long.
+/// No request takes nearly this long.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 struct Server {
@@ -39,7 +39,7 @@ fn start() -> Server {
     let threads = Arc::new(NetworkThreads::start(1).expect("a thread"));
     let source = StatsSource { backend: "memory", dirs: Vec::new() };
     let context = HttpContext::new(kv, JobSwitches::default(), limits, source, None, threads);
-    // Whatever name a request calls the server by, it gets as far as a resource.
+    // These rules accept every host name, so that requests reach a resource.
     let pages = PageRules::new(&[], &[], [SocketAddr::from(([0, 0, 0, 0], 0))]);
     let context = Arc::new(context.with_pages(pages));
     let (shutdown, stopped) = watch::channel(false);

@@ -1,5 +1,5 @@
-//! A client's bytes as the decoders of HTTP requests read them: no bytes make one panic or go
-//! beyond its bounds, and a request that comes in pieces is read as if it came whole.
+//! A client's bytes in the decoders of HTTP requests. No bytes make a decoder panic or exceed its
+//! bounds, and a request that arrives in pieces is read like one that arrives whole.
 
 #![no_main]
 

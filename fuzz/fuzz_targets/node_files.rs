@@ -1,4 +1,4 @@
-//! The files in which a node keeps its bucket types and properties, and a backup what is in it.
+//! The file with a node's bucket types and properties, and the manifest of a backup.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Bytes of a client, cut into frames in arbitrary pieces; and where a generated decoder takes a
-//! get or a put, the hand-written one takes it too and says the same.
+//! A client's bytes, cut into arbitrary pieces and read as frames. If the generated decoder accepts
+//! a get or a put, the hand-written one must accept it too and return the same.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The reader of a Riak node's bitcask files: data files with damage anywhere, hint files, keys. It
-//! ends, reports damage in order, and never hands out overlapping pieces.
+//! The reader of Riak's bitcask files: data files with damage anywhere, hint files, keys. It ends,
+//! reports damage in order, and never returns overlapping pieces.
 
 #![no_main]
 

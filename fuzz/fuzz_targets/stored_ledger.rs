@@ -1,4 +1,4 @@
-//! What lies in a ledger: entries of keys, index entries, the order of a bitcask store,
+//! The contents of a ledger: entries of keys, index entries, the ordered index of a bitcask store,
 //! checkpoints.
 
 #![no_main]

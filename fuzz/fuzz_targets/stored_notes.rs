@@ -1,5 +1,5 @@
-//! The small files of a store: its identity, its inventory, what it knows to be lost, what its
-//! index has seen, which files a merge removes.
+//! The small files of a store: its identity, its inventory, the note of lost ranges, the note of
+//! what its index must have seen, and the commit files of merges.
 
 #![no_main]
 

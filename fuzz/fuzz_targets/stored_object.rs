@@ -1,5 +1,5 @@
-//! Stored bytes: our head and body, clocks that clients hand back, and Riak's objects (v0 and v1).
-//! What decodes survives being written and read again.
+//! Stored bytes: Ombak's head and body, clocks that clients send back, and Riak's objects (v0 and
+//! v1). Whatever can be decoded is the same after it is encoded and decoded again.
 
 #![no_main]
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Runs every configuration of `benches/seeds` for a few seconds against a fresh node of one, and looks at what was written.
+"""Runs every configuration of `benches/seeds` for a few seconds, each against a fresh single node,
+and checks the results that were written.
 
-Also: with a given rate the load generator holds it, and says how late operations began when the node does not answer for a second."""
+Also checks that the load generator holds a given rate, and that it reports how late operations
+began if the node does not answer for a second."""
 import csv
 import json
 import signal
@@ -20,9 +22,10 @@ from node import Node, NodeError, clean_environment, program  # noqa: E402
 
 SECONDS = 2
 RUN_SECONDS_MAX = 120
-# A thousandth of the key space: what a seed test writes in two seconds hits keys more than once.
+# A thousandth of the key space, so that the writes of two seconds hit keys more than once.
 SCALE = "0.001"
-# Where a thousandth is too much: a worker reads its records only once it has 700,000 of them, scaled.
+# Where a thousandth is too much: here, a worker reads its records only once it has 700,000 of them,
+# scaled.
 SCALES = {"nhs-general": "0.00001"}
 LEFT_OUT = "left out, weights renormalised: "
 SUMMARY_HEADER = "elapsed, window, total, successful, failed"
@@ -42,11 +45,11 @@ PAUSE_CONFIG = f"""
 
 
 class Failure(Exception):
-    """What a run left behind is not what it should be."""
+    """The results of a run are not as they should be."""
 
 
 def bench():
-    """The program under test lies beside the server."""
+    """The path of the load generator, in the directory of the server."""
     path = program().with_name("ombak-bench")
     if not path.is_file():
         raise NodeError(f"no program at {path}: build it with `cargo build --workspace`")
@@ -54,10 +57,10 @@ def bench():
 
 
 def run(config, node, results, *words):
-    """Runs a configuration; returns the directory of its results and what was printed."""
+    """Runs a configuration. Returns the directory of its results, and its output."""
     name = config.stem
     command = [str(bench()), str(config), "--pb", node.pb, "--http", node.http, "-d", str(results), "-n", name, *words]
-    # Engines inside the load generator keep their data where it runs.
+    # Engines inside the load generator keep their data in its working directory.
     done = subprocess.run(command, cwd=results, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                           timeout=RUN_SECONDS_MAX, env=clean_environment())
     if done.returncode != 0:
@@ -69,7 +72,7 @@ def summary(directory):
     """(elapsed, window, total, successful, failed) of every window."""
     with open(directory / "summary.csv", newline="") as file:
         header, *rows = list(csv.reader(file, skipinitialspace=True)) or [[]]
-    # The file is there a moment before its first line is.
+    # The file exists a moment before its first line does.
     if header and ", ".join(header) != SUMMARY_HEADER:
         raise Failure(f"summary.csv begins with {header}")
     return [[float(cell) for cell in row] for row in rows]
@@ -97,7 +100,7 @@ def check_results(directory):
 
 
 def check_operations(directory):
-    """Every operation that the server can do was done."""
+    """Checks that every operation was done that the server supports."""
     run = json.loads((directory / "run.json").read_text())
     idle = [label for label, totals in zip(run["operations"], run["totals"]["operations"], strict=True)
             if not totals["units"] and not any(note.startswith(f"{LEFT_OUT}{label}: ") for note in run["notes"])]
@@ -115,7 +118,8 @@ def seed(config, results):
 
 
 def rate_and_pause(results):
-    """A second in which the node's process is stopped: every operation that was due then is late, none is lost."""
+    """Stops the node's process for a second. Every operation that was due then is late, and none is
+    lost."""
     config = results / "pause.config"
     config.write_text(PAUSE_CONFIG)
     with Node() as node:
@@ -146,7 +150,7 @@ def rate_and_pause(results):
 
 
 def interrupted(results):
-    """Ctrl-C ends a run early, with everything that a run leaves behind."""
+    """Ctrl-C ends a run early, and the run leaves all its results behind."""
     config = results / "interrupted.config"
     config.write_text(PAUSE_CONFIG)
     with Node() as node:

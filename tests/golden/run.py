@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Replays recorded exchanges of a real Riak 3.2.3 node against a fresh node and compares the answers.
+"""Replays recorded exchanges of a real Riak 3.2.3 node against a fresh node and compares the
+answers.
 
-`recordings/` has the exchanges and `replay` is the tool that replays them. One replay is judged twice. The share of agreeing exchanges is taken without any allowance and has to reach
-`floor`, a percentage that only rises. And every exchange that differs has to be explained in `allow.txt` (one
-`exchange reason` a line; `docs/compatibility.md` repeats the reasons), where an entry that is no longer needed counts as a
-failure. An entry whose answer is withheld is not judged.
+`recordings/` has the exchanges, and the tool `replay` replays them. Each replay is judged twice.
+First, the share of agreeing exchanges, without any allowance, must reach `floor`, a percentage that
+only rises. Second, every exchange that differs must be explained in `allow.txt` (one `exchange
+reason` on each line; `docs/compatibility.md` repeats the reasons). An entry that is no longer
+needed is a failure. An entry whose answer is withheld is not judged.
 
-This is done on each backend, whose answers must not differ.
+All backends are tested, and their answers must not differ.
 
-Usage: run.py [--backend NAME]... [GOLDEN-OPTION...]; options such as `--show` or `--only http/017` go to the tool, and with
-them nothing is judged."""
+Usage: run.py [--backend NAME]... [GOLDEN-OPTION...]. Options such as `--show` or `--only http/017`
+are passed to the tool, and then nothing is judged."""
 import json
 import os
 import subprocess
@@ -29,7 +31,7 @@ REPLAY_SECONDS_MAX = 300
 GROUPS = ("root ping stats routing types props object links linkwalk quorum conditional vclock negotiation delete siblings list "
           "malformed security coverage index").split()
 
-# As the recorded node was set up.
+# The settings of the recorded node.
 SETTINGS = {"ring_size": "64", "delete_mode": "3s"}
 BACKENDS = ("bitcask", "leveled", "leveldb", "memory")
 
@@ -76,7 +78,8 @@ def judge(results):
 
 
 def replay_on(backend, directory, options):
-    """The finished replay, and its results unless options say that nothing is judged."""
+    """The finished replay and its results. No results if there are options, because then nothing is
+    judged."""
     file = Path(directory) / f"{backend}.json"
     with Node({**SETTINGS, "storage_backend": backend}) as node:
         done = replay(node, file, options)
@@ -89,7 +92,7 @@ def replay_on(backend, directory, options):
 
 
 def parsed(words):
-    """The backends that are asked for, and the options for the tool."""
+    """The requested backends, and the options for the tool."""
     backends = []
     while words[:1] == ["--backend"] and len(words) > 1:
         backends.append(words[1])
@@ -99,7 +102,7 @@ def parsed(words):
 
 def main():
     backends, options = parsed(sys.argv[1:])
-    # Most of a replay is pauses in which tombstones are reaped: all backends at once.
+    # A replay is mostly pauses until tombstones are reaped, so all backends run at once.
     with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(len(backends)) as pool:
         replays = list(pool.map(lambda backend: replay_on(backend, directory, options), backends))
     counts = []

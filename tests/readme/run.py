@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Runs the fenced blocks of README.md, in order, in a scratch directory beside a fresh node.
+"""Runs the fenced blocks of README.md in order, in a scratch directory with a fresh node.
 
-A `console` block is a session: each line that begins with `$ ` is a command, and the lines below it are what it prints. `...`
-stands for any text within a line, or for any lines when it stands alone. A command that shows no output is only expected to
-succeed. A block in another language is a file, whose first line is a comment with its name.
+A `console` block is a session: each line that begins with `$ ` is a command, and the lines below it
+are its output. `...` stands for any text within a line, or for any lines if it is a line of its
+own. A command without output only has to succeed. A block in another language is a file, whose
+first line is a comment with its name.
 
-The README names the default ports, which the node here does not have: they are replaced in commands, files and outputs.
-Commands that install packages run in the package cache, and only when it does not have their result. Commands that build the
-programs are left out: the programs under test are the debug builds, which lie where a release build would put them.
+README.md names the default ports, and the node here has others: they are replaced in commands,
+files and outputs. Commands that install packages run in the package cache, and only if it does not
+have their result. Commands that build the programs are left out: the programs under test are the
+debug builds, which are linked to where a release build would put them.
 
 Usage: run.py"""
 import re
@@ -27,7 +29,7 @@ README = ROOT / "README.md"
 COMMAND_SECONDS_MAX = 300
 TRIES_MAX = 3
 
-# What the snippets of a language are: the comment that names the file.
+# For each language of a file block, the comment that names the file.
 FILE_NAME = {
     "python": re.compile(r"# (\S+)"),
     "js": re.compile(r"// (\S+)"),
@@ -36,13 +38,13 @@ FILE_NAME = {
 }
 BUILDS = ("cargo build ", "make ")
 INSTALLS = ("python3 -m venv ", "venv/bin/pip install ", "npm install ")
-# May have to download something first.
+# These commands may have to download something first.
 DOWNLOADS = ("mvn ",)
 
-# What a terminal takes for colours is no text.
+# Escape sequences for colours are not compared.
 COLOURS = re.compile("\x1b\\[[0-9;]*m")
 
-# The parts of the clone that commands name, beside the seeds, which name ports.
+# The parts of the clone that commands name, besides the seeds, which name ports.
 LINKED = ("tests",)
 SEEDS = "benches/seeds"
 
@@ -68,7 +70,7 @@ def blocks(text):
 
 
 def commands(start, lines):
-    """Yields (line number, command, expected lines) of a session."""
+    """Returns (line number, command, expected lines) of each command of a session."""
     found = []
     for number, line in enumerate(lines, start + 1):
         if line.startswith("$ "):
@@ -81,7 +83,7 @@ def commands(start, lines):
 
 
 def pattern(expected):
-    """The expression that the output has to match as a whole."""
+    """The regular expression that the whole output must match."""
     parts = []
     for line in expected:
         if line == "...":
@@ -92,7 +94,7 @@ def pattern(expected):
 
 
 class Session:
-    """The scratch directory and the node that the snippets talk to."""
+    """The scratch directory, and the node that the snippets talk to."""
 
     def __init__(self, directory, node):
         self.directory, self.node = directory, node
@@ -120,7 +122,7 @@ class Session:
         path.write_text(self.with_ports("\n".join(lines) + "\n"))
 
     def install(self, wanted):
-        """Makes what these commands leave appear in the scratch directory."""
+        """Links the results of the installing commands `wanted` into the scratch directory."""
         pin = self.directory / "pin"
         pin.write_text("\n".join(wanted))
 

@@ -1,5 +1,6 @@
-//! Dependencies between the crates point one way: this test reads the manifests (through `cargo metadata`) and fails on an
-//! edge that is not listed in [`CRATES`]. Normal, build and development dependencies all count.
+//! Dependencies between the crates point one way: this test reads the manifests (through `cargo
+//! metadata`) and fails on an edge that is not listed in [`CRATES`]. Normal, build and development
+//! dependencies all count.
 //!
 //! It says nothing about modules inside a crate. ARCHITECTURE.md gives the reasons for the list.
 
@@ -32,7 +33,8 @@ const CRATES: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &["ombak-types", "ombak-proto", "ombak-ring"];
 const IMPURE: &[&str] = &["getrandom", "hyper", "rand", "rustix", "socket2", "tokio", "tracing"];
 
-/// Package name → names of the dependencies that its manifest declares, as `cargo metadata` reports them.
+/// Package name → names of the dependencies that its manifest declares, as `cargo metadata` reports
+/// them.
 fn declared() -> BTreeMap<String, BTreeSet<String>> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])

@@ -1,8 +1,9 @@
-"""One `ombak` node for a test: fresh data, free ports, the configuration that the test wants, stopped at the end.
+"""One `ombak` node for a test: fresh data, free ports, the configuration that the test wants,
+stopped at the end.
 
-Used by the replay of the recordings and by the suites of the official clients, which all talk to the real program.
-Ports are taken from the kernel and given back before the node binds them, so a start is tried again when another
-process was faster."""
+The replay of the recordings and the suites of the official clients use it to talk to the real
+program. Ports are taken from the kernel and released before the node binds them. So a start is
+tried again if another process took one of them."""
 import json
 import os
 import shutil
@@ -29,7 +30,7 @@ class NodeError(Exception):
 
 
 def program():
-    """The binary under test: OMBAK_PROGRAM, else what `cargo build` made."""
+    """The binary under test: OMBAK_PROGRAM, or the result of `cargo build`."""
     given = os.environ.get("OMBAK_PROGRAM")
     target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
     path = Path(given) if given else target / "debug" / "ombak"
@@ -55,7 +56,8 @@ def free_ports(count):
 
 
 class Node:
-    """A running node; a context manager. `settings` are lines of its configuration file beside the ports and paths."""
+    """A running node: a context manager. `settings` are lines of its configuration file, besides
+    the ports and paths."""
 
     def __init__(self, settings=None):
         self.settings = settings or {}
@@ -93,8 +95,8 @@ class Node:
         return f"127.0.0.1:{self.pb_port}"
 
     def admin(self, *words):
-        """Runs `ombak admin WORDS…` against this node and returns what it printed. The program finds the node and its
-        admin token through the data directory."""
+        """Runs `ombak admin WORDS…` against this node and returns what it printed. The program
+        finds the node and its administrator's token through the data directory."""
         command = [str(program()), "admin", "--data", str(self.data), *words]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60,
                               cwd=self.directory, env=clean_environment())
@@ -114,7 +116,7 @@ class Node:
         urllib.request.urlopen(request, timeout=10).close()
 
     def stop(self):
-        """SIGTERM, which has to end the node by itself with status 0."""
+        """Sends SIGTERM. The node must then end by itself with status 0."""
         if self.process is None:
             return
         if self.process.poll() is not None:
@@ -130,7 +132,7 @@ class Node:
             raise NodeError(f"the node stopped with status {status}")
 
     def start_again(self):
-        """Starts the node, on what it has written if it ran before."""
+        """Starts the node, with its earlier data if it ran before."""
         for attempt in range(START_TRIES_MAX):
             if self._start(last_try=attempt == START_TRIES_MAX - 1):
                 return
@@ -152,7 +154,7 @@ class Node:
         return "".join(f"{key} = {value}\n" for key, value in lines.items())
 
     def _start(self, last_try):
-        """True when the node is ready, False when it has to be tried again with other ports."""
+        """True if the node is ready, False if it must be tried again with other ports."""
         self.http_port, self.pb_port = free_ports(2)
         file = self.directory / "ombak.conf"
         file.write_text(self._configuration())

@@ -1,8 +1,8 @@
-"""Installs the clients' packages into a local cache, at pinned versions, and reuses what is there.
+"""Installs the clients' packages at pinned versions into a local cache, and reuses them.
 
-The cache is OMBAK_CACHE, else `.cache` in the clone. An entry's name holds a digest of the files that pin its versions, and an
-entry appears under its name only when it is complete: a stopped installation leaves nothing that would be taken for
-one."""
+The cache is OMBAK_CACHE, or `.cache` in the clone. The name of an entry contains a digest of the
+files that pin its versions. An entry gets its name only when it is complete, so an interrupted
+installation is never taken for an entry."""
 import hashlib
 import os
 import shutil
@@ -23,7 +23,8 @@ def cache():
 
 
 def installed(name, pins, install):
-    """The directory of the entry `name` as pinned by the files `pins`; `install(directory)` fills it when it is not there."""
+    """The directory of the entry `name`, as the files `pins` pin it. `install(directory)` fills it
+    if it does not exist."""
     digest = hashlib.sha256(sys.version.encode())
     for pin in pins:
         digest.update(Path(pin).read_bytes())
@@ -42,7 +43,7 @@ def installed(name, pins, install):
 
 
 def run(command, **options):
-    """Runs an installer. A registry may be slow to answer, so it is tried again a few times before the error counts."""
+    """Runs an installer. A registry may be slow to answer, so the installer is tried a few times."""
     for attempt in range(1, TRIES_MAX + 1):
         try:
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,

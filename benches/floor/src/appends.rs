@@ -1,5 +1,5 @@
-//! How much more than appending a store does for a put: small puts in the order of their keys, by
-//! one thread, beside a loop that appends records of the same length to a file.
+//! Measures how much more a store does for a put than appending: small puts in the order of their
+//! keys, on one thread, compared with a loop that appends records of the same length to a file.
 
 use ombak_storage::backend::NoTerms;
 use ombak_storage::fs::RealFs;
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Small values; their records are about 280 and 1,200 bytes long.
+/// Lengths of values in bytes. Their records are about 280 and 1,200 bytes long.
 const VALUE_BYTES: [usize; 2] = [100, 1024];
-/// A bucket's prefix and 16 digits.
+/// The length of a bucket's prefix and 16 digits.
 const KEY_BYTES: usize = 23;
-/// Clock and metadata of a new object of one plain sibling, as a node stores them.
+/// The length of the clock and metadata of a new object with one sibling, as a node stores them.
 const HEAD_BYTES: usize = 102;
 
-/// The share of the loop's rate that bitcask should have.
+/// The target: bitcask's rate relative to the loop's.
 const RATE_MIN: f64 = 0.8;
 
 pub struct Appends {
@@ -26,14 +26,14 @@ pub struct Appends {
     pub rounds: usize,
 }
 
-/// Rates of the loop, of bitcask and of leveled in one round, in records a second.
+/// The rates of the loop, of bitcask and of leveled in one round, in records per second.
 struct Round {
     appended: f64,
     bitcask: f64,
     leveled: f64,
 }
 
-/// Measures in turns and prints the table.
+/// Measures all of them in turns, and prints the table.
 pub fn run(options: &Appends) -> Result<(), String> {
     let dir = options.dir.join(format!("ombak-appends-{}", std::process::id()));
     println!(
@@ -44,7 +44,7 @@ pub fn run(options: &Appends) -> Result<(), String> {
     let mut ratios = Vec::new();
     for value_bytes in VALUE_BYTES {
         let measured: Result<Vec<_>, _> = (0..options.rounds).map(|_| round(&dir, options.puts, value_bytes)).collect();
-        // What a failed round left is of no use.
+        // The files of a failed round are of no use.
         let _ = std::fs::remove_dir_all(&dir);
         let rounds = measured?;
         print_line(value_bytes, "append loop", &rounds, |round| round.appended);
@@ -59,7 +59,7 @@ pub fn run(options: &Appends) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the ratio to the loop.
+/// Prints a line of the table, and returns the ratio to the loop.
 fn print_line(value_bytes: usize, name: &str, rounds: &[Round], rate: impl Fn(&Round) -> f64) -> f64 {
     let median_rate = median(rounds.iter().map(&rate).collect());
     let ratio = median(rounds.iter().map(|round| rate(round) / round.appended).collect());
@@ -87,7 +87,7 @@ fn round(dir: &Path, puts: u64, value_bytes: usize) -> Result<Round, String> {
     Ok(Round { appended, bitcask, leveled })
 }
 
-/// Puts a second, and the bytes of a record.
+/// The puts per second, and the length of a record in bytes.
 fn put_all(factory: &dyn BackendFactory, puts: u64, value_bytes: usize) -> Result<(f64, usize), String> {
     let store = factory.open(0).map_err(|error| error.to_string())?;
     let (head, value) = ([7; HEAD_BYTES], vec![b'v'; value_bytes]);
@@ -114,7 +114,7 @@ fn put_all(factory: &dyn BackendFactory, puts: u64, value_bytes: usize) -> Resul
     Ok((rate, record_bytes as usize))
 }
 
-/// Records a second of a loop that appends each by a call of its own.
+/// The records per second of a loop that appends each record with one write call.
 fn append_all(path: &Path, record_bytes: usize, puts: u64) -> std::io::Result<f64> {
     let mut file = File::create_new(path)?;
     let record = vec![b'r'; record_bytes];

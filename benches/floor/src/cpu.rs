@@ -11,7 +11,7 @@ pub fn used(pid: u32) -> io::Result<Duration> {
     Ok(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64))
 }
 
-/// Fields 14 and 15; the second field, the name, may hold blanks and brackets itself.
+/// The sum of fields 14 and 15. The second field, the name, may contain blanks and brackets itself.
 fn ticks(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11).map(str::parse::<u64>);

@@ -1,14 +1,14 @@
-//! The floor: a server that reads frames and answers frames of the size of Ombak's answers, and
-//! does nothing else.
+//! The echo server, which is the floor for Ombak: it reads frames, answers with frames of the size
+//! of Ombak's answers, and does nothing else.
 //!
-//! Its connections are built as Ombak's are: one task each, everything that was read is answered by
-//! one write. Its runtime is the one that a tokio program has without further thought, with threads
-//! that take work from each other; `TOKIO_WORKER_THREADS` sets their number.
+//! Its connections are built like Ombak's: one task for each connection, and one write for all
+//! answers to one read. Its runtime is tokio's default, with threads that take work from each
+//! other; `TOKIO_WORKER_THREADS` sets their number.
 //!
-//! With files it also makes, for each request, the one system call that a store of files cannot do
-//! without: it appends the bytes of a put to one of 64 files, and reads as many for a get. It keeps
-//! no index, checks nothing and forgets what it wrote where: the rest of a database is what others
-//! add to that.
+//! With files, it also makes for each request the one system call that a store on files needs: it
+//! appends the bytes of a put to one of 64 files, and reads as many bytes for a get. It has no
+//! index, checks nothing, and does not remember what it wrote where. The rest of a database is what
+//! other servers add to that.
 
 use crate::files::Files;
 use crate::workload::{get_reply, put_reply};
@@ -44,7 +44,7 @@ async fn serve(port: u16, files: Option<Arc<Files>>) -> io::Result<()> {
     }
 }
 
-/// The frames that it answers with, whatever is asked for.
+/// The frames that it answers with, whatever the request is.
 struct Answers {
     get: Vec<u8>,
     put: Vec<u8>,

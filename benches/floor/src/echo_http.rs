@@ -1,6 +1,5 @@
-//! The floor of HTTP: a server made of hyper and nothing else, which reads requests to their end
-//! and answers with as many bytes as Ombak does. What it takes is what a server cannot go below
-//! that leaves HTTP to hyper.
+//! The floor for HTTP: a server that consists only of hyper. It reads whole requests, and answers
+//! with as many bytes as Ombak. No server that leaves HTTP to hyper can use less processor time.
 //!
 //! Its runtime is that of the other echo server.
 
@@ -31,7 +30,7 @@ async fn serve(port: u16) -> io::Result<()> {
         let (headers, value) = (headers.clone(), value.clone());
         let service = service_fn(move |request| answer(request, headers.clone(), value.clone()));
         tokio::spawn(async move {
-            // With the time limit for heads that a server on the open network needs.
+            // With the time limit for heads that a server on an open network needs.
             let served = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .title_case_headers(true)
@@ -56,7 +55,7 @@ async fn answer(request: Request<Incoming>, headers: HeaderMap, value: Bytes) ->
     Ok(response)
 }
 
-/// The headers of an answer with an object, beside those that hyper writes by itself.
+/// The headers of an answer with an object, except those that hyper writes itself.
 fn get_headers() -> HeaderMap {
     let pairs = [
         ("server", "Ombak/0.1.0"),

@@ -1,5 +1,5 @@
-//! Files that the echo server appends to and reads from, as a store with one file a partition
-//! would.
+//! The files that the echo server appends to and reads from, like a store with one file for each
+//! partition.
 
 use std::fs::File;
 use std::io;
@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const FILES: u64 = 64;
 
-/// A file that is longer begins anew: what the kernel has to write to the disk must not slow down
-/// whoever is measured next.
+/// A longer file is truncated and begun again, so that writes of the kernel to the disk do not slow
+/// down the next measurement.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// Bytes of a record with a value of 1 KiB, give or take a few.
+/// The approximate length of a record with a value of 1 KiB.
 const RECORD_BYTES: usize = 1190;
 
 pub struct Files(Vec<(File, AtomicU64)>);
@@ -28,7 +28,7 @@ impl Files {
         (0..FILES).map(create).collect::<io::Result<_>>().map(Self)
     }
 
-    /// Appends a record that holds `bytes` to the file whose turn it is.
+    /// Appends a record with `bytes` to the file of this turn.
     pub fn append(&self, turn: u64, bytes: &[u8]) -> io::Result<()> {
         let (file, length) = self.file(turn);
         let mut record = [0; RECORD_BYTES];
@@ -42,7 +42,7 @@ impl Files {
         file.write_all_at(&record, at)
     }
 
-    /// Reads some record of the file whose turn it is.
+    /// Reads a record of the file of this turn.
     pub fn read(&self, turn: u64) -> io::Result<()> {
         let (file, length) = self.file(turn);
         let records = length.load(Ordering::Relaxed) / RECORD_BYTES as u64;

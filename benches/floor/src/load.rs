@@ -1,5 +1,5 @@
-//! The client: one thread, as many connections as asked for, each of which asks, waits, checks and
-//! asks again.
+//! The client: one thread with the given number of connections. Each connection sends a request,
+//! waits for the answer, checks it, and sends the next request.
 
 use crate::cpu;
 use crate::server::Server;
@@ -10,16 +10,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-/// Requests before this long are not counted: connections, caches and clocks find their feet.
+/// Requests in this time are not counted, because connections, caches and processor clocks are
+/// still cold.
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// What one measurement showed.
+/// The result of one measurement.
 pub struct Outcome {
     /// Latencies of the requests that were answered, in nanoseconds (at most about 4 s).
     pub latencies_ns: Vec<u32>,
-    /// How long was measured.
+    /// The time that was measured.
     pub elapsed: Duration,
-    /// Processor time of the server's process meanwhile.
+    /// Processor time of the server's process in that time.
     pub server_cpu: Duration,
 }
 
@@ -94,7 +95,8 @@ impl Connection {
         Err(io::Error::other(format!("a wrong answer: {}", start.escape_ascii())))
     }
 
-    /// Asks for random keys until `to`; returns how long each answer from `from` on took.
+    /// Requests random keys until `to`. Returns the latencies of the requests that began at `from`
+    /// or later.
     async fn ask_until(mut self, from: Instant, to: Instant, seed: u64) -> io::Result<Vec<u32>> {
         let (mut latencies_ns, mut random) = (Vec::new(), seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut asked = Instant::now();

@@ -1,13 +1,13 @@
-//! `ombak-floor`: how far Ombak is from the least that a server of its kind can spend.
+//! `ombak-floor`: measures how far Ombak is from the minimum cost of such a server.
 //!
-//! What it is: one run on one machine that measures, in turns, an echo server with the same frames,
-//! Redis where it is installed, and Ombak on the memory and bitcask backends: requests per second,
-//! latencies, and processor time of the server's process for each request. The same client and the
-//! same number of worker threads for all. And, without a network, how far a store's put is from an
-//! append to a file.
+//! What it is: one run on one machine that measures in turns an echo server with the same frames,
+//! Redis if it is installed, and Ombak on the memory and bitcask backends: requests per second,
+//! latencies, and processor time of the server's process for each request. All servers get the same
+//! client and the same number of worker threads. Another command measures, without a network, a
+//! store's puts against appends to a file.
 //!
-//! What it is not: a load test. One client thread asks and waits; what counts are the ratios to the
-//! echo server.
+//! What it is not: a load test. One client thread sends requests and waits; the ratios to the echo
+//! server are the result.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -27,7 +27,7 @@ use report::{Report, Sample};
 use server::Server;
 use std::process::ExitCode;
 
-/// As in a node.
+/// The allocator of a node.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -41,10 +41,10 @@ pub struct Options {
     pub dir: PathBuf,
     pub redis: bool,
     pub files: bool,
-    /// How many connections are opened at once: one part of the table each.
+    /// Numbers of simultaneous connections. Each number is a part of the table.
     pub connections: Vec<usize>,
     pub ops: Vec<Op>,
-    /// The only server that is measured beside the echo server, if not all are.
+    /// The only server that is measured besides the echo server, unless all are.
     pub server: Option<String>,
 }
 

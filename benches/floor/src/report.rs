@@ -1,4 +1,4 @@
-//! The table, the ratios and whether the targets are met.
+//! The table, the ratios, and whether the targets are met.
 
 use crate::load::Outcome;
 use crate::options::Options;
@@ -13,7 +13,7 @@ pub struct Sample {
     pub outcome: Outcome,
 }
 
-/// What a measurement comes down to.
+/// The figures of one measurement.
 struct Figures {
     rate: f64,
     cpu_us: f64,
@@ -28,7 +28,7 @@ struct Cell {
     latencies_ns: Vec<u32>,
 }
 
-/// What was measured.
+/// All measurements of a run.
 pub struct Report {
     heading: String,
     servers: Vec<&'static str>,
@@ -36,7 +36,7 @@ pub struct Report {
     cells: Vec<Cell>,
 }
 
-/// What a ratio to the echo server should be.
+/// The target for a ratio to the echo server.
 struct Target {
     server: &'static str,
     op: Op,
@@ -44,7 +44,7 @@ struct Target {
     cpu_max: f64,
 }
 
-/// The promises of the project: puts on the memory backend are held to those on bitcask.
+/// The targets of the project. Puts on the memory backend have the same targets as on bitcask.
 const TARGETS: [Target; 4] = [
     Target { server: "ombak memory", op: Op::Get, rate_min: 0.8, cpu_max: 1.3 },
     Target { server: "ombak bitcask", op: Op::Get, rate_min: 0.8, cpu_max: 1.3 },
@@ -85,8 +85,8 @@ impl Report {
         self.cells.iter().find(|c| c.server == server && c.op == op && c.connections == connections)
     }
 
-    /// Medians over the rounds of the ratios, rate and processor time, to the echo server of the
-    /// same round.
+    /// The medians of the ratios to the echo server in the same round: of the rate, and of the
+    /// processor time.
     fn ratios(&self, cell: &Cell) -> Option<(f64, f64)> {
         let echo = self.cell("echo", cell.op, cell.connections)?;
         let pairs = || cell.rounds.iter().zip(&echo.rounds);
@@ -94,7 +94,7 @@ impl Report {
     }
 }
 
-/// Of sorted nanoseconds.
+/// A quantile in microseconds of sorted nanoseconds.
 fn quantile_us(sorted_ns: &[u32], quantile: f64) -> f64 {
     let rank = (sorted_ns.len() as f64 * quantile) as usize;
     sorted_ns.get(rank.min(sorted_ns.len().saturating_sub(1))).map_or(f64::NAN, |&ns| f64::from(ns) / 1000.0)

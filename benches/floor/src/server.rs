@@ -1,4 +1,4 @@
-//! The servers that are measured, each a process of its own.
+//! The servers that are measured. Each is a process of its own.
 
 use crate::options::Options;
 use crate::workload::Protocol;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a server may take until it can be connected to.
+/// How long a server may take until it accepts connections.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A running server. Dropping it ends it and removes its data.
+/// A running server. Dropping it kills its process and removes its data.
 pub struct Server {
     pub name: &'static str,
     pub protocol: Protocol,
@@ -21,7 +21,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// The echo server first, then the others.
+    /// Starts all servers, the echo server first.
     pub fn start_all(options: &Options) -> Result<Vec<Self>, String> {
         let mut servers = vec![Self::echo(options, "echo", false)?];
         if options.files {
@@ -130,7 +130,7 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-/// A directory of this run and server, made if need be.
+/// The directory of a server in this run. Creates it if needed.
 fn data_dir(options: &Options, name: &str) -> Result<PathBuf, String> {
     let dir = options.dir.join(format!("ombak-floor-{}-{}", std::process::id(), name.replace([' ', ','], "-")));
     fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;

@@ -1,4 +1,4 @@
-//! What is asked and what must be answered: gets and puts of 1 KiB, spread over 10,000 keys.
+//! The requests and the answers that they must get: gets and puts of 1 KiB over 10,000 keys.
 
 use ombak_proto::code;
 use ombak_proto::messages::{RpbContent, RpbGetReq, RpbGetResp, RpbPutReq, RpbPutResp};
@@ -8,8 +8,8 @@ use std::fmt;
 pub const KEYS: u64 = 10_000;
 pub const VALUE_BYTES: usize = 1024;
 
-/// The frame that answers a get of one such object, with everything in it that Ombak's has: value,
-/// content type, vtag, last-modified and clock.
+/// The frame that answers a get of one object. It has everything that Ombak's answer has: value,
+/// content type, vtag, last-modified time and clock.
 pub fn get_reply() -> Vec<u8> {
     let content = RpbContent {
         value: vec![b'e'; VALUE_BYTES].into(),
@@ -25,7 +25,7 @@ pub fn get_reply() -> Vec<u8> {
     frame
 }
 
-/// The frame that answers a put: nothing but its code.
+/// The frame that answers a put. It has only a message code.
 pub fn put_reply() -> Vec<u8> {
     let mut frame = Vec::new();
     write_message(code::PUT_RESP, &RpbPutResp::default(), &mut frame);
@@ -35,8 +35,8 @@ pub fn put_reply() -> Vec<u8> {
 const BUCKET: &str = "floor";
 const KEY_BYTES: usize = 11;
 
-/// Where a get reply's value begins: frame header, then tag and length of the content and of the
-/// value.
+/// The offset of the value in the answer to a get: frame header, then tag and length of the content
+/// and of the value.
 const GET_VALUE_AT: usize = 5 + 3 + 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,23 +54,23 @@ impl fmt::Display for Op {
     }
 }
 
-/// How a server is spoken to.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// Riak's frames, from a server that knows nothing and only answers as many bytes.
+    /// Riak's frames, from a server that stores nothing and only answers with as many bytes.
     Echo,
     /// Riak's frames.
     Frames,
-    /// Redis' own.
+    /// The protocol of Redis.
     Redis,
 }
 
-/// A request whose key is exchanged from one use to the next.
+/// A request whose key is replaced before each use.
 pub struct Request {
     protocol: Protocol,
     op: Op,
     bytes: Vec<u8>,
-    /// Where the key is: in the request proper, and in a value that begins with it.
+    /// The offsets of the key: in the request itself, and in a value that begins with it.
     key_at: Vec<usize>,
     key: [u8; KEY_BYTES],
 }
@@ -83,7 +83,7 @@ fn key(n: u64) -> [u8; KEY_BYTES] {
     key
 }
 
-/// A value begins with its key, so that answers can be checked.
+/// The value of a key. It begins with the key, so that answers can be checked.
 fn value(key: &[u8; KEY_BYTES]) -> Vec<u8> {
     let filler = (0..).map(|i: u32| b'a' + (i.wrapping_mul(2_654_435_761) >> 24) as u8 % 26);
     key.iter().copied().chain(filler).take(VALUE_BYTES).collect()
@@ -109,7 +109,7 @@ impl Request {
         &self.bytes
     }
 
-    /// How many bytes the answer has, as far as can be told from what has come of it.
+    /// The length of the answer, as far as the bytes that have arrived tell it.
     pub fn answer_bytes(&self, answer: &[u8]) -> Option<usize> {
         match (self.protocol, self.op) {
             (Protocol::Redis, Op::Get) => Some(VALUE_BYTES + b"$1024\r\n\r\n".len()),
@@ -118,7 +118,7 @@ impl Request {
         }
     }
 
-    /// Whether an answer is what has to come for the last key that was asked for.
+    /// Whether an answer is right for the last request.
     pub fn is_answer(&self, answer: &[u8]) -> bool {
         let has_key_at = |at: usize| answer.get(at..at + KEY_BYTES) == Some(&self.key[..]);
         match (self.protocol, self.op) {

@@ -13,7 +13,7 @@ from node import Node  # noqa: E402
 POM = HERE / "pom.xml"
 PROGRAM_SECONDS_MAX = 300
 
-# The client's network library reaches into the standard library by reflection.
+# The client's network library uses reflection on these packages of the standard library.
 OPENED = ("java.base/java.lang", "java.base/java.nio", "java.base/sun.nio.ch")
 
 

@@ -1,7 +1,8 @@
-"""A pytest plugin: marks the tests that `expected_failures.txt` names as expected to fail, strictly.
+"""A pytest plugin that marks the tests named in `expected_failures.txt` as expected to fail,
+strictly.
 
-Strictly means that such a test which passes fails the run, so that no entry outlives its reason. A name that no collected
-test has ends the run before it starts."""
+Strictly means that the run fails if such a test passes, so that no entry outlives its reason. If no
+collected test has the name of an entry, the run ends before it starts."""
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ LIST = Path(__file__).with_suffix(".txt")
 
 
 def read_list(protocol):
-    """Name -> reason, of the entries for this protocol."""
+    """The names of the entries for this protocol, with their reasons."""
     entries = {}
     for number, line in enumerate(LIST.read_text().splitlines(), 1):
         if not line or line.startswith("#"):
@@ -36,7 +37,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Names what the switches leave out, grouped by reason."""
+    """Prints the tests that the switches leave out, grouped by reason."""
     groups = {}
     for report in terminalreporter.stats.get("skipped", []):
         reason = report.longrepr[2].removeprefix("Skipped: ")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs the official Python client's own integration suite over `pbc` and over `http`, against a node on each
-backend.
+"""Runs the official Python client's own integration suite over `pbc` and over `http`, against a
+node on each backend.
 
 Usage: run.py [pbc|http]... [-- PYTEST-OPTION...]"""
 import os
@@ -22,7 +22,7 @@ from node import Node  # noqa: E402
 TEST_SECONDS_MAX = 60
 SUITE_SECONDS_MAX = 600
 
-# What the suite asks of a server before it starts.
+# The settings that the suite needs of a server.
 SETTINGS = {"nodename": "riak@127.0.0.1", "ring_size": "64", "delete_mode": "immediate"}
 BACKENDS = ("bitcask", "leveled", "leveldb", "memory")
 BUCKET_TYPES = {
@@ -46,8 +46,8 @@ SWITCHES_OFF = ("RUN_DATATYPES", "RUN_MAPREDUCE", "RUN_POOL", "RUN_SEARCH", "RUN
                 "RUN_YZ")
 
 
-# The suite expects a listing of this bucket to take longer than a millisecond, and fills it with 1,000 keys unless it finds the
-# last of these. For Ombak that is not enough.
+# The suite expects a listing of this bucket to take longer than a millisecond. It fills the bucket
+# with 1,000 keys unless it finds the last of these. Ombak needs more keys for that.
 SLOW_BUCKET, SLOW_BUCKET_LAST_KEY, SLOW_BUCKET_KEYS = b"random_key_bucket", b"rkb-init", 20_000
 PUT_REQUEST, PUT_REPLY = 11, struct.pack(">IB", 1, 12)
 
@@ -65,7 +65,7 @@ def install(directory):
 
 
 def fill_slow_bucket(node):
-    """Puts the keys over one connection, without waiting for one answer before the next request."""
+    """Puts the keys over one connection, in batches that do not wait for single answers."""
     def field(number, content):
         return bytes([number << 3 | 2, len(content)]) + content
 
@@ -99,7 +99,7 @@ def environment(node, protocol, installed):
 
 
 def run_suite(backend, protocol, installed, options):
-    """Returns what the suite and the node said, and (passed, failed, skipped)."""
+    """Returns the output of the suite, and (passed, failed, skipped)."""
     with Node({**SETTINGS, "storage_backend": backend}) as node:
         for name, properties in BUCKET_TYPES.items():
             node.create_type(name, properties)

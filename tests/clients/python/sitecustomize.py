@@ -1,6 +1,7 @@
-"""Puts back what Python 3.7 to 3.11 removed from the standard library and the official client still uses.
+"""Restores what Python 3.7 to 3.11 removed from the standard library and the official client still
+uses.
 
-Python imports a module of this name by itself at start when its directory is in PYTHONPATH."""
+At start, Python imports a module of this name by itself if its directory is in PYTHONPATH."""
 import collections
 import collections.abc
 import inspect
@@ -18,7 +19,8 @@ if not hasattr(inspect, "getargspec"):
 _namedtuple = collections.namedtuple
 collections.namedtuple = lambda *names, verbose=False, **options: _namedtuple(*names, **options)
 
-# The client's message classes were generated for Python 2: they hand the bytes of their options over as text.
+# The client's message classes were generated for Python 2: they pass the bytes of their options as
+# text.
 _parse_options = descriptor._ParseOptions
 descriptor._ParseOptions = lambda message, options: _parse_options(
     message, options.encode("latin-1") if isinstance(options, str) else options)

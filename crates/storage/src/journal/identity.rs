@@ -1,9 +1,9 @@
 //! The identity of a store on disk: the file `identity` in its directory.
 //!
 //! Layout: magic 8, version u16, flags u16, zero u32, store id, boot, last boot that may have lost
-//! acknowledged writes, seq (u64 each), boot id of the machine u128, inode and creation time of
+//! acknowledged writes, seq (u64 each), OS boot id u128, inode and creation time of
 //! this file (u64 each), CRC-32 of all that u32. Flags: 1 closed cleanly, 2 began as a copy, 4 the
-//! boot id of the machine is known, 8 a write or sync failed. All integers are little-endian.
+//! OS boot id is known, 8 a write or sync failed. All integers are little-endian.
 //!
 //! Invariants:
 //! * The mark of a clean close is durably gone before the first write of a start.
@@ -44,7 +44,7 @@ pub(crate) struct Record {
     tail_lost_boot: u64,
     /// No append had a higher number when this was written.
     seq: u64,
-    /// The boot id of the machine.
+    /// The OS boot id.
     machine: Option<u128>,
 }
 

@@ -1,4 +1,4 @@
-//! A record: a version of a key, or a tombstone that says that the key was removed.
+//! A record: a version of a key, or a storage tombstone, which says that the store removed the key.
 //!
 //! ```text
 //!  0 crc_meta  u32   of salt, offset, bytes 4…48, key and head

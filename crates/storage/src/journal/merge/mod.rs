@@ -6,8 +6,8 @@
 //!   versions that were not copied, are on disk.
 //! * The input files are removed together: a commit file names them, and a start that finds a
 //!   commit file finishes the work.
-//! * A tombstone is removed only when no file outside the merge can hold an older version of its
-//!   key.
+//! * A storage tombstone is removed only when no file outside the merge can hold an older version
+//!   of its key.
 //! * Copies keep their `seq`, so a merge that a crash interrupts at any point changes nothing.
 
 mod commit;
