@@ -261,9 +261,9 @@ pub struct LedgerStatus {
     pub memory_bytes: u64,
     /// Bytes written since the start, compaction included.
     pub written_bytes: u64,
-    /// Tables that wait to be compacted. A read may have to look into each of them.
+    /// Runs of tables that wait to be compacted. A read may have to look into each run.
     pub first_level_tables: u64,
-    /// Bytes of these tables.
+    /// Bytes of these runs.
     pub pending_bytes: u64,
 }
 

@@ -1,7 +1,7 @@
 //! The `seq` up to which an index on disk must have seen the journal, because older parts of the
-//! journal may be gone. For an index that keeps everything, whole journal files are removed; for
-//! other indexes, merges remove tombstones. An index that has seen less than this is not the one
-//! that belongs to the journal.
+//! journal may be gone: whole files if the index keeps everything (leveldb), and storage tombstones
+//! that merges removed if it is bitcask's ordered index. An index that has seen less than this is
+//! not the one that belongs to the journal.
 //!
 //! Layout of the file `covered` in a partition's directory: magic 8, version u16, zero u16, seq
 //! u64, CRC-32 of all that u32. All integers are little-endian.

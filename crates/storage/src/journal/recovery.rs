@@ -478,7 +478,7 @@ impl<I: KeyIndex> Recovery<'_, I> {
         }
     }
 
-    /// Gives a loaded file the name of a synced file: loading has synced it.
+    /// Gives a loaded file the name of a synced file, because it is on disk now.
     fn name_loaded(&self, file: &DataFile, is_fresh: bool) -> Result<(), StorageError> {
         if is_fresh {
             let path = data_path(self.dir, file.id);

@@ -5,7 +5,7 @@
 //!  4 crc_body  u32   of the body
 //!  8 kind      u8    1 put, 2 tombstone
 //!  9 flags     u8    1 expires, 2 body compressed by lz4, 4 by zstd, 8 the head has index entries
-//! 10 mark      u16   low half of the file's salt: cheap to look for when a reader has lost its way
+//! 10 mark      u16   low half of the file's salt: cheap to search for after damage
 //! 12 key_len   u32
 //! 16 head_len  u32
 //! 20 body_len  u32

@@ -1,16 +1,16 @@
 //! Hint files whose data files are missing.
 //!
-//! Normally a hint file never outlives its data file:
+//! There are harmless reasons for such a hint file. In each of them the store still knows the
+//! versions that the hint file names, or newer ones:
 //!
-//! * A merge removes both under its commit file, and its copies have the same sequence numbers in
+//! * A merge removed both files under its commit file. Its copies have the same sequence numbers in
 //!   other files.
-//! * When the journal removes files because a tree has everything, the tree has seen their
-//!   versions.
-//! * A hint file gets its name only after the name of its data file is durable, or while the input
-//!   files with the same versions still exist.
+//! * The journal removed both files because a tree has everything. The tree has seen their versions.
+//! * A loss of power removed the name of the data file. A hint file gets its name only after the
+//!   name of its data file is durable, or while the input files of the merge that wrote it exist.
 //!
 //! So if a hint file names a version, and nothing else in the store has a version of that key with
-//! the same or a higher sequence number, the data file disappeared in some other way and its
+//! the same or a higher sequence number, the data file disappeared in some other way, and its
 //! content is lost.
 
 use super::Recovery;
