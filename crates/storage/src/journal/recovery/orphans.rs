@@ -5,7 +5,8 @@
 //!
 //! * A merge removed both files under its commit file. Its copies have the same sequence numbers in
 //!   other files.
-//! * The journal removed both files because a tree has everything. The tree has seen their versions.
+//! * The journal removed both files because a tree has everything. The tree has seen their
+//!   versions.
 //! * A loss of power removed the name of the data file. A hint file gets its name only after the
 //!   name of its data file is durable, or while the input files of the merge that wrote it exist.
 //!
