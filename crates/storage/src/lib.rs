@@ -1,4 +1,4 @@
-//! The storage of one partition: a store for each partition behind the [`Backend`] trait.
+//! The storage layer: one store for each partition, behind the [`Backend`] trait.
 //!
 //! What it is: the backends `bitcask`, `leveled`, `leveldb` and `memory`; `multi`, which puts
 //! several of them behind one store; the `journal` and the ledger that the backends on disk are

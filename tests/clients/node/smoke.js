@@ -1,7 +1,8 @@
 'use strict';
 
-// Ombak seen through the official Node.js client (Protocol Buffers): each scenario is small, reads top to bottom and uses
-// a bucket of its own. Usage: node smoke.js HOST:PORT. Exit status 1 when a scenario fails.
+// Tests Ombak through the official Node.js client (Protocol Buffers). Each scenario is small, reads
+// from top to bottom and uses a bucket of its own. Usage: node smoke.js HOST:PORT. The exit status is
+// 1 if a scenario fails.
 
 const assert = require('node:assert');
 const { promisify } = require('node:util');
