@@ -64,7 +64,7 @@ pub fn run(args: Vec<OsString>) -> ExitCode {
                 complain(&failure.message);
             }
             if out.json && !failure.has_result {
-                // If this cannot be printed either, a second failure would tell nobody more.
+                // An error is ignored. If this cannot be printed either, a report would not help.
                 drop(out.line(&failure.to_json().to_string()));
             }
             ExitCode::from(failure.code)
