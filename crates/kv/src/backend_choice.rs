@@ -1,9 +1,10 @@
-//! Which of several backends has the objects of a bucket (docs/riak/backends.md §6).
+//! Chooses which of several backends stores the objects of a bucket (docs/riak/backends.md §6).
 //!
-//! What it is: prefixes of untyped buckets, then the property `backend` of the bucket or its type, then the default.
-//! Looked up for each key in the properties as they are at that moment.
+//! What it is: the rules of the choice. Prefixes of untyped buckets come first, then the property
+//! `backend` of the bucket or of its type, then the default backend. Each lookup reads the
+//! properties as they are at that moment.
 //!
-//! What it is not: it moves nothing when a property changes.
+//! What it is not: it moves no objects when a property changes.
 
 use crate::buckets::BucketRegistry;
 use bytes::Bytes;
@@ -11,7 +12,7 @@ use ombak_storage::{Selector, StorageError};
 use ombak_types::names::{DEFAULT_TYPE, split_storage_key};
 use std::sync::{Arc, OnceLock};
 
-/// The backends of a node that has several, and how buckets are dealt to them.
+/// The backends of a node that has several, and the rules that assign buckets to them.
 #[derive(Debug)]
 pub struct BackendChoice {
     names: Vec<Bytes>,
@@ -21,8 +22,9 @@ pub struct BackendChoice {
 }
 
 impl BackendChoice {
-    /// Of backends with these names. `default` is the place of the one for buckets that name none, `prefixes` are those of
-    /// untyped buckets with the places of their backends; the first that fits counts.
+    /// Creates the rules for backends with these `names`. `default` is the index of the backend for
+    /// buckets that name none. `prefixes` holds prefixes of untyped buckets, each with the index of
+    /// its backend; the first prefix that matches decides.
     pub fn new(names: Vec<Bytes>, default: usize, prefixes: Vec<(Vec<u8>, usize)>) -> Self {
         Self { names, default, prefixes, buckets: OnceLock::new() }
     }
@@ -32,9 +34,11 @@ impl BackendChoice {
         &self.names
     }
 
-    /// Looks properties up in this registry from now on. Before that, nothing can be selected.
+    /// Sets the registry in which properties are looked up. Until then, `select` finds a backend
+    /// only by prefix.
     pub fn use_properties(&self, buckets: Arc<BucketRegistry>) {
-        // A second registry would be a second engine over the same stores; the first one stays.
+        // A second registry would mean a second engine over the same stores, so the first one
+        // stays.
         let _ = self.buckets.set(buckets);
     }
 

@@ -4,10 +4,12 @@ use ombak_types::time::UnixMicros;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Says what time it is: stamps of writes and expiry go by it. Tests hand in one of their own.
+/// Returns the current time of day. The stamps of writes and expiry use it. Tests pass a clock of
+/// their own.
 pub type WallClock = Arc<dyn Fn() -> UnixMicros + Send + Sync>;
 
-/// Says how much time has passed, whatever becomes of the wall clock: deadlines go by it. Tests hand in one of their own.
+/// Returns a time that never goes back, whatever happens to the wall clock. Deadlines use it. Tests
+/// pass a clock of their own.
 pub type MonotonicClock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
 /// The monotonic clock of the machine.
@@ -15,7 +17,7 @@ pub fn system_monotonic_clock() -> MonotonicClock {
     Arc::new(Instant::now)
 }
 
-/// The clock of the machine.
+/// The wall clock of the machine.
 pub fn system_clock() -> WallClock {
     Arc::new(now)
 }

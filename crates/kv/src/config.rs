@@ -1,4 +1,4 @@
-//! How an engine is set up.
+//! The configuration of an engine.
 
 use crate::backend_choice::BackendChoice;
 use crate::clock::{MonotonicClock, WallClock, system_clock, system_monotonic_clock};
@@ -13,24 +13,25 @@ use std::time::Duration;
 /// When tombstones are removed for good (docs/riak/semantics.md §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeleteMode {
-    /// Never.
+    /// Tombstones are never removed.
     Keep,
-    /// With the delete itself.
+    /// The delete itself removes the tombstone.
     Immediate,
-    /// This long after it.
+    /// The tombstone is removed this long after the delete.
     After(Duration),
 }
 
-/// How large objects may become. A write beyond a maximum is refused, beyond a warning threshold it is logged.
+/// Limits for the size of objects. A write that exceeds a maximum is refused; a write that exceeds
+/// a warning threshold is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectLimits {
-    /// Bytes of one stored object, all siblings and metadata.
+    /// Maximum of the bytes of one stored object, with all siblings and metadata.
     pub bytes_max: u64,
-    /// Bytes from which a write is logged.
+    /// Threshold in bytes above which a write is logged.
     pub bytes_warn: u64,
-    /// Siblings of one object.
+    /// Maximum of the siblings of one object.
     pub siblings_max: usize,
-    /// Siblings from which a write is logged.
+    /// Threshold in siblings above which a write is logged.
     pub siblings_warn: usize,
 }
 
@@ -40,45 +41,48 @@ impl Default for ObjectLimits {
     }
 }
 
-/// How an engine is set up. Make one with [`KvConfig::new`] and change what differs.
+/// The configuration of an engine. Create one with [`KvConfig::new`], then change fields.
 #[derive(Clone)]
 pub struct KvConfig {
     /// Name of this node, `riak@127.0.0.1` for instance.
     pub node_name: String,
-    /// Directory of the node's identity and of its bucket types and properties. The backend has its own.
+    /// Directory of the node's identity and of its bucket types and properties. The backend has a
+    /// directory of its own.
     pub data_dir: PathBuf,
-    /// The file system of the node's identity; tests put one here that they can break.
+    /// The file system of the node's identity; tests pass one that can fail.
     pub fs: Arc<dyn FileSystem>,
-    /// Number of partitions: a power of two from 8 to 1024. Fixed with the first start of a data directory.
+    /// Number of partitions: a power of two from 8 to 1024. The first start of a data directory
+    /// fixes it.
     pub ring_size: u32,
     /// Opens the stores.
     pub backend: Arc<dyn BackendFactory>,
-    /// With several backends: the selector that `backend` was made with.
+    /// The selector that `backend` was created with, when there are several backends.
     pub backend_choice: Option<Arc<BackendChoice>>,
     /// Properties of untyped buckets that differ from the built-in ones (`buckets.default.*`).
     pub default_props: PropMap,
-    /// When tombstones go.
+    /// When tombstones are removed.
     pub delete_mode: DeleteMode,
-    /// How large objects may become.
+    /// Limits for the size of objects.
     pub limits: ObjectLimits,
-    /// Requests under way at once; more are refused with `Error::Overload`.
+    /// Maximum of requests at the same time; further requests are refused with `Error::Overload`.
     pub requests_max: usize,
-    /// Time limit of gets, puts and deletes that name none.
+    /// Time limit of gets, puts and deletes that do not set one.
     pub timeout: Duration,
-    /// Index queries.
+    /// The configuration of index queries.
     pub queries: QueryConfig,
-    /// Threads that wait for disks.
+    /// Number of threads that wait for disks.
     pub io_threads: usize,
-    /// How often background work of the stores is looked after.
+    /// Interval at which the engine runs the background work of the stores.
     pub maintain_interval: Duration,
-    /// What time it is; the machine's clock, but for tests.
+    /// The wall clock: the machine's clock, except in tests.
     pub clock: WallClock,
-    /// What the deadlines of writes go by; the machine's monotonic clock, but for tests.
+    /// The clock for the deadlines of writes: the machine's monotonic clock, except in tests.
     pub monotonic_clock: MonotonicClock,
 }
 
 impl KvConfig {
-    /// Riak's defaults: 64 partitions, tombstones go after 3 s, requests are given 60 s.
+    /// Riak's defaults: 64 partitions, tombstones are removed after 3 s, the time limit of a
+    /// request is 60 s.
     pub fn new(node_name: impl Into<String>, data_dir: impl Into<PathBuf>, backend: Arc<dyn BackendFactory>) -> Self {
         Self {
             node_name: node_name.into(),

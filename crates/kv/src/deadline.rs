@@ -1,9 +1,11 @@
-//! Until when a write may begin (docs/design/replication.md §12).
+//! The deadline by which a write must begin (docs/design/replication.md §12).
 //!
-//! A write that came late would undo what its client did after it was told that the time was over. So a write asks its
-//! deadline under the key's lock, immediately before it stamps an event or stores a copy: past that point it is executed to
-//! its end, and its outcome is the answer, however long the call to the store takes. Only the wait for a sync can still time
-//! out then. Whoever is answered `timeout` knows: the write was executed before the answer, or it never will be.
+//! A write that executed late would undo what its client did after a timeout was reported to it.
+//! Therefore a write checks its deadline under the key's lock, immediately before it stamps an
+//! event or stores a copy. After that point it executes to its end, and its outcome is the answer,
+//! however long the call to the store takes. From then on only the wait for a sync can time out. A
+//! client that receives `timeout` therefore knows that the write either was executed before the
+//! answer, or will never be executed.
 
 use crate::clock::MonotonicClock;
 use ombak_types::Error;
@@ -14,17 +16,18 @@ const WAITING: u8 = 0;
 const BEGUN: u8 = 1;
 const GIVEN_UP: u8 = 2;
 
-/// Decides between a write that begins on another thread and a caller whose patience ends: one of the two happens.
+/// Decides between a write on another thread and its waiting caller: either the write begins or the
+/// caller gives up, never both.
 #[derive(Debug, Default)]
 pub(crate) struct Turn(AtomicU8);
 
 impl Turn {
-    /// False when the caller has given up.
+    /// Returns false when the caller has given up.
     fn begin(&self) -> bool {
         self.change(BEGUN)
     }
 
-    /// False when the write has begun: it goes on to its end.
+    /// Returns false when the write has begun; the write then executes to its end.
     pub(crate) fn give_up(&self) -> bool {
         self.change(GIVEN_UP)
     }
@@ -37,45 +40,47 @@ impl Turn {
     }
 }
 
-/// Until when a write may begin.
+/// The deadline by which a write must begin.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline<'a> {
     clock: &'a MonotonicClock,
-    /// None: there is no limit.
+    /// `None` means that there is no limit.
     at: Option<Instant>,
-    /// Of a write that runs on another thread than the one that waits for it.
+    /// Set when the write runs on another thread than its waiting caller.
     turn: Option<&'a Turn>,
 }
 
 impl<'a> Deadline<'a> {
-    /// `limit` after `began`; a limit of zero is none.
+    /// The deadline `limit` after `began`; a `limit` of zero means that there is no deadline.
     pub(crate) fn after(began: Instant, limit: Duration, clock: &'a MonotonicClock) -> Self {
         let at = if limit.is_zero() { None } else { began.checked_add(limit) };
         Self { clock, at, turn: None }
     }
 
-    /// The moment itself, to be handed to another thread.
+    /// The moment itself, to be passed to another thread.
     pub(crate) const fn at(&self) -> Option<Instant> {
         self.at
     }
 
-    /// The deadline of a write whose caller waits for it on another thread, and gives up by `turn`.
+    /// The deadline of a write that runs on another thread than its waiting caller; the caller
+    /// gives up through `turn`.
     pub(crate) const fn elsewhere(at: Option<Instant>, clock: &'a MonotonicClock, turn: &'a Turn) -> Self {
         Self { clock, at, turn: Some(turn) }
     }
 
-    /// How long is left; none when there is no limit.
+    /// The time that is left; `None` when there is no limit.
     pub(crate) fn left(&self) -> Option<Duration> {
         self.at.map(|at| at.saturating_duration_since((self.clock)()))
     }
 
-    /// Fails with [`Error::Timeout`] when the time is over.
+    /// Fails with [`Error::Timeout`] when the deadline has passed.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let is_over = self.at.is_some_and(|at| (self.clock)() >= at);
         if is_over { Err(Error::Timeout) } else { Ok(()) }
     }
 
-    /// Begins the write: called under the key's lock, immediately before an event is stamped or a copy is stored.
+    /// Begins the write. Called under the key's lock, immediately before an event is stamped or a
+    /// copy is stored.
     pub(crate) fn begin(&self) -> Result<(), Error> {
         self.check()?;
         match self.turn {

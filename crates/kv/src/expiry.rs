@@ -1,30 +1,37 @@
-//! Values that end by themselves: what writers may ask for, and what readers are told. Ombak's own; Riak has neither.
+//! Values that expire: what a write may ask for, and what a reader is told. This is Ombak's own;
+//! Riak has neither.
 //!
-//! A value's time begins with its write: the time to live that the write names, or else the bucket's property `ttl`. What a
-//! write names is a piece of user metadata, so that it can be said over every interface and comes back with the value: a
-//! client that reads, changes and writes gives the new value the same time again. The moment of expiry lies in the
-//! object ([`ombak_types::Metadata::expires_secs`]), so replicas agree on it whenever they get their copy.
+//! The time to live of a value begins with its write. The write may name it; otherwise the bucket's
+//! property `ttl` applies. A write names it in user metadata, so every interface can set it and
+//! every read returns it: when a client reads, changes and writes a value, the new value gets the
+//! same time to live again. The moment of expiry is part of the object
+//! ([`ombak_types::Metadata::expires_secs`]), so replicas agree on it whenever they receive their
+//! copy.
 //!
-//! An object is absent when all its values have expired; before that, expired siblings are not shown, and the next
-//! coordinated write leaves them out. A store forgets an absent object with its clock, as if it had never been: the rules of
-//! [`crate::partition::ActorSource`] keep what is written afterwards safe.
+//! An object is absent when all its values have expired. Before that, expired siblings are not
+//! shown, and the next coordinated write drops them. A store forgets an absent object together with
+//! its clock, as if the object had never existed. The rules of [`crate::partition::ActorSource`]
+//! keep later writes safe.
 
 use bytes::Bytes;
 use ombak_types::props::ttl_secs;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Error, Metadata, Object};
 
-/// The user metadata by which a write asks for a time to live: decimal seconds, 0 for no end whatever the bucket says. In any
-/// case, and with or without the prefix that HTTP clients put in front of user metadata.
+/// The user metadata by which a write asks for a time to live, in decimal seconds; 0 means that the
+/// value does not expire, whatever the bucket says. The name matches in any letter case, with or
+/// without the prefix that HTTP clients put in front of user metadata.
 pub const TTL_NAME: &str = "X-Ombak-Ttl";
 
-/// The user metadata by which answers say how many seconds a value still lives: at least 1. Not kept when it comes back.
+/// The user metadata by which an answer says how many seconds a value still lives: at least 1. A
+/// write that sends it back does not store it.
 pub const TTL_LEFT_NAME: &str = "X-Ombak-Ttl-Left";
 
 const HTTP_PREFIX: &[u8] = b"X-Riak-Meta-";
 
-/// Sets when the values of `object` expire, in a bucket whose values live for `bucket_ttl_secs` (0: they stay). Their time
-/// begins at `now`, or where they bring the time of their write along and `keeps_times`, at that.
+/// Sets the expiry of the values of `object`, in a bucket whose values live for `bucket_ttl_secs`
+/// (0: they do not expire). Their time to live begins at `now`. With `keeps_times`, it begins at
+/// the time of the write that the value carries, where it carries one.
 pub(crate) fn stamp(
     object: &mut Object,
     bucket_ttl_secs: u32,
@@ -44,7 +51,7 @@ pub(crate) fn stamp(
     Ok(())
 }
 
-/// Makes of an object as it is stored what a client sees at `now`.
+/// Turns a stored object into what a client sees at `now`.
 pub(crate) fn show(object: &mut Object, now: UnixMicros) {
     object.drop_expired(now);
     for meta in object.siblings.iter_mut().map(|s| &mut s.meta) {

@@ -1,13 +1,13 @@
-//! What must hold of the files of a node and of a backup, whatever is in them: for the fuzz targets, and for the tests of
-//! this crate. No bytes make a reader panic, and what is accepted is what is read again when it is written. Each says whether
-//! it accepted the bytes.
+//! Checks for the files of a node and of a backup, for the fuzz targets and for the tests of this
+//! crate. No bytes make a reader panic, and a value that was accepted is read as the same value
+//! after it is written. Each function returns whether it accepted the bytes.
 
 /// The file of bucket types and properties.
 pub fn buckets_file(bytes: &[u8]) -> bool {
     crate::buckets::check_buckets_file(bytes)
 }
 
-/// The manifest of a backup: all of the file, or what its checksum is of.
+/// The manifest of a backup: either the whole file, or the part that its checksum covers.
 pub fn manifest(bytes: &[u8]) -> bool {
     crate::backup::check_manifest(bytes)
 }

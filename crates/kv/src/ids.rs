@@ -1,18 +1,19 @@
-//! Names that the engine makes: entity tags and keys, in base 62.
+//! Names that the engine generates: entity tags and keys, in base 62.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// Digits of a 64-bit number.
+/// Base-62 digits of a 64-bit number.
 const DIGITS_OF_64_BITS: usize = 11;
 /// Length of a vtag, in bytes.
 pub(crate) const VTAG_BYTES: usize = 2 * DIGITS_OF_64_BITS;
-/// Length of a key that the engine makes, in bytes: 160 bits (docs/riak/pb-api.md §6.2).
+/// Length of a key that the engine generates, in bytes: 160 bits (docs/riak/pb-api.md §6.2).
 pub(crate) const KEY_BYTES: usize = 27;
-/// Odd, so that numbers in sequence become numbers without a visible order, each once.
+/// An odd factor. It maps consecutive numbers to distinct numbers without a visible order.
 const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Makes entity tags: 64 random bits of the process, then a number that does not come twice in it.
+/// Generates entity tags: 64 random bits of the process, then a number that never repeats in the
+/// process.
 #[derive(Debug)]
 pub(crate) struct Vtags {
     process: [u8; DIGITS_OF_64_BITS],

@@ -1,4 +1,4 @@
-//! Takes in objects that another store has acknowledged, a Riak node's for instance.
+//! Imports objects that another store has acknowledged, a Riak node for instance.
 
 use crate::engine::{check_bucket, check_key};
 use crate::kv::Kv;
@@ -6,25 +6,27 @@ use crate::partition::{Access, Failure, WriteRules};
 use ombak_types::names::encode_storage_key;
 use ombak_types::{Bucket, Error, Object};
 
-/// What became of an imported object.
+/// The result of importing one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportOutcome {
-    /// The key was not there.
+    /// The key was absent.
     New,
-    /// The key was there and has learned something: it holds both copies' values, or the newer one's.
+    /// The key was present and changed: it holds the values of both copies, or those of the newer
+    /// copy.
     Merged,
-    /// The key was there and had seen everything.
+    /// The key was present and already contained everything that the imported copy has.
     Known,
 }
 
-/// Takes in objects as a replica would: merged by clock alone, with the clocks, siblings and metadata they come with.
-/// Size limits do not hold. Blocks: not for network threads.
+/// Imports objects as a replica would: merged by clock alone, with the clocks, siblings and
+/// metadata that they carry. The size limits do not apply. Blocks: not for network threads.
 ///
-/// Tombstones are taken in like values. Until every copy of a key is in, one of them may be all that keeps a deleted key
-/// deleted: open the engine with [`crate::DeleteMode::Keep`].
+/// Tombstones are imported like values. Until every copy of a key is imported, a tombstone may be
+/// the only copy that keeps a deleted key deleted. Therefore open the engine with
+/// [`crate::DeleteMode::Keep`].
 pub struct Importer<'a> {
     kv: &'a Kv,
-    /// The last append to each partition that is not known to survive a loss of power.
+    /// For each partition, the last append that is not known to survive a power loss.
     unsynced: Vec<Option<u64>>,
 }
 
@@ -36,7 +38,8 @@ impl Kv {
 }
 
 impl Importer<'_> {
-    /// Takes in one object. Returned means: it outlives the process; see [`Self::sync`].
+    /// Imports one object. When this returns, the object survives the end of the process;
+    /// [`Self::sync`] makes it survive a power loss.
     pub fn import(&mut self, bucket: &Bucket, key: &[u8], object: Object) -> Result<ImportOutcome, Error> {
         check_bucket(bucket)?;
         check_key(key)?;
@@ -54,7 +57,7 @@ impl Importer<'_> {
         locked.load_for(&object.clock, false).map_err(refused)?;
         let was_there = locked.local().is_some();
         let written = locked.merge(object, &rules).map_err(refused)?;
-        // What was known may still lack its sync, for instance when an import is repeated.
+        // A known object may still lack its sync, for instance when an import is repeated.
         *unsynced = (*unsynced).max(Some(written.seq));
         Ok(match (written.is_news, was_there) {
             (false, _) => ImportOutcome::Known,
@@ -63,7 +66,7 @@ impl Importer<'_> {
         })
     }
 
-    /// Waits until everything taken in so far survives a loss of power.
+    /// Waits until everything imported so far survives a power loss.
     pub fn sync(&mut self) -> Result<(), Error> {
         for (partition, unsynced) in self.kv.engine.partitions().iter().zip(&mut self.unsynced) {
             if let Some(seq) = *unsynced {
@@ -78,7 +81,7 @@ impl Importer<'_> {
 fn refused(failure: Failure) -> Error {
     match failure {
         Failure::Refused(error) => error,
-        // Nothing that may block says so.
+        // A caller that may block never gets these two failures.
         Failure::WouldBlock | Failure::TooLarge(_) => Error::Storage("a blocking call would have blocked".into()),
     }
 }

@@ -1,4 +1,4 @@
-//! The engine's face.
+//! The engine's interface for the rest of the program.
 
 use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
@@ -24,36 +24,40 @@ use std::time::{Duration, Instant};
 
 /// The engine of one node. Cheap to clone: clones share everything.
 ///
-/// `get`, `put` and `delete` complete without suspending when what they need is in memory or in the page cache, so
-/// network threads may call them directly. Otherwise they wait for an I/O thread; that needs a tokio runtime with time
-/// enabled.
+/// `get`, `put` and `delete` complete without suspending when the data that they need is in memory
+/// or in the page cache, so network threads may call them directly. Otherwise they wait for an I/O
+/// thread; that needs a tokio runtime with time enabled.
 #[derive(Clone)]
 pub struct Kv {
     pub(crate) engine: Arc<Engine>,
 }
 
-/// A value of a put that is written where requests are received, in bytes: more takes too long to copy and to check.
+/// Largest value of a put, in bytes, that is written on the thread that received the request:
+/// copying and checking a larger value takes too long there.
 const INLINE_VALUE_BYTES_MAX: u64 = 256 << 10;
-/// Links, metadata pairs and index entries of a put, likewise: each takes some hundred nanoseconds.
+/// Largest number of links, metadata pairs and index entries of such a put: each takes some hundred
+/// nanoseconds.
 const INLINE_PARTS_MAX: usize = 1_000;
 
-/// Whether a node can serve.
+/// Whether a node can serve requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Requests are taken, and every store takes writes.
+    /// The node accepts requests, and every store accepts writes.
     pub ready: bool,
-    /// Stores that take no writes any more, with the reason: (partition, why).
+    /// Stores that no longer accept writes: (partition, reason).
     pub poisoned: Vec<(u32, String)>,
     /// A store refused its last write because its disk is full.
     pub disk_full: bool,
-    /// Stores of which it is known that something is missing: (partition, in how many places). That keeps no node from serving.
+    /// Stores with known data loss: (partition, number of lost ranges). A node with losses still
+    /// serves requests.
     pub known_losses: Vec<(u32, u64)>,
 }
 
-/// How one attempt to execute a write on another thread ended.
+/// The result of one attempt to execute a write on another thread.
 enum Attempt {
     Ended(Result<PutProgress, Failure>),
-    /// The key holds a version of so many bytes, for which there must be room before the request is tried again.
+    /// The key holds a version of `bytes` bytes. The caller must reserve memory for it before it
+    /// tries the request again.
     NeedsRoom {
         request: PutRequest,
         bytes: u64,
@@ -71,12 +75,13 @@ impl Kv {
         self.read(&request).await?.into_reply()
     }
 
-    /// Reads one key for a caller that can pass on what lies in the store.
+    /// Reads one key for a caller that can pass on the stored bytes.
     pub async fn read(&self, request: &GetRequest) -> Result<Read, Error> {
         self.read_into(request, &mut Unlimited).await
     }
 
-    /// Reads one key for a caller whose memory is limited: a large version is read once there is room for it.
+    /// Reads one key for a caller whose memory is limited: a large version is read only after
+    /// memory for it was reserved.
     pub async fn read_into(&self, request: &GetRequest, room: &mut dyn Room) -> Result<Read, Error> {
         let (stats, began) = (&self.engine.stats, Instant::now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
@@ -95,7 +100,7 @@ impl Kv {
                 return read;
             }
         };
-        // The one partition that is asked takes as long as the request.
+        // Only one partition is asked, so it takes as long as the request.
         let took_us = micros(began);
         stats.node_get(took_us, siblings, objsize_bytes);
         if request.options.head {
@@ -122,19 +127,20 @@ impl Kv {
         }
     }
 
-    /// Runs what takes longer than a thread that serves connections may take, on threads for such work.
+    /// Runs work that takes too long for a thread that serves connections, on threads for such
+    /// work.
     pub async fn offload<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
         self.engine.large.run(work).await
     }
 
-    /// Writes one key. Answered with [`Error::Timeout`] means: the write has been executed before the answer, and only its
-    /// sync was still missing, or it never will be.
+    /// Writes one key. [`Error::Timeout`] means one of two things: the write was executed before
+    /// the answer and only its sync was still missing, or the write will never be executed.
     pub async fn put(&self, request: PutRequest) -> Result<PutReply, Error> {
         self.put_into(request, &mut Unlimited).await
     }
 
-    /// [`Self::put`] for a caller whose memory is limited: a large version is read, to be merged or answered, once there is
-    /// room for it.
+    /// [`Self::put`] for a caller whose memory is limited: a large version is read, to merge it or
+    /// to answer with it, only after memory for it was reserved.
     pub async fn put_into(&self, mut request: PutRequest, room: &mut dyn Room) -> Result<PutReply, Error> {
         let (stats, began) = (&self.engine.stats, self.now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_put_rejected())?;
@@ -166,7 +172,7 @@ impl Kv {
         }
     }
 
-    /// A write, up to where it counts or does not.
+    /// Executes a write up to the point where it either counts or has failed.
     async fn write(
         &self,
         mut request: PutRequest,
@@ -194,8 +200,9 @@ impl Kv {
         Ok(progress)
     }
 
-    /// Lets an I/O thread execute a write. When the time is over, a write that has not begun never will, and one that has is
-    /// waited for: it holds the lock of its key, and what its client does next must come after it.
+    /// Lets an I/O thread execute a write. When the deadline passes, a write that has not begun
+    /// will never begin. A write that has begun is waited for, because it holds the lock of its key
+    /// and must end before the client's next request.
     #[cold]
     async fn write_blocking(
         &self,
@@ -216,8 +223,9 @@ impl Kv {
         }
     }
 
-    /// One attempt. The request comes back, with the bytes that are needed, when the key holds more than `bytes_max`;
-    /// otherwise it is dropped on the pool's thread, as dropping a large one takes time.
+    /// Makes one attempt. When the key holds more than `bytes_max`, the request is returned
+    /// together with the number of bytes that are needed. Otherwise the request is dropped on the
+    /// pool's thread, because dropping a large request takes time.
     async fn write_within(
         &self,
         pool: &IoPool,
@@ -246,12 +254,14 @@ impl Kv {
         }
     }
 
-    /// Deletes one key: writes a tombstone that has seen what the client, or else this node, has seen. What
-    /// [`Self::put`] says of the time limit holds for the read and the tombstone together.
+    /// Deletes one key: writes a tombstone whose clock descends the client's clock, or else the
+    /// clock of this node's copy. The statement about timeouts at [`Self::put`] applies to the read
+    /// and the tombstone together.
     pub async fn delete(&self, request: DeleteRequest) -> Result<DeleteReply, Error> {
         let DeleteRequest { bucket, key, clock, mut get, mut put, rw } = request;
         let deadline = self.deadline(self.now(), put.timeout);
-        // `rw` and its property stand in for both only when neither r nor w was given (docs/riak/pb-api.md §6.3).
+        // `rw` and its property replace both r and w only when neither was given
+        // (docs/riak/pb-api.md §6.3).
         if get.r.is_none() && put.w.is_none() {
             let rw = match rw {
                 Some(rw) => rw,
@@ -295,7 +305,8 @@ impl Kv {
         Deadline::after(began, limit.unwrap_or(config.timeout), &config.monotonic_clock)
     }
 
-    /// Waits for `work` no longer than `limit`, or the configured time; a limit of zero is none.
+    /// Waits for `work` no longer than `limit`, or else the configured time; a limit of zero means
+    /// no limit.
     async fn within<T>(
         &self,
         limit: Option<Duration>,
@@ -308,15 +319,15 @@ impl Kv {
         tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::Timeout))
     }
 
-    /// The keys of a bucket, in no particular order, without deleted ones. `timeout` covers the whole listing; none
-    /// means that it may take as long as it takes.
+    /// Lists the keys of a bucket, in no particular order, without deleted keys. `timeout` limits
+    /// the whole listing; `None` means no limit.
     pub fn list_keys(&self, bucket: &Bucket, timeout: Option<Duration>) -> Result<Listing, Error> {
         check_bucket(bucket)?;
         self.engine.buckets.props(bucket)?;
         self.list(Walk::over_keys(self.engine.partitions().clone(), bucket, self.engine.now()), timeout)
     }
 
-    /// The buckets of a type that hold at least one key, in no particular order.
+    /// Lists the buckets of a type that hold at least one key, in no particular order.
     pub fn list_buckets(&self, bucket_type: &Bytes, timeout: Option<Duration>) -> Result<Listing, Error> {
         if bucket_type.is_empty() {
             return Err(Error::ZeroLength("Type"));
@@ -325,8 +336,8 @@ impl Kv {
         self.list(Walk::over_buckets(self.engine.partitions().clone(), bucket_type, self.engine.now()), timeout)
     }
 
-    /// Index entries or keys of a bucket, in order. `timeout` covers the whole query: none means what is configured, zero
-    /// that it may take as long as it takes.
+    /// Returns index entries or keys of a bucket, in order. `timeout` limits the whole query:
+    /// `None` means the configured time, zero means no limit.
     pub fn query(&self, mut query: IndexQuery, timeout: Option<Duration>) -> Result<QueryResults, Error> {
         let config = &self.engine.config.queries;
         self.check_query(&query.bucket).inspect_err(|_| self.engine.stats.query_failed())?;
@@ -350,7 +361,7 @@ impl Kv {
         Ok(Listing::new(self.engine.clone(), walk, timeout))
     }
 
-    /// The positions of a key in order of preference, all members counted as up.
+    /// The positions of a key in order of preference, with all members counted as up.
     pub fn preflist(&self, bucket: &Bucket, key: &[u8]) -> Result<Vec<PreflistItem>, Error> {
         check_bucket(bucket)?;
         check_key(key)?;
@@ -370,7 +381,7 @@ impl Kv {
         &self.engine.buckets
     }
 
-    /// What this node counts.
+    /// The statistics of this node.
     pub fn stats(&self) -> &Stats {
         &self.engine.stats
     }
@@ -385,12 +396,12 @@ impl Kv {
         &self.engine.config.node_name
     }
 
-    /// What the store of each partition says of itself.
+    /// The status of the store of each partition: (partition, status).
     pub fn vnode_status(&self) -> Vec<(u32, Status)> {
         self.engine.partitions().iter().map(|p| (p.number(), p.store().status())).collect()
     }
 
-    /// Whether this node can serve.
+    /// Whether this node can serve requests.
     pub fn health(&self) -> Health {
         let status = self.vnode_status();
         let disk_full = status.iter().any(|(_, s)| s.disk_full);
@@ -400,13 +411,14 @@ impl Kv {
         Health { ready, poisoned, disk_full, known_losses }
     }
 
-    /// Refuses new requests, waits for those under way, closes the stores. Blocks: not for network threads.
+    /// Refuses new requests, waits for the active requests, and closes the stores. Blocks: not for
+    /// network threads.
     pub fn close(&self) {
         self.engine.close();
     }
 }
 
-/// Whether writing an object takes longer than a thread that serves connections may take.
+/// Whether writing an object takes too long for a thread that serves connections.
 fn is_large(object: &Object) -> bool {
     object.value_bytes() > INLINE_VALUE_BYTES_MAX || object.part_count() > INLINE_PARTS_MAX
 }
@@ -415,7 +427,7 @@ fn micros(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What is left of a failure when the caller was ready to wait.
+/// The error behind a failure of a call that was allowed to block.
 fn unblocked(failure: Failure) -> Error {
     match failure {
         Failure::Refused(error) => error,

@@ -1,15 +1,17 @@
-//! The engine: partitions, coordination of gets and puts, bucket types and properties, listing.
+//! The engine: partitions, the coordination of gets and puts, bucket types and properties, listing.
 //!
-//! What it is: the one place that knows what a quorum, a sibling and a tombstone mean for a request. The coordinators
-//! ([`get`], [`put`]) are state machines without I/O; [`Kv`] runs them over the partitions of this node.
+//! What it is: the one place that knows what a quorum, a sibling and a tombstone mean for a
+//! request. The coordinators ([`get`], [`put`]) are state machines without I/O; [`Kv`] runs them
+//! over the partitions of this node.
 //!
-//! What it is not: no wire format, no command line, no configuration file.
+//! What it is not: it has no wire format, no command line and no configuration file.
 //!
 //! Invariants:
-//! * a write is counted when its write call has returned (and its sync, where asked for), never before;
-//! * read, merge and write of one key exclude each other;
-//! * only a coordinator drops siblings, and only together with a new event;
-//! * an event id is never issued twice for a key.
+//! * A write counts only after its write call has returned, and after its sync where the request
+//!   asks for one.
+//! * Read, merge and write of one key exclude other requests for the key.
+//! * Only a coordinator drops siblings, and only together with a new event.
+//! * An event id is never issued twice for a key.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

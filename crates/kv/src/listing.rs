@@ -6,11 +6,11 @@ use ombak_types::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Names in bounded batches. The work for a batch is done when it is asked for, so a slow reader holds no thread;
-/// dropping the listing ends it.
+/// Names in bounded batches. Each batch is read when the caller asks for it, so a slow reader
+/// occupies no thread. Dropping the listing ends it.
 pub struct Listing {
     engine: Arc<Engine>,
-    /// `None` once the listing has ended, and while a batch is being made.
+    /// `None` after the listing has ended, and while a batch is being read.
     walk: Option<Walk>,
     deadline: Option<Instant>,
 }
@@ -22,7 +22,8 @@ impl Listing {
         Self { engine, walk: Some(walk), deadline }
     }
 
-    /// The next batch, never empty; `None` at the end. An error is the last thing it gives.
+    /// Returns the next batch, which is never empty; `None` at the end. After an error the listing
+    /// has ended.
     pub async fn next(&mut self) -> Option<Result<Vec<Bytes>, Error>> {
         loop {
             let walk = self.walk.take()?;
@@ -48,7 +49,8 @@ impl Listing {
             None => work.await?,
             Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Error::Timeout)??,
         };
-        // The runtime's timer is coarser than a millisecond, and lets work pass that ended late.
+        // The runtime's timer is coarser than a millisecond, so it can accept work that ended after
+        // the deadline.
         if self.deadline.is_some_and(|at| Instant::now() >= at) {
             return Err(Error::Timeout);
         }

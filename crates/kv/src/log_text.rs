@@ -1,11 +1,12 @@
-//! Names in log lines: printable, and never long. A key may have 64 KiB, and a client chooses it.
+//! Names in log lines: printable and short. A key may have 64 KiB, and a client chooses it.
 
 use std::fmt::{self, Display};
 
-/// Of a longer name, so many bytes are shown.
+/// Maximum of the shown bytes of a name.
 const SHOWN_BYTES: usize = 100;
 
-/// A name as a log line shows it: bytes that are not printable are escaped, and a long one is cut off.
+/// A name as a log line shows it: bytes that are not printable are escaped, and a long name is cut
+/// off.
 pub(crate) struct Shown<'a>(pub(crate) &'a [u8]);
 
 impl Display for Shown<'_> {

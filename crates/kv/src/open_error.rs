@@ -1,15 +1,15 @@
-//! Why an engine does not start.
+//! Why an engine fails to start.
 
 use ombak_storage::StorageError;
 use std::path::PathBuf;
 
-/// Why an engine does not start. The text names what is wrong and what to do.
+/// Why an engine fails to start. The text names what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// A setting makes no sense.
+    /// A setting is invalid.
     #[error("{0}")]
     Config(String),
-    /// Another process runs on this directory.
+    /// Another process uses this directory.
     #[error("{0} is in use by another ombak process; stop that one, or start this one with another data directory")]
     InUse(PathBuf),
     /// A file of the node cannot be read or written.
@@ -17,33 +17,33 @@ pub enum OpenError {
     Io {
         /// `read`, `write`, `create`…
         op: &'static str,
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A file of the node does not hold what it should.
+    /// A file of the node has invalid content.
     #[error("{path}: {what}")]
     Unusable {
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// What is wrong and what would be right.
+        /// What is wrong, and what would be right.
         what: String,
     },
-    /// The store of a partition does not open.
+    /// The store of a partition cannot be opened.
     #[error("partition {partition}: {source}")]
     Store {
         /// Number of the partition.
         partition: u32,
-        /// Why not.
+        /// The error of the store.
         source: StorageError,
     },
-    /// The operating system gives no threads or no random bytes.
+    /// The operating system provides no threads or no random bytes.
     #[error("the operating system refuses {what}: {source}")]
     System {
-        /// What was asked for.
+        /// What the node asked for.
         what: &'static str,
-        /// Why not.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }

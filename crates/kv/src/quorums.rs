@@ -1,8 +1,8 @@
-//! From quorum options and properties to counts.
+//! Computes counts from quorum options and properties.
 
 use ombak_types::{BucketProps, Error, Quorum};
 
-/// The n that a request works with: an `n_val` option may lower the bucket's.
+/// The n of a request: the option `n_val` may lower the bucket's n.
 pub(crate) fn effective_n(option: Option<u32>, props: &BucketProps) -> Result<u32, Error> {
     match option {
         None => Ok(props.n_val),
@@ -11,7 +11,8 @@ pub(crate) fn effective_n(option: Option<u32>, props: &BucketProps) -> Result<u3
     }
 }
 
-/// The count that an option or else the bucket's property stands for; more than `n` is refused.
+/// The count that the option, or else the bucket's property, stands for. A count above `n` is
+/// refused.
 pub(crate) fn quorum(option: Option<Quorum>, property: Quorum, n: u32) -> Result<u32, Error> {
     let count = expand(option, property, n);
     if count > n { Err(Error::NValViolation(n)) } else { Ok(count) }

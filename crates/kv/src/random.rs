@@ -1,4 +1,4 @@
-//! Random bytes of the operating system.
+//! Random bytes from the operating system.
 
 use crate::open_error::OpenError;
 use ombak_types::Error;

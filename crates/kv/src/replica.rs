@@ -1,35 +1,36 @@
-//! One node's part in a request.
+//! The part of one node in a request.
 
-/// One node that a request asks, and what its one answer counts for (docs/design/replication.md §14). Coordinators know
-/// replicas by their place in the request's list; a node is in it once, whatever number of positions it stands in.
+/// One node that a request asks, and how much its single answer counts (docs/design/replication.md
+/// §14). Coordinators identify replicas by their index in the request's list. A node is in the list
+/// once, however many positions it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replica {
-    /// Positions of the preference list that this node stands in.
+    /// Positions of the preference list that this node has.
     pub positions: u32,
-    /// How many of them it owns: only these count for `pr` and `pw`.
+    /// Number of these positions that the node owns: only they count for `pr` and `pw`.
     pub primaries: u32,
 }
 
 impl Replica {
-    /// A node that owns all the positions it stands in.
+    /// A node that owns all its positions.
     pub const fn primary(positions: u32) -> Self {
         Self { positions, primaries: positions }
     }
 
-    /// A node that stands in for others.
+    /// A node that replaces the owners of its positions.
     pub const fn fallback(positions: u32) -> Self {
         Self { positions, primaries: 0 }
     }
 }
 
-/// Answers that count for or against a request.
+/// The sum of the answers for or against a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    /// Positions.
+    /// Positions that were answered.
     pub positions: u32,
-    /// Positions answered by their owner.
+    /// Positions that their owner answered.
     pub primaries: u32,
-    /// Distinct nodes.
+    /// Distinct nodes that answered.
     pub nodes: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What the interfaces ask of the engine and what they get.
+//! The requests that the interfaces send to the engine, and its replies.
 
 use bytes::Bytes;
 use ombak_types::props::SyncOnWrite;
@@ -18,7 +18,7 @@ pub struct GetOptions {
     pub n_val: Option<u32>,
     pub sloppy_quorum: bool,
     pub timeout: Option<Duration>,
-    /// Values are not needed: the reply's siblings have empty ones.
+    /// Values are not needed: the siblings of the reply have empty values.
     pub head: bool,
 }
 
@@ -41,7 +41,7 @@ impl Default for GetOptions {
 /// A read of one key.
 #[derive(Clone, Debug)]
 pub struct GetRequest {
-    /// Where the key lives.
+    /// The bucket of the key.
     pub bucket: Bucket,
     /// The key.
     pub key: Bytes,
@@ -52,26 +52,27 @@ pub struct GetRequest {
 /// What a get found.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GetReply {
-    /// The object; at least one sibling is no tombstone.
+    /// The object; at least one sibling is not a tombstone.
     Found(Object),
-    /// Nothing, or a tombstone: then with its clock.
+    /// The key is absent, or it holds a tombstone; then the reply has the tombstone's clock.
     NotFound {
         /// The clock of the tombstone.
         tombstone: Option<VectorClock>,
     },
 }
 
-/// What a read found, as little decoded as it can be.
+/// The result of a read, decoded as little as possible.
 #[derive(Debug)]
 pub enum Read {
-    /// One copy that decides alone, of one sibling that is no tombstone: it can be passed on as it lies there.
+    /// One copy that decides alone. It has one sibling, which is not a tombstone, so the stored
+    /// bytes can be passed on.
     Single(Single),
-    /// Anything else.
+    /// Any other result.
     Reply(GetReply),
 }
 
 impl Read {
-    /// The outcome in full.
+    /// Decodes the result completely.
     pub fn into_reply(self) -> Result<GetReply, Error> {
         match self {
             Self::Single(single) => {
@@ -82,16 +83,17 @@ impl Read {
     }
 }
 
-/// What must hold for a put to go ahead (docs/riak/pb-api.md §6.2, docs/riak/http-api.md §5.2).
+/// The condition under which a put is executed (docs/riak/pb-api.md §6.2, docs/riak/http-api.md
+/// §5.2).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum PutCondition {
-    /// Nothing.
+    /// The put is unconditional.
     #[default]
     None,
-    /// `if_none_match`: the key must not be there. Fails with `Error::MatchFound`.
+    /// `if_none_match`: the key must be absent. Fails with `Error::MatchFound`.
     IfNoneMatch,
-    /// `if_not_modified`: the stored clock must be this one. Fails with `Error::Modified`, or `Error::NotFound` when
-    /// the key is not there.
+    /// `if_not_modified`: the stored clock must equal this clock. Fails with `Error::Modified`, or
+    /// with `Error::NotFound` when the key is absent.
     IfNotModified(VectorClock),
 }
 
@@ -107,12 +109,12 @@ pub struct PutOptions {
     pub sloppy_quorum: bool,
     pub sync_on_write: Option<SyncOnWrite>,
     pub timeout: Option<Duration>,
-    /// Store the object with the clock it brings, without a new event.
+    /// Store the object with the clock that it carries, without a new event.
     pub asis: bool,
     pub condition: PutCondition,
-    /// The reply holds the stored object with its values.
+    /// The reply has the stored object with its values.
     pub return_body: bool,
-    /// The reply holds the stored object without its values.
+    /// The reply has the stored object without its values.
     pub return_head: bool,
 }
 
@@ -138,21 +140,21 @@ impl Default for PutOptions {
 /// A write of one key.
 #[derive(Clone, Debug)]
 pub struct PutRequest {
-    /// Where the key lives.
+    /// The bucket of the key.
     pub bucket: Bucket,
-    /// The key; `None` lets the engine make one.
+    /// The key; `None` lets the engine generate one.
     pub key: Option<Bytes>,
-    /// The clock that the client has seen and the one value it writes. Vtag and last-modified are set by the engine
-    /// (not with `asis`). Index entries have been parsed by the interface.
+    /// The clock that the client has seen, and the one value that it writes. The engine sets the
+    /// vtag and last-modified (not with `asis`). The interface has parsed the index entries.
     pub object: Object,
     /// How to write.
     pub options: PutOptions,
 }
 
-/// What a put did.
+/// The result of a put.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PutReply {
-    /// The key that the engine made, when the request had none.
+    /// The key that the engine generated when the request had none.
     pub key: Option<Bytes>,
     /// The stored object, when `return_body` or `return_head` asked for it. `write_once` buckets never return one.
     pub object: Option<Object>,
@@ -161,24 +163,25 @@ pub struct PutReply {
 /// A delete of one key.
 #[derive(Clone, Debug)]
 pub struct DeleteRequest {
-    /// Where the key lives.
+    /// The bucket of the key.
     pub bucket: Bucket,
     /// The key.
     pub key: Bytes,
-    /// What the client has seen; `None` makes the engine read first.
+    /// The clock that the client has seen; `None` makes the engine read the object first.
     pub clock: Option<VectorClock>,
     /// `r` and `pr` of that read.
     pub get: GetOptions,
-    /// `w`, `dw`, `pw` of the tombstone's write.
+    /// `w`, `dw`, `pw` of the write of the tombstone.
     pub put: PutOptions,
-    /// Stands in for r and w where they are not given.
+    /// Used for r and w when neither is given.
     pub rw: Option<Quorum>,
 }
 
-/// What a delete did.
+/// The result of a delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeleteReply {
-    /// Whether there was something to delete; true when the request brought a clock, as nothing is read then.
+    /// Whether there was an object to delete. True when the request carried a clock, because the
+    /// engine then reads nothing.
     pub found: bool,
 }
 
@@ -187,7 +190,7 @@ pub struct DeleteReply {
 pub struct PreflistItem {
     /// Partition number of the position.
     pub partition: u32,
-    /// Name of the node that answers for it.
+    /// Name of the node that serves the position.
     pub node: String,
     /// Whether that node owns the position.
     pub primary: bool,

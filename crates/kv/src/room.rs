@@ -1,19 +1,20 @@
-//! Memory of a caller: asked for before a large version is read.
+//! Memory of a caller, which the engine reserves before it reads a large version.
 
 use ombak_types::Error;
 use std::future::Future;
 use std::pin::Pin;
 
-/// Versions up to this many bytes are read without asking: the caller counts them afterwards.
+/// Versions up to this many bytes are read without a reservation; the caller counts them
+/// afterwards.
 pub(crate) const UNASKED_BYTES_MAX: u64 = 256 << 10;
 
-/// Where a caller keeps what it reads.
+/// The memory in which a caller keeps what it reads.
 pub trait Room: Send {
-    /// Makes room for `bytes` in all. May wait; an error refuses the request.
+    /// Reserves `bytes` in total. May wait; an error refuses the request.
     fn reserve(&mut self, bytes: u64) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>>;
 }
 
-/// The room of callers whose memory is not counted.
+/// The memory of callers that do not count it.
 pub(crate) struct Unlimited;
 
 impl Room for Unlimited {

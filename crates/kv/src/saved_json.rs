@@ -1,9 +1,10 @@
-//! The text of a small file that a node keeps: a JSON object with a version and a checksum.
+//! The text format of a node's small files: a JSON object with a version and a checksum.
 //!
-//! What it is: the checksum is the first field, over the text as it is without that field, so that it is one JSON object still
-//! and each byte of it counts. A file's first version had none, and stays readable.
+//! What it is: the checksum is the first field. It covers the text as it is without that field, so
+//! that the file remains one JSON object and every byte of it counts. The first version of a file
+//! had no checksum and stays readable.
 //!
-//! What it is not: it opens no file and replaces none.
+//! What it is not: it opens and replaces no files.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,29 +14,29 @@ const BEGIN: &[u8] = b"{\n  \"checksum\": \"";
 const DIGITS: usize = 16;
 const END: &[u8] = b"\",";
 
-/// The versions of a file that are read.
+/// The versions of a file that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Formats {
-    /// The last one without a checksum.
+    /// The last version without a checksum.
     pub without_checksum: u32,
-    /// The one that is written; it has a checksum.
+    /// The version that is written; it has a checksum.
     pub current: u32,
 }
 
-/// Read first, so that a file of a later version is called that and not damaged.
+/// Decoded first, so that a file of a later version is reported as such and not as damaged.
 #[derive(Deserialize)]
 struct FormatOnly {
     format: u32,
 }
 
-/// The text of a value, which says the current version in its field `format`.
+/// The text of a value. The value's field `format` holds the current version.
 pub fn to_text<T: Serialize>(value: &T) -> serde_json::Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
     Ok(with_checksum(&text))
 }
 
-/// Reads a text. The error says what is wrong, as in "node.json …".
+/// Reads a text. The error says what is wrong, in words that follow the name of the file.
 pub fn from_text<T: DeserializeOwned>(mut text: Vec<u8>, formats: Formats) -> Result<T, String> {
     let damaged = |why: &str| format!("is damaged ({why})");
     let (json, has_checksum) = match split(&mut text) {
@@ -63,8 +64,9 @@ pub(crate) fn with_checksum(json: &[u8]) -> Vec<u8> {
     [BEGIN, digits.as_bytes(), END, fields].concat()
 }
 
-/// The text as it is without the checksum, and that; none where it has none. The byte before the other fields becomes the
-/// brace that was hashed before them.
+/// Splits a text into the JSON without the checksum, and the checksum; returns `None` for a text
+/// without one. The byte before the other fields is overwritten with the opening brace that the
+/// checksum covers.
 fn split(text: &mut [u8]) -> Option<(&mut [u8], Option<u64>)> {
     let after = text.strip_prefix(BEGIN)?.get(DIGITS..)?.strip_prefix(END)?.len();
     let digits = text.get(BEGIN.len()..BEGIN.len() + DIGITS)?;
