@@ -156,7 +156,8 @@ pub struct PutRequest {
 pub struct PutReply {
     /// The key that the engine generated when the request had none.
     pub key: Option<Bytes>,
-    /// The stored object, when `return_body` or `return_head` asked for it. `write_once` buckets never return one.
+    /// The stored object, when `return_body` or `return_head` asked for it. `write_once` buckets
+    /// never return an object.
     pub object: Option<Object>,
 }
 

@@ -1,4 +1,4 @@
-//! Taking a backup of a running node.
+//! Takes a backup of a running node.
 
 use super::destination::{Destination, Source};
 use super::earlier::Earlier;
@@ -18,59 +18,60 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::warn;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The registry of bucket properties is far smaller.
+/// An upper bound: the registry of bucket properties is far smaller.
 const BUCKETS_BYTES_MAX: u64 = 4 << 30;
 
 const NO_FILES: &str = "storage_backend = memory keeps nothing on disk: there is nothing to back up";
 const TWO_EARLIER: &str =
     "has an earlier backup, which is what this one goes on from: leave --since out, or name a new directory";
 
-/// What a backup is to be.
+/// The settings of a backup.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// Where it goes: an absolute path. A directory that is not there yet, or is empty, or has an earlier backup of this node,
-    /// which this one then replaces: files that are as they were stay where they are.
+    /// The directory of the backup, an absolute path. It may be missing, empty, or hold an earlier
+    /// backup of this node. The new backup replaces the earlier one; files that have not changed
+    /// stay in place.
     pub dir: PathBuf,
-    /// A backup of this node in another directory, for a new one: files that are as they were are not copied from the node, and
-    /// lie in both.
+    /// A backup of this node in another directory. It is for a new `dir`: files that have not
+    /// changed are not copied from the node again, and both backups share them.
     pub since: Option<PathBuf>,
 }
 
-/// How far a backup has come, for those who watch.
+/// The progress of a backup, for observers.
 #[derive(Debug, Default)]
 pub struct BackupProgress {
-    /// Partitions that are in.
+    /// Partitions that were saved.
     pub partitions: AtomicU64,
-    /// Files that are in.
+    /// Files that were saved.
     pub files: AtomicU64,
     /// Bytes that were read.
     pub bytes_read: AtomicU64,
 }
 
-/// What a backup came to.
+/// The result of a backup.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BackupReport {
-    /// Where it lies.
+    /// The directory of the backup.
     pub dir: PathBuf,
-    /// Stores in it: those that were ever written to.
+    /// Stores in the backup: all that were ever written to.
     pub stores: u64,
-    /// Files in it.
+    /// Files in the backup.
     pub files: u64,
-    /// Their length in all, in bytes.
+    /// Their total length in bytes.
     pub bytes: u64,
-    /// Files that an earlier backup had put there.
+    /// Files that an earlier backup had already put into the directory.
     pub kept_files: u64,
-    /// Files that are second names of the node's own.
+    /// Files that are hard links to files of the node.
     pub linked_files: u64,
-    /// Files that are second names of those of another backup.
+    /// Files that are hard links to files of another backup.
     pub shared_files: u64,
-    /// Files that are copies, made now.
+    /// Files that this backup copied.
     pub copied_files: u64,
-    /// Their length in all, in bytes.
+    /// Their total length in bytes.
     pub copied_bytes: u64,
-    /// Why files of the node could not be given second names, and were copied.
+    /// Why files of the node were copied and not hard-linked.
     pub not_linked: Option<String>,
-    /// Names of the backends that keep nothing on disk: what they hold is not in it.
+    /// Names of the backends that keep nothing on disk: the backup lacks their data.
     pub left_out: Vec<String>,
 }
 
@@ -83,7 +84,7 @@ struct Creation<'a> {
 }
 
 impl Backup {
-    /// Takes the backup. Blocks, for as long as it takes to read what is new: not for network threads.
+    /// Takes the backup. Blocks while it reads all new data: not for network threads.
     pub fn run(&self, kv: &Kv, progress: &BackupProgress) -> Result<BackupReport, BackupError> {
         let engine = &kv.engine;
         let Some(_turn) = engine.backup_turn.try_lock() else {
@@ -101,13 +102,13 @@ impl Backup {
         let missing = destination.missing_dirs(&self.dir);
         let taken = self.take(kv, destination, since, left_out, progress);
         if taken.is_err() {
-            // Those that are empty: nobody needs them for what is not there.
+            // The backup failed, so the directories that it created are removed if they are empty.
             missing.iter().for_each(|dir| drop(fs.remove_dir(dir)));
         }
         taken
     }
 
-    /// Takes the backup, or removes what was written of it.
+    /// Takes the backup. On failure, removes the files that it wrote.
     fn take(
         &self,
         kv: &Kv,
@@ -146,7 +147,8 @@ impl Backup {
         let mut creation = Creation { destination, home, earlier, progress, report };
         let began_secs = engine.now().secs();
         let stores = creation.save_stores(kv)?;
-        // After the stores: a bucket type that a key needs is in.
+        // The node's files are saved after the stores, so the backup has the bucket type of every
+        // key in it.
         let node = creation.save_node(kv)?;
         creation.destination.sync()?;
         let manifest = Manifest {
@@ -179,8 +181,9 @@ impl Backup {
         plain_path(dir).is_ok_and(|dir| self.dir.starts_with(dir))
     }
 
-    /// Before anything is written: whether there is something to back up, and whether that lies elsewhere. The names of the
-    /// backends without files. All partitions have the same ones.
+    /// Checks before anything is written that there is data to back up, and that the backup's
+    /// directory lies outside of the stores. Returns the names of the backends without files. All
+    /// partitions have the same backends, so one is checked.
     fn check_stores(&self, engine: &Engine) -> Result<Vec<String>, BackupError> {
         let Some(partition) = engine.partitions().iter().next() else { return Ok(Vec::new()) };
         let failed = |source| BackupError::Store { partition: partition.number(), source };
@@ -195,8 +198,8 @@ impl Backup {
     }
 }
 
-/// The path as a node is to see it: from the root, without `.` and `..`, as it is spelled. Fails where the working directory
-/// is gone.
+/// Makes a path absolute for the node, without `.` and `..`, and without following links. Fails
+/// when the working directory no longer exists.
 pub fn plain_path(path: &Path) -> io::Result<PathBuf> {
     let mut plain = PathBuf::new();
     for part in std::path::absolute(path)?.components() {
@@ -208,7 +211,7 @@ pub fn plain_path(path: &Path) -> io::Result<PathBuf> {
     Ok(plain)
 }
 
-/// A backup of this node in another directory.
+/// Reads a backup of this node in another directory.
 fn read_since(dir: &Path, engine: &Engine) -> Result<Earlier, BackupError> {
     let manifest = Manifest::read(&*engine.config.fs, dir)?;
     if manifest.node_id != engine.identity.node_id {
@@ -218,7 +221,7 @@ fn read_since(dir: &Path, engine: &Engine) -> Result<Earlier, BackupError> {
 }
 
 impl Creation<'_> {
-    /// One partition after the other: each is cut when its turn comes.
+    /// Saves one partition after another. Each partition is cut when its turn comes.
     fn save_stores(&mut self, kv: &Kv) -> Result<Vec<SavedStore>, BackupError> {
         let mut stores = Vec::new();
         for partition in kv.engine.partitions().iter() {
@@ -229,7 +232,7 @@ impl Creation<'_> {
             };
             backup.cut();
             for cut in backup.finish().map_err(failed)? {
-                // Nothing was ever written to it.
+                // Stores with boot number 0 were never written to.
                 if cut.identity.boot > 0 {
                     stores.push(self.save_store(partition.number(), &cut)?);
                 }
@@ -279,7 +282,8 @@ impl Creation<'_> {
         }
     }
 
-    /// A file that is never written to again: it is taken in the way that costs least.
+    /// Saves a file that never changes again, in the cheapest way: it is kept, hard-linked or
+    /// copied.
     fn save_final(
         &mut self,
         place: &Path,
@@ -322,13 +326,13 @@ impl Creation<'_> {
         self.saved(place, (bytes.len() as u64, xxh3_64(bytes)), None)
     }
 
-    /// What the manifest says of a file that was written.
+    /// The manifest's entry for a file that was written.
     fn saved(&self, place: &Path, (length, checksum): (u64, u64), salt: Option<u64>) -> Result<SavedFile, BackupError> {
         let place = place.to_str().ok_or_else(|| unusable(place, "its name is no text"))?.to_owned();
         Ok(SavedFile { generation: self.home.generation, place, length, checksum, salt })
     }
 
-    /// Files of the node itself.
+    /// Saves the files of the node itself.
     fn save_node(&mut self, kv: &Kv) -> Result<Vec<SavedFile>, BackupError> {
         let config = &kv.engine.config;
         let mut node = Vec::new();

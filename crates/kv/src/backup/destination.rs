@@ -1,4 +1,5 @@
-//! Where a backup is written: files under second names where that can be, copies elsewhere.
+//! The directory tree that a backup is written to. Files are hard-linked where the file system can,
+//! and copied elsewhere.
 
 use super::error::{BackupError, io_error, unusable};
 use ombak_storage::ReadMode;
@@ -9,42 +10,42 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Files are read and copied in pieces of this size.
+/// Files are read and copied in pieces of this many bytes.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Told of each piece that was read; an error ends the work.
+/// Called with the length of each piece that was read; an error ends the work.
 pub(super) type Observe<'a> = &'a dyn Fn(u64) -> Result<(), BackupError>;
 
-/// A file that is read, and through what.
+/// A file to read, with the file system that holds it.
 pub(super) type Source<'a> = (&'a dyn FileSystem, &'a Path);
 
 /// A directory tree that is being written.
 pub(super) struct Destination<'a> {
     fs: Arc<dyn FileSystem>,
-    /// Those that are there.
+    /// Directories that are known to exist.
     dirs: BTreeSet<PathBuf>,
-    /// Those with names that may not be on disk yet.
+    /// Directories with names that may not be on disk yet.
     changed: BTreeSet<PathBuf>,
     observe: Observe<'a>,
 }
 
 impl<'a> Destination<'a> {
-    /// One that has not written anything yet.
+    /// Creates a destination that has not written anything yet.
     pub(super) fn open(fs: Arc<dyn FileSystem>, observe: Observe<'a>) -> Self {
         Self { fs, dirs: BTreeSet::new(), changed: BTreeSet::new(), observe }
     }
 
-    /// The file system that has it.
+    /// The file system of the destination.
     pub(super) fn fs(&self) -> &dyn FileSystem {
         &*self.fs
     }
 
-    /// Whether the work may go on, after so many bytes more were read.
+    /// Reports that `bytes` more bytes were read; an error means that the work must end.
     pub(super) fn observe(&self, bytes: u64) -> Result<(), BackupError> {
         (self.observe)(bytes)
     }
 
-    /// The directories that are missing of a path, the deepest first.
+    /// The missing directories of a path, the deepest first.
     pub(super) fn missing_dirs(&self, dir: &Path) -> Vec<PathBuf> {
         let missing = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && self.fs.list(dir).is_err());
         missing.map(Path::to_owned).collect()
@@ -57,19 +58,19 @@ impl<'a> Destination<'a> {
         }
         let missing = self.missing_dirs(dir);
         self.fs.create_dir_all(dir).map_err(io_error("create", dir))?;
-        // The name of each lies in its parent.
+        // The name of each new directory is stored in its parent.
         self.changed.extend(missing.iter().filter_map(|dir| dir.parent()).map(Path::to_owned));
         self.dirs.insert(dir.to_owned());
         Ok(())
     }
 
-    /// Gives a file a second name at `path`, or says why that cannot be.
+    /// Hard-links the file `from` as `path`. The inner error says why the file system cannot.
     pub(super) fn link(&mut self, from: &Path, path: &Path) -> Result<io::Result<()>, BackupError> {
         self.create_parent(path)?;
         Ok(self.fs.hard_link(from, path))
     }
 
-    /// Copies the first `length` bytes of a file, or all of it, and says how many there were and what they come to.
+    /// Copies the first `length` bytes of a file, or all of it. Returns their number and checksum.
     pub(super) fn copy(
         &mut self,
         from: Source<'_>,
@@ -92,18 +93,19 @@ impl<'a> Destination<'a> {
         to.sync_data().map_err(io_error("sync", path))
     }
 
-    /// Length and checksum of a file.
+    /// The length and the checksum of a file.
     pub(super) fn read(&self, from: Source<'_>) -> Result<(u64, u64), BackupError> {
         read_pieces(from, None, self.observe, |_, _| Ok(()))
     }
 
-    /// Puts all names on disk.
+    /// Syncs all directories with new names.
     pub(super) fn sync(&mut self) -> Result<(), BackupError> {
         for dir in std::mem::take(&mut self.changed) {
             let dir = dir.as_path();
             let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
             match self.fs.sync_dir(dir) {
-                // A parent that we may not read was there before.
+                // A parent that this process may not read existed before, so its names did not
+                // change.
                 Err(error) if error.kind() != io::ErrorKind::PermissionDenied => {
                     return Err(io_error("sync", dir)(error));
                 }
@@ -113,7 +115,7 @@ impl<'a> Destination<'a> {
         Ok(())
     }
 
-    /// A file is about to be created in its directory.
+    /// Creates the directory of a file that is about to be created.
     fn create_parent(&mut self, path: &Path) -> Result<(), BackupError> {
         let Some(dir) = path.parent() else { return Ok(()) };
         self.changed.insert(dir.to_owned());
@@ -144,7 +146,7 @@ fn read_pieces(
     }
 }
 
-/// Where a file goes, or lies: `place` comes from a manifest, which must not lead elsewhere.
+/// The path of a file in `dir`. `place` comes from a manifest and must not lead out of `dir`.
 pub(super) fn place_in(dir: &Path, place: &str) -> Result<PathBuf, BackupError> {
     let place = Path::new(place);
     let is_inside = place.components().all(|part| matches!(part, Component::Normal(_)));

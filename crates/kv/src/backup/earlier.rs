@@ -1,4 +1,4 @@
-//! What an earlier backup has, to be taken over.
+//! The files of an earlier backup that a new backup can reuse.
 
 use super::destination::{Destination, Source};
 use super::error::{BackupError, io_error};
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 /// The files of an earlier backup.
 #[derive(Default)]
 pub(super) struct Earlier {
-    /// Whether they lie in the directory of the new one.
+    /// Whether they are in the directory of the new backup.
     pub(super) is_here: bool,
-    /// By part, and place in it.
+    /// The files by their part of the backup and their place in it.
     files: BTreeMap<(String, String), (PathBuf, SavedFile)>,
 }
 
@@ -27,7 +27,8 @@ impl Earlier {
         Ok(Self { is_here, files })
     }
 
-    /// Finds a file of the node that is never written to again, if the backup has it as it is, and still has it.
+    /// Finds the saved copy of a file of the node that never changes again. Returns `None` when the
+    /// backup lacks the file, or has it with other content.
     pub(super) fn find(
         &self,
         part: &str,
@@ -44,7 +45,7 @@ impl Earlier {
         {
             return Ok(None);
         }
-        // Without a number of its own, its content has to be looked at.
+        // A file without a salt is compared by its content.
         let is_same = salt.is_some() || destination.read(from)? == (known.length, known.checksum);
         Ok(is_same.then(|| (path.clone(), known.clone())))
     }

@@ -1,42 +1,42 @@
-//! Why a backup is not taken, or not restored.
+//! Why a backup cannot be taken or restored.
 
 use ombak_storage::StorageError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a backup is not taken, or not restored. The text names what is wrong and what to do.
+/// Why a backup cannot be taken or restored. The text names what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// What was asked for cannot be.
+    /// The request cannot be executed.
     #[error("{0}")]
     Refused(String),
-    /// The backup is not what it should be.
+    /// The backup is unusable.
     #[error("{path}: {what}")]
     Unusable {
-        /// Which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// What is wrong and what would be right.
+        /// What is wrong, and what would be right.
         what: String,
     },
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot {op} {path}: {source}")]
     Io {
         /// `read`, `write`, `create`…
         op: &'static str,
-        /// Which file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A store cannot be cut.
+    /// The store of a partition failed.
     #[error("partition {partition}: {source}")]
     Store {
         /// Number of the partition.
         partition: u32,
-        /// Why not.
+        /// The error of the store.
         source: StorageError,
     },
-    /// The node stops.
+    /// The node is stopping.
     #[error("the node is stopping: the backup is not complete")]
     Stopping,
 }

@@ -1,12 +1,14 @@
-//! A directory that has the backups of one node: the last whole one, and for a while what a new one has written.
+//! The directory that holds the backups of one node: the last complete backup and, while a new
+//! backup runs, the files that the new backup has written.
 //!
 //! ```text
-//! DIR/owner.json      whose backups these are; written first, so that what an interrupted backup left is known as such
-//! DIR/manifest.json   where the files of the last whole backup lie; written last
-//! DIR/N/…             what the backup of number N has put there
+//! DIR/owner.json      whose backups these are; written first, so that the files of an interrupted
+//!                     backup are known to be such
+//! DIR/manifest.json   where the files of the last complete backup are; written last
+//! DIR/N/…             the files that the backup with number N wrote
 //! ```
 //!
-//! Invariant: what the manifest tells of is neither changed nor removed.
+//! Invariant: the files that the manifest lists are neither changed nor removed.
 
 use super::error::{BackupError, io_error, unusable};
 use super::manifest::Manifest;
@@ -19,9 +21,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const OWNER: &str = "owner.json";
-/// What is left of an owner that was not written to its end.
+/// The temporary file of an owner file that was not written completely.
 const OWNER_NEW: &str = "owner.json.new";
-/// The version of the owner's file.
+/// The version of the owner file.
 const OWNER_FORMAT: u32 = 1;
 const OWNER_BYTES_MAX: u64 = 64 << 10;
 
@@ -33,21 +35,21 @@ struct Owner {
     node_name: String,
 }
 
-/// A directory into which a backup may go.
+/// A directory for backups.
 pub(super) struct BackupHome<'a> {
     fs: &'a dyn FileSystem,
     dir: &'a Path,
-    /// The whole backup that is there.
+    /// The complete backup in the directory.
     pub(super) earlier: Option<Manifest>,
-    /// The number of the next one.
+    /// The number of the next backup.
     pub(super) generation: u64,
-    /// The owner's file was not there before.
+    /// Whether this backup created the owner file.
     is_new: bool,
 }
 
 impl<'a> BackupHome<'a> {
-    /// Takes a directory, which has been created: an empty one, or one with backups of this node. What an interrupted backup
-    /// left is removed.
+    /// Opens an existing directory, which is empty or has backups of this node. Removes the files
+    /// of an interrupted backup.
     pub(super) fn open(fs: &'a dyn FileSystem, dir: &'a Path, engine: &Engine) -> Result<Self, BackupError> {
         let names = fs.list(dir).map_err(io_error("read", dir))?;
         let is_new = !names.iter().any(|name| name == OWNER);
@@ -67,16 +69,17 @@ impl<'a> BackupHome<'a> {
         Ok(home)
     }
 
-    /// Where the new backup puts its files.
+    /// The directory in which the new backup puts its files.
     pub(super) fn new_dir(&self) -> PathBuf {
         self.dir.join(self.generation.to_string())
     }
 
-    /// Removes what a backup has written that failed. An earlier one stays as it was.
+    /// Removes the files of a backup that failed. An earlier backup stays unchanged.
     pub(super) fn discard_new(&self) -> Result<(), BackupError> {
         let stored = |manifest: Option<&Manifest>| manifest.map(Manifest::stored);
         if stored(Manifest::find(self.fs, self.dir)?.as_ref()) != stored(self.earlier.as_ref()) {
-            // The new manifest has its name, and only the disk has not confirmed it: both backups may be the last one.
+            // The new manifest is in place and only its sync failed. After a power loss either
+            // backup may be the last one, so the files of both stay.
             return Ok(());
         }
         self.remove_others(self.earlier.as_ref())?;
@@ -87,7 +90,7 @@ impl<'a> BackupHome<'a> {
         Ok(())
     }
 
-    /// Removes what a whole backup does not have.
+    /// Removes all files that the complete backup does not list.
     pub(super) fn remove_others(&self, whole: Option<&Manifest>) -> Result<(), BackupError> {
         let kept = whole.map(Manifest::stored).unwrap_or_default();
         for (_, name) in self.generations()? {
@@ -96,7 +99,8 @@ impl<'a> BackupHome<'a> {
         Ok(())
     }
 
-    /// Removes from a directory under this one all files but those that are kept, and directories that are empty then.
+    /// Removes all files in a directory under this one, except those in `kept`, and then the empty
+    /// directories.
     fn remove_from(&self, dir: PathBuf, kept: &BTreeSet<PathBuf>) -> Result<(), BackupError> {
         let mut dirs = vec![dir];
         let mut next = 0;
@@ -108,14 +112,14 @@ impl<'a> BackupHome<'a> {
                 if kept.contains(&child) {
                     continue;
                 }
-                // A link that leads elsewhere is removed, and not followed.
+                // `remove_file` removes a symbolic link and does not follow it.
                 match self.fs.remove_file(&path) {
                     Err(error) if error.kind() == io::ErrorKind::IsADirectory => dirs.push(child),
                     removed => removed.map_err(io_error("remove", &path))?,
                 }
             }
         }
-        // Those inside come before those around them.
+        // Inner directories are removed before the directories that contain them.
         for dir in dirs.iter().rev() {
             let path = self.dir.join(dir);
             match self.fs.remove_dir(&path) {
@@ -128,7 +132,7 @@ impl<'a> BackupHome<'a> {
         Ok(())
     }
 
-    /// Numbers of backups that have put something here, with the names of their directories.
+    /// The numbers of the backups that put files here, with the names of their directories.
     fn generations(&self) -> Result<Vec<(u64, String)>, BackupError> {
         let names = self.fs.list(self.dir).map_err(io_error("read", self.dir))?;
         Ok(names.into_iter().filter_map(|name| Some((name.parse().ok()?, name))).collect())

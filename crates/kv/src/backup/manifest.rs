@@ -1,4 +1,4 @@
-//! The manifest of a backup: JSON, with a checksum of its own.
+//! The manifest of a backup: JSON with a checksum.
 
 use super::destination::place_in;
 use super::error::{BackupError, io_error, unusable};
@@ -14,31 +14,31 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 const FILE_NAME: &str = "manifest.json";
-/// The part of a backup that has the files of the node itself.
+/// The part of a backup that holds the files of the node itself.
 pub(super) const NODE_PART: &str = "node";
-/// The version that is written and read.
+/// The version that is written, and the only version that is read.
 const FORMAT: u32 = 1;
-/// Some hundred bytes a file; a node has some thousands.
+/// A file takes some hundred bytes, and a node has some thousand files.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// What is in a backup.
+/// The content of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
-    /// When the first partition was cut, in Unix seconds.
+    /// The time when the first partition was cut, in Unix seconds.
     pub(super) began_secs: u64,
     /// The node's name.
     pub(super) node_name: String,
-    /// Its identity.
+    /// The node's identity.
     #[serde(with = "hex")]
     pub(super) node_id: u64,
-    /// Its boot number.
+    /// The node's boot number.
     pub(super) boot: u64,
-    /// Partitions of its ring.
+    /// Number of partitions of the node's ring.
     pub(super) ring_size: u32,
-    /// Files of the node itself. They lie in [`NODE_PART`].
+    /// The files of the node itself, in [`NODE_PART`].
     pub(super) node: Vec<SavedFile>,
-    /// Its stores.
+    /// The node's stores.
     pub(super) stores: Vec<SavedStore>,
 }
 
@@ -46,25 +46,25 @@ pub(super) struct Manifest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SavedStore {
-    /// Its partition.
+    /// The partition of the store.
     pub(super) partition: u32,
-    /// Of several backends, the name of its own.
+    /// The name of the store's backend, when the node has several backends.
     pub(super) name: Option<String>,
-    /// What reads its files: `bitcask`, `leveled`, `leveldb`.
+    /// The backend that reads the files: `bitcask`, `leveled`, `leveldb`.
     pub(super) kind: String,
-    /// Who it was.
+    /// The identity of the store.
     #[serde(with = "hex")]
     pub(super) store_id: u64,
-    /// Its boot number.
+    /// The store's boot number.
     pub(super) boot: u64,
-    /// The last append that is in.
+    /// The last append that the backup includes.
     pub(super) seq: u64,
-    /// Its files.
+    /// The files of the store.
     pub(super) files: Vec<SavedFile>,
 }
 
 impl SavedStore {
-    /// The part of a backup that has its files.
+    /// The part of a backup that holds the store's files.
     pub(super) fn part(&self) -> String {
         format!("stores/{}", self.name.as_deref().unwrap_or(&self.kind))
     }
@@ -74,27 +74,28 @@ impl SavedStore {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SavedFile {
-    /// Number of the backup that put it into the directory.
+    /// The number of the backup that put the file into the directory.
     pub(super) generation: u64,
-    /// Where it belongs under the directory of its part.
+    /// The path of the file under the directory of its part.
     pub(super) place: String,
-    /// In bytes.
+    /// The length in bytes.
     pub(super) length: u64,
-    /// XXH3 of its content.
+    /// XXH3 of the content.
     #[serde(with = "hex")]
     pub(super) checksum: u64,
-    /// A number that tells it from whatever lies at its place later; none where there is no such number.
+    /// A number that distinguishes the file from any later file at the same place; `None` for files
+    /// without such a number.
     #[serde(with = "optional_hex")]
     pub(super) salt: Option<u64>,
 }
 
 impl SavedFile {
-    /// Where it lies under the directory of the backup, as text.
+    /// The path of the file under the directory of the backup, as text.
     pub(super) fn stored_at(&self, part: &str) -> String {
         format!("{}/{part}/{}", self.generation, self.place)
     }
 
-    /// Where it lies. An error if that is outside of the backup.
+    /// The path of the file. Fails if the path leads out of the backup.
     pub(super) fn path(&self, dir: &Path, part: &str) -> Result<PathBuf, BackupError> {
         place_in(dir, &self.stored_at(part))
     }
@@ -109,26 +110,26 @@ struct Envelope {
 }
 
 impl Manifest {
-    /// All files, with the part of the backup that each belongs to.
+    /// All files, each with the part of the backup that it belongs to.
     pub(super) fn files(&self) -> impl Iterator<Item = (String, &SavedFile)> {
         let node = self.node.iter().map(|file| (NODE_PART.to_owned(), file));
         let stores = self.stores.iter().flat_map(|store| store.files.iter().map(|file| (store.part(), file)));
         node.chain(stores)
     }
 
-    /// Where all files lie under the directory of the backup.
+    /// The paths of all files under the directory of the backup.
     pub(super) fn stored(&self) -> BTreeSet<PathBuf> {
         self.files().map(|(part, file)| file.stored_at(&part).into()).collect()
     }
 
-    /// Writes the manifest of a backup, which is complete with that.
+    /// Writes the manifest of a backup. The backup is complete after that.
     pub(super) fn write(&self, fs: &dyn FileSystem, dir: &Path) -> Result<(), BackupError> {
         let path = dir.join(FILE_NAME);
         let text = self.encode().map_err(io::Error::from).map_err(io_error("write", &path))?;
         replace_file(fs, &path, &text).map_err(io_error("write", &path))
     }
 
-    /// The file.
+    /// The content of the manifest file.
     pub(super) fn encode(&self) -> serde_json::Result<Vec<u8>> {
         let manifest = serde_json::to_value(self)?;
         let checksum = xxh3_64(manifest.to_string().as_bytes());
@@ -141,7 +142,7 @@ impl Manifest {
         Self::find(fs, dir)?.ok_or_else(|| unusable(dir, what()))
     }
 
-    /// The same; none where a directory has no manifest.
+    /// Reads the manifest of a backup; `None` when the directory has none.
     pub(super) fn find(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Self>, BackupError> {
         let path = dir.join(FILE_NAME);
         let text = match read_file(fs, &path, FILE_BYTES_MAX) {
@@ -152,7 +153,7 @@ impl Manifest {
         Self::decode(&text, &path).map(Some)
     }
 
-    /// What the file at `path` says.
+    /// Decodes the content of the manifest file at `path`.
     pub(super) fn decode(text: &[u8], path: &Path) -> Result<Self, BackupError> {
         let damaged = |why: String| unusable(path, format!("is damaged ({why}): this backup cannot be used"));
         let value: Value = serde_json::from_slice(text).map_err(|e| damaged(e.to_string()))?;
@@ -172,7 +173,7 @@ impl Manifest {
     }
 }
 
-/// What must hold of any bytes: see [`crate::fuzzing`].
+/// Checks the rules of [`crate::fuzzing`] for any bytes.
 #[cfg(any(test, fuzzing))]
 pub fn check_manifest(bytes: &[u8]) -> bool {
     let path = Path::new(FILE_NAME);
@@ -185,7 +186,7 @@ pub fn check_manifest(bytes: &[u8]) -> bool {
     for read in &accepted {
         let again = read.encode().map(|text| Manifest::decode(&text, path).ok());
         assert_eq!(again.ok().flatten().as_ref(), Some(read));
-        // No file of it lies outside of the backup.
+        // No path of a file leads out of the backup.
         let dir = Path::new("/backup");
         for place in read.files().filter_map(|(part, file)| file.path(dir, &part).ok()) {
             assert!(
@@ -250,7 +251,7 @@ mod tests {
         let path = dir.join(FILE_NAME);
         for bit in (0..fs.length(&path).unwrap() * 8).step_by(3) {
             fs.flip_bit(&path, bit).unwrap();
-            // White space between values may change; nothing else.
+            // A flipped bit may only change white space between values.
             assert!(Manifest::read(&*fs, dir).is_err() || Manifest::read(&*fs, dir).unwrap() == example(), "bit {bit}");
             fs.flip_bit(&path, bit).unwrap();
         }

@@ -1,26 +1,31 @@
-//! Hot backups of a node, and how one becomes a node again.
+//! Hot backups of a node, and their restore into a new node.
 //!
 //! ```text
-//! DIR/owner.json               whose backups may go there
-//! DIR/manifest.json            what follows, with lengths and checksums; written last: without it the backup is incomplete
+//! DIR/owner.json               the node whose backups may go there
+//! DIR/manifest.json            a list of the files below, with lengths and checksums; written
+//!                              last, so without it the backup is incomplete
 //! DIR/N/node/node.json         the node's identity and its ring
 //! DIR/N/node/buckets.json      bucket types and bucket properties, if there are any
-//! DIR/N/stores/NAME/…          the files of each backend's stores, at their places under its directory
+//! DIR/N/stores/NAME/…          the files of each backend's stores, with their paths under its
+//!                              directory
 //! ```
 //!
-//! N numbers the backups into a directory: what is as it was stays where an earlier one put it.
+//! N numbers the backups into a directory. A file that has not changed stays where an earlier
+//! backup put it.
 //!
-//! What it is: [`Backup`] takes a backup of a running node, [`restore`] puts one into the empty directories of a stopped one.
+//! What it is: [`Backup`] takes a backup of a running node; [`restore`] copies a backup into the
+//! empty directories of a stopped node.
 //!
-//! What it is not: it opens no store, and does not know what is in a file.
+//! What it is not: it opens no store, and does not know the content of files.
 //!
 //! Invariants:
-//! * each partition is as it was at one moment, its cut: everything that was acknowledged before is in, nothing that was
-//!   written later;
-//! * bucket types and properties are read after the last cut, so no key is in whose type is not;
-//! * the manifest gets its name when everything it tells of is on disk;
-//! * a restored store has an id of its own and says that it is restored; files are never shared between a backup and the node
-//!   that was made of it.
+//! * Each partition is saved as of one moment, its cut: the backup has everything that was
+//!   acknowledged before the cut, and nothing that was written later.
+//! * Bucket types and properties are read after the last cut, so the backup has the type of every
+//!   key in it.
+//! * The manifest gets its name only after all files that it lists are on disk.
+//! * A restored store has a new id and is marked as restored. A backup and a node that was restored
+//!   from it never share files.
 
 mod create;
 mod destination;

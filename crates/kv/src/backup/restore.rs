@@ -1,4 +1,4 @@
-//! Putting a backup into the empty directories of a node that is not running.
+//! Restores a backup into the empty directories of a node that is not running.
 
 use super::destination::{Destination, place_in};
 use super::error::{BackupError, io_error, unusable};
@@ -11,34 +11,35 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// In a data directory as long as a restore into it is not finished: no node starts there.
+/// The file that marks a data directory while a restore into it is incomplete. No node starts in
+/// such a directory.
 pub const INCOMPLETE_RESTORE: &str = "restore.incomplete";
 
-/// Told how many bytes of a backup have been read, and how many there are.
+/// Called with the number of bytes of a backup that have been read, and the total number.
 pub type Watch<'a> = &'a dyn Fn(u64, u64);
 
-/// Where a backup goes.
+/// The destination of a restore.
 pub struct RestoreTarget {
     /// The file system.
     pub fs: Arc<dyn FileSystem>,
-    /// Directory of the node; the caller holds its lock.
+    /// Data directory of the node; the caller holds its lock.
     pub data_dir: PathBuf,
-    /// Files that may be there already: the lock, for instance.
+    /// Files that may already exist there: the lock, for instance.
     pub ignored: Vec<String>,
-    /// Partitions of the ring that the node is configured with.
+    /// Number of partitions of the ring in the node's configuration.
     pub ring_size: u32,
-    /// Its backends that have files.
+    /// The node's backends that have files.
     pub stores: Vec<TargetStore>,
 }
 
 /// A backend that has files.
 #[derive(Clone, Debug)]
 pub struct TargetStore {
-    /// Its name, if there are several.
+    /// The name of the backend, when the node has several.
     pub name: Option<String>,
-    /// What reads its files: `bitcask`, `leveled`, `leveldb`.
+    /// The backend that reads the files: `bitcask`, `leveled`, `leveldb`.
     pub kind: String,
-    /// Its directory.
+    /// The directory of the backend.
     pub root: PathBuf,
 }
 
@@ -48,18 +49,18 @@ impl TargetStore {
     }
 }
 
-/// What was restored, or only read.
+/// The result of a restore or of a verification.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RestoreReport {
-    /// The name of the node that the backup was taken of.
+    /// The name of the node that was backed up.
     pub node_name: String,
-    /// When it was taken, in Unix seconds.
+    /// The time when the backup began, in Unix seconds.
     pub began_secs: u64,
-    /// Stores.
+    /// Number of stores.
     pub stores: u64,
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Their length in all, in bytes.
+    /// Their total length in bytes.
     pub bytes: u64,
 }
 
@@ -80,8 +81,9 @@ impl RestoreReport {
     }
 }
 
-/// Copies a backup into the directories of a node, checking every byte. Nothing is changed when it is refused; when it fails
-/// later, the data directory says so until it is emptied.
+/// Copies a backup into the directories of a node and checks every byte. A refused restore changes
+/// nothing. A restore that fails later leaves the marker [`INCOMPLETE_RESTORE`] in the data
+/// directory until the directory is emptied.
 pub fn restore(backup: &Path, target: &RestoreTarget, watch: Watch<'_>) -> Result<RestoreReport, BackupError> {
     let fs = &*target.fs;
     let manifest = Manifest::read(fs, backup)?;
@@ -109,12 +111,13 @@ pub fn restore(backup: &Path, target: &RestoreTarget, watch: Watch<'_>) -> Resul
     Ok(report)
 }
 
-/// What [`restore`] refuses before it reads the backup's files: for those who have not even made the directory.
+/// Makes the checks that [`restore`] makes before it reads the backup's files. It is for callers
+/// that have not created the data directory yet.
 pub fn check_restore(backup: &Path, target: &RestoreTarget) -> Result<(), BackupError> {
     check(backup, &Manifest::read(&*target.fs, backup)?, target).map(drop)
 }
 
-/// Reads a whole backup and compares it with its manifest: what [`restore`] would do, without writing.
+/// Reads a whole backup and compares it with its manifest, as [`restore`] does, but writes nothing.
 pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path, watch: Watch<'_>) -> Result<RestoreReport, BackupError> {
     let manifest = Manifest::read(&*fs, backup)?;
     let counted = counting(&manifest, watch);
@@ -129,7 +132,7 @@ pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path, watch: Watch<'_>) -> Resul
     Ok(report)
 }
 
-/// Adds up what is read.
+/// Sums up the bytes that are read and reports them to `watch`.
 fn counting(manifest: &Manifest, watch: Watch<'_>) -> impl Fn(u64) -> Result<(), BackupError> {
     let bytes_total = manifest.files().map(|(_, file)| file.length).fold(0, u64::saturating_add);
     let bytes_done = Cell::new(0_u64);
@@ -140,7 +143,8 @@ fn counting(manifest: &Manifest, watch: Watch<'_>) -> impl Fn(u64) -> Result<(),
     }
 }
 
-/// Everything that can be wrong before the first byte is written. The directories of the stores.
+/// Makes all checks that are possible before the first byte is written. Returns the directories of
+/// the stores.
 fn check(backup: &Path, manifest: &Manifest, target: &RestoreTarget) -> Result<Vec<PathBuf>, BackupError> {
     if manifest.ring_size != target.ring_size {
         return Err(BackupError::Refused(format!(
@@ -175,7 +179,8 @@ fn root_of(store: &SavedStore, target: &RestoreTarget) -> Result<PathBuf, Backup
     )))
 }
 
-/// A directory that is to be filled must have nothing in it but what leads to another one that is.
+/// Checks that a directory to be filled is empty. Names in `ignored` are allowed, and so are
+/// directories that lead to one of the stores in `inside`.
 fn check_empty(fs: &dyn FileSystem, dir: &Path, ignored: &[String], inside: &[TargetStore]) -> Result<(), BackupError> {
     let names = match fs.list(dir) {
         Ok(names) => names,

@@ -2,14 +2,15 @@
 
 use ombak_types::props::PropErrors;
 
-/// Why a bucket type or the properties of a bucket cannot be read or changed. `Display` has Riak's word where it has
-/// one; the sentences of the command line and of HTTP are made from the variants.
+/// Why a bucket type or the properties of a bucket cannot be read or changed. `Display` gives
+/// Riak's word where Riak has one; the command line and HTTP make their sentences from the
+/// variants.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PropsError {
-    /// The type does not exist, or is not active where it has to be.
+    /// The type does not exist, or is not active although it must be.
     #[error("no_type")]
     NoType,
-    /// The type is active and can only be updated.
+    /// The type is active and can now only be updated.
     #[error("already_active")]
     AlreadyActive,
     /// The type is not active yet and can only be created again.
@@ -18,16 +19,17 @@ pub enum PropsError {
     /// The properties of the default type come from the configuration (`buckets.default.*`).
     #[error("no_default_update")]
     DefaultType,
-    /// The name cannot be that of a type or bucket. Holds what is wrong with it.
+    /// The name is not valid for a type or a bucket. Holds what is wrong.
     #[error("{0}")]
     BadName(&'static str),
-    /// There are as many types, or buckets with properties of their own, as there may be. Holds how many.
+    /// The limit for the number of types, or of buckets with properties of their own, is reached.
+    /// Holds the limit.
     #[error("no more than {0} of these can be kept")]
     TooMany(usize),
     /// At least one property is wrong; none was applied. `Display` is the Erlang form.
     #[error("{0}")]
     Invalid(PropErrors),
-    /// The change could not be made durable; it has no effect. Holds the cause.
+    /// The change could not be made durable and has no effect. Holds the cause.
     #[error("{0}")]
     Storage(String),
 }

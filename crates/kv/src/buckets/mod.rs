@@ -1,15 +1,17 @@
-//! Bucket types and bucket properties: which exist, what they say, kept across restarts.
+//! Bucket types and bucket properties, kept across restarts.
 //!
-//! What it is: the registry that every request asks for the properties of its bucket, and that operators change.
+//! What it is: the registry in which every request looks up the properties of its bucket, and which
+//! operators change.
 //!
-//! What it is not: it does not decide what a property may hold (`ombak_types::props`), nor does it spread changes to
-//! other nodes.
+//! What it is not: it does not decide what a property may hold (`ombak_types::props` does), and it
+//! does not send changes to other nodes.
 //!
 //! Invariants:
-//! * a change is on disk before it takes effect, and takes effect whole;
-//! * what is kept are the differences from Riak's defaults, so that effective properties are always computed in one
-//!   place: defaults, configuration (default type only), type, bucket;
-//! * a type that was activated stays active for ever.
+//! * A change is on disk before it takes effect, and it takes effect as a whole.
+//! * Only differences from Riak's defaults are stored. Effective properties are therefore always
+//!   computed in one place, in this order: defaults, configuration (default type only), type,
+//!   bucket.
+//! * A type that was activated stays active for ever.
 
 mod error;
 mod file;

@@ -16,24 +16,25 @@ use parking_lot::Mutex;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Types that can be kept. Types are made by operators and never go away; clients cannot make them.
+/// Maximum number of types. Operators create types and types are never deleted; clients cannot
+/// create them.
 const TYPES_MAX: usize = 10_000;
-/// Buckets with properties of their own that can be kept. Each change rewrites all of them.
+/// Maximum number of buckets with properties of their own. Each change rewrites all of them.
 const BUCKETS_MAX: usize = 100_000;
 
-/// The bucket types and bucket properties of a node. Reading never waits for a change; a change blocks until it is on
-/// disk: not for network threads.
+/// The bucket types and bucket properties of a node. Reading never waits for a change. A change
+/// blocks until it is on disk: not for network threads.
 #[derive(Debug)]
 pub struct BucketRegistry {
     settings: Settings,
     current: ArcSwap<Snapshot>,
-    /// Held by whoever changes something.
+    /// Locked while a change is made.
     file: Mutex<RegistryFile>,
 }
 
 impl BucketRegistry {
-    /// Opens the registry of a data directory; one that has none starts empty. `default_overrides` are the properties
-    /// of untyped buckets that the configuration sets (`buckets.default.*`).
+    /// Opens the registry of a data directory; without a file it starts empty. `default_overrides`
+    /// are the properties of untyped buckets that the configuration sets (`buckets.default.*`).
     pub fn open(
         fs: Arc<dyn FileSystem>,
         data_dir: &Path,
@@ -48,29 +49,32 @@ impl BucketRegistry {
         Ok(Self { settings, current, file: Mutex::new(file) })
     }
 
-    /// Refuses other values of the property `backend` from now on. What was set before stays as it is.
+    /// Allows only these values of the property `backend` in later changes. Values that were set
+    /// before stay unchanged.
     #[must_use]
     pub fn with_backends(self, names: &[Bytes]) -> Self {
         Self { settings: Settings { backends: Some(names.to_vec()), ..self.settings }, ..self }
     }
 
-    /// Everything as it is now, for as long as a request takes: without a reference count that threads share.
+    /// The current state, for the duration of a request. It needs no reference count that threads
+    /// share.
     pub fn now(&self) -> Guard<Arc<Snapshot>> {
         self.current.load()
     }
 
-    /// The effective properties of a bucket, to be kept. [`Error::NoType`] when its type is not active.
+    /// The effective properties of a bucket, for a caller that keeps them. Fails with
+    /// [`Error::NoType`] when its type is not active.
     pub fn props(&self, bucket: &Bucket) -> Result<Arc<BucketProps>, Error> {
         self.now().props(bucket).cloned()
     }
 
-    /// The effective properties of a bucket as names and JSON values, in the order of Riak's answers and without
-    /// `name`. [`Error::NoType`] when its type is not active.
+    /// The effective properties of a bucket as names and JSON values, in the order of Riak's
+    /// answers and without `name`. Fails with [`Error::NoType`] when its type is not active.
     pub fn bucket_map(&self, bucket: &Bucket) -> Result<PropMap, Error> {
         self.current.load().bucket_map(bucket).cloned().ok_or_else(|| Error::NoType(bucket.clone()))
     }
 
-    /// Sets properties of one bucket; those not named stay as they are.
+    /// Sets properties of one bucket; other properties keep their values.
     pub fn set_bucket(&self, bucket: &Bucket, changes: &PropMap) -> Result<(), PropsError> {
         if bucket.name.is_empty() || bucket.name.len() > NAME_BYTES_MAX {
             return Err(PropsError::BadName("a bucket's name has 1 to 65535 bytes"));
@@ -90,7 +94,7 @@ impl BucketRegistry {
         })
     }
 
-    /// Gives one bucket the properties of its type again.
+    /// Resets one bucket to the properties of its type.
     pub fn reset_bucket(&self, bucket: &Bucket) -> Result<(), PropsError> {
         self.change(|now| {
             now.bucket_map(bucket).ok_or(PropsError::NoType)?;
@@ -100,7 +104,8 @@ impl BucketRegistry {
         })
     }
 
-    /// The properties of an active type, in the order of Riak's answers. [`Error::NoType`] for any other.
+    /// The properties of an active type, in the order of Riak's answers. Fails with
+    /// [`Error::NoType`] for any other type.
     pub fn type_map(&self, bucket_type: &[u8]) -> Result<PropMap, Error> {
         match self.type_status(bucket_type) {
             Some((TypeStatus::Active, map)) => Ok(map),
@@ -108,13 +113,13 @@ impl BucketRegistry {
         }
     }
 
-    /// How far a type has come, and its properties; `None` when it is undefined.
+    /// The state of a type and its properties; `None` when the type is undefined.
     pub fn type_status(&self, bucket_type: &[u8]) -> Option<(TypeStatus, PropMap)> {
         let now = self.current.load();
         Some((now.status(bucket_type)?, now.type_map(bucket_type)?.clone()))
     }
 
-    /// Every type, the default one first, the rest by name.
+    /// All types: the default type first, then the others by name.
     pub fn list_types(&self) -> Vec<TypeSummary> {
         let now = self.current.load();
         std::iter::once(Bytes::from_static(DEFAULT_TYPE))
@@ -123,7 +128,8 @@ impl BucketRegistry {
             .collect()
     }
 
-    /// Creates a type. As long as it is not active it can be created again, which forgets what was said before.
+    /// Creates a type. Until the type is activated it can be created again, which replaces its
+    /// properties.
     pub fn create_type(&self, bucket_type: &[u8], props: &PropMap) -> Result<(), PropsError> {
         if bucket_type.is_empty() || bucket_type.len() > NAME_BYTES_MAX {
             return Err(PropsError::BadName("a bucket type's name has 1 to 65535 bytes"));
@@ -142,7 +148,7 @@ impl BucketRegistry {
         })
     }
 
-    /// Puts a created type to use. Doing so again changes nothing.
+    /// Activates a created type. Activating it again changes nothing.
     pub fn activate_type(&self, bucket_type: &[u8]) -> Result<(), PropsError> {
         self.change(|now| {
             let mut records = now.records.clone();
@@ -155,7 +161,7 @@ impl BucketRegistry {
         })
     }
 
-    /// Changes properties of an active type; those not named stay as they are.
+    /// Changes properties of an active type; other properties keep their values.
     pub fn update_type(&self, bucket_type: &[u8], changes: &PropMap) -> Result<(), PropsError> {
         self.change_active_type(bucket_type, |effective, overrides| {
             let checked = self.known(check(PropScope::UpdateType { active: true }, effective, changes)?)?;
@@ -164,11 +170,13 @@ impl BucketRegistry {
         })
     }
 
-    /// Gives an active type the defaults of a created type again. Fails when that would change what cannot change.
+    /// Resets an active type to the defaults of created types. Fails when that would change an
+    /// immutable property.
     pub fn reset_type(&self, bucket_type: &[u8]) -> Result<(), PropsError> {
         self.change_active_type(bucket_type, |effective, overrides| {
             check(PropScope::UpdateType { active: true }, effective, &created_type_defaults())?;
-            // What has no default was fixed when the type was created (a data type, for instance) and stays.
+            // A property without a default was fixed when the type was created (a data type, for
+            // instance) and stays.
             let defaults = created_type_defaults();
             overrides.retain(|name, _| !defaults.contains_key(name));
             Ok(())
@@ -206,8 +214,8 @@ impl BucketRegistry {
         Err(PropErrors::of_text("backend", format!("undefined_backend: it is one of {}", names.join(", "))).into())
     }
 
-    /// Makes a change durable, then visible. The next records follow from the current ones under the lock, so no change
-    /// is lost to another.
+    /// Makes a change durable, then visible. The next records are computed from the current ones
+    /// under the lock, so concurrent changes do not overwrite each other.
     fn change(&self, next: impl FnOnce(&Snapshot) -> Result<Records, PropsError>) -> Result<(), PropsError> {
         let mut file = self.file.lock();
         let now = self.current.load_full();
@@ -421,8 +429,8 @@ mod tests {
         assert_eq!(registry.props(&Bucket::untyped("b")).unwrap().n_val, 3);
     }
 
-    /// A change that was acknowledged is there, one that was not is there as a whole or not at all, and the file of the
-    /// generation before always reads.
+    /// After a power loss an acknowledged change is present; an unacknowledged change is present as
+    /// a whole or not at all; and the file of the previous generation is always readable.
     #[test]
     fn the_power_may_go_at_every_call() {
         let dir = Path::new("/data");

@@ -1,4 +1,4 @@
-//! What the registry knows, and how effective properties follow from it.
+//! The state of the registry, and the effective properties that follow from it.
 
 use bytes::Bytes;
 use ombak_types::names::{DEFAULT_TYPE, encode_bucket_prefix};
@@ -9,14 +9,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-/// How far a bucket type has come (docs/riak/semantics.md §2.3). `Display` is what `bucket-type status` says after the name.
+/// The state of a bucket type in its life cycle (docs/riak/semantics.md §2.3). `Display` is the
+/// text of `bucket-type status` after the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypeStatus {
-    /// Known to this node; some other node may not know it yet.
+    /// This node knows the type; another node may not know it yet.
     Created,
-    /// Known everywhere: it can be activated.
+    /// All nodes know the type: it can be activated.
     Ready,
-    /// In use, for ever.
+    /// The type is in use, for ever.
     Active,
 }
 
@@ -35,7 +36,7 @@ impl fmt::Display for TypeStatus {
 pub struct TypeSummary {
     /// The type's name.
     pub name: Bytes,
-    /// How far it has come.
+    /// The state of the type.
     pub status: TypeStatus,
 }
 
@@ -46,32 +47,34 @@ impl fmt::Display for TypeSummary {
     }
 }
 
-/// A created type: what it says differently from the defaults.
+/// A created type. `overrides` are its differences from the defaults.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TypeRecord {
     pub active: bool,
     pub overrides: PropMap,
 }
 
-/// Everything that is kept on disk, ordered so that equal states make equal files.
+/// Everything that is stored on disk, ordered so that equal states give equal files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Records {
     pub types: BTreeMap<Bytes, TypeRecord>,
     pub buckets: BTreeMap<Bucket, PropMap>,
 }
 
-/// What holds on this node whatever the records say.
+/// Settings of this node that do not depend on the records.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     /// Shown as the claimant of types.
     pub node_name: String,
-    /// `buckets.default.*` of the configuration: properties of untyped buckets that differ from Riak's.
+    /// The properties of untyped buckets that the configuration sets (`buckets.default.*`) and that
+    /// differ from Riak's defaults.
     pub default_overrides: PropMap,
-    /// What the property `backend` may hold; none: this node has one backend, and the property means nothing.
+    /// The values that the property `backend` may have. `None` means that this node has one backend
+    /// and ignores the property.
     pub backends: Option<Vec<Bytes>>,
 }
 
-/// Effective properties in both forms.
+/// Effective properties, as names with JSON values and as typed properties.
 #[derive(Clone, Debug)]
 struct Effective {
     map: PropMap,
@@ -85,14 +88,14 @@ impl Effective {
     }
 }
 
-/// One consistent state with every effective property computed: what requests read.
+/// One consistent state with all effective properties computed. Requests read it.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(super) records: Records,
     default_type: Effective,
     types: HashMap<Bytes, Effective>,
     buckets: HashMap<Bucket, Effective>,
-    /// The backends of buckets with properties of their own, by what their storage keys begin with.
+    /// The backends of buckets with properties of their own, by the prefix of their storage keys.
     bucket_backends: HashMap<Vec<u8>, Option<Bytes>>,
 }
 
@@ -125,7 +128,8 @@ impl Snapshot {
         snapshot
     }
 
-    /// How far a type has come; `None` when it is undefined. On one node what is created is known everywhere.
+    /// The state of a type; `None` when the type is undefined. With one node, a created type is
+    /// known everywhere.
     pub fn status(&self, bucket_type: &[u8]) -> Option<TypeStatus> {
         if bucket_type == DEFAULT_TYPE {
             return Some(TypeStatus::Active);
@@ -144,14 +148,14 @@ impl Snapshot {
         self.of_bucket(bucket).map(|e| &e.map)
     }
 
-    /// The effective properties of a bucket. [`Error::NoType`] when its type is not active. On the path of every
-    /// request.
+    /// The effective properties of a bucket. Fails with [`Error::NoType`] when its type is not
+    /// active. Every request calls this.
     pub fn props(&self, bucket: &Bucket) -> Result<&Arc<BucketProps>, Error> {
         self.of_bucket(bucket).map(|e| &e.props).ok_or_else(|| Error::NoType(bucket.clone()))
     }
 
-    /// The property `backend` of the bucket whose storage keys begin with `prefix`, and which is of this type. On the path
-    /// of every access to a store where there are several.
+    /// The property `backend` of the bucket whose storage keys begin with `prefix` and whose type
+    /// is `bucket_type`. With several backends, every access to a store calls this.
     pub(crate) fn backend_of(&self, bucket_type: &[u8], prefix: &[u8]) -> Option<&Bytes> {
         if !self.bucket_backends.is_empty()
             && let Some(own) = self.bucket_backends.get(prefix)
@@ -178,7 +182,8 @@ impl Snapshot {
     }
 }
 
-/// A type's properties in the order of Riak's answers: defaults, what it adds, whether it is active, who answers for it.
+/// The properties of a type in the order of Riak's answers: the defaults, the type's own, whether
+/// it is active, and its claimant.
 fn type_map(record: &TypeRecord, claimant: &str) -> PropMap {
     let mut map = created_type_defaults();
     map.extend(record.overrides.clone());

@@ -12,12 +12,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tracing::error;
 
-/// Looks for a sync that is due, for each interval between two syncs.
+/// Number of checks for a due sync in each interval between two syncs.
 const SYNC_LOOKS: u32 = 4;
-/// Bounds of the time between two such looks.
+/// Bounds of the time between two such checks.
 const SYNC_LOOK_MIN: Duration = Duration::from_millis(5);
 const SYNC_LOOK_MAX: Duration = Duration::from_secs(1);
-/// How often the reaper looks.
+/// The interval of the reaper's rounds.
 const REAP_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Default)]
@@ -26,7 +26,7 @@ struct Stop {
     changed: Condvar,
 }
 
-/// Threads that look after the stores and the tombstones until they are stopped.
+/// The threads that maintain the stores and remove tombstones, until they are stopped.
 pub(super) struct Background {
     stop: Arc<Stop>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -44,7 +44,8 @@ impl Background {
         let clock = config.clock.clone();
         let interval = partitions.iter().filter_map(|partition| partition.store().sync_interval()).min();
         if let Some(interval) = interval {
-            // On a thread of its own: a merge or a compaction may take longer than the interval.
+            // Syncs have their own thread, because a merge or a compaction may take longer than the
+            // interval.
             let partitions = partitions.clone();
             let look = (interval / SYNC_LOOKS).clamp(SYNC_LOOK_MIN, SYNC_LOOK_MAX);
             background.spawn("ombak-sync", look, move || sync(&partitions))?;
@@ -88,7 +89,7 @@ impl Drop for Background {
 }
 
 impl Stop {
-    /// Sleeps for `interval`, or until stopped: then true.
+    /// Sleeps for `interval` or until stopped. Returns whether it was stopped.
     fn sleep(&self, interval: Duration) -> bool {
         let mut stopped = self.stopped.lock();
         if !*stopped {

@@ -1,4 +1,4 @@
-//! Everything that the requests of a node share.
+//! The state that all requests of a node share.
 
 use super::background::Background;
 use super::gate::{Gate, Pass};
@@ -25,9 +25,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// How long [`Engine::close`] waits for requests under way.
+/// How long [`Engine::close`] waits for active requests.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
-/// Threads for listings: a long one must not keep reads from the disk.
+/// Threads for listings. They are separate, so that a long listing does not delay reads from the
+/// disk.
 const FOLD_THREADS: usize = 2;
 
 /// The shared state of a node's requests.
@@ -38,9 +39,10 @@ pub(crate) struct Engine {
     pub(crate) stats: Arc<Stats>,
     pub(super) partitions: Arc<[Arc<Partition>]>,
     pub(super) vtags: Vtags,
-    /// Waits for disks.
+    /// Threads that wait for disks.
     pub(crate) io: IoPool,
-    /// Works on large requests, so that neither connections nor those who need a disk wait for them.
+    /// Threads for large requests, so that neither connections nor reads from the disk wait for
+    /// them.
     pub(crate) large: IoPool,
     pub(crate) folds: IoPool,
     pub(super) syncs: Syncs,
@@ -50,19 +52,19 @@ pub(crate) struct Engine {
     pub(crate) identity: Identity,
     /// Keeps the directory locked.
     _files: NodeFiles,
-    /// Held by whoever takes a backup.
+    /// Locked while a backup is taken.
     pub(crate) backup_turn: Mutex<()>,
 }
 
 impl Engine {
-    /// Opens everything, in the order in which it depends on one another.
+    /// Opens all parts, each after the parts that it depends on.
     pub(crate) fn open(config: KvConfig) -> Result<Self, OpenError> {
         let ring_size = RingSize::new(config.ring_size).map_err(|e| OpenError::Config(format!("ring_size: {e}")))?;
         let files = NodeFiles::open(config.fs.clone(), &config.data_dir)?;
         files.check(config.ring_size)?;
         let buckets = open_buckets(&config)?;
         let stores = open_stores(&config)?;
-        // Only what has opened counts as a start.
+        // A start counts only after all stores have opened.
         let identity = files.start(config.ring_size)?;
         let version = RingVersion::first(identity.ring_lineage);
         let ring = Ring::of_one_node(&config.node_name, ring_size, version);
@@ -73,8 +75,9 @@ impl Engine {
                  them are not found: then stop the node, and put back the copy of your last backup"
             );
         }
-        // Each start makes events under an actor of its own: no file can prove that the disk was not set back to an
-        // earlier state, in which the events of a run are missing (docs/design/replication.md §7.1).
+        // Each start issues events under a new actor. No file can prove that the disk was not set
+        // back to an earlier state, in which the events of a later run are missing
+        // (docs/design/replication.md §7.1).
         let actors = Arc::new(ActorSource::new(random_u64()?));
         let partition = |(number, store)| Arc::new(Partition::new(number, store, actors.clone()));
         let partitions: Arc<[Arc<Partition>]> = (0..).zip(stores).map(partition).collect();
@@ -110,7 +113,7 @@ impl Engine {
         self.gate.enter()
     }
 
-    /// What the wall clock says.
+    /// The time of the wall clock.
     pub(crate) fn now(&self) -> UnixMicros {
         (self.config.clock)()
     }
@@ -123,12 +126,12 @@ impl Engine {
         &self.partitions
     }
 
-    /// Where a key lives and under which storage key.
+    /// The home partition of a key, and its storage key.
     pub(super) fn locate(&self, bucket: &Bucket, key: &[u8], props: &BucketProps) -> (&Arc<Partition>, Vec<u8>) {
         let mut storage_key = Vec::with_capacity(5 + bucket.bucket_type.len() + bucket.name.len() + key.len());
         encode_storage_key(bucket, key, &mut storage_key);
         let home = self.home_of(bucket, key, props);
-        // A ring has a partition for every home: `open_partitions` made them all.
+        // `Engine::open` creates a partition for every home of the ring.
         (&self.partitions[home as usize % self.partitions.len()], storage_key)
     }
 
@@ -137,17 +140,18 @@ impl Engine {
         self.ring.home_of(&hash)
     }
 
-    /// The nodes that stand for the `n` positions of a key: this one owns the whole ring, so it stands in all of them.
+    /// The nodes for the `n` positions of a key. This node owns the whole ring, so it has all the
+    /// positions.
     pub(super) fn replicas(&self, n: u32) -> SmallVec<[Replica; 3]> {
         smallvec![Replica::primary(n)]
     }
 
-    /// Waits until a write survives a loss of power.
+    /// Waits until a write survives a power loss.
     pub(crate) async fn synced(&self, partition: &Arc<Partition>, seq: u64) -> Result<(), Error> {
         self.syncs.wait(&self.io, partition, seq).await
     }
 
-    /// Refuses new requests, waits for those under way, and closes the stores.
+    /// Refuses new requests, waits for the active requests, and closes the stores.
     pub(crate) fn close(&self) {
         if !self.gate.close() {
             return;
@@ -169,7 +173,7 @@ impl Engine {
     }
 }
 
-/// Before the stores: where a key goes depends on the properties of its bucket.
+/// Opened before the stores: the properties of a bucket decide which store gets its keys.
 fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
     let buckets = BucketRegistry::open(config.fs.clone(), &config.data_dir, &config.node_name, &config.default_props)?;
     let Some(choice) = &config.backend_choice else { return Ok(Arc::new(buckets)) };
@@ -205,8 +209,8 @@ pub(crate) fn check_key(key: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The error of an operation on a strongly consistent bucket: there are no such operations yet. The word is what Riak
-/// says while no ensemble is there to answer (docs/riak/semantics.md §9).
+/// The error for an operation on a strongly consistent bucket; Ombak has no such operations yet.
+/// The word is Riak's answer when no ensemble is available (docs/riak/semantics.md §9).
 pub(super) fn refuse_consistent(props: &BucketProps) -> Result<(), Error> {
     if props.consistent {
         return Err(Error::Unsupported("unavailable".into()));

@@ -1,4 +1,4 @@
-//! How many requests are under way, and whether more may come.
+//! Counts the active requests, and decides whether another request may start.
 
 use crate::stats::{SHARDS, shard};
 use ombak_types::Error;
@@ -6,10 +6,10 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Lets requests in up to a number, and none any more once it is closed.
+/// Admits up to `max` requests at a time, and none after it is closed.
 pub(crate) struct Gate {
     max: usize,
-    /// Each thread counts in one of these, so that threads do not fight over one.
+    /// Each thread counts in one of these, so that threads do not contend for one counter.
     under_way: [Count; SHARDS],
     closed: AtomicBool,
     drained: Mutex<()>,
@@ -20,7 +20,7 @@ pub(crate) struct Gate {
 #[repr(align(64))]
 struct Count(AtomicUsize);
 
-/// A request that was let in. Leaves when dropped.
+/// An admitted request. Dropping it ends the request.
 pub(crate) struct Pass<'a> {
     gate: &'a Gate,
     count: &'a AtomicUsize,
@@ -39,7 +39,8 @@ impl Gate {
 
     pub(super) fn enter(&self) -> Result<Pass<'_>, Error> {
         let Count(count) = &self.under_way[shard() % SHARDS];
-        // Counted first: `close` then either sees this request or this request sees that the gate is closed.
+        // The request is counted before the check. So either `close` sees this request, or this
+        // request sees that the gate is closed.
         count.fetch_add(1, Ordering::SeqCst);
         let pass = Pass { gate: self, count };
         if self.closed.load(Ordering::SeqCst) {
@@ -56,12 +57,12 @@ impl Gate {
         !self.closed.load(Ordering::SeqCst)
     }
 
-    /// Lets nobody in any more; true when this call did it.
+    /// Stops admitting requests. Returns true when this call closed the gate.
     pub(super) fn close(&self) -> bool {
         !self.closed.swap(true, Ordering::SeqCst)
     }
 
-    /// Waits until all have left; false when some have not after `limit`.
+    /// Waits until all requests have ended. Returns false when some are still active after `limit`.
     pub(super) fn wait_empty(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         let mut guard = self.drained.lock();
@@ -79,7 +80,8 @@ impl Drop for Pass<'_> {
         let Self { gate, count } = self;
         count.fetch_sub(1, Ordering::SeqCst);
         if gate.closed.load(Ordering::SeqCst) {
-            // Taking the lock makes sure that a waiter is either before its check or asleep.
+            // Taking the lock makes sure that a waiting thread is either before its check or
+            // asleep.
             drop(gate.drained.lock());
             gate.left.notify_all();
         }

@@ -1,7 +1,8 @@
 //! Runs a read over the partitions of this node.
 //!
-//! Hot path. A read that one copy decides, which is what a read is where this node is the only owner, is answered from the
-//! bytes of the store; the coordinator is for all others. That both say the same is a property test.
+//! Hot path. When one copy decides a read, as on a node that is the only owner, the answer is made
+//! from the bytes of the store. The coordinator handles all other reads. A property test shows that
+//! both ways give the same answer.
 
 use super::engine::{Engine, check_bucket, check_key, refuse_consistent};
 use crate::get::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
@@ -13,7 +14,7 @@ use ombak_storage::Stored;
 use ombak_types::Error;
 
 impl Engine {
-    /// One read, from check to reply.
+    /// Executes one read, from the checks to the reply.
     pub(crate) fn read_now(&self, request: &GetRequest, access: Access) -> Result<Read, Failure> {
         check_bucket(&request.bucket)?;
         check_key(&request.key)?;
@@ -24,7 +25,7 @@ impl Engine {
         let replicas = self.replicas(n);
         let plan = GetPlan { local: Some(0), ..GetPlan::new(&request.options, props, n, &replicas)? };
         let (partition, key) = self.locate(&request.bucket, &request.key, props);
-        // Only here does the answer depend on the time: a single plain sibling never expires.
+        // Only the coordinator's answer depends on the time: a single plain sibling never expires.
         let coordinate = |read| {
             let plan = GetPlan { now: self.now(), ..plan };
             coordinate(partition, &key, plan, &replicas, read, access).map(Read::Reply)
@@ -32,7 +33,7 @@ impl Engine {
         if plan.head || replicas.len() > 1 {
             return coordinate(None);
         }
-        // The plan was made, so the one copy there is stands for all the positions that were asked for.
+        // The plan was accepted, so the only copy has all the positions that the request needs.
         let found = match partition.read(&key, access) {
             Ok(Some(found)) => match partition.single(&key, &found) {
                 Ok(Some(single)) if !single.is_deleted() => return Ok(Read::Single(single)),
@@ -45,7 +46,8 @@ impl Engine {
     }
 }
 
-/// Asks the replicas until the read is answered. `read` is what this node has said already.
+/// Asks the replicas until the read is answered. `read` is the answer of this node, if it was
+/// already asked.
 fn coordinate(
     partition: &Partition,
     key: &[u8],
@@ -64,11 +66,11 @@ fn coordinate(
                 actions.extend(core.on(GetEvent::Answer { replica, answer }));
             }
             GetAction::Reply(said) => reply = said,
-            // This node holds the only copy there is.
+            // This node holds the only copy, so there is nothing to repair.
             GetAction::Repair { .. } | GetAction::Done => {}
         }
     }
-    // The reason of the only replica says more than that a quorum was missed.
+    // The error of the only replica says more than a missed quorum.
     match (reply, failure) {
         (Err(Error::QuorumUnsatisfied { .. } | Error::InsufficientNodes { .. }), Some(why)) => Err(why.into()),
         (reply, _) => reply.map_err(Failure::from),

@@ -1,4 +1,4 @@
-//! Threads that wait for disks, so that network threads need not.
+//! Threads that wait for disks instead of the network threads.
 
 use crate::open_error::OpenError;
 use ombak_types::Error;
@@ -25,7 +25,7 @@ pub(crate) struct IoPool {
 }
 
 impl IoPool {
-    /// Starts `threads` threads (at least one); more than `jobs_max` waiting jobs are refused.
+    /// Starts `threads` threads (at least one). The pool refuses a job when `jobs_max` jobs wait.
     pub(crate) fn start(name: &str, threads: usize, jobs_max: usize) -> Result<Self, OpenError> {
         let queue = Arc::new(Queue { jobs: Mutex::new((VecDeque::new(), true)), changed: Condvar::new(), jobs_max });
         let pool = Self { queue, threads: Mutex::new(Vec::new()) };
@@ -38,7 +38,7 @@ impl IoPool {
         Ok(pool)
     }
 
-    /// Runs a job on one of the threads. [`Error::Overload`] when the queue is full.
+    /// Queues a job for one of the threads. Fails with [`Error::Overload`] when the queue is full.
     pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) -> Result<(), Error> {
         let mut jobs = self.queue.jobs.lock();
         if !jobs.1 {
@@ -52,23 +52,23 @@ impl IoPool {
         Ok(())
     }
 
-    /// Runs a job and waits for what it gives.
+    /// Runs a job and waits for its result.
     pub(crate) async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
         let (give, take) = oneshot::channel();
         self.submit(move || {
-            // Nobody waits any more when the request was given up; the work was done all the same.
+            // Sending fails when the caller gave up; the job was executed nevertheless.
             let _ = give.send(job());
         })?;
         take.await.map_err(|_| Error::Storage("the operation broke down; the log says where".into()))
     }
 
-    /// Does what is queued and ends the threads.
+    /// Executes the queued jobs and ends the threads.
     pub(crate) fn stop(&self) {
         self.queue.jobs.lock().1 = false;
         self.queue.changed.notify_all();
         let threads = std::mem::take(&mut *self.threads.lock());
         for thread in threads.into_iter().filter(|t| t.thread().id() != thread::current().id()) {
-            // A job that panicked was caught and logged.
+            // A job that panicked was already caught and logged.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! Walks over the keys of all partitions, a batch at a time.
+//! Walks over the keys of all partitions, one batch at a time.
 
 use crate::partition::{Partition, is_tombstone};
 use bytes::Bytes;
@@ -9,39 +9,41 @@ use ombak_types::time::UnixMicros;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Index entries looked at for one batch.
+/// Maximum number of index entries that are examined for one batch.
 const ENTRIES_MAX: usize = 1_000;
-/// Distinct buckets that a listing of buckets remembers.
+/// Maximum number of distinct buckets that a listing of buckets remembers.
 pub(crate) const BUCKETS_MAX: usize = 1_000_000;
 
-/// What is being listed.
+/// The names that a walk returns.
 enum Wanted {
     Keys,
     Buckets { seen: HashSet<Bytes> },
 }
 
-/// A walk under way. It holds a view of one partition at a time, and is moved to an I/O thread for each batch.
+/// An active walk. It holds a snapshot of one partition at a time, and is moved to an I/O thread
+/// for each batch.
 pub(crate) struct Walk {
     partitions: Arc<[Arc<Partition>]>,
     at: usize,
     snapshot: Option<Box<dyn Snapshot>>,
     prefix: Vec<u8>,
     wanted: Wanted,
-    /// When it began: what had ended by then is not listed.
+    /// The time when the walk began: keys that had expired by then are not listed.
     begun: UnixMicros,
 }
 
 impl Walk {
-    /// Over the keys of a bucket.
+    /// A walk over the keys of a bucket.
     pub(crate) fn over_keys(partitions: Arc<[Arc<Partition>]>, bucket: &Bucket, begun: UnixMicros) -> Self {
         let mut prefix = Vec::new();
         encode_bucket_prefix(bucket, &mut prefix);
         Self { partitions, at: 0, snapshot: None, prefix, wanted: Wanted::Keys, begun }
     }
 
-    /// Over the buckets of a type.
+    /// A walk over the buckets of a type.
     pub(crate) fn over_buckets(partitions: Arc<[Arc<Partition>]>, bucket_type: &Bytes, begun: UnixMicros) -> Self {
-        // What all storage keys of the type start with: those of any of its buckets, without the bucket's name.
+        // The common prefix of all storage keys of the type: the prefix of a bucket, without the
+        // bucket's name.
         let nameless = Bucket { bucket_type: bucket_type.clone(), name: Bytes::new() };
         let mut prefix = Vec::new();
         encode_bucket_prefix(&nameless, &mut prefix);
@@ -50,8 +52,8 @@ impl Walk {
         Self { partitions, at: 0, snapshot: None, prefix, wanted: Wanted::Buckets { seen: HashSet::new() }, begun }
     }
 
-    /// The next names; `None` at the end. May be empty in between. Reads the index only: deleted keys show by their
-    /// digests.
+    /// Returns the next names; `None` at the end. A batch may be empty. The walk reads only the
+    /// index: it recognises deleted keys by their digests.
     pub(crate) fn next_batch(&mut self) -> Result<Option<Vec<Bytes>>, StorageError> {
         let Some(partition) = self.partitions.get(self.at) else { return Ok(None) };
         let snapshot = match &mut self.snapshot {
@@ -75,19 +77,19 @@ impl Walk {
         Ok(Some(names))
     }
 
-    /// Whether a listing of buckets has met more of them than it can remember.
+    /// Whether a listing of buckets has found more buckets than it can remember.
     pub(crate) fn is_full(&self) -> bool {
         matches!(&self.wanted, Wanted::Buckets { seen } if seen.len() > BUCKETS_MAX)
     }
 }
 
-/// The bucket of a storage key, the first time it is met.
+/// The bucket of a storage key; `None` when the walk has already returned it.
 fn new_bucket(storage_key: &Bytes, seen: &mut HashSet<Bytes>) -> Option<Bytes> {
     let (_, bucket, _) = split_storage_key(storage_key).ok()?;
     if seen.contains(bucket) {
         return None;
     }
-    // Copied: a slice would keep the whole key in memory.
+    // The name is copied, because a slice would keep the whole key in memory.
     let bucket = Bytes::copy_from_slice(bucket);
     seen.insert(bucket.clone());
     Some(bucket)

@@ -1,11 +1,12 @@
-//! The runtime around the coordinators: it reads and writes the partitions of this node, keeps time, and looks after
-//! background work.
+//! The runtime around the coordinators: it reads and writes the partitions of this node, measures
+//! time, and runs background work.
 //!
-//! What it is: the one place with I/O, clocks and threads. A request runs inline on the caller's thread; only when it
-//! would have to wait for a lock or a disk it is done again on the I/O threads.
+//! What it is: the one place with I/O, clocks and threads. A request runs inline on the caller's
+//! thread. Only when it would have to wait for a lock or a disk, it is executed again on the I/O
+//! threads.
 //!
-//! What it is not: no rules of its own. What an answer counts for is in `get` and `put`, what a write does to a key in
-//! `partition`.
+//! What it is not: it has no rules of its own. `get` and `put` define how much an answer counts;
+//! `partition` defines what a write does to a key.
 
 mod background;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]

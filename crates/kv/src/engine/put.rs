@@ -14,27 +14,27 @@ use ombak_types::time::UnixMicros;
 use ombak_types::{BucketProps, Error, Object, VectorClock};
 use std::sync::Arc;
 
-/// A write of which the write call has returned.
+/// A write whose write call has returned.
 pub(crate) struct PutProgress {
     core: PutCore,
     how: How,
     pub(crate) partition: Arc<Partition>,
     /// The storage key.
     key: Vec<u8>,
-    /// The digest of what the key holds now, and the bytes of its values.
+    /// The digest of the version that the key now holds, and the total length of its values.
     digest: u64,
     value_bytes: u64,
-    /// What must be durable before the write counts.
+    /// The append that must be durable before the write counts.
     pub(crate) sync_to: Option<u64>,
-    /// How the wait for that ended.
+    /// The result of the wait for that sync.
     pub(crate) synced: Result<(), Error>,
-    /// How many hooks the bucket wants to run after the write.
+    /// Number of hooks that the bucket names for the time after the write.
     postcommit_hooks: usize,
     reply: Option<Object>,
 }
 
 impl PutProgress {
-    /// The reply, now that this node's copy counts, or does not.
+    /// The reply, now that it is known whether this node's copy counts.
     pub(crate) fn finish(mut self) -> Result<PutReply, Error> {
         let event = match self.synced {
             Ok(()) => PutEvent::Stored { replica: 0 },
@@ -49,12 +49,13 @@ impl PutProgress {
         Ok(PutReply { key: None, object: self.reply })
     }
 
-    /// How many hooks the bucket wants to run after the write. They are Erlang functions, so none of them can.
+    /// Number of hooks that the bucket names for the time after the write. They are Erlang
+    /// functions, so Ombak runs none of them.
     pub(crate) const fn postcommit_hooks(&self) -> usize {
         self.postcommit_hooks
     }
 
-    /// Storage key and digest, when the key holds nothing but a tombstone now.
+    /// The storage key and the digest, if the key now holds only a tombstone.
     pub(crate) fn tombstone(&self) -> Option<(Vec<u8>, u64)> {
         is_tombstone(self.digest).then(|| (self.key.clone(), self.digest))
     }
@@ -69,8 +70,9 @@ impl PutProgress {
 }
 
 impl Engine {
-    /// One write, up to the write call. The object is taken out of the request only once nothing can block any more, so
-    /// that a request that would have blocked can be done again. Past its deadline it fails and changes nothing.
+    /// Executes one write, up to the write call. The object is moved out of the request only when
+    /// nothing can block any more, so that a request that would have blocked can be executed again.
+    /// Past its deadline the write fails and changes nothing.
     pub(crate) fn put_now(
         &self,
         request: &mut PutRequest,
@@ -129,7 +131,8 @@ impl Engine {
         locked.load_for(&request.object.clock, newest_only)?;
         match how {
             How::Coordinated => locked.coordinate(std::mem::take(&mut request.object), &self.vtags.next(), rules),
-            // Deleted, or written before under other rules: the value needs a clock to win over what is there.
+            // The key holds a tombstone, or a value that was written under other rules: the new
+            // value needs a clock to replace it.
             How::WriteOnce if locked.local().is_some_and(|l| !l.clock.is_empty()) => {
                 let mut object = std::mem::take(&mut request.object);
                 if let Some(tombstone) = locked.local().filter(|l| l.is_deleted()) {
@@ -152,14 +155,14 @@ impl Engine {
     }
 }
 
-/// How a write treats the clock it comes with.
+/// How a write treats the clock that it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
-    /// A new event.
+    /// The write is a new event.
     Coordinated,
-    /// No clock at all (docs/riak/semantics.md §3.3).
+    /// The object is stored without a clock (docs/riak/semantics.md §3.3).
     WriteOnce,
-    /// The clock as it comes, merged.
+    /// The object is merged with the clock that it carries.
     AsIs,
 }
 
@@ -170,14 +173,14 @@ impl How {
         }
         Ok(match () {
             () if request.options.asis => Self::AsIs,
-            // A tombstone has to win over the value, so it needs a clock.
+            // A tombstone must replace the value, so it needs a clock.
             () if props.write_once && !request.object.is_deleted() => Self::WriteOnce,
             () => Self::Coordinated,
         })
     }
 }
 
-/// On one node the first action is always this node's; there is nobody else.
+/// On one node the first action always addresses this node, because there is no other node.
 fn require_local(first: &PutActions) -> Result<(), Error> {
     match first.as_slice() {
         [PutAction::Coordinate { replica: 0 } | PutAction::Store { replica: 0 }] => Ok(()),
@@ -185,8 +188,9 @@ fn require_local(first: &PutActions) -> Result<(), Error> {
     }
 }
 
-/// Hooks are Erlang or JavaScript functions and cannot run here. A write past a hook that somebody relies on would be
-/// wrong, so it is refused as Riak refuses one whose hook crashes.
+/// Hooks are Erlang or JavaScript functions and cannot run here. A write without a hook that an
+/// operator relies on would be wrong. Such a write is therefore refused, as Riak refuses a write
+/// whose hook crashes.
 fn run_precommit(props: &BucketProps) -> Result<(), Error> {
     let hook = match props.precommit.first() {
         None => return Ok(()),
@@ -203,7 +207,7 @@ fn wants_sync(options: &PutOptions, props: &BucketProps, partition: &Partition) 
     }
 }
 
-/// What the client is shown of the stored object, if anything.
+/// The part of the stored object that the client asked for.
 fn reply(options: &PutOptions, how: How, written: &Written, now: UnixMicros) -> Option<Object> {
     if how == How::WriteOnce || !(options.return_body || options.return_head) {
         return None;

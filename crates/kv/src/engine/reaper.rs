@@ -1,8 +1,9 @@
-//! Removes tombstones for good, when their time has come (docs/riak/semantics.md §2.2).
+//! Removes tombstones when their time has come (docs/riak/semantics.md §2.2).
 //!
-//! Bounded: a tombstone that finds no room in the queue is found later by a sweep over the partitions' indexes. The
-//! same sweep finds the tombstones of an earlier run. A removal that fails is tried again later, and so is the sweep of a
-//! partition that cannot be read; the others go on meanwhile.
+//! Its memory is bounded: when the queue has no room for a tombstone, a later sweep over the
+//! partitions' indexes finds it. The same sweep finds the tombstones of an earlier run. A failed
+//! removal is retried later, and so is the sweep of a partition that cannot be read; the other
+//! partitions are swept meanwhile.
 
 use crate::config::DeleteMode;
 use crate::partition::{Access, Failure, Partition, is_tombstone};
@@ -13,16 +14,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
 
-/// Tombstones that wait at once.
+/// Maximum number of waiting tombstones.
 const WAITING_MAX: usize = 200_000;
-/// Tombstones that wait at once because their removal failed.
+/// Maximum number of tombstones that wait because their removal failed.
 const RETRIES_MAX: usize = 10_000;
-/// How long they wait after the first failure; twice as long after each further one, up to the other bound.
+/// The wait after the first failure. It doubles after each further failure, up to the second
+/// constant.
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(1);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(300);
-/// Index entries that a sweep looks at between two pauses.
+/// Index entries that a sweep examines between two pauses.
 const SWEEP_ENTRIES: usize = 2_000;
-/// How long one round of removals may take.
+/// Maximum duration of the removals in one round.
 const ROUND: Duration = Duration::from_millis(50);
 
 struct Tombstone {
@@ -30,19 +32,19 @@ struct Tombstone {
     partition: u32,
     key: Box<[u8]>,
     digest: u64,
-    /// Times that its removal failed.
+    /// Number of failed removals.
     failures: u32,
 }
 
 /// A walk over the indexes of partitions.
 struct Sweep {
     begins: Instant,
-    /// Indexes of the partitions to walk over; the first one is under way.
+    /// Indexes of the partitions to walk over; the first one is the current one.
     left: VecDeque<usize>,
     snapshot: Option<Box<dyn Snapshot>>,
     /// Partitions whose index could not be read to its end.
     failed: Vec<usize>,
-    /// Sweeps before this one that left such partitions to it.
+    /// Number of earlier sweeps that failed for these partitions.
     failures: u32,
 }
 
@@ -54,24 +56,25 @@ impl Sweep {
 }
 
 struct State {
-    /// By `due`: everything waits equally long.
+    /// Sorted by `due`, because all tombstones wait equally long.
     waiting: VecDeque<Tombstone>,
-    /// Tombstones whose removal failed, by the moment of the next try and a number of their own.
+    /// Tombstones whose removal failed, by the time of the next try and a unique number.
     retries: BTreeMap<(Instant, u64), Tombstone>,
     retries_numbered: u64,
     sweep: Option<Sweep>,
-    /// A tombstone found no room after the present sweep had begun: another one begins then.
+    /// Set when a tombstone found no room after the current sweep had begun: the time when another
+    /// sweep begins.
     sweep_again_at: Option<Instant>,
 }
 
 impl State {
-    /// The next sweep finds a tombstone for which there is no room.
+    /// Schedules another sweep, which finds a tombstone for which there is no room.
     fn sweep_again(&mut self, at: Instant) {
         self.sweep_again_at = Some(self.sweep_again_at.map_or(at, |earlier| earlier.min(at)));
     }
 }
 
-/// Removes tombstones, each only if it is still there exactly as it was.
+/// Removes tombstones, each only if it is unchanged.
 pub(crate) struct Reaper {
     mode: DeleteMode,
     partitions: Arc<[Arc<Partition>]>,
@@ -91,7 +94,7 @@ impl Reaper {
         Self { mode, partitions, state: Mutex::new(state) }
     }
 
-    /// Takes note of a tombstone that was just written.
+    /// Registers a tombstone that was just written.
     pub(crate) fn note(&self, partition: &Partition, key: &[u8], digest: u64) {
         match self.mode {
             DeleteMode::Keep => {}
@@ -114,7 +117,7 @@ impl Reaper {
         state.waiting.push_back(Tombstone { due: now + delay, partition, key: key.into(), digest, failures: 0 });
     }
 
-    /// One round: removes what is due and sweeps on. To be called again and again.
+    /// Makes one round: removes the due tombstones and continues the sweep. Called repeatedly.
     pub(super) fn round(&self) {
         let end = Instant::now() + ROUND;
         while Instant::now() < end {
@@ -155,7 +158,7 @@ impl Reaper {
         state.retries.insert(place, tombstone);
     }
 
-    /// The sweep that is due, which the caller goes on with and puts back.
+    /// Takes the sweep if it is due. The caller continues it and puts it back.
     fn take_sweep(&self) -> Option<Sweep> {
         let now = Instant::now();
         let mut state = self.state.lock();
@@ -184,7 +187,7 @@ impl Reaper {
                 }
                 Ok(swept) => entries += swept,
                 Err(why) => {
-                    // The other partitions have their turn, and this one comes back later.
+                    // The sweep continues with the other partitions and returns to this one later.
                     warn!(partition = partition.number(), %why, "looking for old tombstones failed");
                     entries += 1;
                     sweep.failed.extend(sweep.left.pop_front());
@@ -195,7 +198,7 @@ impl Reaper {
         self.state.lock().sweep = Some(sweep);
     }
 
-    /// Leaves the partitions that could not be read to another sweep.
+    /// Ends a sweep. Another sweep repeats the partitions that could not be read.
     fn end_sweep(&self, sweep: Sweep) {
         if !sweep.failed.is_empty() {
             let failures = sweep.failures.saturating_add(1);
@@ -204,7 +207,7 @@ impl Reaper {
         }
     }
 
-    /// Entries that were looked at; 0 at the end of the partition.
+    /// Examines a batch of entries and returns their number; 0 at the end of the partition.
     fn sweep_batch(&self, partition: &Partition, sweep: &mut Sweep) -> Result<usize, StorageError> {
         let snapshot = match &mut sweep.snapshot {
             Some(snapshot) => snapshot,
@@ -219,7 +222,7 @@ impl Reaper {
     }
 }
 
-/// How long something waits that has failed so many times.
+/// The wait after this many failures.
 fn retry_delay(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     (RETRY_DELAY_MIN * (1 << doublings)).min(RETRY_DELAY_MAX)

@@ -1,4 +1,4 @@
-//! Waiting for syncs, many requests at a time.
+//! Waits for syncs on behalf of many requests.
 
 use super::io_pool::IoPool;
 use crate::partition::Partition;
@@ -12,12 +12,13 @@ type Waiter = (u64, oneshot::Sender<Result<(), Error>>);
 #[derive(Default)]
 struct Waiting {
     waiters: Vec<Waiter>,
-    /// Whether a job that will see `waiters` is queued or running.
+    /// Whether a job that will handle `waiters` is queued or running.
     job: bool,
 }
 
-/// Who waits for a sync, by partition. However many wait, each partition has one job on the pool at a time, and one
-/// sync serves all who came before it began. Bounded by the number of requests under way.
+/// The requests that wait for a sync, by partition. However many requests wait, a partition has at
+/// most one job on the pool, and one sync serves all requests that arrived before it began. The
+/// number of active requests bounds the memory.
 pub(super) struct Syncs(Arc<[Mutex<Waiting>]>);
 
 impl Syncs {
@@ -25,7 +26,7 @@ impl Syncs {
         Self((0..partitions).map(|_| Mutex::default()).collect())
     }
 
-    /// Returns when everything up to `seq` of the partition survives a loss of power.
+    /// Returns when all appends of the partition up to `seq` survive a power loss.
     pub(super) async fn wait(&self, pool: &IoPool, partition: &Arc<Partition>, seq: u64) -> Result<(), Error> {
         if partition.store().is_synced(seq) {
             return Ok(());
@@ -62,7 +63,7 @@ fn sync_all(waiting: &Mutex<Waiting>, partition: &Partition) {
         let newest = waiters.iter().map(|(seq, _)| *seq).max().unwrap_or(0);
         let synced = partition.store().sync(newest).map_err(|e| Error::Storage(e.to_string()));
         for (_, give) in waiters {
-            // A request that was given up no longer listens.
+            // Sending fails when the request was given up.
             let _ = give.send(synced.clone());
         }
     }

@@ -1,11 +1,12 @@
 //! The read coordinator: a state machine without I/O, clock or randomness.
 //!
-//! It asks every replica for its head, except that its own node is asked for the whole object at once. When enough
-//! answers are in, it reads the values it lacks, once each, and replies. The remaining answers arrive later and decide
-//! who is repaired.
+//! It asks every replica for its head, except that its own node is asked for the whole object at
+//! once. When enough answers have arrived, it reads the values that it lacks, once each, and
+//! replies. The remaining answers arrive later and decide which replicas are repaired.
 //!
-//! Invariants: exactly one reply, at the latest with [`GetEvent::Timeout`]; a value that is answered belongs to a copy
-//! that has seen everything its head promised (docs/design/replication.md §13); nothing follows [`GetAction::Done`].
+//! Invariants: there is exactly one reply, at the latest with [`GetEvent::Timeout`]. A value in the
+//! reply belongs to a copy whose clock descends the clock of that copy's head
+//! (docs/design/replication.md §13). No action follows [`GetAction::Done`].
 
 use super::plan::GetPlan;
 use crate::expiry;
@@ -14,69 +15,70 @@ use crate::request::GetReply;
 use ombak_types::{Error, Object};
 use smallvec::{SmallVec, smallvec};
 
-/// What a replica is asked for.
+/// The data that a replica is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Clock and metadata.
+    /// The clock and the metadata.
     Head,
-    /// These and the values.
+    /// The clock, the metadata and the values.
     Object,
 }
 
-/// What a replica answered.
+/// The answer of a replica.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
-    /// All of it.
+    /// The whole object.
     Object(Object),
-    /// Without the values.
+    /// The object without its values.
     Head(Object),
-    /// It has no such key.
+    /// The replica does not have the key.
     NotFound {
-        /// Whether this replica is known to hold everything of its class: only then does its "not found" prove absence.
+        /// Whether this replica is known to hold everything of its class: only then does its "not
+        /// found" prove absence.
         full: bool,
     },
-    /// It could not say.
+    /// The replica failed to answer.
     Failed,
 }
 
-/// What happens to a read.
+/// An event of a read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GetEvent {
-    /// A replica answered what it was asked last.
+    /// A replica answered the last question.
     Answer {
-        /// Its place in the request's list.
+        /// The index of the replica in the request's list.
         replica: usize,
-        /// What it said.
+        /// The answer.
         answer: Answer,
     },
     /// The time limit passed.
     Timeout,
 }
 
-/// What the runtime is to do.
+/// An action that the runtime must execute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GetAction {
     /// Ask a replica.
     Ask {
-        /// Its place in the request's list.
+        /// The index of the replica in the request's list.
         replica: usize,
-        /// For what.
+        /// The data to ask for.
         ask: Ask,
     },
     /// Answer the client.
     Reply(Result<GetReply, Error>),
-    /// Send a replica what it lacks, to be merged by clock.
+    /// Send a replica the version that it lacks, to be merged by clock.
     Repair {
-        /// Its place in the request's list.
+        /// The index of the replica in the request's list.
         replica: usize,
-        /// What it lacks.
+        /// The version that it lacks.
         object: Object,
     },
-    /// Nothing follows.
+    /// No further action follows.
     Done,
 }
 
-/// Actions of one step.
+/// The actions of one step.
 pub type GetActions = SmallVec<[GetAction; 3]>;
 
 #[derive(Debug)]
@@ -97,24 +99,25 @@ enum Body {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The client waits.
+    /// The client is waiting.
     Replying,
-    /// The client was answered; others may need repair.
+    /// The client was answered; replicas may still need repair.
     Repairing,
     Done,
 }
 
-/// The newest version, merged from all copies that no other one has overtaken.
+/// The newest version, merged from all copies that no other copy dominates.
 enum Newest {
     Ready(Object),
-    /// Values of these replicas have to be asked for; none while they are on their way.
+    /// The values of these replicas must be asked for. The list is empty while the values are on
+    /// their way.
     Lacks(SmallVec<[usize; 4]>),
-    /// A version is known of, and nobody can read its values.
+    /// A version is known, but no replica can read its values.
     Unreadable,
     Absent,
 }
 
-/// One read under way.
+/// One active read.
 #[derive(Debug)]
 pub struct GetCore {
     plan: GetPlan,
@@ -127,7 +130,7 @@ pub struct GetCore {
 }
 
 impl GetCore {
-    /// A read of `replicas`, and what to do first.
+    /// Starts a read of `replicas`. Returns the first actions.
     pub fn start(plan: GetPlan, replicas: &[Replica]) -> (Self, GetActions) {
         let core = Self {
             plan,
@@ -144,7 +147,7 @@ impl GetCore {
         (core, actions)
     }
 
-    /// Takes an event and says what to do. Answers that nobody waits for are passed over.
+    /// Processes an event and returns the next actions. Unexpected answers are ignored.
     pub fn on(&mut self, event: GetEvent) -> GetActions {
         match event {
             _ if self.phase == Phase::Done => SmallVec::new(),
@@ -174,7 +177,7 @@ impl GetCore {
         actions.push(GetAction::Done);
     }
 
-    /// Notes an answer; false when none was expected from there.
+    /// Records an answer. Returns false when no answer of this replica was expected.
     fn record(&mut self, replica: usize, answer: Answer) -> bool {
         let (Some(copy), Some(&weight)) = (self.copies.get_mut(replica), self.replicas.get(replica)) else {
             return false;
@@ -209,7 +212,8 @@ impl GetCore {
                         *object = whole;
                         *body = Body::Here;
                     }
-                    // Rotten, gone, or older than its own head said.
+                    // The values are corrupt or gone, or belong to an older version than the
+                    // replica's head.
                     _ => *body = Body::Unreadable,
                 }
                 true
@@ -231,7 +235,7 @@ impl GetCore {
         actions
     }
 
-    /// The answer to the client, if there is one yet. What it still lacks is asked for.
+    /// The answer to the client, if it is already known. Asks for values that it still lacks.
     fn reply(&mut self, actions: &mut GetActions) -> Option<Result<GetReply, Error>> {
         let plan = &self.plan;
         let ok = &self.ok;
@@ -248,7 +252,7 @@ impl GetCore {
                 self.ask_bodies(&replicas, actions);
                 None
             }
-            // Another replica may still have it.
+            // Another replica may still have the values.
             Newest::Unreadable if !self.all_answered() => None,
             Newest::Unreadable => Some(Err(Error::Storage("the newest version cannot be read".into()))),
         }
@@ -277,7 +281,8 @@ impl GetCore {
         if self.plan.newest_only {
             object.keep_newest();
         }
-        // After the choice of the newest: what it has replaced does not come back when it ends.
+        // Expired siblings are dropped after the newest was chosen: a replaced sibling must not
+        // reappear when the newest expires.
         expiry::show(&mut object, self.plan.now);
         if object.is_deleted() {
             let has_tombstone = !object.siblings.is_empty();
@@ -316,8 +321,8 @@ impl GetCore {
         self.finish(actions);
     }
 
-    /// Sends `newest` to everybody who is behind: owners that lack the key too, stand-ins only when they hold an older
-    /// version (docs/design/replication.md §18).
+    /// Sends `newest` to every replica that is behind: to owners also when they lack the key, to
+    /// fallbacks only when they hold an older version (docs/design/replication.md §18).
     fn repairs(&self, newest: &Object) -> GetActions {
         let behind = |i: &usize| match &self.copies[*i] {
             Held::Found { object, .. } => newest.clock.dominates(&object.clock),
@@ -335,10 +340,10 @@ impl GetCore {
         }
     }
 
-    /// Merges what no other copy has overtaken.
+    /// Merges the copies that no other copy dominates.
     fn newest(&mut self) -> Newest {
         if let [Held::Found { object, body: Body::Here }] = self.copies.as_mut_slice() {
-            // The only replica: nobody needs its copy afterwards.
+            // This is the only replica, so its copy is not needed afterwards.
             return Newest::Ready(std::mem::take(object));
         }
         let frontier = self.frontier();
@@ -371,8 +376,9 @@ impl GetCore {
         Newest::Ready(merged)
     }
 
-    /// Whether values are not needed: none were asked for, none will be sent to anybody, and there are no siblings, whose
-    /// order the values decide; or there are only tombstones.
+    /// Whether the heads suffice. They do when all copies are tombstones. They also do when the
+    /// request wants no values, no replica will be sent any, and there are no siblings, whose order
+    /// depends on the values.
     fn heads_do(&self, frontier: &[usize]) -> bool {
         let (mut siblings, mut all_deleted) = (0, true);
         for (object, _) in frontier.iter().filter_map(|&i| self.head_of(i)) {
@@ -382,7 +388,7 @@ impl GetCore {
         (self.plan.head && self.phase == Phase::Replying && siblings <= 1) || all_deleted
     }
 
-    /// One copy of each version that no other copy has overtaken.
+    /// One copy of each version that no other copy dominates.
     fn frontier(&self) -> SmallVec<[usize; 4]> {
         let mut out: SmallVec<[usize; 4]> = SmallVec::new();
         for i in 0..self.copies.len() {
@@ -397,8 +403,8 @@ impl GetCore {
         out
     }
 
-    /// Whose values to take for the version that replica `i` holds: values that are here, then values on their way,
-    /// then this node's, then anybody's.
+    /// The replica whose values are used for the version of replica `i`: first a replica whose
+    /// values have arrived, then one whose values are on their way, then this node, then any other.
     fn source_of(&self, i: usize) -> Option<usize> {
         let wanted = self.head_of(i)?.0;
         let rank = |j: usize| {

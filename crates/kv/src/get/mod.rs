@@ -1,4 +1,5 @@
-//! Coordination of a read: what is asked of whom, when the client is answered, who is repaired.
+//! Coordination of a read: which replicas are asked for what, when the client is answered, and
+//! which replicas are repaired.
 
 mod core;
 mod plan;

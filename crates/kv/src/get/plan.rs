@@ -1,4 +1,4 @@
-//! What a read needs, worked out before anybody is asked.
+//! The thresholds of a read, computed before any replica is asked.
 
 use crate::quorums::{expand, quorum};
 use crate::replica::{Replica, Tally};
@@ -9,31 +9,33 @@ use ombak_types::{BucketProps, Error};
 /// The thresholds of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GetPlan {
-    /// Positions that must answer in favour.
+    /// Number of positions that must answer in favour.
     pub r: u32,
-    /// Positions whose owners must answer in favour.
+    /// Number of positions whose owners must answer in favour.
     pub pr: u32,
-    /// Distinct nodes that must answer in favour.
+    /// Number of distinct nodes that must answer in favour.
     pub node_confirms: u32,
-    /// Positions that may answer "not found" or fail before the read is given up.
+    /// Number of positions that answer "not found" or fail at which the read is given up.
     pub fail_threshold: u32,
-    /// Whether "not found" is an answer in favour.
+    /// Whether "not found" counts as an answer in favour.
     pub notfound_ok: bool,
-    /// Values are not wanted.
+    /// The request does not need values.
     pub head: bool,
-    /// Of siblings only the newest is wanted: the bucket takes no siblings.
+    /// Only the newest sibling is returned, because the bucket does not allow siblings.
     pub newest_only: bool,
     /// The bucket's `dvv_enabled`.
     pub dvv: bool,
-    /// The replica that is this node, if it is one: it is asked for the whole object at once.
+    /// The index of this node among the replicas, if it is one. This node is asked for the whole
+    /// object at once.
     pub local: Option<usize>,
-    /// The time of the request: what has expired by then is not shown. The caller's part; the beginning of time shows all.
+    /// The time of the request: values that have expired by then are not shown. The caller sets it;
+    /// the default shows all values.
     pub now: UnixMicros,
 }
 
 impl GetPlan {
-    /// Checks the options in Riak's order (docs/riak/semantics.md §3.1). `n` comes from the bucket and the `n_val` option; `replicas` are the
-    /// nodes that can be asked, each once.
+    /// Checks the options in Riak's order (docs/riak/semantics.md §3.1). `n` comes from the bucket
+    /// and the `n_val` option. `replicas` are the nodes that can be asked, each once.
     pub fn new(options: &GetOptions, props: &BucketProps, n: u32, replicas: &[Replica]) -> Result<Self, Error> {
         let r = quorum(options.r, props.r, n)?;
         let pr = quorum(options.pr, props.pr, n)?;
@@ -42,7 +44,7 @@ impl GetPlan {
         if pr > up.primaries {
             return Err(Error::QuorumUnsatisfied { option: "pr", need: pr, got: up.primaries });
         }
-        // With nobody to ask there is no answer at all, however little was asked for.
+        // At least one node must be asked, even with r=0: otherwise there is no answer.
         if r.max(1) > up.positions {
             return Err(Error::InsufficientVnodes { have: up.positions, need: r.max(1) });
         }

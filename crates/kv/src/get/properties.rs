@@ -1,4 +1,4 @@
-//! The read coordinator against a simple model, over random replicas and orders of events.
+//! Tests the read coordinator against a simple model, with random replicas and orders of events.
 
 use super::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
 use crate::replica::Replica;
@@ -7,16 +7,16 @@ use ombak_types::time::UnixMicros;
 use ombak_types::{Actor, BucketProps, Error, Object, Quorum, Sibling};
 use proptest::prelude::*;
 
-/// What a replica holds and how it behaves.
+/// The version that a replica holds, and its behaviour.
 #[derive(Clone, Debug)]
 struct Node {
     replica: Replica,
-    /// Index into [`versions`], or beyond: nothing.
+    /// Index into [`versions`]; an index beyond the end means that the replica holds nothing.
     holds: usize,
     full: bool,
     silent: bool,
     broken: bool,
-    /// Heads can be read, values cannot.
+    /// Heads can be read, but values cannot.
     rotten: bool,
 }
 
@@ -43,7 +43,8 @@ impl Node {
     }
 }
 
-/// first < second; other is concurrent to second; gone is a tombstone that has seen second; both is second and other.
+/// The versions: first < second; other is concurrent with second; gone is a tombstone that descends
+/// second; both is the merge of second and other.
 fn versions() -> Vec<Object> {
     let at = UnixMicros(0);
     let put = |local: Option<&Object>, seen: &Object, value: &'static str, actor: &[u8]| {
@@ -100,7 +101,8 @@ fn case() -> impl Strategy<Value = Case> {
             };
             let local = local.map(|i| i.index(nodes.len()));
             if let Some(own) = local.and_then(|i| nodes.get_mut(i)) {
-                // Its values are asked for at once, so values that cannot be read are no answer at all.
+                // This node is asked for its values at once, so unreadable values mean that it
+                // fails to answer.
                 own.broken |= own.rotten && !head;
             }
             Case { n, nodes, options, local, order }
@@ -108,7 +110,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// Position j belongs to node j mod D (docs/design/replication.md §14); some nodes are stand-ins.
+/// Position j belongs to node j mod D (docs/design/replication.md §14); some nodes are fallbacks.
 fn deal(n: u32, nodes: Vec<(Node, bool)>) -> Vec<Node> {
     let mut out: Vec<Node> = Vec::new();
     let count = nodes.len() as u32;
@@ -120,7 +122,7 @@ fn deal(n: u32, nodes: Vec<(Node, bool)>) -> Vec<Node> {
     out
 }
 
-/// What the counts say after some first answers, worked out the long way.
+/// The verdict of the counts after some first answers, computed in the simplest way.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     Undecided,
@@ -159,12 +161,12 @@ fn verdict(plan: &GetPlan, case: &Case, answered: &[usize]) -> Verdict {
     })
 }
 
-/// Everything that was seen while a read ran.
+/// Everything that was observed during a read.
 struct Run {
     reply: Result<GetReply, Error>,
-    /// The verdict when the counts first decided.
+    /// The verdict when the counts decided for the first time.
     verdict: Verdict,
-    /// Replicas that had answered when the reply was given.
+    /// The replicas that had answered when the reply was given.
     answered_at_reply: Vec<usize>,
     repairs: Vec<(usize, Object)>,
     all_answered: bool,
@@ -247,7 +249,8 @@ fn check_reply(case: &Case, plan: &GetPlan, run: &Run) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// A success has seen everything that anybody had answered, and holds the right values.
+/// A successful reply descends everything that the replicas had answered, and holds the right
+/// values.
 fn check_found(case: &Case, plan: &GetPlan, run: &Run, reply: &GetReply) -> Result<(), TestCaseError> {
     let readable = run.answered_at_reply.iter().map(|&i| &case.nodes[i]).filter(|n| !n.broken);
     let mut seen = Object::default();
@@ -278,7 +281,7 @@ fn check_found(case: &Case, plan: &GetPlan, run: &Run, reply: &GetReply) -> Resu
     Ok(())
 }
 
-/// Exactly those who are behind are repaired, with everything there is.
+/// Exactly the replicas that are behind are repaired, with the merged version.
 fn check_repairs(case: &Case, run: &Run) -> Result<(), TestCaseError> {
     let mut newest = Object::default();
     for version in case.nodes.iter().filter(|n| !n.broken).filter_map(Node::version) {
@@ -305,7 +308,7 @@ proptest! {
     #[test]
     fn a_read_follows_the_model(case in case()) {
         let replicas: Vec<Replica> = case.nodes.iter().map(|n| n.replica).collect();
-        // A bucket that takes siblings, so that all that is known shows.
+        // The bucket allows siblings, so that the reply shows all known values.
         let props = BucketProps { n_val: case.n, allow_mult: true, dvv_enabled: true, ..BucketProps::default() };
         let Ok(plan) = GetPlan::new(&case.options, &props, case.n, &replicas) else { return Ok(()) };
         let plan = GetPlan { local: case.local, ..plan };
@@ -329,7 +332,7 @@ fn answer(core: &mut GetCore, replica: usize, answer: Answer) -> Vec<GetAction> 
     core.on(GetEvent::Answer { replica, answer }).to_vec()
 }
 
-/// docs/design/replication.md §13 (b).
+/// The rule of docs/design/replication.md §13 (b).
 #[test]
 fn a_body_older_than_its_head_is_asked_for_elsewhere() {
     let (mut core, first, second) = two_replicas();

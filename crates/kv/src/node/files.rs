@@ -17,24 +17,24 @@ use std::sync::Arc;
 use tracing::warn;
 
 const IDENTITY_FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
-/// The name of the identity in the directory of a node.
+/// The name of the identity file in the directory of a node.
 pub const IDENTITY: &str = "node.json";
-/// Earlier versions wrote this file at a clean end, and went on with the same actor after it.
+/// Earlier versions wrote this file at a clean stop, and continued with the same actor after it.
 const CLEAN_MARK: &str = "clean.json";
 const LOCK: &str = "node.lock";
-/// No file of a node is near this long.
+/// An upper bound: every file of a node is far shorter.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// The directory of a node, locked for this process.
 pub struct NodeFiles {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
-    /// Released when dropped.
+    /// The lock is released when this is dropped.
     _lock: Box<dyn FileLock>,
 }
 
 impl NodeFiles {
-    /// Locks the directory, creating it if need be.
+    /// Locks the directory; creates it if it is missing.
     pub fn open(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Self, OpenError> {
         fs.create_dir_all(dir).map_err(io_error("create", dir))?;
         check_restored(&*fs, dir)?;
@@ -49,12 +49,12 @@ impl NodeFiles {
         Ok(Self { fs, dir: dir.to_owned(), _lock: lock })
     }
 
-    /// Whether the node may start with a ring of this size. Changes nothing.
+    /// Checks whether the node may start with a ring of this size. Changes nothing.
     pub fn check(&self, ring_size: u32) -> Result<(), OpenError> {
         identity_for(&*self.fs, &self.dir, ring_size).map(drop)
     }
 
-    /// Starts the node: reads or creates its identity, and counts the start.
+    /// Starts the node: reads or creates its identity, and increments the boot number.
     pub fn start(&self, ring_size: u32) -> Result<Identity, OpenError> {
         let identity = match identity_for(&*self.fs, &self.dir, ring_size)? {
             Some(found) => Identity { format: IDENTITY_FORMATS.current, boot: found.boot + 1, ..found },
@@ -70,7 +70,7 @@ impl NodeFiles {
         Ok(identity)
     }
 
-    /// Removes the mark of a clean end that earlier versions left behind. Nothing reads it any more.
+    /// Removes the file that earlier versions wrote at a clean stop. Nothing reads it any more.
     pub fn remove_clean_mark(&self) {
         let path = self.dir.join(CLEAN_MARK);
         match self.fs.remove_file(&path) {
@@ -87,7 +87,8 @@ impl NodeFiles {
     }
 }
 
-/// Whether a node with this ring may start in a directory, as far as its own files tell. Changes nothing.
+/// Checks whether a node with this ring may start in a directory, as far as the node's own files
+/// show. Changes nothing.
 pub fn check_start(
     fs: &Arc<dyn FileSystem>,
     dir: &Path,
@@ -101,7 +102,7 @@ pub fn check_start(
     buckets::BucketRegistry::open(fs.clone(), dir, node_name, default_props).map(drop)
 }
 
-/// A restore that was not finished is no node.
+/// Refuses a directory with an unfinished restore.
 fn check_restored(fs: &dyn FileSystem, dir: &Path) -> Result<(), OpenError> {
     let marker = dir.join(INCOMPLETE_RESTORE);
     match fs.birth(&marker) {
@@ -114,7 +115,7 @@ fn check_restored(fs: &dyn FileSystem, dir: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Who the node of a directory is, if it is one already; an error when its ring has another size.
+/// The identity of the node in a directory, if there is one. Fails when its ring has another size.
 fn identity_for(fs: &dyn FileSystem, dir: &Path, ring_size: u32) -> Result<Option<Identity>, OpenError> {
     let found = read::<Identity>(fs, dir, IDENTITY, IDENTITY_FORMATS)?;
     match found {
@@ -129,7 +130,7 @@ fn identity_for(fs: &dyn FileSystem, dir: &Path, ring_size: u32) -> Result<Optio
     }
 }
 
-/// Examines the files of a directory that no node runs on. The errors say what is damaged.
+/// Examines the files in the directory of a stopped node. The errors say what is damaged.
 pub fn examine_files(fs: &Arc<dyn FileSystem>, dir: &Path) -> Vec<OpenError> {
     let identity = match read::<Identity>(&**fs, dir, IDENTITY, IDENTITY_FORMATS) {
         Ok(Some(_)) => None,
@@ -142,7 +143,7 @@ pub fn examine_files(fs: &Arc<dyn FileSystem>, dir: &Path) -> Vec<OpenError> {
     identity.into_iter().chain(buckets::examine_file(fs, dir)).collect()
 }
 
-/// Reads a file of a directory; none when there is none.
+/// Reads a file of a directory; `None` when it does not exist.
 fn read<T: DeserializeOwned>(
     fs: &dyn FileSystem,
     dir: &Path,
@@ -153,7 +154,7 @@ fn read<T: DeserializeOwned>(
     let text = match read_file(fs, &path, FILE_BYTES_MAX) {
         Ok(text) => text,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // Far longer than any that was written.
+        // The file is far longer than any that a node writes.
         Err(e) if e.kind() == io::ErrorKind::InvalidData => Vec::new(),
         Err(source) => return Err(OpenError::Io { op: "read", path, source }),
     };

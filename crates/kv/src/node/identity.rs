@@ -2,25 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Who a node is. The data directory belongs to it.
+/// The identity of a node, to which the data directory belongs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
-    /// Version of this file.
+    /// Version of the file's format.
     pub format: u32,
-    /// Random, drawn at the first start.
+    /// A random number, drawn at the first start.
     #[serde(with = "hex")]
     pub node_id: u64,
-    /// Lineage of the ring, random, drawn at the first start.
+    /// The lineage of the ring: a random number, drawn at the first start.
     #[serde(with = "hex")]
     pub ring_lineage: u64,
-    /// Partitions of the ring.
+    /// Number of partitions of the ring.
     pub ring_size: u32,
-    /// Counts the starts, from 1. A copy of the directory that was taken earlier shows by a smaller number.
+    /// The number of starts, from 1. An earlier copy of the directory has a smaller number.
     pub boot: u64,
 }
 
-/// 64-bit numbers as hexadecimal text: JSON readers lose the low bits of large numbers.
+/// 64-bit numbers as hexadecimal text, because JSON readers lose the low bits of large numbers.
 pub(crate) mod hex {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

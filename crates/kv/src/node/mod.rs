@@ -1,9 +1,10 @@
-//! Who this node is, across restarts.
+//! The identity of this node, across restarts.
 //!
-//! What it is: the node's directory, locked for one process, and its identity, whose boot number rises at each start.
+//! What it is: the node's directory, locked for one process, and its identity, whose boot number
+//! rises at each start.
 //!
 //! Invariants:
-//! * a file is replaced as a whole, durably, or not at all; it has a version and a checksum.
+//! * A file is replaced as a whole and durably, or not at all. It has a version and a checksum.
 
 mod files;
 mod identity;

@@ -1,83 +1,86 @@
 //! The write coordinator: a state machine without I/O, clock or randomness.
 //!
-//! The coordinating replica stores first, under a new event; what it stored goes to the others as it is. Without a
-//! coordinator (`asis`, `write_once`) everybody gets the object at once. An acknowledgement means that the write call
-//! has returned, and the sync where one was asked for; it counts for `w` and `dw` alike.
+//! The coordinating replica stores first, under a new event; the other replicas then get the
+//! version that it stored. Without a coordinator (`asis`, `write_once`) all replicas get the object
+//! at once. An acknowledgement means that the write call has returned, and also the sync where the
+//! request asks for one. It counts for `w` and `dw` alike.
 //!
-//! Invariants: exactly one reply, at the latest with [`PutEvent::Timeout`]; nothing is sent to the others before the
-//! coordinator stored it; nothing follows [`PutAction::Done`].
+//! Invariants: there is exactly one reply, at the latest with [`PutEvent::Timeout`]. Nothing is
+//! sent to the other replicas before the coordinator has stored the object. No action follows
+//! [`PutAction::Done`].
 
 use super::plan::PutPlan;
 use crate::replica::{Replica, Tally};
 use ombak_types::Error;
 use smallvec::{SmallVec, smallvec};
 
-/// What happens to a write.
+/// An event of a write.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PutEvent {
-    /// A replica has stored it.
+    /// A replica has stored the object.
     Stored {
-        /// Its place in the request's list.
+        /// The index of the replica in the request's list.
         replica: usize,
     },
-    /// A replica has not stored it.
+    /// A replica failed to store the object.
     Failed {
-        /// Its place in the request's list.
+        /// The index of the replica in the request's list.
         replica: usize,
-        /// Why not.
+        /// The error of the replica.
         error: Error,
     },
     /// The time limit passed.
     Timeout,
 }
 
-/// What the runtime is to do.
+/// An action that the runtime must execute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PutAction {
-    /// Let a replica merge it with its own copy, make an event, and store it.
+    /// Let a replica merge the object with its own copy, make an event, and store the result.
     Coordinate {
-        /// Its place in the request's list.
+        /// The index of the replica in the request's list.
         replica: usize,
     },
-    /// Let a replica merge it by clock and store it.
+    /// Let a replica merge the object by clock and store the result.
     Store {
-        /// Its place in the request's list.
+        /// The index of the replica in the request's list.
         replica: usize,
     },
     /// Answer the client.
     Reply(Result<(), Error>),
-    /// Nothing follows.
+    /// No further action follows.
     Done,
 }
 
-/// Actions of one step.
+/// The actions of one step.
 pub type PutActions = SmallVec<[PutAction; 3]>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ack {
-    /// Not asked yet.
+    /// The replica was not asked yet.
     Idle,
     Waiting,
     Stored,
     Failed,
 }
 
-/// One write under way.
+/// One active write.
 #[derive(Debug)]
 pub struct PutCore {
     plan: PutPlan,
     replicas: SmallVec<[(Replica, Ack); 3]>,
     stored: Tally,
-    /// What has stored it or still may.
+    /// The replicas that have stored the object or may still store it.
     possible: Tally,
-    /// Set when all who failed did so for lack of room in a queue: the client is told to come back.
+    /// Whether all replicas that failed did so because a queue was full: then the client is told to
+    /// retry.
     only_overload: bool,
     replied: bool,
     done: bool,
 }
 
 impl PutCore {
-    /// A write to `replicas`, and what to do first.
+    /// Starts a write to `replicas`. Returns the first actions.
     pub fn start(plan: PutPlan, replicas: &[Replica]) -> (Self, PutActions) {
         let mut core = Self {
             plan,
@@ -107,7 +110,7 @@ impl PutCore {
         .collect()
     }
 
-    /// Takes an event and says what to do. Answers that nobody waits for are passed over.
+    /// Processes an event and returns the next actions. Unexpected answers are ignored.
     pub fn on(&mut self, event: PutEvent) -> PutActions {
         match event {
             _ if self.done => SmallVec::new(),
@@ -141,7 +144,7 @@ impl PutCore {
         self.possible.nodes -= 1;
         let mut actions = SmallVec::new();
         if self.plan.coordinator == Some(replica) {
-            // Nobody else has it: the coordinator's reason is the request's.
+            // No other replica has the object, so the request fails with the coordinator's error.
             self.reply(Err(error), &mut actions);
             self.finish(&mut actions);
             return actions;

@@ -1,4 +1,5 @@
-//! Coordination of a write: who stores first, who stores then, when the client is answered.
+//! Coordination of a write: which replica stores first, which replicas store next, and when the
+//! client is answered.
 
 mod core;
 mod plan;

@@ -1,4 +1,4 @@
-//! What a write needs, worked out before anybody is asked.
+//! The thresholds of a write, computed before any replica is asked.
 
 use crate::quorums::{expand, quorum};
 use crate::replica::{Replica, Tally};
@@ -8,21 +8,23 @@ use ombak_types::{BucketProps, Error};
 /// The thresholds of one write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PutPlan {
-    /// Positions that must have stored it. Covers `w` and `dw`: a write counts for both once its write call returned.
+    /// Number of positions that must have stored the object. An acknowledgement counts for `w` and
+    /// `dw` alike.
     pub w: u32,
-    /// Positions that must have stored it durably; at least one.
+    /// Number of positions that must have stored the object durably; at least one.
     pub dw: u32,
-    /// Positions whose owners must have stored it.
+    /// Number of positions whose owners must have stored the object.
     pub pw: u32,
-    /// Distinct nodes that must have stored it.
+    /// Number of distinct nodes that must have stored the object.
     pub node_confirms: u32,
-    /// The replica that stores first and makes the event; `None` sends the object as it is to all at once.
+    /// The index of the replica that stores first and makes the event; with `None` all replicas get
+    /// the unchanged object at once.
     pub coordinator: Option<usize>,
 }
 
 impl PutPlan {
-    /// Checks the options in Riak's order (docs/riak/semantics.md §3.2). `n` comes from the bucket and the `n_val` option;
-    /// `replicas` are the nodes that can be asked, each once.
+    /// Checks the options in Riak's order (docs/riak/semantics.md §3.2). `n` comes from the bucket
+    /// and the `n_val` option. `replicas` are the nodes that can be asked, each once.
     pub fn new(options: &PutOptions, props: &BucketProps, n: u32, replicas: &[Replica]) -> Result<Self, Error> {
         let up = Tally::of(replicas);
         if up.nodes == 0 {

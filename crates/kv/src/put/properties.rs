@@ -1,4 +1,4 @@
-//! The write coordinator against a simple model, over random replicas and orders of events.
+//! Tests the write coordinator against a simple model, with random replicas and orders of events.
 
 use super::{PutAction, PutCore, PutEvent, PutPlan};
 use crate::replica::Replica;
@@ -74,7 +74,7 @@ fn count<'a>(nodes: impl Iterator<Item = &'a (Replica, Behaviour)>) -> Counts {
     })
 }
 
-/// The reply that the answers so far ask for, worked out the long way.
+/// The reply that the answers so far require, computed in the simplest way.
 fn expected(plan: &PutPlan, case: &Case, answered: &[usize]) -> Option<Result<(), Error>> {
     let stored = count(answered.iter().map(|&i| &case.nodes[i]).filter(|n| n.1 == Behaviour::Stores));
     let failed: Vec<_> = answered.iter().filter(|&&i| case.nodes[i].1 != Behaviour::Stores).collect();
