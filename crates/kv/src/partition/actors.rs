@@ -1,37 +1,40 @@
-//! Who makes events: the actor ids of this process and their epochs (docs/design/replication.md §7).
+//! The actors of new events: the actor ids of this process and their epochs
+//! (docs/design/replication.md §7).
 //!
-//! An actor is 8 random bytes of the process and 4 of an epoch. The rules (histories that lose writes without one of the
-//! first three are found by the tests next door):
-//! 1. the 8 bytes are new at each start, without exception (the caller's part);
-//! 2. the first event on a key, as far as the local copy shows, takes a new epoch;
-//! 3. a copy that arrives and knows a newer own event than the local copy raises the *floor*: epochs that were issued
-//!    before are never continued;
-//! 4. a copy that cannot be read is not an absent one (the caller's part, too: it raises the floor);
-//! 5. a client's clock with a newer own event than the local copy's forces a new epoch.
+//! An actor is 8 random bytes of the process followed by 4 bytes of an epoch. The rules are as
+//! follows. The tests in `histories.rs` show that without any one of the first three rules some
+//! histories lose writes.
+//! 1. The 8 bytes are new at each start, without exception. The caller ensures this.
+//! 2. The first event on a key, as far as the local copy shows, takes a new epoch.
+//! 3. An arriving copy that knows a newer own event than the local copy raises the *floor*: epochs
+//!    that were issued before are never continued.
+//! 4. An unreadable copy is not an absent copy. The caller raises the floor.
+//! 5. A client's clock with a newer own event than the local copy's clock forces a new epoch.
 
 use ombak_types::{Actor, VectorClock};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Epochs are drawn as 64-bit tickets: the low half is the epoch that the actor shows, the high half counts how often
-/// the 32 bits ran out. Each run goes under an id of its own.
+/// A number of an epoch. Epochs are issued as 64-bit tickets: the low half is the epoch in the
+/// actor, and the high half counts how often the 32 bits overflowed. Each run of 2^32 epochs has an
+/// id of its own.
 pub type Ticket = u64;
 
-/// Makes the actors of one process. Shared by all partitions, so that an epoch is never drawn twice.
+/// Issues the actors of one process. All partitions share it, so that no epoch is issued twice.
 #[derive(Debug)]
 pub struct ActorSource {
     id: u64,
     next: AtomicU64,
 }
 
-/// An own event in a clock.
+/// An event of this process in a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct OwnEvent {
     ticket: Ticket,
     counter: u64,
 }
 
-/// Odd, so that every run of epochs gets another id.
+/// An odd number, so that every run of epochs gets a different id.
 const RUN_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl ActorSource {
@@ -44,30 +47,31 @@ impl ActorSource {
         Self { id, next: AtomicU64::new(next) }
     }
 
-    /// The random part.
+    /// The random id.
     #[cfg(test)]
     pub(super) const fn id(&self) -> u64 {
         self.id
     }
 
-    /// All tickets drawn so far are smaller.
+    /// The next ticket. All tickets issued so far are smaller.
     pub fn next_ticket(&self) -> Ticket {
         self.next.load(Ordering::SeqCst)
     }
 
-    /// An actor that nobody has had before.
+    /// Issues an actor that was never used before.
     pub fn new_epoch(&self) -> Actor {
         self.actor(self.next.fetch_add(1, Ordering::SeqCst))
     }
 
-    /// The actor of the next event on a key whose local copy has seen `local`, for a client that has seen `incoming`.
+    /// The actor of the next event on a key. `local` is the clock of the local copy, and `incoming`
+    /// the clock that the client has seen.
     pub fn choose(&self, local: Option<&VectorClock>, incoming: &VectorClock, floor: Ticket) -> Actor {
         let next = self.next_ticket();
         let continued = local
             .filter(|local| {
                 self.newest_own(incoming, next, 0..Ticket::MAX) <= self.newest_own(local, next, 0..Ticket::MAX)
             })
-            // An epoch that was never drawn can only have been made up.
+            // An epoch that was never issued must be forged, so it is not continued.
             .and_then(|local| self.newest_own(local, next, floor..next));
         match continued {
             Some(own) => self.actor(own.ticket),
@@ -75,7 +79,8 @@ impl ActorSource {
         }
     }
 
-    /// Whether a copy that arrives knows a newer own event than the local one: the floor must rise.
+    /// Whether an arriving copy knows a newer own event than the local copy: then the floor must
+    /// rise.
     pub fn forgot(&self, local: Option<&VectorClock>, incoming: &VectorClock) -> bool {
         let next = self.next_ticket();
         let newest = |clock| self.newest_own(clock, next, 0..Ticket::MAX);

@@ -1,13 +1,13 @@
-//! What the index keeps of a version besides its place.
+//! The digest of a version, which the index stores beside its location.
 
 use ombak_types::Object;
 
-/// Set in the digest of a version that is nothing but tombstones. Listings see the index only; this bit lets them pass
-/// over deleted keys without reading values, and lets the reaper find them.
+/// Set in the digest of a version that consists only of tombstones. Listings read only the index.
+/// With this bit they skip deleted keys without reading values, and the reaper finds tombstones.
 const TOMBSTONE: u64 = 1;
 
-/// The digest of a version: 63 bits over clock and contents, and whether it is a tombstone. (Whether it is one follows
-/// from the contents, so versions are told apart by all 64 bits.)
+/// The digest of a version: 63 bits over the clock and the contents, and one bit that says whether
+/// it is a tombstone. That bit follows from the contents, so all 64 bits distinguish versions.
 pub fn digest(object: &Object) -> u64 {
     object.digest() & !TOMBSTONE | u64::from(object.is_deleted())
 }

@@ -1,5 +1,6 @@
-//! Histories in which a replica has forgotten a key because it expired, clock and all (docs/design/replication.md §7): what is
-//! written afterwards is neither taken for something older nor hidden by it.
+//! Histories in which a replica has forgotten an expired key together with its clock
+//! (docs/design/replication.md §7). Later writes are neither mistaken for older versions nor hidden
+//! by them.
 
 use super::test_replica::Replica;
 use ombak_types::time::UnixMicros;
@@ -20,7 +21,7 @@ fn shown(replica: &Replica, now_secs: u64) -> Vec<String> {
     values
 }
 
-/// B's clock is behind: it still holds what A has forgotten.
+/// B's time is behind A's: B still holds the version that A has forgotten.
 #[test]
 fn a_late_copy_of_an_expired_version_does_not_hide_what_was_written_since() {
     let (a, b) = (Replica::new(1), Replica::new(2));
@@ -36,13 +37,14 @@ fn a_late_copy_of_an_expired_version_does_not_hide_what_was_written_since() {
     for replica in [&a, &b] {
         assert_eq!(shown(replica, 11), ["3"]);
     }
-    // The next write puts away what has expired, everywhere.
+    // The next write removes the expired sibling, on every replica.
     let fourth = a.put("4", &third.clock);
     b.receive(&fourth);
     assert_eq!(b.values(), ["4"]);
 }
 
-/// The client read before the key expired and writes afterwards: its clock names events that A does not know any more.
+/// The client read before the key expired and writes afterwards: its clock names events that A no
+/// longer knows.
 #[test]
 fn a_client_that_saw_the_expired_version_writes_something_new() {
     let (a, b) = (Replica::new(1), Replica::new(2));
@@ -50,14 +52,16 @@ fn a_client_that_saw_the_expired_version_writes_something_new() {
     a.set_time(11);
     let mine = a.put("mine", &seen.clock);
     assert!(mine.clock.dominates(&seen.clock));
-    // Somebody else had written over version 1 elsewhere: event 2 of A's first epoch, as a store set back would make it.
+    // Another client overwrote version 1 at another replica: event 2 of A's first epoch, as a store
+    // that was set back would issue it.
     let concurrent = b.put("theirs", &seen.clock);
     a.receive(&concurrent);
     b.receive(&mine);
     assert_eq!((a.values(), b.values()), (vec!["mine".into(), "theirs".into()], vec!["mine".into(), "theirs".into()]));
 }
 
-/// A forgets, writes anew under a new event, and then the copies that B still has come one by one, the latest first.
+/// A forgets the key and writes it again under a new event. Then the copies that B still has arrive
+/// one by one, the latest first.
 #[test]
 fn events_after_expiry_are_never_those_from_before() {
     let (a, b) = (Replica::new(1), Replica::new(2));
@@ -83,7 +87,8 @@ fn events_after_expiry_are_never_those_from_before() {
     }
 }
 
-/// Both replicas agree on the moment, whenever they got their copy: it lies in the object.
+/// Both replicas agree on the moment of expiry, whenever they received their copy, because the
+/// moment is part of the object.
 #[test]
 fn a_copy_ends_when_the_original_does() {
     let (a, b) = (Replica::new(1), Replica::new(2));
@@ -94,7 +99,7 @@ fn a_copy_ends_when_the_original_does() {
     assert_eq!(b.values(), ["1"]);
     b.set_time(11);
     assert_eq!(b.get(), None);
-    // One that comes too late is stored as it is, and seen by nobody.
+    // A copy that arrives too late is stored unchanged, but no reader sees it.
     b.receive(&object);
     assert_eq!(b.get(), None);
     assert_eq!(object.expires_secs(), Some(10));

@@ -1,25 +1,26 @@
-//! The rules of actors and epochs over random histories of one key on three nodes (docs/design/replication.md §7): in a
-//! step that destroys nothing, no value is lost that no write had seen. Each of the first three rules taken away loses some.
+//! Tests the rules of actors and epochs with random histories of one key on three nodes
+//! (docs/design/replication.md §7). A step that destroys nothing must not lose a value that no
+//! write had seen. Without any one of the first three rules, some history loses such a value.
 
 use super::actors::{ActorSource, Ticket};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Actor, Object, Sibling, VectorClock};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which rule a history is run without.
+/// The rule that a history is run without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Without {
     Nothing,
-    /// The same actor after a start whose store was set back.
+    /// The node continues with the same actor after a start with a store that was set back.
     FreshActor,
-    /// An epoch of its own for the first event on a key.
+    /// The first event on a key takes no new epoch.
     FreshEpoch,
     Floor,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
-    /// The key is gone from one node.
+    /// One node loses the key.
     Forget,
     /// A node starts with an earlier state of its store.
     SetBack,
@@ -45,7 +46,8 @@ impl Node {
         let local = self.object.as_ref().map(|o| &o.clock);
         let floor = if self.without == Without::Floor { 0 } else { self.floor };
         match (self.without, local) {
-            // A base actor for keys that are there, as if it were an epoch that had always been.
+            // An actor with a fixed epoch for existing keys, as if that epoch had always been in
+            // use.
             (Without::FreshEpoch, Some(local)) if local.entries().iter().all(|e| !self.is_own(&e.actor)) => {
                 ActorSource::starting_at(self.actors.id(), 0).new_epoch()
             }
@@ -80,14 +82,14 @@ impl Node {
     fn set_back(&mut self, to: Option<Object>) {
         self.object = to;
         self.starts += 1;
-        // Process memory is gone either way; the actor itself is what rule 1 is about.
+        // The process memory is lost in both cases; rule 1 is about the actor.
         let id = if self.without == Without::FreshActor { 0 } else { self.starts };
         self.actors = ActorSource::new((self.number << 32) + id);
         self.floor = 0;
     }
 }
 
-/// xorshift64*: a history is its seed.
+/// xorshift64*. The seed determines the history.
 struct Random(u64);
 
 impl Random {
@@ -112,7 +114,7 @@ fn held(nodes: &[Node]) -> BTreeSet<u32> {
     nodes.iter().flat_map(|n| values(n.object.as_ref())).collect()
 }
 
-/// Runs one history; true when it lost a value that no write had seen.
+/// Runs one history. Returns true when it lost a value that no write had seen.
 fn loses(seed: u64, without: Without, faults: &[Fault], steps: usize) -> bool {
     let mut random = Random::new(seed);
     let mut nodes: Vec<Node> = (1..=3).map(|i| Node::new(i, without)).collect();

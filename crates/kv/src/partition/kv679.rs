@@ -1,5 +1,6 @@
-//! The scenarios that Riak's tests call kv679, with partitions as replicas (docs/riak/riak-test.md): an acknowledged write must
-//! not be taken for something that was seen before.
+//! The scenarios that Riak's tests call kv679, with partitions as replicas
+//! (docs/riak/riak-test.md). An acknowledged write must not be mistaken for an event that was seen
+//! before.
 
 use super::test_replica::Replica;
 use ombak_types::{BucketProps, Sibling, VectorClock};
@@ -41,7 +42,8 @@ fn kv679_dataloss_fb() {
     assert_eq!(a.values(), ["2", "3"]);
 }
 
-/// Fallbacks with different versions hand off to a primary that had lost its copy, the older one last.
+/// Fallbacks with different versions hand off to a primary that had lost its copy; the older
+/// version comes last.
 #[test]
 fn kv679_dataloss_fb2() {
     let [a, f1, f2] = replicas();
@@ -104,7 +106,8 @@ fn a_tombstone_is_reaped_only_as_it_was() {
     assert_eq!(a.values(), ["2"]);
 }
 
-/// A replica stores what arrives, whatever order it arrives in, and never reduces (docs/design/replication.md §11).
+/// A replica stores what arrives, in any order, and never drops siblings
+/// (docs/design/replication.md §11).
 #[test]
 fn replicas_merge_and_never_reduce() {
     let [a, b, mut c] = replicas();

@@ -1,4 +1,4 @@
-//! A key whose lock is held: the only way to write.
+//! A key whose lock is held. Every write goes through this type.
 
 use super::partition::Partition;
 use super::{Access, Failure, WriteRules, digest};
@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use tracing::{error, warn};
 
-/// Bytes of a head buffer that a thread keeps between writes.
+/// Maximum capacity of the head buffer that a thread keeps between writes, in bytes.
 const HEAD_BUFFER_BYTES_KEPT: usize = 64 << 10;
 
 thread_local! {
@@ -25,20 +25,20 @@ pub struct Locked<'a> {
     key: &'a [u8],
     _guard: MutexGuard<'a, ()>,
     local: Option<Object>,
-    /// The place of `local` in the store's append order; 0 when there is none.
+    /// The position of `local` in the store's append order; 0 when there is no version.
     local_seq: u64,
     access: Access,
 }
 
-/// A write whose call has returned, or one that found its version there already.
+/// A write whose write call has returned, or a write that found its version already stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
-    /// What the key holds now.
+    /// The version that the key now holds.
     pub object: Object,
-    /// The place of that version in the store's append order: what has to be synced before the write may be called durable,
-    /// whoever appended it.
+    /// The position of that version in the store's append order. The store must be synced up to it
+    /// before the write is durable, whichever write appended the version.
     pub seq: u64,
-    /// Whether this write appended it.
+    /// Whether this write appended the version.
     pub is_news: bool,
     /// The digest of `object`.
     pub digest: u64,
@@ -56,12 +56,12 @@ impl<'a> Locked<'a> {
         Self { partition, key, _guard: guard, local, local_seq, access }
     }
 
-    /// The current version; its values are empty.
+    /// The current version, with empty values.
     pub fn local(&self) -> Option<&Object> {
         self.local.as_ref()
     }
 
-    /// Whether a conditional write may go ahead. A tombstone counts as nothing, and so does what has expired.
+    /// Checks the condition of a write. A tombstone or an expired version counts as an absent key.
     pub fn check(&self, condition: &PutCondition, now: UnixMicros) -> Result<(), Error> {
         let alive = self.local.as_ref().filter(|o| !o.is_absent(now));
         match (condition, alive) {
@@ -72,8 +72,8 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// Makes sure that the values of the siblings which a write will keep are at hand, so that [`Self::coordinate`] and
-    /// [`Self::merge`] need not read any more.
+    /// Loads the values of the siblings that a write will keep, so that [`Self::coordinate`] and
+    /// [`Self::merge`] need no further read.
     pub fn load_for(&mut self, seen: &VectorClock, newest_only: bool) -> Result<(), Failure> {
         let kept = self.local.as_ref().is_some_and(|l| !newest_only && !seen.descends(&l.clock));
         if kept {
@@ -83,9 +83,10 @@ impl<'a> Locked<'a> {
         Ok(())
     }
 
-    /// Stores a client's value under a new event, beside the siblings that the client has not seen or, where the bucket
-    /// takes none, instead of them. Siblings that have expired go. [`Self::load_for`] comes first. Past its deadline nothing
-    /// is stamped: the write would be a new event that no later one of its client has seen.
+    /// Stores a client's value under a new event. Siblings that the client has not seen stay; where
+    /// the bucket allows no siblings, the new value replaces them. Expired siblings are dropped.
+    /// The caller calls [`Self::load_for`] first. Past the deadline no event is stamped, because no
+    /// later write of the client would have seen that event.
     pub fn coordinate(self, mut incoming: Object, vtag: &[u8], rules: &WriteRules<'_>) -> Result<Written, Failure> {
         let newest_seen = self.local.as_ref().and_then(Object::last_modified);
         let now = newest_seen.map_or(rules.now, |seen| rules.now.max(UnixMicros(seen.0.saturating_add(1))));
@@ -99,7 +100,8 @@ impl<'a> Locked<'a> {
         let actor = partition.actors.choose(local_clock, &incoming.clock, partition.floor());
         let mut local = self.local;
         if rules.newest_only() {
-            // The new value is the newest: its time was made so. Only what was seen is carried on.
+            // The new value is the newest, because its time was set so. Only the clock of the local
+            // version is kept.
             if let Some(local) = &mut local {
                 local.siblings.clear();
             }
@@ -112,9 +114,9 @@ impl<'a> Locked<'a> {
         append(partition, self.key, object, Some(rules), rules.now)
     }
 
-    /// Merges a copy that comes from elsewhere, by clock alone, and stores the result if it is news. Copies without any
-    /// clock (`write_once`) converge on the smaller digest. [`Self::load_for`] comes first. Past its deadline nothing is
-    /// stored.
+    /// Merges a copy from another place by clock alone, and stores the result if it is new. Copies
+    /// without any clock (`write_once`) converge on the smaller digest. The caller calls
+    /// [`Self::load_for`] first. Past the deadline nothing is stored.
     pub fn merge(self, incoming: Object, rules: &WriteRules<'_>) -> Result<Written, Failure> {
         let (partition, now) = (self.partition, rules.now);
         if partition.actors.forgot(self.local.as_ref().map(|l| &l.clock), &incoming.clock) {
@@ -139,7 +141,8 @@ impl<'a> Locked<'a> {
         store_copy(partition, self.key, local, rules)
     }
 
-    /// Removes the key if it still holds exactly the version with this digest, and that is a tombstone.
+    /// Removes the key if it still holds exactly the version with this digest, and the version is a
+    /// tombstone.
     pub fn reap(self, expected: u64) -> Result<bool, Failure> {
         let Some(local) = self.local.filter(Object::is_deleted) else { return Ok(false) };
         if digest(&local) != expected {
@@ -150,14 +153,16 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// The current version with its values, of which `head` was read. An answer may show them, and the digest counts them.
+/// The current version with its values; `head` is its head. An answer may show the values, and the
+/// digest covers them.
 fn whole(partition: &Partition, key: &[u8], access: Access, head: Object) -> Result<Object, Failure> {
     let found = partition.get(key, access).inspect_err(|e| partition.note_unreadable(e))?;
     Ok(found.unwrap_or(head))
 }
 
-/// Nothing has to be written. What the store has not synced may be gone from a store that takes no writes any more: then the
-/// same write, repeated, fails as it did before.
+/// Ends a write that has nothing to write. The existing version may still lack its sync, and a
+/// store that accepts no more writes may have lost it. In that case the repeated write fails as the
+/// first one did.
 fn kept(partition: &Partition, key: &[u8], object: Object, seq: u64) -> Result<Written, Failure> {
     if !partition.store().is_synced(seq) {
         partition.store().check_writable(key)?;
@@ -187,13 +192,14 @@ fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Erro
     Ok(())
 }
 
-/// Stores what came of a merge.
+/// Stores the result of a merge.
 fn store_copy(partition: &Partition, key: &[u8], object: Object, rules: &WriteRules<'_>) -> Result<Written, Failure> {
     rules.begin()?;
     append(partition, key, object, None, rules.now)
 }
 
-/// One append. Limits hold for clients' writes (`rules`), not for what other nodes have already taken.
+/// Appends a version. The limits apply to clients' writes (`rules`), not to versions that other
+/// nodes have already accepted.
 fn append(
     partition: &Partition,
     key: &[u8],
@@ -219,15 +225,17 @@ fn append(
     Ok(Written { object, seq: appended.seq, is_news: true, digest })
 }
 
-/// When a store may forget the object; 0: never. One with a sibling that expires never says never: a store that has
-/// nothing that expires tells queries that they need not look for such siblings.
+/// The time at which a store may forget the object; 0 means never. An object with some expiring
+/// siblings gets the largest time instead of 0: a store in which nothing expires tells queries that
+/// they need not look for expiring siblings.
 fn expires_secs(object: &Object) -> u32 {
     let mixed = || object.siblings.iter().any(|s| s.meta.expires_secs.is_some());
     object.expires_secs().unwrap_or_else(|| if mixed() { u32::MAX } else { 0 })
 }
 
 fn refuse(partition: &Partition, key: &[u8], e: StorageError) -> Failure {
-    // Whether a part of it reached the disk is not known: its event must not be made again.
+    // It is unknown whether a part of the append reached the disk, so its event must not be issued
+    // again.
     partition.raise_floor();
     error!(partition = partition.number(), key = %Shown(key), error = %e, "write refused");
     e.into()

@@ -1,13 +1,15 @@
-//! One writer per key: striped locks.
+//! Striped locks that allow one writer per key.
 
 use super::Access;
 use parking_lot::{Mutex, MutexGuard};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Stripes of one partition. Two keys that share one wait for each other, which is rare and harmless.
+/// Number of stripes of one partition. Two keys with the same stripe wait for each other, which is
+/// rare and harmless.
 const STRIPES: usize = 64;
 
-/// The locks of one partition. Held across the read and the write of a key, never across a wait for a sync.
+/// The locks of one partition. A lock is held across the read and the write of a key, never across
+/// a wait for a sync.
 pub(super) struct KeyLocks([Mutex<()>; STRIPES]);
 
 impl KeyLocks {
@@ -15,7 +17,7 @@ impl KeyLocks {
         Self([const { Mutex::new(()) }; STRIPES])
     }
 
-    /// The lock of a key; `None` when somebody has it and the caller must not wait.
+    /// Locks a key. Returns `None` when the lock is taken and the caller must not wait.
     pub(super) fn lock(&self, key: &[u8], access: Access) -> Option<MutexGuard<'_, ()>> {
         let stripe = &self.0[xxh3_64(key) as usize % STRIPES];
         match access {

@@ -1,8 +1,10 @@
 //! One home partition: its store, and the rules of writing to it.
 //!
-//! What it is: read, merge and write of one key as one step; new events; replica merges; conditional removal.
+//! What it is: the atomic read, merge and write of one key; new events; merges of copies from
+//! replicas; conditional removal.
 //!
-//! What it is not: no quorums, no requests, no properties beyond those that a write depends on, no waiting for syncs.
+//! What it is not: it has no quorums and no requests, uses only those properties that a write
+//! depends on, and does not wait for syncs.
 
 mod actors;
 mod digest;
@@ -29,22 +31,24 @@ pub use rules::WriteRules;
 use ombak_storage::{ReadMode, StorageError, Stored};
 use ombak_types::Error;
 
-/// What a caller can afford.
+/// The waits and the memory that a caller can afford.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Neither wait for a lock nor for a disk: for network threads.
+    /// Wait neither for a lock nor for a disk: for network threads.
     Inline,
-    /// Wait for both.
+    /// Wait for locks and disks.
     Blocking,
-    /// Wait for both, but read no version that takes more than so many bytes.
+    /// Wait for locks and disks, but read no version that takes more than this many bytes.
     Within(u64),
 }
 
-/// What a caller that must not wait reads of a head at most, in bytes: decoding it takes time, too.
+/// Maximum length of a head, in bytes, that is decoded for a caller that must not wait: decoding
+/// takes time, too.
 const INLINE_HEAD_BYTES_MAX: usize = 64 << 10;
-/// The same of a body.
+/// The same limit for a body.
 const INLINE_BODY_BYTES_MAX: usize = 256 << 10;
-/// What a byte of a head may become in memory when it is decoded: the shortest metadata pair has four bytes and takes 64.
+/// Maximum number of bytes in memory for each byte of a decoded head: the shortest metadata pair
+/// has four bytes and takes 64.
 const DECODED_BYTES_PER_HEAD_BYTE: u64 = 16;
 
 impl Access {
@@ -55,7 +59,7 @@ impl Access {
         }
     }
 
-    /// Whether the caller can afford to decode what was read.
+    /// Checks whether the caller can afford to decode a version that was read.
     fn check(self, found: &Stored) -> Result<(), Failure> {
         let body_len = found.body.as_ref().map_or(0, |body| body.len());
         match self {
@@ -74,11 +78,13 @@ impl Access {
 /// Why a key could not be read or written.
 #[derive(Debug, PartialEq)]
 pub enum Failure {
-    /// The caller would have had to wait. Nothing has happened; the same call with [`Access::Blocking`] will do.
+    /// The caller would have to wait. Nothing has happened; the same call with [`Access::Blocking`]
+    /// can succeed.
     WouldBlock,
-    /// What the key holds takes so many bytes, more than [`Access::Within`] allows. Nothing has happened.
+    /// The version of the key takes this many bytes, more than [`Access::Within`] allows. Nothing
+    /// has happened.
     TooLarge(u64),
-    /// It cannot be done.
+    /// The operation failed.
     Refused(Error),
 }
 

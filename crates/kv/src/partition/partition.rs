@@ -22,23 +22,23 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Partition `number` over its store.
+    /// Creates partition `number` over its store.
     pub fn new(number: u32, store: Arc<dyn Backend>, actors: Arc<ActorSource>) -> Self {
         let (locks, floor) = (KeyLocks::new(), AtomicU64::new(0));
         Self { number, store, locks, actors, floor }
     }
 
-    /// Its number, 0 … ring_size−1.
+    /// The partition's number, 0 … ring_size−1.
     pub const fn number(&self) -> u32 {
         self.number
     }
 
-    /// Its store.
+    /// The partition's store.
     pub fn store(&self) -> &Arc<dyn Backend> {
         &self.store
     }
 
-    /// The current version as it lies in the store.
+    /// The current version in its stored form.
     pub fn read(&self, key: &[u8], access: Access) -> Result<Option<Stored>, Failure> {
         if let Access::Within(bytes_max) = access {
             self.check_size(key, bytes_max)?;
@@ -47,7 +47,8 @@ impl Partition {
         found.map(|found| access.check(&found).map(|()| found)).transpose()
     }
 
-    /// Whether the current version has at most `bytes_max`, as far as that can be told without reading it.
+    /// Checks that the current version has at most `bytes_max`, as far as the store knows without
+    /// reading it.
     fn check_size(&self, key: &[u8], bytes_max: u64) -> Result<(), Failure> {
         let size = self.store.record_bytes(key).map_err(|e| self.unreadable(key, e))?;
         size.filter(|&bytes| bytes > bytes_max).map_or(Ok(()), |bytes| Err(Failure::TooLarge(bytes)))
@@ -58,12 +59,12 @@ impl Partition {
         self.read(key, access)?.map(|found| self.decode(key, &found)).transpose()
     }
 
-    /// The current version; its values are empty.
+    /// The current version, with empty values.
     pub fn head(&self, key: &[u8], access: Access) -> Result<Option<Object>, Failure> {
         Ok(self.head_with_seq(key, access)?.map(|(head, _)| head))
     }
 
-    /// The same with its place in the store's append order.
+    /// [`Self::head`] together with the version's position in the store's append order.
     fn head_with_seq(&self, key: &[u8], access: Access) -> Result<Option<(Object, u64)>, Failure> {
         let Some(found) = self.store.head(key, access.read_mode()).map_err(|e| self.unreadable(key, e))? else {
             return Ok(None);
@@ -72,20 +73,21 @@ impl Partition {
         Ok(Some((self.decode(key, &found)?, found.seq)))
     }
 
-    /// What [`Self::read`] returned, decoded.
+    /// Decodes a version that [`Self::read`] returned.
     pub fn decode(&self, key: &[u8], found: &Stored) -> Result<Object, Failure> {
         stored::decode(&found.head, found.body.as_ref()).map_err(|corrupt| self.corrupt(key, corrupt))
     }
 
-    /// What [`Self::read`] returned if it is one sibling in its plain form.
+    /// Returns a version that [`Self::read`] returned as [`Single`], if it is one sibling in its
+    /// plain form.
     pub fn single(&self, key: &[u8], found: &Stored) -> Result<Option<Single>, Failure> {
         let Some(body) = &found.body else { return Ok(None) };
         Single::read(&found.head, body).map_err(|corrupt| self.corrupt(key, corrupt))
     }
 
-    /// Takes the key's lock and reads the head of its current version. A version that cannot be read is an error, not
-    /// an absence: nothing may be written over it, and no epoch drawn so far is continued (docs/design/replication.md
-    /// §13).
+    /// Locks the key and reads the head of its current version. An unreadable version is an error,
+    /// not an absent key: nothing may overwrite it, and no epoch issued so far is continued
+    /// (docs/design/replication.md §13).
     pub fn lock<'a>(&'a self, key: &'a [u8], access: Access) -> Result<Locked<'a>, Failure> {
         self.await_store(access)?;
         let guard = self.locks.lock(key, access).ok_or(Failure::WouldBlock)?;
@@ -93,7 +95,8 @@ impl Partition {
         Ok(Locked::new(self, key, guard, local, access))
     }
 
-    /// Keeps writers from adding to what a store has not caught up with: memory would grow without bound. They help.
+    /// Applies back-pressure: while the store is behind with its work, writers must help it to
+    /// catch up. Otherwise its memory would grow without bound.
     fn await_store(&self, access: Access) -> Result<(), Failure> {
         if !self.store.is_behind() {
             return Ok(());
@@ -125,17 +128,17 @@ impl Partition {
         Failure::Refused(Error::Storage(corrupt.to_string()))
     }
 
-    /// Epochs drawn before this ticket are never continued.
+    /// Epochs that were issued before this ticket are never continued.
     pub(super) fn floor(&self) -> Ticket {
         self.floor.load(Ordering::SeqCst)
     }
 
-    /// No epoch that has been drawn so far is continued from now on.
+    /// Raises the floor: no epoch issued so far is continued from now on.
     pub fn raise_floor(&self) {
         self.floor.fetch_max(self.actors.next_ticket(), Ordering::SeqCst);
     }
 
-    /// Closes the store. A store that was closed or dropped before is fine.
+    /// Closes the store. Closing a closed store succeeds.
     pub fn close(&self) -> Result<(), StorageError> {
         match self.store.close() {
             Ok(()) | Err(StorageError::Closed) => Ok(()),

@@ -1,4 +1,4 @@
-//! What a write depends on besides the object.
+//! The rules of a write.
 
 use crate::config::ObjectLimits;
 use crate::deadline::Deadline;
@@ -7,26 +7,27 @@ use ombak_types::Error;
 use ombak_types::clock::Pruning;
 use ombak_types::time::UnixMicros;
 
-/// What a write depends on besides the object.
+/// Everything that a write depends on besides the object.
 #[derive(Clone, Copy)]
 pub struct WriteRules<'a> {
     /// The bucket's properties.
     pub props: &'a BucketProps,
-    /// How large objects may become.
+    /// Limits for the size of objects.
     pub limits: &'a ObjectLimits,
-    /// What the wall clock says.
+    /// The time of the wall clock.
     pub now: UnixMicros,
-    /// Until when the write may begin; none: it may always.
+    /// The deadline by which the write must begin; `None` means that there is no deadline.
     pub(crate) deadline: Option<Deadline<'a>>,
 }
 
 impl WriteRules<'_> {
-    /// Whether a coordinator keeps only the value it was given.
+    /// Whether a coordinator keeps only the new value.
     pub fn newest_only(&self) -> bool {
         self.props.last_write_wins || !self.props.allow_mult
     }
 
-    /// To be called under the key's lock, immediately before an event is stamped or a copy is stored.
+    /// Begins the write. Called under the key's lock, immediately before an event is stamped or a
+    /// copy is stored.
     pub(super) fn begin(&self) -> Result<(), Error> {
         self.deadline.map_or(Ok(()), |deadline| deadline.begin())
     }

@@ -1,4 +1,4 @@
-//! Partitions as replicas of one key, for histories.
+//! Partitions as replicas of one key, for tests of histories.
 
 use super::{Access, ActorSource, Partition, WriteRules};
 use crate::config::ObjectLimits;
@@ -59,12 +59,12 @@ impl Replica {
         object.siblings.iter().map(|s| String::from_utf8(s.value.to_vec()).unwrap()).collect()
     }
 
-    /// The disk forgot the key.
+    /// Simulates a disk that lost the key.
     pub(super) fn lose(&self) {
         self.partition.store().delete(&self.key).unwrap();
     }
 
-    /// Removes the key if it is exactly this tombstone.
+    /// Removes the key if it holds exactly this tombstone.
     pub(super) fn reap(&self, tombstone: &Object) -> bool {
         let locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
         locked.reap(super::digest(tombstone)).unwrap()
@@ -74,7 +74,7 @@ impl Replica {
         self.props = props;
     }
 
-    /// Moves the time of this replica: its store forgets what has expired.
+    /// Sets the time of this replica; its store forgets what has expired.
     pub(super) fn set_time(&self, now_secs: u64) {
         self.now_secs.set(now_secs);
         self.partition.store().maintain(now_secs).unwrap();

@@ -1,4 +1,4 @@
-//! What a query asks for, and what it finds.
+//! The request and the results of an index query.
 
 use bytes::Bytes;
 use ombak_types::{Bucket, IndexTerm};
@@ -6,29 +6,30 @@ use regex::bytes::Regex;
 use std::ops::Bound;
 use std::time::Duration;
 
-/// What a query asks for.
+/// An index query.
 #[derive(Clone, Debug)]
 pub struct IndexQuery {
-    /// Where.
+    /// The bucket that is queried.
     pub bucket: Bucket,
-    /// What.
+    /// The entries or keys that are queried.
     pub of: QueryOf,
-    /// Term (none for keys) and key where the page before ended.
+    /// The term (`None` for keys) and the key where the previous page ended.
     pub after: Option<(Option<IndexTerm>, Bytes)>,
-    /// How many matches at most.
+    /// Maximum number of results.
     pub results_max: Option<usize>,
-    /// What a term, or a key where keys are asked for, has to match.
+    /// A pattern that the term must match, or the key when keys are queried.
     pub pattern: Option<Regex>,
-    /// Of keys: also those that were deleted and are not reaped yet, if the node is configured to show them.
+    /// For queries of keys: also return keys that are deleted but not reaped yet, if the node's
+    /// configuration allows it.
     pub shows_tombstones: bool,
 }
 
-/// What a query looks for.
+/// The range of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryOf {
-    /// Entries of a field between two terms, both included.
+    /// The entries of a field between two terms, both included.
     Terms {
-        /// With its `_bin` or `_int`.
+        /// The name of the field, with its `_bin` or `_int`.
         field: Bytes,
         /// The first term.
         from: IndexTerm,
@@ -45,7 +46,7 @@ pub enum QueryOf {
 }
 
 impl QueryOf {
-    /// What is asked: the field, or `$key` for keys.
+    /// The name of the index: the field, or `$key` for keys.
     pub(crate) fn index(&self) -> Bytes {
         match self {
             Self::Terms { field, .. } => field.clone(),
@@ -57,18 +58,18 @@ impl QueryOf {
 /// One result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexMatch {
-    /// The term; none where keys were asked for.
+    /// The term; `None` when keys were queried.
     pub term: Option<IndexTerm>,
     /// The key.
     pub key: Bytes,
 }
 
-/// How a node answers queries.
+/// The node's configuration of queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueryConfig {
-    /// Time limit of queries that name none; zero is no limit.
+    /// Time limit of queries that do not set one; zero means no limit.
     pub timeout: Duration,
-    /// Whether queries of `$key` show keys that were deleted and are not reaped yet.
+    /// Whether queries of `$key` may return keys that are deleted but not reaped yet.
     pub shows_tombstones: bool,
     /// Whether each query is logged at its end.
     pub logs: bool,

@@ -1,12 +1,15 @@
-//! Secondary index queries (docs/riak/semantics.md §5): index entries, or keys, of one bucket in order, over all partitions.
+//! Secondary index queries (docs/riak/semantics.md §5): they return index entries or keys of one
+//! bucket in order, over all partitions.
 //!
-//! What it is: the entries of each partition come in order, a page at a time, and are merged; a batch is made when it is
-//! asked for, so that a slow reader holds no thread and nothing is gathered that nobody takes.
+//! What it is: each partition returns its entries in order, one page at a time, and the query
+//! merges them. A batch is read when the caller asks for it, so a slow reader occupies no thread
+//! and no results are collected that nobody reads.
 //!
-//! What it is not: it knows no protocol, and no form of a continuation.
+//! What it is not: it knows no protocol and no encoding of continuations.
 //!
-//! Invariants: results are in order, and none comes twice; what is held in memory does not grow with the results; a
-//! thread works for a query no longer than it takes to read a bounded number of entries.
+//! Invariants: Results are in order, and none is returned twice. Memory does not grow with the
+//! number of results. A thread works for a query no longer than it takes to read a bounded number
+//! of entries.
 
 mod early;
 mod index_query;
@@ -22,7 +25,8 @@ pub(crate) use walk::QueryWalk;
 use ombak_storage::HeadTerms;
 use std::sync::Arc;
 
-/// Reads index entries from the heads that this crate has stores keep: for the stores' factories.
+/// Reads index entries from the heads of stored objects. The stores' factories receive this
+/// function.
 pub fn head_terms() -> Arc<dyn HeadTerms> {
     Arc::new(terms::ObjectTerms)
 }

@@ -10,25 +10,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::info;
 
-/// Matches in bounded batches, in order. The work for a batch is done when it is asked for, so a slow reader holds no
-/// thread; dropping the results ends the query.
+/// Matches in bounded batches, in order. Each batch is read when the caller asks for it, so a slow
+/// reader occupies no thread. Dropping the results ends the query.
 pub struct QueryResults {
     engine: Arc<Engine>,
     bucket: Bucket,
     index: Bytes,
     began: Instant,
     deadline: Option<Instant>,
-    /// `None` once the query has ended, and while a batch is being made.
+    /// `None` after the query has ended, and while a batch is being read.
     walk: Option<QueryWalk>,
     is_full: bool,
     found: u64,
     outcome: Outcome,
 }
 
-/// How a query ended.
+/// The end of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// It has not, or nobody waited for the end.
+    /// The query has not ended, or the caller did not wait for its end.
     Abandoned,
     Complete,
     Failed,
@@ -54,7 +54,8 @@ impl QueryResults {
         Self { engine, bucket, index, began, deadline, walk, is_full: false, found: 0, outcome }
     }
 
-    /// The next batch, never empty; `None` at the end. An error is the last thing it gives.
+    /// Returns the next batch, which is never empty; `None` at the end. After an error the query
+    /// has ended.
     pub async fn next(&mut self) -> Option<Result<Vec<IndexMatch>, Error>> {
         loop {
             let walk = self.walk.take()?;
@@ -79,8 +80,8 @@ impl QueryResults {
         }
     }
 
-    /// Whether as many matches came as were asked for: a continuation is due, also when nothing follows
-    /// (docs/riak/http-api.md, notes on 2i).
+    /// Whether the query returned its maximum number of results. The answer then has a
+    /// continuation, even when nothing follows (docs/riak/http-api.md §17, 2i).
     pub fn is_full(&self) -> bool {
         self.is_full
     }
@@ -94,7 +95,8 @@ impl QueryResults {
             None => work.await?,
             Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Error::Timeout)??,
         };
-        // The runtime's timer is coarser than a millisecond, and lets work pass that ended late.
+        // The runtime's timer is coarser than a millisecond, so it can accept work that ended after
+        // the deadline.
         if self.deadline.is_some_and(|at| Instant::now() >= at) {
             return Err(Error::Timeout);
         }

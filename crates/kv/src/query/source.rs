@@ -1,4 +1,4 @@
-//! What a query reads from one partition: a page of entries at a time, in order.
+//! Reads the entries of one partition for a query: one page at a time, in order.
 
 use super::early::EarlyEnds;
 use super::index_query::{IndexQuery, QueryOf};
@@ -13,10 +13,10 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// An entry on its way. The order of entries is that of the results.
+/// An entry that was read. Entries sort in the order of the results.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Entry {
-    /// In its sortable form; empty where keys are asked for.
+    /// The sortable form of the term; empty when keys are queried.
     pub(super) term: Bytes,
     pub(super) key: Bytes,
 }
@@ -27,11 +27,11 @@ impl Entry {
     }
 }
 
-/// What is read from each partition.
+/// The range that a query reads from each partition.
 pub(super) struct Range {
     bucket: Vec<u8>,
     of: RangeOf,
-    /// What has expired by then is passed over.
+    /// The time of the query: entries that have expired by then are skipped.
     now: UnixMicros,
 }
 
@@ -55,7 +55,7 @@ impl Range {
         Self { bucket, of, now }
     }
 
-    /// Whether nothing can be in it.
+    /// Whether the range contains no possible entry.
     pub(super) fn is_empty(&self) -> bool {
         use Bound::{Excluded, Included, Unbounded};
         match &self.of {
@@ -74,15 +74,15 @@ pub(super) struct Source {
     partition: Arc<Partition>,
     view: View,
     page: VecDeque<Entry>,
-    /// What has been read.
+    /// The last entry that was read.
     after: Option<Entry>,
 }
 
 enum View {
-    /// Making one may have to wait for an order to be made.
+    /// The view is not open yet: opening it may have to wait until the store has built its order.
     NotYet,
     Open(Box<dyn Snapshot>, EarlyEnds),
-    /// Everything was read: nothing is held back any more.
+    /// Everything was read, and the view was dropped.
     Done,
 }
 
@@ -91,7 +91,7 @@ impl Source {
         Self { partition, view: View::NotYet, page: VecDeque::new(), after }
     }
 
-    /// The next entry of the page.
+    /// Takes the next entry of the page.
     pub(super) fn take(&mut self) -> Option<Entry> {
         self.page.pop_front()
     }
@@ -100,18 +100,19 @@ impl Source {
         matches!(self.view, View::Open(..))
     }
 
-    /// Entries of the page that have not been taken.
+    /// Number of entries of the page that were not taken yet.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.page.len()
     }
 
-    /// Whether nothing is left in the page, nor behind it.
+    /// Whether neither the page nor the store has further entries.
     pub(super) fn is_done(&self) -> bool {
         self.page.is_empty() && matches!(self.view, View::Done)
     }
 
-    /// Reads the next page, which may be empty without being the last. How many entries were read.
+    /// Reads the next page and returns how many entries were read. A page may be empty without
+    /// being the last page.
     pub(super) fn read_page(&mut self, range: &Range, count_max: usize) -> Result<usize, StorageError> {
         if let View::NotYet = self.view {
             self.view = self.open(range)?;
@@ -161,7 +162,7 @@ impl Source {
     }
 }
 
-/// Where to go on: behind the last entry, unless the range begins later.
+/// The bound at which reading continues: after the last entry, or the begin of the range.
 fn after_or<'a>(last: Option<&'a Entry>, from: Bound<&'a [u8]>) -> Bound<&'a [u8]> {
     match (last, from) {
         (Some(last), Bound::Included(first) | Bound::Excluded(first)) if last.key[..] < *first => from,

@@ -1,4 +1,4 @@
-//! Index terms as stores see them: bytes whose order is that of the terms.
+//! Index terms as stores keep them: bytes that sort in the order of the terms.
 
 use super::early;
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use num_bigint::{BigInt, Sign};
 use ombak_storage::HeadTerms;
 use ombak_types::{IndexTerm, stored};
 
-/// An integer of more bytes is none that was ever taken.
+/// Maximum length of an integer in bytes; no longer integer was ever accepted.
 const MAGNITUDE_BYTES_MAX: usize = u16::MAX as usize;
 const NEGATIVE: u8 = 0;
 const POSITIVE: u8 = 1;
@@ -16,7 +16,7 @@ pub(crate) struct ObjectTerms;
 
 impl HeadTerms for ObjectTerms {
     fn visit(&self, head: &[u8], visit: &mut dyn FnMut(&[u8], &[u8])) {
-        // A head that does not decode is reported by whoever reads the object.
+        // A head that does not decode is reported when the object is read.
         let Ok(object) = stored::decode(&Bytes::copy_from_slice(head), None) else { return };
         for entry in object.siblings.iter().filter(|sibling| !sibling.meta.deleted).flat_map(|s| &s.meta.indexes) {
             visit(&entry.field, &sortable(&entry.term));
@@ -27,8 +27,9 @@ impl HeadTerms for ObjectTerms {
     }
 }
 
-/// A term as bytes in the order of terms: those of a `_bin` field as they are; those of an `_int` field with their sign and
-/// length in front, both and the magnitude inverted where they are negative.
+/// A term as bytes that sort in the order of terms. The bytes of a `_bin` term are unchanged. The
+/// bytes of an `_int` term have its sign and length in front; for a negative term the length and
+/// the magnitude are inverted.
 pub(crate) fn sortable(term: &IndexTerm) -> Bytes {
     match term {
         IndexTerm::Bin(term) => term.clone(),
@@ -51,7 +52,7 @@ pub(crate) fn sortable(term: &IndexTerm) -> Bytes {
     }
 }
 
-/// The term of a field behind its bytes; none when they are no such term.
+/// Decodes the bytes of a term of `field`; `None` when they are invalid.
 pub(crate) fn from_sortable(field: &[u8], bytes: &Bytes) -> Option<IndexTerm> {
     if !field.ends_with(b"_int") {
         return Some(IndexTerm::Bin(bytes.clone()));

@@ -1,4 +1,4 @@
-//! A query over all partitions: their entries merged, a batch at a time.
+//! A query over all partitions: it merges their entries, one batch at a time.
 
 use super::index_query::{IndexMatch, IndexQuery, QueryOf};
 use super::source::{Entry, Range, Source};
@@ -12,47 +12,49 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Matches of one batch.
+/// Maximum number of matches in one batch.
 const BATCH: usize = 500;
-/// Entries that one batch reads at most, whether they match or not: a thread does other work in between, and a client that
-/// has gone is noticed.
+/// Maximum number of entries that are read for one batch, whether they match or not. Between two
+/// batches the thread does other work, and the server notices when the client is gone.
 const READ_MAX: usize = 5_000;
-/// What making a view of a store counts for among them.
+/// The cost of opening a view of a store, counted as entries read.
 const VIEW_COST: usize = 50;
-/// Entries of all partitions together that wait to be merged: this many, or [`PAGE_MIN`] of each.
+/// Maximum number of entries that wait to be merged, over all partitions; or [`PAGE_MIN`] of each
+/// partition if that is more.
 const HELD_MAX: usize = 4_096;
 const PAGE_MIN: usize = 8;
 const PAGE_MAX: usize = 200;
 
-/// A query under way. It is moved to a thread that may wait for each batch.
+/// An active query. It is moved to a thread that may wait for each batch.
 pub(crate) struct QueryWalk {
     query: IndexQuery,
     range: Range,
     page: usize,
     sources: Vec<Source>,
-    /// The next entry of each source that has one, the first of all on top.
+    /// The next entry of each source that has one; the smallest entry is on top.
     heads: BinaryHeap<Reverse<(Entry, usize)>>,
-    /// Sources whose next entry is not known. Nothing is taken from `heads` before they are asked.
+    /// Sources whose next entry is not known yet. They are asked before an entry is taken from
+    /// `heads`.
     unasked: Vec<usize>,
     found: usize,
     last: Option<Entry>,
 }
 
 impl QueryWalk {
-    /// `now`: what has expired by then is passed over.
+    /// `now` is the time of the query: entries that have expired by then are skipped.
     pub(crate) fn new(partitions: &[Arc<Partition>], query: IndexQuery, now: UnixMicros) -> Self {
         let range = Range::new(&query, now);
         let after = query.after.as_ref().map(|(term, key)| Entry::new(term.as_ref(), key));
         let asked = if range.is_empty() { &[] } else { partitions };
         let sources: Vec<Source> = asked.iter().map(|p| Source::new(p.clone(), after.clone())).collect();
         let page = (HELD_MAX / sources.len().max(1)).clamp(PAGE_MIN, PAGE_MAX);
-        // A page of a few results is read no further than it must be.
+        // A query with few results reads small pages.
         let page = query.results_max.map_or(page, |max| page.min(max.max(PAGE_MIN)));
         let unasked = (0..sources.len()).collect();
         Self { query, range, page, sources, heads: BinaryHeap::new(), unasked, found: 0, last: None }
     }
 
-    /// The next matches, in order; `None` at the end. May be empty in between.
+    /// Returns the next matches, in order; `None` at the end. A batch may be empty.
     pub(crate) fn next_batch(&mut self) -> Result<Option<Vec<IndexMatch>>, StorageError> {
         let mut batch = Vec::new();
         let mut read = 0;
@@ -63,7 +65,8 @@ impl QueryWalk {
             }
             let Some(Reverse((entry, source))) = self.heads.pop() else { break };
             self.unasked.push(source);
-            // The same entry of another partition: its bucket was put elsewhere by its properties once.
+            // Another partition can have the same entry, because the bucket's properties once
+            // placed its keys elsewhere.
             if self.last.as_ref() != Some(&entry) {
                 let matching = self.matching(&entry);
                 self.found += usize::from(matching.is_some());
@@ -75,22 +78,22 @@ impl QueryWalk {
         Ok((!is_over).then_some(batch))
     }
 
-    /// Whether as many were found as were asked for: there may be more behind them.
+    /// Whether the query found its maximum number of results; more entries may follow.
     pub(crate) fn is_full(&self) -> bool {
         self.query.results_max.is_some_and(|max| self.found >= max)
     }
 
-    /// The bucket and the index that are asked.
+    /// The bucket and the index of the query.
     pub(crate) fn target(&self) -> (Bucket, Bytes) {
         (self.query.bucket.clone(), self.query.of.index())
     }
 
-    /// How many partitions are asked.
+    /// The number of partitions that are queried.
     pub(crate) fn sources(&self) -> usize {
         self.sources.len()
     }
 
-    /// Puts the next entry of a source up for merging. What it cost, in entries read.
+    /// Pushes the next entry of a source onto `heads`. Returns the cost in entries read.
     fn ask(&mut self, at: usize) -> Result<usize, StorageError> {
         let Some(source) = self.sources.get_mut(at) else { return Ok(0) };
         if let Some(entry) = source.take() {
@@ -99,7 +102,7 @@ impl QueryWalk {
         }
         let cost = if source.is_open() { 0 } else { VIEW_COST };
         let read = source.read_page(&self.range, self.page)?;
-        // A page may have been of nothing but deleted keys.
+        // The page may have held only deleted keys.
         if !source.is_done() {
             self.unasked.push(at);
         }
@@ -131,7 +134,7 @@ mod tests {
 
     const PARTITIONS: usize = 64;
 
-    /// Partitions with so many keys together, deleted or not.
+    /// Partitions that hold `keys` keys in total, either all deleted or all alive.
     fn partitions(keys: usize, deleted: bool) -> Vec<Arc<Partition>> {
         let stores = MemoryFactory::default();
         let actors = Arc::new(ActorSource::new(1));
@@ -162,7 +165,7 @@ mod tests {
         walk.heads.len() + walk.sources.iter().map(Source::held).sum::<usize>()
     }
 
-    /// Runs a walk to its end: results and batches.
+    /// Runs a walk to its end. Returns the number of results and of batches.
     fn run(mut walk: QueryWalk) -> (usize, usize) {
         let (mut results, mut batches) = (0, 0);
         while let Some(batch) = walk.next_batch().unwrap() {
