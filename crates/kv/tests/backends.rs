@@ -1,4 +1,4 @@
-//! Several backends: which of them has a bucket's objects (docs/riak/backends.md §6).
+//! Nodes with several backends: which backend holds a bucket's objects (docs/riak/backends.md §6).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use support::{Node, all, found, map, runtime, values};
 
-/// Backends `a` (the default) and `b`; untyped buckets that begin with `0b:` lie in `b`.
+/// Backends `a` (the default) and `b`; untyped buckets that begin with `0b:` are in `b`.
 fn two(config: &mut KvConfig) {
     let names = ["a", "b"];
     let choice = names.iter().map(|name| Bytes::from_static(name.as_bytes())).collect();
@@ -30,7 +30,7 @@ fn put(node: &Node, bucket: &Bucket, key: &str) -> PutRequest {
     request
 }
 
-/// Keys in each backend, over all partitions.
+/// The number of keys in each backend, over all partitions.
 fn keys(node: &Node) -> [u64; 2] {
     let mut keys = [0; 2];
     for (_, status) in node.kv.vnode_status() {
@@ -90,7 +90,7 @@ fn a_bucket_lies_where_its_property_says() {
             assert_eq!(listed(node.kv.list_keys(&bucket, None)).await, BTreeSet::from(["k".to_owned()]));
             assert_eq!(indexed(&node, &bucket).await, ["k"]);
         }
-        // A prefix goes before the property.
+        // A prefix takes precedence over the property.
         set(&node, &Bucket::untyped("0b:block"), json!({"backend": "a"}));
         node.kv.put(put(&node, &Bucket::untyped("0b:block"), "k2")).await.unwrap();
         assert_eq!(keys(&node), [2, 5]);
@@ -132,7 +132,7 @@ fn a_backend_that_is_not_there_is_refused() {
     registry.create_type(b"t", &map(json!({}))).unwrap();
     registry.activate_type(b"t").unwrap();
     assert!(is_named(&registry.update_type(b"t", &unknown).unwrap_err()));
-    // Where there is one backend, the property means nothing and is kept.
+    // With one backend, the property has no effect and is kept.
     assert_eq!(Node::start().kv.buckets().set_bucket(&support::bucket(), &unknown), Ok(()));
 }
 

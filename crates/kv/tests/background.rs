@@ -1,4 +1,4 @@
-//! Background work: one part of it that fails or waits does not keep the others.
+//! Background work: a part that fails or waits does not delay the other parts.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -26,7 +26,7 @@ async fn wait_until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// A node on bitcask in the twin.
+/// A node on bitcask, over the simulated file system.
 fn node_on(fs: &Arc<FaultyFs>, delete_mode: DeleteMode, break_partition: Option<u32>) -> (Node, Arc<Faults>) {
     let journal = JournalConfig::default();
     let stores = FaultyFactory::over(BitcaskFactory::new(fs.clone(), Path::new("/node/bitcask"), journal).unwrap());
@@ -51,7 +51,7 @@ async fn put_and_delete_keys(node: &Node) {
     }
 }
 
-/// All partitions have tombstones but this one, which has some that cannot be removed.
+/// All tombstones are reaped, except in the partition `broken`, from which none can be removed.
 fn is_all_reaped_but(node: &Node, broken: usize) -> bool {
     keys_of(node).iter().enumerate().all(|(partition, keys)| (partition == broken) == (*keys > 0))
 }
@@ -65,7 +65,7 @@ async fn a_sweep_goes_on_behind_a_partition_that_cannot_be_read_and_comes_back_t
     assert!(keys_of(&node).iter().all(|keys| *keys > 0), "{:?}", keys_of(&node));
     node.close().await;
     drop(node);
-    // The tombstones of an earlier run are found by the sweep of a start.
+    // The sweep at the start finds the tombstones of an earlier run.
     let (node, faults) = node_on(&fs, DeleteMode::After(Duration::from_millis(1)), Some(BROKEN as u32));
     wait_until("the other partitions are reaped", || is_all_reaped_but(&node, BROKEN)).await;
     let failures = faults.failures.load(Ordering::SeqCst);

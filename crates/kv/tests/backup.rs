@@ -1,4 +1,5 @@
-//! Backups of a node and what is restored from them: whole or refused, wherever the power goes or the disk is full.
+//! Backups of a node and their restores: each is complete or refused, whenever the power fails or
+//! the disk is full.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -25,7 +26,7 @@ use support::{Node, bucket, map, values};
 
 const RING_SIZE: u32 = 8;
 const KEYS: u64 = 12;
-/// The lock of the data directory, which a test holds no more.
+/// The lock file of the data directory; the test no longer holds the lock.
 const LOCK: &str = "node.lock";
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -45,7 +46,8 @@ fn config(dir: &Path, backend: Arc<dyn ombak_storage::BackendFactory>) -> KvConf
     config
 }
 
-/// A node in the twin. Everything is synced, and no background work moves the moment of a cut.
+/// A node over the simulated file system. Everything is synced, and no background work changes the
+/// moment of a cut.
 fn open_on(fs: &Arc<FaultyFs>, dir: &str) -> Result<Kv, OpenError> {
     let journal = JournalConfig { sync: SyncStrategy::OSync, ..JournalConfig::default() };
     let stores = BitcaskFactory::new(fs.clone(), Path::new(dir).join("bitcask"), journal)
@@ -71,7 +73,7 @@ fn get(kv: &Kv, bucket: &Bucket, key: &str) -> Option<Object> {
     }
 }
 
-/// Siblings in every key of an untyped bucket, and the same of a type.
+/// Writes siblings to every key of an untyped bucket and of a typed bucket.
 fn fill(kv: &Kv) {
     kv.buckets().create_type(b"carts", &map(json!({"n_val": 2}))).unwrap();
     kv.buckets().activate_type(b"carts").unwrap();
@@ -153,8 +155,9 @@ fn a_backup_that_the_power_interrupts_is_whole_or_refused() {
     assert!(seen.0 > 2 && seen.1 > 50, "{seen:?}");
 }
 
-/// The second backup into a directory takes the place of the first at one moment; an interrupted one leaves the first whole,
-/// and nothing that the next does not remove.
+/// The second backup into a directory replaces the first one atomically. An interrupted second
+/// backup leaves the first one complete, and the next backup removes all files that the interrupted
+/// one wrote.
 #[test]
 fn a_second_backup_that_the_power_interrupts_leaves_the_first() {
     let (mut firsts, mut seconds) = (0, 0);
@@ -189,13 +192,13 @@ fn a_second_backup_that_the_power_interrupts_leaves_the_first() {
     assert!(firsts > 30 && seconds > 3, "{firsts}, {seconds}");
 }
 
-/// Files under a directory, with their places.
+/// The paths of the files under a directory.
 fn files_under(fs: &FaultyFs, dir: &Path) -> Vec<PathBuf> {
     let names = fs.list(dir).unwrap().into_iter().map(|name| dir.join(name));
     names.flat_map(|path| if fs.list(&path).is_ok() { files_under(fs, &path) } else { vec![path] }).collect()
 }
 
-/// The directory has what its manifest tells of, and no other file.
+/// Checks that the directory has the files that its manifest lists, and no other files.
 fn assert_nothing_else_in(fs: &FaultyFs, when: &str) {
     let text = ombak_storage::fs::read_file(fs, Path::new("/backup/manifest.json"), 1 << 20).unwrap();
     let manifest = serde_json::from_slice::<serde_json::Value>(&text).unwrap();
@@ -264,7 +267,7 @@ fn a_full_disk_ends_a_backup_and_not_the_node() {
     }
 }
 
-/// What was there before stays: nothing, an empty directory, or an earlier backup.
+/// The earlier state stays: no directory, an empty directory, or an earlier backup.
 #[test]
 fn a_backup_that_runs_out_of_room_removes_what_it_wrote() {
     for earlier in ["nothing", "a directory", "a backup"] {
@@ -301,7 +304,7 @@ fn a_backup_that_runs_out_of_room_removes_what_it_wrote() {
     }
 }
 
-/// Runs `work` while a backup of the node stands still in the middle; what becomes of that.
+/// Runs `work` while a backup of the node is held in the middle. Returns the result of the backup.
 fn amid_a_backup(fs: &Arc<FaultyFs>, kv: &Kv, work: impl FnOnce()) -> Result<BackupReport, BackupError> {
     std::thread::scope(|scope| {
         fs.hold(Call::Rename);
@@ -429,7 +432,7 @@ fn what_cannot_be_is_refused_in_words() {
     assert!(text.contains("is not empty and has no backup"), "{text}");
     let text = back_up(&kv, "/backup", Some(Path::new("/backup"))).unwrap_err().to_string();
     assert!(text.contains("leave --since out"), "{text}");
-    // What was refused has begun nothing that hinders.
+    // A refused backup leaves nothing behind that hinders a later one.
     let text = back_up(&kv, "/more", Some(Path::new("/nowhere"))).unwrap_err().to_string();
     assert!(text.contains("no backup"), "{text}");
 
@@ -455,7 +458,7 @@ fn what_cannot_be_is_refused_in_words() {
     assert!(!home.path().join("backup").exists());
 }
 
-/// Every backend, on the real file system, with writers at work and an earlier backup.
+/// Every backend, on the real file system, with concurrent writers and an earlier backup.
 fn restored_from_the_second_backup(opener: Opener, stores: &[(Option<&str>, &str)], elsewhere: tempfile::TempDir) {
     let home = scratch_dir();
     let live = home.path().join("live");
@@ -475,7 +478,7 @@ fn restored_from_the_second_backup(opener: Opener, stores: &[(Option<&str>, &str
     } else {
         assert!(first.copied_files == first.files && first.linked_files == 0, "{first:?}");
         assert!(first.not_linked.as_ref().is_some_and(|why| why.contains("cross-device")), "{first:?}");
-        // What the first has is not copied again.
+        // Files in the first backup are not copied again.
         assert!(second.shared_files > 0, "{second:?}");
     }
     assert!(again.kept_files > second.files / 3, "{again:?}");

@@ -1,4 +1,4 @@
-//! A machine's clock that goes back: what is written later has the later stamp nevertheless.
+//! A machine's clock that goes back: a later write nevertheless has a later timestamp.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::{Node, found, map, values};
 
-/// Riak resolves by these stamps where a bucket has no siblings: a value with an older one would lose.
+/// In a bucket without siblings Riak resolves conflicts by these timestamps: a value with an older
+/// one would lose.
 #[tokio::test]
 async fn a_write_is_stamped_later_than_what_it_replaces_although_the_clock_went_back() {
     let buckets = [
@@ -38,7 +39,8 @@ async fn a_write_is_stamped_later_than_what_it_replaces_although_the_clock_went_
             assert_eq!(values(&found(node.get("key").await.unwrap())), [value], "{props}");
             (newest, seen) = (stamp, written.clock);
         }
-        // Who has seen nothing: beside the others where siblings are kept, and else in their place.
+        // The value of a client without a context is added beside the others if the bucket keeps
+        // siblings; otherwise it replaces them.
         let blind = node.put_back("key", "blind", VectorClock::new()).await;
         assert_eq!(blind.last_modified(), Some(UnixMicros(newest.0 + 1)), "{props}");
         assert!(values(&found(node.get("key").await.unwrap())).contains(&"blind".to_owned()), "{props}");

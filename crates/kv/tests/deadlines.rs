@@ -1,5 +1,5 @@
-//! Writes whose time is over (docs/design/replication.md §12): after the answer `timeout` nothing is written any more that was
-//! not written before.
+//! Writes whose deadline has passed (docs/design/replication.md §12): nothing is written after the
+//! answer `timeout`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -15,7 +15,7 @@ use support::faulty::{Faults, FaultyFactory};
 use support::{Node, found, values};
 use tokio::task::JoinHandle;
 
-/// Far less than any test may take, and the time limit of writes that are to run into it.
+/// Far less than any test may take. It is the time limit of writes that must time out.
 const SHORT: Duration = Duration::from_millis(30);
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(3600);
@@ -23,7 +23,7 @@ const LONG: Duration = Duration::from_secs(3600);
 struct Subject {
     node: Node,
     faults: Arc<Faults>,
-    /// What the monotonic clock is ahead of the machine's.
+    /// How far the monotonic clock is ahead of the machine's.
     ahead_secs: Arc<AtomicU64>,
 }
 
@@ -49,7 +49,7 @@ async fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 impl Subject {
-    /// Occupies the one I/O thread with a sync that waits until syncs are released.
+    /// Occupies the only I/O thread with a sync that waits until syncs are released.
     async fn block_the_io_thread(&self) -> JoinHandle<Result<PutReply, Error>> {
         self.faults.hold_syncs(true);
         let mut request = self.node.put_request("other", "v", VectorClock::new());
@@ -59,7 +59,7 @@ impl Subject {
         put
     }
 
-    /// Returns when the I/O thread has done everything that was queued before.
+    /// Returns when the I/O thread has executed all jobs that were queued before.
     async fn drain_the_io_thread(&self) {
         self.faults.set(&self.faults.nothing_cached, true);
         self.node.get("other").await.unwrap();
@@ -77,7 +77,8 @@ impl Subject {
         tokio::spawn(async move { kv.put(request).await })
     }
 
-    /// Starts a put on an I/O thread, and returns when it waits in the store with the lock of its key.
+    /// Starts a put on an I/O thread. Returns when the put waits in the store and holds the lock of
+    /// its key.
     async fn put_held_in_the_store(&self, timeout: Duration) -> JoinHandle<Result<PutReply, Error>> {
         self.faults.hold_puts(true);
         self.faults.set(&self.faults.nothing_cached, true);
@@ -88,7 +89,8 @@ impl Subject {
     }
 }
 
-/// The history of the issue: the client is told "timeout", writes something else, deletes it; then the queue moves on.
+/// The history of the issue: the client receives "timeout", writes another value and deletes it;
+/// then the queue proceeds.
 #[tokio::test]
 async fn a_put_that_timed_out_in_the_queue_never_runs() {
     let subject = subject(1);
@@ -129,14 +131,14 @@ async fn a_delete_that_timed_out_in_the_queue_never_runs() {
     assert_eq!((values(&object), object.clock), (vec!["first".to_owned()], clock));
 }
 
-/// The second put waits for the lock of its key on an I/O thread until its deadline is over.
+/// The second put waits on an I/O thread for the lock of its key until its deadline has passed.
 #[tokio::test]
 async fn the_deadline_is_asked_under_the_lock_of_the_key() {
     let subject = subject(2);
     let Subject { node, faults, ahead_secs } = &subject;
     let first = subject.put_held_in_the_store(LONG * 3).await;
     let second = subject.spawn(subject.put_request("second", VectorClock::new(), LONG));
-    // By the machine's timer there is an hour left: only the deadline itself can refuse it.
+    // The machine's timer still has an hour left, so only the deadline itself can refuse the write.
     tokio::task::yield_now().await;
     ahead_secs.store(2 * LONG.as_secs(), Ordering::SeqCst);
     faults.hold_puts(false);
@@ -145,8 +147,8 @@ async fn the_deadline_is_asked_under_the_lock_of_the_key() {
     assert_eq!(values(&found(node.get("k").await.unwrap())), ["first"]);
 }
 
-/// What is in the store's hands when its time is over is not answered before it is done: nothing that the client does next
-/// can come before it.
+/// A write that is in the store when its deadline passes is not answered before it has ended, so
+/// the client's next request cannot come before it.
 #[tokio::test]
 async fn a_write_that_began_in_time_is_answered_by_its_outcome() {
     let subject = subject(2);
@@ -159,7 +161,8 @@ async fn a_write_that_began_in_time_is_answered_by_its_outcome() {
     assert_eq!(values(&found(node.get("k").await.unwrap())), ["first"]);
 }
 
-/// A write that has no copy of the key to look at is refused like any other, and one without a limit waits.
+/// A write that needs no local copy is refused like any other write, and a write without a limit
+/// waits.
 #[tokio::test]
 async fn zero_is_no_limit() {
     let subject = subject(1);

@@ -1,4 +1,4 @@
-//! Values that end by themselves, on every backend, under a clock that the tests move.
+//! Values that expire, on every backend, with a clock that the tests move.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 const START_SECS: u64 = 1_800_000_000;
 
-/// A node whose time stands still until it is moved.
+/// A node whose time stands still until the test moves it.
 struct Timed {
     node: Node,
     secs: Arc<AtomicU64>,
@@ -86,7 +86,7 @@ impl Timed {
         matches!(self.node.get(key).await.unwrap(), GetReply::Found(_))
     }
 
-    /// A listing is told the time, whether or not stores have been looked after since.
+    /// A listing passes the time to the stores, even when no maintenance has run since.
     async fn lists(&self, keys: &[&str]) {
         let listed = self.node.list_keys().await;
         assert!(listed.iter().map(String::as_str).eq(keys.iter().copied()), "{listed:?} are listed, not {keys:?}");
@@ -184,7 +184,7 @@ async fn answers_say_how_long_it_is_and_a_write_begins_anew() {
     timed.wait_secs(10);
     let last_second = found(timed.node.get("k").await.unwrap());
     assert_eq!(meta(&last_second)[1], pair(TTL_LEFT_NAME, "1"), "0 would read as no end");
-    // A client that hands back what it read.
+    // A client that writes back the metadata that it read.
     let mut request = timed.node.put_request("k", "w", read.clock.clone());
     request.object.siblings[0].meta.user_meta = read.siblings[0].meta.user_meta.clone();
     request.options.return_body = true;
@@ -226,10 +226,10 @@ async fn an_expired_sibling_is_not_shown_beside_a_living_one() {
         assert_eq!(values(&both), ["long", "short"]);
         timed.wait_secs(11);
         assert_eq!(values(&found(timed.node.get("k").await.unwrap())), ["long"]);
-        // A writer that has seen nothing: what has expired does not come back beside its value.
+        // A writer without a context: the expired sibling does not reappear beside its value.
         timed.put("k", "new", "100").await;
         assert_eq!(values(&found(timed.node.get("k").await.unwrap())), ["long", "new"]);
-        // One that saw the expired sibling only.
+        // A writer that saw only the expired sibling.
         timed.wait_secs(90);
         assert_eq!(values(&found(timed.node.get("k").await.unwrap())), ["new"]);
         timed.lists(&["k", "mixed"]).await;
@@ -263,7 +263,8 @@ async fn the_index_entries_of_a_sibling_end_with_it() {
         assert_eq!(of(["a", "b", "both"]).await, [1, 1, 1]);
         timed.wait_secs(11);
         assert_eq!(of(["a", "b", "both"]).await, [0, 1, 1], "what both have is still the other one's");
-        // More of them than a page takes, and a key behind them all that is found.
+        // Here a page holds fewer keys than the index has expired ones, and a key after all of them
+        // must be found.
         for n in 0..500 {
             let mut request = indexed("short", "10", &["page"]);
             request.key = Some(format!("key {n:03}").into());
@@ -288,7 +289,7 @@ async fn a_tombstone_has_no_time_and_holds_nothing() {
         assert_eq!(timed.node.delete("k").await, Ok(DeleteReply { found: true }));
         timed.wait_secs(1000);
         assert!(matches!(timed.node.get("k").await, Ok(GetReply::NotFound { tombstone: Some(_) })));
-        // Beside a value that the deleting client had not seen.
+        // The tombstone stands beside a value that the deleting client had not seen.
         timed.put("both", "old", "10").await;
         let old = found(timed.node.get("both").await.unwrap());
         timed.put("both", "new", "10").await;
@@ -313,7 +314,7 @@ async fn what_the_newest_value_replaced_does_not_come_back_when_it_ends() {
     timed.wait_secs(11);
     assert!(!timed.is_there("k").await);
     timed.lists(&[]).await;
-    // Copies that were written apart, as replicas merge them.
+    // Two copies that were written independently are merged, as replicas do.
     let sibling = |value: &'static str, at_secs: u64, expires_secs| {
         let mut sibling = Sibling::new(value);
         sibling.meta.last_modified = Some(UnixMicros::from_secs(at_secs));
@@ -370,7 +371,7 @@ async fn buckets_that_are_written_once_can_be_written_again() {
     }
 }
 
-/// A replicated write keeps its time; what an imported object says of its end holds.
+/// A replicated write keeps its time of writing, so it expires when the original does.
 #[tokio::test]
 async fn a_write_as_it_is_ends_when_it_would_have_where_it_was_made() {
     let timed = Timed::start();
@@ -383,7 +384,8 @@ async fn a_write_as_it_is_ends_when_it_would_have_where_it_was_made() {
     assert!(!timed.is_there("k").await);
 }
 
-/// The order of keys and index entries, too, and whether the store knows that it has something that expires.
+/// After a restart the order of keys and index entries is correct too, and the store knows whether
+/// it holds anything that expires.
 #[tokio::test]
 async fn what_was_to_expire_expires_after_a_restart() {
     for backend in ["bitcask", "leveled", "leveldb"] {

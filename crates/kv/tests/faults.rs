@@ -19,7 +19,7 @@ fn node() -> (Node, Arc<Faults>) {
     (Node::configured(|c| c.backend = Arc::new(stores)), faults)
 }
 
-/// Starts a put that asks for a sync, and polls it from a task of its own.
+/// Starts a put that asks for a sync, in a task of its own.
 fn put_synced(node: &Node, key: &str, timeout: Option<Duration>) -> tokio::task::JoinHandle<Result<(), Error>> {
     let mut request = node.put_request(key, "v", VectorClock::new());
     request.options.sync_on_write = Some(SyncOnWrite::One);
@@ -46,7 +46,7 @@ async fn what_is_not_cached_is_read_by_the_io_threads() {
     assert_eq!(node.delete("k").await, Ok(DeleteReply { found: true }));
 }
 
-/// docs/design/replication.md §13: an error is not an absence.
+/// docs/design/replication.md §13: an unreadable version is not an absent one.
 #[tokio::test]
 async fn a_version_that_cannot_be_read_is_neither_absent_nor_overwritten() {
     let (node, faults) = node();
@@ -80,7 +80,7 @@ async fn a_put_counts_once_its_sync_is_done_and_many_share_one() {
     let first = put_synced(&node, "k", None);
     wait_until("a sync begins", || faults.syncs.load(Ordering::SeqCst) == 1).await;
     let others: Vec<_> = (0..20).map(|_| put_synced(&node, "k", None)).collect();
-    // This runtime has one thread: the tasks above run up to their wait before this one goes on.
+    // This runtime has one thread: the tasks above run until they wait, before this task continues.
     tokio::task::yield_now().await;
     assert!(!first.is_finished() && others.iter().all(|p| !p.is_finished()));
     faults.hold_syncs(false);
@@ -109,7 +109,7 @@ async fn without_a_sync_asked_for_none_is_made() {
     assert_eq!(faults.syncs.load(Ordering::SeqCst), 0);
 }
 
-/// Requests that wait are drained before the stores close.
+/// Closing waits for the active requests before the stores close.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closing_waits_for_requests_under_way() {
     let (node, faults) = node();

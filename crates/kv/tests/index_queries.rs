@@ -1,4 +1,5 @@
-//! Index queries on every backend: random histories against a model, and what queries promise beyond their results.
+//! Index queries on every backend: random histories against a model, and guarantees beyond the
+//! results.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -76,7 +77,7 @@ async fn found(kv: &Kv, query: IndexQuery) -> Vec<IndexMatch> {
     rest(kv.query(query, None).unwrap()).await.unwrap()
 }
 
-/// The same query in pages, each beginning behind the last.
+/// Runs the query in pages, each of which begins after the previous one.
 async fn found_in_pages(kv: &Kv, mut query: IndexQuery, page: usize) -> Vec<IndexMatch> {
     let mut all: Vec<IndexMatch> = Vec::new();
     query.results_max = Some(page);
@@ -95,11 +96,11 @@ async fn found_in_pages(kv: &Kv, mut query: IndexQuery, page: usize) -> Vec<Inde
     }
 }
 
-// A history.
+// A random history.
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Writes a key; one that has not seen what is there becomes its sibling.
+    /// Writes a key; a write that has not seen the stored version adds a sibling.
     Put {
         bucket: usize,
         key: usize,
@@ -131,7 +132,8 @@ enum Step {
 const FIELDS: [&str; 2] = ["f_bin", "g_int"];
 const PATTERNS: [&str; 3] = ["", "a", "^[^b]*$"];
 
-/// What is hard for an order: zero bytes, prefixes of each other, numbers beyond any machine's.
+/// Terms that are difficult to sort: zero bytes, prefixes of each other, numbers larger than any
+/// machine word.
 fn term(field: usize, at: usize) -> IndexTerm {
     const TEXTS: [&[u8]; 8] = [b"", b"\0", b"a", b"a\0", b"a\0\xff", b"ab", b"b", b"\xff"];
     const NUMBERS: [&str; 8] =
@@ -148,7 +150,7 @@ fn key(at: usize) -> Bytes {
     Bytes::from_static(KEYS[at])
 }
 
-/// Names that begin alike, and another type.
+/// Names with common prefixes, and another type.
 fn bucket(at: usize) -> Bucket {
     [Bucket::untyped("b"), Bucket::untyped("bb"), Bucket::typed("t", "b")][at].clone()
 }
@@ -171,7 +173,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a client would know of each key: its clock, and the entries of each sibling; a tombstone has none.
+/// The knowledge of a client about each key: its clock, and the index entries of each sibling; a
+/// tombstone has none.
 type Model = BTreeMap<(usize, usize), (VectorClock, Vec<Option<Vec<(usize, usize)>>>)>;
 
 struct History {
@@ -321,9 +324,10 @@ fn multi_answers_as_the_model() {
     histories(stores::multi, true);
 }
 
-// Beyond the results.
+// Guarantees beyond the results.
 
-/// Every key that is there all the while comes once, in its place, however much is written around it.
+/// Every key that exists during the whole query appears once and in order, whatever is written
+/// meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_are_stable_while_others_write() {
     for opener in [stores::memory, stores::bitcask, stores::leveled, stores::leveldb] {
@@ -357,7 +361,7 @@ async fn pages_are_stable_while_others_write() {
     }
 }
 
-/// A result shows the moment at which it was read of its partition, not what was written since the query began.
+/// A partition's results show the moment at which the partition was opened, not later writes.
 #[tokio::test]
 async fn a_stream_shows_what_was_there_when_it_began() {
     for opener in [stores::memory, stores::bitcask, stores::leveled, stores::leveldb] {
@@ -420,7 +424,7 @@ async fn queries_are_counted() {
     assert_eq!((node.stat("index_fsm_results_100"), node.stat("vnode_index_reads_total")), (1000, 128));
 }
 
-/// Versions that have expired are in no answer, swept away or not.
+/// Expired versions are in no answer, whether they were swept or not.
 #[tokio::test]
 async fn what_has_expired_is_not_found() {
     use ombak_storage::fs::RealFs;

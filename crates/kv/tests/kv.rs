@@ -1,4 +1,4 @@
-//! The engine on memory stores: what a client sees.
+//! The engine on memory stores, as a client sees it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -82,8 +82,9 @@ fn content_types(object: &Object) -> Vec<String> {
     object.siblings.iter().map(text).collect()
 }
 
-/// Every answer shows siblings by their values, whatever the order of writing: a put's, a get's and a head's. A head has
-/// no values, so the test marks each sibling with its content type as well.
+/// Every answer sorts siblings by their values, whatever the order of writing: the answers of puts,
+/// of gets and of heads. A head has no values, so the test also marks each sibling with its content
+/// type.
 #[tokio::test]
 async fn siblings_are_answered_in_the_order_of_their_values() {
     let node = Node::with_siblings();
@@ -97,7 +98,8 @@ async fn siblings_are_answered_in_the_order_of_their_values() {
     assert_eq!(values(&last), ["", "a", "ab", "b", "c"]);
     assert_eq!(values(&found(node.get("k").await.unwrap())), values(&last));
 
-    // A store takes an imported object as it comes, as earlier versions took siblings in the order of writing.
+    // A store keeps the sibling order of an imported object, as earlier versions kept siblings in
+    // the order of writing.
     last.siblings.reverse();
     node.kv.importer().import(&bucket(), b"old", last).unwrap();
     assert_eq!(values(&found(node.get("old").await.unwrap())), ["", "a", "ab", "b", "c"]);
@@ -110,7 +112,8 @@ async fn siblings_are_answered_in_the_order_of_their_values() {
     }
 }
 
-/// riak_test sibling_explosion: two clients with stale clocks, at most two siblings, every write represented.
+/// riak_test sibling_explosion: two clients with stale clocks get at most two siblings, and every
+/// write is represented.
 #[tokio::test]
 async fn interleaved_clients_do_not_pile_up_siblings() {
     let node = Node::with_siblings();
@@ -188,7 +191,8 @@ async fn conditions_are_checked() {
     assert_eq!(put(PutCondition::IfNoneMatch, "3").await, Ok(()));
 }
 
-/// Of many writers that saw the same version at most one is acknowledged: the check is made under the key's lock.
+/// Of many writers that saw the same version, at most one is acknowledged, because the condition is
+/// checked under the key's lock.
 #[test]
 fn a_condition_lets_one_writer_through() {
     let node = Node::start();
@@ -340,7 +344,7 @@ async fn asis_keeps_the_clock() {
     assert_eq!(values(&merged), ["v", "w"]);
     assert!(merged.clock.descends(&object.clock) && merged.clock.descends(&other.clock));
     assert_eq!(merged.clock.entries().len(), 2, "no event of this node");
-    // What is known already is not stored again, and is shown with its values all the same.
+    // A known version is not stored again, and the answer nevertheless shows its values.
     let known = node.kv.put(asis(object.clone())).await.unwrap().object.unwrap();
     assert_eq!(known, merged);
     let single = Node::with_siblings();
@@ -366,7 +370,8 @@ async fn hooks_that_cannot_run_refuse_writes() {
     assert_eq!(node.stat("precommit_fail"), 2);
 }
 
-/// A write goes ahead past a post-commit hook, as in Riak; each hook that should have run then is counted.
+/// A bucket's post-commit hooks do not stop a write, as in Riak; each hook that could not run is
+/// counted.
 #[tokio::test]
 async fn post_commit_hooks_that_cannot_run_are_counted() {
     let node = Node::start();
@@ -470,7 +475,7 @@ async fn the_preference_list_has_n_rows_from_the_home_on() {
     assert!(rows.iter().all(|r| r.primary && r.node == node.kv.node_name()));
 }
 
-/// Writers of one key from several threads: nobody's write is lost, and no dot comes twice.
+/// Several threads write one key: no write is lost, and no dot is issued twice.
 #[test]
 fn concurrent_writers_of_one_key_lose_nothing() {
     let node = Node::configured(|c| {

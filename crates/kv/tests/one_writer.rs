@@ -1,5 +1,6 @@
-//! One writer per key across waits for disks (docs/design/replication.md §18): on every backend, with nothing at hand that
-//! could be read without waiting, so that all work of a write is done on I/O threads and its sync after that.
+//! One writer per key, also across waits for disks (docs/design/replication.md §18), on every
+//! backend. Nothing can be read without waiting, so all work of a write, and then its sync, runs on
+//! I/O threads.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -32,7 +33,7 @@ fn journal() -> JournalConfig {
     JournalConfig { sync: SyncStrategy::OSync, ..JournalConfig::default() }
 }
 
-/// Nothing of a ledger is taken to be in memory.
+/// No part of the ledger counts as cached.
 fn ledger() -> LedgerConfig {
     LedgerConfig { cached_bytes_max: 0, memory_bytes_max: 4 << 10, ..LedgerConfig::default() }
 }
@@ -72,7 +73,7 @@ fn multi(dir: &Path) -> Arc<dyn BackendFactory> {
     Arc::new(MultiFactory::new(backends, Arc::new(ByLength)))
 }
 
-/// Adds to a counter by reading it and putting it back if nobody has changed it.
+/// Increments a counter: reads it and writes it back on condition that it has not changed.
 async fn increment(node: &Node, key: &str) {
     loop {
         let (count, condition) = match node.get(key).await.unwrap() {

@@ -1,5 +1,6 @@
-//! Losses of power and kills at random moments, on bitcask stores over a file system that forgets what was not synced:
-//! nothing that was acknowledged is lost, siblings stay whole, and no event id names two values, over many restarts.
+//! Power losses and kills at random moments, on bitcask stores over a simulated file system that
+//! loses everything unsynced. Over many restarts no acknowledged write is lost, siblings stay
+//! complete, and no event id names two values.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -22,7 +23,7 @@ const KEYS: [&str; 3] = ["a", "b", "c"];
 const BOOTS: usize = 5;
 const PUTS: usize = 12;
 
-/// xorshift64*: a run is its seed.
+/// xorshift64*. The seed determines the run.
 struct Random(u64);
 
 impl Random {
@@ -34,13 +35,13 @@ impl Random {
     }
 }
 
-/// What one key may and must hold.
+/// The values that one key may hold and must hold.
 #[derive(Default)]
 struct Oracle {
     acknowledged: BTreeSet<Bytes>,
-    /// Seen by a later put, acknowledged or not: may be gone.
+    /// Values that a later put had seen, acknowledged or not: they may be gone.
     superseded: BTreeSet<Bytes>,
-    /// Value of each event: actor and counter.
+    /// The value of each event (actor, counter).
     events: BTreeMap<(Vec<u8>, u64), Bytes>,
 }
 
@@ -78,7 +79,7 @@ fn open(fs: &Arc<FaultyFs>, dir: &Path, sync: SyncStrategy) -> Result<Kv, OpenEr
     config.delete_mode = DeleteMode::Keep;
     config.default_props = map(json!({"allow_mult": true, "dvv_enabled": true}));
     config.io_threads = 1;
-    // Background work would make the moment of the cut depend on the machine.
+    // Background work would make the moment of the power cut depend on the machine.
     config.maintain_interval = Duration::from_secs(3600);
     Kv::open(config)
 }
@@ -92,7 +93,7 @@ async fn read(kv: &Kv, key: &str) -> Result<Option<Object>, ombak_types::Error> 
     })
 }
 
-/// Puts until there is no power any more, or enough.
+/// Makes puts until the power is cut, or `PUTS` of them.
 async fn work(kv: &Kv, fs: &FaultyFs, random: &mut Random, oracles: &mut [Oracle], next_value: &mut u64) {
     for _ in 0..PUTS {
         let i = random.below(KEYS.len() as u64) as usize;
@@ -142,7 +143,7 @@ async fn run(seed: u64, sync: SyncStrategy, losses: &[Loss]) {
     }
 }
 
-/// How many times more than in `make test`: `make soak` sets it.
+/// The factor by which `make soak` runs more rounds than `make test`.
 fn soak_rounds() -> u64 {
     std::env::var("OMBAK_SOAK_ROUNDS").map_or(1, |rounds| rounds.parse().expect("OMBAK_SOAK_ROUNDS is a number"))
 }
@@ -165,7 +166,7 @@ fn with_sync_off_a_kill_loses_nothing() {
     runs(1 << 32..(1 << 32) + 100 * soak_rounds(), SyncStrategy::None, &[Loss::Nothing]);
 }
 
-/// The same test where it must fail: shows that it can.
+/// The same test in a configuration in which it must fail. It proves that the test can fail.
 #[test]
 #[should_panic = "was acknowledged and is lost"]
 fn with_sync_off_a_loss_of_power_is_noticed() {

@@ -1,4 +1,4 @@
-//! What a node knows after a restart, on bitcask stores.
+//! A node's knowledge after a restart, on bitcask stores.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -34,7 +34,8 @@ async fn actor_of_a_put(node: &Node, key: &str) -> Vec<u8> {
     object.clock.entries()[0].actor.as_bytes()[..8].to_vec()
 }
 
-/// A clean end, a kill, and a store that was put back, copied or removed: no start goes on with an actor.
+/// After a clean stop or a kill, with a store that was put back, copied or removed: no start
+/// continues with an earlier actor.
 #[tokio::test]
 async fn each_start_has_an_actor_of_its_own() {
     type Change = fn(&Path);
@@ -60,7 +61,7 @@ async fn each_start_has_an_actor_of_its_own() {
     }
 }
 
-/// Two starts over the same bytes, in copies of the directory that were renamed to where it was.
+/// Two starts over the same bytes, in copies of the directory that were renamed to its path.
 #[tokio::test]
 async fn two_starts_over_the_same_bytes_never_share_an_actor() {
     let home = tempfile::tempdir().unwrap();
@@ -94,8 +95,9 @@ fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// A snapshot of the disk is taken after a clean end, something is written, and the disk is set back. Inodes and times of
-/// creation are those of the snapshot, so no file can tell. Both lines of history keep their own events.
+/// A snapshot of the disk is taken after a clean stop, a value is written, and the disk is set
+/// back. Inodes and creation times are those of the snapshot, so no file shows the difference. Both
+/// histories keep their own events.
 #[tokio::test]
 async fn a_disk_that_was_set_back_never_repeats_an_event() {
     let home = tempfile::tempdir().unwrap();
@@ -125,7 +127,7 @@ async fn a_disk_that_was_set_back_never_repeats_an_event() {
     node.close().await;
 }
 
-/// As an operator does it who has only copies.
+/// Puts back a copy as an operator does who has only copies.
 fn put_back(dir: &Path, copy: &Path) {
     std::fs::create_dir(copy).unwrap();
     for entry in std::fs::read_dir(dir).unwrap() {

@@ -1,5 +1,5 @@
-//! Writes that find their version there already: `asis`, `write_once` and imports, repeated. They are acknowledged as durable
-//! only when that version is, whoever appended it.
+//! Repeated writes that find their version already stored: `asis`, `write_once` and imports. They
+//! are acknowledged as durable only when that version is durable, whichever write appended it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -40,7 +40,7 @@ fn leveldb(fs: &Arc<FaultyFs>, dir: &Path) -> Arc<dyn BackendFactory> {
     Arc::new(LeveldbFactory::new(fs.clone(), root, journal(), ledger, Arc::new(NoTerms)).unwrap())
 }
 
-/// How a write comes that brings its version along.
+/// The kind of a write that carries its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     AsIs,
@@ -54,7 +54,7 @@ fn bucket(how: How) -> Bucket {
     }
 }
 
-/// The same object whenever it is asked for.
+/// Returns the same object at each call.
 fn object(how: How) -> Object {
     let mut sibling = Sibling::new("value");
     (sibling.meta.vtag, sibling.meta.last_modified) = (Some(Bytes::from_static(b"vtag")), Some(UnixMicros(1)));
@@ -65,11 +65,12 @@ fn object(how: How) -> Object {
     Object { clock, siblings: vec![sibling] }
 }
 
-/// A node of which every store has been written to and synced, so that the next sync is that of a data file.
+/// A node whose stores were all written to and synced, so that the next sync is that of a data
+/// file.
 async fn open(stores: Stores, fs: &Arc<FaultyFs>, dir: &Path) -> Node {
     let mut config = KvConfig::new("ombak@127.0.0.1", dir, stores(fs, dir));
     (config.fs, config.ring_size, config.delete_mode) = (fs.clone(), 8, DeleteMode::Keep);
-    // Nothing is synced but what the test asks for.
+    // Only the test causes syncs.
     config.maintain_interval = std::time::Duration::from_secs(3600);
     let node = Node::over(Kv::open(config).unwrap());
     if node.kv.buckets().create_type(b"once", &map(json!({"write_once": true}))).is_ok() {
@@ -118,7 +119,8 @@ async fn a_retry_after_a_failed_sync_is_not_acknowledged() {
     }
 }
 
-/// The store starts again after the failed sync; what is acknowledged then outlives a loss of power.
+/// The store restarts after the failed sync; a write that is acknowledged then survives a power
+/// loss.
 #[tokio::test]
 async fn a_retry_after_a_start_is_durable() {
     for loss in [Loss::Everything, Loss::Nothing] {
@@ -138,7 +140,7 @@ async fn a_retry_after_a_start_is_durable() {
     }
 }
 
-/// The first write asked for no sync, the second one does.
+/// The first write asks for no sync, the second one does.
 #[tokio::test]
 async fn a_retry_waits_for_the_sync_that_the_first_write_did_not_ask_for() {
     for how in [How::AsIs, How::WriteOnce] {
@@ -159,7 +161,7 @@ async fn an_import_that_is_repeated_syncs_what_was_known() {
     let (fs, dir) = (FaultyFs::new(1), scratch_dir());
     let node = open(bitcask, &fs, dir.path()).await;
     let how = How::AsIs;
-    // The first import ends before it has synced.
+    // The first import ends without a sync.
     assert_eq!(node.kv.importer().import(&bucket(how), b"k", object(how)), Ok(ImportOutcome::New));
     let mut again = node.kv.importer();
     assert_eq!(again.import(&bucket(how), b"k", object(how)), Ok(ImportOutcome::Known));

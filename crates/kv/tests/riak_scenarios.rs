@@ -1,4 +1,5 @@
-//! Scenarios of Riak's own tests that are about what lies under one node, under their names (docs/riak/riak-test.md §12).
+//! Scenarios of Riak's own tests that concern one node's storage, under Riak's names
+//! (docs/riak/riak-test.md §12).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
@@ -21,7 +22,7 @@ use support::{Node, map};
 
 const NOW_SECS: u64 = 1_800_000_000;
 
-/// A bucket in which the last write wins: reads write nothing.
+/// In a bucket with last_write_wins, reads write nothing.
 #[tokio::test]
 async fn verify_no_writes_on_read() {
     for opener in [stores::memory as Opener, stores::bitcask, stores::leveled, stores::leveldb] {
@@ -47,7 +48,7 @@ async fn verify_no_writes_on_read() {
     }
 }
 
-/// A key that has expired leaves the count of its partition.
+/// An expired key no longer counts in the statistics of its partition.
 #[tokio::test]
 async fn verify_bitcask_expiry_stats() {
     let dir = stores::scratch_dir();
@@ -73,7 +74,7 @@ async fn verify_bitcask_expiry_stats() {
     node.close().await;
 }
 
-/// Everything in the first backend.
+/// Selects the first backend for every key.
 struct First;
 
 impl Selector for First {
@@ -82,7 +83,7 @@ impl Selector for First {
     }
 }
 
-/// The store of a partition in memory, by itself and as one of several.
+/// The memory store of a partition, on its own and as one of several backends.
 fn single_and_multi(config: MemoryConfig) -> [Arc<dyn Backend>; 2] {
     let single: Arc<dyn BackendFactory> = Arc::new(MemoryFactory::new(config));
     let multi = MultiFactory::new(vec![("memory".to_owned(), single.clone())], Arc::new(First));

@@ -1,4 +1,4 @@
-//! The distribution of a number over the last minute.
+//! The distribution of recorded values over the last minute.
 
 use super::shard::{SHARDS, Sum, shard};
 use super::spiral::WINDOWS;
@@ -6,29 +6,31 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Values up to this power of two fall in buckets that are at most 1/32 of their value wide; larger ones count as it.
+/// Values below 2^MAGNITUDES fall in buckets whose width is at most 1/32 of the value. Larger
+/// values are counted in the last bucket.
 const MAGNITUDES: u32 = 42;
 const SUB_BITS: u32 = 5;
 const SUB: usize = 1 << SUB_BITS;
 const BUCKETS: usize = (MAGNITUDES - SUB_BITS + 1) as usize * SUB;
 
-/// Counts values in buckets whose width grows with the value. Recording adds to one bucket and one sum, each in the
-/// calling thread's shard.
+/// Counts values in buckets whose width grows with the value. Recording a value adds to one bucket
+/// and one sum, both in the calling thread's shard.
 #[derive(Debug)]
 pub(super) struct Histogram {
     shards: [Box<[AtomicU32]>; SHARDS],
     sum: Sum,
-    /// The largest value of the window under way.
+    /// The largest value of the current window.
     max: AtomicU64,
     history: Mutex<History>,
 }
 
 #[derive(Debug)]
 struct History {
-    /// What every bucket held when the window under way began. Buckets wrap around; only differences count.
+    /// The count of every bucket when the current window began. Bucket counters wrap around; only
+    /// differences are used.
     base: Vec<u32>,
     base_sum: u64,
-    /// How many values finished windows had.
+    /// Number of values in the finished windows.
     base_count: u64,
     /// Finished windows, oldest first.
     windows: VecDeque<Window>,
@@ -36,7 +38,7 @@ struct History {
 
 #[derive(Clone, Debug, Default)]
 struct Window {
-    /// (bucket, values), those with any.
+    /// (bucket, number of values) for the buckets that are not empty.
     counts: Vec<(u16, u32)>,
     sum: u64,
     max: u64,
@@ -48,7 +50,7 @@ impl Window {
     }
 }
 
-/// What a histogram says about the last minute. All 0 when nothing was recorded.
+/// The statistics of the last minute. All fields are 0 when nothing was recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Summary {
     pub count: u64,
@@ -86,7 +88,7 @@ impl Histogram {
         }
     }
 
-    /// How many values were recorded since the start.
+    /// Number of values recorded since the start.
     pub fn count(&self) -> u64 {
         let history = self.history.lock();
         history.base_count + self.under_way(&history).count()
@@ -97,7 +99,8 @@ impl Histogram {
         self.sum.get()
     }
 
-    /// Ends the window under way and begins the next; `windows` more than one when nobody called for a while.
+    /// Ends the current window and begins the next. `windows` is larger than one when windows have
+    /// passed without a call.
     pub fn rotate(&self, windows: usize) {
         let mut history = self.history.lock();
         let finished = self.under_way(&history);
@@ -175,7 +178,7 @@ fn bucket_of(value: u64) -> usize {
     (shift as usize + 1) * SUB + ((value >> shift) as usize - SUB)
 }
 
-/// The value in the middle of a bucket: what its values are taken for.
+/// The value in the middle of a bucket, which represents all values of the bucket.
 fn middle_of(bucket: usize) -> u64 {
     if bucket < 2 * SUB {
         return bucket as u64;
@@ -239,7 +242,8 @@ mod tests {
         assert_eq!((h.count(), h.last_minute().count), (80_000, 80_000));
     }
 
-    /// The promise is below 50 ns; the bound leaves room for a build without optimisation and a loaded machine.
+    /// The target is below 50 ns. The bound leaves room for a build without optimisation and a
+    /// loaded machine.
     #[test]
     fn recording_is_cheap() {
         let h = Histogram::default();

@@ -1,12 +1,15 @@
-//! The rules for names and text of metrics, as `promtool check metrics` holds them, and a few of the format's own.
+//! The rules for names and text of metrics that `promtool check metrics` checks, and some rules of
+//! the format itself.
 //!
-//! Rules: <https://prometheus.io/docs/practices/naming/> and <https://prometheus.io/docs/instrumenting/exposition_formats/>.
+//! Rules: <https://prometheus.io/docs/practices/naming/> and
+//! <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Abbreviations of units: the unit has to be written out.
+/// Abbreviations of units. A name must write out its unit.
 const ABBREVIATIONS: [&str; 14] = ["s", "ms", "us", "ns", "sec", "b", "kb", "mb", "gb", "tb", "pb", "m", "h", "d"];
-/// Units that are multiples or parts of others: the base unit is seconds, bytes, ratio, meters or degrees Celsius.
+/// Units that are multiples or fractions of base units. The base units are seconds, bytes, ratio,
+/// meters and degrees Celsius.
 const SCALED_UNITS: [&str; 16] = [
     "milliseconds",
     "microseconds",
@@ -34,7 +37,7 @@ struct Family {
     samples: usize,
 }
 
-/// Everything in a text of metrics that is against the rules, one line each.
+/// All violations of the rules in a text of metrics, one line each.
 pub fn violations(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut families: BTreeMap<String, Family> = BTreeMap::new();

@@ -1,13 +1,15 @@
-//! What a node counts and measures, and the two forms in which it tells: Riak's `/stats` and Prometheus' `/metrics`.
+//! The statistics of a node, and the two formats in which it reports them: Riak's `/stats` and
+//! Prometheus' `/metrics`.
 //!
-//! What it is: counters and histograms that cost a few nanoseconds where requests pass, and the tables of Riak's names
-//! (docs/riak/semantics.md §14).
+//! What it is: counters and histograms whose recording costs a few nanoseconds, and the tables of
+//! Riak's names (docs/riak/semantics.md §14).
 //!
-//! What it is not: no clock and no thread. Whoever owns a [`Stats`] calls [`Stats::tick`] every second or so.
+//! What it is not: it has no clock and no thread. The owner of a [`Stats`] calls [`Stats::tick`]
+//! about every second.
 //!
 //! Invariants:
-//! * recording takes no lock, allocates nothing and reads no clock;
-//! * every name that Riak 3.2.3 has is answered; what has no meaning here is 0.
+//! * Recording takes no lock, allocates nothing and reads no clock.
+//! * Every name of Riak 3.2.3 is answered; a statistic without a meaning in Ombak is 0.
 
 mod histogram;
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! The names that a Riak 3.2.3 node answers at `/stats` (docs/riak/semantics.md §14.1), for everything that is not counted
-//! here: dashboards and clients find what they look for, and read 0.
+//! The names at `/stats` of a Riak 3.2.3 node (docs/riak/semantics.md §14.1) that Ombak does not
+//! count. Ombak answers them with 0, so that dashboards and clients find the names that they look
+//! for.
 
-/// With `_mean`, `_median`, `_95`, `_99` and `_100`.
+/// Each name exists with `_mean`, `_median`, `_95`, `_99` and `_100`.
 pub(super) const HISTOGRAMS: &[&str] = &[
     "consistent_get_objsize",
     "consistent_get_time",
@@ -37,7 +38,7 @@ pub(super) const HISTOGRAMS: &[&str] = &[
     "vnode_set_update_time",
 ];
 
-/// Plain, and with `_total`.
+/// Each name exists without a suffix and with `_total`.
 pub(super) const SPIRALS: &[&str] = &[
     "consistent_gets",
     "consistent_puts",
@@ -86,7 +87,7 @@ pub(super) const SPIRALS: &[&str] = &[
     "vnode_set_update",
 ];
 
-/// As they are.
+/// Each name exists only without a suffix.
 pub(super) const SINGLES: &[&str] = &[
     "clusteraae_fsm_active",
     "clusteraae_fsm_create",
@@ -154,14 +155,16 @@ pub(super) const SINGLES: &[&str] = &[
     "vnode_mbox_check_timeout_total",
 ];
 
-/// Pools of workers: `worker_P_total`, and `_queuetime` and `_worktime` with `_mean` and `_100`.
+/// Worker pools. Each pool P has `worker_P_total`, and `worker_P_queuetime` and `worker_P_worktime`
+/// with `_mean` and `_100`.
 pub(super) const WORKER_POOLS: &[&str] =
     &["af1_pool", "af2_pool", "af3_pool", "af4_pool", "be_pool", "node_worker_pool", "unregistered", "vnode_pool"];
 
-/// Read repairs of one kind that have not happened yet read "undefined", as does what LevelDB alone has.
+/// Values that are always "undefined", because only LevelDB in Riak has them. Read repairs of a
+/// kind that has not happened yet are "undefined" too.
 pub(super) const UNDEFINED: &[&str] = &["leveldb_read_block_error"];
 
-/// Versions that clients and tools look at to learn what a node can do.
+/// The version that clients and tools read to learn what a node supports.
 pub(super) const RIAK_VERSION: &str = "3.2.3";
-/// The applications of Riak that have a counterpart here.
+/// Riak's applications that have a counterpart in Ombak.
 pub(super) const APPLICATIONS: &[&str] = &["riak_kv", "riak_api", "riak_pb", "riak_core"];

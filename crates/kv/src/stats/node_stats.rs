@@ -1,4 +1,4 @@
-//! Everything that a node counts.
+//! The counters and histograms of a node.
 
 use super::histogram::Histogram;
 use super::shard::Sum;
@@ -6,7 +6,7 @@ use super::spiral::{Spiral, WINDOW_SECS, WINDOWS};
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
-/// Why a copy was repaired after a read.
+/// Why a copy needed repair after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadRepair {
     /// A primary did not have the key.
@@ -19,8 +19,8 @@ pub enum ReadRepair {
     FallbackOutOfDate,
 }
 
-/// The counters and histograms of a node, under Riak's names (docs/riak/semantics.md §14). Times are in microseconds, sizes
-/// in bytes. Recording is for any thread and costs nanoseconds.
+/// The counters and histograms of a node, under Riak's names (docs/riak/semantics.md §14). Times
+/// are in microseconds, sizes in bytes. Any thread may record; recording costs nanoseconds.
 #[derive(Debug)]
 #[allow(missing_docs, reason = "private fields carry Riak's names")]
 pub struct Stats {
@@ -67,7 +67,7 @@ pub struct Stats {
     postcommit_fail: Sum,
 }
 
-/// Counts something as under way until it is dropped.
+/// Counts a request or a connection as active until it is dropped.
 #[derive(Debug)]
 #[must_use = "what it stands for counts as under way until it is dropped"]
 pub struct ActiveGuard<'a>(&'a Sum);
@@ -86,7 +86,7 @@ impl Drop for ActiveGuard<'_> {
 }
 
 impl Stats {
-    /// Everything at zero. `now` begins the first window.
+    /// Creates statistics in which everything is zero. The first window begins at `now`.
     pub fn new(now: Instant) -> Self {
         Self {
             last_rotation: Mutex::new(now),
@@ -133,7 +133,8 @@ impl Stats {
         }
     }
 
-    /// Moves the minute on. Call it every second or so; a late call makes up for what was missed.
+    /// Advances the windows of the last minute. Call it about every second; a late call makes up
+    /// for missed calls.
     pub fn tick(&self, now: Instant) {
         let mut last = self.last_rotation.lock();
         let windows = now.saturating_duration_since(*last).as_secs() / WINDOW_SECS;
@@ -147,7 +148,8 @@ impl Stats {
         self.histograms().iter().for_each(|(_, h)| h.rotate(windows));
     }
 
-    /// A get that was answered, with the siblings and the size of what it found; 0 and 0 when nothing.
+    /// Records a get that was answered, with the number of siblings and the size of the object;
+    /// both are 0 when the key was not found.
     pub fn node_get(&self, duration_us: u64, siblings: u64, objsize_bytes: u64) {
         self.node_gets.add(1);
         self.node_get_fsm_time.record(duration_us);
@@ -157,108 +159,109 @@ impl Stats {
         }
     }
 
-    /// A get that failed.
+    /// Records a get that failed.
     pub fn node_get_error(&self) {
         self.node_get_fsm_errors.add(1);
     }
 
-    /// A get that was refused because too many are under way.
+    /// Records a get that was refused because too many requests were active.
     pub fn node_get_rejected(&self) {
         self.node_get_fsm_rejected.add(1);
     }
 
-    /// A get is under way as long as the guard lives.
+    /// Counts a get as active while the guard lives.
     pub fn node_get_active(&self) -> ActiveGuard<'_> {
         ActiveGuard::new(&self.node_get_fsm_active)
     }
 
-    /// A put that was answered.
+    /// Records a put that was answered.
     pub fn node_put(&self, duration_us: u64) {
         self.node_puts.add(1);
         self.node_put_fsm_time.record(duration_us);
     }
 
-    /// A put that was refused because too many are under way.
+    /// Records a put that was refused because too many requests were active.
     pub fn node_put_rejected(&self) {
         self.node_put_fsm_rejected.add(1);
     }
 
-    /// A put is under way as long as the guard lives.
+    /// Counts a put as active while the guard lives.
     pub fn node_put_active(&self) -> ActiveGuard<'_> {
         ActiveGuard::new(&self.node_put_fsm_active)
     }
 
-    /// A partition read a key.
+    /// Records that a partition read a key.
     pub fn vnode_get(&self, duration_us: u64) {
         self.vnode_gets.add(1);
         self.vnode_get_fsm_time.record(duration_us);
     }
 
-    /// A partition read a key's clock and metadata.
+    /// Records that a partition read a key's clock and metadata.
     pub fn vnode_head(&self, duration_us: u64) {
         self.vnode_heads.add(1);
         self.vnode_head_fsm_time.record(duration_us);
     }
 
-    /// A partition wrote a key.
+    /// Records that a partition wrote a key.
     pub fn vnode_put(&self, duration_us: u64) {
         self.vnode_puts.add(1);
         self.vnode_put_fsm_time.record(duration_us);
     }
 
-    /// A put to a `write_once` bucket that was answered.
+    /// Records a put to a `write_once` bucket that was answered.
     pub fn write_once_put(&self, duration_us: u64, objsize_bytes: u64) {
         self.write_once_puts.add(1);
         self.write_once_put_time.record(duration_us);
         self.write_once_put_objsize.record(objsize_bytes);
     }
 
-    /// A `write_once` key was there already and two values had to be merged.
+    /// Records that a `write_once` key already existed and two values had to be merged.
     pub fn write_once_merged(&self) {
         self.write_once_merge.add(1);
     }
 
-    /// Two copies of an object were merged.
+    /// Records that two copies of an object were merged.
     pub fn object_merged(&self, duration_us: u64) {
         self.object_merge.add(1);
         self.object_merge_time.record(duration_us);
     }
 
-    /// A copy was repaired after a read.
+    /// Records that a copy was repaired after a read.
     pub fn read_repair(&self, kind: ReadRepair) {
         self.read_repairs.add(1);
         self.read_repair_kinds[kind as usize].add(1);
     }
 
-    /// A copy that needed repair was left alone because too many repairs are under way.
+    /// Records a repair that was skipped because too many repairs were active.
     pub fn read_repair_skipped(&self) {
         self.skipped_read_repairs.add(1);
     }
 
-    /// A listing began; it is under way until [`Self::list_ended`].
+    /// Records that a listing began; it is active until [`Self::list_ended`].
     pub fn list_started(&self) {
         self.list_fsm_create.add(1);
         self.list_fsm_active.add(1);
     }
 
-    /// A listing that began is over, in whatever way.
+    /// Records that a listing ended, with success or not.
     pub fn list_ended(&self) {
         self.list_fsm_active.subtract(1);
     }
 
-    /// A listing could not begin.
+    /// Records that a listing could not begin.
     pub fn list_failed(&self) {
         self.list_fsm_create_error.add(1);
     }
 
-    /// An index query of so many partitions began; it is under way until [`Self::query_ended`].
+    /// Records that an index query over `partitions` partitions began; it is active until
+    /// [`Self::query_ended`].
     pub fn query_started(&self, partitions: usize) {
         self.index_fsm_create.add(1);
         self.index_fsm_active.add(1);
         self.vnode_index_reads.add(partitions as u64);
     }
 
-    /// An index query that began is over. One that was answered in full counts with its results and its time.
+    /// Records that an index query ended. A complete query adds its results and its time.
     pub fn query_ended(&self, is_complete: bool, results: u64, duration_us: u64) {
         self.index_fsm_active.subtract(1);
         if is_complete {
@@ -268,23 +271,24 @@ impl Stats {
         }
     }
 
-    /// An index query could not begin.
+    /// Records that an index query could not begin.
     pub fn query_failed(&self) {
         self.index_fsm_create_error.add(1);
     }
 
-    /// A Protocol Buffers client connected; it is connected as long as the guard lives.
+    /// Records that a Protocol Buffers client connected; it counts as connected while the guard
+    /// lives.
     pub fn pbc_connected(&self) -> ActiveGuard<'_> {
         self.pbc_connects.add(1);
         ActiveGuard::new(&self.pbc_active)
     }
 
-    /// A pre-commit hook refused a write.
+    /// Records that a pre-commit hook refused a write.
     pub fn precommit_failed(&self) {
         self.precommit_fail.add(1);
     }
 
-    /// So many post-commit hooks of a write could not be run.
+    /// Records that `hooks` post-commit hooks of a write could not run.
     pub fn postcommit_failed(&self, hooks: usize) {
         if hooks > 0 {
             self.postcommit_fail.add(hooks as u64);
@@ -329,7 +333,7 @@ impl Stats {
         ]
     }
 
-    /// Numbers that go up and down, and counts without a last minute.
+    /// Gauges, and counters without a value for the last minute.
     pub(super) fn singles(&self) -> [(&'static str, u64); 11] {
         [
             ("node_get_fsm_active", self.node_get_fsm_active.get()),
@@ -347,7 +351,7 @@ impl Stats {
     }
 
     pub(super) fn read_repair_kinds(&self) -> impl Iterator<Item = (&'static str, &Spiral)> {
-        // In the order of `ReadRepair`.
+        // The names are in the order of `ReadRepair`.
         ["primary_notfound", "primary_outofdate", "fallback_notfound", "fallback_outofdate"]
             .into_iter()
             .zip(&self.read_repair_kinds)

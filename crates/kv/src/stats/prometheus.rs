@@ -1,7 +1,8 @@
-//! `/metrics`: the text format that Prometheus reads, version 0.0.4.
+//! `/metrics`: the text format of Prometheus, version 0.0.4.
 //!
-//! Names are `ombak_…` with base units (seconds, bytes), as its conventions ask; a histogram becomes a summary whose
-//! quantiles cover the last minute and whose sum and count cover everything since the start.
+//! Names are `ombak_…` with base units (seconds, bytes), as Prometheus' conventions require. A
+//! histogram becomes a summary: its quantiles cover the last minute, and its sum and count cover
+//! the time since the start.
 
 use super::histogram::Histogram;
 use super::node_stats::Stats;
@@ -13,16 +14,16 @@ use std::fmt::{Display, Write};
 /// The `Content-Type` of the answer.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What a histogram's values are.
+/// The unit of a histogram's values.
 #[derive(Clone, Copy, PartialEq)]
 enum Unit {
-    /// Recorded in microseconds, told in seconds.
+    /// Recorded in microseconds, reported in seconds.
     Seconds,
     Bytes,
     Count,
 }
 
-/// Riak's name, ours, the unit of the values, and what it is.
+/// Riak's name, Ombak's name, the unit of the values, and the help text.
 const SUMMARIES: [(&str, &str, Unit, &str); 12] = [
     ("node_get_fsm_time", "get_duration_seconds", Unit::Seconds, "Time to answer a get."),
     ("node_get_fsm_siblings", "get_siblings", Unit::Count, "Siblings of the objects that gets found."),
@@ -38,7 +39,7 @@ const SUMMARIES: [(&str, &str, Unit, &str); 12] = [
     ("index_fsm_time", "index_query_duration_seconds", Unit::Seconds, "Time of index queries to their last result."),
 ];
 
-/// Riak's name, ours, and what it is.
+/// Riak's name, Ombak's name, and the help text.
 const COUNTERS: [(&str, &str, &str); 16] = [
     ("node_gets", "gets_total", "Gets answered."),
     ("node_get_fsm_errors", "get_errors_total", "Gets failed."),
@@ -58,7 +59,7 @@ const COUNTERS: [(&str, &str, &str); 16] = [
     ("pbc_connects", "protobuf_connections_total", "Protocol Buffers connections accepted."),
 ];
 
-/// Riak's name, ours, type, and what it is.
+/// Riak's name, Ombak's name, the type, and the help text.
 const SINGLES: [(&str, &str, &str, &str); 11] = [
     ("node_get_fsm_active", "gets_active", "gauge", "Gets under way."),
     ("node_put_fsm_active", "puts_active", "gauge", "Puts under way."),
@@ -74,7 +75,7 @@ const SINGLES: [(&str, &str, &str, &str); 11] = [
 ];
 
 impl Stats {
-    /// The body of `GET /metrics`. `stores` is what the store of each partition says of itself.
+    /// The body of `GET /metrics`. `stores` is the status of the store of each partition.
     pub fn to_prometheus(&self, facts: &NodeFacts, stores: &[(u32, Status)]) -> String {
         let mut out = Exposition(String::with_capacity(16 * 1024));
         out.family("build_info", "gauge", "Always 1; the labels say what runs.");
@@ -132,7 +133,8 @@ impl Exposition {
         let scale = |value: u64| if unit == Unit::Seconds { value as f64 / 1e6 } else { value as f64 };
         let s = histogram.last_minute();
         for (quantile, value) in [("0.5", s.median), ("0.95", s.p95), ("0.99", s.p99), ("1", s.max)] {
-            // Without a value in the last minute there is no quantile; 0 would pull down every dashboard.
+            // Without a value in the last minute there is no quantile. A 0 would distort every
+            // dashboard.
             let value = if s.count == 0 { "NaN".to_owned() } else { scale(value).to_string() };
             self.sample(name, &[("quantile", quantile)], value);
         }
@@ -140,7 +142,8 @@ impl Exposition {
         self.sample(&format!("{name}_count"), &[], histogram.count());
     }
 
-    /// The stores of all partitions, summed by backend; several backends of a node by their names.
+    /// The statistics of all partitions' stores, summed by backend; with several backends, by their
+    /// names.
     fn stores(&mut self, stores: &[(u32, Status)]) {
         type Number = fn(&Status) -> u64;
         const NUMBERS: [(&str, &str, &str, Number); 19] = [
@@ -184,7 +187,7 @@ impl Exposition {
         }
         for (name, kind, help, number) in NUMBERS {
             self.family(name, kind, help);
-            // A sum of times is no time.
+            // Timestamps are not summed: the latest one is reported.
             let is_a_time = name.ends_with("_timestamp_seconds");
             let together = if is_a_time { u64::max } else { u64::saturating_add };
             for (backend, statuses) in &by_backend {
@@ -203,7 +206,7 @@ impl Exposition {
         }
     }
 
-    /// `backend`: its word, and its name where it is one of several.
+    /// `backend` is the backend's kind, and its name when the node has several backends.
     fn sample_of_store(&mut self, name: &str, backend: (&str, &str), value: impl Display) {
         let labels = [("backend", backend.0), ("name", backend.1)];
         self.sample(name, if backend.1.is_empty() { &labels[..1] } else { &labels }, value);

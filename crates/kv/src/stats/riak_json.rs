@@ -50,7 +50,8 @@ impl Stats {
         self.request_rates(out);
     }
 
-    /// Riak throttles gets and puts by rates per second and shows those; the last minute tells them here.
+    /// Riak throttles gets and puts by rates per second and reports these rates; Ombak computes
+    /// them from the last minute.
     fn request_rates(&self, out: &mut Map<String, Value>) {
         let minute_secs = WINDOW_SECS * (WINDOWS as u64 + 1);
         let spirals = self.spirals();
@@ -112,7 +113,8 @@ fn about_node(facts: &NodeFacts, out: &mut Map<String, Value>) {
     out.extend(members_of_stats.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// What Riak asks of Erlang's run-time system is answered for this process where it has an equivalent.
+/// Statistics of Erlang's run-time system. Ombak answers with the equivalents for its own process,
+/// where there are any.
 fn about_system(facts: &NodeFacts, out: &mut Map<String, Value>) {
     let s = &facts.system;
     let [avg1, avg5, avg15] = s.load_average_256;
@@ -142,7 +144,7 @@ fn about_system(facts: &NodeFacts, out: &mut Map<String, Value>) {
     out.extend(members_of_stats.map(|(name, value)| (name.to_owned(), value)));
 }
 
-/// The name of Riak's module.
+/// The name of the backend's module in Riak.
 fn riak_backend(name: &str) -> String {
     match name {
         "leveldb" => "riak_kv_eleveldb_backend".into(),

@@ -1,12 +1,13 @@
-//! Counters that threads do not fight over.
+//! Counters without contention between threads.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Copies of each counter. Threads are spread over them; more would cost memory in every histogram.
+/// Number of shards of each counter. Threads are spread over the shards; more shards would cost
+/// memory in every histogram.
 pub(crate) const SHARDS: usize = 4;
 
-/// Which copy the calling thread uses.
+/// The shard of the calling thread.
 pub(crate) fn shard() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -20,13 +21,13 @@ pub(crate) fn shard() -> usize {
     })
 }
 
-/// A cache line of its own.
+/// A counter on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Padded(AtomicU64);
 
-/// A sum that many threads add to. Subtracting is adding the complement: the sum of all shards is right even when one
-/// thread takes away what another added.
+/// A sum that many threads add to. Subtraction adds the two's complement, so the sum of all shards
+/// is right even when one thread subtracts what another thread added.
 #[derive(Debug, Default)]
 pub(super) struct Sum([Padded; SHARDS]);
 

@@ -1,19 +1,20 @@
-//! A count since the start and over the last minute.
+//! A counter with a total since the start and a value for the last minute.
 
 use super::shard::Sum;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 
-/// How long one window is, in seconds.
+/// The length of one window in seconds.
 pub(super) const WINDOW_SECS: u64 = 5;
-/// Finished windows that are kept. With the one under way they cover 55 to 60 seconds.
+/// Number of finished windows that are kept. Together with the current window they cover 55 to 60
+/// seconds.
 pub(super) const WINDOWS: usize = 11;
 
-/// Riak's spiral: `NAME` is the last minute, `NAME_total` everything since the start.
+/// Riak's spiral: `NAME` is the value of the last minute, `NAME_total` the total since the start.
 #[derive(Debug, Default)]
 pub(super) struct Spiral {
     total: Sum,
-    /// The total at the start of each window that is kept, oldest first.
+    /// The total at the start of each kept window, oldest first.
     starts: Mutex<VecDeque<u64>>,
 }
 
@@ -31,7 +32,8 @@ impl Spiral {
         self.total().saturating_sub(before)
     }
 
-    /// Ends the window under way and begins the next; `windows` more than one when nobody called for a while.
+    /// Ends the current window and begins the next. `windows` is larger than one when windows have
+    /// passed without a call.
     pub fn rotate(&self, windows: usize) {
         let total = self.total();
         let mut starts = self.starts.lock();

@@ -1,27 +1,27 @@
-//! What `/stats` and `/metrics` say beside the counters: the node, its ring, the machine.
+//! Facts in `/stats` and `/metrics` beside the counters: the node, its ring and the machine.
 
 use ombak_ring::Ring;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The node that the numbers are about.
+/// The node that reports the statistics.
 #[derive(Clone, Debug)]
 pub struct NodeFacts {
-    /// Its name.
+    /// The node's name.
     pub node_name: String,
-    /// The ring that it serves with.
+    /// The ring that the node serves.
     pub ring: Arc<Ring>,
-    /// The word of `storage_backend`.
+    /// The value of `storage_backend`.
     pub backend: &'static str,
     /// The machine and the process.
     pub system: SystemFacts,
 }
 
-/// The machine and this process, as the operating system describes them. What it does not tell is 0.
+/// The machine and this process, as the operating system reports them. Unknown values are 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemFacts {
-    /// Load averages of 1, 5 and 15 minutes, times 256.
+    /// Load averages of 1, 5 and 15 minutes, multiplied by 256.
     pub load_average_256: [u64; 3],
     /// Processes and threads on the machine.
     pub processes: u64,
@@ -29,13 +29,13 @@ pub struct SystemFacts {
     pub processors: u64,
     /// Memory of the machine, in bytes.
     pub memory_total_bytes: u64,
-    /// How much of it is taken, in bytes.
+    /// Used memory of the machine, in bytes.
     pub memory_used_bytes: u64,
     /// Memory of this process, in bytes.
     pub resident_bytes: u64,
     /// Threads of this process.
     pub threads: u64,
-    /// Files and sockets that this process has open.
+    /// Open files and sockets of this process.
     pub open_files: u64,
     /// Disks that the node writes to.
     pub disks: Vec<Disk>,
@@ -44,17 +44,17 @@ pub struct SystemFacts {
 /// A file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Where it is mounted.
+    /// The mount point.
     pub mount_point: String,
-    /// Its size, in KiB.
+    /// The size in KiB.
     pub size_kib: u64,
-    /// How full it is, in percent.
+    /// The used part in percent.
     pub used_percent: u64,
 }
 
 impl SystemFacts {
-    /// Asks the operating system. `dirs` are the directories whose disks matter. Reads small files of `/proc`: a few
-    /// hundred microseconds.
+    /// Asks the operating system. `dirs` are the directories whose disks are reported. This reads
+    /// small files of `/proc` and takes a few hundred microseconds.
     pub fn read(dirs: &[&Path]) -> Self {
         let (load_average_256, processes) = load();
         let (memory_total_bytes, memory_used_bytes) = memory();
@@ -79,7 +79,7 @@ impl SystemFacts {
     }
 }
 
-/// `0.52 0.58 0.59 1/316 12345`
+/// The format is `0.52 0.58 0.59 1/316 12345`.
 fn load() -> ([u64; 3], u64) {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let mut fields = text.split_ascii_whitespace();
@@ -104,7 +104,7 @@ fn field_of(text: &str, name: &str) -> u64 {
 fn disk(dir: &Path) -> Option<Disk> {
     let stat = rustix::fs::statvfs(dir).ok()?;
     let used = stat.f_blocks.saturating_sub(stat.f_bfree);
-    // As `df` counts: what only the superuser may still use is not free.
+    // Counts as `df` does: blocks that are reserved for the superuser are not free.
     let usable = used + stat.f_bavail;
     Some(Disk {
         mount_point: mount_point_of(dir),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// What is wrong at the moment, with all stores of a node.
+/// The faults that currently apply to all stores of a node.
 #[derive(Default)]
 pub struct Faults {
     pub nothing_cached: AtomicBool,
@@ -24,17 +24,18 @@ pub struct Faults {
     /// Background work waits while this is true.
     pub maintenance_held: Mutex<bool>,
     pub maintenance_released: Condvar,
-    /// Stores whose background work waits.
+    /// Number of stores whose background work waits.
     pub maintenance_waiting: AtomicU64,
-    /// Stores ask for a sync so often.
+    /// The interval at which stores ask for a sync.
     pub sync_interval: Mutex<Option<Duration>>,
-    /// The partition of this number gives no views and removes no keys; its failures so far.
+    /// The partition with this number returns no snapshots and removes no keys; `failures` counts
+    /// its failures.
     pub broken_partition: Mutex<Option<u32>>,
     pub failures: AtomicU64,
     /// Puts wait in the store, with the lock of their key, while this is true.
     pub puts_held: Mutex<bool>,
     pub puts_released: Condvar,
-    /// Puts that have come to the store.
+    /// Number of puts that have reached the store.
     pub puts: AtomicU64,
 }
 
@@ -77,7 +78,7 @@ impl FaultyFactory {
         Self::over(MemoryFactory::new(MemoryConfig::default()))
     }
 
-    /// Stores of another factory, which fail on demand.
+    /// Wraps the stores of another factory, so that they fail on demand.
     pub fn over(inner: impl BackendFactory + 'static) -> Self {
         Self { faults: Arc::default(), inner: Box::new(inner) }
     }

@@ -1,4 +1,4 @@
-//! A node to test with.
+//! A node for tests.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -43,12 +43,12 @@ pub fn found(reply: GetReply) -> Object {
     }
 }
 
-/// The values of an object in the order in which they are answered.
+/// The values of an object in the order of the answer.
 pub fn values(object: &Object) -> Vec<String> {
     object.siblings.iter().map(|s| String::from_utf8(s.value.to_vec()).unwrap()).collect()
 }
 
-/// All names of a listing; each must come once.
+/// All names of a listing; checks that each appears once.
 pub async fn all(mut listing: Listing) -> Result<BTreeSet<String>, Error> {
     let mut out = BTreeSet::new();
     while let Some(batch) = listing.next().await {
@@ -70,7 +70,7 @@ impl Node {
         Self::configured(|c| c.default_props = map(json!({"allow_mult": true, "dvv_enabled": true})))
     }
 
-    /// A node on memory stores that keeps tombstones, unless `change` says otherwise.
+    /// A node on memory stores that keeps tombstones, unless `change` sets something else.
     pub fn configured(change: impl FnOnce(&mut KvConfig)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let stores = Arc::new(MemoryFactory::new(MemoryConfig::default()));
@@ -81,7 +81,7 @@ impl Node {
         Self { kv: Kv::open(config).unwrap(), _dir: Some(dir) }
     }
 
-    /// A node that was opened elsewhere.
+    /// A node that the caller opened.
     pub fn over(kv: Kv) -> Self {
         Self { kv, _dir: None }
     }
@@ -130,7 +130,7 @@ impl Node {
         self.kv.put(self.put_request(key, value, clock)).await
     }
 
-    /// Puts and returns what is stored then.
+    /// Puts a value and returns the stored object.
     pub async fn put_back(&self, key: &str, value: &str, clock: VectorClock) -> Object {
         let mut request = self.put_request(key, value, clock);
         request.options.return_body = true;

@@ -1,4 +1,4 @@
-//! Stores of every backend, small enough that files are closed and merged under a test.
+//! Stores of every backend with small files, so that files are closed and merged during a test.
 
 use ombak_kv::head_terms;
 use ombak_storage::fs::RealFs;
@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A directory of the real file system: in memory where there is such a one, so that no test waits for a disk.
+/// A directory of the real file system, in memory where possible, so that no test waits for a disk.
 pub fn scratch_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -43,7 +43,7 @@ pub fn leveldb(dir: &Path) -> Arc<dyn BackendFactory> {
     Arc::new(LeveldbFactory::new(Arc::new(RealFs), dir.join("leveldb"), journal(), ledger(), head_terms()).unwrap())
 }
 
-/// Buckets of the default type on bitcask, those of others on leveled.
+/// Buckets of the default type are on bitcask, buckets of other types on leveled.
 struct ByType;
 
 impl Selector for ByType {
