@@ -114,7 +114,7 @@ impl Record {
 pub(super) enum Found {
     /// Nothing, not even the directory.
     Nothing,
-    /// An empty directory.
+    /// The directory without data.
     Directory,
     /// Data that was written to the store.
     Data,

@@ -33,8 +33,8 @@ pub(crate) const NOTES: [&[u8]; 3] = [CHECKPOINT, SIZES, EXPIRES];
 /// The most tombstones of a load that are remembered one by one. With more, the end of the load
 /// scans the whole ledger for tombstones.
 const TOMBSTONES_LISTED_MAX: usize = 100_000;
-/// With more tables than this in the first level, writers wait, because each read has to look into
-/// all of them.
+/// With more runs of tables than this in the first level, writers wait, because each read has to
+/// look into all of them.
 const FIRST_LEVEL_TABLES_MAX: usize = 16;
 /// How many keys a scan for tombstones visits before it applies its changes.
 const SWEEP_BATCH: usize = 1000;
