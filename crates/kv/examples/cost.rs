@@ -1,5 +1,6 @@
-//! What the engine costs beyond its store: nanoseconds of one in-process get and put of 1 KiB, with the store's own
-//! calls beside them. `cargo run --release -p ombak-kv --example cost [KEYS]`
+//! Measures the engine's cost beyond its store: nanoseconds of one in-process get and put of 1 KiB,
+//! and of the store's own calls for comparison. Run it with
+//! `cargo run --release -p ombak-kv --example cost [KEYS]`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a measurement: it may stop at the first surprise")]
 
@@ -58,7 +59,7 @@ fn measure(name: &str, keys: usize, stores: Arc<dyn BackendFactory>) {
     kv.close();
 }
 
-/// The calls that a get and a put make, without an engine.
+/// The calls of the store that a get and a put make, without an engine.
 fn store_alone(name: &str, keys: usize, store: &dyn Backend) {
     let keys: Vec<Bytes> = (0..keys).map(|i| Bytes::from(format!("\x02\0\x05benchkey{i:08}"))).collect();
     let (head, body) = (vec![0; 90], vec![b'x'; VALUE_BYTES]);
@@ -83,7 +84,7 @@ fn timed(store: &str, what: &str, keys: &[Bytes], mut once: impl FnMut(&Bytes)) 
     println!("{store:8} {what:28} {ns:6} ns");
 }
 
-/// Polls once: an engine whose data is cached never suspends.
+/// Polls a future once: an engine whose data is cached never suspends.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(out) => out,

@@ -4,8 +4,9 @@ use ombak_types::Bucket;
 use sha1::{Digest, Sha1};
 use std::fmt;
 
-/// A point of the 160-bit key space: SHA-1 over the external term format of `{Bucket, Key}`, where `Bucket` is
-/// `{Type, Name}` unless the type is the default one (docs/riak/semantics.md §1, test vectors in §18).
+/// A point of the 160-bit key space: the SHA-1 of the external term format of `{Bucket, Key}`.
+/// `Bucket` is `{Type, Name}`, or `Name` for the default type (docs/riak/semantics.md §1, test
+/// vectors in §18).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyHash([u8; 20]);
 
@@ -15,7 +16,7 @@ const PAIR: [u8; 2] = [104, 2];
 const BINARY: u8 = 109;
 
 impl KeyHash {
-    /// The place of a key (`chash_std_keyfun`).
+    /// The hash of a key (`chash_std_keyfun`).
     pub fn of_key(bucket: &Bucket, key: &[u8]) -> Self {
         let mut term = Term::begin();
         term.pair();
@@ -24,14 +25,15 @@ impl KeyHash {
         term.end()
     }
 
-    /// The place of every key of a bucket whose hash covers the bucket alone (`chash_bucketonly_keyfun`).
+    /// The common hash of all keys of a bucket whose hash covers only the bucket
+    /// (`chash_bucketonly_keyfun`).
     pub fn of_bucket(bucket: &Bucket) -> Self {
         let mut term = Term::begin();
         term.bucket(bucket);
         term.end()
     }
 
-    /// From a digest that is at hand already.
+    /// Creates a hash from a digest.
     pub const fn from_bytes(digest: [u8; 20]) -> Self {
         Self(digest)
     }
@@ -55,7 +57,8 @@ impl fmt::Debug for KeyHash {
     }
 }
 
-/// Feeds a term to the hash piece by piece: a request must not build the encoded term just to hash it.
+/// Feeds a term to the hash piece by piece, so that a request does not build the encoded term just
+/// to hash it.
 struct Term(Sha1);
 
 impl Term {
@@ -68,7 +71,8 @@ impl Term {
     }
 
     fn binary(&mut self, bytes: &[u8]) {
-        // Names and keys are far below the 4 GiB that the length can say (`ombak_types::names`).
+        // Names and keys are far shorter than the 4 GiB that the length field allows
+        // (`ombak_types::names`).
         let [a, b, c, d] = u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes();
         self.0.update([BINARY, a, b, c, d]);
         self.0.update(bytes);
@@ -104,7 +108,7 @@ mod tests {
         (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
     }
 
-    /// docs/riak/semantics.md §18.
+    /// The test vectors of docs/riak/semantics.md §18.
     #[test]
     fn keys_are_placed_as_riak_places_them() {
         assert_placed(
@@ -133,7 +137,8 @@ mod tests {
         );
     }
 
-    /// Key and data directory of a live node with one replica a key (docs/riak/backends.md §2.9).
+    /// A key and its data directory on a live node with one replica per key (docs/riak/backends.md
+    /// §2.9).
     #[test]
     fn a_recorded_key_lies_in_a_recorded_directory() {
         let size = RingSize::new(64).unwrap();

@@ -1,16 +1,18 @@
-//! Where a key lives: its hash, its home partition, the ring that says who owns which partition, and the positions of
-//! a key's replicas.
+//! The placement of keys: a key's hash, its home partition, the ring that assigns partitions to
+//! nodes, and the positions of a key's replicas.
 //!
-//! What it is: Riak's placement (docs/riak/semantics.md §1) under the rules of one stored copy per node
-//! (docs/design/replication.md §14). Every function is a function of its arguments; which nodes are up is handed in.
+//! What it is: Riak's placement (docs/riak/semantics.md §1) under the rule of one stored copy per
+//! node (docs/design/replication.md §14). Every function depends only on its arguments; the caller
+//! passes in which nodes are up.
 //!
-//! What it is not: it does not decide who should own what (claim), it does not know how a ring changes step by step, it
-//! keeps no state and does no I/O.
+//! What it is not: it does not decide which node should own which partition (claim), does not know
+//! how a ring changes step by step, keeps no state and does no I/O.
 //!
 //! Invariants:
-//! * a ring's size is a power of two between 8 and 1,024 and never changes under a version;
-//! * a key has always n positions, however few nodes there are or answer, as long as one of them does;
-//! * who is the primary of a position depends on the ring alone, never on who is up.
+//! * A ring's size is a power of two between 8 and 1,024 and never changes under a version.
+//! * A key always has n positions, however few nodes exist or are up, as long as at least one node
+//!   is up.
+//! * The primary of a position depends only on the ring, never on which nodes are up.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -1,14 +1,14 @@
-//! Partitions: how many there are, their numbers, and the 160-bit indexes that Riak names them by.
+//! Partitions: their number, and the 160-bit indexes by which Riak names them.
 
 use crate::key_hash::KeyHash;
 use std::fmt;
 use std::str::FromStr;
 
-/// How many partitions a ring has.
+/// The number of partitions of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RingSize(u32);
 
-/// A number that is no ring size.
+/// The error for a number that is not a valid ring size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a ring has a power of two of partitions, from {} to {}; {given} is none, {nearest} would be right",
@@ -16,9 +16,9 @@ pub struct RingSize(u32);
     RingSize::MAX
 )]
 pub struct BadRingSize {
-    /// What was asked for.
+    /// The given number.
     pub given: u32,
-    /// The nearest size that there is.
+    /// The nearest valid size.
     pub nearest: u32,
 }
 
@@ -27,10 +27,10 @@ impl RingSize {
     pub const MIN: u32 = 8;
     /// The largest ring, in partitions.
     pub const MAX: u32 = 1024;
-    /// Of a node that was not told otherwise.
+    /// The size when the configuration sets none.
     pub const DEFAULT: Self = Self(64);
 
-    /// Takes a power of two from [`Self::MIN`] to [`Self::MAX`].
+    /// Creates a size from a power of two between [`Self::MIN`] and [`Self::MAX`].
     pub fn new(partitions: u32) -> Result<Self, BadRingSize> {
         if partitions.is_power_of_two() && (Self::MIN..=Self::MAX).contains(&partitions) {
             return Ok(Self(partitions));
@@ -49,13 +49,14 @@ impl RingSize {
         self.0
     }
 
-    /// The partition whose owner heads the preference list of a hash: the one after the interval that the hash falls
-    /// in (docs/riak/semantics.md §1). It is the key's home.
+    /// The home partition of a hash: the partition after the interval that contains the hash
+    /// (docs/riak/semantics.md §1). The owner of the home partition is the first node of the
+    /// preference list.
     pub fn home_of(self, hash: &KeyHash) -> u32 {
         self.after(hash.leading_bits(self.bits()), 1)
     }
 
-    /// The partition `steps` further round the ring.
+    /// The partition that is `steps` partitions further around the ring.
     pub const fn after(self, partition: u32, steps: u32) -> u32 {
         (partition % self.0 + steps % self.0) % self.0
     }
@@ -65,18 +66,18 @@ impl RingSize {
     }
 }
 
-/// The 160-bit name of a partition: its number times 2^160 / ring size. Riak prints it in decimal and names data
-/// directories after it.
+/// The 160-bit name of a partition: its number times 2^160 / ring size. Riak prints it in decimal
+/// and names data directories by it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PartitionIndex([u8; 20]);
 
-/// A text that is no partition index.
+/// Why a text is not a partition index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPartitionIndex {
-    /// Not a decimal number below 2^160.
+    /// The text is not a decimal number below 2^160.
     #[error("not a decimal number below 2^160")]
     NotANumber,
-    /// A number between the partitions of this ring.
+    /// The number is not the start of a partition of this ring.
     #[error("not the start of a partition of a ring of {0}")]
     BetweenPartitions(u32),
 }
@@ -90,7 +91,7 @@ impl PartitionIndex {
         Self(bytes)
     }
 
-    /// The number of the partition that starts here.
+    /// The number of the partition that starts at this index.
     pub fn partition(&self, size: RingSize) -> Result<u32, BadPartitionIndex> {
         let partition = KeyHash::from_bytes(self.0).leading_bits(size.bits());
         if Self::of(partition, size) == *self {
@@ -100,7 +101,7 @@ impl PartitionIndex {
         }
     }
 
-    /// Most significant byte first.
+    /// The index, most significant byte first.
     pub const fn as_bytes(&self) -> &[u8; 20] {
         &self.0
     }
@@ -177,7 +178,7 @@ mod tests {
         );
     }
 
-    /// docs/riak/backends.md §2.9: partition 39 of 64 on a live node.
+    /// Partition 39 of 64 on a live node (docs/riak/backends.md §2.9).
     #[test]
     fn indexes_are_riaks() {
         let size = RingSize::DEFAULT;

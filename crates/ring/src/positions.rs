@@ -1,4 +1,5 @@
-//! The positions of a key: who answers for each of its n replicas (docs/design/replication.md §14).
+//! The positions of a key: the node that serves each of its n replicas (docs/design/replication.md
+//! §14).
 
 use crate::ring::{NodeIndex, Ring};
 use smallvec::SmallVec;
@@ -6,28 +7,30 @@ use smallvec::SmallVec;
 /// One of the n replicas of a class (home partition, n).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The partition number under which the API shows the position: where the walk found its owner, and home + j for
-    /// the j-th position when its owner has an earlier one too. Not the partition that stores the key: that is the home.
+    /// The partition number under which the API shows the position. It is the partition where the
+    /// walk found the owner. When the owner has an earlier position too, it is home + j for the
+    /// j-th position. The key itself is stored in the home partition.
     pub partition: u32,
-    /// Whose position it is, by the ring alone. Only an answer from there is a primary's.
+    /// The owner of the position, which depends only on the ring. Only the owner's answer counts as
+    /// a primary's.
     pub owner: NodeIndex,
-    /// Who answers for it now: the owner, or a stand-in while the owner is down.
+    /// The node that serves the position now: the owner, or a fallback while the owner is down.
     pub node: NodeIndex,
 }
 
-/// The positions of a key, in order. Up to eight need no allocation.
+/// The positions of a key, in order. Up to eight positions need no allocation.
 pub type Positions = SmallVec<[Position; 8]>;
 
 impl Position {
-    /// Whether the owner itself answers.
+    /// Whether the owner itself serves the position.
     pub fn is_primary(&self) -> bool {
         self.node == self.owner
     }
 }
 
 impl Ring {
-    /// The `n` positions of a home partition, all answered for by their owners, whether these are up or not. As in
-    /// Riak, no key has more positions than the ring has partitions.
+    /// The `n` positions of a home partition, all served by their owners, whether these are up or
+    /// not. As in Riak, a key has at most as many positions as the ring has partitions.
     pub fn owners_of(&self, home: u32, n: u32) -> Positions {
         let n = n.min(self.size().get());
         let mut list = Positions::new();
@@ -45,10 +48,13 @@ impl Ring {
         list
     }
 
-    /// The `n` positions of a home partition with stand-ins for the nodes that are not up; none at all when nobody is.
+    /// The `n` positions of a home partition, with fallbacks for the nodes that are down. Returns
+    /// no positions when no node is up.
     ///
-    /// A down node's positions go, in order, to the next up nodes of the walk that hold none yet. When these run out,
-    /// the rest goes round the up nodes of the list, and if all of the list are down, round the stand-ins.
+    /// The positions of nodes that are down go, in order, to the next up nodes of the walk that
+    /// have no position yet. When no such node is left, the remaining positions are distributed in
+    /// turn over the up nodes of the list. If all nodes of the list are down, they are distributed
+    /// over the fallbacks.
     pub fn positions(&self, home: u32, n: u32, is_up: impl Fn(NodeIndex) -> bool) -> Positions {
         let mut positions = self.owners_of(home, n);
         if positions.iter().all(|p| is_up(p.owner)) {
@@ -79,15 +85,16 @@ impl Ring {
         positions
     }
 
-    /// The positions whose owners are up: what `sloppy_quorum = false` may use. Can be fewer than `n`.
+    /// The positions whose owners are up, for requests with `sloppy_quorum = false`. They can be
+    /// fewer than `n`.
     pub fn primaries(&self, home: u32, n: u32, is_up: impl Fn(NodeIndex) -> bool) -> Positions {
         let mut positions = self.owners_of(home, n);
         positions.retain(|p| is_up(p.owner));
         positions
     }
 
-    /// [`Self::positions`] in the order in which Riak shows a preference list: primaries first, then fallbacks
-    /// (docs/riak/semantics.md §1).
+    /// [`Self::positions`] in the order of Riak's preference lists: first the primaries, then the
+    /// fallbacks (docs/riak/semantics.md §1).
     pub fn preflist(&self, home: u32, n: u32, is_up: impl Fn(NodeIndex) -> bool) -> Positions {
         let mut rows = self.positions(home, n, is_up);
         rows.sort_by_key(|p| !p.is_primary());
@@ -95,7 +102,7 @@ impl Ring {
     }
 }
 
-/// Goes once round the ring from a partition and meets every owner once.
+/// Walks once around the ring from a partition and returns every owner once.
 struct Walk<'a> {
     ring: &'a Ring,
     home: u32,
@@ -108,7 +115,7 @@ impl<'a> Walk<'a> {
         Self { ring, home: home % ring.size().get(), steps: 0, met: SmallVec::new() }
     }
 
-    /// Goes on where the walk that found `list` stopped.
+    /// Continues where the walk that found `list` stopped.
     fn after(ring: &'a Ring, home: u32, list: &[Position]) -> Self {
         let mut walk = Self::from(ring, home);
         for position in list {
@@ -120,7 +127,8 @@ impl<'a> Walk<'a> {
     }
 
     fn next_node(&mut self) -> Option<(u32, NodeIndex)> {
-        // On a ring of one node the walk would go round in vain for every key.
+        // The walk ends when it has found all nodes; on a ring of one node it would otherwise visit
+        // all partitions for every key.
         while self.steps < self.ring.size().get() && self.met.len() < self.ring.node_count() {
             let partition = self.ring.size().after(self.home, self.steps);
             self.steps += 1;
@@ -158,7 +166,7 @@ mod tests {
         ring(&(0..size).map(|p| (p % u32::from(nodes)) as u8).collect::<Vec<_>>())
     }
 
-    /// (partition, name of who answers, whether it is the primary)
+    /// (partition, name of the serving node, whether that node is the primary)
     fn shown(ring: &Ring, positions: &[Position]) -> Vec<(u32, String, bool)> {
         positions.iter().map(|p| (p.partition, ring.name(p.node).to_owned(), p.is_primary())).collect()
     }
@@ -199,7 +207,7 @@ mod tests {
         );
     }
 
-    /// docs/design/replication.md §14: three nodes, n = 3, two down.
+    /// The case of docs/design/replication.md §14: three nodes, n = 3, and two nodes down.
     #[test]
     fn the_last_node_up_answers_for_all() {
         let ring = striped(3, 8);
@@ -238,8 +246,8 @@ mod tests {
             .prop_map(|owners| ring(&owners))
     }
 
-    /// Riak's own list: the next n partitions; each down one goes to the next up node further on, every partition of the
-    /// walk used at most once (docs/riak/semantics.md §1).
+    /// Riak's own list: the next n partitions. Each partition whose node is down goes to the next
+    /// up node; every partition of the walk is used at most once (docs/riak/semantics.md §1).
     fn riaks(ring: &Ring, home: u32, n: u32, up: &BTreeSet<NodeIndex>) -> Vec<(u32, NodeIndex)> {
         let mut rest = n..ring.size().get();
         let mut primaries = Vec::new();
@@ -249,7 +257,7 @@ mod tests {
             if up.contains(&owner) {
                 primaries.push((partition, owner));
             } else if let Some(k) = rest.find(|k| up.contains(&ring.owner(home + k))) {
-                // It runs under the failed partition's index.
+                // The fallback runs under the failed partition's index.
                 fallbacks.push((partition, ring.owner(home + k)));
             }
         }
@@ -268,14 +276,16 @@ mod tests {
         ) {
             let size = 1u32 << bits;
             let n = 1 + n % u32::from(nodes);
-            // Where the ring's end breaks the pattern Riak may use a node twice.
+            // Where the ring's end breaks the pattern, Riak may use a node twice. The test avoids
+            // these homes.
             let home = home % (size - u32::from(nodes) + 1);
             let ring = striped(nodes, size);
             let list = |rows: &[Position]| rows.iter().map(|p| (p.partition, p.node)).collect::<Vec<_>>();
             let owners = ring.owners_of(home, n);
             let everyone = ring.nodes().map(|(node, _)| node).collect();
             prop_assert_eq!(list(&owners), riaks(&ring, home, n, &everyone));
-            // Riak lets a node stand in twice; here that comes only after every other that is up.
+            // Riak lets a node be a fallback twice. Ombak does so only after every other up node
+            // has a position.
             let up: BTreeSet<_> = ring.nodes().map(|(node, _)| node).filter(|node| up[usize::from(node.0)]).collect();
             let down = owners.iter().filter(|p| !up.contains(&p.owner)).count();
             let spare = up.iter().filter(|node| owners.iter().all(|p| p.owner != **node)).count();

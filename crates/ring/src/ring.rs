@@ -1,17 +1,18 @@
-//! The ring: which node owns which partition.
+//! The ring: the assignment of partitions to nodes.
 
 use crate::key_hash::KeyHash;
 use crate::partition::{BadRingSize, RingSize};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Which ring this is. A change of the ring makes the next number; an operator who breaks a tie by force starts a new
-/// lineage (docs/design/replication.md §9). Rings of different lineages have no order.
+/// The version of a ring. A change of the ring increments the number. When an operator breaks a tie
+/// by force, a new lineage starts (docs/design/replication.md §9). Rings of different lineages have
+/// no order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RingVersion {
-    /// Random, drawn when a cluster is founded or forced.
+    /// A random number, drawn when a cluster is founded or forced.
     pub lineage: u64,
-    /// Counts the rings of the lineage, from 1.
+    /// The number of the ring in its lineage, from 1.
     pub number: u64,
 }
 
@@ -21,7 +22,7 @@ impl RingVersion {
         Self { lineage, number: 1 }
     }
 
-    /// The ring after this one.
+    /// The version of the next ring.
     pub const fn next(self) -> Self {
         Self { lineage: self.lineage, number: self.number + 1 }
     }
@@ -39,11 +40,11 @@ impl fmt::Display for RingVersion {
     }
 }
 
-/// A node as one ring numbers it. Means nothing to another ring.
+/// The number of a node in one ring. It has no meaning for another ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeIndex(pub(crate) u16);
 
-/// Every partition and its owner. Never changes; a new ring replaces it.
+/// Every partition and its owner. A ring is immutable; a new ring replaces it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Saved", into = "Saved")]
 pub struct Ring {
@@ -53,33 +54,33 @@ pub struct Ring {
     owners: Vec<NodeIndex>,
 }
 
-/// Why something is no ring.
+/// Why a ring is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRing {
-    /// The number of owners is no ring size.
+    /// The number of owners is not a valid ring size.
     #[error(transparent)]
     Size(#[from] BadRingSize),
     /// A node without a name owns a partition.
     #[error("partition {0} belongs to a node without a name")]
     NamelessOwner(u32),
-    /// A saved ring names an owner that it does not list.
+    /// A saved ring has an owner that is not in its list of nodes.
     #[error("partition {0} belongs to a node that the ring does not list")]
     UnknownOwner(u32),
     /// A saved ring lists a node twice.
     #[error("node {0} is listed twice")]
     RepeatedNode(String),
-    /// Saved by a later version of the program.
+    /// A later version of the program saved the ring.
     #[error("the ring was saved in format {0}; this version reads format {FORMAT}")]
     Format(u32),
 }
 
 impl Ring {
-    /// A ring of one node.
+    /// Creates a ring of one node.
     pub fn of_one_node(node: &str, size: RingSize, version: RingVersion) -> Self {
         Self { size, version, nodes: vec![node.to_owned()], owners: vec![NodeIndex(0); size.get() as usize] }
     }
 
-    /// A ring from the owner of each partition, in the order of the partitions.
+    /// Creates a ring from the owner of each partition, in the order of the partitions.
     pub fn from_owners<N: AsRef<str>>(owners: &[N], version: RingVersion) -> Result<Self, BadRing> {
         let size = RingSize::new(u32::try_from(owners.len()).unwrap_or(u32::MAX))?;
         let mut ring = Self { size, version, nodes: Vec::new(), owners: Vec::with_capacity(owners.len()) };
@@ -89,7 +90,7 @@ impl Ring {
             }
             let node = ring.node(name).unwrap_or_else(|| {
                 ring.nodes.push(name.to_owned());
-                // At most as many nodes as partitions, so at most RingSize::MAX.
+                // There are at most as many nodes as partitions, so at most RingSize::MAX.
                 NodeIndex((ring.nodes.len() - 1) as u16)
             });
             ring.owners.push(node);
@@ -97,12 +98,12 @@ impl Ring {
         Ok(ring)
     }
 
-    /// How many partitions it has.
+    /// The number of partitions.
     pub const fn size(&self) -> RingSize {
         self.size
     }
 
-    /// Which ring it is.
+    /// The version of the ring.
     pub const fn version(&self) -> RingVersion {
         self.version
     }
@@ -112,12 +113,12 @@ impl Ring {
         (0u16..).zip(&self.nodes).map(|(i, name)| (NodeIndex(i), name.as_str()))
     }
 
-    /// How many nodes own partitions.
+    /// The number of nodes that own partitions.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The number of a node, if it owns a partition.
+    /// The index of a node, if it owns a partition.
     pub fn node(&self, name: &str) -> Option<NodeIndex> {
         (0u16..).zip(&self.nodes).find(|(_, known)| **known == *name).map(|(i, _)| NodeIndex(i))
     }
@@ -130,12 +131,12 @@ impl Ring {
         &self.nodes[usize::from(node.0)]
     }
 
-    /// Who owns a partition; numbers beyond the ring go round.
+    /// The owner of a partition. Numbers beyond the ring's size wrap around.
     pub fn owner(&self, partition: u32) -> NodeIndex {
         self.owners[(partition % self.size.get()) as usize]
     }
 
-    /// How many partitions a node owns.
+    /// The number of partitions that a node owns.
     pub fn partitions_owned(&self, node: NodeIndex) -> usize {
         self.owners.iter().filter(|&&owner| owner == node).count()
     }
@@ -149,13 +150,13 @@ impl Ring {
 /// The version of [`Saved`] that is written.
 const FORMAT: u32 = 1;
 
-/// A ring as it is stored and sent.
+/// The stored and transmitted form of a ring.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     format: u32,
     version: RingVersion,
     nodes: Vec<String>,
-    /// Positions in `nodes`, one for each partition.
+    /// For each partition, the index of its owner in `nodes`.
     owners: Vec<u16>,
 }
 

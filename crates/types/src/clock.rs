@@ -1,43 +1,47 @@
 //! Vector clocks and dots.
 //!
-//! Facts: docs/riak/semantics.md §2.1. A clock is a set of entries, one per actor; the stamps serve pruning and nothing else.
+//! Facts: docs/riak/semantics.md §2.1. A clock is a set of entries, one per actor. The timestamps
+//! are used only for pruning.
 //!
-//! Hot path: every get decodes clocks, every put compares and extends them. Up to two entries live in the clock itself.
+//! Hot path: every get decodes clocks, every put compares and extends them. A clock stores up to
+//! two entries inline.
 //!
-//! Invariants: entries are ordered by actor and name distinct actors, so that equal clocks are equal as values, and
-//! comparing and merging take time linear in their lengths. An actor is at most 255 bytes long.
+//! Invariants: Entries are ordered by actor and have distinct actors, so that equal clocks are
+//! equal as values, and comparing and merging take time linear in their lengths. An actor is at
+//! most 255 bytes long.
 
 use crate::time::UnixMicros;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The longest actor, in bytes: its length is stored in one.
+/// The maximum length of an actor, in bytes: one byte stores it.
 pub const ACTOR_BYTES_MAX: usize = 255;
 
-/// The most entries that a client's clock may bring, and that pruning leaves whatever their age. Riak prunes at 50.
+/// The maximum number of entries that a client's clock may have, and that pruning leaves whatever
+/// their age. Riak prunes at 50.
 pub const ENTRIES_MAX: usize = 4096;
 
-/// The largest counter that a clock from outside may carry: no actor gets there, and counting on from it cannot
+/// The maximum counter of a clock from outside. No actor reaches it, and incrementing it cannot
 /// overflow.
 pub const COUNTER_MAX: u64 = 1 << 62;
 
-/// Who made an event. Ombak's own are 12 bytes (8 random ones per process start, 4 of key epoch); imported clocks
-/// bring others.
+/// The actor that made an event. Ombak's own actors have 12 bytes (8 random bytes per process
+/// start, 4 bytes of key epoch); imported clocks have others.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Actor(SmallVec<[u8; 16]>);
 
 impl Actor {
-    /// From bytes that are known to be few.
+    /// Creates an actor from at most [`ACTOR_BYTES_MAX`] bytes.
     ///
     /// # Panics
-    /// If there are more than [`ACTOR_BYTES_MAX`]; bytes from outside go through [`Actor::try_new`].
+    /// If there are more bytes. For bytes from outside use [`Actor::try_new`].
     pub fn new(bytes: &[u8]) -> Self {
         assert!(bytes.len() <= ACTOR_BYTES_MAX, "an actor of {} bytes", bytes.len());
         Self(SmallVec::from_slice(bytes))
     }
 
-    /// From any bytes; `None` if there are more than [`ACTOR_BYTES_MAX`].
+    /// Creates an actor from any bytes; `None` if there are more than [`ACTOR_BYTES_MAX`].
     pub fn try_new(bytes: &[u8]) -> Option<Self> {
         (bytes.len() <= ACTOR_BYTES_MAX).then(|| Self(SmallVec::from_slice(bytes)))
     }
@@ -57,16 +61,16 @@ impl fmt::Debug for Actor {
 /// One event of one actor.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dot {
-    /// Who made it.
+    /// The actor of the event.
     pub actor: Actor,
-    /// The actor's how-manieth event on this key.
+    /// The number of the event among the actor's events on this key, from 1.
     pub counter: u64,
-    /// When, in Gregorian seconds; not part of the dot's identity.
+    /// The time of the event in Gregorian seconds; not part of the dot's identity.
     pub stamp_secs: u64,
 }
 
 impl Dot {
-    /// Whether both name the same event; stamps do not count.
+    /// Whether both dots name the same event. Timestamps are ignored.
     pub fn same_event(&self, other: &Self) -> bool {
         self.counter == other.counter && self.actor == other.actor
     }
@@ -77,35 +81,37 @@ pub type ClockEntry = Dot;
 
 type Entries = SmallVec<[ClockEntry; 2]>;
 
-/// What a copy of an object has seen.
+/// The events that a copy of an object has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VectorClock {
     entries: Entries,
 }
 
-/// When a clock gives up entries (bucket properties `small_vclock` and its kin).
+/// The limits for pruning clocks (bucket properties `small_vclock`, `big_vclock`, `young_vclock`,
+/// `old_vclock`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pruning {
     /// Clocks up to this many entries are never pruned.
     pub small: usize,
-    /// Above this many, old entries go.
+    /// Clocks with more than this many entries lose old entries.
     pub big: usize,
-    /// Entries younger than this many seconds stay.
+    /// Entries younger than this many seconds are kept.
     pub young_secs: u64,
-    /// Entries older than this many seconds go.
+    /// Entries older than this many seconds are dropped.
     pub old_secs: u64,
 }
 
 impl VectorClock {
-    /// A clock that has seen nothing.
+    /// The clock that has seen no event.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// From entries in any order; of several for one actor the newest stays.
+    /// Creates a clock from entries in any order. Of several entries of one actor the newest is
+    /// kept.
     pub fn from_entries(entries: impl IntoIterator<Item = ClockEntry>) -> Self {
         let mut entries: Entries = entries.into_iter().collect();
-        // Stored clocks come in order; sorting is for those of others.
+        // Stored clocks are already sorted; only other clocks are sorted here.
         if !entries.is_sorted_by(|a, b| a.actor < b.actor) {
             entries.sort_by(|a, b| a.actor.cmp(&b.actor));
             entries.dedup_by(|later, kept| {
@@ -124,7 +130,7 @@ impl VectorClock {
         &self.entries
     }
 
-    /// Whether it has seen nothing.
+    /// Whether the clock has seen no event.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -133,17 +139,17 @@ impl VectorClock {
         self.entries.binary_search_by(|e| e.actor.cmp(actor))
     }
 
-    /// How many events of `actor` it has seen.
+    /// The counter of the newest event of `actor` that the clock has seen.
     pub fn counter(&self, actor: &Actor) -> u64 {
         self.position(actor).ok().and_then(|i| self.entries.get(i)).map_or(0, |e| e.counter)
     }
 
-    /// Whether it has seen this event.
+    /// Whether the clock has seen this event.
     pub fn contains(&self, dot: &Dot) -> bool {
         self.counter(&dot.actor) >= dot.counter
     }
 
-    /// Whether it has seen everything that `other` has.
+    /// Whether the clock has seen all events that `other` has seen.
     pub fn descends(&self, other: &Self) -> bool {
         let mut mine = self.entries.iter().peekable();
         other.entries.iter().all(|theirs| {
@@ -153,17 +159,17 @@ impl VectorClock {
         })
     }
 
-    /// Whether it has seen everything that `other` has, and more.
+    /// Whether the clock has seen all events that `other` has seen, and at least one more.
     pub fn dominates(&self, other: &Self) -> bool {
         self.descends(other) && !other.descends(self)
     }
 
-    /// Whether both have seen the same events (stamps do not count).
+    /// Whether both clocks have seen the same events. Timestamps are ignored.
     pub fn same_events(&self, other: &Self) -> bool {
         self.descends(other) && other.descends(self)
     }
 
-    /// Takes in everything that `other` has seen.
+    /// Adds all events that `other` has seen.
     pub fn merge(&mut self, other: &Self) {
         if self.entries.is_empty() {
             self.clone_from(other);
@@ -204,9 +210,11 @@ impl VectorClock {
         dot
     }
 
-    /// Drops old entries of a long clock (docs/riak/semantics.md §2.1). Only a coordinator may do this.
+    /// Drops old entries of a long clock (docs/riak/semantics.md §2.1). Only a coordinator may do
+    /// this.
     ///
-    /// Past [`ENTRIES_MAX`] even young entries go: stamps from the future, which a client can forge, never age.
+    /// Above [`ENTRIES_MAX`] entries even young entries are dropped, because timestamps in the
+    /// future, which a client can forge, never get old.
     pub fn prune(&mut self, limits: &Pruning, now: UnixMicros) {
         if self.entries.len() <= limits.small {
             return;
@@ -229,7 +237,7 @@ impl VectorClock {
     }
 }
 
-/// The newer of two entries of one actor; of equals the later stamp.
+/// Joins two entries of one actor: the newer one wins, and of equal ones the later timestamp.
 fn join(entry: &mut ClockEntry, other: &ClockEntry) {
     match entry.counter.cmp(&other.counter) {
         Ordering::Less => entry.clone_from(other),

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, in the words that Riak's clients match on.
+//! The errors of requests, in the words that Riak's clients match on.
 
 use crate::etf::{BinaryText, StringText};
 use crate::names::Bucket;
@@ -8,14 +8,14 @@ use crate::names::Bucket;
 pub enum ErrorClass {
     /// The same request may succeed later.
     Retry,
-    /// The request itself has to change.
+    /// The caller must change the request.
     FixRequest,
-    /// An operator must look.
+    /// An operator must act.
     CallHuman,
 }
 
-/// A failed request. `Display` is the text of Riak's Protocol Buffers errors (docs/riak/pb-api.md §1.1); the HTTP layer has
-/// words of its own and matches on the variants.
+/// The error of a request. `Display` is the text of Riak's Protocol Buffers errors
+/// (docs/riak/pb-api.md §1.1). The HTTP layer has its own texts and matches on the variants.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The time limit of the request passed.
@@ -32,34 +32,34 @@ pub enum Error {
     InsufficientVnodes {
         /// Positions that can answer.
         have: u32,
-        /// Positions asked for.
+        /// Positions that the request needs.
         need: u32,
     },
-    /// A get's `node_confirms` is beyond the distinct nodes that there are.
+    /// A get's `node_confirms` exceeds the number of distinct nodes.
     #[error("{{insufficient_nodes,{have},need,{need}}}")]
     InsufficientNodes {
         /// Distinct nodes that can answer.
         have: u32,
-        /// Distinct nodes asked for.
+        /// Distinct nodes that the request needs.
         need: u32,
     },
     /// A put's `node_confirms` was not met.
     #[error("{{node_confirms_val_unsatisfied,{need},{got}}}")]
     NodeConfirmsUnsatisfied {
-        /// Distinct nodes asked for.
+        /// Distinct nodes that the request needs.
         need: u32,
         /// Distinct nodes that confirmed.
         got: u32,
     },
-    /// A quorum option or n_val is beyond the bucket's n_val. Holds the number that Riak names.
+    /// A quorum option or n_val exceeds the bucket's n_val. Holds the number that Riak names.
     #[error("{{n_val_violation,{0}}}")]
     NValViolation(u32),
-    /// A quorum option has a value that is no quorum.
+    /// The value of a quorum option is not a quorum.
     #[error("{{{option}_val_violation,{value}}}")]
     QuorumViolation {
         /// `r`, `pr`, `w`, `dw`, `pw`, `rw` or `node_confirms`.
         option: &'static str,
-        /// The value as it was given.
+        /// The given value.
         value: String,
     },
     /// Too few positions answered in favour.
@@ -67,27 +67,27 @@ pub enum Error {
     QuorumUnsatisfied {
         /// `r`, `pr`, `w`, `dw` or `pw`.
         option: &'static str,
-        /// Positions asked for.
+        /// Positions that the request needs.
         need: u32,
         /// Positions that answered in favour.
         got: u32,
     },
-    /// `if_not_modified` on a key that is not there.
+    /// `if_not_modified` on an absent key.
     #[error("notfound")]
     NotFound,
-    /// `if_none_match` on a key that is there.
+    /// `if_none_match` on an existing key.
     #[error("match_found")]
     MatchFound,
-    /// `if_not_modified` with another clock than the stored one.
+    /// The clock of `if_not_modified` differs from the stored clock.
     #[error("modified")]
     Modified,
-    /// A pre-commit hook refused; holds the Erlang term of the reason, if there is one.
+    /// A pre-commit hook refused the write. Holds the Erlang term of the reason, if there is one.
     #[error("{}", precommit_text(.0))]
     PrecommitFail(Option<PrecommitReason>),
-    /// The bucket type is not known or not active.
+    /// The bucket type is unknown or not active.
     #[error("no_type")]
     NoType(Bucket),
-    /// Type, bucket or key is empty. Holds `Type`, `Bucket` or `Key`.
+    /// The type, bucket or key is empty. Holds `Type`, `Bucket` or `Key`.
     #[error("{0} cannot be zero-length")]
     ZeroLength(&'static str),
     /// The key is longer than [`crate::names::KEY_BYTES_MAX`].
@@ -96,24 +96,25 @@ pub enum Error {
     /// The object would be larger than `object.size.maximum`.
     #[error("{{too_large,{bytes}}}")]
     TooLarge {
-        /// What it would have, in bytes.
+        /// The size that the object would have, in bytes.
         bytes: u64,
-        /// What an object may have, in bytes.
+        /// The maximum size of an object, in bytes.
         bytes_max: u64,
     },
     /// The object would have more siblings than `object.siblings.maximum`.
     #[error("{{too_many_siblings,{0}}}")]
     TooManySiblings(u32),
-    /// A time to live that cannot be one. Holds what was given and what can be.
+    /// The time to live is invalid. Holds the given value and the allowed values.
     #[error("{0}")]
     BadTtl(String),
-    /// Bytes handed in as a clock are none that a node could have issued.
+    /// No node can have issued these bytes as a clock.
     #[error("vclock does not decode: {0}")]
     BadClock(String),
     /// The operation needs a feature that this server does not have (yet). Holds the whole text.
     #[error("{0}")]
     Unsupported(String),
-    /// The operation is switched off by a `cluster.job.*` setting. Holds the class, `{riak_kv,list_keys}` for instance.
+    /// A `cluster.job.*` setting disables the operation. Holds the class, `{riak_kv,list_keys}` for
+    /// instance.
     #[error("Operation '{0}' is not enabled")]
     JobDisabled(&'static str),
     /// The store could not read or write. Holds the cause in words; the same text was logged.
@@ -127,19 +128,20 @@ pub enum Error {
 /// Why a pre-commit hook refused a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PrecommitReason {
-    /// An `_int` index entry whose value is no integer.
+    /// The value of an `_int` index entry is not an integer.
     FieldParsingFailed {
         /// The field's name, lower-cased.
         field: String,
-        /// The value that did not parse.
+        /// The value that could not be parsed.
         value: String,
     },
-    /// An index entry whose field name has no known suffix.
+    /// The field name of an index entry has no known suffix.
     UnknownFieldType {
         /// The field's name, lower-cased.
         field: String,
     },
-    /// The hook could not be run: Erlang and JavaScript hooks do not exist here. Holds module and function, or the name.
+    /// The hook could not run, because Ombak runs no Erlang and no JavaScript hooks. Holds the
+    /// module and the function, or the name.
     HookMissing(String),
 }
 
@@ -160,7 +162,7 @@ fn precommit_text(reason: &Option<PrecommitReason>) -> String {
 }
 
 impl Error {
-    /// What the caller can do about it.
+    /// What the caller can do about the error.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Timeout

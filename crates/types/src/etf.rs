@@ -1,12 +1,15 @@
-//! Erlang's external term format, as much of it as Riak's stored objects and clocks use (docs/riak/backends.md §7.3).
+//! The part of Erlang's external term format that Riak's stored objects and clocks use
+//! (docs/riak/backends.md §7.3).
 //!
-//! What it is: a decoder for bytes that nobody vouches for, an encoder, and the text form that Erlang's `~p` gives a
-//! term on one line, because clients match on such texts.
+//! What it is: a decoder for untrusted bytes, an encoder, and the one-line text form that Erlang's
+//! `~p` gives a term, because clients match on such texts.
 //!
-//! What it is not: it knows no processes, ports, references, functions or bit strings; they are refused by their tag.
+//! What it is not: it has no processes, ports, references, functions or bit strings; the decoder
+//! refuses their tags.
 //!
-//! Invariants: decoding looks at no byte twice, nests at most [`DEPTH_MAX`] deep, inflates at most a given number of
-//! bytes, makes at most a given number of terms, and never allocates for a length before the bytes are seen.
+//! Invariants: The decoder reads no byte twice, nests at most [`DEPTH_MAX`] deep, inflates at most
+//! a given number of bytes, and creates at most a given number of terms. It never allocates memory
+//! for a length before it has seen the bytes.
 
 mod decode;
 mod encode;
@@ -23,57 +26,60 @@ use num_bigint::BigInt;
 /// First byte of every external term.
 pub const MAGIC: u8 = 131;
 
-/// How deep terms may nest. Riak's deepest, a `dict` of siblings' metadata, nests ten deep.
+/// The maximum nesting of terms. Riak's most deeply nested term, a `dict` of siblings' metadata,
+/// nests ten deep.
 pub const DEPTH_MAX: usize = 64;
 
-/// The largest integer that is taken, in bytes: printing one takes time that grows with the square of its length.
+/// The maximum length of an integer, in bytes: the time to print an integer grows with the square
+/// of its length.
 pub const INTEGER_BYTES_MAX: usize = 4096;
 
 /// An Erlang term.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Term {
-    /// An integer that fits.
+    /// An integer that fits in 64 bits.
     Int(i64),
     /// An integer that does not fit in 64 bits.
     Big(BigInt),
-    /// A float; finite, as all of Erlang's.
+    /// A float. It is finite, as all floats of Erlang are.
     Float(f64),
     /// An atom.
     Atom(Box<str>),
     /// A binary.
     Binary(Bytes),
-    /// A list of integers from 0 to 255, not empty and at most 65,535 long: Erlang's strings, and what it packs like one.
+    /// A non-empty list of at most 65,535 integers from 0 to 255: Erlang's strings, and lists that
+    /// Erlang encodes like strings.
     String(Bytes),
     /// A tuple.
     Tuple(Vec<Self>),
-    /// A proper list that is no `String`.
+    /// A proper list that is not a `String`.
     List(Vec<Self>),
-    /// A list whose last tail is no list: the elements, at least one, and that tail.
+    /// A list whose last tail is not a list: at least one element, and that tail.
     ImproperList(Vec<Self>, Box<Self>),
-    /// A map, in the order in which it was encoded.
+    /// A map, with its pairs in the encoded order.
     Map(Vec<(Self, Self)>),
 }
 
-/// The longest list that is encoded as a `String`.
+/// The maximum length of a list that is encoded as a `String`.
 pub const STRING_BYTES_MAX: usize = 65_535;
 
 impl Term {
-    /// An atom.
+    /// Creates an atom.
     pub fn atom(name: &str) -> Self {
         Self::Atom(name.into())
     }
 
-    /// A binary.
+    /// Creates a binary.
     pub fn binary(bytes: &[u8]) -> Self {
         Self::Binary(Bytes::copy_from_slice(bytes))
     }
 
-    /// The empty list.
+    /// Creates the empty list.
     pub const fn nil() -> Self {
         Self::List(Vec::new())
     }
 
-    /// The list of these bytes as integers.
+    /// Creates the list of these bytes as integers.
     pub fn string(bytes: &[u8]) -> Self {
         if bytes.is_empty() {
             Self::nil()
@@ -84,7 +90,8 @@ impl Term {
         }
     }
 
-    /// The proper list of these elements: a `String` if it can be one, so that equal lists are equal terms.
+    /// Creates the proper list of these elements. It is a `String` where possible, so that equal
+    /// lists are equal terms.
     pub fn from_list(items: Vec<Self>) -> Self {
         if items.is_empty() || items.len() > STRING_BYTES_MAX {
             return Self::List(items);
@@ -95,12 +102,13 @@ impl Term {
         }
     }
 
-    /// A pair.
+    /// Creates a pair.
     pub fn pair(a: Self, b: Self) -> Self {
         Self::Tuple(vec![a, b])
     }
 
-    /// The bytes of a binary, or of a list of integers from 0 to 255: the two forms in which Erlang programs keep text.
+    /// The bytes of a binary, or of a list of integers from 0 to 255. These are the two forms in
+    /// which Erlang programs store text.
     pub fn as_text(&self) -> Option<Bytes> {
         match self {
             Self::Binary(bytes) | Self::String(bytes) => Some(bytes.clone()),
@@ -109,7 +117,7 @@ impl Term {
         }
     }
 
-    /// The elements of a proper list, where a `String` has none to borrow.
+    /// The elements of a proper list; `None` for a `String`, which has no element terms to borrow.
     pub fn as_list(&self) -> Option<&[Self]> {
         match self {
             Self::List(items) => Some(items),
@@ -117,7 +125,7 @@ impl Term {
         }
     }
 
-    /// The elements of a tuple of this many.
+    /// The elements of a tuple with `N` elements.
     pub fn as_tuple<const N: usize>(&self) -> Option<&[Self; N]> {
         match self {
             Self::Tuple(items) => items.as_slice().try_into().ok(),
@@ -125,7 +133,7 @@ impl Term {
         }
     }
 
-    /// The number, if it is one from 0 to 2^64 - 1.
+    /// The number, if it is an integer from 0 to 2^64 - 1.
     pub fn as_u64(&self) -> Option<u64> {
         match self {
             Self::Int(n) => u64::try_from(*n).ok(),

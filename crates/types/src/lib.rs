@@ -1,15 +1,18 @@
-//! The vocabulary of Ombak: names, objects, causality, bucket properties, error kinds, and Riak's stored bytes.
+//! The vocabulary of Ombak: names, objects, causality, bucket properties, error kinds, and Riak's
+//! stored bytes.
 //!
-//! What it is: plain data with the rules that belong to it. Merging two copies of an object, pruning a clock, checking
-//! a bucket property: all of it is a function of its arguments.
+//! What it is: plain data with its rules. Merging two copies of an object, pruning a clock and
+//! checking a bucket property depend only on their arguments.
 //!
-//! What it is not: there is no I/O, no clock, no randomness and no knowledge of nodes or partitions here. Time and
-//! actors are handed in.
+//! What it is not: it has no I/O, no clock, no randomness, and no knowledge of nodes or partitions.
+//! The caller passes in times and actors.
 //!
 //! Invariants:
-//! * an [`Object`] always has at least one sibling once it was written; a tombstone is a sibling with `deleted`;
-//! * no two siblings of one object carry the same dot with different content;
-//! * decoders never trust a length: every one is checked against the bytes that are there, and nesting is bounded.
+//! * An [`Object`] always has at least one sibling once it was written; a tombstone is a sibling
+//!   with `deleted`.
+//! * No two siblings of one object have the same dot with different content.
+//! * Decoders never trust a length: they check every length against the existing bytes, and they
+//!   bound nesting.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

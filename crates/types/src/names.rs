@@ -3,32 +3,33 @@
 use bytes::Bytes;
 use std::fmt;
 
-/// The bucket type of buckets that name none.
+/// The bucket type of buckets without an explicit type.
 pub const DEFAULT_TYPE: &[u8] = b"default";
 
-/// The longest key that Riak takes, in bytes (docs/riak/semantics.md §1).
+/// The maximum length of a key in Riak, in bytes (docs/riak/semantics.md §1).
 pub const KEY_BYTES_MAX: usize = 65_536;
 
-/// The longest bucket type or bucket, in bytes: storage keys hold their lengths in 16 bits.
+/// The maximum length of a bucket type or bucket, in bytes: storage keys store these lengths in 16
+/// bits.
 pub const NAME_BYTES_MAX: usize = 65_535;
 
-/// A bucket: its type and its name. `default` is a type like any other here; only hashes and stored keys spell it
-/// differently (docs/riak/semantics.md §1).
+/// A bucket: its type and its name. Here `default` is a type like any other; only hashes and
+/// storage keys encode it differently (docs/riak/semantics.md §1).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bucket {
-    /// The bucket type, [`DEFAULT_TYPE`] when the request named none.
+    /// The bucket type; [`DEFAULT_TYPE`] when the request named none.
     pub bucket_type: Bytes,
     /// The bucket's name within its type.
     pub name: Bytes,
 }
 
 impl Bucket {
-    /// A bucket of the default type.
+    /// Creates a bucket of the default type.
     pub fn untyped(name: impl Into<Bytes>) -> Self {
         Self { bucket_type: Bytes::from_static(DEFAULT_TYPE), name: name.into() }
     }
 
-    /// A bucket of a type.
+    /// Creates a bucket of a type.
     pub fn typed(bucket_type: impl Into<Bytes>, name: impl Into<Bytes>) -> Self {
         Self { bucket_type: bucket_type.into(), name: name.into() }
     }
@@ -45,7 +46,7 @@ impl fmt::Debug for Bucket {
     }
 }
 
-/// Why bytes are no storage key.
+/// Why bytes are not a storage key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a storage key: {0}")]
 pub struct BadStorageKey(&'static str);
@@ -53,17 +54,19 @@ pub struct BadStorageKey(&'static str);
 const UNTYPED: u8 = 0x02;
 const TYPED: u8 = 0x03;
 
-/// Writes the storage key of an object: Riak's bitcask key encoding, version 1 (docs/riak/backends.md §2.9).
-/// `02 bucket_len:16 bucket key` for the default type, `03 type_len:16 type bucket_len:16 bucket key` for others.
+/// Appends the storage key of an object. It is Riak's bitcask key encoding, version 1
+/// (docs/riak/backends.md §2.9): `02 bucket_len:16 bucket key` for the default type,
+/// `03 type_len:16 type bucket_len:16 bucket key` for other types.
 ///
 /// # Panics
-/// If type or bucket is longer than [`NAME_BYTES_MAX`]; whoever takes a request has refused it by then.
+/// If the type or the bucket is longer than [`NAME_BYTES_MAX`]. Requests with such names are
+/// refused earlier.
 pub fn encode_storage_key(bucket: &Bucket, key: &[u8], out: &mut Vec<u8>) {
     encode_bucket_prefix(bucket, out);
     out.extend_from_slice(key);
 }
 
-/// Writes what the storage keys of all objects of `bucket` start with.
+/// Appends the common prefix of the storage keys of all objects of `bucket`.
 pub fn encode_bucket_prefix(bucket: &Bucket, out: &mut Vec<u8>) {
     if bucket.is_default_type() {
         out.push(UNTYPED);
@@ -75,13 +78,13 @@ pub fn encode_bucket_prefix(bucket: &Bucket, out: &mut Vec<u8>) {
 }
 
 fn push_len16(bytes: &[u8], out: &mut Vec<u8>) {
-    // Cutting a name would put two buckets under one key.
+    // Truncating a name would give two buckets the same keys.
     assert!(bytes.len() <= NAME_BYTES_MAX, "a name of {} bytes", bytes.len());
     out.extend_from_slice(&(bytes.len() as u16).to_be_bytes());
     out.extend_from_slice(bytes);
 }
 
-/// Bucket type, bucket and key inside a storage key.
+/// The bucket type, bucket and key of a storage key.
 pub type SplitKey<'a> = (&'a [u8], &'a [u8], &'a [u8]);
 
 /// Splits a storage key into its parts, without copying.

@@ -1,10 +1,12 @@
-//! Objects and their siblings, and how copies of one object become one.
+//! Objects and their siblings, and the merge of copies of one object.
 //!
-//! Facts: docs/riak/semantics.md §2. Rules: a copy that descends another replaces it; concurrent copies are merged dot by
-//! dot. Only a coordinator drops a sibling for any other reason (see [`Object::keep_newest`]).
+//! Facts: docs/riak/semantics.md §2. Rules: a copy that descends another copy replaces it;
+//! concurrent copies are merged dot by dot. Only a coordinator drops a sibling for any other reason
+//! (see [`Object::keep_newest`]).
 //!
-//! Hot path: every put runs [`Object::coordinate`] and [`Object::digest`], every replica [`Object::merge`]. Copies that
-//! descend one another are moved, not compared; contents are looked at only when clocks leave it open.
+//! Hot path: every put runs [`Object::coordinate`] and [`Object::digest`], every replica
+//! [`Object::merge`]. A copy that descends the other one is moved without comparing contents;
+//! contents are compared only when the clocks do not decide.
 
 use crate::clock::{Actor, Dot, VectorClock};
 use crate::time::UnixMicros;
@@ -16,22 +18,22 @@ use xxhash_rust::xxh3::xxh3_64;
 
 mod order;
 
-/// What a key holds: everything its clock has seen that nothing else has replaced.
+/// The content of a key: the values that its clock has seen and that no later write has replaced.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object {
-    /// What this copy has seen.
+    /// The events that this copy has seen.
     pub clock: VectorClock,
-    /// The current values. One, unless writes were concurrent. Several are in the order of their values (`order.rs`), except in a head,
-    /// which has them in the order in which they are stored.
+    /// The current values: one, unless writes were concurrent. Several siblings are ordered by
+    /// their values (`order.rs`), except in a head, which has them in their stored order.
     pub siblings: Vec<Sibling>,
 }
 
 /// One value with its metadata.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sibling {
-    /// The bytes a client stored; empty in a head and in a tombstone.
+    /// The bytes that a client stored; empty in a head and in a tombstone.
     pub value: Bytes,
-    /// Everything else about it.
+    /// The metadata of the value.
     pub meta: Metadata,
 }
 
@@ -42,15 +44,15 @@ pub struct Metadata {
     pub content_type: Option<Bytes>,
     /// Character set.
     pub charset: Option<Bytes>,
-    /// Content encoding; the value is stored as it came.
+    /// The content encoding. The value is stored as the client sent it.
     pub content_encoding: Option<Bytes>,
-    /// The entity tag of this sibling: base-62 text, new with every write.
+    /// The entity tag of this sibling: a base-62 text that is new for every write.
     pub vtag: Option<Bytes>,
-    /// When the coordinator took it.
+    /// The time at which the coordinator accepted the write.
     pub last_modified: Option<UnixMicros>,
     /// Links to other objects.
     pub links: Vec<Link>,
-    /// Names and values that belong to the user; over HTTP the names are whole header names.
+    /// Names and values of the user's metadata. HTTP uses complete header names as names.
     pub user_meta: Vec<(Bytes, Bytes)>,
     /// Secondary index entries.
     pub indexes: Vec<IndexEntry>,
@@ -58,26 +60,29 @@ pub struct Metadata {
     pub deleted: bool,
     /// The event that made this sibling. Imported and very old values have none.
     pub dot: Option<Dot>,
-    /// What the value is (docs/riak/backends.md §7.1): 0 plain bytes, [`VAL_ENCODING_TERM`], or from 2 on the tag that Riak
-    /// keeps as `X-Riak-Val-Encoding`.
+    /// The encoding of the value (docs/riak/backends.md §7.1): 0 for plain bytes,
+    /// [`VAL_ENCODING_TERM`], or from 2 on the tag that Riak stores as `X-Riak-Val-Encoding`.
     pub val_encoding: u8,
-    /// Pairs of Riak's metadata that have no meaning here: (name, value), each with Riak's tag byte in front.
+    /// Pairs of Riak's metadata without a meaning in Ombak: (name, value), each with Riak's tag
+    /// byte in front.
     pub extra: Vec<(Bytes, Bytes)>,
-    /// Unix seconds after which it is absent; none: it stays. A tombstone has none.
+    /// The time in Unix seconds after which the value is absent. `None` means that it does not
+    /// expire. A tombstone never expires.
     pub expires_secs: Option<u32>,
 }
 
-/// The value is an Erlang term in its external form, which an Erlang program stored without making it a binary.
+/// The value is an Erlang term in its external format, because an Erlang program stored it without
+/// converting it to a binary.
 pub const VAL_ENCODING_TERM: u8 = 1;
 
-/// A link to another object; links carry no bucket type (docs/riak/http-api.md §5.4).
+/// A link to another object. Links have no bucket type (docs/riak/http-api.md §5.4).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
     /// Bucket of the target.
     pub bucket: Bytes,
     /// Key of the target.
     pub key: Bytes,
-    /// What the link is called.
+    /// The tag of the link.
     pub tag: Bytes,
 }
 
@@ -90,30 +95,30 @@ pub struct IndexEntry {
     pub term: IndexTerm,
 }
 
-/// The term of an index entry: integers order as numbers, the rest bytewise.
+/// The term of an index entry. Integers sort as numbers, other terms bytewise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IndexTerm {
-    /// Of an `_int` field, of any size.
+    /// The term of an `_int` field, of any size.
     Int(BigInt),
-    /// Of a `_bin` field.
+    /// The term of a `_bin` field.
     Bin(Bytes),
 }
 
-/// Why a name and a text are no index entry.
+/// Why a name and a text are not an index entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadIndexEntry {
     /// The field ends in neither `_bin` nor `_int`.
     UnknownFieldType,
-    /// The text of an `_int` field is no integer.
+    /// The text of an `_int` field is not an integer.
     NotAnInteger,
 }
 
-/// The longest integer that an `_int` field takes, in characters: reading one takes time that grows with the square of
-/// its length.
+/// The maximum length of an integer in an `_int` field, in characters: the time to parse an integer
+/// grows with the square of its length.
 pub const INT_TERM_CHARS_MAX: usize = 4096;
 
 impl IndexEntry {
-    /// From a field name in any case and the term as text.
+    /// Creates an entry from a field name in any letter case and the text of the term.
     pub fn parse(field: &[u8], text: &[u8]) -> Result<Self, BadIndexEntry> {
         let field = Bytes::from(field.to_ascii_lowercase());
         let term = if field.ends_with(b"_int") {
@@ -127,7 +132,7 @@ impl IndexEntry {
     }
 }
 
-/// A decimal integer as Erlang reads one: digits behind at most one sign.
+/// Parses a decimal integer as Erlang does: digits after at most one sign.
 fn parse_int(text: &[u8]) -> Option<BigInt> {
     let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);
     let valid = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) && text.len() <= INT_TERM_CHARS_MAX;
@@ -135,7 +140,7 @@ fn parse_int(text: &[u8]) -> Option<BigInt> {
 }
 
 impl IndexTerm {
-    /// The term as clients see it: integers in decimal.
+    /// The term as clients see it: integers are decimal text.
     pub fn to_text(&self) -> Bytes {
         match self {
             Self::Int(i) => Bytes::from(i.to_string()),
@@ -145,17 +150,18 @@ impl IndexTerm {
 }
 
 impl Sibling {
-    /// A plain value, as a client hands it in.
+    /// Creates a plain value, as a client sends it.
     pub fn new(value: impl Into<Bytes>) -> Self {
         Self { value: value.into(), meta: Metadata::default() }
     }
 
-    /// The value that says that there is none.
+    /// Creates a tombstone.
     pub fn tombstone() -> Self {
         Self { value: Bytes::new(), meta: Metadata { deleted: true, ..Metadata::default() } }
     }
 
-    /// Whether its time has passed. It counts to the end of the second that it names, as in stores.
+    /// Whether the sibling has expired. It exists until the end of the second that it names, as in
+    /// stores.
     pub fn is_expired(&self, now: UnixMicros) -> bool {
         self.meta.expires_secs.is_some_and(|at| u64::from(at) < now.secs())
     }
@@ -172,17 +178,18 @@ impl Sibling {
     }
 }
 
-/// What a value that Riak stored as an Erlang term is served as: its external term format (docs/riak/pb-api.md §4).
+/// The content type with which a value is served that Riak stored as an Erlang term: the value is
+/// in the external term format (docs/riak/pb-api.md §4).
 static TERM_CONTENT_TYPE: Bytes = Bytes::from_static(b"application/x-erlang-binary");
 
 impl Metadata {
-    /// The content type that clients are told.
+    /// The content type that clients see.
     pub fn served_content_type(&self) -> Option<&Bytes> {
         if self.val_encoding == VAL_ENCODING_TERM { Some(&TERM_CONTENT_TYPE) } else { self.content_type.as_ref() }
     }
 
     fn same_but_dot(&self, other: &Self) -> bool {
-        // Taken apart in full, so that a new field cannot be forgotten.
+        // All fields are named, so that the compiler reports a forgotten new field.
         let Self {
             content_type,
             charset,
@@ -213,47 +220,48 @@ impl Metadata {
     }
 }
 
-/// Which of two copies a merge ended with.
+/// The result of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// The first has seen everything: nothing to store.
+    /// The local copy already had everything: nothing must be stored.
     KeptLocal,
-    /// The second has seen everything that the first has, and more.
+    /// The incoming copy had everything that the local copy has, and more.
     TookIncoming,
-    /// Each had something that the other lacked.
+    /// Each copy had something that the other lacked.
     Combined,
 }
 
 impl Object {
-    /// An object of one value that has seen nothing yet.
+    /// Creates an object with one value and an empty clock.
     pub fn new(value: Sibling) -> Self {
         Self { clock: VectorClock::new(), siblings: vec![value] }
     }
 
-    /// Whether every sibling is a tombstone: to a client, not found.
+    /// Whether every sibling is a tombstone. Clients get "not found" for such an object.
     pub fn is_deleted(&self) -> bool {
         self.siblings.iter().all(|s| s.meta.deleted)
     }
 
-    /// Whether a client finds nothing at `now`: every sibling is a tombstone or has expired.
+    /// Whether the object is absent for a client at `now`: every sibling is a tombstone or has
+    /// expired.
     pub fn is_absent(&self, now: UnixMicros) -> bool {
         self.siblings.iter().all(|s| s.meta.deleted || s.is_expired(now))
     }
 
-    /// Unix seconds after which all its values have expired, whatever tombstones lie beside them; none: that does not come
-    /// by itself.
+    /// The time in Unix seconds after which all its values have expired; tombstones are ignored.
+    /// `None` means that some value does not expire, or that there are no values.
     pub fn expires_secs(&self) -> Option<u32> {
         let values = self.siblings.iter().filter(|s| !s.meta.deleted);
         values.map(|s| s.meta.expires_secs).reduce(|a, b| Some(a?.max(b?))).flatten()
     }
 
-    /// Leaves out the siblings that have expired. For answers, and for a coordinator under a new event: copies that replicas
-    /// merge and compare keep them.
+    /// Drops the expired siblings. This is for answers, and for a coordinator that writes a new
+    /// event. Copies that replicas merge and compare keep expired siblings.
     pub fn drop_expired(&mut self, now: UnixMicros) {
         self.siblings.retain(|s| !s.is_expired(now));
     }
 
-    /// Merges a copy that came from elsewhere into this one, by clock alone: what replicas, repairs, hand-off and
+    /// Merges another copy into this one by clock alone, as replicas, read repair, handoff and
     /// readers do. `dvv` is the bucket's `dvv_enabled`.
     pub fn merge(&mut self, incoming: Self, dvv: bool) -> Merged {
         if self.clock.descends(&incoming.clock) && (!self.siblings.is_empty() || incoming.siblings.is_empty()) {
@@ -293,7 +301,7 @@ impl Object {
         self.order_siblings();
     }
 
-    /// Values of different events are different values, even if they are equal, as long as dots are looked at.
+    /// With DVV, values of different events are different values, even if their bytes are equal.
     fn push_unless_same(&mut self, sibling: Sibling, dvv: bool) {
         let twin = self.siblings.iter().any(|s| match (&s.meta.dot, &sibling.meta.dot) {
             (Some(a), Some(b)) if dvv && !a.same_event(b) => false,
@@ -304,8 +312,9 @@ impl Object {
         }
     }
 
-    /// The copy that a coordinator stores when `self` is what it has and `incoming` what a client sent: under a new
-    /// event of `actor`, which becomes the dot of the one incoming value (docs/riak/semantics.md §2.1).
+    /// Creates the object that a coordinator stores, from its own copy `local` and the object
+    /// `incoming` of a client. The object gets a new event of `actor`, which becomes the dot of the
+    /// one incoming value (docs/riak/semantics.md §2.1).
     ///
     /// Siblings that the client had not seen stay beside the new value.
     pub fn coordinate(local: Option<Self>, mut incoming: Self, actor: &Actor, now: UnixMicros, dvv: bool) -> Self {
@@ -339,8 +348,9 @@ impl Object {
         }
     }
 
-    /// Keeps the newest sibling only: what `allow_mult=false` and last-write-wins ask of a coordinator, or of a reader
-    /// for its answer. The larger (last-modified, not a tombstone, dot, content) wins, everywhere the same.
+    /// Keeps only the newest sibling, as `allow_mult=false` and last-write-wins require of a
+    /// coordinator, or of a reader for its answer. The largest (last-modified, not a tombstone,
+    /// dot, content) wins, on every node alike.
     pub fn keep_newest(&mut self) {
         if self.siblings.len() < 2 {
             return;
@@ -350,12 +360,13 @@ impl Object {
         }
     }
 
-    /// When its newest sibling was written.
+    /// The time of the newest write among the siblings.
     pub fn last_modified(&self) -> Option<UnixMicros> {
         self.siblings.iter().filter_map(|s| s.meta.last_modified).max()
     }
 
-    /// Links, metadata pairs, index entries and clock entries, of all siblings: what an object costs beyond its values.
+    /// The number of links, metadata pairs and index entries of all siblings, and of clock entries.
+    /// It measures the cost of an object beyond its values.
     pub fn part_count(&self) -> usize {
         let of_sibling = |s: &Sibling| s.meta.links.len() + s.meta.user_meta.len() + s.meta.indexes.len();
         self.clock.entries().len() + self.siblings.iter().map(of_sibling).sum::<usize>()
@@ -366,9 +377,9 @@ impl Object {
         self.siblings.iter().map(|s| s.value.len() as u64).sum()
     }
 
-    /// A fingerprint of clock and contents that equal copies share, however their siblings are ordered. At least 64
-    /// bits over everything that can differ, so that copies can be compared without being sent
-    /// (docs/design/replication.md §4 and §13).
+    /// A hash of clock and contents that is equal for equal copies, however their siblings are
+    /// ordered. It covers everything that can differ with at least 64 bits, so that copies can be
+    /// compared without sending them (docs/design/replication.md §4 and §13).
     pub fn digest(&self) -> u64 {
         let mut siblings: SmallVec<[u64; 4]> = self.siblings.iter().map(Sibling::hash).collect();
         siblings.sort_unstable();
@@ -380,9 +391,10 @@ impl Object {
     }
 }
 
-/// Takes in fields so that no two objects that differ feed it the same bytes: everything has its length or count in
-/// front, everything optional a mark of whether it is there. It gathers them first, because hashing many small pieces
-/// one by one costs more than copying them; values, which may be large, come in as their hashes.
+/// Encodes fields so that two different objects never give the same bytes: every field has its
+/// length or count in front, and every optional field a mark that says whether it is present. The
+/// bytes are collected before they are hashed, because hashing many small pieces costs more than
+/// copying them. Values can be large, so their hashes are collected instead.
 #[derive(Default)]
 struct Hasher(SmallVec<[u8; 256]>);
 
@@ -411,7 +423,7 @@ impl Hasher {
         }
     }
 
-    /// Stamps do not count: they are no part of what a copy has seen.
+    /// Timestamps are excluded, because they are not part of the events that a copy has seen.
     fn dot(&mut self, dot: &Dot) {
         self.bytes(dot.actor.as_bytes());
         self.number(dot.counter);
@@ -455,7 +467,8 @@ impl Sibling {
                 }
             }
         }
-        // Last, and only where it is: values that stay have the fingerprint that they always had.
+        // The time of expiry comes last and only where it exists, so that values without one keep
+        // the digest of earlier versions.
         if let Some(at) = m.expires_secs {
             h.number(u64::from(at));
         }
@@ -467,7 +480,8 @@ fn survives(sibling: &Sibling, other: &Object) -> bool {
     survives_against(sibling, &other.clock, &other.siblings)
 }
 
-/// A sibling goes when the other side has seen its event and does not have it any more.
+/// Whether a sibling survives a merge: it is dropped when the other copy has seen its event and no
+/// longer has it.
 fn survives_against(sibling: &Sibling, other_clock: &VectorClock, other_siblings: &[Sibling]) -> bool {
     match &sibling.meta.dot {
         Some(dot) if other_clock.contains(dot) => other_siblings.iter().any(|s| s.same_event(sibling)),
@@ -493,7 +507,7 @@ fn dot_key(s: &Sibling) -> Option<(u64, &[u8])> {
     s.meta.dot.as_ref().map(|d| (d.counter, d.actor.as_bytes()))
 }
 
-/// A content type for values that came with none.
+/// The content type of values that were stored without one.
 pub const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Erlang's portable term hash, `erlang:phash2` (docs/riak/semantics.md §18). Riak's anti-entropy trees, tombstone hashes and
-//! benchmark keys are made of it.
+//! Erlang's portable term hash, `erlang:phash2` (docs/riak/semantics.md §18). Riak's anti-entropy
+//! trees, tombstone hashes and benchmark keys use it.
 //!
-//! Invariant: integers of any size, binaries, lists and tuples hash as Erlang/OTP hashes them, checked by the vectors
-//! below; the walk goes as deep as the term nests, which the decoder bounds.
+//! Invariant: integers of any size, binaries, lists and tuples have the same hash as in Erlang/OTP;
+//! the test vectors below check this. The recursion is as deep as the term nests, which the decoder
+//! bounds.
 
 use crate::clock::VectorClock;
 use crate::etf::Term;
@@ -19,8 +20,9 @@ pub fn phash2_u32(term: &Term) -> u32 {
     hasher.0
 }
 
-/// The hash in the range 2^32 of a clock as the sorted list of `{Actor, {Counter, Seconds}}`: what tells one tombstone
-/// from another (docs/riak/semantics.md §2.2), and in the default range the hash of Riak's key trees.
+/// The hash of a clock in the range 2^32, as the sorted list of `{Actor, {Counter, Seconds}}`. It
+/// distinguishes tombstones (docs/riak/semantics.md §2.2); in the default range it is the hash in
+/// Riak's key trees.
 pub fn clock_phash2_u32(clock: &VectorClock) -> u32 {
     let mut hasher = Hasher(0);
     for entry in clock.entries() {
@@ -117,7 +119,7 @@ impl Hasher {
         }
     }
 
-    /// Runs of integers that fit a byte are packed; everything else is walked.
+    /// Packs runs of integers that fit in a byte; walks all other elements.
     fn elements(&mut self, items: &[Term]) {
         let mut run = Vec::new();
         for item in items {
@@ -173,7 +175,7 @@ impl Hasher {
         let rest = blocks.remainder();
         a = a.wrapping_add(little_endian(rest, 0..4));
         b = b.wrapping_add(little_endian(rest, 4..8));
-        // The lowest byte of c holds the length.
+        // The lowest byte of c is reserved for the length.
         c = c.wrapping_add(bytes.len() as u32).wrapping_add(little_endian(rest, 8..11) << 8);
         self.0 = mix(a, b, c).2;
     }
@@ -183,7 +185,7 @@ impl Hasher {
     }
 }
 
-/// The word that these bytes make, as many of them as there are.
+/// The word of the bytes in `range`, as far as they exist.
 fn little_endian(bytes: &[u8], range: std::ops::Range<usize>) -> u32 {
     let part = bytes.iter().take(range.end).skip(range.start);
     part.rev().fold(0, |word, &b| word << 8 | u32::from(b))
@@ -198,7 +200,8 @@ fn mix(mut a: u32, mut b: u32, mut c: u32) -> (u32, u32, u32) {
     (a, b, c)
 }
 
-/// The hash of an atom's text. Atoms keep characters below 256 in one byte, as the virtual machine's table does.
+/// The hash of an atom's text. As in the virtual machine's atom table, characters below 256 take
+/// one byte.
 fn pjw(name: &str) -> u32 {
     let step = |h: u32, byte: u8| {
         let h = (h << 4).wrapping_add(u32::from(byte));

@@ -20,7 +20,7 @@ fn merged(a: &VectorClock, b: &VectorClock) -> VectorClock {
     out
 }
 
-/// A clock as what it stands for: a number for each of a few actors.
+/// The model of a clock: a counter for each of a few actors.
 fn model(clock: &VectorClock) -> [u64; 6] {
     std::array::from_fn(|actor| clock.counter(&Actor::new(&[actor as u8])))
 }
@@ -89,10 +89,10 @@ proptest! {
             prop_assert!(age(gone) >= young_secs);
             prop_assert!(clock.entries().iter().all(|kept| kept.stamp_secs >= gone.stamp_secs));
         }
-        // Those that are not old went because the clock was long.
+        // Young entries were dropped only because the clock was too long.
         let surplus = before.entries().len().saturating_sub(limits.big);
         prop_assert!(dropped.iter().filter(|gone| age(gone) <= old_secs).count() <= surplus);
-        // Whatever could still go is gone.
+        // Nothing that pruning must drop is left.
         let oldest_secs = clock.entries().iter().map(age).max().unwrap_or(0);
         let len = clock.entries().len();
         prop_assert!(

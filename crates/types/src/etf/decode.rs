@@ -1,67 +1,67 @@
-//! The decoder.
+//! The decoder of the external term format.
 
 use super::{DEPTH_MAX, INTEGER_BYTES_MAX, MAGIC, Term};
 use flate2::{Decompress, FlushDecompress, Status};
 use num_bigint::{BigInt, Sign};
 use std::borrow::Cow;
 
-/// Why bytes are no term.
+/// Why bytes are not a term.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EtfError {
     /// The first byte is not 131.
     #[error("the first byte is not 131")]
     NoMagic,
-    /// A length runs past the end.
+    /// A length exceeds the remaining bytes.
     #[error("cut short")]
     CutShort,
-    /// There are bytes behind the term.
+    /// Bytes follow the term.
     #[error("bytes after the end")]
     TrailingBytes,
-    /// A kind of term that stored data never holds, or no kind at all.
+    /// A kind of term that stored data never holds, or an invalid tag.
     #[error("unknown tag {0}")]
     UnknownTag(u8),
-    /// Lists and tuples inside one another, deeper than [`DEPTH_MAX`].
+    /// Lists and tuples nest deeper than [`DEPTH_MAX`].
     #[error("nested deeper than {DEPTH_MAX}")]
     TooDeep,
-    /// More terms than [`Limits::terms_max`].
+    /// There are more terms than [`Limits::terms_max`].
     #[error("too many terms")]
     TooManyTerms,
-    /// A compressed term that is larger than [`Limits::inflated_bytes_max`].
+    /// A compressed term is larger than [`Limits::inflated_bytes_max`].
     #[error("too large when inflated")]
     TooLarge,
-    /// A compressed term that does not inflate to the size it states.
+    /// A compressed term does not inflate to its stated size.
     #[error("bad compression")]
     BadCompression,
-    /// An atom that is no text or is longer than 255 characters.
+    /// An atom is not a text or is longer than 255 characters.
     #[error("bad atom")]
     BadAtom,
-    /// A float that is not finite, or an integer of more than [`INTEGER_BYTES_MAX`].
+    /// A float is not finite, or an integer has more than [`INTEGER_BYTES_MAX`].
     #[error("bad number")]
     BadNumber,
 }
 
-/// What one call of the decoder may spend.
+/// The limits of one call of the decoder.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Terms, each of which costs some 40 bytes of memory.
+    /// Maximum number of terms. Each term takes about 40 bytes of memory.
     pub terms_max: usize,
-    /// Bytes that a compressed term may inflate to.
+    /// Maximum number of bytes that a compressed term may inflate to.
     pub inflated_bytes_max: usize,
 }
 
 impl Default for Limits {
-    /// Enough for the largest objects that Riak stores by default (`max_object_size`, 50 MB).
+    /// The limits for the largest objects that Riak stores by default (`max_object_size`, 50 MB).
     fn default() -> Self {
         Self { terms_max: 1 << 20, inflated_bytes_max: 64 << 20 }
     }
 }
 
-/// Reads one term that fills `bytes`, within the default limits.
+/// Decodes one term that fills `bytes`, within the default limits.
 pub fn decode(bytes: &[u8]) -> Result<Term, EtfError> {
     decode_with(bytes, Limits::default())
 }
 
-/// Reads one term that fills `bytes`.
+/// Decodes one term that fills `bytes`.
 pub fn decode_with(bytes: &[u8], limits: Limits) -> Result<Term, EtfError> {
     let (&magic, rest) = bytes.split_first().ok_or(EtfError::CutShort)?;
     if magic != MAGIC {
@@ -73,7 +73,7 @@ pub fn decode_with(bytes: &[u8], limits: Limits) -> Result<Term, EtfError> {
     if decoder.rest.is_empty() { Ok(term) } else { Err(EtfError::TrailingBytes) }
 }
 
-/// The bytes behind the magic, out of their compression if they are compressed: 80, size:32, zlib stream.
+/// The bytes after the magic byte, inflated if they are compressed: 80, size:32, zlib stream.
 fn inflated(rest: &[u8], bytes_max: usize) -> Result<Cow<'_, [u8]>, EtfError> {
     let Some((80, compressed)) = rest.split_first().map(|(tag, rest)| (*tag, rest)) else {
         return Ok(Cow::Borrowed(rest));
@@ -87,14 +87,15 @@ fn inflated(rest: &[u8], bytes_max: usize) -> Result<Cow<'_, [u8]>, EtfError> {
     if out.len() == size { Ok(Cow::Owned(out)) } else { Err(EtfError::BadCompression) }
 }
 
-/// Inflates a whole stream of at most `bytes_max` bytes; `None` if it is broken, longer, or followed by other bytes.
-/// Memory grows with what the stream really holds.
+/// Inflates a whole stream of at most `bytes_max` bytes. Returns `None` if the stream is broken or
+/// longer, or if other bytes follow it. Memory grows with the real content of the stream.
 pub(crate) fn inflate(mut stream: Decompress, input: &[u8], bytes_max: usize) -> Option<Vec<u8>> {
     const STEP_BYTES: usize = 16 << 10;
     let mut out = Vec::new();
     loop {
         let consumed = usize::try_from(stream.total_in()).ok()?;
-        // One byte more than allowed, so that a stream that ends exactly at the limit can say so.
+        // There is room for one byte more than allowed, so that a stream that ends exactly at the
+        // limit can report its end.
         let room = (bytes_max + 1).saturating_sub(out.len()).min(STEP_BYTES.max(out.len()));
         out.reserve(room);
         let before = out.len();
@@ -106,7 +107,7 @@ pub(crate) fn inflate(mut stream: Decompress, input: &[u8], bytes_max: usize) ->
             Status::StreamEnd => {
                 return (usize::try_from(stream.total_in()).ok()? == input.len()).then_some(out);
             }
-            // Neither took nor gave: the input ends before the stream does.
+            // The step read and wrote nothing, so the input ends before the stream does.
             _ if out.len() == before && usize::try_from(stream.total_in()).ok()? == consumed => return None,
             _ => {}
         }
@@ -180,7 +181,7 @@ impl<'a> Decoder<'a> {
         match self.term(depth + 1)? {
             Term::List(tail) if tail.is_empty() => Ok(Term::from_list(items)),
             tail if items.is_empty() => Ok(tail),
-            // A tail that is a list continues this one.
+            // A tail that is a list continues this list.
             Term::List(tail) => Ok(Term::from_list(items.into_iter().chain(tail).collect())),
             Term::String(tail) => {
                 self.spend(tail.len())?;
@@ -228,7 +229,7 @@ impl<'a> Decoder<'a> {
         Ok(Term::from(BigInt::from_bytes_le(sign, self.take(len)?)))
     }
 
-    /// The form of old releases: 31 characters, padded with zeros.
+    /// The float format of old releases: 31 characters, padded with zeros.
     fn float_text(&mut self) -> Result<Term, EtfError> {
         let text = self.take(31)?.split(|&b| b == 0).next().unwrap_or_default();
         let number = std::str::from_utf8(text).ok().and_then(|t| t.trim().parse().ok()).ok_or(EtfError::BadNumber)?;
@@ -265,7 +266,7 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Room that is made for a sequence before its elements were seen.
+/// Maximum capacity that is reserved for a sequence before its elements were read.
 const CAPACITY_MAX: usize = 64;
 
 fn finite(n: f64) -> Result<f64, EtfError> {

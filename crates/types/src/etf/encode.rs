@@ -1,16 +1,18 @@
-//! The encoder: what `term_to_binary` of Erlang/OTP 26 writes, uncompressed.
+//! The encoder of the external term format. It writes what `term_to_binary` of Erlang/OTP 26
+//! writes, uncompressed.
 
 use super::{MAGIC, STRING_BYTES_MAX, Term};
 use num_bigint::{BigInt, Sign};
 
-/// The external form of a term.
+/// The external format of a term.
 pub fn encode(term: &Term) -> Vec<u8> {
     let mut out = Vec::with_capacity(64);
     encode_to(term, &mut out);
     out
 }
 
-/// Appends the external form of a term. Recurses as deep as the term nests; decoded ones are bounded.
+/// Appends the external format of a term. The recursion is as deep as the term nests; decoded terms
+/// have bounded nesting.
 pub fn encode_to(term: &Term, out: &mut Vec<u8>) {
     out.push(MAGIC);
     put(term, out);
@@ -123,7 +125,7 @@ fn put_atom(name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(name.as_bytes());
 }
 
-/// Nothing that is encoded here comes near four gigabytes: objects are limited to far less.
+/// No encoded part comes near four gigabytes, because objects are limited to far less.
 fn put_len32(len: usize, out: &mut Vec<u8>) {
     assert!(u32::try_from(len).is_ok(), "a term part of {len} bytes does not fit the external format");
     out.extend_from_slice(&(len as u32).to_be_bytes());

@@ -19,7 +19,7 @@ fn any_term() -> impl Strategy<Value = Term> {
         let some = prop::collection::vec(inner.clone(), 1..6);
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(Term::Tuple),
-            // An atom keeps a list of small integers from being a string.
+            // An atom prevents a list of small integers from being a string.
             some.clone().prop_map(|mut items| {
                 items.push(Term::atom("end"));
                 Term::List(items)
@@ -150,7 +150,7 @@ fn terms_are_counted() {
     let limits = |terms_max| Limits { terms_max, ..Limits::default() };
     assert!(decode_with(&bytes, limits(102)).is_ok());
     assert_eq!(decode_with(&bytes, limits(101)), Err(EtfError::TooManyTerms));
-    // A string that goes on a list becomes one term a byte.
+    // A string as the tail of a list becomes one term per byte.
     let tail = b"\x83l\0\0\0\x01jk\0\x05abcde";
     assert!(decode_with(tail, limits(8)).is_ok());
     assert_eq!(decode_with(tail, limits(7)), Err(EtfError::TooManyTerms));

@@ -1,4 +1,4 @@
-//! The text form of terms: Erlang's `~p`, on one line however long it is.
+//! The text form of terms: Erlang's `~p`, always on one line.
 
 use super::Term;
 use std::fmt::{self, Write};
@@ -43,7 +43,7 @@ impl fmt::Display for Term {
     }
 }
 
-/// Bytes in the form of a binary: `<<"text">>`, `<<1,2,3>>` or `<<>>`.
+/// Formats bytes as a binary: `<<"text">>`, `<<1,2,3>>` or `<<>>`.
 pub struct BinaryText<'a>(pub &'a [u8]);
 
 impl fmt::Display for BinaryText<'_> {
@@ -52,7 +52,7 @@ impl fmt::Display for BinaryText<'_> {
     }
 }
 
-/// A name in the form of an atom: quoted unless it can stand bare.
+/// Formats a name as an atom, with quotes where Erlang needs them.
 pub struct AtomText<'a>(pub &'a str);
 
 impl fmt::Display for AtomText<'_> {
@@ -61,7 +61,7 @@ impl fmt::Display for AtomText<'_> {
     }
 }
 
-/// A text in the form of a string: `"text"`, escaped; characters beyond ASCII stay as they are.
+/// Formats a text as a string: `"text"`, escaped. Characters beyond ASCII stay unchanged.
 pub struct StringText<'a>(pub &'a str);
 
 impl fmt::Display for StringText<'_> {
@@ -92,7 +92,7 @@ fn fmt_binary(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(">>")
 }
 
-/// What Erlang takes for Latin-1 text.
+/// Whether Erlang treats the bytes as printable Latin-1 text.
 fn is_printable(bytes: &[u8]) -> bool {
     bytes.iter().all(|b| matches!(b, 8..=13 | 27 | 32..=126 | 160..=255))
 }

@@ -1,7 +1,8 @@
 //! The order of an object's siblings, which every answer shows (docs/riak/semantics.md §2.1).
 //!
-//! Siblings are ordered by the bytes of their values. Equal values are ordered by the number of their metadata entries,
-//! fewer first, and then by the entries themselves, which are compared in the order of Riak's names for them.
+//! Siblings are ordered by the bytes of their values. Equal values are ordered by the number of
+//! their metadata entries, fewer entries first. Equal numbers are decided by the entries
+//! themselves, which are compared in the order of Riak's names for them.
 
 use super::{IndexEntry, Link, Metadata, Object, Sibling};
 use crate::clock::Dot;
@@ -11,9 +12,10 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 impl Object {
-    /// Brings the siblings into their order. Values decide it, so a head without them cannot be ordered.
+    /// Sorts the siblings. Values decide the order, so a head without values cannot be sorted.
     ///
-    /// An object of one sibling costs one comparison of a length; siblings that are in order already are compared once.
+    /// An object of one sibling costs one comparison of a length. Siblings that are already sorted
+    /// are compared once.
     pub(crate) fn order_siblings(&mut self) {
         if self.siblings.len() > 1 && !self.siblings.is_sorted_by(|a, b| compare(a, b).is_le()) {
             self.siblings.sort_by(compare);
@@ -28,9 +30,10 @@ fn compare(a: &Sibling, b: &Sibling) -> Ordering {
     })
 }
 
-/// One entry of a sibling's metadata. The variants stand in the order of Riak's names for them: "Links",
-/// "X-Riak-Deleted", "X-Riak-Last-Modified", "X-Riak-Meta", "X-Riak-VTag", "X-Riak-Val-Encoding", "charset",
-/// "content-encoding", "content-type", "index", and `dot`, which is a binary and so follows every string.
+/// One entry of a sibling's metadata. The variants are in the order of Riak's names for them:
+/// "Links", "X-Riak-Deleted", "X-Riak-Last-Modified", "X-Riak-Meta", "X-Riak-VTag",
+/// "X-Riak-Val-Encoding", "charset", "content-encoding", "content-type", "index", and `dot`, which
+/// sorts last because it is a binary and the others are strings.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Entry<'a> {
     Links(&'a [Link]),
@@ -44,14 +47,14 @@ enum Entry<'a> {
     ContentType(&'a Bytes),
     Indexes(&'a [IndexEntry]),
     Dot(&'a Dot),
-    /// A pair that only Riak knows the meaning of.
+    /// A pair whose meaning only Riak knows.
     Extra(&'a (Bytes, Bytes)),
-    /// Ombak's own, so it decides last.
+    /// Ombak's own entry, so it is compared last.
     Expires(u32),
 }
 
 fn entries(meta: &Metadata) -> SmallVec<[Entry<'_>; 16]> {
-    // Taken apart in full, so that a new field cannot be forgotten.
+    // All fields are named, so that the compiler reports a forgotten new field.
     let Metadata {
         content_type,
         charset,
@@ -104,7 +107,7 @@ mod tests {
         object.siblings
     }
 
-    /// Merging another copy and storing are asked in every order of the same siblings.
+    /// The property tests try merging and storing with every order of the same siblings.
     fn any_siblings() -> impl Strategy<Value = (Object, Vec<Sibling>)> {
         any_object().prop_flat_map(|object| {
             let siblings = object.siblings.clone();
@@ -125,7 +128,7 @@ mod tests {
         let at = |secs| move |m: &mut Metadata| m.last_modified = Some(UnixMicros::from_secs(secs));
         let bare = sibling("v", |_| {});
         let (early, late) = (sibling("v", at(1)), sibling("v", at(2)));
-        // One entry as well, and its name comes before that of the time.
+        // Both have one entry, and the name of `deleted` sorts before the name of the time.
         let deleted = sibling("v", |m| m.deleted = true);
         let both = sibling("v", |m| {
             m.last_modified = Some(UnixMicros::from_secs(0));
@@ -151,7 +154,8 @@ mod tests {
             prop_assert_eq!(ordered(shuffled.clone()), expected.clone());
             prop_assert!(expected.is_sorted_by(|a, b| a.value <= b.value));
 
-            // An object that an earlier version stored in another order is read in this one, and keeps its digest.
+            // An object that an earlier version stored in another order is read in this order and
+            // keeps its digest.
             let stored_before = Object { clock: object.clock.clone(), siblings: shuffled };
             let mut head = Vec::new();
             stored::encode_head(&stored_before, &mut head);

@@ -15,7 +15,7 @@ fn value(n: u32) -> Sibling {
     Sibling::new(n.to_be_bytes().to_vec())
 }
 
-/// What a client sends: a value and the clock of what it had read.
+/// The object that a client sends: a value, and the clock that it had read.
 fn sent(n: u32, seen: &VectorClock) -> Object {
     Object { clock: seen.clone(), siblings: vec![value(n)] }
 }
@@ -24,7 +24,7 @@ fn values(object: &Object) -> BTreeSet<Bytes> {
     object.siblings.iter().map(|s| s.value.clone()).collect()
 }
 
-/// Dots and values: what a copy is, whatever the order of its siblings.
+/// The dots and values of a copy, without the order of its siblings.
 fn content(object: &Object) -> BTreeSet<(String, Bytes)> {
     let dot = |s: &Sibling| s.meta.dot.as_ref().map_or_else(String::new, |d| format!("{:?} {}", d.actor, d.counter));
     object.siblings.iter().map(|s| (dot(s), s.value.clone())).collect()
@@ -36,12 +36,13 @@ fn merged(a: &Object, b: &Object, dvv: bool) -> Object {
     out
 }
 
-/// What happens to one key on a few replicas, each of which coordinates under an actor of its own.
+/// An event in the life of one key on a few replicas. Each replica coordinates under an actor of
+/// its own.
 #[derive(Clone, Debug)]
 enum Event {
     /// A client reads one replica.
     Read { client: usize, replica: usize },
-    /// A client writes through a replica with what it last read, or without a clock.
+    /// A client writes through a replica, with the clock of its last read or without a clock.
     Write { client: usize, replica: usize, blind: bool },
     /// One replica's copy reaches another.
     Send { from: usize, to: usize },
@@ -63,7 +64,8 @@ fn any_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// The same by sets of writes: every write that was seen, and those that nothing has replaced.
+/// The model: the set of writes that were seen, and the set of writes that no later write has
+/// replaced.
 #[derive(Clone, Default)]
 struct Model {
     seen: BTreeSet<u32>,
@@ -195,7 +197,7 @@ proptest! {
     fn the_newest_is_the_same_in_every_order(object in any_object(), others in any_object(), turn in 0..6usize) {
         let mut all = object;
         all.siblings.extend(others.siblings.iter().cloned());
-        // Copies that differ in what no clock and no date can order.
+        // These copies differ in fields that neither a clock nor a date can order.
         all.siblings.extend(others.siblings.into_iter().map(|mut s| {
             s.meta.charset = Some(Bytes::from_static(b"other"));
             s
@@ -209,7 +211,7 @@ proptest! {
     }
 }
 
-/// Two clients that read, resolve and write in turns, each with a clock that is one write old.
+/// Two clients read, resolve and write in turns, each with a clock that is one write old.
 #[test]
 fn interleaved_writers_make_two_siblings_at_most() {
     let mut copy: Option<Object> = None;
@@ -260,7 +262,7 @@ fn values_without_a_dot_are_never_dropped() {
     assert_eq!(merged(&both, &imported(1, 10), true), both);
 }
 
-/// A head and the whole of one event differ in their values; they are still one sibling.
+/// The head and the whole object of one event differ in their values but are one sibling.
 #[test]
 fn one_event_is_one_sibling() {
     let whole = Object::coordinate(None, sent(1, &VectorClock::new()), &actor(0), at(1), true);
@@ -294,7 +296,7 @@ fn a_copy_that_knows_no_more_changes_nothing() {
     assert_eq!(one, newer);
 }
 
-/// A change to any one field changes the digest, and no two of them alike.
+/// A change of any one field changes the digest, and no two such changes give the same digest.
 #[test]
 fn digests_notice_every_field() {
     let text = Bytes::from_static;
