@@ -1,4 +1,5 @@
-//! Generates the messages and, from the same descriptors, the table of wire types that `lenient` reads.
+//! Generates the messages and, from the same descriptors, the table of wire types that `lenient`
+//! reads.
 
 use std::error::Error;
 use std::fmt::Write as _;

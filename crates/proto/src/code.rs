@@ -1,6 +1,6 @@
-//! The message codes (docs/riak/pb-api.md §2): one table, from which names, directions and services follow.
+//! The message codes (docs/riak/pb-api.md §2): one table with their names, directions and services.
 
-/// Which way a message travels.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Client to server.
@@ -9,26 +9,26 @@ pub enum Direction {
     Response,
 }
 
-/// Whether a Riak KV 3.2 node without search, time series or security knows a code at all. It answers those that it
-/// does not with `Unknown message code: N` (docs/riak/pb-api.md §18).
+/// Whether a Riak KV 3.2 node without search, time series or security knows a code. Such a node
+/// answers an unknown code with `Unknown message code: N` (docs/riak/pb-api.md §18).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Some service has registered it.
+    /// A service has registered the code.
     Registered,
-    /// The module that would serve it is not loaded.
+    /// The module that would serve the code is not loaded.
     NotLoaded,
 }
 
-/// What is known about one code.
+/// The properties of one code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeInfo {
     /// The code byte.
     pub code: u8,
     /// Riak's name of the message.
     pub name: &'static str,
-    /// Which way it travels.
+    /// The direction of the message.
     pub direction: Direction,
-    /// Whether a service is behind it.
+    /// Whether a service is registered for it.
     pub service: Service,
 }
 
@@ -36,7 +36,7 @@ macro_rules! codes {
     ($($code:literal $constant:ident $name:literal $direction:ident $service:ident;)*) => {
         $(#[doc = concat!("`", $name, "`")] pub const $constant: u8 = $code;)*
 
-        /// Every code of docs/riak/pb-api.md §2, in ascending order.
+        /// All codes of docs/riak/pb-api.md §2, in ascending order.
         pub static CODES: &[CodeInfo] = &[$(CodeInfo {
             code: $code,
             name: $name,
@@ -152,7 +152,7 @@ codes! {
     255 START_TLS "RpbStartTls" Request Registered;
 }
 
-/// What is known about `code`; `None` when no message has it.
+/// The properties of `code`; `None` when no message has it.
 pub fn info(code: u8) -> Option<&'static CodeInfo> {
     CODES.binary_search_by_key(&code, |info| info.code).ok().and_then(|at| CODES.get(at))
 }

@@ -2,17 +2,17 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Bytes of length and code in front of a body.
+/// Bytes of the length and the code in front of a body.
 pub const HEADER_BYTES: usize = 5;
 
-/// The largest frame that is taken unless configured otherwise, in bytes after the length field. Above Riak's largest
-/// object (50 MiB) with room for its metadata.
+/// The default maximum size of a frame, in bytes after the length field. It is larger than Riak's
+/// largest object (50 MiB) with its metadata.
 pub const FRAME_BYTES_MAX_DEFAULT: usize = 64 << 20;
 
-/// The least room that a reader should have for what arrives next, in bytes.
+/// The minimum room that a reader has for the next bytes, in bytes.
 const READ_BYTES_MIN: usize = 4 << 10;
 
-/// One whole message.
+/// One complete message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The message code.
@@ -21,13 +21,14 @@ pub struct Frame {
     pub body: Bytes,
 }
 
-/// Why bytes cannot be cut into frames any more. The connection has to go: the next frame's start is not known.
+/// Why bytes cannot be split into frames any more. The connection must be closed, because the start
+/// of the next frame is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// A frame without a code.
+    /// The frame has no code.
     #[error("a frame of length 0 has no message code")]
     Empty,
-    /// A frame that nobody would want to hold in memory.
+    /// The frame is larger than the limit.
     #[error("a frame of {length} bytes is larger than the limit of {bytes_max}")]
     TooLarge {
         /// Announced length in bytes.
@@ -37,7 +38,8 @@ pub enum FrameError {
     },
 }
 
-/// The length that the frame at the start of `buffer` announces, once four bytes of it are there.
+/// The length that the frame at the start of `buffer` announces; `None` until four bytes have
+/// arrived.
 fn announced(buffer: &[u8], bytes_max: usize) -> Result<Option<usize>, FrameError> {
     let Some(length) = buffer.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes)) else { return Ok(None) };
     match usize::try_from(length) {
@@ -47,19 +49,21 @@ fn announced(buffer: &[u8], bytes_max: usize) -> Result<Option<usize>, FrameErro
     }
 }
 
-/// The length of the frame at the start of `buffer`, with its length field, once that is there.
+/// The length of the frame at the start of `buffer`, including its length field; `None` until the
+/// length field has arrived.
 pub fn total_length(buffer: &[u8], bytes_max: usize) -> Result<Option<usize>, FrameError> {
     Ok(announced(buffer, bytes_max)?.map(|length| 4 + length))
 }
 
-/// A whole frame that was received into a buffer of its own. `bytes` holds the length field, the code and the body.
+/// Creates a frame from a buffer of its own. `bytes` holds the length field, the code and the body.
 pub fn of_whole(bytes: Bytes) -> Option<Frame> {
     let code = *bytes.get(4)?;
     Some(Frame { code, body: bytes.slice(HEADER_BYTES..) })
 }
 
-/// Cuts the first frame off `buffer`, without copying it. `None` means that more bytes are needed: only the length was
-/// looked at, so asking again after every read costs nothing that grows with the frame.
+/// Splits the first frame off `buffer` without copying it. `None` means that more bytes are needed.
+/// Only the length is read, so the cost of a repeated call after every read does not grow with the
+/// frame.
 pub fn next_frame(buffer: &mut BytesMut, bytes_max: usize) -> Result<Option<Frame>, FrameError> {
     let Some(length) = announced(buffer, bytes_max)? else { return Ok(None) };
     let Some(&code) = buffer.get(4).filter(|_| buffer.len() >= 4 + length) else { return Ok(None) };
@@ -68,7 +72,7 @@ pub fn next_frame(buffer: &mut BytesMut, bytes_max: usize) -> Result<Option<Fram
     Ok(Some(Frame { code, body }))
 }
 
-/// Whether [`next_frame`] would have something to say.
+/// Whether [`next_frame`] would return a frame or an error.
 pub fn has_frame(buffer: &[u8], bytes_max: usize) -> bool {
     match announced(buffer, bytes_max) {
         Ok(Some(length)) => buffer.len() >= 4 + length,
@@ -77,8 +81,9 @@ pub fn has_frame(buffer: &[u8], bytes_max: usize) -> bool {
     }
 }
 
-/// Makes room for the next read. What a large frame has announced is not reserved up front: room at most doubles what
-/// has arrived, so a peer pays for the memory that it makes us hold.
+/// Reserves room for the next read. The announced length of a large frame is not reserved at once:
+/// the buffer at most doubles what has arrived, so a peer must send bytes to make the server hold
+/// memory.
 pub fn make_room(buffer: &mut BytesMut, read_bytes: usize) {
     if buffer.capacity() - buffer.len() < READ_BYTES_MIN {
         buffer.reserve(read_bytes.max(READ_BYTES_MIN));

@@ -1,8 +1,9 @@
-//! `RpbGetReq`, borrowed from its frame: the hot path's twin of `messages::RpbGetReq`.
+//! `RpbGetReq` for the hot path: it borrows from its frame and is equivalent to
+//! `messages::RpbGetReq`.
 
 use crate::wire::{Fields, Value, WireError};
 
-/// A read of one key (docs/riak/pb-api.md §6.1). Absent and empty are told apart.
+/// A read of one key (docs/riak/pb-api.md §6.1). Absent and empty fields are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §6.1")]
 pub struct GetReq<'a> {
@@ -24,7 +25,7 @@ pub struct GetReq<'a> {
 }
 
 impl<'a> GetReq<'a> {
-    /// Reads a frame's body.
+    /// Decodes the body of a frame.
     pub fn decode(body: &'a [u8]) -> Result<Self, WireError> {
         let (mut fields, mut req) = (Fields::new(body), Self::default());
         while let Some(field) = fields.next()? {
@@ -101,7 +102,7 @@ mod tests {
         fn it_reads_what_the_generated_one_writes(first in request(), second in request()) {
             let mut body = first.encode_to_vec();
             prop_assert_eq!(twin(&GetReq::decode(&body).unwrap()), first);
-            // Of a field that comes twice the last one counts.
+            // If a field occurs twice, the last one counts.
             second.encode(&mut body).unwrap();
             prop_assert_eq!(twin(&GetReq::decode(&body).unwrap()), RpbGetReq::decode(&body[..]).unwrap());
         }

@@ -1,20 +1,21 @@
-//! Decoding as Riak does: a field whose wire type is not the declared one is an unknown field, not an error.
+//! Decodes messages as Riak does: a field whose wire type is not the declared one is an unknown
+//! field, not an error.
 //!
-//! The generated decoders refuse such a message. Only then is it cleaned and decoded again, so the usual case pays
-//! nothing.
+//! The generated decoders refuse such a message. Only then is it cleaned and decoded again, so
+//! ordinary messages have no extra cost.
 
 use crate::wire::{Fields, Value, WireError, put_varint};
 use bytes::Bytes;
 use prost::{DecodeError, Message, Name};
 
-/// Messages nest at most this deep in what is cleaned; the generated decoders have a limit of their own.
+/// Maximum nesting of messages during cleaning; the generated decoders have a limit of their own.
 const DEPTH_MAX: u32 = 64;
 
-/// The wire type of one declared field.
+/// A declared field and its wire type.
 struct Field {
     number: u32,
     wire: u8,
-    /// Index of its message in `MESSAGES`.
+    /// Index of the field's message in `MESSAGES`.
     message: Option<usize>,
 }
 
@@ -23,7 +24,7 @@ mod schema {
     include!(concat!(env!("OUT_DIR"), "/schema.rs"));
 }
 
-/// Decodes a message, skipping fields that are unknown by number or by wire type.
+/// Decodes a message and skips fields whose number or wire type is unknown.
 pub fn decode<M: Message + Name + Default>(body: &Bytes) -> Result<M, DecodeError> {
     M::decode(body.clone()).or_else(|refusal| {
         let index = schema::MESSAGES.iter().position(|(name, _)| *name == M::NAME);
@@ -34,7 +35,7 @@ pub fn decode<M: Message + Name + Default>(body: &Bytes) -> Result<M, DecodeErro
     })
 }
 
-/// The same message without the fields that its schema does not have in this form.
+/// The message without the fields that its schema does not declare in this form.
 fn cleaned(index: usize, message: &[u8], depth: u32) -> Result<Vec<u8>, WireError> {
     let depth = depth.checked_sub(1).ok_or(WireError("nested too deep"))?;
     let declared = schema::MESSAGES.get(index).map_or(&[][..], |(_, fields)| fields);
@@ -64,7 +65,8 @@ mod tests {
 
     #[test]
     fn a_field_of_another_wire_type_is_skipped() {
-        // RpbSetBucketTypeReq whose property 28, a bool, comes as text (recorded exchange pb/118).
+        // An RpbSetBucketTypeReq in which property 28, a bool, is a text (recorded exchange
+        // pb/118).
         let body = Bytes::from_static(b"\x0a\x08counters\x12\x06\xe2\x01\x03set");
         assert!(RpbSetBucketTypeReq::decode(body.clone()).is_err());
         let request: RpbSetBucketTypeReq = decode(&body).unwrap();

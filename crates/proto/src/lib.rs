@@ -1,15 +1,18 @@
-//! Riak's client protocol: message codes, framing, messages, and hand-written codecs for the two messages that matter
-//! most.
+//! Riak's client protocol: message codes, framing, messages, and hand-written codecs for gets and
+//! puts.
 //!
-//! What it is: bytes to messages and back. [`messages`] is generated from the `.proto` files beside the sources;
-//! [`get_req`], [`put_req`] and [`reply`] are their twins for the hot path, which borrow from the frame and write
-//! straight into the output, so that a value is copied once on its way out and never on its way in.
+//! What it is: the conversion between bytes and messages. [`messages`] is generated from the
+//! `.proto` files beside the sources. [`get_req`], [`put_req`] and [`reply`] are equivalents for
+//! the hot path. They borrow from the frame and write directly into the output, so that a value is
+//! copied once when it is sent and never when it is received.
 //!
-//! What it is not: no sockets, no time, no idea what a request means. The same code serves server, client and benches.
+//! What it is not: it has no sockets, no time, and no knowledge of what a request means. Server,
+//! client and benchmarks use the same code.
 //!
 //! Invariants:
-//! * no decoder panics, recurses without bound or reserves memory that the peer has only announced;
-//! * on every message that the generated decoders take, the hand-written ones say the same.
+//! * No decoder panics, recurses without bound, or reserves memory that a peer has only announced.
+//! * The hand-written decoders return the same result as the generated ones for every message that
+//!   the generated ones accept.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

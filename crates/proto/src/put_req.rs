@@ -1,8 +1,9 @@
-//! `RpbPutReq`, borrowed from its frame: the hot path's twin of `messages::RpbPutReq`.
+//! `RpbPutReq` for the hot path: it borrows from its frame and is equivalent to
+//! `messages::RpbPutReq`.
 
 use crate::wire::{Fields, Value, WireError};
 
-/// A write of one key (docs/riak/pb-api.md §6.2). Absent and empty are told apart.
+/// A write of one key (docs/riak/pb-api.md §6.2). Absent and empty fields are distinguished.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §6.2")]
 pub struct PutReq<'a> {
@@ -63,7 +64,7 @@ pub struct Pair<'a> {
 }
 
 impl<'a> PutReq<'a> {
-    /// Reads a frame's body.
+    /// Decodes the body of a frame.
     pub fn decode(body: &'a [u8]) -> Result<Self, WireError> {
         let (mut fields, mut req) = (Fields::new(body), Self::default());
         while let Some(field) = fields.next()? {
@@ -71,7 +72,8 @@ impl<'a> PutReq<'a> {
                 (1, Value::Bytes(bytes)) => req.bucket = Some(bytes),
                 (2, Value::Bytes(bytes)) => req.key = Some(bytes),
                 (3, Value::Bytes(bytes)) => req.vclock = Some(bytes),
-                // A message field that comes twice is merged, as everywhere in Protocol Buffers.
+                // If a message field occurs twice, its occurrences are merged, as everywhere in
+                // Protocol Buffers.
                 (4, Value::Bytes(bytes)) => req.content.get_or_insert_default().merge(bytes)?,
                 (5, Value::Varint(n)) => req.w = Some(n as u32),
                 (6, Value::Varint(n)) => req.dw = Some(n as u32),
@@ -93,11 +95,12 @@ impl<'a> PutReq<'a> {
     }
 }
 
-/// Bytes of an encoded clock that stand for one of its entries.
+/// Approximate number of bytes per entry of an encoded clock.
 const CLOCK_ENTRY_BYTES: usize = 16;
 
-/// How many links, metadata pairs, index entries and clock entries the body of a put has: what decoding it costs beyond its
-/// value. Allocates nothing. A body that does not decode counts up to the mistake.
+/// The number of links, metadata pairs, index entries and clock entries in the body of a put. It
+/// measures the cost of decoding beyond the value. It allocates no memory. A body that does not
+/// decode is counted up to the error.
 pub fn count_parts(body: &[u8]) -> usize {
     let (mut fields, mut count) = (Fields::new(body), 0);
     while let Ok(Some(field)) = fields.next() {
@@ -118,7 +121,7 @@ fn count_content_parts(content: &[u8]) -> usize {
     count
 }
 
-/// The names in the body of a put: bucket type, bucket and key, each if it is there.
+/// The names in the body of a put: bucket type, bucket and key, each if it is present.
 pub fn names(body: &[u8]) -> [Option<&[u8]>; 3] {
     let (mut fields, mut names) = (Fields::new(body), [None; 3]);
     while let Ok(Some(field)) = fields.next() {
@@ -288,7 +291,7 @@ mod tests {
         fn it_reads_what_the_generated_one_writes(first in request(), second in request()) {
             let mut body = first.encode_to_vec();
             prop_assert_eq!(twin(&PutReq::decode(&body).unwrap()), first);
-            // Of a field that comes twice the last one counts; lists and messages are joined.
+            // If a field occurs twice, the last one counts; lists and messages are joined.
             second.encode(&mut body).unwrap();
             prop_assert_eq!(twin(&PutReq::decode(&body).unwrap()), RpbPutReq::decode(&body[..]).unwrap());
         }

@@ -1,6 +1,8 @@
-//! Writing frames: any message, and `RpbGetResp` and `RpbPutResp` straight from an object, without a message between.
+//! Writes frames: any message, and `RpbGetResp` and `RpbPutResp` directly from an object, without
+//! an intermediate message.
 //!
-//! Lengths are computed first, so that a frame is written front to back. An [`Output`] decides whether a value is copied.
+//! Lengths are computed first, so that a frame is written from front to back. An [`Output`] decides
+//! whether a value is copied.
 
 use crate::code;
 use crate::messages::RpbErrorResp;
@@ -11,12 +13,13 @@ use ombak_types::time::UnixMicros;
 use ombak_types::{Object, Sibling};
 use prost::Message;
 
-/// Room that is made at once for a frame, in bytes: large values may not be copied at all.
+/// Maximum room that is reserved at once for a frame, in bytes: large values may not be copied at
+/// all.
 const RESERVED_BYTES_MAX: usize = 64 << 10;
 
-/// Where an answer is written to.
+/// The destination of an answer.
 pub trait Output {
-    /// The end of what has been written: bytes are appended to it.
+    /// The end of the written bytes; further bytes are appended to it.
     fn bytes(&mut self) -> &mut Vec<u8>;
 
     /// Appends a value, with or without copying it.
@@ -51,7 +54,7 @@ pub fn write_error(text: impl Into<Bytes>, out: &mut Vec<u8>) {
     write_message(code::ERROR_RESP, &RpbErrorResp { errmsg: text.into(), errcode: 0 }, out);
 }
 
-/// Appends the `RpbGetResp` of an object. `vclock` is its clock as clients carry it.
+/// Appends the `RpbGetResp` of an object. `vclock` is its clock in the form that clients receive.
 pub fn write_get_reply(object: &Object, vclock: &[u8], out: &mut impl Output) {
     write_header(code::GET_RESP, contents_len(object) + bytes_len(vclock), out.bytes());
     put_contents(object, out);
@@ -69,7 +72,8 @@ pub fn write_single_get_reply(single: &Single, out: &mut impl Output) {
     put_bytes(2, vclock, out.bytes());
 }
 
-/// Appends the `RpbPutResp` with the stored object and its clock, and with the key if the server made it.
+/// Appends the `RpbPutResp` with the stored object and its clock, and with the key if the server
+/// generated it.
 pub fn write_put_reply(stored: Option<(&Object, &[u8])>, key: Option<&[u8]>, out: &mut impl Output) {
     let stored_len = stored.map_or(0, |(object, vclock)| contents_len(object) + bytes_len(vclock));
     write_header(code::PUT_RESP, stored_len + key.map_or(0, bytes_len), out.bytes());
@@ -83,14 +87,15 @@ pub fn write_put_reply(stored: Option<(&Object, &[u8])>, key: Option<&[u8]>, out
 }
 
 fn write_header(code: u8, body_len: usize, out: &mut Vec<u8>) {
-    // A reply beyond 4 GiB cannot be framed. Objects are bounded far below, by `object.size.maximum` and the siblings.
+    // A reply of more than 4 GiB cannot be framed. `object.size.maximum` and the maximum of
+    // siblings keep objects far smaller.
     let length = u32::try_from(body_len + 1).unwrap_or(u32::MAX);
     out.reserve((4 + 1 + body_len).min(RESERVED_BYTES_MAX));
     out.extend_from_slice(&length.to_be_bytes());
     out.push(code);
 }
 
-/// Bytes of a length-delimited field whose number is below 16.
+/// The length of a length-delimited field whose number is below 16.
 #[inline]
 fn delimited_len(len: usize) -> usize {
     1 + varint_len(len as u64) + len
@@ -130,7 +135,7 @@ fn put_contents(object: &Object, out: &mut impl Output) {
     }
 }
 
-/// What every content has: the value, texts and a time.
+/// The fields that every content has: the value, texts and a time.
 struct Plain<'a> {
     value: &'a Bytes,
     /// Fields 2 to 5.
@@ -146,7 +151,7 @@ impl<'a> Plain<'a> {
         Self { value, texts: texts.map(|text| text.map(|t| &t[..])), last_modified: meta.last_modified }
     }
 
-    /// A tombstone is none of these: it is not sent.
+    /// A tombstone has no such form, because it is not sent.
     fn of_single(single: &'a Single) -> Self {
         let texts = [single.content_type(), None, None, single.vtag()];
         Self { value: single.value(), texts, last_modified: single.last_modified() }

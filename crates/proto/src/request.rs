@@ -1,25 +1,26 @@
-//! Writing requests: `RpbGetReq`, `RpbPutReq` and `RpbDelReq` as whole frames, straight from borrowed parts, for clients
-//! that send many of them.
+//! Writes requests for clients that send many: `RpbGetReq`, `RpbPutReq` and `RpbDelReq` as whole
+//! frames, directly from borrowed parts.
 //!
-//! Lengths are computed first, so that a frame is written front to back and a value is copied exactly once. Fields stand
-//! in ascending order, so the bytes are those of the generated messages.
+//! Lengths are computed first, so that a frame is written from front to back and a value is copied
+//! exactly once. Fields are in ascending order, so the bytes equal those of the generated messages.
 
 use crate::code;
 use crate::frame::HEADER_BYTES;
 use crate::get_req::GetReq;
 use crate::wire::{put_varint, varint_len};
 
-/// A write of one key (docs/riak/pb-api.md §6.2), as much of it as a client usually says.
+/// A write of one key (docs/riak/pb-api.md §6.2), with the fields that clients usually set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §4, §6.2")]
 pub struct PutRequest<'a> {
     pub bucket: &'a [u8],
-    /// Without one the server makes it.
+    /// The key; without one the server generates it.
     pub key: Option<&'a [u8]>,
     pub vclock: Option<&'a [u8]>,
     pub value: &'a [u8],
     pub content_type: Option<&'a [u8]>,
-    /// Further fields of the content, encoded: of [`put_index`], or copied from a content that was read.
+    /// Further encoded fields of the content, from [`put_index`] or copied from a content that was
+    /// read.
     pub content_fields: &'a [u8],
     pub w: Option<u32>,
     pub dw: Option<u32>,
@@ -30,7 +31,7 @@ pub struct PutRequest<'a> {
     pub bucket_type: Option<&'a [u8]>,
 }
 
-/// A deletion of one key (docs/riak/pb-api.md §6.3), as much of it as a client usually says.
+/// A deletion of one key (docs/riak/pb-api.md §6.3), with the fields that clients usually set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "Riak's names; docs/riak/pb-api.md §6.3")]
 pub struct DelRequest<'a> {
@@ -97,7 +98,7 @@ pub fn write_delete(req: &DelRequest<'_>, out: &mut Vec<u8>) {
     });
 }
 
-/// Appends an index entry in the form that [`PutRequest::content_fields`] has.
+/// Appends an index entry in the form of [`PutRequest::content_fields`].
 pub fn put_index(name: &[u8], term: &[u8], out: &mut Vec<u8>) {
     put_key(10, 2, out);
     put_varint((text_len(name) + text_len(term)) as u64, out);
@@ -105,19 +106,19 @@ pub fn put_index(name: &[u8], term: &[u8], out: &mut Vec<u8>) {
     put_text(2, Some(term), out);
 }
 
-/// Writes a frame whose length is known when its body is there.
+/// Writes a frame whose length is known only after its body was written.
 fn frame(code: u8, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0, 0, 0, 0, code]);
     body(out);
-    // A request beyond 4 GiB cannot be framed; no server takes a hundredth of it.
+    // A request of more than 4 GiB cannot be framed; no server accepts a hundredth of that.
     let length = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
     if let Some(place) = out.get_mut(start..start + 4) {
         place.copy_from_slice(&length.to_be_bytes());
     }
 }
 
-/// Bytes of a text whose field's number is below 16.
+/// The length of a text field whose number is below 16.
 fn text_len(text: &[u8]) -> usize {
     1 + varint_len(text.len() as u64) + text.len()
 }

@@ -1,17 +1,17 @@
-//! Reading Protocol Buffers fields one by one, borrowed.
+//! Reads Protocol Buffers fields one by one, borrowed from the message.
 //!
-//! What it is not: no schema. Callers match on (number, kind) and so treat a field of an unexpected kind as an unknown
-//! one and skip it, which is what Riak's decoder does.
+//! What it is not: it has no schema. Callers match on (number, kind). They thereby treat a field of
+//! an unexpected kind as an unknown field and skip it, as Riak's decoder does.
 
-/// Why bytes are no Protocol Buffers message.
+/// Why bytes are not a Protocol Buffers message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct WireError(pub(crate) &'static str);
 
-/// Groups may be nested this deep; they are skipped, never used.
+/// Maximum nesting of groups; groups are skipped, never used.
 const GROUP_DEPTH_MAX: u32 = 64;
 
-/// One field's payload.
+/// The payload of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// Wire type 0.
@@ -27,7 +27,7 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The wire type.
+    /// The number of the wire type.
     pub const fn wire_type(&self) -> u8 {
         match self {
             Self::Varint(_) => 0,
@@ -39,19 +39,19 @@ impl Value<'_> {
     }
 }
 
-/// Walks over the fields of an encoded message.
+/// An iterator over the fields of an encoded message.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// Over an encoded message.
+    /// Creates an iterator over an encoded message.
     pub const fn new(message: &'a [u8]) -> Self {
         Self { rest: message }
     }
 
-    /// What has not been read yet.
+    /// The bytes that were not read yet.
     pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -144,7 +144,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Bytes that a varint takes.
+/// The length of a varint in bytes.
 #[inline]
 pub const fn varint_len(n: u64) -> usize {
     // ⌈significant bits / 7⌉, at least 1.

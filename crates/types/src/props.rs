@@ -1,8 +1,9 @@
-//! Bucket properties: what they are called, what they may hold, what they mean.
+//! Bucket properties: their names, values and meaning.
 //!
-//! Two forms. A [`PropMap`] is what operators and clients read and write: names and JSON values, stored as overrides
-//! of a type or a bucket. [`BucketProps`] is what the engine runs on: the effective values of one bucket, typed.
-//! Facts: docs/riak/semantics.md §2.3, docs/riak/http-api.md §4.
+//! There are two forms. A [`PropMap`] is the form that operators and clients read and write: names
+//! and JSON values, stored as overrides of a type or a bucket. [`BucketProps`] is the form that the
+//! engine uses: the effective values of one bucket, typed. Facts: docs/riak/semantics.md §2.3,
+//! docs/riak/http-api.md §4.
 
 mod check;
 mod defaults;
@@ -17,7 +18,7 @@ use crate::quorum::Quorum;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// Property names and values in their JSON form, in a meaningful order.
+/// Property names and values in their JSON form. The order of the members has a meaning.
 pub type PropMap = serde_json::Map<String, Value>;
 
 /// The data type of a bucket type.
@@ -36,10 +37,10 @@ pub enum DataType {
 }
 
 impl DataType {
-    /// All of them, in the order in which messages name them.
+    /// All data types, in the order in which messages name them.
     pub const ALL: [Self; 5] = [Self::Counter, Self::Set, Self::Map, Self::Hll, Self::Gset];
 
-    /// From the property's value; `None` for any other text.
+    /// Parses the property's value; `None` for any other text.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|t| t.name() == name)
     }
@@ -56,10 +57,10 @@ impl DataType {
     }
 }
 
-/// Who flushes a client's put to the disk before it counts (property `sync_on_write`).
+/// Which nodes flush a client's put to the disk before it counts (property `sync_on_write`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncOnWrite {
-    /// As the backend is configured.
+    /// The backend's configuration decides.
     #[default]
     Backend,
     /// The coordinator flushes.
@@ -69,7 +70,7 @@ pub enum SyncOnWrite {
 }
 
 impl SyncOnWrite {
-    /// From the property's value; `None` for any other text.
+    /// Parses the property's value; `None` for any other text.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Backend, Self::One, Self::All].into_iter().find(|s| s.name() == name)
     }
@@ -84,14 +85,15 @@ impl SyncOnWrite {
     }
 }
 
-/// A commit hook as the property names it. None of them can run here: they are Erlang or JavaScript.
+/// A commit hook as the property names it. Ombak can run none of them, because they are Erlang or
+/// JavaScript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// An Erlang function.
     ModFun {
-        /// Its module.
+        /// The module of the function.
         module: String,
-        /// Its name.
+        /// The name of the function.
         function: String,
     },
     /// A JavaScript function.
@@ -127,15 +129,16 @@ pub struct BucketProps {
     pub hll_precision: Option<u8>,
     pub consistent: bool,
     pub write_once: bool,
-    /// `chash_bucketonly_keyfun`: the hash covers the bucket alone.
+    /// `chash_bucketonly_keyfun`: the hash covers only the bucket.
     pub hash_bucket_only: bool,
     pub aae_tree_exclude: bool,
-    /// Ombak's own: seconds that a value lives, unless it says otherwise itself; 0: it stays.
+    /// Ombak's own property: the time to live of values in seconds, unless a write sets its own; 0
+    /// means that values do not expire.
     pub ttl: u32,
 }
 
 impl Default for BucketProps {
-    /// The properties of a bucket of the default type that nobody configured.
+    /// The properties of an unconfigured bucket of the default type.
     fn default() -> Self {
         Self {
             n_val: 3,
@@ -171,8 +174,8 @@ impl Default for BucketProps {
 }
 
 impl BucketProps {
-    /// The effective properties as a map states them. A name that is missing, or whose value [`check`] would not have
-    /// let through, counts as Riak's default; names without a meaning here are passed over.
+    /// The effective properties of a map. A missing name, or a value that [`check`] would refuse,
+    /// counts as Riak's default. Names without a meaning in Ombak are ignored.
     pub fn from_map(map: &PropMap) -> Self {
         let d = Self::default();
         let int = |name: &str, default: u32| {
@@ -215,7 +218,7 @@ impl BucketProps {
         }
     }
 
-    /// When this bucket's clocks give up entries.
+    /// The limits for pruning this bucket's clocks.
     pub const fn pruning(&self) -> Pruning {
         Pruning {
             small: self.small_vclock as usize,
@@ -226,7 +229,7 @@ impl BucketProps {
     }
 }
 
-/// A quorum as a property states it: a count or a word.
+/// A quorum in a property: a count or a word.
 fn quorum_value(value: &Value) -> Option<Quorum> {
     match value {
         Value::String(word) => Quorum::from_word(word),

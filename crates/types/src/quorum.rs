@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A quorum as a request or a bucket property states it (docs/riak/pb-api.md §3).
+/// A quorum in a request or a bucket property (docs/riak/pb-api.md §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quorum {
-    /// A literal count of positions; 0 asks for none.
+    /// A count of positions; 0 requires none.
     Count(u32),
     /// One position.
     One,
@@ -13,7 +13,7 @@ pub enum Quorum {
     Majority,
     /// All n positions.
     All,
-    /// What the bucket property says.
+    /// The value of the bucket property.
     Default,
 }
 
@@ -23,7 +23,7 @@ const WIRE_ALL: u32 = u32::MAX - 3;
 const WIRE_DEFAULT: u32 = u32::MAX - 4;
 
 impl Quorum {
-    /// From the number of a Protocol Buffers message.
+    /// Decodes the number of a Protocol Buffers message.
     pub const fn from_wire(n: u32) -> Self {
         match n {
             WIRE_ONE => Self::One,
@@ -34,7 +34,7 @@ impl Quorum {
         }
     }
 
-    /// The number of a Protocol Buffers message.
+    /// Encodes the number of a Protocol Buffers message.
     pub const fn to_wire(self) -> u32 {
         match self {
             Self::One => WIRE_ONE,
@@ -45,7 +45,7 @@ impl Quorum {
         }
     }
 
-    /// From a word (`one`, `quorum`, `all`, `default`); `None` for any other text.
+    /// Parses a word (`one`, `quorum`, `all`, `default`); `None` for any other text.
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "one" => Self::One,
@@ -56,7 +56,8 @@ impl Quorum {
         })
     }
 
-    /// The count that this stands for with `n` replicas. `Default` has none: resolve it against the bucket first.
+    /// The count that the quorum stands for with `n` replicas. `None` for `Default`: resolve it
+    /// with the bucket's property first.
     pub const fn expand(self, n: u32) -> Option<u32> {
         match self {
             Self::Count(c) => Some(c),
@@ -67,7 +68,7 @@ impl Quorum {
         }
     }
 
-    /// This value, or `fallback` when it is `Default`.
+    /// This quorum, or `fallback` if it is `Default`.
     pub const fn or(self, fallback: Self) -> Self {
         match self {
             Self::Default => fallback,

@@ -1,13 +1,14 @@
-//! Riak's own stored objects, versions 0 and 1, and the clocks that its nodes hand to clients (docs/riak/backends.md §7,
-//! docs/riak/pb-api.md §17).
+//! Riak's stored objects, versions 0 and 1, and the clocks that Riak's nodes send to clients
+//! (docs/riak/backends.md §7, docs/riak/pb-api.md §17).
 //!
-//! What it is: the way in for data directories of Riak nodes and for clients that bring clocks along; and the way out
-//! in version 1.
+//! What it is: the decoder for data directories of Riak nodes and for clients that send Riak's
+//! clocks, and an encoder for version 1.
 //!
-//! What it is not: Ombak's own layout ([`crate::stored`]). Stored Erlang data types are values like others here.
+//! What it is not: it is not Ombak's own layout ([`crate::stored`]). Stored Erlang data types are
+//! ordinary values here.
 //!
-//! Invariants: no length is trusted; metadata that is not understood is kept as it came ([`Metadata::extra`]) rather than
-//! lost or refused, so that one odd pair does not cost the object.
+//! Invariants: No length is trusted. Unknown metadata is kept unchanged ([`Metadata::extra`]),
+//! neither lost nor refused, so that one unusual pair does not cost the object.
 
 mod v0;
 mod v1;
@@ -24,7 +25,7 @@ use bytes::Bytes;
 use flate2::Decompress;
 use std::borrow::Cow;
 
-/// Why bytes are no object of Riak's.
+/// Why bytes are not an object of Riak.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a Riak object: {0}")]
 pub struct BadRiakObject(Cow<'static, str>);
@@ -41,7 +42,8 @@ impl From<EtfError> for BadRiakObject {
     }
 }
 
-/// Reads a stored object of either version; the first byte tells which. Values of version 1 are slices of `bytes`.
+/// Decodes a stored object of either version; the first byte says which. Values of version 1 are
+/// slices of `bytes`.
 pub fn decode(bytes: &Bytes) -> Result<Object, BadRiakObject> {
     match bytes.first() {
         None => Err(BadRiakObject::new("empty")),
@@ -51,11 +53,12 @@ pub fn decode(bytes: &Bytes) -> Result<Object, BadRiakObject> {
     }
 }
 
-/// What a client's clock may inflate to and hold: more than enough for [`crate::clock::ENTRIES_MAX`] entries.
+/// The limits for inflating and decoding a client's clock: more than enough for
+/// [`crate::clock::ENTRIES_MAX`] entries.
 const CLOCK_LIMITS: Limits = Limits { terms_max: 32 << 10, inflated_bytes_max: 2 << 20 };
 
-/// Reads a clock that a Riak node issued: in external term format as it is or as `{encode_raw, Clock}`, or raw DEFLATE
-/// of the external term format.
+/// Decodes a clock that a Riak node issued: plain external term format, `{encode_raw, Clock}` in
+/// external term format, or the raw DEFLATE of the external term format.
 pub fn decode_client_clock(bytes: &[u8]) -> Result<VectorClock, Error> {
     let bad = |why: &dyn std::fmt::Display| Error::BadClock(why.to_string());
     let term = if bytes.first() == Some(&etf::MAGIC) {
@@ -80,7 +83,8 @@ fn clock_from_term(term: &Term) -> Option<VectorClock> {
     Some(VectorClock::from_entries(entries))
 }
 
-/// `{Actor, {Counter, GregorianSeconds}}`; the actor of a strongly consistent object is an atom.
+/// Decodes `{Actor, {Counter, GregorianSeconds}}`. The actor of a strongly consistent object is an
+/// atom.
 fn dot_from_term(term: &Term) -> Option<Dot> {
     let [actor, event] = term.as_tuple()?;
     let [counter, stamp] = event.as_tuple()?;
@@ -111,12 +115,13 @@ mod name {
     pub const INDEX: &[u8] = b"index";
     pub const DOT: &[u8] = b"dot";
     pub const VAL_ENCODING: &[u8] = b"X-Riak-Val-Encoding";
-    /// Ombak's own: Unix seconds. A Riak node keeps it as it keeps all pairs that it does not know.
+    /// Ombak's own pair: the time of expiry in Unix seconds. A Riak node keeps it, as it keeps all
+    /// unknown pairs.
     pub const EXPIRES: &[u8] = b"X-Ombak-Expires";
 }
 
-/// Takes in one pair of metadata; `false`, with nothing changed, if the name is not known or the value has another
-/// shape than Riak gives it.
+/// Adds one pair to the metadata. Returns `false` and changes nothing if the name is unknown or the
+/// value does not have Riak's form.
 fn take_pair(meta: &mut Metadata, pair_name: &[u8], value: &Term) -> bool {
     let taken = match pair_name {
         name::CONTENT_TYPE => value.as_text().map(|text| meta.content_type = Some(text)),
@@ -164,7 +169,8 @@ fn index_from_term(term: &Term) -> Option<IndexEntry> {
     Some(IndexEntry { field: field.as_text()?, term: value })
 }
 
-/// An instant as Erlang's `{MegaSeconds, Seconds, MicroSeconds}`; zero stands for none.
+/// Decodes an instant from Erlang's `{MegaSeconds, Seconds, MicroSeconds}`; zero means that there
+/// is none.
 fn instant(mega: u64, secs: u64, micros: u64) -> Option<UnixMicros> {
     let secs = mega.checked_mul(1_000_000)?.checked_add(secs)?;
     let at = secs.checked_mul(1_000_000)?.checked_add(micros)?;

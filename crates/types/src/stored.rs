@@ -1,27 +1,31 @@
-//! How an object lies on disk and how a clock travels to clients: Ombak's own layouts, versioned.
+//! Ombak's own versioned layouts of stored objects and of clients' clocks.
 //!
-//! An object is stored in two parts. The *head* holds the clock and the metadata of every sibling, the *body* the
-//! values one after the other; so a reader of heads never touches values, and a value is sliced out of what was read
-//! without a copy. Riak's own bytes are in [`crate::riak_object`].
+//! An object is stored in two parts. The *head* holds the clock and the metadata of every sibling.
+//! The *body* holds the values one after the other. Therefore a reader of heads never reads values,
+//! and a value is a slice of the bytes that were read, without a copy. [`crate::riak_object`] has
+//! Riak's own bytes.
 //!
-//! Head, version 1 (`varint` = LEB128, `bytes` = varint length + bytes). Version 2 has the kind `EXPIRES`, too, and is written
-//! where a sibling has one; all else is the same.
+//! Head, version 1 (`varint` = LEB128, `bytes` = varint length + bytes). Version 2 adds the kind
+//! `EXPIRES` and is written when a sibling has such a part; everything else is the same.
 //!
 //! ```text
 //! 4F version  clock  varint siblings  sibling*
 //! clock   = varint entries, entry*            entry = dot
 //! dot     = u8 actor_len, actor, varint counter, varint stamp (Gregorian seconds)
 //! sibling = varint value_len, u8 flags, part*
-//! flags   = 1 deleted, 2 has dot, 4 has vtag, 8 has last-modified, 16 has content type, 32 has rare parts
-//! part    = in the order of the flags: dot, bytes vtag, varint last-modified (µs), bytes content type,
-//!           rare: (u8 kind, bytes+)*, 0       kinds: see `rare`
+//! flags   = 1 deleted, 2 has dot, 4 has vtag, 8 has last-modified, 16 has content type,
+//!           32 has rare parts
+//! part    = in the order of the flags: dot, bytes vtag, varint last-modified (µs),
+//!           bytes content type, rare: (u8 kind, bytes+)*, 0       kinds: see `rare`
 //! ```
 //!
-//! Hot path: [`Single::read`] runs for every get, [`decode`] and [`encode_head`] for every put. These two allocate for the vectors of
-//! an object only; every text and value is a slice of what was read.
+//! Hot path: [`Single::read`] runs for every get, [`decode`] and [`encode_head`] for every put.
+//! [`decode`] and [`encode_head`] allocate only the vectors of an object; every text and value is a
+//! slice of the bytes that were read.
 //!
-//! A clock for clients is `4F 01 clock`: a first byte that neither the external term format (131) nor a raw DEFLATE
-//! stream can start with, so that clocks which Riak issued (docs/riak/pb-api.md §17) are told apart and accepted as well.
+//! A clock for clients is `4F 01 clock`. Neither the external term format (131) nor a raw DEFLATE
+//! stream can start with its first byte. Clocks that Riak issued (docs/riak/pb-api.md §17) can
+//! therefore be distinguished, and are accepted as well.
 
 use crate::clock::{Actor, COUNTER_MAX, Dot, ENTRIES_MAX, VectorClock};
 use crate::error::Error;
@@ -32,14 +36,15 @@ use bytes::Bytes;
 use num_bigint::BigInt;
 use std::ops::Range;
 
-/// First byte of everything in this file.
+/// The first byte of every layout in this file.
 pub const MAGIC: u8 = 0x4F;
 /// The version of clocks, and of heads without a time of expiry.
 pub const VERSION: u8 = 1;
-/// The version of heads with one: who does not know it must not serve the object for ever.
+/// The version of heads with a time of expiry. It differs, because a reader that does not know
+/// expiry must not serve the object for ever.
 const VERSION_EXPIRING: u8 = 2;
 
-/// Why bytes are no stored object.
+/// Why bytes are not a stored object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a stored object: {0}")]
 pub struct Corrupt(pub &'static str);
@@ -53,7 +58,8 @@ mod flag {
     pub const RARE: u8 = 32;
 }
 
-/// Kinds of parts that few objects have. A reader that does not know a kind refuses the object.
+/// Kinds of parts that few objects have. A reader refuses an object with a kind that it does not
+/// know.
 mod rare {
     pub const END: u8 = 0;
     pub const CHARSET: u8 = 1;
@@ -70,7 +76,7 @@ mod rare {
     pub const VAL_ENCODING: u8 = 7;
     /// name, value
     pub const EXTRA: u8 = 8;
-    /// From version 2 on. Unix seconds, four bytes, big-endian
+    /// Only in version 2. Unix seconds, four bytes, big-endian
     pub const EXPIRES: u8 = 9;
 }
 
@@ -86,8 +92,9 @@ pub fn encode_head(object: &Object, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads an object back, its siblings in their order, whatever order they were stored in: earlier versions stored them in the
-/// order of writing. `body` is `None` when only the head was read: values are then empty, and the order is the stored one.
+/// Decodes an object and sorts its siblings, because earlier versions stored them in the order of
+/// writing. `body` is `None` when only the head was read: then values are empty, and siblings stay
+/// in their stored order.
 pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
     let mut r = Reader { whole: head, owner: Some(head), at: 0 };
     r.version(VERSION_EXPIRING)?;
@@ -120,8 +127,8 @@ pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
     Ok(object)
 }
 
-/// An object of one sibling without rare parts, as it was read: what nearly every get finds. Nothing is decoded that a
-/// reply can take over as it lies there.
+/// An object with one sibling and without rare parts, as it was read. Nearly every get finds such
+/// an object. Fields that a reply can copy in their stored form are not decoded.
 #[derive(Clone, Debug)]
 pub struct Single {
     head: Bytes,
@@ -134,11 +141,13 @@ pub struct Single {
 }
 
 impl Single {
-    /// Reads an object; `None` when it has another form and [`decode`] is to be asked. Checks what `decode` checks, in
-    /// the same order: an operator is told the same of the same rot.
+    /// Reads an object; returns `None` when it has another form and [`decode`] must decode it.
+    /// Makes the same checks as `decode` in the same order, so that both report the same
+    /// corruption.
     pub fn read(head: &Bytes, body: &Bytes) -> Result<Option<Self>, Corrupt> {
         let mut r = Reader { whole: head, owner: None, at: 0 };
-        // What a client gets as the clock begins with this byte.
+        // The clock that a client receives begins with this version byte, so it must be that of
+        // clocks.
         if r.version(VERSION_EXPIRING)? != VERSION {
             return Ok(None);
         }
@@ -174,7 +183,7 @@ impl Single {
         Ok(Some(Self { head, value, clock_end, vtag, content_type, flags, last_modified }))
     }
 
-    /// The clock as clients carry it: a stored object begins with it.
+    /// The clock in the form that clients receive. A stored object begins with these bytes.
     pub fn clock_bytes(&self) -> &[u8] {
         self.head.get(..self.clock_end).unwrap_or_default()
     }
@@ -184,17 +193,17 @@ impl Single {
         &self.value
     }
 
-    /// The content type that clients are told.
+    /// The content type that clients see.
     pub fn content_type(&self) -> Option<&[u8]> {
         self.text(flag::CONTENT_TYPE, &self.content_type)
     }
 
-    /// The version's tag.
+    /// The vtag of the sibling.
     pub fn vtag(&self) -> Option<&[u8]> {
         self.text(flag::VTAG, &self.vtag)
     }
 
-    /// When it was written.
+    /// The time at which it was written.
     pub fn last_modified(&self) -> Option<UnixMicros> {
         self.has(flag::LAST_MODIFIED).then_some(self.last_modified)
     }
@@ -204,7 +213,7 @@ impl Single {
         self.has(flag::DELETED)
     }
 
-    /// All of it.
+    /// Decodes the whole object.
     pub fn decode(&self) -> Result<Object, Corrupt> {
         decode(&self.head, Some(&self.value))
     }
@@ -218,7 +227,7 @@ impl Single {
     }
 }
 
-/// The clock as clients carry it; opaque to them.
+/// Encodes a clock in the form that clients receive; it is opaque to them.
 pub fn encode_clock(clock: &VectorClock) -> Vec<u8> {
     let mut out = Vec::with_capacity(4 + 24 * clock.entries().len());
     out.extend_from_slice(&[MAGIC, VERSION]);
@@ -226,7 +235,8 @@ pub fn encode_clock(clock: &VectorClock) -> Vec<u8> {
     out
 }
 
-/// Reads a clock that a client handed back: ours, or one that a Riak node issued. Empty bytes are the empty clock.
+/// Decodes a clock that a client sent: one of Ombak's, or one that a Riak node issued. Empty bytes
+/// are the empty clock.
 pub fn decode_clock(bytes: &[u8]) -> Result<VectorClock, Error> {
     match bytes.first() {
         None => Ok(VectorClock::new()),
@@ -243,8 +253,8 @@ pub fn decode_clock(bytes: &[u8]) -> Result<VectorClock, Error> {
     }
 }
 
-/// A client's clock is compared and merged in memory and stored with every copy: it must not be larger than a node
-/// could have made it.
+/// Checks the length of a client's clock. The clock is compared and merged in memory and stored
+/// with every copy, so it must not be larger than a node could have made it.
 pub(crate) fn check_clock_len(clock: &VectorClock) -> Result<(), Error> {
     match clock.entries().len() {
         0..=ENTRIES_MAX => Ok(()),
@@ -352,11 +362,12 @@ fn put_rare(m: &Metadata, out: &mut Vec<u8>) {
     out.push(rare::END);
 }
 
-/// The least that a dot and a sibling take, in bytes: what keeps a count from allocating more than its bytes deserve.
+/// The minimum lengths of a dot and of a sibling, in bytes. They prevent a count from allocating
+/// more memory than the remaining bytes can need.
 const DOT_BYTES_MIN: usize = 3;
 const SIBLING_BYTES_MIN: usize = 2;
 
-/// Bytes of a 64-bit number, seven bits to each.
+/// The maximum length of a varint: a 64-bit number with seven bits per byte.
 const VARINT_BYTES_MAX: usize = 10;
 
 fn check_counter(counter: u64) -> Result<u64, Corrupt> {
@@ -365,13 +376,14 @@ fn check_counter(counter: u64) -> Result<u64, Corrupt> {
 
 struct Reader<'a> {
     whole: &'a [u8],
-    /// Where `whole` lives, so that fields can be slices of it; without it they are copied.
+    /// The buffer that holds `whole`, so that fields can be slices of it; without it fields are
+    /// copied.
     owner: Option<&'a Bytes>,
     at: usize,
 }
 
 impl Reader<'_> {
-    /// What the first two bytes say.
+    /// Reads the first two bytes and returns the version.
     fn version(&mut self, newest: u8) -> Result<u8, Corrupt> {
         if self.u8()? != MAGIC {
             return Err(Corrupt("wrong first byte"));
@@ -395,7 +407,7 @@ impl Reader<'_> {
             n |= u64::from(b & 0x7f) << shift;
             if b < 0x80 {
                 self.at += read + 1;
-                // The tenth byte has room for one bit.
+                // The tenth byte has room for only one bit.
                 return if shift == 63 && b > 1 { Err(Corrupt("number too long")) } else { Ok(n) };
             }
             shift += 7;
@@ -403,14 +415,14 @@ impl Reader<'_> {
         Err(Corrupt(if rest.len() < VARINT_BYTES_MAX { "cut short" } else { "number too long" }))
     }
 
-    /// How many parts of at least `bytes_min` bytes follow.
+    /// Reads the number of parts that follow, each of which has at least `bytes_min` bytes.
     fn count(&mut self, bytes_min: usize, too_many: &'static str) -> Result<usize, Corrupt> {
         let count = usize::try_from(self.varint()?).map_err(|_| Corrupt(too_many))?;
         let room = self.whole.len().saturating_sub(self.at);
         if count > room / bytes_min { Err(Corrupt(too_many)) } else { Ok(count) }
     }
 
-    /// The place of the bytes that follow their length.
+    /// Reads a length and returns the range of the bytes after it.
     fn range(&mut self) -> Result<Range<usize>, Corrupt> {
         let len = usize::try_from(self.varint()?).map_err(|_| Corrupt("length"))?;
         let end = self.at.checked_add(len).filter(|&end| end <= self.whole.len());

@@ -1,7 +1,8 @@
-//! Which known name somebody who mistyped one probably meant.
+//! Finds the known name that a mistyped name probably means.
 
-/// The name in `known` closest to `word`, if it is close enough to be worth naming: at most a third of the longer one's
-/// characters have to change. Case and the difference between `-` and `_` cost nothing. Of equals the first wins.
+/// The name in `known` that is closest to `word`, if it is close enough: at most a third of the
+/// longer one's characters must change. Differences in letter case and between `-` and `_` are
+/// ignored. Of equally close names the first is returned.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = folded(word)?;
     let mut best: Option<(usize, &str)> = None;
@@ -16,7 +17,8 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     best.map(|(_, name)| name)
 }
 
-/// Longer words are no mistyped names, and the distance is quadratic in their lengths.
+/// Maximum length of a word in bytes. Longer words are not mistyped names, and the time of the
+/// comparison is quadratic in the lengths.
 const WORD_BYTES_MAX: usize = 128;
 
 fn folded(word: &str) -> Option<Vec<u8>> {
@@ -24,7 +26,7 @@ fn folded(word: &str) -> Option<Vec<u8>> {
     (word.len() <= WORD_BYTES_MAX).then(|| word.bytes().map(fold).collect())
 }
 
-/// How many insertions, removals and replacements turn `a` into `b`.
+/// The number of insertions, removals and replacements that turn `a` into `b`.
 fn edit_distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

@@ -6,12 +6,12 @@ use crate::time::UnixMicros;
 use bytes::Bytes;
 use proptest::prelude::*;
 
-/// Few bytes of any kind.
+/// A few arbitrary bytes.
 pub fn text() -> impl Strategy<Value = Bytes> {
     prop::collection::vec(any::<u8>(), 0..12).prop_map(Bytes::from)
 }
 
-/// A dot as a decoder lets it through.
+/// A dot that a decoder accepts.
 pub fn any_dot() -> impl Strategy<Value = Dot> {
     (prop::collection::vec(any::<u8>(), 0..24), 1..COUNTER_MAX, any::<u64>())
         .prop_map(|(actor, counter, stamp_secs)| Dot { actor: Actor::new(&actor), counter, stamp_secs })
@@ -60,7 +60,8 @@ fn any_meta() -> impl Strategy<Value = Metadata> {
         )
 }
 
-/// An object as a decoder lets it through: its siblings are in order, and extra pairs are tagged as Riak tags them.
+/// An object that a decoder accepts: its siblings are in order, and extra pairs are tagged as Riak
+/// tags them.
 pub fn any_object() -> impl Strategy<Value = Object> {
     let sibling = (text(), any_meta()).prop_map(|(value, meta)| Sibling { value, meta });
     (prop::collection::vec(any_dot(), 0..4), prop::collection::vec(sibling, 0..3)).prop_map(|(dots, siblings)| {

@@ -1,7 +1,8 @@
-//! Instants as plain numbers: the engine reads the clock, everything below it is told.
+//! Instants as plain numbers. Only the engine reads the clock; it passes the time to everything
+//! below it.
 
-/// Seconds between year 0 of the Gregorian calendar and the Unix epoch, the origin of the stamps in Riak's clocks
-/// (docs/riak/backends.md §7.1).
+/// Seconds between year 0 of the Gregorian calendar and the Unix epoch. Year 0 is the origin of the
+/// timestamps in Riak's clocks (docs/riak/backends.md §7.1).
 pub const GREGORIAN_OFFSET_SECS: u64 = 62_167_219_200;
 
 /// Microseconds since the Unix epoch.
@@ -9,7 +10,7 @@ pub const GREGORIAN_OFFSET_SECS: u64 = 62_167_219_200;
 pub struct UnixMicros(pub u64);
 
 impl UnixMicros {
-    /// From whole seconds since the Unix epoch.
+    /// Creates an instant from whole seconds since the Unix epoch.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000))
     }
@@ -24,7 +25,7 @@ impl UnixMicros {
         (self.0 % 1_000_000) as u32
     }
 
-    /// Gregorian seconds, the unit of clock stamps.
+    /// Gregorian seconds, the unit of timestamps in clocks.
     pub const fn gregorian_secs(self) -> u64 {
         self.secs() + GREGORIAN_OFFSET_SECS
     }

@@ -1,6 +1,8 @@
-//! Which changes of properties are allowed, and the form in which they are kept (docs/riak/semantics.md §2.3).
+//! Checks changes of properties and brings them into their stored form (docs/riak/semantics.md
+//! §2.3).
 //!
-//! Two steps: every value on its own ([`normalise`]), then what the values mean together and for what exists already.
+//! There are two steps: first every value on its own ([`normalise`]), then the combination of the
+//! values with each other and with the existing properties.
 
 use super::errors::{PropErrors, Reason};
 use super::{DataType, PropMap, SyncOnWrite, hook, quorum_value};
@@ -8,14 +10,15 @@ use crate::quorum::Quorum;
 use crate::suggest::nearest;
 use serde_json::Value;
 
-/// The largest `n_val`: that of the largest ring. More copies than partitions cannot be placed.
+/// The maximum `n_val`: the size of the largest ring. More copies than partitions cannot be placed.
 pub const N_VAL_MAX: u64 = 1024;
 
-/// The longest time to live, in seconds: longer than anybody means it, and short enough that the moment of expiry has room
-/// in 32 bits for decades to come.
+/// The maximum time to live, in seconds. It is longer than anybody needs, and short enough that the
+/// time of expiry fits in 32 bits for decades to come.
 pub const TTL_SECS_MAX: u32 = 1_000_000_000;
 
-/// A time to live in seconds from decimal digits; 0 stands for none. The error says what can be one.
+/// Parses a time to live in seconds from decimal digits; 0 means no expiry. The error names the
+/// allowed values.
 pub fn ttl_secs(text: &str) -> Result<u32, String> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let secs = if is_number { text.parse().ok() } else { None };
@@ -23,24 +26,27 @@ pub fn ttl_secs(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("must be a whole number of seconds from 1 to {TTL_SECS_MAX}, or 0 for no end"))
 }
 
-/// Whose properties change.
+/// The owner of the changed properties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PropScope {
-    /// A new bucket type, or one that was created and not yet activated. The current properties are the defaults.
+    /// A new bucket type, or a type that was created and not activated yet. The current properties
+    /// are the defaults.
     CreateType,
-    /// An existing bucket type. One that is not active yet may change like a new one.
+    /// An existing bucket type. A type that is not active yet may change like a new one.
     UpdateType {
         /// Whether it was activated.
         active: bool,
     },
-    /// One bucket. The current properties are its effective ones: those of its type and its own.
+    /// One bucket. The current properties are its effective properties: those of its type and its
+    /// own.
     Bucket,
 }
 
-/// What kind of value a property takes.
+/// The kind of value that a property takes.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Carried by answers only. Passed over, so that an answer can be edited and sent back.
+    /// Only answers carry the property. A change ignores it, so that an answer can be edited and
+    /// sent back.
     AnswerOnly,
     Bool,
     Count,
@@ -57,11 +63,11 @@ enum Kind {
     Repl,
     DataType,
     HllPrecision,
-    /// Kept as it is: it belongs to a feature that Riak itself dropped.
+    /// Stored unchanged: the property belongs to a feature that Riak itself dropped.
     Legacy,
 }
 
-/// Every property that is known.
+/// All known properties.
 const KNOWN: &[(&str, Kind)] = &[
     ("n_val", Kind::NVal),
     ("allow_mult", Kind::Bool),
@@ -103,14 +109,14 @@ const KNOWN: &[(&str, Kind)] = &[
     ("claimant", Kind::AnswerOnly),
 ];
 
-/// Properties that are decided once, for a whole type.
+/// Properties that are fixed when a type is created.
 const IMMUTABLE: [&str; 3] = ["datatype", "consistent", "write_once"];
 
-/// Checks `changes` against the effective properties `current` and returns them in the form to be kept: words that
-/// stand for booleans or numbers became those, what only answers carry (`name`, `active`, `claimant`) is gone, and an
-/// `hll` type has its precision.
+/// Checks `changes` against the effective properties `current` and returns them in their stored
+/// form. Words that stand for booleans or numbers are converted. Properties that only answers carry
+/// (`name`, `active`, `claimant`) are removed. An `hll` type gets its precision.
 ///
-/// Nothing of a set of changes may be applied if one of them is wrong; the error lists every wrong one.
+/// If one change is wrong, none may be applied. The error lists all wrong changes.
 pub fn check(scope: PropScope, current: &PropMap, changes: &PropMap) -> Result<PropMap, PropErrors> {
     let mut errors = PropErrors::default();
     let mut kept = PropMap::new();
@@ -132,7 +138,7 @@ pub fn check(scope: PropScope, current: &PropMap, changes: &PropMap) -> Result<P
         merged.check_consistent_n_val();
     }
     if scope == PropScope::Bucket {
-        // They are the type's; a bucket must not hold on to a copy.
+        // These properties belong to the type, so a bucket must not store a copy.
         IMMUTABLE.iter().for_each(|name| drop(merged.kept.shift_remove(*name)));
     }
     merged.check_allow_mult();
@@ -154,7 +160,7 @@ fn normalise_named(name: &str, value: &Value) -> Result<Option<Value>, Reason> {
     }
 }
 
-/// One value on its own. `None` when there is nothing to keep.
+/// Normalises one value. Returns `None` when there is nothing to store.
 fn normalise(kind: Kind, value: &Value) -> Result<Option<Value>, Reason> {
     let kept = match kind {
         Kind::AnswerOnly => return Ok(None),
@@ -193,7 +199,7 @@ fn normalise(kind: Kind, value: &Value) -> Result<Option<Value>, Reason> {
     Ok(Some(kept))
 }
 
-/// Riak takes words in any case and, of integers, those above zero for true.
+/// Riak accepts words in any letter case, and treats integers above zero as true.
 fn boolean(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(b) => Some(*b),
@@ -213,7 +219,8 @@ fn count_or_digits(value: &Value) -> Option<u32> {
 }
 
 fn quorum(value: &Value, least: u32) -> Result<Value, Reason> {
-    // The largest numbers stand for words on the wire; a count among them would come back as another quorum.
+    // On the wire the largest numbers stand for words, so such a count would be read back as
+    // another quorum.
     let valid = match quorum_value(value) {
         Some(Quorum::Count(n)) => n >= least && Quorum::from_wire(n) == Quorum::Count(n),
         Some(Quorum::Default) | None => false,
@@ -231,7 +238,8 @@ fn hook_list(value: &Value) -> Result<Value, Reason> {
     }
 }
 
-/// A hash function that cannot be run would place keys where nobody finds them: only Riak's two are taken.
+/// A hash function that Ombak cannot run would place keys where no request finds them. Only Riak's
+/// two functions are accepted.
 fn key_fun(value: &Value) -> Result<Value, Reason> {
     let part = |name: &str| value.get(name).and_then(Value::as_str);
     match (part("mod"), part("fun")) {
@@ -290,10 +298,10 @@ fn bad_precision(value: &Value) -> Reason {
     Reason::Charlist(format!("{value} is no precision: it must be an integer from 4 to 16 and may only be reduced"))
 }
 
-/// `hll_precision` of an `hll` type that states none.
+/// The `hll_precision` of an `hll` type that sets none.
 const HLL_PRECISION_DEFAULT: u32 = 14;
 
-/// The changes in the light of what exists.
+/// The changes together with the existing properties.
 struct Merged<'a> {
     current: &'a PropMap,
     kept: PropMap,
@@ -306,7 +314,7 @@ impl Merged<'_> {
         self.errors.push(name, Reason::Charlist(reason.to_owned()));
     }
 
-    /// The value that a property would have.
+    /// The value that a property would have after the changes.
     fn effective(&self, name: &str) -> Option<&Value> {
         self.kept.get(name).or_else(|| self.current.get(name))
     }

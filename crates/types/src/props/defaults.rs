@@ -1,5 +1,5 @@
-//! What Riak 3.2 says about a type or bucket that nobody configured, in the member order of its HTTP answers
-//! (docs/riak/http-api.md §4 and §17).
+//! The properties of unconfigured types and buckets in Riak 3.2, in the member order of its HTTP
+//! answers (docs/riak/http-api.md §4 and §17).
 
 use super::PropMap;
 use serde_json::{Value, json};
@@ -34,8 +34,8 @@ pub fn default_type_defaults() -> PropMap {
     }))
 }
 
-/// The properties that a created type starts from, in reverse alphabetical order. Unlike the default type it keeps
-/// siblings, by dots, and states neither `repl` nor `write_once`.
+/// The initial properties of a created type, in reverse alphabetical order. Unlike the default
+/// type, it keeps siblings and uses dots, and it has neither `repl` nor `write_once`.
 pub fn created_type_defaults() -> PropMap {
     let mut names_and_values: Vec<(String, Value)> =
         default_type_defaults().into_iter().filter(|(name, _)| name != "repl" && name != "write_once").collect();

@@ -1,46 +1,46 @@
-//! Refused properties and the three forms in which clients read about them.
+//! Refused properties, and the three forms in which clients see them.
 
 use crate::etf::{AtomText, BinaryText, StringText};
 use serde_json::Value;
 use std::fmt;
 
-/// Why a property was refused. The kinds differ in how Riak spells them on the wire.
+/// Why a property was refused. The kinds differ in how Riak encodes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// An Erlang atom: `not_integer`. JSON shows a string.
+    /// An Erlang atom, `not_integer` for instance. JSON shows a string.
     Atom(&'static str),
-    /// An Erlang string. JSON shows a list of character codes, as Riak's does.
+    /// An Erlang string. JSON shows a list of character codes, as Riak does.
     Charlist(String),
-    /// A text of our own. JSON shows a string, Protocol Buffers a binary.
+    /// A text of Ombak's own. JSON shows a string, Protocol Buffers a binary.
     Text(String),
 }
 
 /// One refused property.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PropError {
-    /// The property as it was named.
+    /// The name of the property as the client sent it.
     pub property: String,
-    /// Why.
+    /// Why it was refused.
     pub reason: Reason,
 }
 
-/// All that is wrong with a set of changes; none of them is applied. `Display` is the Erlang form of Riak's Protocol
-/// Buffers errors, `[{n_val,not_integer}]` (docs/riak/pb-api.md §18).
+/// All errors in a set of changes; none of the changes is applied. `Display` is the Erlang form of
+/// Riak's Protocol Buffers errors, `[{n_val,not_integer}]` (docs/riak/pb-api.md §18).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PropErrors(Vec<PropError>);
 
 impl PropErrors {
-    /// The errors, in the order in which they were found.
+    /// The errors in the order in which they were found.
     pub fn iter(&self) -> impl Iterator<Item = &PropError> {
         self.0.iter()
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there are no errors.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// One error, in words.
+    /// Creates one error with a text of Ombak's own.
     pub fn of_text(property: &str, reason: String) -> Self {
         Self(vec![PropError { property: property.to_owned(), reason: Reason::Text(reason) }])
     }
@@ -58,14 +58,14 @@ impl PropErrors {
         Value::Object(self.0.iter().map(|e| (e.property.clone(), e.reason.to_json())).collect())
     }
 
-    /// Lines for a person: `n_val: not_integer`.
+    /// Lines for humans: `n_val: not_integer`.
     pub fn to_lines(&self) -> String {
         self.0.iter().map(|e| format!("{}: {}", e.property, e.reason.as_str())).collect::<Vec<_>>().join("\n")
     }
 }
 
 impl Reason {
-    /// The words alone.
+    /// The text of the reason.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Atom(word) => word,

@@ -24,7 +24,7 @@ fn create(changes: Value) -> Result<PropMap, PropErrors> {
     check(PropScope::CreateType, &created_type_defaults(), &map(changes))
 }
 
-/// The answer's JSON and Erlang forms.
+/// The JSON form and the Erlang form of the answer.
 fn refusal(result: Result<PropMap, PropErrors>) -> (String, String) {
     let errors = result.expect_err("refused");
     (errors.to_json().to_string(), errors.to_string())
@@ -136,7 +136,8 @@ fn a_data_type_cannot_be_set_later() {
     assert_eq!(check(ACTIVE, &sets, &map(json!({"datatype": "set"}))), Ok(map(json!({"datatype": "set"}))));
 }
 
-/// Thirteen are wrong, one is taken for a boolean and one for a number: as a Riak node answers.
+/// Thirteen values are wrong, one is accepted as a boolean and one as a number, as a Riak node
+/// answers.
 #[test]
 fn all_that_is_wrong_is_named_at_once() {
     let errors = bucket(json!({
@@ -318,7 +319,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// What was let through is stable, and no set of changes is half taken.
+    /// Accepted changes are accepted again, and no set of changes is partly accepted.
     #[test]
     fn checked_changes_pass_again(
         names in prop::collection::vec(prop::sample::select(vec![

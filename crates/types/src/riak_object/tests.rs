@@ -56,7 +56,7 @@ fn values_are_slices_of_what_was_read() {
     assert!(bytes.as_ptr_range().contains(&value.as_ptr()));
 }
 
-/// Riak's version 0 record of an object, its metadata spread over a `dict` of two segments.
+/// Encodes Riak's version 0 record of an object, with its metadata in a `dict` of two segments.
 fn encode_v0(object: &Object) -> Vec<u8> {
     let contents = object.siblings.iter().map(|sibling| {
         let value = match sibling.meta.val_encoding {
@@ -76,7 +76,7 @@ fn encode_v0(object: &Object) -> Vec<u8> {
     ]))
 }
 
-/// `[Key | Value]` as Erlang makes it: a list goes on with a value that is a list.
+/// Creates `[Key | Value]` as Erlang does: a value that is a list continues the list.
 fn cons(key: Term, value: Term) -> Term {
     match value {
         Term::List(items) => Term::from_list(std::iter::once(key).chain(items).collect()),
@@ -124,7 +124,7 @@ fn dict(meta: &Metadata) -> Term {
     Term::Tuple(record)
 }
 
-/// Values that are said to be terms have to be.
+/// Replaces values that are marked as terms by valid terms.
 fn with_valid_terms(mut object: Object) -> Object {
     for sibling in &mut object.siblings {
         if sibling.meta.val_encoding == VAL_ENCODING_TERM {
@@ -248,7 +248,7 @@ fn long_clocks_and_bombs_are_refused() {
 
 #[test]
 fn odd_pairs_are_kept_as_they_came() {
-    // A link into a typed bucket has a pair where Riak's links have a bucket.
+    // A link into a typed bucket has a pair in the place of the bucket.
     let typed = Term::pair(Term::pair(Term::binary(b"type"), Term::binary(b"b")), Term::binary(b"k"));
     let value = Term::List(vec![Term::pair(typed, Term::binary(b"tag"))]);
     let name = Bytes::from_static(b"\x01Links");

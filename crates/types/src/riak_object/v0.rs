@@ -1,12 +1,14 @@
-//! Version 0 of Riak's stored objects: the object record in external term format (docs/riak/backends.md §7.2).
+//! Version 0 of Riak's stored objects: the object record in external term format
+//! (docs/riak/backends.md §7.2).
 
 use super::{BadRiakObject, clock_from_term, instant, take_pair};
 use crate::etf::{self, Term};
 use crate::object::{Metadata, Object, Sibling, VAL_ENCODING_TERM};
 use bytes::Bytes;
 
-/// `{r_object, Bucket, Key, [{r_content, Dict, Value}], Vclock, UpdateMetadata, UpdateValue}`. Bucket and key are left
-/// out: they come from the store's key.
+/// Decodes
+/// `{r_object, Bucket, Key, [{r_content, Dict, Value}], Vclock, UpdateMetadata, UpdateValue}`.
+/// Bucket and key are ignored, because the store's key has them.
 pub(super) fn decode(bytes: &[u8]) -> Result<Object, BadRiakObject> {
     let term = etf::decode(bytes)?;
     let Some([tag, _bucket, _key, contents, clock, _, _]) = term.as_tuple() else {
@@ -41,8 +43,10 @@ fn sibling(content: &Term) -> Result<Sibling, BadRiakObject> {
     Ok(Sibling { value, meta })
 }
 
-/// Walks a `dict` record: `{dict, Size, N, MaxN, Bso, ExpSize, ConSize, Empty, {Segment, …}}`, a segment being a tuple of
-/// buckets and a bucket a list of `[Key | Value]`. How keys spread over buckets does not matter to a reader.
+/// Visits the pairs of a `dict` record:
+/// `{dict, Size, N, MaxN, Bso, ExpSize, ConSize, Empty, {Segment, …}}`. A segment is a tuple of
+/// buckets, and a bucket is a list of `[Key | Value]`. The distribution of keys over buckets does
+/// not matter to a reader.
 fn each_of_dict(dict: &Term, mut visit: impl FnMut(&Term, &Term)) -> Option<()> {
     let [tag, _, _, _, _, _, _, _, Term::Tuple(segments)] = dict.as_tuple()? else { return None };
     if tag.as_atom() != Some("dict") {
@@ -59,7 +63,7 @@ fn each_of_dict(dict: &Term, mut visit: impl FnMut(&Term, &Term)) -> Option<()> 
     Some(())
 }
 
-/// `[Key | Value]`. A value that is itself a list makes a proper list of the pair.
+/// Visits `[Key | Value]`. If the value is itself a list, the pair is a proper list.
 fn pair_of(pair: &Term, visit: &mut impl FnMut(&Term, &Term)) -> Option<()> {
     match pair {
         Term::ImproperList(items, tail) => match items.as_slice() {
@@ -102,7 +106,7 @@ fn is_true(value: &Term) -> bool {
     value.as_atom() == Some("true") || value.as_text().is_some_and(|text| text == "true"[..])
 }
 
-/// As a part of a pair is kept in version 1: with its tag in front.
+/// The form in which version 1 stores a part of a pair: with its tag in front.
 fn tagged(term: &Term) -> Bytes {
     let mut out = Vec::new();
     match term {

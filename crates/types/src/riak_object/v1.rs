@@ -1,4 +1,5 @@
-//! Version 1 of Riak's stored objects: lengths, values and metadata side by side (docs/riak/backends.md §7.1).
+//! Version 1 of Riak's stored objects: lengths, values and metadata one after the other
+//! (docs/riak/backends.md §7.1).
 
 use super::{BadRiakObject, clock_from_term, clock_to_term, dot_to_term, instant, name, take_pair};
 use crate::etf::{self, Term};
@@ -8,14 +9,15 @@ use bytes::Bytes;
 pub(super) const MAGIC: u8 = 53;
 const VERSION: u8 = 1;
 
-/// In front of a value or of a part of a pair: the external form of a term, or bytes.
+/// The tag in front of a value or of a part of a pair: 0 for the external format of a term, 1 for
+/// bytes.
 const TAG_TERM: u8 = 0;
 const TAG_BYTES: u8 = 1;
 
-/// What stands for a missing tag.
+/// The stored form of a missing vtag.
 const NO_VTAG: &[u8] = b"e";
 
-/// The least that a sibling takes, in bytes: two lengths and the fixed metadata.
+/// The minimum length of a sibling, in bytes: two lengths and the fixed metadata.
 const SIBLING_BYTES_MIN: usize = 4 + 4 + 14;
 
 const CUT_SHORT: BadRiakObject = BadRiakObject::new("cut short");
@@ -43,7 +45,7 @@ pub(super) fn decode(bytes: &Bytes) -> Result<Object, BadRiakObject> {
 fn sibling(r: &mut Reader) -> Result<Sibling, BadRiakObject> {
     let mut tagged = r.sized()?;
     let meta = r.sized()?;
-    // Without even a tag it is the head of a value that is elsewhere.
+    // A value without even a tag belongs to a head; the value is stored elsewhere.
     let tag = if tagged.is_empty() { TAG_BYTES } else { tagged.split_to(1)[0] };
     let mut sibling = Sibling { value: tagged, meta: metadata(meta)? };
     match tag {
@@ -78,7 +80,7 @@ fn metadata(bytes: Bytes) -> Result<Metadata, BadRiakObject> {
     Ok(meta)
 }
 
-/// A tagged part of a pair as a term; `None` if it is not one.
+/// A tagged part of a pair as a term; `None` if it is not a term.
 fn part(tagged: &Bytes) -> Option<Term> {
     match tagged.split_first()? {
         (&TAG_TERM, term) => etf::decode(term).ok(),
@@ -107,18 +109,18 @@ impl Reader {
         Ok(self.rest.split_to(len))
     }
 
-    /// Bytes behind their length.
+    /// Reads a length and the bytes after it.
     fn sized(&mut self) -> Result<Bytes, BadRiakObject> {
         let len = self.u32()? as usize;
         self.take(len)
     }
 }
 
-/// Writes an object as a Riak node stores it. The order of the pairs is free; every object has an `index` pair, as
-/// those that were written through Riak's put path.
+/// Encodes an object as a Riak node stores it. The order of the pairs is free. Every object has an
+/// `index` pair, as objects that were written through Riak's put path have.
 ///
 /// # Panics
-/// If a part is four gigabytes long: object sizes are limited to far less.
+/// If a part has four gigabytes. Object sizes are limited to far less.
 pub fn encode(object: &Object) -> Vec<u8> {
     let mut out = vec![MAGIC, VERSION];
     put_sized(&etf::encode(&clock_to_term(&object.clock)), &mut out);

@@ -112,7 +112,8 @@ proptest! {
     }
 }
 
-/// Bytes of version 1 as they are on disks. Whoever changes what is written adds a version and leaves these readable.
+/// The bytes of version 1 as they are on disks. A change of the written format must add a version,
+/// and these bytes must stay readable.
 const VERSION_1_HEAD: &[u8] = b"\x4f\x01\x01\x03abc\x05\x80\x80\xd2\xcb\xe7\x01\x02\
     \x05\x1e\x03abc\x05\x80\x80\xd2\xcb\xe7\x01\x03tag\xc0\x84\x3d\x0atext/plain\
     \x00\x21\x01\x05utf-8\x02\x04gzip\x03\x01b\x01k\x01t\x04\x01n\x01v\x05\x05f_bin\x01x\x06\x05f_int\x01\xff\x07\x01\x02\x08\x02\x01e\x02\x01f\x00";
@@ -147,7 +148,8 @@ fn version_1_object() -> Object {
     }
 }
 
-/// The fixtures hold their siblings in the order of writing, with the empty value last, where it is read first.
+/// The fixtures store their siblings in the order of writing, with the empty value last; a reader
+/// returns the empty value first.
 fn as_read(mut object: Object) -> Object {
     object.siblings.reverse();
     object
@@ -161,7 +163,7 @@ fn version_1_stays_readable() {
     assert_eq!(encoded(&version_1_object()).0, head);
 }
 
-/// Version 2: the same with a time of expiry.
+/// Version 2: the same object with a time of expiry.
 const VERSION_2_HEAD: &[u8] = b"\x4f\x02\x01\x03abc\x05\x80\x80\xd2\xcb\xe7\x01\x02\
     \x05\x20\x09\x04\x6b\x49\xd2\x00\x00\x00\x00";
 
