@@ -263,8 +263,7 @@ async fn the_index_entries_of_a_sibling_end_with_it() {
         assert_eq!(of(["a", "b", "both"]).await, [1, 1, 1]);
         timed.wait_secs(11);
         assert_eq!(of(["a", "b", "both"]).await, [0, 1, 1], "what both have is still the other one's");
-        // Here a page holds fewer keys than the index has expired ones, and a key after all of them
-        // must be found.
+        // There are more expired entries than a page holds; the key after them must be found.
         for n in 0..500 {
             let mut request = indexed("short", "10", &["page"]);
             request.key = Some(format!("key {n:03}").into());

@@ -127,7 +127,7 @@ async fn a_disk_that_was_set_back_never_repeats_an_event() {
     node.close().await;
 }
 
-/// Puts back a copy as an operator does who has only copies.
+/// Restores a directory from a copy, as an operator who has only copies does.
 fn put_back(dir: &Path, copy: &Path) {
     std::fs::create_dir(copy).unwrap();
     for entry in std::fs::read_dir(dir).unwrap() {

@@ -67,7 +67,7 @@ pub struct Stats {
     postcommit_fail: Sum,
 }
 
-/// Counts a request or a connection as active until it is dropped.
+/// A guard that counts a request or a connection as active until the guard is dropped.
 #[derive(Debug)]
 #[must_use = "what it stands for counts as under way until it is dropped"]
 pub struct ActiveGuard<'a>(&'a Sum);
