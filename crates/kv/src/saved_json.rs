@@ -1,8 +1,8 @@
 //! The text format of a node's small files: a JSON object with a version and a checksum.
 //!
-//! What it is: the checksum is the first field. It covers the text as it is without that field, so
-//! that the file remains one JSON object and every byte of it counts. The first version of a file
-//! had no checksum and stays readable.
+//! What it is: a text format in which the checksum is the first field. The checksum covers the text
+//! as it is without that field, so that the file remains one JSON object and every byte of it
+//! counts. The first version of a file had no checksum and stays readable.
 //!
 //! What it is not: it opens and replaces no files.
 
