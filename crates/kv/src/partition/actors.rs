@@ -1,9 +1,9 @@
 //! The actors of new events: the actor ids of this process and their epochs
 //! (docs/design/replication.md §7).
 //!
-//! An actor is 8 random bytes of the process followed by 4 bytes of an epoch. The rules are as
-//! follows. The tests in `histories.rs` show that without any one of the first three rules some
-//! histories lose writes.
+//! An actor is 8 random bytes of the process followed by 4 bytes of an epoch. These rules apply (the
+//! tests in `histories.rs` show that without any one of the first three some histories lose writes):
+//!
 //! 1. The 8 bytes are new at each start, without exception. The caller ensures this.
 //! 2. The first event on a key, as far as the local copy shows, takes a new epoch.
 //! 3. An arriving copy that knows a newer own event than the local copy raises the *floor*: epochs
@@ -15,7 +15,7 @@ use ombak_types::{Actor, VectorClock};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number of an epoch. Epochs are issued as 64-bit tickets: the low half is the epoch in the
+/// The number of an epoch. Epochs are issued as 64-bit tickets: the low half is the epoch in the
 /// actor, and the high half counts how often the 32 bits overflowed. Each run of 2^32 epochs has an
 /// id of its own.
 pub type Ticket = u64;
