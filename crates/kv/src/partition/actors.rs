@@ -1,8 +1,9 @@
 //! The actors of new events: the actor ids of this process and their epochs
 //! (docs/design/replication.md §7).
 //!
-//! An actor is 8 random bytes of the process followed by 4 bytes of an epoch. These rules apply (the
-//! tests in `histories.rs` show that without any one of the first three some histories lose writes):
+//! An actor is 8 random bytes of the process followed by 4 bytes of an epoch. These rules apply.
+//! The tests in `histories.rs` show that without any one of the first three some histories lose
+//! writes.
 //!
 //! 1. The 8 bytes are new at each start, without exception. The caller ensures this.
 //! 2. The first event on a key, as far as the local copy shows, takes a new epoch.
