@@ -16,7 +16,9 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub fn start(common: &Common, accepts_loss: bool) -> Result<(), Failure> {
-    crate::node::run(&config::load(common)?, accepts_loss).map_err(Failure::new)
+    // Before the configuration is read: a signal must not end a start without words.
+    let starting = crate::node::Starting::begin().map_err(Failure::new)?;
+    crate::node::run(starting, &config::load(common)?, accepts_loss).map_err(Failure::new)
 }
 
 pub async fn stop(common: &Common, out: Output) -> Result<(), Failure> {

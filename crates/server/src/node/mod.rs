@@ -10,6 +10,7 @@ pub mod lock;
 pub mod open_files;
 pub mod record;
 mod signals;
+mod starting;
 pub mod token;
 mod watchdog;
 
@@ -26,7 +27,8 @@ use ombak_api::{MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_kv::{Kv, KvConfig, check_start};
 use ombak_storage::fs::{FileSystem, RealFs};
 use record::NodeRecord;
-use signals::{Signals, StopSignals};
+use signals::StopSignals;
+pub use starting::Starting;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -46,14 +48,10 @@ const OPENING_STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Runs a node until it is told to stop. `accepts_loss`: start even if the stores lack data that
 /// they had durably stored. The error is one line for the operator. A refused start changes nothing
 /// on disk except the lock, the token and the log.
-pub fn run(effective: &Effective, accepts_loss: bool) -> Result<(), String> {
+pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Result<(), String> {
     let settings = Settings::new(effective).map_err(|problems| join(&problems))?;
     let data_dir = settings.data_dir.clone();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| format!("the operating system gives no threads: {e}"))?;
-    let signals = Signals::listen(&runtime)?;
+    let Starting { runtime, signals, stop, watchdog } = starting;
     // The lock is taken before the log is opened: a second start must not write to the log of the
     // first.
     let lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
@@ -78,12 +76,13 @@ pub fn run(effective: &Effective, accepts_loss: bool) -> Result<(), String> {
     for warning in dirs.close_to_others() {
         tracing::warn!("{warning}");
     }
+    watchdog.set_limit(settings.shutdown_timeout.saturating_add(watchdog::CLOSE_LIMIT));
     let limited = log.clone();
     runtime.spawn(async move { limited.limit_rates().await });
     let admin = |record: &NodeRecord, stop| {
         admin_context(&settings, effective, &kv, AdminToken::new(token), record, stop, log.clone())
     };
-    let outcome = runtime.block_on(serve(&settings, &kv, ports, signals, admin));
+    let outcome = runtime.block_on(serve(&settings, &kv, ports, signals, stop, admin));
     log.report_left_out();
     runtime.shutdown_timeout(settings.shutdown_timeout);
     kv.close();
@@ -120,6 +119,11 @@ fn open_unless_stopped(
     accepts_loss: bool,
     signals: &mut StopSignals,
 ) -> Result<Option<Kv>, String> {
+    let told_to_stop = |signal| tracing::info!("stopped on {signal} while the node was starting");
+    if let Some(signal) = runtime.block_on(signals.already_received()) {
+        told_to_stop(signal);
+        return Ok(None);
+    }
     let (tell, opened) = oneshot::channel();
     let thread_settings = settings.clone();
     std::thread::Builder::new()
@@ -131,7 +135,7 @@ fn open_unless_stopped(
         tokio::select! {
             biased;
             signal = signals.received() => {
-                tracing::info!("stopped on {signal} while the node was starting");
+                told_to_stop(signal);
                 Ok(None)
             }
             opened = opened => {
@@ -147,12 +151,12 @@ async fn serve(
     kv: &Kv,
     ports: Ports,
     signals: StopSignals,
+    stop: watch::Sender<bool>,
     admin: impl FnOnce(&NodeRecord, watch::Sender<bool>) -> AdminContext,
 ) -> Result<(), String> {
     let record = NodeRecord::of_this_process(&settings.node_name, addresses(&ports.http), addresses(&ports.pb));
 
-    let (stop, stopping) = watch::channel(false);
-    watchdog::start(stopping.clone(), settings.shutdown_timeout.saturating_add(watchdog::CLOSE_LIMIT))?;
+    let stopping = stop.subscribe();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = NetworkThreads::start(threads).map_err(|e| format!("the operating system gives no threads: {e}"))?;
     let threads = Arc::new(threads);

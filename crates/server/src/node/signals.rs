@@ -48,6 +48,15 @@ impl Signals {
 }
 
 impl StopSignals {
+    /// The name of a signal that has already arrived.
+    pub async fn already_received(&mut self) -> Option<&'static str> {
+        tokio::select! {
+            biased;
+            signal = self.received() => Some(signal),
+            () = std::future::ready(()) => None,
+        }
+    }
+
     /// Waits for the next of these signals and returns its name.
     pub async fn received(&mut self) -> &'static str {
         tokio::select! {

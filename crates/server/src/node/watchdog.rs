@@ -4,6 +4,7 @@
 //! on a disk that does not respond, the process ends nevertheless. The stores survive that as they
 //! survive `kill -9`.
 
+use std::io::Write;
 use std::process;
 use std::thread;
 use std::time::Duration;
@@ -18,19 +19,33 @@ pub const CLOSE_LIMIT: Duration = Duration::from_secs(20);
 /// The exit status of a process that the watchdog has ended.
 const EXIT_STATUS: i32 = 1;
 
-/// Starts a thread that ends the process `limit` after SIGTERM, after SIGINT, or after `stopping`
+/// A thread that ends the process some time after SIGTERM, after SIGINT, or after `stopping`
 /// becomes true. The thread has a runtime of its own, so that nothing that runs elsewhere can delay
 /// it.
-pub fn start(stopping: watch::Receiver<bool>, limit: Duration) -> Result<(), String> {
-    let refused = |e| format!("the operating system gives no threads: {e}");
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(refused)?;
-    let stop = {
-        let _inside = runtime.enter();
-        StopSeen { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())?, stopping }
-    };
-    let watch = move || end_after(&runtime, stop, limit);
-    thread::Builder::new().name("ombak-watchdog".into()).spawn(watch).map_err(refused)?;
-    Ok(())
+pub struct Watchdog {
+    limit: watch::Sender<Duration>,
+}
+
+impl Watchdog {
+    /// Starts the thread. `limit`: the time that a stop may take.
+    pub fn start(stopping: watch::Receiver<bool>, limit: Duration) -> Result<Self, String> {
+        let refused = |e| format!("the operating system gives no threads: {e}");
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(refused)?;
+        let stop = {
+            let _inside = runtime.enter();
+            let (terminate, interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+            StopSeen { terminate, interrupt, stopping }
+        };
+        let (limit, limit_seen) = watch::channel(limit);
+        let watch = move || end_after(&runtime, stop, &limit_seen);
+        thread::Builder::new().name("ombak-watchdog".into()).spawn(watch).map_err(refused)?;
+        Ok(Self { limit })
+    }
+
+    /// Sets the time that a stop may take from now on. It does not apply to a stop that has begun.
+    pub fn set_limit(&self, limit: Duration) {
+        self.limit.send_replace(limit);
+    }
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, String> {
@@ -45,7 +60,7 @@ struct StopSeen {
 }
 
 #[expect(clippy::disallowed_methods, reason = "whatever would have to be finished or closed first is what hangs")]
-fn end_after(runtime: &Runtime, mut stop: StopSeen, limit: Duration) {
+fn end_after(runtime: &Runtime, mut stop: StopSeen, limit: &watch::Receiver<Duration>) {
     let told = runtime.block_on(async {
         tokio::select! {
             _ = stop.terminate.recv() => true,
@@ -57,12 +72,17 @@ fn end_after(runtime: &Runtime, mut stop: StopSeen, limit: Duration) {
         // The node ended without being told to stop.
         return;
     }
+    let limit = *limit.borrow();
     // The timer has to be created inside the runtime.
     runtime.block_on(async { tokio::time::sleep(limit).await });
-    tracing::error!(
-        "the node has not stopped within {} s: the process ends without closing its stores",
-        limit.as_secs()
-    );
+    let what =
+        format!("the node has not stopped within {} s: the process ends without closing its stores", limit.as_secs());
+    if tracing::dispatcher::has_been_set() {
+        tracing::error!("{what}");
+    } else {
+        // The log is not open yet. If standard error is closed, nobody can be told.
+        let _ = writeln!(std::io::stderr(), "{what}");
+    }
     process::exit(EXIT_STATUS);
 }
 
@@ -82,7 +102,7 @@ mod tests {
             return;
         }
         let (stop, stopping) = watch::channel(false);
-        start(stopping, Duration::from_millis(1)).expect("started");
+        let _watchdog = Watchdog::start(stopping, Duration::from_millis(1)).expect("started");
         stop.send_replace(true);
         loop {
             thread::park();
