@@ -15,6 +15,7 @@ use ombak_types::props::SyncOnWrite;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Actor, Bucket, Error, Object, Sibling, VectorClock};
 use serde_json::json;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use support::stores::scratch_dir;
@@ -112,30 +113,58 @@ async fn a_retry_fails_after_a_failed_sync(stores: Stores, how: How) {
 
 #[tokio::test]
 async fn a_retry_after_a_failed_sync_is_not_acknowledged() {
-    for stores in [bitcask, leveled, leveldb] as [Stores; 3] {
+    for (_, stores) in ALL_STORES {
         for how in [How::AsIs, How::WriteOnce] {
             a_retry_fails_after_a_failed_sync(stores, how).await;
         }
     }
 }
 
+/// Cuts the power while a node runs. `loss` says what happens to writes that were not synced. The
+/// ledgers lie on the real file system; they keep the state of this moment.
+fn cut_power(node: Node, fs: &FaultyFs, dir: &Path, loss: Loss) -> Arc<FaultyFs> {
+    let ledgers = scratch_dir();
+    copy_dir(dir, ledgers.path());
+    let fs = fs.restart(loss);
+    // Nothing that the node does when it is dropped reaches the disk any more.
+    drop(node);
+    fs::remove_dir_all(dir).unwrap();
+    copy_dir(ledgers.path(), dir);
+    fs
+}
+
+fn copy_dir(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (from, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        if from.is_dir() {
+            copy_dir(&from, &to.join(name));
+        } else {
+            fs::copy(&from, to.join(name)).unwrap();
+        }
+    }
+}
+
+const ALL_STORES: [(&str, Stores); 3] = [("bitcask", bitcask), ("leveled", leveled), ("leveldb", leveldb)];
+
 /// The store restarts after the failed sync; a write that is acknowledged then survives a power
 /// loss.
 #[tokio::test]
 async fn a_retry_after_a_start_is_durable() {
-    for loss in [Loss::Everything, Loss::Nothing] {
-        for how in [How::AsIs, How::WriteOnce] {
-            let (fs, dir) = (FaultyFs::new(1), scratch_dir());
-            let node = open(bitcask, &fs, dir.path()).await;
-            fs.fail_at(Call::SyncData, 1);
-            assert!(put(&node, how, true).await.is_err());
-            drop(node);
-            let fs = fs.restart(loss);
-            let node = open(bitcask, &fs, dir.path()).await;
-            assert_eq!(put(&node, how, true).await, Ok(()));
-            drop(node);
-            let node = open(bitcask, &fs.restart(Loss::Everything), dir.path()).await;
-            assert!(is_there(&node, how).await, "{loss:?}, {how:?}: it was acknowledged as synced");
+    for (backend, stores) in ALL_STORES {
+        for loss in [Loss::Everything, Loss::Nothing] {
+            for how in [How::AsIs, How::WriteOnce] {
+                let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+                let node = open(stores, &fs, dir.path()).await;
+                fs.fail_at(Call::SyncData, 1);
+                assert!(put(&node, how, true).await.is_err());
+                let fs = cut_power(node, &fs, dir.path(), loss);
+                let node = open(stores, &fs, dir.path()).await;
+                assert_eq!(put(&node, how, true).await, Ok(()), "{backend}, {loss:?}, {how:?}");
+                let fs = cut_power(node, &fs, dir.path(), Loss::Everything);
+                let node = open(stores, &fs, dir.path()).await;
+                assert!(is_there(&node, how).await, "{backend}, {loss:?}, {how:?}: it was acknowledged as synced");
+            }
         }
     }
 }
@@ -143,16 +172,18 @@ async fn a_retry_after_a_start_is_durable() {
 /// The first write asks for no sync, the second one does.
 #[tokio::test]
 async fn a_retry_waits_for_the_sync_that_the_first_write_did_not_ask_for() {
-    for how in [How::AsIs, How::WriteOnce] {
-        let (fs, dir) = (FaultyFs::new(1), scratch_dir());
-        let node = open(bitcask, &fs, dir.path()).await;
-        let syncs = fs.calls_of(Call::SyncData);
-        assert_eq!(put(&node, how, false).await, Ok(()));
-        assert_eq!(fs.calls_of(Call::SyncData), syncs);
-        assert_eq!(put(&node, how, true).await, Ok(()));
-        drop(node);
-        let node = open(bitcask, &fs.restart(Loss::Everything), dir.path()).await;
-        assert!(is_there(&node, how).await, "{how:?}: it was acknowledged as synced");
+    for (backend, stores) in ALL_STORES {
+        for how in [How::AsIs, How::WriteOnce] {
+            let (fs, dir) = (FaultyFs::new(1), scratch_dir());
+            let node = open(stores, &fs, dir.path()).await;
+            let syncs = fs.calls_of(Call::SyncData);
+            assert_eq!(put(&node, how, false).await, Ok(()));
+            assert_eq!(fs.calls_of(Call::SyncData), syncs, "{backend}, {how:?}");
+            assert_eq!(put(&node, how, true).await, Ok(()));
+            let fs = cut_power(node, &fs, dir.path(), Loss::Everything);
+            let node = open(stores, &fs, dir.path()).await;
+            assert!(is_there(&node, how).await, "{backend}, {how:?}: it was acknowledged as synced");
+        }
     }
 }
 
@@ -167,7 +198,7 @@ async fn an_import_that_is_repeated_syncs_what_was_known() {
     assert_eq!(again.import(&bucket(how), b"k", object(how)), Ok(ImportOutcome::Known));
     again.sync().unwrap();
     drop(again);
-    drop(node);
-    let node = open(bitcask, &fs.restart(Loss::Everything), dir.path()).await;
+    let fs = cut_power(node, &fs, dir.path(), Loss::Everything);
+    let node = open(bitcask, &fs, dir.path()).await;
     assert!(is_there(&node, how).await);
 }
