@@ -1,5 +1,6 @@
 //! The interface as clients see it: real sockets, a real engine on the memory backend.
 
+mod deadlines;
 mod expiry;
 mod index;
 mod limits;
@@ -64,10 +65,15 @@ impl Server {
     }
 
     async fn within(memory: MemoryLimits, limits: HttpLimits, jobs: JobSwitches, clock: WallClock) -> Self {
-        let memory = MemoryBudget::new(memory);
         let dir = TempDir::new().expect("a directory");
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
         let config = KvConfig { ring_size: 8, clock, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
+        Self::over(config, dir, memory, limits, jobs).await
+    }
+
+    /// Over an engine that the test describes; its files are in `dir`.
+    async fn over(config: KvConfig, dir: TempDir, memory: MemoryLimits, limits: HttpLimits, jobs: JobSwitches) -> Self {
+        let memory = MemoryBudget::new(memory);
         let kv = tokio::task::spawn_blocking(move || Kv::open(config)).await.expect("no panic").expect("opens");
         let threads = Arc::new(NetworkThreads::start(2).expect("threads"));
         let source = StatsSource { backend: "memory", dirs: vec![dir.path().to_owned()] };
