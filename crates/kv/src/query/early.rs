@@ -5,7 +5,7 @@
 //! client can name: its term is the moment at which the first of them ends. A query asks for these entries first; the keys
 //! that they name are the only ones whose objects it has to read.
 
-use super::terms::sortable;
+use super::living::LivingTerms;
 use bytes::Bytes;
 use ombak_storage::{Snapshot, StorageError, TermEntry, TermRange};
 use ombak_types::time::UnixMicros;
@@ -36,6 +36,7 @@ pub(super) struct EarlyEnds {
     keys: HashSet<Bytes>,
     all: bool,
     now: UnixMicros,
+    living: LivingTerms,
 }
 
 impl EarlyEnds {
@@ -46,12 +47,14 @@ impl EarlyEnds {
         let range = TermRange { bucket, field: FIELD, from: b"", to: &to, after: None };
         let found = snapshot.terms_in_order(&range, KEYS_MAX)?;
         let all = found.len() == KEYS_MAX;
-        Ok(Self { keys: found.into_iter().map(|entry| entry.key).collect(), all, now })
+        let keys = found.into_iter().map(|entry| entry.key).collect();
+        Ok(Self { keys, all, now, living: LivingTerms::default() })
     }
 
-    /// Whether an entry belongs to siblings that have ended, and to none that lives.
+    /// Whether an entry belongs to siblings that have ended, and to none that lives. All calls of one query name the same
+    /// bucket and field.
     pub(super) fn hides(
-        &self,
+        &mut self,
         snapshot: &dyn Snapshot,
         bucket: &[u8],
         field: &[u8],
@@ -60,11 +63,87 @@ impl EarlyEnds {
         if !self.all && !self.keys.contains(&entry.key) {
             return Ok(false);
         }
-        let Some(found) = snapshot.read(&[bucket, &entry.key].concat())? else { return Ok(true) };
-        // A head that does not decode is reported by whoever reads the object.
-        let Ok(object) = stored::decode(&found.head, None) else { return Ok(false) };
-        let living = object.siblings.iter().filter(|s| !s.meta.deleted && !s.is_expired(self.now));
-        let mut entries = living.flat_map(|s| &s.meta.indexes);
-        Ok(!entries.any(|own| own.field == field && sortable(&own.term) == entry.term))
+        if let Some(lives) = self.living.has(&entry.key, &entry.term) {
+            return Ok(!lives);
+        }
+        let object = match snapshot.read(&[bucket, &entry.key].concat())? {
+            Some(found) => stored::decode(&found.head, None).ok(),
+            None => Some(Object::default()),
+        };
+        self.living.remember(&entry.key, object.as_ref(), field, self.now);
+        Ok(self.living.has(&entry.key, &entry.term) == Some(false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::terms::sortable;
+    use ombak_storage::{Detail, FoldEntry, KeyRange, Scope, Stored};
+    use ombak_types::{IndexEntry, IndexTerm, Sibling};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const NOW: UnixMicros = UnixMicros::from_secs(1_000);
+    const ENTRIES: usize = 2_000;
+
+    /// A view of one bucket in which all keys have the same head.
+    struct View {
+        head: Bytes,
+        early: Vec<TermEntry>,
+        reads: AtomicUsize,
+    }
+
+    impl Snapshot for View {
+        fn next(&mut self, _: &Scope<'_>, _: Detail, _: usize) -> Result<Vec<FoldEntry>, StorageError> {
+            Ok(Vec::new())
+        }
+
+        fn keys_in_order(&mut self, _: &KeyRange<'_>, _: usize) -> Result<Vec<FoldEntry>, StorageError> {
+            Ok(Vec::new())
+        }
+
+        fn terms_in_order(&mut self, _: &TermRange<'_>, _: usize) -> Result<Vec<TermEntry>, StorageError> {
+            Ok(std::mem::take(&mut self.early))
+        }
+
+        fn read(&self, _: &[u8]) -> Result<Option<Stored>, StorageError> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(Stored { head: self.head.clone(), body: None, digest: 0, seq: 0 }))
+        }
+    }
+
+    fn term(number: usize) -> IndexTerm {
+        IndexTerm::Int(number.into())
+    }
+
+    /// Its even entries end early, its odd ones live on.
+    fn object() -> Object {
+        let half = |odd: usize, expires_secs| {
+            let mut sibling = Sibling::new("value");
+            let numbers = (0..ENTRIES).filter(|n| n % 2 == odd);
+            sibling.meta.indexes = numbers.map(|n| IndexEntry { field: "f_int".into(), term: term(n) }).collect();
+            sibling.meta.expires_secs = expires_secs;
+            sibling
+        };
+        Object { siblings: vec![half(0, Some(900)), half(1, None)], ..Object::default() }
+    }
+
+    #[test]
+    fn an_object_with_many_entries_is_read_once() {
+        let mut head = Vec::new();
+        stored::encode_head(&object(), &mut head);
+        let keys = ["one", "two"].map(Bytes::from);
+        let early = keys.iter().map(|key| TermEntry { term: Bytes::from_static(&[0; 4]), key: key.clone() });
+        let mut view = View { head: head.into(), early: early.collect(), reads: AtomicUsize::new(0) };
+        let mut ends = EarlyEnds::find(&mut view, b"bucket", NOW).unwrap();
+        for n in 0..ENTRIES {
+            for key in &keys {
+                let entry = TermEntry { term: sortable(&term(n)), key: key.clone() };
+                assert_eq!(ends.hides(&view, b"bucket", b"f_int", &entry).unwrap(), n % 2 == 0, "{n}");
+            }
+            let other = TermEntry { term: sortable(&term(n)), key: "no early end".into() };
+            assert!(!ends.hides(&view, b"bucket", b"f_int", &other).unwrap());
+        }
+        assert_eq!(view.reads.load(Ordering::Relaxed), keys.len(), "each object is read and decoded once");
     }
 }

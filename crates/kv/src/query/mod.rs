@@ -13,6 +13,7 @@
 
 mod early;
 mod index_query;
+mod living;
 mod results;
 mod source;
 mod terms;
