@@ -34,6 +34,12 @@ fn a_node_starts_answers_and_stops() {
     assert_eq!((&json["ready"], &json["ring_size"], &json["backend"]), (&true.into(), &8.into(), &"memory".into()));
     assert_eq!(json["pid"], node.child.id());
     assert_eq!(json["problems"], serde_json::json!([]));
+    assert!(status.contains("\nmemory of requests: 0 of "), "{status}");
+    let memory = &json["request_memory"];
+    assert!(memory["limit_bytes"].as_u64().is_some_and(|bytes| bytes >= 256 << 20), "{memory}");
+    for name in ["used_bytes", "waiting_connections", "ended_connections", "refused_requests"] {
+        assert_eq!(memory[name], 0, "{name}");
+    }
     assert_eq!(home.run(&["stop"]).ok(), "ok\n");
     assert_eq!(node.wait(), Some(0));
     let silent = home.run(&["ping"]).failed(1);

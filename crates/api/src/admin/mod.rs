@@ -27,6 +27,7 @@ pub(crate) use node::known_losses;
 use crate::http::Request;
 use crate::http::reply::{self, Reply};
 use crate::http::wire::headers::name;
+use crate::memory::MemoryStatus;
 use http::{Method, StatusCode};
 use ombak_kv::Kv;
 use percent_encoding::percent_decode_str;
@@ -57,20 +58,21 @@ pub struct AdminContext {
     pub backup_place: BackupPlace,
 }
 
-/// Answers a request whose path is [`PREFIX`] or below it. `peer` is the other end of the connection.
-pub(crate) async fn handle(ctx: &AdminContext, peer: IpAddr, request: &Request) -> Reply {
+/// Answers a request whose path is [`PREFIX`] or below it. `memory` is the state of the budget of requests, `peer` the other
+/// end of the connection.
+pub(crate) async fn handle(ctx: &AdminContext, memory: MemoryStatus, peer: IpAddr, request: &Request) -> Reply {
     if let Err(refusal) = guard::check(&ctx.token, &request.headers) {
         let (method, path) = (shortened(request.method.as_str()), shortened(request.uri.path()));
         tracing::warn!(%peer, method, path, why = refusal.kind(), "administration refused");
         return respond(refusal.status(), &refusal.to_json());
     }
-    match answer(ctx, request).await {
+    match answer(ctx, memory, request).await {
         Ok(value) => respond(StatusCode::OK, &value),
         Err(error) => respond(error.status(), &error.to_json()),
     }
 }
 
-async fn answer(ctx: &AdminContext, request: &Request) -> Result<serde_json::Value, AdminError> {
+async fn answer(ctx: &AdminContext, memory: MemoryStatus, request: &Request) -> Result<serde_json::Value, AdminError> {
     let body = &request.body;
     if body.len() > BODY_BYTES_MAX {
         return Err(AdminError::TooLarge(BODY_BYTES_MAX));
@@ -78,7 +80,7 @@ async fn answer(ctx: &AdminContext, request: &Request) -> Result<serde_json::Val
     let path = segments(request.uri.path());
     let path: Vec<&[u8]> = path.iter().map(Vec::as_slice).collect();
     match (&request.method, path.as_slice()) {
-        (&Method::GET, [b"admin", b"v1", b"node"]) => Ok(node::describe(ctx)),
+        (&Method::GET, [b"admin", b"v1", b"node"]) => Ok(node::describe(ctx, memory)),
         (&Method::GET, [b"admin", b"v1", b"config"]) => Ok(ctx.config.describe()),
         (&Method::POST, [b"admin", b"v1", b"config"]) => ctx.config.set(body),
         (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,

@@ -1,6 +1,7 @@
 //! The resources about the node as a whole.
 
 use super::{AdminContext, AdminError};
+use crate::memory::MemoryStatus;
 use ombak_kv::Health;
 use ombak_storage::{LastMerge, LedgerStatus, Status};
 use serde_json::{Value, json};
@@ -30,7 +31,7 @@ pub struct NodeInfo {
     pub started: Instant,
 }
 
-pub(super) fn describe(ctx: &AdminContext) -> Value {
+pub(super) fn describe(ctx: &AdminContext, memory: MemoryStatus) -> Value {
     let node = &ctx.node;
     let health = ctx.kv.health();
     json!({
@@ -46,6 +47,18 @@ pub(super) fn describe(ctx: &AdminContext) -> Value {
         "ready": health.ready,
         "problems": problems(&health),
         "known_losses": known_losses(&health),
+        "request_memory": request_memory(memory),
+    })
+}
+
+/// The budget of requests and answers in flight.
+fn request_memory(memory: MemoryStatus) -> Value {
+    json!({
+        "limit_bytes": memory.bytes_max,
+        "used_bytes": memory.bytes_used,
+        "waiting_connections": memory.waiting,
+        "ended_connections": memory.ousted_total,
+        "refused_requests": memory.refused_total,
     })
 }
 

@@ -90,5 +90,5 @@ async fn answer_other(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, r
 
 async fn administer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request) -> Reply {
     let Some(admin) = &ctx.admin else { return reply::page(StatusCode::NOT_FOUND) };
-    admin::handle(admin, peer, request).await
+    admin::handle(admin, ctx.memory.status(), peer, request).await
 }

@@ -84,6 +84,7 @@ fn status_text(node: &Value) -> String {
         text("backend"),
         text("ring_size"),
     );
+    out.push_str(&request_memory_text(&node["request_memory"]));
     for problem in node["problems"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         out.push_str("\nproblem: ");
         out.push_str(problem);
@@ -96,4 +97,21 @@ fn status_text(node: &Value) -> String {
         ));
     }
     out
+}
+
+/// A line about the budget of requests and answers in flight. A node of an earlier version says nothing about it.
+fn request_memory_text(memory: &Value) -> String {
+    let number = |name: &str| memory[name].as_u64().unwrap_or(0);
+    if memory.is_null() {
+        return String::new();
+    }
+    format!(
+        "\nmemory of requests: {} of {} MiB used, {} connections wait for some; {} connections were ended and {} requests refused \
+         for want of it",
+        number("used_bytes") >> 20,
+        number("limit_bytes") >> 20,
+        number("waiting_connections"),
+        number("ended_connections"),
+        number("refused_requests"),
+    )
 }
