@@ -2,7 +2,7 @@
 
 use super::ALLOWANCE_BYTES;
 use super::budget::{MemoryBudget, OutOfMemory};
-use super::holders::Peer;
+use super::peer::Peer;
 use futures_util::future::BoxFuture;
 use ombak_kv::Room;
 use ombak_types::Error;
@@ -160,6 +160,17 @@ impl Lease<'_> {
         Ok(())
     }
 
+    /// Makes it stand for `bytes` if that is possible at once.
+    pub fn resize_now(&mut self, bytes: u64) -> bool {
+        let more = bytes.saturating_sub(self.bytes);
+        if !self.account.try_grow(more) {
+            return false;
+        }
+        self.account.shrink(self.bytes + more - bytes);
+        self.bytes = bytes;
+        true
+    }
+
     /// Adds `bytes` to what it stands for.
     pub async fn add(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
         self.resize(self.bytes + bytes).await
@@ -302,6 +313,26 @@ mod tests {
         }
         assert_eq!(asking.lease().resize(FREE + 500_000).await, Err(OutOfMemory));
         assert_eq!((slow.ousted().now_or_never(), quick.ousted().now_or_never()), (Some(()), None));
+    }
+
+    #[tokio::test]
+    async fn a_large_request_is_not_refused_while_another_peer_is_about_to_count_as_stalled() {
+        let budget = budget(1000, Duration::from_millis(400), PATIENCE);
+        budget.pass(1_000);
+        let (honest, stalling) = (budget.open_account(), budget.open_account());
+        let (mut wanted, mut held) = (honest.lease(), stalling.lease());
+        wanted.resize(FREE + 500).await.unwrap();
+        held.resize(FREE + 400).await.unwrap();
+        stalling.waits_for_peer();
+        let stalls = async {
+            // The last progress of the peer comes while the honest connection waits already.
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            stalling.peer_moved(PROGRESS_BYTES_MIN as usize);
+            tokio::time::timeout(PATIENCE, stalling.ousted()).await.expect("the other connection still asks");
+            drop(held);
+        };
+        let (asked, ()) = tokio::join!(wanted.resize(FREE + 900), stalls);
+        assert_eq!((asked, budget.status().bytes_used), (Ok(()), 900));
     }
 
     #[tokio::test]

@@ -1,7 +1,8 @@
 //! The budget that all connections share.
 
 use super::account::Account;
-use super::holders::{Holders, Ousting, Peer};
+use super::holders::Holders;
+use super::peer::Peer;
 use parking_lot::Mutex;
 use std::pin::pin;
 use std::sync::Arc;
@@ -44,7 +45,9 @@ pub struct MemoryStatus {
     pub bytes_max: u64,
     /// Bytes that connections hold.
     pub bytes_used: u64,
-    /// How often a connection without progress lost what it held because others needed the memory.
+    /// Connections that wait for memory.
+    pub waiting: u64,
+    /// Connections that were ended because others needed the memory that they held.
     pub ousted_total: u64,
     /// Requests that were refused for want of memory.
     pub refused_total: u64,
@@ -74,12 +77,10 @@ struct Shared {
 struct Asking<'a> {
     budget: &'a Shared,
     account: u64,
-    peer: &'a Peer,
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        self.peer.asks_no_more();
         self.budget.holders.lock().ask_no_more(self.account);
         // What was kept for this one is free for others.
         self.budget.released.notify_waiters();
@@ -110,9 +111,11 @@ impl MemoryBudget {
 
     /// Sizes and counts.
     pub fn status(&self) -> MemoryStatus {
+        let holders = self.0.holders.lock();
         MemoryStatus {
             bytes_max: self.0.limits.bytes_max,
-            bytes_used: self.0.holders.lock().bytes_used(),
+            bytes_used: holders.bytes_used(),
+            waiting: holders.waiting() as u64,
             ousted_total: self.0.ousted.load(Ordering::Relaxed),
             refused_total: self.0.refused.load(Ordering::Relaxed),
         }
@@ -140,22 +143,22 @@ impl MemoryBudget {
         self.0.released.notify_waiters();
     }
 
-    /// Calls `take` until it succeeds. Between two calls, connections that make no progress lose what they hold, so that
-    /// the `bytes` become free.
+    /// Calls `take` until it succeeds. Between two calls, connections are ended as the rule says (`holders.rs`), so that the
+    /// `bytes` become free.
     pub(super) async fn wait_for(
         &self,
         account: u64,
-        peer: &Peer,
+        peer: &Arc<Peer>,
         bytes: u64,
         take: impl Fn() -> bool,
     ) -> Result<(), OutOfMemory> {
         let mut got = Err(OutOfMemory);
-        if self.0.holders.lock().ask(account, bytes) {
-            let _asking = Asking { budget: &self.0, account, peer };
-            peer.asks_since(self.now_ms());
+        if self.0.holders.lock().ask(account, peer, bytes) {
+            let _asking = Asking { budget: &self.0, account };
             got = self.wait(account, peer, bytes, take).await;
         }
-        if got.is_err() {
+        // A connection that was ended has been counted as such.
+        if got.is_err() && !peer.is_told_to_end() {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
         }
         got
@@ -171,8 +174,9 @@ impl MemoryBudget {
             if take() {
                 return Ok(());
             }
+            self.relieve();
             let now = Instant::now();
-            if self.oust(account, bytes).asker_gives_up || now >= deadline {
+            if now >= deadline {
                 break;
             }
             tokio::select! {
@@ -184,19 +188,18 @@ impl MemoryBudget {
         Err(OutOfMemory)
     }
 
-    fn oust(&self, account: u64, bytes: u64) -> Ousting {
+    fn relieve(&self) {
         // Many may wait, and each look goes over all holders.
         let (now_ms, next_ms) = (self.now_ms(), self.0.next_look_ms.load(Ordering::Relaxed));
         if now_ms < next_ms {
-            return Ousting::default();
+            return;
         }
         self.0.next_look_ms.store(now_ms + LOOK_PAUSE_MS, Ordering::Relaxed);
         let stalled_ms = u64::try_from(self.0.limits.stalled_after.as_millis()).unwrap_or(u64::MAX);
-        let ousting = self.0.holders.lock().oust(account, bytes, now_ms, stalled_ms);
-        if ousting.told > 0 {
-            self.0.ousted.fetch_add(ousting.told as u64, Ordering::Relaxed);
-            tracing::debug!(connections = ousting.told, "memory is short: connections without progress lose theirs");
+        let told = self.0.holders.lock().relieve(now_ms, stalled_ms);
+        if told > 0 {
+            self.0.ousted.fetch_add(told as u64, Ordering::Relaxed);
+            tracing::debug!(connections = told, "memory is short: connections are ended");
         }
-        ousting
     }
 }

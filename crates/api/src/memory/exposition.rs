@@ -9,7 +9,8 @@ impl MemoryStatus {
         let metrics = [
             ("limit_bytes", "gauge", "Memory that requests and answers in flight may take.", self.bytes_max),
             ("used_bytes", "gauge", "Memory that requests and answers in flight take.", self.bytes_used),
-            ("evictions_total", "counter", "Connections without progress that lost their memory.", self.ousted_total),
+            ("waiting_connections", "gauge", "Connections that wait for such memory.", self.waiting),
+            ("evictions_total", "counter", "Connections ended because others needed their memory.", self.ousted_total),
             ("refusals_total", "counter", "Requests refused for want of memory.", self.refused_total),
         ];
         let mut out = String::new();

@@ -10,13 +10,16 @@
 //! * the accounts together never hold more than the budget, beside a small allowance for each connection;
 //! * a request that fits into the allowance touches nothing that connections share;
 //! * when the budget is exhausted, connections whose peers make no progress lose what they hold, the one that has
-//!   stalled longest first; connections that wait for memory follow, the one that holds most first. Whoever asks waits
-//!   for a bounded time and is refused then.
+//!   stalled longest first. Connections that wait for memory are ended only if all holders wait for each other
+//!   (`holders.rs` has the rule);
+//! * a connection waits for memory for at most `MemoryLimits::wait_max` and is refused then.
 
 mod account;
 mod budget;
 mod exposition;
 mod holders;
+mod line;
+mod peer;
 
 pub use account::{Account, AnswerRoom, Lease};
 pub use budget::{MemoryBudget, MemoryLimits, MemoryStatus, OutOfMemory};

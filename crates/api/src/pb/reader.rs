@@ -63,6 +63,16 @@ impl LargeFrame {
         let capacity = self.bytes.capacity();
         if self.bytes.len() < capacity.min(self.length) { capacity } else { self.length.min(2 * capacity) }
     }
+
+    /// Grows to this capacity if there is memory for the old bytes and the new.
+    fn grow_now(&mut self, capacity: usize, both: u64, lease: &mut Lease<'_>) -> bool {
+        let fits = lease.resize_now(both);
+        if fits {
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+            lease.resize_now(capacity as u64);
+        }
+        fits
+    }
 }
 
 impl<'s> Reader<'s> {
@@ -151,28 +161,35 @@ impl<'s> Reader<'s> {
 
     async fn fill_large(&mut self, stop: Pin<&mut impl Future<Output = ()>>) -> Result<(), End> {
         let Some(large) = &mut self.large else { return Ok(()) };
-        let (capacity, needed) = (large.bytes.capacity(), large.capacity_needed());
-        if needed > capacity {
-            // The old memory is released only after its bytes were moved to the new memory, so both
-            // are counted.
-            self.account.serves_peer();
-            self.lease.resize((capacity + needed) as u64).await.map_err(|_| End::OutOfMemory)?;
-            large.bytes.reserve_exact(needed - large.bytes.len());
-            self.lease.resize(needed as u64).await.map_err(|_| End::OutOfMemory)?;
-        }
-        let room = needed.min(large.length) - large.bytes.len();
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.frame_timeout);
+        let needed = large.capacity_needed();
+        // The old memory is released only after its bytes were moved to the new memory, so both
+        // are counted.
+        let both = (large.bytes.capacity() + needed) as u64;
+        let is_full = needed > large.bytes.capacity() && !large.grow_now(needed, both, &mut self.lease);
+        let room = needed.min(large.length) - large.bytes.len();
         self.account.waits_for_peer();
-        let mut free = (&mut large.bytes).limit(room.min(READ_BYTES_MAX));
+        let (half, mut free) = (&mut self.half, (&mut large.bytes).limit(room.min(READ_BYTES_MAX)));
+        let read = async {
+            // A peer that stalls must not stand in the line of those that wait for memory.
+            // So the connection asks for memory when bytes have arrived that need it.
+            if is_full { half.peek(&mut [0]).await } else { half.read_buf(&mut free).await }
+        };
         let read = tokio::select! {
             biased;
             () = self.account.ousted() => return Err(End::OutOfMemory),
-            read = self.half.read_buf(&mut free) => read.map_err(End::Io)?,
+            read = read => read.map_err(End::Io)?,
             () = sleep_until(deadline) => return Err(End::SlowFrame),
             () = stop => return Err(End::Stopping),
         };
         if read == 0 {
             return Err(End::Closed);
+        }
+        if is_full {
+            self.account.serves_peer();
+            self.lease.resize(both).await.map_err(|_| End::OutOfMemory)?;
+            large.grow_now(needed, both, &mut self.lease);
+            return Ok(());
         }
         self.account.peer_moved(read);
         if large.is_complete() {

@@ -10,7 +10,7 @@ const BUDGET_BYTES: u64 = 64 << 20;
 const CLIENT_BYTES: usize = 12 << 20;
 
 async fn limited(bytes_max: u64) -> Server {
-    let memory = MemoryLimits { bytes_max, stalled_after: Duration::from_millis(100), wait_max: DEADLINE / 2 };
+    let memory = MemoryLimits { bytes_max, stalled_after: Duration::from_secs(1), wait_max: DEADLINE };
     Server::within(memory, HttpLimits::default(), JobSwitches::default(), system_clock()).await
 }
 

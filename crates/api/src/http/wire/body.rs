@@ -93,6 +93,11 @@ async fn read_length(
         if body.len() == body.capacity() {
             // At most twice of what has arrived, so that a client pays for what it makes the node hold.
             let capacity = length.min(2 * body.len());
+            if !lease.resize_now((body.capacity() + capacity) as u64) {
+                // A client that stalls must not stand in the line of those that wait for memory.
+                // So the connection asks for memory when bytes have arrived that need it.
+                pace.keep(input.half.peek(&mut [0])).await?;
+            }
             grow(&mut body, capacity, account, lease).await?;
         }
         let room = (body.capacity() - body.len()).min(length - body.len()).min(READ_BYTES_MAX);

@@ -17,7 +17,7 @@ async fn limited(bytes_max: u64) -> Node {
     let backend = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
     let mut kv_config = KvConfig::new("ombak@127.0.0.1", dir.path(), backend);
     kv_config.ring_size = 8;
-    let limits = MemoryLimits { bytes_max, stalled_after: Duration::from_millis(100), wait_max: PATIENCE / 2 };
+    let limits = MemoryLimits { bytes_max, stalled_after: Duration::from_secs(1), wait_max: PATIENCE };
     Node::limited(kv_config, dir, PbConfig::default(), limits).await
 }
 
