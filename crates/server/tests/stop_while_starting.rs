@@ -1,7 +1,8 @@
-//! Signals that reach a node before it is ready: the start ends in order, says so, and the next start finds everything.
+//! Signals that reach a node before it is ready. The start ends in order and logs it, and the next
+//! start finds all data.
 //!
-//! A named pipe in the place of a file holds a start at the point where it reads that file, for as long as the test
-//! wants.
+//! A test replaces a file by a named pipe. A start that reads this file then waits at that point
+//! for as long as the test wants.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,10 +19,10 @@ use std::time::{Duration, Instant};
 use support::{DEADLINE, Home, Node, ask, pause};
 
 const KEYS: usize = 40;
-/// What a start may leave before it opens a store.
+/// The files and directories that a start may create before it opens a store.
 const BEFORE_STORES: [&str; 4] = ["admin.token", "log", "node.lock", "ombak.lock"];
 
-/// A start that is not ready. Dropped, it is killed.
+/// A start that is not ready yet. It is killed when it is dropped.
 struct Start {
     child: Child,
 }
@@ -38,7 +39,7 @@ impl Start {
         rustix::process::kill_process(pid, signal).expect("signals");
     }
 
-    /// Waits for the end and returns the exit code; `None` when a signal ended the process.
+    /// Waits for the end and returns the exit code; `None` if a signal ended the process.
     fn wait(mut self) -> Option<i32> {
         let mut code = None;
         wait_until("the start ends", || {
@@ -79,7 +80,8 @@ impl Pipe {
         Self { path: path.to_owned(), content }
     }
 
-    /// Waits until a process has opened the pipe to read from it. That process then waits for what is written.
+    /// Waits until a process has opened the pipe to read from it. That process then waits for data
+    /// in the pipe.
     fn wait_for_reader(&self) -> File {
         let mut writer = None;
         wait_until("the start reads the pipe", || {
@@ -112,7 +114,8 @@ fn check_all(node: &Node) {
     }
 }
 
-/// The files below with this end of their name, and what is in them.
+/// Finds the files in this directory and those below whose names end in `end`, and returns them
+/// with their content.
 fn files(dir: &Path, end: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for path in fs::read_dir(dir).expect("lists").map(|entry| entry.expect("an entry").path()) {
@@ -131,7 +134,7 @@ fn assert_logged(home: &Home, words: &str) {
     assert!(lines.iter().any(|line| line.contains(words)), "{words}: {lines:?}");
 }
 
-/// A node that has been written to twice, so that stores have hint files, and that was stopped.
+/// A stopped node that was started and written to twice, so that its stores have hint files.
 fn with_hints(backend: &str) -> Home {
     let home = Home::new(&format!("storage_backend = {backend}"));
     for _ in 0..2 {
@@ -181,7 +184,7 @@ fn a_signal_at_any_moment_of_a_start_ends_it_in_order() {
         for moment in 0..MOMENTS {
             let _ = fs::remove_dir_all(home.data().join("log"));
             let start = Start::of(&home);
-            // The log is opened after the signals are taken over.
+            // The node opens its log after it has taken over the signals.
             wait_until("there is a log", || home.data().join("log/console.log").exists());
             pause(whole * moment / MOMENTS / 2);
             start.signal(signal);
@@ -210,7 +213,7 @@ fn a_signal_before_the_configuration_is_read_is_not_lost() {
         assert_eq!(start.wait(), Some(0), "{words}");
         assert_logged(&home, words);
         home.assert_no_errors_logged();
-        // Where the signal was seen before the stores were opened, nothing else was made.
+        // If the signal was seen before the stores were opened, the start created no other files.
         if home.logged("INFO").iter().any(|line| line.contains("while the node was starting")) {
             for entry in fs::read_dir(home.data()).expect("lists") {
                 let name = entry.expect("an entry").file_name();
@@ -237,7 +240,8 @@ fn a_hangup_before_the_log_is_open_does_not_end_the_start() {
     assert_logged(&home, "stopped");
 }
 
-/// A configuration on a disk that does not answer: the process ends all the same, after the time that a stop may take.
+/// The configuration is on a disk that does not respond. The process ends nevertheless, after the
+/// time that a stop may take.
 #[test]
 fn a_start_that_hangs_before_it_has_a_configuration_is_ended_by_a_signal() {
     let home = Home::new("storage_backend = memory");

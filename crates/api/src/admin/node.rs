@@ -51,7 +51,7 @@ pub(super) fn describe(ctx: &AdminContext, memory: MemoryStatus) -> Value {
     })
 }
 
-/// The budget of requests and answers in flight.
+/// The state of the memory budget of requests and answers in flight.
 fn request_memory(memory: MemoryStatus) -> Value {
     json!({
         "limit_bytes": memory.bytes_max,

@@ -64,7 +64,8 @@ impl LargeFrame {
         if self.bytes.len() < capacity.min(self.length) { capacity } else { self.length.min(2 * capacity) }
     }
 
-    /// Grows to this capacity if there is memory for the old bytes and the new.
+    /// Grows to this capacity if the memory budget allows `both`, the old and the new memory together.
+    /// Returns whether it grew.
     fn grow_now(&mut self, capacity: usize, both: u64, lease: &mut Lease<'_>) -> bool {
         let fits = lease.resize_now(both);
         if fits {
@@ -171,8 +172,8 @@ impl<'s> Reader<'s> {
         self.account.waits_for_peer();
         let (half, mut free) = (&mut self.half, (&mut large.bytes).limit(room.min(READ_BYTES_MAX)));
         let read = async {
-            // A peer that stalls must not stand in the line of those that wait for memory.
-            // So the connection asks for memory when bytes have arrived that need it.
+            // A connection whose peer has stalled must not wait in the queue for memory. So the
+            // connection asks for memory only when bytes have arrived that need it.
             if is_full { half.peek(&mut [0]).await } else { half.read_buf(&mut free).await }
         };
         let read = tokio::select! {

@@ -16,7 +16,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 const STOP_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 pub fn start(common: &Common, accepts_loss: bool) -> Result<(), Failure> {
-    // Before the configuration is read: a signal must not end a start without words.
+    // This comes before the configuration is read, so that a signal during that time ends the start
+    // with a message.
     let starting = crate::node::Starting::begin().map_err(Failure::new)?;
     crate::node::run(starting, &config::load(common)?, accepts_loss).map_err(Failure::new)
 }
@@ -99,7 +100,8 @@ fn status_text(node: &Value) -> String {
     out
 }
 
-/// A line about the budget of requests and answers in flight. A node of an earlier version says nothing about it.
+/// The line about the memory budget of requests and answers in flight. A node of an earlier version
+/// does not report this budget.
 fn request_memory_text(memory: &Value) -> String {
     let number = |name: &str| memory[name].as_u64().unwrap_or(0);
     if memory.is_null() {

@@ -1,5 +1,5 @@
-//! Writes whose time is over: after the answer "timeout" the write never begins, and what follows it on its connection comes
-//! after it.
+//! Writes that time out. After the answer "timeout" the write is never executed. The next request on
+//! the same connection is executed.
 
 use super::{DEADLINE, Server};
 use crate::http::HttpLimits;
@@ -14,16 +14,16 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
-/// What keeps the put from being executed until its time is over.
+/// The cause that delays the put until it times out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeldUpBy {
-    /// Its own read of what the key has: the disk does not answer.
+    /// The put's own read of the existing value: the disk does not respond.
     ItsRead,
-    /// Another request, whose read keeps the only I/O thread busy.
+    /// Another request, whose read occupies the only I/O thread.
     TheQueue,
 }
 
-/// A server over stores whose disk the test can stop.
+/// Starts a server over stores on a simulated disk that the test can stop.
 async fn over_a_disk(fs: &Arc<FaultyFs>, io_threads: usize) -> Server {
     let dir = TempDir::new().expect("a directory");
     let stores = BitcaskFactory::new(fs.clone(), dir.path().join("bitcask"), JournalConfig::default()).expect("stores");
@@ -38,7 +38,7 @@ fn put_bytes(path: &str, value: &str) -> String {
     format!("PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n{value}")
 }
 
-/// Reads until `is_there` is content with all that has come, and returns that.
+/// Reads until `is_there` returns true for everything that has arrived, and returns that text.
 async fn read_until(stream: &mut TcpStream, is_there: impl Fn(&str) -> bool) -> String {
     let mut read = Vec::new();
     let all = timeout(DEADLINE, async {
@@ -69,7 +69,8 @@ async fn a_put_that_timed_out(held_up_by: HeldUpBy) {
     let keys = || server.kv.vnode_status().iter().map(|(_, status)| status.keys).sum::<u64>();
     assert_eq!(keys(), 2);
 
-    // A put that has not seen what is there keeps it beside the new value. Therefore it has to read it.
+    // A put without a vector clock keeps the existing value as a sibling, so the put has to read
+    // that value.
     fs.set_nothing_is_cached(true);
     fs.hold(Call::Read);
     let mut busy = server.connect().await;
@@ -85,7 +86,8 @@ async fn a_put_that_timed_out(held_up_by: HeldUpBy) {
     let refusal = read_until(&mut stream, |text| text.contains("timed out")).await;
     assert!(refusal.starts_with("HTTP/1.1 503"), "{held_up_by:?}: {refusal}");
 
-    // Requests for other keys go on, and the one that follows for the same key does not overtake.
+    // Requests for other keys are served. The next request for the same key is not executed before
+    // the reads continue.
     assert_eq!(server.put("/buckets/b/keys/other", "", "v").await.status, 204, "{held_up_by:?}");
     assert_eq!(keys(), 3);
     fs.release(Call::Read);
@@ -94,7 +96,7 @@ async fn a_put_that_timed_out(held_up_by: HeldUpBy) {
     if held_up_by == HeldUpBy::TheQueue {
         read_until(&mut busy, |text| text.ends_with("old")).await;
     }
-    // Everything that was queued has been taken by now.
+    // The put that timed out has left the queue once no put is active.
     until("no put is left", || server.stat("node_put_fsm_active") == 0).await;
 
     let siblings = server.request("GET", "/buckets/b/keys/k", "Accept: multipart/mixed\r\n", "").await;
@@ -113,7 +115,8 @@ async fn a_put_that_timed_out_in_the_queue_is_never_executed_and_what_follows_it
     a_put_that_timed_out(HeldUpBy::TheQueue).await;
 }
 
-/// The history that brought a deleted key back: a put times out, and the client deletes the key.
+/// A put times out, and then the client deletes the key. An earlier version brought the deleted key
+/// back in this case.
 #[tokio::test]
 async fn a_key_stays_deleted_after_a_put_of_it_timed_out() {
     let fs = FaultyFs::new(1);
@@ -131,7 +134,8 @@ async fn a_key_stays_deleted_after_a_put_of_it_timed_out() {
     let late = put_bytes("/buckets/b/keys/k?timeout=50", "late");
     let delete = "DELETE /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\n\r\n";
     stream.write_all(format!("{late}{delete}").as_bytes()).await.expect("sent");
-    // The clock of what is deleted is in memory: the delete is executed while the put is still in the queue.
+    // The vector clock of the deleted value is in memory, so the delete is executed while the put
+    // is still in the queue.
     let answers = read_until(&mut stream, |text| text.contains("HTTP/1.1 204 ") && text.ends_with("\r\n\r\n")).await;
     assert!(answers.starts_with("HTTP/1.1 503") && answers.contains("timed out"), "{answers}");
     fs.release(Call::Read);

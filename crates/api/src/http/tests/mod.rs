@@ -1,4 +1,4 @@
-//! The interface as clients see it: real sockets, a real engine on the memory backend.
+//! Tests of the interface as clients see it: real sockets, and a real engine on the memory backend.
 
 mod deadlines;
 mod expiry;
@@ -30,10 +30,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Nothing here takes nearly that long.
+/// A time limit that no correct test reaches.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// A running interface.
+/// A running HTTP interface.
 struct Server {
     addr: SocketAddr,
     kv: Kv,
@@ -43,7 +43,7 @@ struct Server {
     _dir: TempDir,
 }
 
-/// What came back.
+/// An answer of the server.
 #[derive(Debug)]
 struct Answer {
     status: u16,
@@ -71,13 +71,13 @@ impl Server {
         Self::over(config, dir, memory, limits, jobs).await
     }
 
-    /// Over an engine that the test describes; its files are in `dir`.
+    /// Starts a server over an engine with this configuration. The engine's files are in `dir`.
     async fn over(config: KvConfig, dir: TempDir, memory: MemoryLimits, limits: HttpLimits, jobs: JobSwitches) -> Self {
         let memory = MemoryBudget::new(memory);
         let kv = tokio::task::spawn_blocking(move || Kv::open(config)).await.expect("no panic").expect("opens");
         let threads = Arc::new(NetworkThreads::start(2).expect("threads"));
         let source = StatsSource { backend: "memory", dirs: vec![dir.path().to_owned()] };
-        // Requests that are written out call the server one of these names.
+        // The requests that tests write out in full call the server by these names.
         let pages = PageRules::new(&[], &["h".to_owned(), "x".to_owned()], []);
         let ctx = HttpContext::new(kv.clone(), jobs, limits, source, None, threads);
         let ctx = Arc::new(ctx.with_pages(pages).with_memory(memory.clone()));
@@ -88,7 +88,7 @@ impl Server {
         Self { addr, kv, memory, shutdown, task, _dir: dir }
     }
 
-    /// A bucket type with Riak's defaults for new types: siblings are kept.
+    /// Creates and activates a bucket type with Riak's defaults for new types, which keep siblings.
     fn create_type(&self, name: &str) {
         let buckets = self.kv.buckets();
         buckets.create_type(name.as_bytes(), &Default::default()).expect("created");
@@ -120,7 +120,8 @@ impl Server {
         TcpStream::connect(self.addr).await.expect("a connection")
     }
 
-    /// Sends bytes on a connection of their own and returns everything that comes back until it is closed.
+    /// Sends bytes on a new connection, and returns everything that the server sends until it
+    /// closes the connection.
     async fn exchange(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect().await;
         stream.write_all(bytes).await.expect("sent");
@@ -129,7 +130,7 @@ impl Server {
         out
     }
 
-    /// As [`Self::exchange`], but says that nothing more will come.
+    /// Does the same as [`Self::exchange`], but closes the sending side after the bytes.
     async fn shut_exchange(&self, bytes: &[u8]) -> Vec<u8> {
         let mut stream = self.connect().await;
         // The server may have closed the connection before everything was sent.
@@ -140,7 +141,7 @@ impl Server {
         out
     }
 
-    /// One request. `headers` are whole lines, each with its line end.
+    /// Sends one request. `headers` consists of whole lines, each with its line end.
     async fn request(&self, method: &str, path: &str, headers: &str, body: impl AsRef<[u8]>) -> Answer {
         let body = body.as_ref();
         let mut bytes = format!(
@@ -193,7 +194,7 @@ impl Answer {
     }
 }
 
-/// The content of a chunked body. One that was cut off lacks its end and fails.
+/// The content of a chunked body. This fails if the body was cut off and has no end.
 fn unchunked(mut body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     loop {
