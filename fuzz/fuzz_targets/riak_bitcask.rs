@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use ombak_storage::riak_bitcask::scan::{Piece, Scan};
-use ombak_storage::riak_bitcask::{hint, key};
+use ombak_riak_files::bitcask::scan::{Piece, Scan};
+use ombak_riak_files::bitcask::{hint, key};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut scan = Scan::new(bytes, bytes.len() as u64, 0);

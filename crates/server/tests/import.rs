@@ -4,8 +4,8 @@
 
 mod support;
 
-use ombak_storage::riak_bitcask::key::encode_v1;
-use ombak_storage::riak_bitcask::writer::FileWriter;
+use ombak_riak_files::bitcask::key::encode_v1;
+use ombak_riak_files::bitcask::writer::FileWriter;
 use ombak_types::{Bucket, Object, Sibling, VectorClock, riak_object};
 use support::{Home, run};
 

@@ -2,9 +2,8 @@
 //!
 //! What it is: the backends `bitcask`, `leveled`, `leveldb` and `memory`; `multi`, which puts
 //! several of them behind one store; the `journal` and the ledger that the backends on disk are
-//! built from; the inventory that finds missing files; the verification and repair of stores; the
-//! file system behind a trait, with a simulated one that tests can break; and a reader of Riak's
-//! own bitcask directories.
+//! built from; the inventory that finds missing files; the verification and repair of stores; and
+//! the file system behind a trait, with a simulated one that tests can break.
 //!
 //! What it is not: this crate does not know clocks, siblings, bucket properties or quorums. Keys,
 //! heads, bodies and digests come from the layer above and are opaque bytes and numbers here.
@@ -35,7 +34,6 @@ pub mod leveled;
 pub mod limits;
 pub mod memory;
 pub mod multi;
-pub mod riak_bitcask;
 mod seq;
 pub mod verify;
 

@@ -2,7 +2,7 @@
 
 use super::report::Report;
 use ombak_kv::saved_json::{self, Formats};
-use ombak_storage::riak_bitcask::{Cursor, PartitionDir};
+use ombak_riak_files::bitcask::{Cursor, PartitionDir};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};

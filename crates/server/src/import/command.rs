@@ -8,7 +8,7 @@ use crate::node::lock::DataDirLock;
 use crate::node::{join, open_engine, open_files};
 use crate::offline::{interrupt_flag, progress_bar};
 use ombak_kv::{DeleteMode, Kv};
-use ombak_storage::riak_bitcask::partition_dirs;
+use ombak_riak_files::bitcask::partition_dirs;
 use std::path::PathBuf;
 
 /// The options of the command line.

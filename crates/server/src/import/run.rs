@@ -4,7 +4,7 @@ use super::checkpoint::{Checkpoint, CheckpointError};
 use super::report::Report;
 use bytes::Bytes;
 use ombak_kv::{ImportOutcome, Importer, Kv};
-use ombak_storage::riak_bitcask::{Event, Fault, PartitionDir, SourceError, Version, key, partition_dirs};
+use ombak_riak_files::bitcask::{Event, Fault, PartitionDir, SourceError, Version, key, partition_dirs};
 use ombak_types::{Bucket, Error, Object, riak_object};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

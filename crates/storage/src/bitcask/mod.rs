@@ -4,7 +4,7 @@
 //! What it is: a put is one write call, and a get is one read of known length.
 //!
 //! What it is not: the index in memory has no order. The ordered index (`order`) is built on first
-//! use. Riak's own bitcask files are read by `riak_bitcask`.
+//! use. The crate `ombak-riak-files` reads the files of Riak's own bitcask.
 
 mod factory;
 mod head_cache;

@@ -1,4 +1,4 @@
-//! Riak's own bitcask directories, read for import (docs/riak/backends.md §2). This is not the
+//! Riak's bitcask directories, read for import (docs/riak/backends.md §2). This is not the
 //! format of Ombak's bitcask.
 //!
 //! What it is: [`PartitionDir`] finds the files of one partition. [`PartitionDir::load_latest`]

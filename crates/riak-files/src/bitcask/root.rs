@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The name of the file with the identity of an Ombak store.
-const OMBAKS_FILE: &str = "identity";
+const OMBAK_IDENTITY_FILE: &str = "identity";
 
 /// The partition directories below a data root in the order of their indexes. Their names are an
 /// index, or an index and a time stamp (`<index>-<seconds>`). If the root itself has data files, it
@@ -20,7 +20,7 @@ pub fn partition_dirs(root: &Path) -> Result<Vec<PathBuf>, SourceError> {
         }
     }
     if let Some(store) =
-        std::iter::once(root).chain(dirs.iter().map(|(_, path)| path.as_path())).find(|dir| is_ombaks(dir))
+        std::iter::once(root).chain(dirs.iter().map(|(_, path)| path.as_path())).find(|dir| is_ombak_store(dir))
     {
         let what = format!(
             "this is no directory of Riak's bitcask but one of Ombak ({} is a store of its own); use 'ombak admin backup' and \
@@ -40,8 +40,8 @@ pub fn partition_dirs(root: &Path) -> Result<Vec<PathBuf>, SourceError> {
 }
 
 /// Whether a directory is a store of Ombak. Riak's bitcask has no file of this name.
-fn is_ombaks(dir: &Path) -> bool {
-    dir.join(OMBAKS_FILE).is_file()
+fn is_ombak_store(dir: &Path) -> bool {
+    dir.join(OMBAK_IDENTITY_FILE).is_file()
 }
 
 fn entries(dir: &Path) -> Result<Vec<(String, PathBuf)>, SourceError> {
