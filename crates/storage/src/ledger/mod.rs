@@ -24,7 +24,6 @@ mod keys;
 mod opening;
 mod terms;
 mod tree;
-mod tree_files;
 
 pub(crate) use diff::{Difference, visit_differences};
 #[cfg(any(test, fuzzing))]
@@ -36,5 +35,4 @@ pub(crate) use index::{CHECKPOINT, NOTES};
 pub(crate) use keys::{KeyBounds, LedgerKey, note, put_escaped, put_term_prefix, store_key};
 pub(crate) use opening::{check_only_copy, remove_dir};
 pub(crate) use terms::{TermBounds, term_keys, visit_terms};
-pub(crate) use tree::{Change, Tree, TreeShared, TreeView};
-pub(crate) use tree_files::{TreeDamage, TreeFiles};
+pub(crate) use tree::{Change, Tree, TreeDamage, TreeFiles, TreeShared, TreeView};

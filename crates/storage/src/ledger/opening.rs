@@ -6,8 +6,7 @@
 
 use super::index::{CHECKPOINT, NOTES};
 use super::keys::note;
-use super::tree::{Tree, TreeShared};
-use super::tree_files::{TreeDamage, TreeFiles};
+use super::tree::{Tree, TreeDamage, TreeFiles, TreeShared};
 use crate::error::{StorageError, io_error};
 use crate::journal::{Checkpoint, is_checkpoint, tree_is_behind};
 use std::fs;

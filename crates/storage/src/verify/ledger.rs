@@ -61,8 +61,8 @@ impl LedgerExam {
                 // An ordered index without the note was never complete, and is rebuilt.
                 let says_how_far = exam.checkpoint.is_some() || files.bytes() == 0 || is_order;
                 // A start reads all notes.
-                let are_notes_whole = NOTES.iter().all(|name| files.tells_of(&note(name)));
-                exam.is_shut = !files.opens() || !says_how_far || !are_notes_whole;
+                let are_notes_whole = NOTES.iter().all(|name| files.can_look_up(&note(name)));
+                exam.is_shut = !files.can_be_opened() || !says_how_far || !are_notes_whole;
                 exam.says_how_far = says_how_far;
                 exam.files = Some(files);
             }

@@ -4,45 +4,23 @@
 //! What it is: the list of the tree's tables, with its checksum; a check of every byte of every
 //! table; and a reader for the readable rest of a damaged tree.
 //!
-//! What it is not: it writes nothing, and does not know what keys and values mean. Only this module
-//! and `tree` know which library implements the tree.
-//!
-//! ```text
-//! current   version u64, checksum of the list u128, its kind u8 (0: XXH3)
-//! v<n>      the list, an archive of sections; `tables`: levels u8, then for each: runs u8,
-//!           then for each: tables u32, then for each: id u64, kind of checksum u8,
-//!           checksum of its file u128, what to add to its sequence numbers u64
-//! tables/<id>   blocks, then an archive's table of contents. A block: magic 4, kind u8,
-//!               checksum of its bytes u128, length u32, length before compression u32,
-//!               low half of a checksum of all that u32, bytes
-//! ```
-//!
-//! All integers are little-endian.
+//! What it is not: it writes nothing, and does not know what keys and values mean.
 
-use crate::journal::le_at;
+use super::format::{CURRENT_BYTES, TableFile, damaged_blocks, decode_current, decode_list, has_contents};
 use bytes::Bytes;
 use lsm_tree::table::Scanner;
 use lsm_tree::{Cache, Checksum, CompressionType, InternalValue, Table};
 use std::collections::BinaryHeap;
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 pub(super) const CURRENT_FILE: &str = "current";
 pub(super) const TABLES_DIR: &str = "tables";
-const CURRENT_BYTES: usize = 25;
-const BLOCK_MAGIC: &[u8; 4] = b"LSM\x03";
-const BLOCK_HEADER_BYTES: usize = 33;
 /// Longer than any list of tables.
 const LIST_BYTES_MAX: u64 = 64 << 20;
-/// Magic, version and kind of checksum of an archive.
-const TRAILER_START: &[u8] = b"SFA!\x01\x00";
-const TRAILER_BYTES: usize = 38;
-/// Longer than any table of contents: an archive has about ten sections.
-const CONTENTS_BYTES_MAX: u64 = 64 << 10;
 const CHUNK_BYTES: usize = 256 << 10;
 const CACHE_BYTES: u64 = 4 << 20;
 
@@ -62,13 +40,6 @@ pub(crate) struct TreeFiles {
     runs: Vec<Vec<TableFile>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct TableFile {
-    id: u64,
-    checksum: u128,
-    seqno_base: u64,
-}
-
 impl TreeFiles {
     /// Reads the list of tables. None if there is no tree.
     pub(crate) fn read(dir: &Path) -> io::Result<Result<Option<Self>, TreeDamage>> {
@@ -83,10 +54,10 @@ impl TreeFiles {
         };
         let damaged =
             |file: PathBuf, length: usize, what| Err(TreeDamage { file, offset: 0, length: length as u64, what });
-        if bytes.len() != CURRENT_BYTES || bytes[CURRENT_BYTES - 1] != 0 {
+        let Some((version, checksum)) = decode_current(&bytes) else {
             return Ok(damaged(current, bytes.len(), "not the name of a list of tables"));
-        }
-        let path = dir.join(format!("v{}", le_at!(u64, bytes, 0)));
+        };
+        let path = dir.join(format!("v{version}"));
         let list = match File::open(&path).and_then(|file| read_at_most(file, LIST_BYTES_MAX)) {
             Ok(list) => list,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -94,7 +65,7 @@ impl TreeFiles {
             }
             Err(error) => return Err(error),
         };
-        if xxh3_128(&list) != le_at!(u128, bytes, 8) {
+        if xxh3_128(&list) != checksum {
             return Ok(damaged(path, list.len(), "the checksum of the list of tables is wrong"));
         }
         Ok(match decode_list(&list) {
@@ -105,7 +76,7 @@ impl TreeFiles {
 
     /// Checks the table of contents at the end of each table, because the library uses it before it
     /// checks a checksum.
-    pub(super) fn check_contents(&self) -> io::Result<Result<(), TreeDamage>> {
+    pub(crate) fn check_contents(&self) -> io::Result<Result<(), TreeDamage>> {
         for table in self.runs.iter().flatten() {
             let file = self.path(table);
             let what = match File::open(&file).and_then(|open| has_contents(&open)) {
@@ -153,7 +124,7 @@ impl TreeFiles {
 
     /// Whether the library can open every table, with the filters and indexes that it reads for
     /// that.
-    pub(crate) fn opens(&self) -> bool {
+    pub(crate) fn can_be_opened(&self) -> bool {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
         matches!(self.check_contents(), Ok(Ok(())))
             && self.runs.iter().flatten().all(|table| self.open_with(table, &cache, true).is_some())
@@ -177,11 +148,11 @@ impl TreeFiles {
     }
 
     /// Whether the library can look up a key without reading damage.
-    pub(crate) fn tells_of(&self, key: &Bytes) -> bool {
+    pub(crate) fn can_look_up(&self, key: &Bytes) -> bool {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
         let key = lsm_tree::Slice::from(key.clone());
-        let tells = |open: Table| open.range(key.clone()..=key.clone()).all(|item| item.is_ok());
-        self.runs.iter().flatten().all(|table| self.open(table, &cache).is_some_and(tells))
+        let can_look_up = |open: Table| open.range(key.clone()..=key.clone()).all(|item| item.is_ok());
+        self.runs.iter().flatten().all(|table| self.open(table, &cache).is_some_and(can_look_up))
     }
 
     /// Visits the readable entries in the order of keys: the newest entry of each key, and none for
@@ -303,47 +274,6 @@ fn table_names(dir: &Path) -> io::Result<Vec<u64>> {
     }
 }
 
-fn decode_list(list: &[u8]) -> Option<Vec<Vec<TableFile>>> {
-    let reader = sfa::Reader::from_reader(&mut io::Cursor::new(list)).ok()?;
-    let section = reader.toc().section(b"tables")?;
-    let start = usize::try_from(section.pos()).ok()?;
-    let mut rest = list.get(start..)?.get(..usize::try_from(section.len()).ok()?)?;
-    let mut take = |count: usize| {
-        let (taken, left) = rest.split_at_checked(count)?;
-        rest = left;
-        Some(taken)
-    };
-    let mut runs = Vec::new();
-    for _ in 0..take(1)?[0] {
-        for _ in 0..take(1)?[0] {
-            let mut run = Vec::new();
-            for _ in 0..le_at!(u32, take(4)?, 0) {
-                let table = take(33)?;
-                let [id, seqno_base] = [le_at!(u64, table, 0), le_at!(u64, table, 25)];
-                run.push(TableFile { id, checksum: le_at!(u128, table, 9), seqno_base });
-            }
-            runs.push(run);
-        }
-    }
-    Some(runs)
-}
-
-/// Whether the table of contents at the end of an archive is intact. After it follow: magic 4,
-/// version u8, kind of checksum u8, checksum of the table of contents u128, its start u64, its
-/// length u64.
-fn has_contents(file: &File) -> io::Result<bool> {
-    let Some(end) = file.metadata()?.len().checked_sub(TRAILER_BYTES as u64) else { return Ok(false) };
-    let mut trailer = [0; TRAILER_BYTES];
-    file.read_exact_at(&mut trailer, end)?;
-    let (start, length) = (le_at!(u64, trailer, 22), le_at!(u64, trailer, 30));
-    if !trailer.starts_with(TRAILER_START) || length > CONTENTS_BYTES_MAX || start.checked_add(length) != Some(end) {
-        return Ok(false);
-    }
-    let mut contents = vec![0; length as usize];
-    file.read_exact_at(&mut contents, start)?;
-    Ok(xxh3_128(&contents) == le_at!(u128, trailer, 6))
-}
-
 /// The checksum of a file; none if `observe` ends the check.
 fn checksum_of(path: &Path, observe: &mut dyn FnMut(u64) -> bool) -> io::Result<Option<u128>> {
     let mut file = File::open(path)?;
@@ -361,54 +291,12 @@ fn checksum_of(path: &Path, observe: &mut dyn FnMut(u64) -> bool) -> io::Result<
     }
 }
 
-/// The damaged parts of a table whose checksum is wrong: blocks or, if all blocks are intact, the
-/// parts between them.
-fn damaged_blocks(path: &Path) -> io::Result<Vec<TreeDamage>> {
-    let file = File::open(path)?;
-    let end = file.metadata()?.len();
-    let damaged =
-        |from: u64, to: u64, what| TreeDamage { file: path.to_owned(), offset: from, length: to - from, what };
-    let (mut blocks, mut between) = (Vec::new(), Vec::new());
-    let mut at = 0;
-    while let Some((start, length)) = next_block(&file, at, end)? {
-        if start > at {
-            between.push(damaged(at, start, "no block, and not what the table should have there"));
-        }
-        let stop = end.min(start + length);
-        let mut bytes = vec![0; (stop - start) as usize];
-        file.read_exact_at(&mut bytes, start)?;
-        if stop - start < length || xxh3_128(&bytes[BLOCK_HEADER_BYTES..]) != le_at!(u128, bytes, 5) {
-            blocks.push(damaged(start, stop, "the checksum of a block is wrong"));
-        }
-        at = stop;
-    }
-    between.push(damaged(at, end, "its table of contents is wrong"));
-    Ok(if blocks.is_empty() { between } else { blocks })
-}
-
-/// The offset and the length of the first block from `from` on whose header matches its checksum.
-fn next_block(file: &File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
-    let mut at = from;
-    let mut window = Vec::new();
-    while at + BLOCK_HEADER_BYTES as u64 <= end {
-        window.resize(CHUNK_BYTES.min((end - at) as usize), 0);
-        file.read_exact_at(&mut window, at)?;
-        for (place, header) in window.windows(BLOCK_HEADER_BYTES).enumerate() {
-            let (content, crc) = header.split_at(BLOCK_HEADER_BYTES - 4);
-            if content.starts_with(BLOCK_MAGIC) && xxh3_128(content) as u32 == le_at!(u32, crc, 0) {
-                let length = u64::from(le_at!(u32, content, 21)) + BLOCK_HEADER_BYTES as u64;
-                return Ok(Some((at + place as u64, length)));
-            }
-        }
-        at += (window.len() - BLOCK_HEADER_BYTES + 1) as u64;
-    }
-    Ok(None)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::tree::{Tree, TreeLimits, TreeShared};
+    use super::super::format::TRAILER_BYTES;
+    use super::super::{Tree, TreeLimits, TreeShared};
     use super::*;
+    use crate::journal::le_at;
     use std::collections::BTreeMap;
 
     fn key(n: u32) -> Bytes {

@@ -1,5 +1,4 @@
-//! The log-structured merge tree of one partition. Only this module and `tree_files` know which
-//! library implements it.
+//! The log-structured merge tree of one partition, opened through the library.
 //!
 //! The library garbage-collects versions below a watermark that its caller gives, and a read below
 //! the watermark panics. Therefore every snapshot is registered here, and the watermark is never
@@ -8,7 +7,8 @@
 //! Checksums find damage when a block is read. The read fails, and a file in the directory notes
 //! the damage for the next start.
 
-use super::tree_files::{CURRENT_FILE, TABLES_DIR, TreeDamage, TreeFiles};
+use super::files::{CURRENT_FILE, TABLES_DIR, TreeDamage, TreeFiles};
+use super::limits::TreeShared;
 use crate::backend::LedgerStatus;
 use crate::backup::CutContent;
 use crate::error::{StorageError, io_error};
@@ -18,10 +18,7 @@ use bytes::Bytes;
 use lsm_tree::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, RestartIntervalPolicy,
 };
-use lsm_tree::{
-    AbstractTree, AnyTree, Cache, CompressionType, Config, DescriptorTable, Guard, SeqNo, SequenceNumberCounter, Slice,
-    Table,
-};
+use lsm_tree::{AbstractTree, AnyTree, CompressionType, Config, Guard, SeqNo, SequenceNumberCounter, Slice, Table};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +29,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The longest key that the library takes, in bytes.
-pub(super) const KEY_BYTES_MAX: usize = u16::MAX as usize;
+pub(in crate::ledger) const KEY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// Longer than any list of tables.
 const LIST_BYTES_MAX: u64 = 1 << 30;
@@ -44,50 +41,6 @@ const FIRST_LEVEL_TABLES: u8 = 4;
 /// people.
 const DAMAGE_FILE: &str = "damaged";
 const DAMAGE_FILE_VERSION: u8 = 1;
-
-/// Limits and options of all trees of a root.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TreeLimits {
-    /// Bytes of the block cache, over all trees.
-    pub(crate) cache_bytes: u64,
-    /// The most table files that are open at once, over all trees.
-    pub(crate) open_files_max: usize,
-    /// The approximate size of a table file. One slice of compaction reads and writes a few times
-    /// as much.
-    pub(crate) table_bytes: u64,
-    /// Whether blocks on disk are compressed.
-    pub(crate) compresses: bool,
-    /// Whether tables have Bloom filters, which save reads for absent keys.
-    pub(crate) filters: bool,
-    /// The approximate size of a block before compression.
-    pub(crate) block_bytes: u32,
-    /// Of this many consecutive keys in a block, only the first is stored whole.
-    pub(crate) restart_interval: u8,
-}
-
-#[cfg(test)]
-impl Default for TreeLimits {
-    fn default() -> Self {
-        super::LedgerConfig::default().tree_limits()
-    }
-}
-
-/// What the trees of a root share.
-pub(crate) struct TreeShared {
-    limits: TreeLimits,
-    cache: Arc<Cache>,
-    descriptors: Arc<DescriptorTable>,
-}
-
-impl TreeShared {
-    pub(crate) fn new(limits: TreeLimits) -> Self {
-        Self {
-            limits,
-            cache: Arc::new(Cache::with_capacity_bytes(limits.cache_bytes)),
-            descriptors: Arc::new(DescriptorTable::new(limits.open_files_max.max(1))),
-        }
-    }
-}
 
 /// A change: a key and its new value, or none to remove it. Changes that are applied together
 /// become visible together.
@@ -431,6 +384,7 @@ fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::TreeLimits;
     use super::*;
 
     fn bytes(text: &str) -> Bytes {
