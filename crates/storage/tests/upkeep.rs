@@ -5,11 +5,13 @@
 mod common;
 
 use common::*;
-use ombak_storage::fs::sim::FaultyFs;
+use ombak_storage::fs::FileSystem;
+use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, Detail, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory,
-    MergeConfig, MergePolicy, NoTerms, Scope, StorageError,
+    MergeConfig, MergePolicy, NoTerms, Scope, StorageError, SyncStrategy,
 };
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 struct Subject {
@@ -194,4 +196,52 @@ fn outside_its_hours_a_journal_says_what_waits() {
         settle(store, NOW_SECS + 4 * HOUR_SECS);
         assert_eq!(store.status().merges, status.merges, "the hours are over");
     }
+}
+
+/// A store whose process is killed, which syncs nothing by itself: background work has synced and listed its only data file.
+fn a_new_file_is_missed_after_a_kill(name: &str, open: impl Fn(&Arc<FaultyFs>) -> Result<Arc<dyn Backend>, StorageError>) {
+    let fs = FaultyFs::new(1);
+    let store = open(&fs).unwrap();
+    put(&*store, b"key", b"value").unwrap();
+    store.maintain(NOW_SECS).unwrap();
+    let syncs = fs.calls_of(Call::SyncData);
+    for round in 0..10 {
+        put(&*store, b"key", &[round; 10]).unwrap();
+        store.maintain(NOW_SECS).unwrap();
+    }
+    assert_eq!(fs.calls_of(Call::SyncData), syncs, "{name}: one sync for a file, not for each write");
+    let newest = put(&*store, b"key", b"the newest").unwrap();
+    assert!(!store.is_synced(newest.seq), "{name}");
+    drop(store);
+    let fs = fs.restart(Loss::Nothing);
+    let dir = find_dir(&fs, Path::new("/"), "inventory").unwrap();
+    let data = fs.list(&dir).unwrap().into_iter().find(|name| name.ends_with(".data")).expect("a name that lasts");
+    fs.remove_file(&dir.join(&data)).unwrap();
+    let refused = open(&fs).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(refused.contains(&format!("{data} is missing")), "{name}: {refused}");
+}
+
+/// The directory that has a file of this name.
+fn find_dir(fs: &FaultyFs, dir: &Path, wanted: &str) -> Option<PathBuf> {
+    let names = fs.list(dir).ok()?;
+    if names.iter().any(|name| name == wanted) {
+        return Some(dir.to_owned());
+    }
+    names.iter().find_map(|name| find_dir(fs, &dir.join(name), wanted))
+}
+
+#[test]
+fn a_file_that_nobody_asked_to_sync_is_missed_after_a_kill() {
+    let dir = scratch_dir();
+    let root = |name: &str| dir.path().join(name);
+    let config = JournalConfig { sync: SyncStrategy::None, opened_at_secs: NOW_SECS, ..JournalConfig::default() };
+    a_new_file_is_missed_after_a_kill("bitcask", |fs| {
+        BitcaskFactory::new(fs.clone(), root("bitcask"), config)?.open(1)
+    });
+    a_new_file_is_missed_after_a_kill("leveled", |fs| {
+        LeveledFactory::new(fs.clone(), root("leveled"), config, ledger(), Arc::new(NoTerms))?.open(1)
+    });
+    a_new_file_is_missed_after_a_kill("leveldb", |fs| {
+        LeveldbFactory::new(fs.clone(), root("leveldb"), config, ledger(), Arc::new(NoTerms))?.open(1)
+    });
 }

@@ -500,6 +500,26 @@ fn a_data_file_that_is_gone_is_missed() {
     }
 }
 
+/// One data file was copied over another one of the store: its header is whole, and says that it is another file.
+#[test]
+fn a_repair_takes_out_a_file_under_the_name_of_another() {
+    for kind in [StoreKind::Bitcask, StoreKind::Leveled] {
+        let world = World::new(kind, 3, true);
+        let files = data_files(world.path()).into_iter().map(|(path, _)| path);
+        let files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|ext| ext == "data")).collect();
+        let [first, .., last] = &files[..] else { panic!("{kind:?}: too few files: {files:?}") };
+        fs::copy(first, last).unwrap();
+        assert!(answers(kind, world.path(), std::iter::empty()).is_err(), "{kind:?}: it starts");
+        let (before, after) = root(kind, world.path()).repair(0, &mut |_| true).unwrap();
+        assert!(before.damaged > 0, "{kind:?}");
+        assert_eq!(after.findings, [], "{kind:?}: left by the repair");
+        let (found, complete) = answers(kind, world.path(), world.model.ever.keys().cloned()).unwrap();
+        for key in check_repaired(&found, complete, &world.model, &format!("{kind:?}")) {
+            assert_eq!(found.0[&key], Ok(None), "{kind:?}: {key:?} is older than what was acknowledged");
+        }
+    }
+}
+
 #[test]
 fn a_tree_that_is_gone_is_missed() {
     let world = World::new(StoreKind::Leveldb, 1, true);

@@ -405,9 +405,7 @@ impl<I: KeyIndex> Core<I> {
             let dirty = (std::mem::take(&mut writer.dir_dirty), std::mem::take(&mut writer.root_dirty));
             (writer.last_seq(), files, dirty.0, dirty.1)
         };
-        if files.iter().any(|(file, ..)| file.counters.synced_length.load(Ordering::Acquire) == 0) {
-            self.inventory.note_change();
-        }
+        let has_new = files.iter().any(|(file, ..)| file.counters.synced_length.load(Ordering::Acquire) == 0);
         let result = files
             .iter()
             .try_for_each(|(file, handle, _)| {
@@ -421,6 +419,10 @@ impl<I: KeyIndex> Core<I> {
                 // its data file.
                 for (file, _, length) in &files {
                     file.counters.synced_length.fetch_max(*length, Ordering::AcqRel);
+                }
+                // Not before either: background work would take note of the change and not find the file yet.
+                if has_new {
+                    self.inventory.note_change();
                 }
             })
             .and_then(|()| {

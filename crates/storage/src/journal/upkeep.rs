@@ -5,7 +5,7 @@ use super::checkpoint::{Checkpoint, FileState};
 use super::config::{MergePolicy, SyncStrategy};
 use super::covered;
 use super::data_file::{DataFile, hint_path};
-use super::format::RECORD_HEADER_BYTES;
+use super::format::{FILE_HEADER_BYTES, RECORD_HEADER_BYTES};
 use super::key_index::{Compacted, Entry, Keeps, KeyIndex, SweepCursor};
 use super::merge::{FileSummary, MergeJob, Progress, remove_committed, select_for_room, select_inputs, summarize};
 use super::shared::Shared;
@@ -167,6 +167,7 @@ impl<I: KeyIndex> Core<I> {
         self.note_appended(&mut upkeep);
         self.seal_rolled(SEALS_PER_SLICE)?;
         self.purge_retired(&mut upkeep)?;
+        self.sync_new_file()?;
         self.renew_inventory_if_due();
         if self.index.wants_checkpoint() || self.wants_log_removed(&mut upkeep, now_secs) {
             self.checkpoint(&mut upkeep)?;
@@ -293,36 +294,24 @@ impl<I: KeyIndex> Core<I> {
     /// Removes the journal files whose versions the index has on its own disk.
     fn remove_covered(&self, seq: u64) -> Result<(), StorageError> {
         self.seal_rolled(usize::MAX)?;
-        let appended: Vec<u32> = {
-            let writer = self.writer.lock();
-            writer.rolled.iter().chain(writer.active.as_ref()).map(|appender| appender.file.id).collect()
-        };
-        let is_covered =
-            |file: &DataFile| !appended.contains(&file.id) && file.counters.seq_max.load(Ordering::Acquire) <= seq;
-        if !self.files.read().values().any(|file| is_covered(file)) {
+        let covered = self.covered_files(seq);
+        if covered.is_empty() {
             return Ok(());
         }
-        let lost_ranges = |file: &Arc<DataFile>| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed));
-        let lost = self.files.read().values().filter(|file| is_covered(file)).map(lost_ranges).sum();
+        let lost = covered.iter().map(|file| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed))).sum();
         if lost > 0 {
             // The loss must stay known after the file with the damage is removed.
             self.note_loss(lost)?;
         }
         // The inventory must stop promising these files before they are removed.
-        self.files
-            .read()
-            .values()
-            .filter(|file| is_covered(file))
-            .for_each(|file| file.is_leaving.store(true, Ordering::Release));
+        covered.iter().for_each(|file| file.is_leaving.store(true, Ordering::Release));
         self.renew_inventory_with(seq)?;
         // Records up to where the index must have seen the journal, so that an older index is
         // recognised.
         covered::write(&*self.shared.fs, &self.dir, seq)?;
-        let covered: Vec<Arc<DataFile>> = {
-            let mut files = self.files.write();
-            let ids: Vec<u32> = files.iter().filter(|(_, file)| is_covered(file)).map(|(id, _)| *id).collect();
-            ids.iter().filter_map(|id| files.remove(id)).collect()
-        };
+        let mut files = self.files.write();
+        covered.iter().for_each(|file| drop(files.remove(&file.id)));
+        drop(files);
         for file in covered {
             for path in [hint_path(&self.dir, file.id), file.path()] {
                 match self.shared.fs.remove_file(&path) {
@@ -334,6 +323,19 @@ impl<I: KeyIndex> Core<I> {
             }
         }
         Ok(())
+    }
+
+    /// The files that are closed for appends and whose records all lie up to `seq`. Looked for once: a file that is begun
+    /// later has no record at first, and its number would make it look like one of these.
+    fn covered_files(&self, seq: u64) -> Vec<Arc<DataFile>> {
+        let writer = self.writer.lock();
+        let appended: Vec<u32> =
+            writer.rolled.iter().chain(writer.active.as_ref()).map(|appender| appender.file.id).collect();
+        let is_covered = |file: &Arc<DataFile>| {
+            !appended.contains(&file.id) && file.counters.seq_max.load(Ordering::Acquire) <= seq
+        };
+        let files = self.files.read();
+        files.values().filter(|file| is_covered(file)).cloned().collect()
     }
 
     /// Removes expired versions from the index. Their records on disk are dead from then on.
@@ -393,6 +395,15 @@ impl<I: KeyIndex> Core<I> {
             *last_sync = now;
         }
         self.sync_appended()
+    }
+
+    /// Syncs a file that was begun and never synced, whatever the strategy: once for each file. Only then the inventory can
+    /// list it, and a start can miss it. Without a strategy, nothing else would sync it before it is closed.
+    fn sync_new_file(&self) -> Result<(), StorageError> {
+        let is_unsynced = self.writer.lock().active.as_ref().is_some_and(|active| {
+            active.length > FILE_HEADER_BYTES as u64 && active.file.counters.synced_length.load(Ordering::Acquire) == 0
+        });
+        if is_unsynced { self.sync_appended() } else { Ok(()) }
     }
 
     /// Checks the free space: once a second for all stores of the root, and for each store whose

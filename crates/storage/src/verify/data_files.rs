@@ -165,10 +165,15 @@ impl FileReader<'_> {
     /// Whether a file has this salt, or its salt cannot be read.
     pub(super) fn may_be(&self, id: u32, is_fresh: bool, salt: u64) -> bool {
         let path = if is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
-        let Ok(file) = self.open(&path) else { return true };
+        self.salt_in_header(&path).is_none_or(|found| found == salt)
+    }
+
+    /// The salt that the header of a file has; none when the header cannot be read.
+    pub(super) fn salt_in_header(&self, path: &Path) -> Option<u64> {
+        let file = self.open(path).ok()?;
         let mut bytes = [0; FILE_HEADER_BYTES];
         let read = file.read_at(&mut bytes, 0, ReadMode::Blocking).unwrap_or(0);
-        FileHeader::decode(&bytes[..read]).map_or(true, |header| header.salt == salt)
+        FileHeader::decode(&bytes[..read]).map(|header| header.salt).ok()
     }
 
     /// Calls `visit` with each entry of a hint file, whose data file may be missing. False if the

@@ -297,12 +297,19 @@ impl<'a> Repair<'a> {
                 self.rewrite_file(file)?;
             }
             let number = self.take_id()?;
-            let named: Vec<(u32, u64)> = files.iter().map(|file| (file.id, file.salt.unwrap_or(0))).collect();
+            let named: Vec<(u32, u64)> = files.iter().map(|file| (file.id, self.salt_on_disk(file))).collect();
             let path = self.begin_commit(number)?;
             write_commit(self.fs, &self.exam.dir, number, &named)?;
             finish_commit(self.fs, &self.exam.dir, &path)?;
         }
         Ok(!old.is_empty() || has_hidden)
+    }
+
+    /// The salt by which a commit names a file that goes. Where the header is whole, its salt counts, even if it is that of
+    /// another file which was put under this name: a commit leaves alone what has another salt than it says.
+    fn salt_on_disk(&self, file: &FileExam) -> u64 {
+        let reader = FileReader { fs: self.fs, dir: &self.exam.dir, terms: &*self.root.terms };
+        reader.salt_in_header(&file.path).or(file.salt).unwrap_or(0)
     }
 
     /// The name of a commit file. Removes the temporary file that an interrupted repair may have
