@@ -215,6 +215,88 @@ fn wait_for_inventories(root: &Path) {
 }
 
 #[test]
+fn a_root_that_is_given_up_is_given_up_once() {
+    let home = Home::new("storage_backend = bitcask");
+    let node = home.start();
+    put_all(&node, "value");
+    node.stop();
+    let (root, aside) = (home.data().join("bitcask"), home.path().join("aside"));
+    fs::rename(&root, &aside).unwrap();
+    fs::write(home.path().join("ombak.conf"), config("leveled")).unwrap();
+    assert!(refused(&home).contains("--accept-loss"));
+    start_accepting_loss(&home).stop();
+    assert!(home.logged("WARN").iter().any(|line| line.contains("accepted a loss")), "the log says so");
+    let node = home.start();
+    put_all(&node, "another value");
+    node.stop();
+    // What comes back is not left lying about in silence.
+    fs::rename(&aside, &root).unwrap();
+    assert!(refused(&home).contains("objects of this node lie in the bitcask files"));
+}
+
+#[test]
+fn stores_that_were_moved_are_the_same_stores_where_the_configuration_says() {
+    let home = Home::new("storage_backend = bitcask");
+    let node = home.start();
+    put_all(&node, "value");
+    node.stop();
+    let (root, place) = (home.data().join("bitcask"), home.path().join("elsewhere"));
+    fs::rename(&root, &place).unwrap();
+    let settings = format!("{}bitcask.data_root = {}\n", config("bitcask"), place.display());
+    fs::write(home.path().join("ombak.conf"), settings).unwrap();
+    // A part of them is not all of them.
+    let partition = place.join("0");
+    fs::rename(&partition, home.path().join("0")).unwrap();
+    assert!(refused(&home).contains("not there"));
+    fs::rename(home.path().join("0"), &partition).unwrap();
+    for start in 0..2 {
+        let node = home.start();
+        let found = get_all(&node);
+        assert!(
+            found.iter().all(|(code, body)| code == "200" && body.starts_with("value")),
+            "start {start}: {found:?}"
+        );
+        node.stop();
+    }
+    // They are missed there from now on.
+    fs::remove_dir_all(&partition).unwrap();
+    assert!(refused(&home).contains("partition 0 lacks"));
+}
+
+#[test]
+fn what_nobody_asked_to_sync_is_missed_after_a_kill() {
+    for backend in ["bitcask", "leveled", "leveldb"] {
+        let home = Home::new(&format!("storage_backend = {backend}"));
+        let node = home.start();
+        put_all(&node, "old");
+        node.stop();
+        let (root, older) = (home.data().join(backend), home.path().join("older"));
+        copy_dir(&root, &older);
+        let before = inventories(&root);
+        let node = home.start();
+        put_all(&node, "new");
+        let deadline = Instant::now() + DEADLINE;
+        // Every partition has got a new file.
+        while inventories(&root).iter().any(|(partition, noted)| before[partition] == *noted) {
+            assert!(Instant::now() < deadline, "{backend}: the new files are not noted");
+            pause(Duration::from_millis(10));
+        }
+        node.kill();
+        fs::remove_dir_all(&root).unwrap();
+        fs::rename(&older, &root).unwrap();
+        let said = refused(&home);
+        assert!(said.contains("is an older copy of the store"), "{backend}: {said}");
+    }
+}
+
+/// What the inventory of each store says.
+fn inventories(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let partitions = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    let read = |dir: PathBuf| fs::read(dir.join("inventory")).ok().map(|bytes| (dir, bytes));
+    partitions.filter_map(read).collect()
+}
+
+#[test]
 fn an_older_copy_of_the_stores_is_refused() {
     let home = Home::new("");
     let node = home.start();
@@ -230,6 +312,26 @@ fn an_older_copy_of_the_stores_is_refused() {
     let said = refused(&home);
     assert!(said.contains("is an older copy of the store"), "{said}");
     let node = start_accepting_loss(&home);
+    assert!(!status(&home)["known_losses"].as_array().unwrap().is_empty());
+    node.stop();
+}
+
+/// The journal of leveldb goes where its tree has everything: an older tree lacks what was in between.
+#[test]
+fn a_refusal_names_only_what_helps() {
+    let home = with_two_generations("leveldb");
+    let (root, older) = (home.data().join("leveldb"), home.path().join("older"));
+    copy_dir(&root, &older);
+    let node = home.start();
+    put_all(&node, "newer");
+    node.stop();
+    fs::remove_dir_all(&root).unwrap();
+    fs::rename(&older, &root).unwrap();
+    let said = refused(&home);
+    assert!(said.contains("is an older copy of the store") && said.contains("--repair"), "{said}");
+    assert!(!said.contains("--accept-loss"), "it would be refused again: {said}");
+    home.run(&["admin", "backend", "verify", "--repair"]).ok();
+    let node = home.start();
     assert!(!status(&home)["known_losses"].as_array().unwrap().is_empty());
     node.stop();
 }

@@ -45,7 +45,7 @@ pub use backup::{CutContent, CutFile, StoreBackup, StoreCut};
 pub use bitcask::BitcaskFactory;
 pub use error::StorageError;
 pub use identity::StoreIdentity;
-pub use inventory::{InventoryConfig, begin_restored, check_root, promises_anything};
+pub use inventory::{InventoryConfig, begin_restored, check_root, has_moved_to, promises_anything};
 pub use journal::{Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
 pub use ledger::{LedgerConfig, LedgerFactory};
 pub use leveldb::LeveldbFactory;

@@ -98,12 +98,16 @@ pub struct Compared {
     pub warnings: Vec<String>,
     /// The new content of the file; `None` if the file already says the same.
     new: Option<DataMark>,
+    /// Directories whose stores were moved, or are given up. Their inventories are removed.
+    forgotten: Vec<PathBuf>,
 }
 
 impl Compared {
-    /// Writes the new content to the data directory, if there is any.
-    pub fn note(&self, data_dir: &Path) -> Result<(), String> {
-        self.new.as_ref().map_or(Ok(()), |mark| mark.write(data_dir))
+    /// Writes the new content to the data directory, if there is any, and removes the
+    /// inventories of directories that are moved or given up.
+    pub fn note(&self, data_dir: &Path, inventories: &Inventories) -> Result<(), String> {
+        self.new.as_ref().map_or(Ok(()), |mark| mark.write(data_dir))?;
+        self.forgotten.iter().try_for_each(|root| inventories.forget(root))
     }
 }
 
@@ -121,19 +125,30 @@ pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Invent
     // another configured backend uses is not checked.
     let known = earlier.iter().flat_map(|mark| &mark.stores);
     let elsewhere = by_default.iter().filter(|store| !now.stores.iter().any(|s| s.data_root == store.data_root));
+    let (mut warnings, mut forgotten) = (Vec::new(), Vec::new());
     for store in known.chain(elsewhere).filter(|store| !in_use(store)) {
         let Some(root) = store.data_root.as_ref().filter(|root| !now.left.contains(*root)) else { continue };
         let root = data_dir.join(root);
         if holds_data(&root) {
             return Err(abandoned(&store.backend, &root, settings));
         }
-        if !inventories.accepts_loss() && inventories.promise_anything(&root) {
-            return Err(not_there(&store.backend, &root, settings));
+        if forgotten.contains(&root) || !inventories.promise_anything(&root) {
+            continue;
+        }
+        match moved_to(data_dir, store, &root, &now, inventories) {
+            Some(place) => warnings.push(moved(&store.backend, &root, &place)),
+            None if inventories.accepts_loss() => warnings.push(given_up(&store.backend, &root)),
+            None => return Err(not_there(&store.backend, &root, settings)),
+        }
+        // If another backend begins in the same directory, it still needs the inventory: it
+        // records the loss.
+        if !now.stores.iter().any(|other| other.data_root == store.data_root) {
+            forgotten.push(root);
         }
     }
-    let warnings = earlier.iter().filter_map(|earlier| default_changed(data_dir, earlier, &now)).collect();
+    warnings.extend(earlier.iter().filter_map(|earlier| default_changed(data_dir, earlier, &now)));
     let new = Some(now).filter(|now| earlier.as_ref() != Some(now));
-    Ok(Compared { warnings, new })
+    Ok(Compared { warnings, new, forgotten })
 }
 
 /// Records that the objects of one backend now lie in the directory of another one.
@@ -172,12 +187,31 @@ fn abandoned(backend: &str, root: &Path, settings: &BackendSettings) -> String {
     )
 }
 
+/// The root in use to which the stores of a root that is no longer used were moved, if any.
+fn moved_to(data_dir: &Path, store: &Store, root: &Path, now: &DataMark, inventories: &Inventories) -> Option<PathBuf> {
+    let same_backend = now.stores.iter().filter(|other| other.backend == store.backend);
+    let mut places = same_backend.filter_map(|other| other.data_root.as_ref()).map(|place| data_dir.join(place));
+    places.find(|place| inventories.have_moved(root, place))
+}
+
+fn moved(backend: &str, root: &Path, place: &Path) -> String {
+    format!("the {backend} files of this node that were in {} are in {} now", root.display(), place.display())
+}
+
+fn given_up(backend: &str, root: &Path) -> String {
+    format!(
+        "the operator has accepted a loss: objects of this node were in the {backend} files of {}, which are not there, and \
+         the node goes on without them",
+        root.display()
+    )
+}
+
 fn not_there(backend: &str, root: &Path, settings: &BackendSettings) -> String {
     let (root, wanted) = (root.display(), settings.name());
     format!(
         "objects of this node were in the {backend} files of {root}, which are not there, and storage_backend = {wanted} does \
-         not use them: none of them would be found. Its file system may not be mounted: mount it and configure {backend} again, \
-         or run 'ombak start --accept-loss' once to start without them"
+         not use them: none of them would be found. Its file system may not be mounted: mount it and configure {backend} with that \
+         directory again, or with the one to which all of it was moved, or run 'ombak start --accept-loss' once to start without them"
     )
 }
 
@@ -252,8 +286,9 @@ mod tests {
     }
 
     fn start(dir: &Path, text: &str) -> Result<Vec<String>, String> {
-        let compared = compare(dir, &settings(dir, text), &Inventories::new(dir, false))?;
-        compared.note(dir)?;
+        let inventories = Inventories::new(dir, false);
+        let compared = compare(dir, &settings(dir, text), &inventories)?;
+        compared.note(dir, &inventories)?;
         Ok(compared.warnings)
     }
 

@@ -8,7 +8,7 @@
 //! file system that they lead to may not be mounted.
 
 use ombak_storage::fs::{FileSystem, RealFs};
-use ombak_storage::{InventoryConfig, promises_anything};
+use ombak_storage::{InventoryConfig, has_moved_to, promises_anything};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -50,6 +50,11 @@ impl Inventories {
     /// exist.
     pub fn promise_anything(&self, root: &Path) -> bool {
         promises_anything(&RealFs, &self.node_dir(root))
+    }
+
+    /// Whether all stores of a root that the node knows were moved to another directory.
+    pub fn have_moved(&self, root: &Path, to: &Path) -> bool {
+        has_moved_to(&RealFs, &self.node_dir(root), to)
     }
 
     /// Durably removes the node's inventory of a root, because its stores are not needed any more

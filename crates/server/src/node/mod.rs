@@ -220,7 +220,7 @@ pub fn open_engine(settings: &Settings, accepts_loss: bool) -> Result<Kv, String
     for warning in &compared.warnings {
         tracing::warn!("{warning}");
     }
-    compared.note(data_dir)?;
+    compared.note(data_dir, &inventories)?;
     let Stores { factory, choice } = backends::open(&settings.backend, &inventories)?;
     let config = KvConfig {
         ring_size: settings.ring_size,

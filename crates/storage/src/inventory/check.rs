@@ -2,7 +2,7 @@
 //! changes nothing on disk.
 
 use super::copies::InventoryCopies;
-use super::{Comparison, CopyState, InventoryConfig, LackKind, compare, refusal};
+use super::{Comparison, CopyState, InventoryConfig, LackKind, Remedies, compare, refusal};
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, OpenMode};
@@ -40,13 +40,15 @@ pub fn check_root(
         let dir = root.join(partition.to_string());
         let copies = InventoryCopies::of(&dir, *partition, config.node_dir.as_deref());
         let comparison = compare(fs, &dir, &copies)?;
+        check_formats(fs, &dir)?;
+        let tree = if kind == StoreKind::Leveldb { check_tree(fs, root, *partition, &comparison) } else { Ok(()) };
         if !comparison.lacks.is_empty() && !config.accepts_loss {
             gone += usize::from(comparison.lacks[0].kind == LackKind::StoreGone);
-            first_refusal = first_refusal.or_else(|| Some(refusal(&dir, *partition, &comparison.lacks)));
-        }
-        check_formats(fs, &dir)?;
-        if kind == StoreKind::Leveldb && first_refusal.is_none() {
-            check_tree(fs, root, *partition, &comparison)?;
+            // A start that accepts losses refuses a tree that does not fit its journal, too.
+            let remedies = if tree.is_ok() { Remedies::ConsentOrRepair } else { Remedies::Repair };
+            first_refusal = first_refusal.or_else(|| Some(refusal(&dir, *partition, &comparison.lacks, remedies)));
+        } else if first_refusal.is_none() {
+            tree?;
         }
     }
     match first_refusal {
@@ -68,6 +70,22 @@ pub fn promises_anything(fs: &dyn FileSystem, node_dir: &Path) -> bool {
             Ok(CopyState::Damaged) | Err(_) => true,
         }
     })
+}
+
+/// Whether `root` has all stores that a node knows by the copies in `node_dir`, and none of them
+/// is older than its copy. Then nothing is missing: the directory of the stores was moved.
+pub fn has_moved_to(fs: &dyn FileSystem, node_dir: &Path, root: &Path) -> bool {
+    let Ok(partitions) = partitions_in(fs, node_dir) else { return false };
+    let is_there = |partition: &u32| {
+        let copies = InventoryCopies::of(&root.join(partition.to_string()), *partition, Some(node_dir));
+        match (copies.read_node(fs), copies.read_store(fs)) {
+            (Ok(CopyState::Whole(node)), Ok(CopyState::Whole(store))) => {
+                store.lineage == node.lineage && store.generation >= node.generation
+            }
+            _ => false,
+        }
+    };
+    !partitions.is_empty() && partitions.iter().all(is_there)
 }
 
 /// The names in a directory that are numbers, which are partitions.

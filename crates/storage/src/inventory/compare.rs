@@ -202,17 +202,30 @@ fn examine(fs: &dyn FileSystem, path: &Path, salt: u64) -> Result<Found, Storage
     }
 }
 
+/// The ways to go on without what is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remedies {
+    /// A start that accepts the loss, or a repair.
+    ConsentOrRepair,
+    /// Only a repair.
+    Repair,
+}
+
 /// The error with which a store refuses to start.
-pub(crate) fn refusal(dir: &Path, partition: u32, lacks: &[Lack]) -> StorageError {
+pub(crate) fn refusal(dir: &Path, partition: u32, lacks: &[Lack], remedies: Remedies) -> StorageError {
     let shown: Vec<String> = lacks.iter().take(LACKS_SHOWN).map(ToString::to_string).collect();
     let more = match lacks.len().saturating_sub(LACKS_SHOWN) {
         0 => String::new(),
         count => format!("; and {count} more"),
     };
+    let consent = match remedies {
+        Remedies::ConsentOrRepair => ", or once 'ombak start --accept-loss'",
+        Remedies::Repair => "",
+    };
     let what = format!(
         "partition {partition} lacks what it had durably stored: {}{more}. Nothing was changed. Mount the file system if it is \
          not mounted, or put the files back, or restore a backup. To go on without what is missing, run 'ombak admin backend \
-         verify --repair', or once 'ombak start --accept-loss'",
+         verify --repair'{consent}",
         shown.join("; ")
     );
     StorageError::Unusable { path: dir.to_owned(), what }

@@ -36,9 +36,9 @@ mod copies;
 mod record;
 mod restored;
 
-pub use check::{check_root, promises_anything};
+pub use check::{check_root, has_moved_to, promises_anything};
 pub(crate) use check::{partitions_in, root_is_gone};
-pub(crate) use compare::{Comparison, Lack, LackKind, compare, refusal};
+pub(crate) use compare::{Comparison, Lack, LackKind, Remedies, compare, refusal};
 pub(crate) use copies::{CopyState, InventoryCopies};
 pub(crate) use record::{Inventory, PromisedFile, RECORD_NAME};
 pub use restored::begin_restored;

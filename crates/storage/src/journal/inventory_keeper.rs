@@ -8,7 +8,7 @@ use crate::error::{StorageError, io_error};
 use crate::fs::FileSystem;
 use crate::identity::random_id;
 use crate::inventory::{
-    Comparison, CopyState, Inventory, InventoryCopies, Lack, LackKind, PromisedFile, compare, refusal,
+    Comparison, CopyState, Inventory, InventoryCopies, Lack, LackKind, PromisedFile, Remedies, compare, refusal,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ impl InventoryKeeper {
         let copies = InventoryCopies::of(dir, partition, config.node_dir.as_deref());
         let Comparison { store, node, lacks } = compare(&*shared.fs, dir, &copies)?;
         if !lacks.is_empty() && !config.accepts_loss {
-            return Err(refusal(dir, partition, &lacks));
+            return Err(refusal(dir, partition, &lacks, Remedies::ConsentOrRepair));
         }
         tell_of_copies(dir, &copies, &store, &node);
         let comparison = Comparison { store, node, lacks };

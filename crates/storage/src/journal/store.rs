@@ -420,7 +420,8 @@ impl<I: KeyIndex> Core<I> {
                 for (file, _, length) in &files {
                     file.counters.synced_length.fetch_max(*length, Ordering::AcqRel);
                 }
-                // Not before either: background work would take note of the change and not find the file yet.
+                // This comes last: background work that saw the change earlier would not find the
+                // file synced yet, and would not list it.
                 if has_new {
                     self.inventory.note_change();
                 }

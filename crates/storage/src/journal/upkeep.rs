@@ -325,15 +325,15 @@ impl<I: KeyIndex> Core<I> {
         Ok(())
     }
 
-    /// The files that are closed for appends and whose records all lie up to `seq`. Looked for once: a file that is begun
-    /// later has no record at first, and its number would make it look like one of these.
+    /// The files that are closed for appends and that have no record after `seq`. The caller must
+    /// not look for them a second time: a file that was created since then has no record yet, and
+    /// would seem to be one of them.
     fn covered_files(&self, seq: u64) -> Vec<Arc<DataFile>> {
         let writer = self.writer.lock();
         let appended: Vec<u32> =
             writer.rolled.iter().chain(writer.active.as_ref()).map(|appender| appender.file.id).collect();
-        let is_covered = |file: &Arc<DataFile>| {
-            !appended.contains(&file.id) && file.counters.seq_max.load(Ordering::Acquire) <= seq
-        };
+        let is_covered =
+            |file: &Arc<DataFile>| !appended.contains(&file.id) && file.counters.seq_max.load(Ordering::Acquire) <= seq;
         let files = self.files.read();
         files.values().filter(|file| is_covered(file)).cloned().collect()
     }
@@ -397,8 +397,9 @@ impl<I: KeyIndex> Core<I> {
         self.sync_appended()
     }
 
-    /// Syncs a file that was begun and never synced, whatever the strategy: once for each file. Only then the inventory can
-    /// list it, and a start can miss it. Without a strategy, nothing else would sync it before it is closed.
+    /// Syncs the active file if it was never synced, whatever the sync strategy: once for each file.
+    /// Only a synced file is listed in the inventory, and only a listed file can be missed by a
+    /// start. With the strategy `none`, nothing else syncs the file before it is closed.
     fn sync_new_file(&self) -> Result<(), StorageError> {
         let is_unsynced = self.writer.lock().active.as_ref().is_some_and(|active| {
             active.length > FILE_HEADER_BYTES as u64 && active.file.counters.synced_length.load(Ordering::Acquire) == 0

@@ -168,7 +168,7 @@ impl FileReader<'_> {
         self.salt_in_header(&path).is_none_or(|found| found == salt)
     }
 
-    /// The salt that the header of a file has; none when the header cannot be read.
+    /// The salt in the header of a file; none if the header cannot be read.
     pub(super) fn salt_in_header(&self, path: &Path) -> Option<u64> {
         let file = self.open(path).ok()?;
         let mut bytes = [0; FILE_HEADER_BYTES];

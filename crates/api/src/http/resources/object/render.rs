@@ -137,7 +137,8 @@ fn one(object: &Object, sibling: &Sibling, choice: Choice, bucket: &Bucket, gene
     set_common(&mut answer, object, choice);
     answer.set(name::CONTENT_TYPE, header_value(&metadata::content_type_of(meta)));
     if let Some(encoding) = &meta.content_encoding {
-        answer.set(name::CONTENT_ENCODING, header_value(encoding));
+        // Left out where it cannot be a header: no client could decode an encoding of another name.
+        answer.set(name::CONTENT_ENCODING, encoding);
     }
     answer.set(name::LINK, links::format(&meta.links, &bucket.name, generation));
     if meta.deleted {
@@ -175,4 +176,23 @@ fn sibling_parts(object: &Object, bucket: &Bucket, generation: Generation) -> Re
     answer.set(name::CONTENT_TYPE, content_type);
     set_common(&mut answer, object, Choice::Several);
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_types::Metadata;
+
+    #[test]
+    fn an_encoding_that_cannot_be_a_header_is_left_out() {
+        let shown = |encoding: &'static [u8]| {
+            let meta = Metadata { content_encoding: Some(Bytes::from_static(encoding)), ..Metadata::default() };
+            let sibling = Sibling { value: Bytes::from_static(b"value"), meta };
+            let object = Object { clock: VectorClock::default(), siblings: vec![sibling] };
+            let answer = one(&object, &object.siblings[0], Choice::One(0), &Bucket::untyped("b"), Generation::Buckets);
+            answer.headers.get(name::CONTENT_ENCODING).map(<[u8]>::to_vec)
+        };
+        assert_eq!(shown(b"gzip").as_deref(), Some(&b"gzip"[..]));
+        assert_eq!(shown(b"gzip\r\nX-Other: 1"), None);
+    }
 }
