@@ -64,8 +64,8 @@ impl LargeFrame {
         if self.bytes.len() < capacity.min(self.length) { capacity } else { self.length.min(2 * capacity) }
     }
 
-    /// Grows to this capacity if the memory budget allows `both`, the old and the new memory together.
-    /// Returns whether it grew.
+    /// Grows to this capacity if the memory budget allows `both`, the old and the new memory
+    /// together. Returns whether it grew.
     fn grow_now(&mut self, capacity: usize, both: u64, lease: &mut Lease<'_>) -> bool {
         let fits = lease.resize_now(both);
         if fits {

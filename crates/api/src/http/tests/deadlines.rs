@@ -1,5 +1,5 @@
-//! Writes that time out. After the answer "timeout" the write is never executed. The next request on
-//! the same connection is executed.
+//! Writes that time out. After the answer "timeout" the write is never executed. The next request
+//! on the same connection is executed.
 
 use super::{DEADLINE, Server};
 use crate::http::HttpLimits;
