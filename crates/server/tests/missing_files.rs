@@ -229,7 +229,7 @@ fn a_root_that_is_given_up_is_given_up_once() {
     let node = home.start();
     put_all(&node, "another value");
     node.stop();
-    // What comes back is not left lying about in silence.
+    // When the old files reappear, the node reports them instead of ignoring them.
     fs::rename(&aside, &root).unwrap();
     assert!(refused(&home).contains("objects of this node lie in the bitcask files"));
 }
@@ -244,7 +244,7 @@ fn stores_that_were_moved_are_the_same_stores_where_the_configuration_says() {
     fs::rename(&root, &place).unwrap();
     let settings = format!("{}bitcask.data_root = {}\n", config("bitcask"), place.display());
     fs::write(home.path().join("ombak.conf"), settings).unwrap();
-    // A part of them is not all of them.
+    // The stores do not count as moved if one of them is missing in the new place.
     let partition = place.join("0");
     fs::rename(&partition, home.path().join("0")).unwrap();
     assert!(refused(&home).contains("not there"));
@@ -258,7 +258,7 @@ fn stores_that_were_moved_are_the_same_stores_where_the_configuration_says() {
         );
         node.stop();
     }
-    // They are missed there from now on.
+    // From now on, the inventory covers the stores in the new place.
     fs::remove_dir_all(&partition).unwrap();
     assert!(refused(&home).contains("partition 0 lacks"));
 }
@@ -276,7 +276,7 @@ fn what_nobody_asked_to_sync_is_missed_after_a_kill() {
         let node = home.start();
         put_all(&node, "new");
         let deadline = Instant::now() + DEADLINE;
-        // Every partition has got a new file.
+        // Wait until the inventory of every partition contains its new file.
         while inventories(&root).iter().any(|(partition, noted)| before[partition] == *noted) {
             assert!(Instant::now() < deadline, "{backend}: the new files are not noted");
             pause(Duration::from_millis(10));
@@ -289,7 +289,7 @@ fn what_nobody_asked_to_sync_is_missed_after_a_kill() {
     }
 }
 
-/// What the inventory of each store says.
+/// The content of each store's inventory, by the directory of the store.
 fn inventories(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let partitions = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
     let read = |dir: PathBuf| fs::read(dir.join("inventory")).ok().map(|bytes| (dir, bytes));
@@ -316,7 +316,8 @@ fn an_older_copy_of_the_stores_is_refused() {
     node.stop();
 }
 
-/// The journal of leveldb goes where its tree has everything: an older tree lacks what was in between.
+/// The journal files of leveldb are deleted once its tree holds their data. So an older copy of the
+/// tree lacks data that is in no journal file, and accepting the loss would not help.
 #[test]
 fn a_refusal_names_only_what_helps() {
     let home = with_two_generations("leveldb");

@@ -7,7 +7,7 @@
 //! directories that each backend uses by default, because a data directory may have been moved or
 //! may be older than this file.
 //!
-//! What it is not: it moves no files and reads no file of a store.
+//! What it is not: it moves no files. The only file of a store that it reads is the inventory.
 
 use super::Inventories;
 use crate::config::BackendSettings;
@@ -98,13 +98,13 @@ pub struct Compared {
     pub warnings: Vec<String>,
     /// The new content of the file; `None` if the file already says the same.
     new: Option<DataMark>,
-    /// Directories whose stores were moved, or are given up. Their inventories are removed.
+    /// The directories whose stores were moved or given up. Their inventories are removed.
     forgotten: Vec<PathBuf>,
 }
 
 impl Compared {
-    /// Writes the new content to the data directory, if there is any, and removes the
-    /// inventories of directories that are moved or given up.
+    /// Writes the new content to the data directory, if there is any, and removes the inventories of
+    /// the directories whose stores were moved or given up.
     pub fn note(&self, data_dir: &Path, inventories: &Inventories) -> Result<(), String> {
         self.new.as_ref().map_or(Ok(()), |mark| mark.write(data_dir))?;
         self.forgotten.iter().try_for_each(|root| inventories.forget(root))
@@ -140,8 +140,8 @@ pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Invent
             None if inventories.accepts_loss() => warnings.push(given_up(&store.backend, &root)),
             None => return Err(not_there(&store.backend, &root, settings)),
         }
-        // If another backend begins in the same directory, it still needs the inventory: it
-        // records the loss.
+        // A backend that begins in the same directory still needs the inventory, because the
+        // inventory records the loss.
         if !now.stores.iter().any(|other| other.data_root == store.data_root) {
             forgotten.push(root);
         }
@@ -187,7 +187,8 @@ fn abandoned(backend: &str, root: &Path, settings: &BackendSettings) -> String {
     )
 }
 
-/// The root in use to which the stores of a root that is no longer used were moved, if any.
+/// The root in use that the stores of `root` were moved to, if any. `root` itself is no longer
+/// used.
 fn moved_to(data_dir: &Path, store: &Store, root: &Path, now: &DataMark, inventories: &Inventories) -> Option<PathBuf> {
     let same_backend = now.stores.iter().filter(|other| other.backend == store.backend);
     let mut places = same_backend.filter_map(|other| other.data_root.as_ref()).map(|place| data_dir.join(place));
