@@ -18,8 +18,13 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-ring", &["ombak-types"]),
     ("ombak-riak-files", &["ombak-types"]),
     ("ombak-storage", &["ombak-types"]),
-    ("ombak-kv", &["ombak-types", "ombak-ring", "ombak-storage"]),
-    ("ombak-api", &["ombak-types", "ombak-proto", "ombak-ring", "ombak-storage", "ombak-kv"]),
+    ("ombak-stats", &[]),
+    ("ombak-monitoring", &["ombak-ring", "ombak-storage", "ombak-stats"]),
+    ("ombak-kv", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats"]),
+    (
+        "ombak-api",
+        &["ombak-types", "ombak-proto", "ombak-ring", "ombak-storage", "ombak-stats", "ombak-monitoring", "ombak-kv"],
+    ),
     ("ombak-client", &["ombak-types", "ombak-proto"]),
     (
         "ombak-server",

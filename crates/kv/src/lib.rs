@@ -42,7 +42,6 @@ mod replica;
 pub mod request;
 mod room;
 pub mod saved_json;
-pub mod stats;
 
 pub use backend_choice::BackendChoice;
 pub use buckets::{BucketRegistry, PropsError, TypeStatus, TypeSummary};
@@ -59,4 +58,3 @@ pub use request::{
     PutRequest, Read,
 };
 pub use room::Room;
-pub use stats::{NodeFacts, Stats};

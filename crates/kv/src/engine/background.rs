@@ -5,7 +5,7 @@ use crate::clock::WallClock;
 use crate::config::KvConfig;
 use crate::open_error::OpenError;
 use crate::partition::Partition;
-use crate::stats::Stats;
+use ombak_stats::Stats;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};

@@ -1,6 +1,6 @@
 //! Counts the active requests, and decides whether another request may start.
 
-use crate::stats::{SHARDS, shard};
+use ombak_stats::{SHARDS, shard};
 use ombak_types::Error;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

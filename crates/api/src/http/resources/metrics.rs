@@ -5,7 +5,7 @@ use crate::http::context::HttpContext;
 use crate::http::graph::{Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
 use http::StatusCode;
-use ombak_kv::stats::PROMETHEUS_CONTENT_TYPE;
+use ombak_monitoring::{PROMETHEUS_CONTENT_TYPE, prometheus_text};
 use std::sync::Arc;
 
 /// The resource `GET /metrics`.
@@ -35,7 +35,7 @@ impl Resource for Metrics {
         let ctx = self.ctx;
         let body = tokio::task::spawn_blocking(move || {
             let facts = stats::facts(&ctx.kv, &ctx.stats_source);
-            let engine = ctx.kv.stats().to_prometheus(&facts, &ctx.kv.vnode_status());
+            let engine = prometheus_text(ctx.kv.stats(), &facts, &ctx.kv.vnode_status());
             engine + &ctx.memory.status().to_prometheus()
         });
         match body.await {

@@ -7,7 +7,7 @@ use crate::http::reply::{self, Reply};
 use bytes::Bytes;
 use http::StatusCode;
 use ombak_kv::Kv;
-use ombak_kv::stats::{NodeFacts, SystemFacts};
+use ombak_monitoring::{NodeFacts, SystemFacts, riak_stats};
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,7 +35,7 @@ impl StatsCache {
         if let Some(answer) = last.as_ref().filter(|answer| answer.computed.elapsed() < FRESH_FOR) {
             return Arc::clone(&answer.stats);
         }
-        let mut stats = kv.stats().to_json(&facts(kv, source));
+        let mut stats = riak_stats(kv.stats(), &facts(kv, source));
         // This member is not one of Riak's: the number of places in this node where something is
         // known to be missing.
         let known_losses: u64 = kv.health().known_losses.iter().map(|(_, places)| places).sum();

@@ -1,77 +1,58 @@
 //! Riak's `/stats`: one flat JSON object.
 
-use super::names;
-use super::node_stats::Stats;
-use super::spiral::{WINDOW_SECS, WINDOWS};
-use super::system::NodeFacts;
+use crate::riak_names as names;
+use crate::system::NodeFacts;
+use ombak_stats::{MINUTE_SECS, Stats};
 use serde_json::{Map, Value, json};
 
-impl Stats {
-    /// The members of `GET /stats`, in Riak's order: names alphabetically, then disks and versions.
-    pub fn to_json(&self, facts: &NodeFacts) -> Map<String, Value> {
-        let mut out = Map::new();
-        zeros(&mut out);
-        self.measured(&mut out);
-        about_node(facts, &mut out);
-        about_system(facts, &mut out);
-        out.sort_keys();
-        let disks = facts.system.disks.iter();
-        let disks = disks.map(|d| json!({"id": d.mount_point, "size": d.size_kib, "used": d.used_percent}));
-        out.insert("disk".into(), disks.collect());
-        for application in names::APPLICATIONS {
-            out.insert(format!("{application}_version"), Value::from(names::RIAK_VERSION));
-        }
-        out.insert("ombak_version".into(), Value::from(env!("CARGO_PKG_VERSION")));
-        out
+/// The members of `GET /stats`, in Riak's order: names alphabetically, then disks and versions.
+pub fn riak_stats(stats: &Stats, facts: &NodeFacts) -> Map<String, Value> {
+    let mut out = Map::new();
+    zeros(&mut out);
+    measured(stats, &mut out);
+    about_node(facts, &mut out);
+    about_system(facts, &mut out);
+    out.sort_keys();
+    let disks = facts.system.disks.iter();
+    let disks = disks.map(|d| json!({"id": d.mount_point, "size": d.size_kib, "used": d.used_percent}));
+    out.insert("disk".into(), disks.collect());
+    for application in names::APPLICATIONS {
+        out.insert(format!("{application}_version"), Value::from(names::RIAK_VERSION));
     }
+    out.insert("ombak_version".into(), Value::from(env!("CARGO_PKG_VERSION")));
+    out
+}
 
-    fn measured(&self, out: &mut Map<String, Value>) {
-        for (name, spiral) in self.spirals() {
-            out.insert(name.into(), Value::from(spiral.last_minute()));
-            out.insert(format!("{name}_total"), Value::from(spiral.total()));
-        }
-        for (name, histogram) in self.histograms() {
-            let s = histogram.last_minute();
-            for (suffix, value) in
-                [("mean", s.mean), ("median", s.median), ("95", s.p95), ("99", s.p99), ("100", s.max)]
-            {
-                out.insert(format!("{name}_{suffix}"), Value::from(value));
-            }
-        }
-        for (name, value) in self.singles() {
-            out.insert(name.into(), Value::from(value));
-        }
-        for (kind, spiral) in self.read_repair_kinds() {
-            let total = spiral.total();
-            let told = |n: u64| if total == 0 { Value::from("undefined") } else { Value::from(n) };
-            out.insert(format!("read_repairs_{kind}_one"), told(spiral.last_minute()));
-            out.insert(format!("read_repairs_{kind}_count"), told(total));
-        }
-        self.request_rates(out);
+fn measured(stats: &Stats, out: &mut Map<String, Value>) {
+    out.extend(stats.numbers().into_iter().map(|(name, value)| (name, Value::from(value))));
+    for (kind, spiral) in stats.read_repair_kinds() {
+        let total = spiral.total();
+        let told = |n: u64| if total == 0 { Value::from("undefined") } else { Value::from(n) };
+        out.insert(format!("read_repairs_{kind}_one"), told(spiral.last_minute()));
+        out.insert(format!("read_repairs_{kind}_count"), told(total));
     }
+    request_rates(stats, out);
+}
 
-    /// Riak throttles gets and puts by rates per second and reports these rates; Ombak computes
-    /// them from the last minute.
-    fn request_rates(&self, out: &mut Map<String, Value>) {
-        let minute_secs = WINDOW_SECS * (WINDOWS as u64 + 1);
-        let spirals = self.spirals();
-        let last_minute = |wanted: &str| {
-            spirals.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, spiral)| spiral.last_minute())
-        };
-        for (fsm, requests) in [("get", "node_gets"), ("put", "node_puts")] {
-            let answered = last_minute(requests);
-            let rejected = last_minute(&format!("node_{fsm}_fsm_rejected"));
-            out.insert(format!("node_{fsm}_fsm_in_rate"), Value::from((answered + rejected) / minute_secs));
-            out.insert(format!("node_{fsm}_fsm_out_rate"), Value::from(answered / minute_secs));
-            out.insert(format!("node_{fsm}_fsm_active_60s"), Value::from(answered + rejected));
-            out.insert(format!("node_{fsm}_fsm_rejected_60s"), Value::from(rejected));
-        }
+/// Riak throttles gets and puts by rates per second and reports these rates; Ombak computes them
+/// from the last minute.
+fn request_rates(stats: &Stats, out: &mut Map<String, Value>) {
+    let spirals = stats.spirals();
+    let last_minute =
+        |wanted: &str| spirals.iter().find(|(name, _)| *name == wanted).map_or(0, |(_, spiral)| spiral.last_minute());
+    for (fsm, requests) in [("get", "node_gets"), ("put", "node_puts")] {
+        let answered = last_minute(requests);
+        let rejected = last_minute(&format!("node_{fsm}_fsm_rejected"));
+        out.insert(format!("node_{fsm}_fsm_in_rate"), Value::from((answered + rejected) / MINUTE_SECS));
+        out.insert(format!("node_{fsm}_fsm_out_rate"), Value::from(answered / MINUTE_SECS));
+        out.insert(format!("node_{fsm}_fsm_active_60s"), Value::from(answered + rejected));
+        out.insert(format!("node_{fsm}_fsm_rejected_60s"), Value::from(rejected));
     }
 }
 
 fn zeros(out: &mut Map<String, Value>) {
     let mut zero = |name: String| drop(out.insert(name, Value::from(0)));
-    for name in names::SINGLES {
+    for name in names::PLAIN_NAMES {
         zero((*name).into());
     }
     for name in names::SPIRALS {
@@ -156,8 +137,9 @@ fn riak_backend(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::{ReadRepair, SystemFacts};
+    use crate::system::SystemFacts;
     use ombak_ring::{Ring, RingSize, RingVersion};
+    use ombak_stats::ReadRepair;
     use std::collections::BTreeSet;
     use std::sync::Arc;
     use std::time::{Duration, Instant};
@@ -176,7 +158,7 @@ mod tests {
         stats.node_put(50);
         stats.read_repair(ReadRepair::PrimaryOutOfDate);
         let connection = stats.pbc_connected();
-        let json = stats.to_json(&facts());
+        let json = riak_stats(&stats, &facts());
         for (name, value) in [
             ("node_gets", json!(2)),
             ("node_gets_total", json!(2)),
@@ -201,7 +183,7 @@ mod tests {
         }
         drop(connection);
         stats.tick(start + Duration::from_secs(120));
-        let json = stats.to_json(&facts());
+        let json = riak_stats(&stats, &facts());
         assert_eq!(
             (&json["pbc_active"], &json["pbc_connects"], &json["pbc_connects_total"]),
             (&json!(0), &json!(0), &json!(1))
@@ -217,9 +199,9 @@ mod tests {
         for at_ms in (0..54_000).step_by(900) {
             stats.tick(start + Duration::from_millis(at_ms));
         }
-        assert_eq!(stats.to_json(&facts())["node_puts"], json!(1));
+        assert_eq!(riak_stats(&stats, &facts())["node_puts"], json!(1));
         stats.tick(start + Duration::from_secs(60));
-        assert_eq!(stats.to_json(&facts())["node_puts"], json!(0));
+        assert_eq!(riak_stats(&stats, &facts())["node_puts"], json!(0));
     }
 
     #[test]
@@ -228,7 +210,7 @@ mod tests {
         let recorded = std::fs::read_to_string(file).unwrap();
         let body = recorded.rsplit_once("\n{").map(|(_, body)| format!("{{{body}")).unwrap();
         let theirs: Map<String, Value> = serde_json::from_str(body.trim()).unwrap();
-        let mine = Stats::new(Instant::now()).to_json(&facts());
+        let mine = riak_stats(&Stats::new(Instant::now()), &facts());
         let missing: BTreeSet<&String> =
             theirs.keys().filter(|name| !name.ends_with("_version") && !mine.contains_key(*name)).collect();
         assert!(missing.is_empty(), "{missing:?}");

@@ -88,7 +88,7 @@ pub(super) const SPIRALS: &[&str] = &[
 ];
 
 /// Each name exists only without a suffix.
-pub(super) const SINGLES: &[&str] = &[
+pub(super) const PLAIN_NAMES: &[&str] = &[
     "clusteraae_fsm_active",
     "clusteraae_fsm_create",
     "clusteraae_fsm_create_error",

@@ -1,7 +1,7 @@
 //! The distribution of recorded values over the last minute.
 
-use super::shard::{SHARDS, Sum, shard};
-use super::spiral::WINDOWS;
+use crate::shard::{SHARDS, Sum, shard};
+use crate::spiral::WINDOWS;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -16,7 +16,7 @@ const BUCKETS: usize = (MAGNITUDES - SUB_BITS + 1) as usize * SUB;
 /// Counts values in buckets whose width grows with the value. Recording a value adds to one bucket
 /// and one sum, both in the calling thread's shard.
 #[derive(Debug)]
-pub(super) struct Histogram {
+pub struct Histogram {
     shards: [Box<[AtomicU32]>; SHARDS],
     sum: Sum,
     /// The largest value of the current window.
@@ -50,14 +50,21 @@ impl Window {
     }
 }
 
-/// The statistics of the last minute. All fields are 0 when nothing was recorded.
+/// The statistics of the last minute. All fields are 0 when nothing was recorded. A quantile is at
+/// most 1/32 of its value beside the exact one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Summary {
+pub struct Summary {
+    /// Number of values.
     pub count: u64,
+    /// Their mean, rounded to the nearest integer.
     pub mean: u64,
+    /// Half of the values are at most this.
     pub median: u64,
+    /// 95 of 100 values are at most this.
     pub p95: u64,
+    /// 99 of 100 values are at most this.
     pub p99: u64,
+    /// The largest value.
     pub max: u64,
 }
 
@@ -78,7 +85,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    pub fn record(&self, value: u64) {
+    pub(crate) fn record(&self, value: u64) {
         if let Some(cell) = self.shards[shard() % SHARDS].get(bucket_of(value)) {
             cell.fetch_add(1, Relaxed);
         }
@@ -101,7 +108,7 @@ impl Histogram {
 
     /// Ends the current window and begins the next. `windows` is larger than one when windows have
     /// passed without a call.
-    pub fn rotate(&self, windows: usize) {
+    pub(crate) fn rotate(&self, windows: usize) {
         let mut history = self.history.lock();
         let finished = self.under_way(&history);
         self.max.fetch_and(0, Relaxed);
@@ -120,6 +127,7 @@ impl Histogram {
         history.windows.drain(..too_many);
     }
 
+    /// The statistics of the last minute.
     pub fn last_minute(&self) -> Summary {
         let history = self.history.lock();
         let now = self.under_way(&history);
@@ -256,7 +264,36 @@ mod tests {
         assert!(best < Duration::from_nanos(100_000 * 500), "{:?} for one record", best / 100_000);
     }
 
+    /// Values of all magnitudes that have buckets of their own.
+    fn values() -> impl Strategy<Value = Vec<u64>> {
+        let value = (any::<u64>(), 64 - MAGNITUDES..64).prop_map(|(bits, shift)| bits >> shift);
+        prop::collection::vec(value, 1..400)
+    }
+
     proptest! {
+        /// The crate `hdrhistogram` keeps three digits of each value, so it is the more exact one.
+        #[test]
+        fn the_summary_is_that_of_hdrhistogram(values in values(), windows in 1..WINDOWS) {
+            let ours = Histogram::default();
+            let mut theirs = hdrhistogram::Histogram::<u64>::new_with_max(1 << MAGNITUDES, 3).unwrap();
+            for (at, &value) in values.iter().enumerate() {
+                if at % values.len().div_ceil(windows) == 0 && at > 0 {
+                    ours.rotate(1);
+                }
+                ours.record(value);
+                theirs.record(value).unwrap();
+            }
+            let s = ours.last_minute();
+            prop_assert_eq!((s.count, ours.count()), (theirs.len(), theirs.len()));
+            prop_assert_eq!((s.max, ours.sum()), (values.iter().copied().max().unwrap(), values.iter().sum()));
+            for (percent, told) in [(50.0, s.median), (95.0, s.p95), (99.0, s.p99), (100.0, s.max)] {
+                let want = theirs.value_at_percentile(percent);
+                prop_assert!(told.abs_diff(want) * 32 <= want, "{} for {} at {}%", told, want, percent);
+            }
+            let mean = theirs.mean();
+            prop_assert!((s.mean as f64 - mean).abs() <= 0.5 + mean / 500.0, "{} for {}", s.mean, mean);
+        }
+
         #[test]
         fn a_bucket_stands_for_its_values(value in 0u64..1 << MAGNITUDES) {
             let bucket = bucket_of(value);

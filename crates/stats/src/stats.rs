@@ -1,8 +1,8 @@
 //! The counters and histograms of a node.
 
-use super::histogram::Histogram;
-use super::shard::Sum;
-use super::spiral::{Spiral, WINDOW_SECS, WINDOWS};
+use crate::histogram::Histogram;
+use crate::shard::Sum;
+use crate::spiral::{Spiral, WINDOW_SECS, WINDOWS};
 use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
@@ -295,7 +295,8 @@ impl Stats {
         }
     }
 
-    pub(super) fn spirals(&self) -> [(&'static str, &Spiral); 16] {
+    /// The counters that have a value for the last minute, under Riak's names.
+    pub fn spirals(&self) -> [(&'static str, &Spiral); 16] {
         [
             ("node_gets", &self.node_gets),
             ("node_get_fsm_errors", &self.node_get_fsm_errors),
@@ -316,7 +317,8 @@ impl Stats {
         ]
     }
 
-    pub(super) fn histograms(&self) -> [(&'static str, &Histogram); 12] {
+    /// The histograms, under Riak's names.
+    pub fn histograms(&self) -> [(&'static str, &Histogram); 12] {
         [
             ("node_get_fsm_time", &self.node_get_fsm_time),
             ("node_get_fsm_siblings", &self.node_get_fsm_siblings),
@@ -333,8 +335,8 @@ impl Stats {
         ]
     }
 
-    /// Gauges, and counters without a value for the last minute.
-    pub(super) fn singles(&self) -> [(&'static str, u64); 11] {
+    /// Gauges, and counters without a value for the last minute, under Riak's names.
+    pub fn gauges_and_counters(&self) -> [(&'static str, u64); 11] {
         [
             ("node_get_fsm_active", self.node_get_fsm_active.get()),
             ("node_put_fsm_active", self.node_put_fsm_active.get()),
@@ -350,7 +352,25 @@ impl Stats {
         ]
     }
 
-    pub(super) fn read_repair_kinds(&self) -> impl Iterator<Item = (&'static str, &Spiral)> {
+    /// All numbers under the names and suffixes of Riak's `/stats`, except the kinds of read repairs.
+    pub fn numbers(&self) -> Vec<(String, u64)> {
+        let mut numbers = Vec::new();
+        for (name, spiral) in self.spirals() {
+            numbers.push((name.to_owned(), spiral.last_minute()));
+            numbers.push((format!("{name}_total"), spiral.total()));
+        }
+        for (name, histogram) in self.histograms() {
+            let s = histogram.last_minute();
+            let summary = [("mean", s.mean), ("median", s.median), ("95", s.p95), ("99", s.p99), ("100", s.max)];
+            numbers.extend(summary.map(|(suffix, value)| (format!("{name}_{suffix}"), value)));
+        }
+        numbers.extend(self.gauges_and_counters().map(|(name, value)| (name.to_owned(), value)));
+        numbers
+    }
+
+    /// The repairs after reads by what was wrong with the copy, under the middle part of Riak's
+    /// names.
+    pub fn read_repair_kinds(&self) -> impl Iterator<Item = (&'static str, &Spiral)> {
         // The names are in the order of `ReadRepair`.
         ["primary_notfound", "primary_outofdate", "fallback_notfound", "fallback_outofdate"]
             .into_iter()

@@ -4,9 +4,8 @@
 //! histogram becomes a summary: its quantiles cover the last minute, and its sum and count cover
 //! the time since the start.
 
-use super::histogram::Histogram;
-use super::node_stats::Stats;
-use super::system::NodeFacts;
+use crate::system::NodeFacts;
+use ombak_stats::{Histogram, Stats};
 use ombak_storage::Status;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -60,7 +59,7 @@ const COUNTERS: [(&str, &str, &str); 16] = [
 ];
 
 /// Riak's name, Ombak's name, the type, and the help text.
-const SINGLES: [(&str, &str, &str, &str); 11] = [
+const GAUGES_AND_COUNTERS: [(&str, &str, &str, &str); 11] = [
     ("node_get_fsm_active", "gets_active", "gauge", "Gets under way."),
     ("node_put_fsm_active", "puts_active", "gauge", "Puts under way."),
     ("list_fsm_active", "listings_active", "gauge", "Listings under way."),
@@ -74,35 +73,33 @@ const SINGLES: [(&str, &str, &str, &str); 11] = [
     ("write_once_merge", "write_once_merges_total", "counter", "write_once keys written more than once."),
 ];
 
-impl Stats {
-    /// The body of `GET /metrics`. `stores` is the status of the store of each partition.
-    pub fn to_prometheus(&self, facts: &NodeFacts, stores: &[(u32, Status)]) -> String {
-        let mut out = Exposition(String::with_capacity(16 * 1024));
-        out.family("build_info", "gauge", "Always 1; the labels say what runs.");
-        out.sample("build_info", &[("version", env!("CARGO_PKG_VERSION")), ("node", &facts.node_name)], 1);
-        for (name, spiral) in self.spirals() {
-            if let Some((_, ours, help)) = COUNTERS.iter().find(|(riak, ..)| *riak == name) {
-                out.single(ours, "counter", help, spiral.total());
-            }
+/// The body of `GET /metrics`. `stores` is the status of the store of each partition.
+pub fn prometheus_text(stats: &Stats, facts: &NodeFacts, stores: &[(u32, Status)]) -> String {
+    let mut out = Exposition(String::with_capacity(16 * 1024));
+    out.family("build_info", "gauge", "Always 1; the labels say what runs.");
+    out.sample("build_info", &[("version", env!("CARGO_PKG_VERSION")), ("node", &facts.node_name)], 1);
+    for (name, spiral) in stats.spirals() {
+        if let Some((_, ours, help)) = COUNTERS.iter().find(|(riak, ..)| *riak == name) {
+            out.single(ours, "counter", help, spiral.total());
         }
-        for (name, value) in self.singles() {
-            if let Some((_, ours, kind, help)) = SINGLES.iter().find(|(riak, ..)| *riak == name) {
-                out.single(ours, kind, help, value);
-            }
-        }
-        for (name, histogram) in self.histograms() {
-            if let Some((_, ours, unit, help)) = SUMMARIES.iter().find(|(riak, ..)| *riak == name) {
-                out.summary(ours, *unit, help, histogram);
-            }
-        }
-        out.family("read_repairs_by_kind_total", "counter", "Copies repaired after reads, by what was wrong.");
-        for (kind, spiral) in self.read_repair_kinds() {
-            out.sample("read_repairs_by_kind_total", &[("kind", kind)], spiral.total());
-        }
-        out.stores(stores);
-        out.system(facts);
-        out.0
     }
+    for (name, value) in stats.gauges_and_counters() {
+        if let Some((_, ours, kind, help)) = GAUGES_AND_COUNTERS.iter().find(|(riak, ..)| *riak == name) {
+            out.single(ours, kind, help, value);
+        }
+    }
+    for (name, histogram) in stats.histograms() {
+        if let Some((_, ours, unit, help)) = SUMMARIES.iter().find(|(riak, ..)| *riak == name) {
+            out.summary(ours, *unit, help, histogram);
+        }
+    }
+    out.family("read_repairs_by_kind_total", "counter", "Copies repaired after reads, by what was wrong.");
+    for (kind, spiral) in stats.read_repair_kinds() {
+        out.sample("read_repairs_by_kind_total", &[("kind", kind)], spiral.total());
+    }
+    out.stores(stores);
+    out.system(facts);
+    out.0
 }
 
 struct Exposition(String);
@@ -233,8 +230,8 @@ impl Exposition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::SystemFacts;
-    use crate::stats::metric_rules::violations;
+    use crate::metric_rules::violations;
+    use crate::system::SystemFacts;
     use ombak_ring::{Ring, RingSize, RingVersion};
     use std::sync::Arc;
     use std::time::Instant;
@@ -247,7 +244,7 @@ mod tests {
             backend: "memory",
             system: SystemFacts::default(),
         };
-        stats.to_prometheus(&facts, stores)
+        prometheus_text(stats, &facts, stores)
     }
 
     #[test]
@@ -256,8 +253,8 @@ mod tests {
         for (name, _) in stats.spirals() {
             assert!(COUNTERS.iter().any(|(riak, ..)| *riak == name), "{name}");
         }
-        for (name, _) in stats.singles() {
-            assert!(SINGLES.iter().any(|(riak, ..)| *riak == name), "{name}");
+        for (name, _) in stats.gauges_and_counters() {
+            assert!(GAUGES_AND_COUNTERS.iter().any(|(riak, ..)| *riak == name), "{name}");
         }
         for (name, _) in stats.histograms() {
             assert!(SUMMARIES.iter().any(|(riak, ..)| *riak == name), "{name}");
