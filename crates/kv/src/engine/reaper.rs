@@ -165,9 +165,13 @@ impl Reaper {
         if state.waiting.len() > WAITING_MAX / 2 {
             return None;
         }
-        if state.sweep.is_none() && state.sweep_again_at.is_some_and(|at| at <= now) {
+        // A sweep that waits to repeat unreadable partitions does not hold up the others: a new
+        // sweep includes those partitions.
+        let waits = state.sweep.as_ref().is_none_or(|sweep| sweep.begins > now);
+        if waits && state.sweep_again_at.is_some_and(|at| at <= now) {
+            let failures = state.sweep.as_ref().map_or(0, |sweep| sweep.failures);
             state.sweep_again_at = None;
-            state.sweep = Some(Sweep::over(0..self.partitions.len(), now, 0));
+            state.sweep = Some(Sweep::over(0..self.partitions.len(), now, failures));
         }
         state.sweep.take_if(|sweep| sweep.begins <= now)
     }
@@ -230,4 +234,27 @@ fn retry_delay(failures: u32) -> Duration {
 
 fn reap(partition: &Partition, key: &[u8], digest: u64, access: Access) -> Result<(), Failure> {
     partition.lock(key, access)?.reap(digest).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::partition::ActorSource;
+    use ombak_storage::{BackendFactory, MemoryConfig, MemoryFactory};
+
+    #[test]
+    fn a_partition_that_stays_unreadable_does_not_hold_up_the_sweep_of_the_others() {
+        let (factory, actors) = (MemoryFactory::new(MemoryConfig::default()), Arc::new(ActorSource::new(1)));
+        let partition = |n| Arc::new(Partition::new(n, factory.open(n).unwrap(), actors.clone()));
+        let reaper = Reaper::new(DeleteMode::Immediate, (0..3).map(partition).collect());
+        let mut first = reaper.take_sweep().expect("the sweep at the start");
+        assert!(reaper.take_sweep().is_none(), "it is under way");
+        first.failed.extend([1]);
+        reaper.end_sweep(first);
+        assert!(reaper.take_sweep().is_none(), "it waits before it tries the partition again");
+        // A tombstone has found no room meanwhile.
+        reaper.state.lock().sweep_again(Instant::now());
+        let next = reaper.take_sweep().expect("a sweep");
+        assert_eq!((next.left.into_iter().collect::<Vec<_>>(), next.failures), (vec![0, 1, 2], 1));
+    }
 }
