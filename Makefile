@@ -29,7 +29,8 @@ help: ## print this list
 
 run: ## build in release and run one node in the foreground: ports 8087 and 8098, data in ./data
 	cargo build --release --locked --package ombak-server
-	exec $(CARGO_TARGET_DIR)/release/ombak start
+	@# The node warns of variables that are none of its own.
+	exec env -u OMBAK_CACHE $(CARGO_TARGET_DIR)/release/ombak start
 
 test: ## run everything that CI runs, or only STEPS="lint rust golden python-client ..."
 	@tests/run $(STEPS)

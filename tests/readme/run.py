@@ -170,8 +170,37 @@ def run_block(session, start, language, lines):
     return len(session_commands)
 
 
+def check_make_run(scratch):
+    """`make run` gives the node no variables of the Makefile: the node warns of unknown ones.
+
+    A program that does nothing stands in for cargo, and one that prints its environment for the
+    node."""
+    for name, script in (("bin/cargo", ""), ("release/ombak", "env")):
+        path = scratch / name
+        path.parent.mkdir()
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+    environment = clean_environment()
+    environment["PATH"] = f"{scratch / 'bin'}:{environment['PATH']}"
+    environment["CARGO_TARGET_DIR"] = str(scratch)
+    ran = subprocess.run(
+        ["make", "--silent", "--directory", str(ROOT), "run"],
+        env=environment, capture_output=True, text=True, timeout=COMMAND_SECONDS_MAX,
+    )
+    given = [line for line in ran.stdout.splitlines() if line.startswith("OMBAK_")]
+    if ran.returncode != 0 or given:
+        raise Mismatch(f"make run: exit code {ran.returncode}, variables {given}: {ran.stderr}")
+
+
 def main():
     passed = failed = 0
+    with tempfile.TemporaryDirectory(prefix="ombak-make-run-") as scratch:
+        try:
+            check_make_run(Path(scratch))
+            passed += 1
+        except Mismatch as mismatch:
+            print(mismatch, flush=True)
+            failed += 1
     with tempfile.TemporaryDirectory(prefix="ombak-readme-") as scratch:
         directory = Path(scratch)
         with Node({"platform_data_dir": str(directory / "data")}) as node:
