@@ -66,9 +66,12 @@ impl EarlyEnds {
         if let Some(lives) = self.living.has(&entry.key, &entry.term) {
             return Ok(!lives);
         }
-        let object = match snapshot.read(&[bucket, &entry.key].concat())? {
-            Some(found) => stored::decode(&found.head, None).ok(),
-            None => Some(Object::default()),
+        let object = match snapshot.read(&[bucket, &entry.key].concat()) {
+            Ok(Some(found)) => stored::decode(&found.head, None).ok(),
+            Ok(None) => Some(Object::default()),
+            // One key whose version is lost must not make queries fail. Whoever reads the key gets the error.
+            Err(StorageError::Damaged { .. }) => None,
+            Err(error) => return Err(error),
         };
         self.living.remember(&entry.key, object.as_ref(), field, self.now);
         Ok(self.living.has(&entry.key, &entry.term) == Some(false))
@@ -91,6 +94,8 @@ mod tests {
         head: Bytes,
         early: Vec<TermEntry>,
         reads: AtomicUsize,
+        /// No head can be read.
+        is_lost: bool,
     }
 
     impl Snapshot for View {
@@ -108,6 +113,9 @@ mod tests {
 
         fn read(&self, _: &[u8]) -> Result<Option<Stored>, StorageError> {
             self.reads.fetch_add(1, Ordering::Relaxed);
+            if self.is_lost {
+                return Err(StorageError::Damaged { file: "1.data".into(), offset: 7, what: "the file is missing" });
+            }
             Ok(Some(Stored { head: self.head.clone(), body: None, digest: 0, seq: 0 }))
         }
     }
@@ -128,13 +136,24 @@ mod tests {
         Object { siblings: vec![half(0, Some(900)), half(1, None)], ..Object::default() }
     }
 
+    /// After an accepted loss the entries of a key may be there although its version is not.
+    #[test]
+    fn a_query_goes_on_over_a_key_that_is_lost() {
+        let key = Bytes::from("one");
+        let early = vec![TermEntry { term: Bytes::from_static(&[0; 4]), key: key.clone() }];
+        let mut view = View { head: Bytes::new(), early, reads: AtomicUsize::new(0), is_lost: true };
+        let mut ends = EarlyEnds::find(&mut view, b"bucket", NOW).unwrap();
+        let entry = TermEntry { term: sortable(&term(1)), key };
+        assert!(!ends.hides(&view, b"bucket", b"f_int", &entry).unwrap());
+    }
+
     #[test]
     fn an_object_with_many_entries_is_read_once() {
         let mut head = Vec::new();
         stored::encode_head(&object(), &mut head);
         let keys = ["one", "two"].map(Bytes::from);
         let early = keys.iter().map(|key| TermEntry { term: Bytes::from_static(&[0; 4]), key: key.clone() });
-        let mut view = View { head: head.into(), early: early.collect(), reads: AtomicUsize::new(0) };
+        let mut view = View { head: head.into(), early: early.collect(), reads: AtomicUsize::new(0), is_lost: false };
         let mut ends = EarlyEnds::find(&mut view, b"bucket", NOW).unwrap();
         for n in 0..ENTRIES {
             for key in &keys {

@@ -19,7 +19,7 @@ use crate::backend::{HeadTerms, KeyRange, LedgerStatus, TermRange};
 use crate::error::StorageError;
 use crate::journal::le_at;
 use crate::ledger::{
-    Change, Difference, KeyBounds, LedgerKey, Tree, TreeShared, TreeView, note, remove_dir, store_key,
+    Change, Difference, KeyBounds, LedgerKey, ORDERED_UP_TO, Tree, TreeShared, TreeView, note, remove_dir, store_key,
     visit_differences, visit_terms,
 };
 use bytes::{BufMut, Bytes, BytesMut};
@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const NOTE: &[u8] = b"order";
+const NOTE: &[u8] = ORDERED_UP_TO;
 
 /// What the ordered indexes of a root share.
 pub(super) struct OrderShared {

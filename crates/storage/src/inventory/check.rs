@@ -10,7 +10,7 @@ use crate::journal::format::{FILE_HEADER_BYTES, FileHeader, HeaderError};
 use crate::journal::{
     COMMIT_SUFFIX, LostNote, Shared, covered, data_path, fresh_path, identity_is_damaged, parse_name, read_commit,
 };
-use crate::ledger::{check_only_copy, ledger_dir};
+use crate::ledger::{check_only_copy, ledger_dir, partitions_with_trees};
 use crate::verify::StoreKind;
 use std::collections::BTreeSet;
 use std::io;
@@ -30,7 +30,8 @@ pub fn check_root(
         // There is nothing to lock. If stores are missing, the comparison below reports it.
         Err(_) => None,
     };
-    let there = partitions_in(fs, root)?;
+    let mut there = partitions_in(fs, root)?;
+    there.extend(partitions_with_trees(root));
     let known = match &config.node_dir {
         Some(node_dir) => partitions_in(fs, node_dir)?,
         None => BTreeSet::new(),

@@ -2,12 +2,15 @@
 
 use super::copies::{CopyState, InventoryCopies};
 use super::record::{Inventory, PromisedFile, RECORD_NAME};
+use super::small_files::SmallFiles;
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, OpenMode};
 use crate::journal::format::{FILE_HEADER_BYTES, FileHeader};
-use crate::journal::{COMMIT_SUFFIX, data_path, fresh_path, missing_file, place, read_commit};
+use crate::journal::{COMMIT_SUFFIX, DROPPED_SUFFIX, data_path, fresh_path, missing_file, place, read_commit};
+use crate::ledger::seen_seq;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,6 +35,8 @@ pub(crate) enum LackKind {
     FileShortened { id: u32, length: u64, promised: u64 },
     /// Another data file has the name.
     AnotherFile { id: u32 },
+    /// One of the small files beside the data files is missing.
+    SmallFileMissing { name: &'static str },
 }
 
 /// Something that was promised and is missing.
@@ -52,6 +57,7 @@ impl Lack {
             LackKind::StoreGone => place("store gone", 0),
             LackKind::AnotherStore => place("another store", 0),
             LackKind::InventoryDamaged => place("inventory", 0),
+            LackKind::SmallFileMissing { name } => place(&format!("missing {name}"), 0),
         }
     }
 }
@@ -68,7 +74,7 @@ impl fmt::Display for Lack {
                  generation {promised}"
             ),
             LackKind::InventoryDamaged => write!(f, "{path} is damaged, and so is every other copy of it"),
-            LackKind::FileMissing { .. } => write!(f, "{path} is missing"),
+            LackKind::FileMissing { .. } | LackKind::SmallFileMissing { .. } => write!(f, "{path} is missing"),
             LackKind::FileShortened { length, promised, .. } => {
                 write!(f, "{path} has {length} bytes, and {promised} of it were on disk")
             }
@@ -100,9 +106,9 @@ impl Comparison {
 
 /// Compares both copies of an inventory with each other and with the directory of the store.
 pub(crate) fn compare(fs: &dyn FileSystem, dir: &Path, copies: &InventoryCopies) -> Result<Comparison, StorageError> {
-    let names = match fs.list(dir) {
-        Ok(names) => names,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+    let (names, dir_exists) = match fs.list(dir) {
+        Ok(names) => (names, true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), false),
         Err(source) => return Err(io_error("list", dir, source)),
     };
     // For a partition in which nothing was ever written, this saves an attempt to open the file.
@@ -126,14 +132,32 @@ pub(crate) fn compare(fs: &dyn FileSystem, dir: &Path, copies: &InventoryCopies)
             let (generation, promised) = (store.generation, node.generation);
             lack(&copies.store, LackKind::OlderStore { generation, promised });
         }
+        // Without any copy, a ledger still tells of a directory that was there.
+        (CopyState::Missing, CopyState::Missing) if !dir_exists && has_left_a_tree(fs, dir)? => {
+            lack(dir, LackKind::StoreGone);
+        }
         _ => {}
     }
     let node_files = node.whole().filter(|_| is_same_store);
-    let promised = promised_files(store.whole().into_iter().chain(node_files));
+    let known = || store.whole().into_iter().chain(node_files);
+    let promised = promised_files(known());
     if !promised.is_empty() {
         lacks.extend(lacking_files(fs, dir, &names, &promised)?);
     }
+    let small_files = known().fold(SmallFiles::default(), |all, copy| all.union(copy.small_files));
+    let missing = small_files.names_not_in(SmallFiles::among(&names));
+    lacks.extend(missing.map(|name| Lack { path: dir.join(name), kind: LackKind::SmallFileMissing { name } }));
     Ok(Comparison { store, node, lacks })
+}
+
+/// Whether the tree beside the directory of a store has seen writes of that store. While a partition
+/// is being dropped, its tree may stay longer than its directory.
+fn has_left_a_tree(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StorageError> {
+    let Some((root, partition)) = dir.parent().zip(dir.file_name().and_then(OsStr::to_str)) else { return Ok(false) };
+    if fs.list(&root.join(format!("{partition}{DROPPED_SUFFIX}"))).is_ok() {
+        return Ok(false);
+    }
+    Ok(seen_seq(root, partition)? > 0)
 }
 
 /// What all copies together promise of each file: the longest length, because each copy is true.

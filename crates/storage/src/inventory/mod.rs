@@ -35,6 +35,7 @@ mod compare;
 mod copies;
 mod record;
 mod restored;
+mod small_files;
 
 pub use check::{check_root, has_moved_to, promises_anything};
 pub(crate) use check::{partitions_in, root_is_gone};
@@ -42,6 +43,7 @@ pub(crate) use compare::{Comparison, Lack, LackKind, Remedies, compare, refusal}
 pub(crate) use copies::{CopyState, InventoryCopies};
 pub(crate) use record::{Inventory, PromisedFile, RECORD_NAME};
 pub use restored::begin_restored;
+pub(crate) use small_files::SmallFiles;
 
 use std::path::PathBuf;
 

@@ -1,10 +1,12 @@
 //! The stored form of an inventory.
 //!
-//! Layout: magic 8, version u16, zero u16, count of files u32, lineage u64, generation u64, index
+//! Layout: magic 8, version u16, small files u16 (1: `identity`, 2: `lost`, 4: `covered`; zero in
+//! version 1), count of files u32, lineage u64, generation u64, index
 //! seq u64, count of lost files u32, zero u32; for each file: id u32, flags u32 (1: sealed), salt
 //! u64, length u64; for each lost file: id u32; CRC-32 of all that u32. All integers are
 //! little-endian.
 
+use super::small_files::SmallFiles;
 use crate::error::StorageError;
 use crate::journal::{Frame, le_at};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +14,7 @@ use std::path::Path;
 
 /// The file name of the copy in the directory of a store.
 pub(crate) const RECORD_NAME: &str = "inventory";
-const FRAME: Frame = Frame { magic: b"OMBAKINV", versions: 1..=1 };
+const FRAME: Frame = Frame { magic: b"OMBAKINV", versions: 1..=2 };
 const PREFIX_BYTES: usize = 48;
 const FILE_BYTES: usize = 24;
 const LOST_BYTES: usize = 4;
@@ -33,6 +35,8 @@ pub(crate) struct Inventory {
     /// Data files that the operator has accepted as missing or shortened. Hint files and ledgers
     /// may still describe them.
     pub(crate) lost_files: BTreeSet<u32>,
+    /// The small files beside the data files.
+    pub(crate) small_files: SmallFiles,
 }
 
 /// A data file that is promised.
@@ -56,7 +60,7 @@ impl Inventory {
     /// The bytes of the file on disk.
     pub(crate) fn encode(&self) -> Vec<u8> {
         FRAME.seal(|bytes| {
-            bytes.extend_from_slice(&[0; 2]);
+            bytes.extend_from_slice(&self.small_files.bits().to_le_bytes());
             bytes.extend_from_slice(&(self.files.len() as u32).to_le_bytes());
             for number in [self.lineage, self.generation, self.index_seq] {
                 bytes.extend_from_slice(&number.to_le_bytes());
@@ -97,6 +101,7 @@ impl Inventory {
             lineage: le_at!(u64, content, 16),
             generation: le_at!(u64, content, 24),
             index_seq: le_at!(u64, content, 32),
+            small_files: SmallFiles::from_bits(le_at!(u16, content, 10)),
             files: files.chunks_exact(FILE_BYTES).map(file_of).collect(),
             lost_files: lost.chunks_exact(LOST_BYTES).map(|id| le_at!(u32, id, 0)).collect(),
         };
@@ -118,6 +123,7 @@ mod tests {
             index_seq: 9,
             files: BTreeMap::from([(1, sealed), (3, active)]),
             lost_files: BTreeSet::from([2]),
+            small_files: SmallFiles::from_bits(1),
         }
     }
 
@@ -135,16 +141,20 @@ mod tests {
 
     /// Bytes as version 1 wrote them.
     #[test]
-    fn version_1_is_read() {
+    fn version_1_is_read_and_version_2_is_written() {
         let text = "OMBAKINV\x01\0\0\0\x02\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01\x05\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\0\x01\0\0\0\
             \0\0\0\0\x01\0\0\0\x01\0\0\0";
         let mut bytes = text.as_bytes().to_vec();
         bytes.extend_from_slice(&0x1122_3344_5566_7788_u64.to_le_bytes());
         bytes.extend_from_slice(&4000_u64.to_le_bytes());
         bytes.extend_from_slice(b"\x03\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x63\0\0\0\0\0\0\0\x02\0\0\0");
-        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
-        assert_eq!(Inventory::decode(&bytes, Path::new("inventory")).unwrap(), Some(example()));
-        assert_eq!(example().encode(), bytes);
+        let (mut version_1, mut version_2) = (bytes.clone(), bytes);
+        version_1.extend_from_slice(&crc32fast::hash(&version_1).to_le_bytes());
+        let without_small_files = Inventory { small_files: SmallFiles::default(), ..example() };
+        assert_eq!(Inventory::decode(&version_1, Path::new("inventory")).unwrap(), Some(without_small_files));
+        (version_2[8], version_2[10]) = (2, 1);
+        version_2.extend_from_slice(&crc32fast::hash(&version_2).to_le_bytes());
+        assert_eq!(example().encode(), version_2);
     }
 
     #[test]

@@ -12,7 +12,8 @@ use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, replace_file};
 use std::path::{Path, PathBuf};
 
-const NAME: &str = "covered";
+/// The file name.
+pub(crate) const NAME: &str = "covered";
 const FRAME: Frame = Frame { magic: b"OMBAKCOV", versions: 1..=1 };
 const CONTENT_BYTES: usize = 20;
 

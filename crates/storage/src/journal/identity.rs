@@ -21,7 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const NAME: &str = "identity";
+/// The file name.
+pub(crate) const NAME: &str = "identity";
 const FRAME: Frame = Frame { magic: b"OMBAKSID", versions: 1..=1 };
 const CONTENT_BYTES: usize = 80;
 

@@ -8,10 +8,12 @@ use crate::error::{StorageError, io_error};
 use crate::fs::FileSystem;
 use crate::identity::random_id;
 use crate::inventory::{
-    Comparison, CopyState, Inventory, InventoryCopies, Lack, LackKind, PromisedFile, Remedies, compare, refusal,
+    Comparison, CopyState, Inventory, InventoryCopies, Lack, LackKind, PromisedFile, Remedies, SmallFiles, compare,
+    refusal,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -94,9 +96,13 @@ impl InventoryKeeper {
                 }
                 // The tree is gone with the store.
                 LackKind::StoreGone => self.promised.index_seq = 0,
-                LackKind::AnotherStore | LackKind::OlderStore { .. } | LackKind::InventoryDamaged => {}
+                LackKind::AnotherStore
+                | LackKind::OlderStore { .. }
+                | LackKind::InventoryDamaged
+                | LackKind::SmallFileMissing { .. } => {}
             }
         }
+        self.promised.small_files = self.small_files()?;
         self.write(self.promised.clone())
     }
 
@@ -134,7 +140,8 @@ impl InventoryKeeper {
     /// contents of the files are on disk already.
     pub(super) fn renew(&self, files: BTreeMap<u32, PromisedFile>, index_seq: u64) -> Result<(), StorageError> {
         let active = files.values().filter(|file| !file.is_sealed).map(|file| file.length).max();
-        let (index_seq, lost_files) = {
+        let found = self.small_files()?;
+        let (index_seq, lost_files, small_files) = {
             let written = self.written.lock();
             let last = written.store.as_ref().unwrap_or(&self.promised);
             let index_seq = index_seq.max(last.index_seq);
@@ -142,9 +149,11 @@ impl InventoryKeeper {
             if written.store.is_none() && written.node.is_none() && files.is_empty() && index_seq == 0 {
                 return Ok(());
             }
-            (index_seq, self.promised.lost_files.clone())
+            // What goes while the store is open is missed by the next start.
+            (index_seq, self.promised.lost_files.clone(), found.union(last.small_files))
         };
-        let inventory = Inventory { lineage: self.promised.lineage, generation: 0, index_seq, files, lost_files };
+        let inventory =
+            Inventory { lineage: self.promised.lineage, generation: 0, index_seq, files, lost_files, small_files };
         let renewed = self.write(inventory);
         match &renewed {
             Ok(()) => self.active_length.store(active.unwrap_or(0), Ordering::Relaxed),
@@ -189,6 +198,15 @@ impl InventoryKeeper {
             written.node = Some(current);
         }
         Ok(())
+    }
+
+    /// The small files that are in the directory of the store.
+    fn small_files(&self) -> Result<SmallFiles, StorageError> {
+        match self.fs.list(&self.dir) {
+            Ok(names) => Ok(SmallFiles::among(&names)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(SmallFiles::default()),
+            Err(source) => Err(io_error("list", &self.dir, source)),
+        }
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<(), StorageError> {

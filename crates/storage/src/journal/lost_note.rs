@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The name of the note in a partition's directory.
-pub(super) const LOST_NOTE: &str = "lost";
+pub(crate) const LOST_NOTE: &str = "lost";
 const FRAME: Frame = Frame { magic: b"OMBAKLST", versions: 1..=1 };
 const PREFIX_BYTES: usize = 24;
 /// The most places that are listed one by one; further ones are only counted.

@@ -51,22 +51,23 @@ pub(crate) use checkpoint::{Checkpoint, FileState, is_checkpoint};
 pub(crate) use coding::decompress;
 pub use coding::{Compression, CompressionPoint};
 pub use config::{JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
+pub(crate) use covered::NAME as COVERED_NAME;
 pub(crate) use data_file::{data_path, fresh_path, hint_path, hint_temporary_path, merging_path, take_file_id};
 pub(crate) use format::le_at;
 #[cfg(any(test, fuzzing))]
 pub(crate) use identity::Record as IdentityRecord;
 pub(crate) use identity::begin_restored as begin_restored_identity;
-pub(crate) use identity::{identity_is_damaged, identity_path};
+pub(crate) use identity::{NAME as IDENTITY_NAME, identity_is_damaged, identity_path};
 pub(crate) use key_index::{
     Compacted, Entry, Found, HEAD_UNITS_MANY, IndexFiles, IndexSizes, Keeps, KeyIndex, Loaded, Position, ReadHead,
     SweepCursor, Version,
 };
-pub(crate) use lost_note::{LostNote, missing_file, place};
+pub(crate) use lost_note::{LOST_NOTE as LOST_NAME, LostNote, missing_file, place};
 pub(crate) use merge::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};
 #[cfg(any(test, fuzzing))]
 pub(crate) use merge::{decode as decode_commit, encode as encode_commit};
 pub(crate) use recovery::{Newest, hint_id, is_missed, parse_name, tree_is_behind};
-pub(crate) use root::create_root;
+pub(crate) use root::{DROPPED_SUFFIX, create_root};
 pub(crate) use shared::Shared;
 pub(crate) use small_file::Frame;
 pub(crate) use store::Store;

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 /// The suffix of a dropped partition's directory until its files are gone.
-pub(super) const DROPPED_SUFFIX: &str = ".dropped";
+pub(crate) const DROPPED_SUFFIX: &str = ".dropped";
 
 /// Creates the root, and makes its name and the names of parents created with it survive a loss of
 /// power.

@@ -497,6 +497,7 @@ impl<I: KeyIndex> Core<I> {
         let mut note = LostNote::read(fs, &self.dir)?;
         note.add_further(lost_ranges);
         note.write(fs, &self.dir)?;
+        self.inventory.note_change();
         self.lost_ranges.fetch_add(lost_ranges, Ordering::Relaxed);
         Ok(())
     }

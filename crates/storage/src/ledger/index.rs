@@ -25,6 +25,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The note that says how far the ledger has seen the journal.
 pub(crate) const CHECKPOINT: &[u8] = b"checkpoint";
+/// The note of an order of bitcask: how far it has seen the journal, a `seq`.
+pub(crate) const ORDERED_UP_TO: &[u8] = b"order";
 const SIZES: &[u8] = b"sizes";
 const EXPIRES: &[u8] = b"expires";
 /// The notes that a ledger stores about itself.

@@ -4,11 +4,12 @@
 //! does not match the journal. If a ledger has the only copy of its content, the start fails
 //! instead, so that the operator can save the readable rest.
 
-use super::index::{CHECKPOINT, NOTES};
+use super::index::{CHECKPOINT, NOTES, ORDERED_UP_TO};
 use super::keys::note;
 use super::tree::{Tree, TreeDamage, TreeFiles, TreeShared};
 use crate::error::{StorageError, io_error};
-use crate::journal::{Checkpoint, is_checkpoint, tree_is_behind};
+use crate::journal::{Checkpoint, is_checkpoint, le_at, tree_is_behind};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -66,6 +67,31 @@ pub(crate) fn check_only_copy(dir: &Path, store_dir: &Path, seq_min: u64) -> Res
         }
     };
     if seen_seq < seq_min { Err(tree_is_behind(store_dir, seen_seq, seq_min)) } else { Ok(()) }
+}
+
+/// The suffixes of the directories of trees: ledgers, and orders of bitcask.
+const TREE_SUFFIXES: [&str; 2] = [".ledger", ".order"];
+
+/// The highest `seq` that a tree of a partition has noted; 0 if there is none, or it cannot be read.
+pub(crate) fn seen_seq(root: &Path, partition: &str) -> Result<u64, StorageError> {
+    let mut seen = 0;
+    for suffix in TREE_SUFFIXES {
+        let dir = root.join(format!("{partition}{suffix}"));
+        let files = TreeFiles::read(&dir).map_err(|source| io_error("read", &dir, source))?;
+        let Ok(Some(files)) = files else { continue };
+        let checkpoint = files.get(&note(CHECKPOINT)).and_then(|bytes| Checkpoint::decode(&bytes));
+        let ordered = files.get(&note(ORDERED_UP_TO)).filter(|bytes| bytes.len() == 8);
+        let ordered = ordered.map_or(0, |bytes| le_at!(u64, bytes, 0));
+        seen = ordered.max(checkpoint.map_or(seen, |checkpoint| checkpoint.seq)).max(seen);
+    }
+    Ok(seen)
+}
+
+/// The partitions that have a tree in a root. Trees are always on the real file system.
+pub(crate) fn partitions_with_trees(root: &Path) -> BTreeSet<u32> {
+    let names = fs::read_dir(root).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let partition = |name: String| TREE_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)?.parse().ok());
+    names.filter_map(partition).collect()
 }
 
 /// Replaces an unusable ledger by an empty one.

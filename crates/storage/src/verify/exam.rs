@@ -314,6 +314,7 @@ impl Exam {
                 LackKind::FileMissing { .. } | LackKind::AnotherFile { .. } => continue,
                 LackKind::FileShortened { length, promised, .. } => (Damage::ShortFile, length, promised - length),
                 LackKind::InventoryDamaged => (Damage::Inventory, 0, 0),
+                LackKind::SmallFileMissing { .. } => (Damage::MissingSmallFile, 0, 0),
                 LackKind::StoreGone | LackKind::AnotherStore | LackKind::OlderStore { .. } => (Damage::Store, 0, 0),
             };
             visit(self.finding(lack.path.clone(), offset, length, damage, Effect::DoesNotOpen));

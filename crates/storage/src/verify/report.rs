@@ -23,6 +23,8 @@ pub enum Damage {
     /// The store of a partition is missing, is another store, or is an older copy, according to the
     /// inventory that the node keeps.
     Store,
+    /// A small file beside the data files is missing, by the inventory of the store.
+    MissingSmallFile,
     /// A copy of the inventory.
     Inventory,
     /// A hint file.
@@ -59,6 +61,7 @@ impl Damage {
             }
             Self::ShortFile => "the data file is shorter than it was",
             Self::Store => "the store is missing, or another one, or older than the one that the node has used",
+            Self::MissingSmallFile => "a file with what the store knows of itself is missing",
             Self::Inventory => "the inventory of the store is damaged",
             Self::Hint => "the hint file is damaged",
             Self::HintDisagrees => "the hint file does not say what is in its data file",
@@ -82,6 +85,7 @@ impl Damage {
             Self::MissingFile => "missing_file",
             Self::ShortFile => "short_file",
             Self::Store => "store",
+            Self::MissingSmallFile => "missing_small_file",
             Self::Inventory => "inventory",
             Self::Hint => "hint",
             Self::HintDisagrees => "hint_disagrees",
