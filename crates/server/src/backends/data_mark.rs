@@ -103,8 +103,8 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Writes the new content to the data directory, if there is any, and removes the inventories of
-    /// the directories whose stores were moved or given up.
+    /// Writes the new content to the data directory, if there is any, and removes the inventories
+    /// of the directories whose stores were moved or given up.
     pub fn note(&self, data_dir: &Path, inventories: &Inventories) -> Result<(), String> {
         self.new.as_ref().map_or(Ok(()), |mark| mark.write(data_dir))?;
         self.forgotten.iter().try_for_each(|root| inventories.forget(root))
