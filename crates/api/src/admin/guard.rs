@@ -7,11 +7,11 @@
 //! first (and are never told yes), and say where they come from in `Origin` or `Referer`.
 
 use super::AdminError;
-use http::HeaderMap;
-use http::header::{AUTHORIZATION, ORIGIN, REFERER};
+use crate::http::request_lines::{LineName, RequestLines, line};
 
 /// Every request has to carry this header with the value `1`.
 pub const ADMIN_HEADER: &str = "x-ombak-admin";
+const ADMIN_LINE: LineName = LineName::new(ADMIN_HEADER);
 
 /// The secret that opens the administration interface (`Authorization: Bearer …`).
 #[derive(Clone)]
@@ -38,18 +38,18 @@ impl std::fmt::Debug for AdminToken {
     }
 }
 
-/// Whether a request with these headers may go on.
-pub fn check(token: &AdminToken, headers: &HeaderMap) -> Result<(), AdminError> {
-    if headers.get(ADMIN_HEADER).is_none_or(|v| v != "1") {
+/// Whether a request with these header lines may go on.
+pub fn check(token: &AdminToken, lines: &RequestLines) -> Result<(), AdminError> {
+    if lines.get(ADMIN_LINE).is_none_or(|v| v != b"1") {
         return Err(AdminError::Forbidden("administration requests need the header X-Ombak-Admin: 1"));
     }
-    if headers.contains_key(ORIGIN) || headers.contains_key(REFERER) {
+    if lines.contains(line::ORIGIN) || lines.contains(line::REFERER) {
         return Err(AdminError::Forbidden("administration is not for web pages: Origin and Referer are refused"));
     }
-    let mut given = headers.get_all(AUTHORIZATION).iter();
+    let mut given = lines.all(line::AUTHORIZATION);
     match (given.next(), given.next()) {
         (None, _) => Err(AdminError::NoToken),
-        (Some(given), None) if given.as_bytes().strip_prefix(b"Bearer ").is_some_and(|g| token.matches(g)) => Ok(()),
+        (Some(given), None) if given.strip_prefix(b"Bearer ").is_some_and(|g| token.matches(g)) => Ok(()),
         _ => Err(AdminError::BadToken),
     }
 }
@@ -57,22 +57,12 @@ pub fn check(token: &AdminToken, headers: &HeaderMap) -> Result<(), AdminError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::header::{HeaderName, HeaderValue};
-
-    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for (name, value) in pairs {
-            headers.append(name.parse::<HeaderName>().expect("name"), HeaderValue::from_str(value).expect("value"));
-        }
-        headers
-    }
-
     const RIGHT: (&str, &str) = ("authorization", "Bearer secret");
 
     fn verdict(extra: &[(&str, &str)]) -> Result<(), &'static str> {
         let mut all = vec![("x-ombak-admin", "1")];
         all.extend_from_slice(extra);
-        check(&AdminToken::new("secret"), &headers(&all)).map_err(|e| e.kind())
+        check(&AdminToken::new("secret"), &RequestLines::sample(&all)).map_err(|e| e.kind())
     }
 
     #[test]
@@ -95,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_header_is_required() {
-        let verdict = check(&AdminToken::new("secret"), &headers(&[("host", "localhost"), RIGHT]));
+        let verdict = check(&AdminToken::new("secret"), &RequestLines::sample(&[("host", "localhost"), RIGHT]));
         assert_eq!(verdict.map_err(|e| e.kind()), Err("forbidden"));
     }
 
@@ -109,7 +99,7 @@ mod tests {
 
     #[test]
     fn an_empty_token_opens_nothing() {
-        let given = headers(&[("x-ombak-admin", "1"), ("authorization", "Bearer ")]);
+        let given = RequestLines::sample(&[("x-ombak-admin", "1"), ("authorization", "Bearer ")]);
         assert!(check(&AdminToken::new(""), &given).is_err());
     }
 }

@@ -61,8 +61,8 @@ pub struct AdminContext {
 /// Answers a request whose path is [`PREFIX`] or below it. `memory` is the state of the budget of requests, `peer` the other
 /// end of the connection.
 pub(crate) async fn handle(ctx: &AdminContext, memory: MemoryStatus, peer: IpAddr, request: &Request) -> Reply {
-    if let Err(refusal) = guard::check(&ctx.token, &request.headers) {
-        let (method, path) = (shortened(request.method.as_str()), shortened(request.uri.path()));
+    if let Err(refusal) = guard::check(&ctx.token, &request.lines) {
+        let (method, path) = (shortened(request.method.as_str()), shortened(request.target.path()));
         tracing::warn!(%peer, method, path, why = refusal.kind(), "administration refused");
         return respond(refusal.status(), &refusal.to_json());
     }
@@ -77,7 +77,7 @@ async fn answer(ctx: &AdminContext, memory: MemoryStatus, request: &Request) -> 
     if body.len() > BODY_BYTES_MAX {
         return Err(AdminError::TooLarge(BODY_BYTES_MAX));
     }
-    let path = segments(request.uri.path());
+    let path = segments(request.target.path());
     let path: Vec<&[u8]> = path.iter().map(Vec::as_slice).collect();
     match (&request.method, path.as_slice()) {
         (&Method::GET, [b"admin", b"v1", b"node"]) => Ok(node::describe(ctx, memory)),
@@ -92,7 +92,7 @@ async fn answer(ctx: &AdminContext, memory: MemoryStatus, request: &Request) -> 
         (&Method::POST, [b"admin", b"v1", b"bucket-types", name, action]) => {
             types::change(ctx, name, action, body).await
         }
-        _ => Err(AdminError::NoSuchResource(format!("{} {}", request.method, request.uri.path()))),
+        _ => Err(AdminError::NoSuchResource(format!("{} {}", request.method, request.target.path()))),
     }
 }
 

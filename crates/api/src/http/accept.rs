@@ -6,15 +6,19 @@
 //! matches an offer wins. Parameters other than `q` are ignored.
 
 /// The index of the offer that suits the client best. `None` if the client accepts none of them.
-pub fn choose(accept: Option<&[u8]>, offers: &[&[u8]]) -> Option<usize> {
+pub fn choose(accept: Option<&[u8]>, offers: &[impl AsRef<[u8]>]) -> Option<usize> {
     let Some(accept) = accept.map(String::from_utf8_lossy).filter(|a| !a.trim().is_empty()) else {
         return (!offers.is_empty()).then_some(0);
     };
+    // What most clients say takes whatever there is.
+    if accept == "*/*" {
+        return (!offers.is_empty()).then_some(0);
+    }
     let mut wanted = weighted(&accept);
     wanted.retain(|(_, weight)| *weight > 0);
     wanted.reverse();
     wanted.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
-    wanted.iter().find_map(|(range, _)| offers.iter().position(|offer| matches(range, offer)))
+    wanted.iter().find_map(|(range, _)| offers.iter().position(|offer| matches(range, offer.as_ref())))
 }
 
 /// Whether the client accepts gzip and does not prefer the uncompressed form.

@@ -4,7 +4,7 @@
 //! held against what was read.
 
 use super::request::Request;
-use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
+use super::wire::request_lines::{LineName, line};
 use ombak_types::time::UnixMicros;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -32,16 +32,16 @@ pub enum Verdict {
 pub fn check(request: &Request, current: &Validators) -> Verdict {
     let has_tag =
         |list: &[u8]| list.trim_ascii() == b"*" || tags(list).any(|tag| current.etag.as_deref() == Some(tag.as_str()));
-    if request.header(IF_MATCH).is_some_and(|list| !has_tag(&list)) {
+    if request.header(line::IF_MATCH).is_some_and(|list| !has_tag(&list)) {
         return Verdict::Failed;
     }
     let modified_secs = current.last_modified.map(UnixMicros::secs);
-    if let (Some(limit), Some(modified)) = (date_secs(request, IF_UNMODIFIED_SINCE), modified_secs)
+    if let (Some(limit), Some(modified)) = (date_secs(request, line::IF_UNMODIFIED_SINCE), modified_secs)
         && modified > limit
     {
         return Verdict::Failed;
     }
-    if let Some(list) = request.header(IF_NONE_MATCH) {
+    if let Some(list) = request.header(line::IF_NONE_MATCH) {
         return match (has_tag(&list), request.is_read()) {
             (false, _) => Verdict::Proceed,
             (true, true) => Verdict::NotModified,
@@ -49,7 +49,7 @@ pub fn check(request: &Request, current: &Validators) -> Verdict {
         };
     }
     if let (true, Some(limit), Some(modified)) =
-        (request.is_read(), date_secs(request, IF_MODIFIED_SINCE), modified_secs)
+        (request.is_read(), date_secs(request, line::IF_MODIFIED_SINCE), modified_secs)
         && modified <= limit
     {
         return Verdict::NotModified;
@@ -59,7 +59,7 @@ pub fn check(request: &Request, current: &Validators) -> Verdict {
 
 /// Whether the conditions of a request fail because nothing is there.
 pub fn fails_when_missing(request: &Request) -> bool {
-    request.headers.contains_key(IF_MATCH)
+    request.lines.contains(line::IF_MATCH)
 }
 
 /// The tags of a list such as `"a", W/"b", c`, without quotes and marks.
@@ -73,9 +73,8 @@ fn tags(list: &[u8]) -> impl Iterator<Item = String> {
 }
 
 /// Seconds since the Unix epoch of a date header; one that is no date does not count.
-fn date_secs(request: &Request, name: http::header::HeaderName) -> Option<u64> {
-    let text = request.headers.get(name)?.to_str().ok()?;
-    let date: SystemTime = httpdate::parse_http_date(text).ok()?;
+fn date_secs(request: &Request, name: LineName) -> Option<u64> {
+    let date: SystemTime = httpdate::parse_http_date(request.lines.get_text(name)?).ok()?;
     Some(date.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()))
 }
 
@@ -88,7 +87,8 @@ mod tests {
     const THEN: &str = "Fri, 20 Nov 2026 21:11:29 GMT";
 
     fn verdict(method: Method, headers: &[(&str, &str)]) -> Verdict {
-        let modified = date_secs(&Request::sample(Method::GET, "/", &[("if-modified-since", THEN)]), IF_MODIFIED_SINCE);
+        let modified =
+            date_secs(&Request::sample(Method::GET, "/", &[("if-modified-since", THEN)]), line::IF_MODIFIED_SINCE);
         let current = Validators {
             etag: Some("tag".into()),
             // Half a second past the full second that clients see.

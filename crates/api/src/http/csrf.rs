@@ -1,18 +1,20 @@
 //! Protection against web pages that make a browser send requests here (docs/riak/http-api.md §0).
 
 use super::request::Request;
+use super::wire::request_lines::line;
 use http::Uri;
-use http::header::{HOST, ORIGIN, REFERER};
 
 /// Whether a request says that it comes from a page of another site: `Origin: null`, or a `Referer` whose scheme, host
 /// or port are not the request's own. A request that says nothing is taken; other origins are for [`super::pages`] to judge.
 pub fn is_foreign(request: &Request) -> bool {
-    if request.headers.get(ORIGIN).is_some_and(|origin| origin.as_bytes().eq_ignore_ascii_case(b"null")) {
+    if request.lines.get(line::ORIGIN).is_some_and(|origin| origin.eq_ignore_ascii_case(b"null")) {
         return true;
     }
-    let Some(referer) = request.headers.get(REFERER) else { return false };
-    let own = request.headers.get(HOST).and_then(|h| h.to_str().ok()).map(|host| authority("http", host));
-    let theirs = referer.to_str().ok().and_then(|r| r.parse::<Uri>().ok()).and_then(|uri| {
+    if !request.lines.contains(line::REFERER) {
+        return false;
+    }
+    let own = request.lines.get_text(line::HOST).map(|host| authority("http", host));
+    let theirs = request.lines.get_text(line::REFERER).and_then(|r| r.parse::<Uri>().ok()).and_then(|uri| {
         let scheme = uri.scheme_str()?;
         Some(authority(scheme, uri.authority()?.as_str()))
     });

@@ -8,20 +8,24 @@ use super::conditional::{self, Validators, Verdict};
 use super::reply::{Reply, ReplyBody};
 use super::request::Request;
 use super::wire::headers::name;
+use super::wire::request_lines::line;
 use super::{accept, beside, csrf, gzip, reply};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING};
 use http::{Method, StatusCode};
 use md5::{Digest, Md5};
+use smallvec::{SmallVec, smallvec};
 use std::future::Future;
+
+/// Media types; one or two as a rule.
+pub type Types = SmallVec<[Bytes; 2]>;
 
 /// The media types that a resource can answer with.
 #[derive(Clone, Debug, Default)]
 pub struct Offers {
     /// Best first. Empty: answers have no body worth negotiating about.
-    pub types: Vec<Bytes>,
+    pub types: Types,
     /// Answers may be compressed.
     pub gzip: bool,
 }
@@ -29,7 +33,7 @@ pub struct Offers {
 impl Offers {
     /// JSON and nothing else.
     pub fn json() -> Self {
-        Self { types: vec![Bytes::from_static(b"application/json")], gzip: true }
+        Self { types: smallvec![Bytes::from_static(b"application/json")], gzip: true }
     }
 }
 
@@ -61,14 +65,14 @@ pub trait Resource: Send {
     }
 
     /// The answer; `offer` is the index of the media type that was agreed on.
-    fn answer(self, offer: usize) -> impl Future<Output = Reply> + Send;
+    fn answer(&mut self, offer: usize) -> impl Future<Output = Reply> + Send;
 }
 
 /// `Allow` of a resource that can only be read.
 pub const READ_ONLY: &str = "GET, HEAD";
 
 /// Takes a request through all decisions.
-pub async fn run<R: Resource>(mut resource: R, request: &Request) -> Reply {
+pub async fn run<R: Resource>(resource: &mut R, request: &Request) -> Reply {
     if let Err(refusal) = admit(request, resource.allow()).await {
         return refusal;
     }
@@ -76,17 +80,16 @@ pub async fn run<R: Resource>(mut resource: R, request: &Request) -> Reply {
         return refusal;
     }
     let offers = resource.offers();
-    let types: Vec<&[u8]> = offers.types.iter().map(|t| &t[..]).collect();
-    let offer = match accept::choose(request.header(ACCEPT).as_deref(), &types) {
+    let offer = match accept::choose(request.header(line::ACCEPT).as_deref(), &offers.types) {
         Some(offer) => offer,
-        None if types.is_empty() => 0,
+        None if offers.types.is_empty() => 0,
         None => return reply::page(StatusCode::NOT_ACCEPTABLE),
     };
     let mut answer = decide(resource, request, offer).await;
     if let Some(vary) = vary(&offers) {
         answer.set(name::VARY, vary);
     }
-    if offers.gzip && accept::wants_gzip(request.header(ACCEPT_ENCODING).as_deref()) {
+    if offers.gzip && accept::wants_gzip(request.header(line::ACCEPT_ENCODING).as_deref()) {
         compress(answer).await
     } else {
         answer
@@ -105,17 +108,18 @@ pub async fn admit(request: &Request, allow: &'static str) -> Result<(), Reply> 
         Method::CONNECT,
         Method::OPTIONS,
     ];
-    if !KNOWN.contains(&request.method) {
-        return Err(reply::page(StatusCode::NOT_IMPLEMENTED));
-    }
-    if !allow.split(", ").any(|method| method == request.method.as_str()) {
+    let asked = request.method.as_str().as_bytes();
+    if !allow.as_bytes().split(|&byte| byte == b',').any(|method| method.trim_ascii_start() == asked) {
+        if !KNOWN.contains(&request.method) {
+            return Err(reply::page(StatusCode::NOT_IMPLEMENTED));
+        }
         let mut refusal = reply::page(StatusCode::METHOD_NOT_ALLOWED);
         refusal.set(name::ALLOW, allow);
         return Err(refusal);
     }
-    if let Some(md5) = request.headers.get("content-md5") {
-        let (md5, body) = (md5.clone(), request.body.clone());
-        if !beside::run(body.len(), move || is_md5_of(md5.as_bytes(), &body)).await? {
+    if let Some(md5) = request.lines.get(line::CONTENT_MD5) {
+        let (md5, body) = (md5.to_vec(), request.body.clone());
+        if !beside::run(body.len(), move || is_md5_of(&md5, &body)).await? {
             return Err(reply::page(StatusCode::BAD_REQUEST));
         }
     }
@@ -129,7 +133,7 @@ fn is_md5_of(text: &[u8], body: &[u8]) -> bool {
     STANDARD.decode(text.trim_ascii()).is_ok_and(|given| given == Md5::digest(body)[..])
 }
 
-async fn decide<R: Resource>(mut resource: R, request: &Request, offer: usize) -> Reply {
+async fn decide<R: Resource>(resource: &mut R, request: &Request, offer: usize) -> Reply {
     let current = match resource.existence().await {
         Err(refusal) => return refusal,
         Ok(Existence::Present(current)) => current,

@@ -74,23 +74,33 @@ fn address(target: &[u8], generation: Generation) -> Option<(Bytes, Option<Bytes
     }
 }
 
-/// Writes the `Link` header of an object in `bucket`: its links, and then the link to its bucket.
-pub fn format(links: &[Link], bucket: &[u8], generation: Generation) -> String {
-    let mut out = String::new();
+/// Appends the value of the `Link` header of an object in `bucket`: its links, and then the link to
+/// its bucket.
+pub fn write(links: &[Link], bucket: &[u8], generation: Generation, out: &mut Vec<u8>) {
     for link in links {
-        let (bucket, key, tag) = (url::quote(&link.bucket), url::quote(&link.key), url::quote(&link.tag));
-        out += &match generation {
-            Generation::Riak => format!("</riak/{bucket}/{key}>; riaktag=\"{tag}\", "),
-            Generation::Buckets | Generation::Types => {
-                format!("</buckets/{bucket}/keys/{key}>; riaktag=\"{tag}\", ")
-            }
-        };
+        write_address(&link.bucket, Some(&link.key), generation, out);
+        out.extend_from_slice(b"; riaktag=\"");
+        url::quote_into(&link.tag, out);
+        out.extend_from_slice(b"\", ");
     }
     // Every object has this link to its bucket.
-    out.push_str(if generation == Generation::Riak { "</riak/" } else { "</buckets/" });
-    out.push_str(&url::quote(bucket));
-    out.push_str(">; rel=\"up\"");
-    out
+    write_address(bucket, None, generation, out);
+    out.extend_from_slice(b"; rel=\"up\"");
+}
+
+/// Appends the address of an object or of a bucket, in angle brackets.
+fn write_address(bucket: &[u8], key: Option<&[u8]>, generation: Generation, out: &mut Vec<u8>) {
+    let (before, between): (&[u8], &[u8]) = match generation {
+        Generation::Riak => (b"</riak/", b"/"),
+        Generation::Buckets | Generation::Types => (b"</buckets/", b"/keys/"),
+    };
+    out.extend_from_slice(before);
+    url::quote_into(bucket, out);
+    if let Some(key) = key {
+        out.extend_from_slice(between);
+        url::quote_into(key, out);
+    }
+    out.push(b'>');
 }
 
 #[cfg(test)]
@@ -101,6 +111,12 @@ mod tests {
     fn link(bucket: &str, key: &str, tag: &str) -> Link {
         let copy = |s: &str| Bytes::copy_from_slice(s.as_bytes());
         Link { bucket: copy(bucket), key: copy(key), tag: copy(tag) }
+    }
+
+    fn written(links: &[Link], bucket: &[u8], generation: Generation) -> String {
+        let mut out = Vec::new();
+        write(links, bucket, generation, &mut out);
+        String::from_utf8(out).expect("a header is text")
     }
 
     fn buckets(header: &str) -> Result<Vec<Link>, BadLink> {
@@ -140,7 +156,7 @@ mod tests {
         let header = b"</riak/b/k2>; riaktag=\"other\", </riak/b>; rel=\"up\"";
         assert_eq!(parse(header, b"b", Generation::Riak), Ok(vec![link("b", "k2", "other")]));
         assert_eq!(
-            format(&[link("b c", "k/1", "a b")], b"b", Generation::Riak),
+            written(&[link("b c", "k/1", "a b")], b"b", Generation::Riak),
             "</riak/b+c/k%2F1>; riaktag=\"a+b\", </riak/b>; rel=\"up\""
         );
     }
@@ -156,7 +172,7 @@ mod tests {
                 .map(|n| Link { bucket: n[0].clone().into(), key: n[1].clone().into(), tag: n[2].clone().into() })
                 .collect();
             for generation in [Generation::Riak, Generation::Buckets, Generation::Types] {
-                let header = format(&links, b"own", generation);
+                let header = written(&links, b"own", generation);
                 prop_assert_eq!(parse(header.as_bytes(), b"own", generation), Ok(links.clone()));
             }
         }

@@ -9,9 +9,9 @@ use super::reply::{self, Reply};
 use super::request::Request;
 use super::route::Generation;
 use super::wire::headers::{is_name, is_value, push_line};
+use super::wire::request_lines::line;
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, LINK};
 use ombak_kv::expiry::TTL_NAME;
 use ombak_types::object::{BadIndexEntry, DEFAULT_CONTENT_TYPE};
 use ombak_types::{Bucket, IndexEntry, Metadata};
@@ -25,8 +25,8 @@ pub fn parse(request: &Request, bucket: &Bucket, generation: Generation) -> Resu
     Ok(Metadata {
         content_type: Some(content_type),
         charset,
-        content_encoding: request.header(CONTENT_ENCODING).map(|v| Bytes::copy_from_slice(&v)),
-        links: match request.header(LINK) {
+        content_encoding: request.lines.joined_bytes(line::CONTENT_ENCODING),
+        links: match request.header(line::LINK) {
             None => Vec::new(),
             Some(header) => links::parse(&header, &bucket.name, generation)
                 .map_err(|_| reply::text(StatusCode::BAD_REQUEST, links::bad_link_text(generation)))?,
@@ -39,19 +39,23 @@ pub fn parse(request: &Request, bucket: &Bucket, generation: Generation) -> Resu
 
 /// The media type and the character set of the body. Other parameters stay with the type.
 fn content_type(request: &Request) -> Result<(Bytes, Option<Bytes>), Reply> {
-    let Some(header) = request.header(CONTENT_TYPE).filter(|v| !v.trim_ascii().is_empty()) else {
+    let Some(header) = request.lines.joined_bytes(line::CONTENT_TYPE).filter(|v| !v.trim_ascii().is_empty()) else {
         return Err(reply::text(StatusCode::BAD_REQUEST, "Missing Content-Type request header"));
     };
     let mut parts = header.split(|&b| b == b';').map(<[u8]>::trim_ascii);
     let media_type = parts.next().unwrap_or_default();
-    let halves: Vec<&[u8]> = media_type.split(|&b| b == b'/').collect();
-    if !matches!(halves.as_slice(), [family, name] if !family.is_empty() && !name.is_empty()) {
+    let mut halves = media_type.split(|&b| b == b'/').map(<[u8]>::is_empty);
+    if (halves.next(), halves.next(), halves.next()) != (Some(false), Some(false), None) {
         let text = String::from_utf8_lossy(&header).into_owned();
         let text = format!("\"{text}\" is not a valid media type for the Content-type header.\n");
         return Err(reply::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
+    let mut parameters = parts.filter(|p| !p.is_empty()).peekable();
+    if parameters.peek().is_none() {
+        return Ok((header.slice_ref(media_type), None));
+    }
     let (mut kept, mut charset) = (media_type.to_vec(), None);
-    for parameter in parts.filter(|p| !p.is_empty()) {
+    for parameter in parameters {
         match parameter.split_at_checked(8) {
             Some((name, value)) if name.eq_ignore_ascii_case(b"charset=") => {
                 charset = Some(Bytes::copy_from_slice(unquoted(value)));
@@ -70,14 +74,15 @@ fn unquoted(value: &[u8]) -> &[u8] {
 }
 
 fn user_meta(request: &Request) -> Vec<(Bytes, Bytes)> {
-    let is_user_meta = |name: &str| name.starts_with(META_PREFIX) || name.eq_ignore_ascii_case(TTL_NAME);
-    let names = request.headers.keys().filter(|name| is_user_meta(name.as_str()));
-    names
-        .filter_map(|name| {
-            let value = Bytes::copy_from_slice(&request.header(name)?);
-            Some((Bytes::from(title_case(name.as_str())), value))
-        })
-        .collect()
+    let is_user_meta =
+        |name: &[u8]| has_prefix(name, META_PREFIX.as_bytes()) || name.eq_ignore_ascii_case(TTL_NAME.as_bytes());
+    let named = request.lines.wanted(is_user_meta).into_iter();
+    named.map(|(name, value)| (Bytes::from(title_case(&name)), value)).collect()
+}
+
+/// Whether a name begins with a prefix, whatever its case.
+fn has_prefix(name: &[u8], prefix: &[u8]) -> bool {
+    name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 /// `x-riak-meta-two-words` → `X-Riak-Meta-Two-Words`.
@@ -94,9 +99,8 @@ fn title_case(name: &str) -> String {
 
 fn indexes(request: &Request) -> Result<Vec<IndexEntry>, Reply> {
     let mut entries = Vec::new();
-    for name in request.headers.keys() {
-        let Some(field) = name.as_str().strip_prefix(INDEX_PREFIX) else { continue };
-        let Some(values) = request.header(name) else { continue };
+    for (name, values) in request.lines.wanted(|name| has_prefix(name, INDEX_PREFIX.as_bytes())) {
+        let field = name.get(INDEX_PREFIX.len()..).unwrap_or_default();
         for value in index_values(&values) {
             let entry = IndexEntry::parse(field.as_bytes(), value).map_err(|bad| bad_index(bad, field, value))?;
             entries.push(entry);

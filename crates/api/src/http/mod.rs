@@ -48,3 +48,4 @@ pub use context::{HttpContext, HttpLimits, StatsSource};
 pub use pages::{PageRules, parse_origin};
 pub(crate) use request::Request;
 pub use server::serve;
+pub(crate) use wire::request_lines;

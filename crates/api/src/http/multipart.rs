@@ -4,8 +4,10 @@
 use super::route::Generation;
 use super::{base62, links, metadata};
 use bytes::Bytes;
+use httpdate::HttpDate;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, Sibling};
+use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A multipart body under construction.
@@ -59,12 +61,14 @@ pub fn sibling_headers(sibling: &Sibling, bucket: &Bucket, generation: Generatio
     if let Some(encoding) = &meta.content_encoding {
         line("Content-Encoding", encoding);
     }
-    line("Link", links::format(&meta.links, &bucket.name, generation).as_bytes());
+    let mut link = Vec::new();
+    links::write(&meta.links, &bucket.name, generation, &mut link);
+    line("Link", &link);
     if let Some(vtag) = &meta.vtag {
         line("Etag", vtag);
     }
     if let Some(at) = meta.last_modified {
-        line("Last-Modified", http_date(at).as_bytes());
+        line("Last-Modified", http_date(at).to_string().as_bytes());
     }
     if meta.deleted {
         line("X-Riak-Deleted", b"true");
@@ -83,10 +87,16 @@ pub fn sibling_headers(sibling: &Sibling, bucket: &Bucket, generation: Generatio
 }
 
 /// A time in the form of a date header, in whole seconds.
-pub fn http_date(at: UnixMicros) -> String {
+fn http_date(at: UnixMicros) -> HttpDate {
     // The form does not exist for years after 9999.
     const LATEST: Duration = Duration::from_secs(253_402_300_799);
-    httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(at.secs()).min(LATEST))
+    (UNIX_EPOCH + Duration::from_secs(at.secs()).min(LATEST)).into()
+}
+
+/// Appends an instant as a date header says it.
+pub fn write_http_date(at: UnixMicros, out: &mut Vec<u8>) {
+    // Writing to memory does not fail.
+    let _ = write!(out, "{}", http_date(at));
 }
 
 /// The date that lies `ahead` from now.
@@ -141,6 +151,6 @@ mod tests {
 
     #[test]
     fn any_instant_has_a_date() {
-        assert!(http_date(UnixMicros(u64::MAX)).ends_with("GMT"));
+        assert!(http_date(UnixMicros(u64::MAX)).to_string().ends_with("GMT"));
     }
 }

@@ -13,6 +13,7 @@
 
 use super::csrf::authority;
 use super::request::Request;
+use super::wire::request_lines::line;
 use std::net::{IpAddr, SocketAddr};
 
 /// The key that lists allowed origins.
@@ -52,8 +53,7 @@ impl PageRules {
     }
 
     fn check_host(&self, request: &Request) -> Result<(), String> {
-        let named = request.headers.get_all("host").iter().map(|host| host.as_bytes());
-        let named = named.chain(request.uri.authority().map(|authority| authority.as_str().as_bytes()));
+        let named = request.lines.all(line::HOST).chain(request.target.authority().map(str::as_bytes));
         for host in named.filter(|host| !host.is_empty()) {
             if !std::str::from_utf8(host).is_ok_and(|host| self.is_own_name(host)) {
                 return Err(format!(
@@ -67,13 +67,13 @@ impl PageRules {
     }
 
     fn is_own_name(&self, host: &str) -> bool {
-        let name = without_port(host).to_ascii_lowercase();
-        name == "localhost" || is_loopback(&name) || self.hosts.contains(&name)
+        let name = without_port(host);
+        let is = |own: &str| own.eq_ignore_ascii_case(name);
+        is_loopback(name) || is("localhost") || self.hosts.iter().any(|own| is(own))
     }
 
     fn check_origin(&self, request: &Request) -> Result<(), String> {
-        for origin in request.headers.get_all("origin") {
-            let origin = origin.as_bytes();
+        for origin in request.lines.all(line::ORIGIN) {
             if origin.eq_ignore_ascii_case(b"null") {
                 return Err(
                     "A page that does not say where it comes from (Origin: null) may not write here\n".to_owned()
@@ -103,7 +103,7 @@ pub fn parse_origin(text: &str) -> Option<(String, String, u16)> {
 /// may end at a proxy in front.
 fn is_own_origin(origin: &(String, String, u16), request: &Request) -> bool {
     let (scheme, ..) = origin;
-    let own = request.headers.get("host").and_then(|host| host.to_str().ok());
+    let own = request.lines.get_text(line::HOST);
     matches!(scheme.as_str(), "http" | "https") && own.is_some_and(|host| authority(scheme, host) == *origin)
 }
 

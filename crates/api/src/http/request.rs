@@ -1,12 +1,17 @@
 //! A request as the resources see it: decoded once, read to its end.
 
-use super::url::{self, Parameters};
+use super::url::Parameters;
 use super::wire::head::Head;
+#[cfg(test)]
+use super::wire::head::HeadParser;
+use super::wire::request_lines::{LineName, RequestLines, line};
+use super::wire::target::Target;
 use crate::memory::Account;
 use bytes::Bytes;
-use http::header::{AsHeaderName, HeaderMap};
-use http::{Method, Uri};
-use ombak_kv::{GetReply, GetRequest, Kv, PutReply, PutRequest};
+#[cfg(test)]
+use bytes::BytesMut;
+use http::Method;
+use ombak_kv::{GetReply, GetRequest, Kv, PutReply, PutRequest, Read};
 use ombak_types::Error;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,10 +26,10 @@ const UNCOUNTED_BYTES_MAX: u64 = 4 << 10;
 pub struct Request {
     /// What to do.
     pub method: Method,
-    /// The address as it came.
-    pub uri: Uri,
-    /// The headers.
-    pub headers: HeaderMap,
+    /// Its address.
+    pub target: Target,
+    /// The header lines.
+    pub lines: RequestLines,
     /// The body; empty if there was none.
     pub body: Bytes,
     parameters: Parameters,
@@ -35,15 +40,18 @@ pub struct Request {
 impl Request {
     /// From what the server read.
     pub fn new(head: Head, body: Bytes, account: Arc<Account>) -> Self {
-        Self { account: Some(account), ..Self::of(head.method, head.uri, head.headers, body) }
+        Self { account: Some(account), ..Self::of(head.method, head.target, head.lines, body) }
     }
 
     /// Reads an object to answer the request. A large one is read once there is memory for it.
-    pub async fn read(&self, kv: &Kv, request: &GetRequest) -> Result<GetReply, Error> {
-        let Some(account) = &self.account else { return kv.get(request.clone()).await };
-        let reply = kv.read_into(request, &mut account.answer_room()).await?.into_reply()?;
-        self.hold(&reply).await?;
-        Ok(reply)
+    pub async fn read(&self, kv: &Kv, request: &GetRequest) -> Result<Read, Error> {
+        let Some(account) = &self.account else { return kv.read(request).await };
+        let read = kv.read_into(request, &mut account.answer_room()).await?;
+        // A single value is sent as it is, and has no metadata that is copied for each pair.
+        if let Read::Reply(reply) = &read {
+            self.hold(reply).await?;
+        }
+        Ok(read)
     }
 
     /// Writes an object for the request. What is read to do so, and what it answers, is counted.
@@ -66,9 +74,9 @@ impl Request {
         Ok(())
     }
 
-    fn of(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Self {
-        let parameters = uri.query().map(url::parameters).unwrap_or_default();
-        Self { method, uri, headers, body, parameters, account: None }
+    fn of(method: Method, target: Target, lines: RequestLines, body: Bytes) -> Self {
+        let parameters = target.query_bytes().map(Parameters::read).unwrap_or_default();
+        Self { method, target, lines, body, parameters, account: None }
     }
 
     /// Whether there are query parameters.
@@ -78,7 +86,7 @@ impl Request {
 
     /// The first value of a query parameter.
     pub fn parameter(&self, name: &str) -> Option<&[u8]> {
-        self.parameters.iter().find(|(n, _)| n == name.as_bytes()).map(|(_, v)| &v[..])
+        self.parameters.get(name.as_bytes())
     }
 
     /// Whether a query parameter has exactly this value.
@@ -87,16 +95,8 @@ impl Request {
     }
 
     /// A header; several lines of one name read as one, joined with `, ` (RFC 9110 §5.2).
-    pub fn header(&self, name: impl AsHeaderName) -> Option<Cow<'_, [u8]>> {
-        let mut lines = self.headers.get_all(name).iter();
-        let first = lines.next()?;
-        let mut joined = Cow::Borrowed(first.as_bytes());
-        for line in lines {
-            let joined = joined.to_mut();
-            joined.extend_from_slice(b", ");
-            joined.extend_from_slice(line.as_bytes());
-        }
-        Some(joined)
+    pub fn header(&self, name: LineName) -> Option<Cow<'_, [u8]>> {
+        self.lines.joined(name)
     }
 
     /// Whether it asks for a representation: GET or HEAD.
@@ -106,8 +106,9 @@ impl Request {
 
     /// Whether any of the conditions of RFC 9110 §13 is attached.
     pub fn is_conditional(&self) -> bool {
-        use http::header::{IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
-        [IF_MATCH, IF_NONE_MATCH, IF_MODIFIED_SINCE, IF_UNMODIFIED_SINCE].iter().any(|n| self.headers.contains_key(n))
+        const CONDITIONS: [LineName; 4] =
+            [line::IF_MATCH, line::IF_NONE_MATCH, line::IF_MODIFIED_SINCE, line::IF_UNMODIFIED_SINCE];
+        CONDITIONS.iter().any(|name| self.lines.contains(*name))
     }
 }
 
@@ -115,12 +116,11 @@ impl Request {
 impl Request {
     /// A request from its start line and headers.
     pub fn sample(method: Method, uri: &str, headers: &[(&str, &str)]) -> Self {
-        let mut builder = http::Request::builder().method(method).uri(uri);
-        for (name, value) in headers {
-            builder = builder.header(*name, *value);
-        }
-        let (parts, ()) = builder.body(()).expect("a well-formed request").into_parts();
-        Self::of(parts.method, parts.uri, parts.headers, Bytes::new())
+        let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let text = format!("{method} {uri} HTTP/1.1\r\n{lines}\r\n");
+        let mut parser = HeadParser::new(text.len(), headers.len().max(1));
+        let head = parser.next(&mut BytesMut::from(&text[..])).expect("a well-formed head").expect("a whole head");
+        Self::of(head.method, head.target, head.lines, Bytes::new())
     }
 }
 
@@ -131,8 +131,8 @@ mod tests {
     #[test]
     fn repeated_headers_read_as_one() {
         let request = Request::sample(Method::GET, "/x?r=1&r=2&e", &[("link", "a"), ("link", "b")]);
-        assert_eq!(request.header("link").as_deref(), Some(&b"a, b"[..]));
-        assert_eq!(request.header("x-none"), None);
+        assert_eq!(request.header(line::LINK).as_deref(), Some(&b"a, b"[..]));
+        assert_eq!(request.header(LineName::new("x-none")), None);
         assert_eq!(request.parameter("r"), Some(&b"1"[..]));
         assert_eq!(request.parameter("e"), Some(&b""[..]));
     }

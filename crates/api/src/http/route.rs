@@ -1,11 +1,10 @@
 //! Which resource a path names (docs/riak/http-api.md §1–§12), for all three generations of object URLs.
 
 use super::request::Request;
-use super::url;
+use super::url::Segments;
 use bytes::Bytes;
 use http::Method;
 use ombak_types::Bucket;
-use smallvec::SmallVec;
 
 /// The generation of a URL; answers speak in the one that was asked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +76,8 @@ pub enum Absent {
 impl Route {
     /// The resource that a request is for.
     pub fn of(request: &Request) -> Self {
-        let parts = url::segments(request.uri.path());
-        let names: SmallVec<[&[u8]; 8]> = parts.iter().map(|p| &p[..]).collect();
+        let parts = Segments::of(request.target.path_bytes());
+        let names = parts.names();
         match names.as_slice() {
             [] => Self::Root,
             [b"ping"] => Self::Ping,
@@ -89,12 +88,12 @@ impl Route {
             [b"health", b"listeners"] => Self::Listeners,
             [b"admin", ..] => Self::Admin,
             [b"riak"] => Self::Buckets(Bytes::from_static(ombak_types::names::DEFAULT_TYPE)),
-            [b"riak", ..] => older(&parts[1..], request),
+            [b"riak", ..] => older(&parts, request),
             [b"buckets", ..] => {
-                newer(Bytes::from_static(ombak_types::names::DEFAULT_TYPE), &parts[1..], request, Generation::Buckets)
+                newer(Bytes::from_static(ombak_types::names::DEFAULT_TYPE), &parts, 1, request, Generation::Buckets)
             }
-            [b"types", _, b"props"] => Self::TypeProps(parts[1].clone()),
-            [b"types", _, b"buckets", ..] => newer(parts[1].clone(), &parts[3..], request, Generation::Types),
+            [b"types", _, b"props"] => Self::TypeProps(parts.part(1)),
+            [b"types", _, b"buckets", ..] => newer(parts.part(1), &parts, 3, request, Generation::Types),
             [b"mapred"] => Self::Absent(Absent::MapReduce),
             [b"queuename", _] | [b"membership_request"] | [b"rtq", ..] | [b"riak-repl", ..] => {
                 Self::Absent(Absent::Queue)
@@ -110,11 +109,11 @@ impl Route {
 }
 
 /// `/riak/…`: what a bucket's address means depends on the method and on `keys`.
-fn older(parts: &[Bytes], request: &Request) -> Route {
+fn older(parts: &Segments, request: &Request) -> Route {
     let generation = Generation::Riak;
-    match parts {
-        [bucket] => {
-            let bucket = Bucket::untyped(bucket.clone());
+    let bucket = Bucket::untyped(parts.part(1));
+    match parts.names().get(1..).unwrap_or_default() {
+        [_] => {
             if request.method == Method::POST {
                 Route::NewObject(bucket, generation)
             } else if request.is_read()
@@ -125,29 +124,28 @@ fn older(parts: &[Bytes], request: &Request) -> Route {
                 Route::Props(bucket, generation)
             }
         }
-        [bucket, key] => Route::Object(Bucket::untyped(bucket.clone()), key.clone(), generation),
-        [bucket, key, ..] => {
-            Route::LinkWalk(Bucket::untyped(bucket.clone()), key.clone(), steps(request, 3), generation)
-        }
+        [_, _] => Route::Object(bucket, parts.part(2), generation),
+        [_, _, ..] => Route::LinkWalk(bucket, parts.part(2), steps(request, 3), generation),
         [] => Route::Nowhere,
     }
 }
 
-/// `/buckets/…` and `/types/TYPE/buckets/…`.
-fn newer(bucket_type: Bytes, parts: &[Bytes], request: &Request, generation: Generation) -> Route {
-    let [name, rest @ ..] = parts else { return Route::Buckets(bucket_type) };
-    let bucket = Bucket { bucket_type, name: name.clone() };
-    let words: SmallVec<[&[u8]; 8]> = rest.iter().map(|p| &p[..]).collect();
-    match words.as_slice() {
+/// `/buckets/…` and `/types/TYPE/buckets/…`. `at` is the place of the bucket.
+fn newer(bucket_type: Bytes, parts: &Segments, at: usize, request: &Request, generation: Generation) -> Route {
+    let names = parts.names();
+    let Some([_, rest @ ..]) = names.get(at..) else { return Route::Buckets(bucket_type) };
+    let bucket = Bucket { bucket_type, name: parts.part(at) };
+    let key = || parts.part(at + 2);
+    match rest {
         [b"props"] => Route::Props(bucket, generation),
         [b"keys"] if request.method == Method::POST => Route::NewObject(bucket, generation),
         [b"keys"] => Route::Keys(bucket, generation),
-        [b"keys", _] => Route::Object(bucket, rest[1].clone(), generation),
+        [b"keys", _] => Route::Object(bucket, key(), generation),
         [b"keys", _, ..] => {
             let before = if generation == Generation::Types { 6 } else { 4 };
-            Route::LinkWalk(bucket, rest[1].clone(), steps(request, before), generation)
+            Route::LinkWalk(bucket, key(), steps(request, before), generation)
         }
-        [b"index", ..] => Route::Index(bucket, rest[1..].to_vec()),
+        [b"index", terms @ ..] => Route::Index(bucket, (0..terms.len()).map(|n| parts.part(at + 2 + n)).collect()),
         [b"counters", _] if bucket.is_default_type() => Route::Absent(Absent::Counter(bucket)),
         [b"datatypes"] | [b"datatypes", _] if generation == Generation::Types => {
             Route::Absent(Absent::DataType(bucket))
@@ -158,7 +156,7 @@ fn newer(bucket_type: Bytes, parts: &[Bytes], request: &Request, generation: Gen
 
 /// The steps of a walk: what follows the first `before` parts of the path.
 fn steps(request: &Request, before: usize) -> Vec<Bytes> {
-    let parts = request.uri.path().split('/').filter(|part| !part.is_empty());
+    let parts = request.target.path().split('/').filter(|part| !part.is_empty());
     parts.skip(before).map(|part| Bytes::copy_from_slice(part.as_bytes())).collect()
 }
 

@@ -51,7 +51,7 @@ fn refuse_half_closed(patience: Duration) -> Reply {
 async fn answer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: Route) -> Reply {
     match route {
         Route::NewObject(bucket, generation) => {
-            graph::run(object::write::Write::new(ctx, request, bucket, None, generation), request).await
+            graph::run(&mut object::write::Write::new(ctx, request, bucket, None, generation), request).await
         }
         Route::Object(bucket, key, generation) => object::run(ctx, request, bucket, key, generation).await,
         // This future is boxed, so that its size does not enlarge every connection.
@@ -63,26 +63,28 @@ async fn answer(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: 
 async fn answer_other(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, route: Route) -> Reply {
     use resources::*;
     match route {
-        Route::Root => graph::run(root::Root, request).await,
-        Route::Ping => graph::run(ping::Ping, request).await,
-        Route::Stats => graph::run(stats::Stats::new(ctx), request).await,
-        Route::Metrics => graph::run(metrics::Metrics::new(ctx), request).await,
-        Route::Live => graph::run(health::Live, request).await,
-        Route::Ready => graph::run(health::Ready::new(ctx), request).await,
-        Route::Listeners => graph::run(health::Listeners::new(ctx), request).await,
+        Route::Root => graph::run(&mut root::Root, request).await,
+        Route::Ping => graph::run(&mut ping::Ping, request).await,
+        Route::Stats => graph::run(&mut stats::Stats::new(ctx), request).await,
+        Route::Metrics => graph::run(&mut metrics::Metrics::new(ctx), request).await,
+        Route::Live => graph::run(&mut health::Live, request).await,
+        Route::Ready => graph::run(&mut health::Ready::new(ctx), request).await,
+        Route::Listeners => graph::run(&mut health::Listeners::new(ctx), request).await,
         Route::Admin => administer(ctx, peer, request).await,
-        Route::Buckets(bucket_type) => graph::run(buckets::Buckets::new(ctx, request, bucket_type), request).await,
+        Route::Buckets(bucket_type) => graph::run(&mut buckets::Buckets::new(ctx, request, bucket_type), request).await,
         Route::TypeProps(bucket_type) => {
-            graph::run(type_props::TypeProps::new(ctx, request, bucket_type), request).await
+            graph::run(&mut type_props::TypeProps::new(ctx, request, bucket_type), request).await
         }
         Route::Props(bucket, generation) => {
-            graph::run(props::Props::new(ctx, request, bucket, generation), request).await
+            graph::run(&mut props::Props::new(ctx, request, bucket, generation), request).await
         }
-        Route::Keys(bucket, generation) => graph::run(keys::Keys::new(ctx, request, bucket, generation), request).await,
+        Route::Keys(bucket, generation) => {
+            graph::run(&mut keys::Keys::new(ctx, request, bucket, generation), request).await
+        }
         Route::LinkWalk(bucket, key, steps, generation) => {
-            graph::run(link_walk::LinkWalk::new(ctx, bucket, key, steps, generation), request).await
+            graph::run(&mut link_walk::LinkWalk::new(ctx, bucket, key, steps, generation), request).await
         }
-        Route::Index(bucket, path) => graph::run(index::Index::new(ctx, request, bucket, path), request).await,
+        Route::Index(bucket, path) => graph::run(&mut index::Index::new(ctx, request, bucket, path), request).await,
         Route::Absent(what) => absent::answer(ctx, request, &what).await,
         Route::Nowhere | Route::NewObject(..) | Route::Object(..) => reply::page(StatusCode::NOT_FOUND),
     }

@@ -41,20 +41,22 @@ fn hex(digit: u8) -> Option<u8> {
 
 /// A name as a part of a URL: letters, digits and `-._~` as they are, a space as `+`, all else as `%XX`.
 pub fn quote(name: &[u8]) -> String {
+    let mut out = Vec::with_capacity(name.len());
+    quote_into(name, &mut out);
+    // It is ASCII.
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// Appends a name as a part of a URL.
+pub fn quote_into(name: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = String::with_capacity(name.len());
     for &byte in name {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            b' ' => out.push('+'),
-            _ => {
-                out.push('%');
-                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-                out.push(char::from(DIGITS[usize::from(byte & 15)]));
-            }
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte),
+            b' ' => out.push(b'+'),
+            _ => out.extend_from_slice(&[b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
         }
     }
-    out
 }
 
 /// As many parts as the path of an object of any type has.
@@ -63,35 +65,108 @@ const SEGMENTS_USUAL: usize = 6;
 /// Parameters of a usual query.
 const PARAMETERS_USUAL: usize = 4;
 
-/// The parts of a path.
-pub type Segments = SmallVec<[Bytes; SEGMENTS_USUAL]>;
-
-/// Names and values of a query's parameters.
-pub type Parameters = SmallVec<[(Bytes, Bytes); PARAMETERS_USUAL]>;
-
 /// The parts of a path, decoded. Empty ones do not count: `/buckets//keys` has two.
-pub fn segments(path: &str) -> Segments {
-    // All parts share one piece of memory.
-    let mut text = Vec::with_capacity(path.len());
-    let parts = path.split('/').filter(|part| !part.is_empty());
-    let places: SmallVec<[_; SEGMENTS_USUAL]> = parts.map(|part| unquote_into(part.as_bytes(), &mut text)).collect();
-    let text = Bytes::from(text);
-    places.into_iter().map(|place| text.slice(place)).collect()
+#[derive(Debug, Default)]
+pub struct Segments {
+    path: Bytes,
+    parts: SmallVec<[Part; SEGMENTS_USUAL]>,
+}
+
+/// A part of a path: where it lies, or what it stands for.
+#[derive(Debug)]
+enum Part {
+    Plain(Range<usize>),
+    Decoded(Bytes),
+}
+
+impl Segments {
+    /// Of a path.
+    pub fn of(path: Bytes) -> Self {
+        let mut at = 0;
+        let mut parts = SmallVec::new();
+        for part in path.split(|&byte| byte == b'/') {
+            let place = at..at + part.len();
+            at = place.end + 1;
+            match part {
+                [] => {}
+                part if is_plain(part) => parts.push(Part::Plain(place)),
+                part => parts.push(Part::Decoded(unquote(part))),
+            }
+        }
+        Self { path, parts }
+    }
+
+    /// The bytes of all parts, in their order.
+    pub fn names(&self) -> SmallVec<[&[u8]; SEGMENTS_USUAL]> {
+        let names = self.parts.iter().map(|part| match part {
+            Part::Plain(place) => &self.path[place.clone()],
+            Part::Decoded(bytes) => &bytes[..],
+        });
+        names.collect()
+    }
+
+    /// The part at a place, to be kept. It shares the memory of the path where it can. Empty if
+    /// there is none.
+    pub fn part(&self, at: usize) -> Bytes {
+        match self.parts.get(at) {
+            Some(Part::Plain(place)) => self.path.slice(place.clone()),
+            Some(Part::Decoded(bytes)) => bytes.clone(),
+            None => Bytes::new(),
+        }
+    }
+}
+
+/// Whether a part of a URL stands for itself.
+fn is_plain(text: &[u8]) -> bool {
+    !text.iter().any(|byte| matches!(byte, b'+' | b'%'))
 }
 
 /// The parameters of a query, decoded, in their order.
-pub fn parameters(query: &str) -> Parameters {
-    let mut text = Vec::with_capacity(query.len());
-    let mut unquoted = |part: &str| unquote_into(part.as_bytes(), &mut text);
-    let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    let places: SmallVec<[_; PARAMETERS_USUAL]> = pairs
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (unquoted(name), unquoted(value))
-        })
-        .collect();
-    let text = Bytes::from(text);
-    places.into_iter().map(|(name, value)| (text.slice(name), text.slice(value))).collect()
+#[derive(Debug, Default)]
+pub struct Parameters {
+    /// The query as it came if nothing in it needs decoding, else all names and values.
+    text: Bytes,
+    /// Where names and values lie.
+    pairs: SmallVec<[(Range<usize>, Range<usize>); PARAMETERS_USUAL]>,
+}
+
+impl Parameters {
+    /// Of a query.
+    pub fn read(query: Bytes) -> Self {
+        let mut decoded = Vec::new();
+        let is_plain = is_plain(&query);
+        if !is_plain {
+            decoded.reserve(query.len());
+        }
+        let (mut pairs, mut at) = (SmallVec::new(), 0);
+        for pair in query.split(|&byte| byte == b'&') {
+            let (start, end) = (at, at + pair.len());
+            at = end + 1;
+            if pair.is_empty() {
+                continue;
+            }
+            let equals = pair.iter().position(|&byte| byte == b'=');
+            let name = start..equals.map_or(end, |equals| start + equals);
+            let value = equals.map_or(end..end, |equals| start + equals + 1..end);
+            pairs.push(if is_plain {
+                (name, value)
+            } else {
+                (unquote_into(&query[name], &mut decoded), unquote_into(&query[value], &mut decoded))
+            });
+        }
+        Self { text: if is_plain { query } else { Bytes::from(decoded) }, pairs }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// The first value under a name.
+    pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
+        let found = self.pairs.iter().find(|(place, _)| self.text[place.clone()] == *name);
+        found.map(|(_, place)| &self.text[place.clone()])
+    }
 }
 
 #[cfg(test)]
@@ -105,17 +180,38 @@ mod tests {
         assert_eq!(quote("a/b c%é".as_bytes()), "a%2Fb+c%25%C3%A9");
     }
 
+    fn segments(path: &'static str) -> Vec<Vec<u8>> {
+        Segments::of(Bytes::from(path)).names().iter().map(|name| name.to_vec()).collect()
+    }
+
     #[test]
     fn empty_segments_vanish() {
-        assert_eq!(segments("/buckets//keys/k")[..], ["buckets", "keys", "k"].map(Bytes::from));
-        assert_eq!(segments("/a%2Fb/")[..], [Bytes::from("a/b")]);
+        assert_eq!(segments("/buckets//keys/k"), [&b"buckets"[..], b"keys", b"k"]);
+        assert_eq!(segments("/a%2Fb/"), [b"a/b"]);
         assert!(segments("/").is_empty());
     }
 
     #[test]
-    fn parameters_keep_their_order() {
-        let expected = [("r", "1"), ("r", ""), ("x", "a b")].map(|(n, v)| (Bytes::from(n), Bytes::from(v)));
-        assert_eq!(parameters("r=1&&r&x=a+b")[..], expected);
+    fn a_part_that_stands_for_itself_is_not_copied() {
+        let path = Bytes::from("/buckets/b+c/keys/k");
+        let segments = Segments::of(path.clone());
+        assert_eq!([0, 1, 2, 3, 4].map(|at| segments.part(at)), ["buckets", "b c", "keys", "k", ""]);
+        assert_eq!(segments.part(3).as_ptr(), path[path.len() - 1..].as_ptr());
+    }
+
+    #[test]
+    fn the_first_parameter_of_a_name_counts() {
+        for (query, r) in [("r=1&&r&x=a+b", &b"1"[..]), ("x=a+b&r&&r=1", b""), ("x=a%20b&r=1=2&", b"1=2")] {
+            let parameters = Parameters::read(Bytes::from(query));
+            assert_eq!((parameters.get(b"r"), parameters.get(b"x")), (Some(r), Some(&b"a b"[..])), "{query}");
+            assert_eq!(parameters.get(b"a"), None);
+        }
+        let plain = Parameters::read(Bytes::from_static(b"=v&r=1&e"));
+        assert_eq!(
+            [&b""[..], b"r", b"e", b"v"].map(|name| plain.get(name)),
+            [Some(&b"v"[..]), Some(b"1"), Some(b""), None]
+        );
+        assert!(Parameters::read(Bytes::from_static(b"&&")).is_empty() && !plain.is_empty());
     }
 
     proptest! {

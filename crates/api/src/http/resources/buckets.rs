@@ -56,7 +56,7 @@ impl Resource for Buckets<'_> {
         })
     }
 
-    async fn answer(self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         let Some(class) = self.class() else { return reply::json(StatusCode::OK, "{}") };
         match self.ctx.kv.list_buckets(&self.bucket_type, Some(self.timeout)) {
             Err(error) => failure::reply_for(&error, Asked::Other),

@@ -20,7 +20,7 @@ impl Resource for Live {
         Offers::default()
     }
 
-    async fn answer(self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         reply::json(StatusCode::OK, "{\"live\":true}")
     }
 }
@@ -47,7 +47,7 @@ impl Resource for Ready<'_> {
         Offers::default()
     }
 
-    async fn answer(self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         let health = self.ctx.kv.health();
         let poisoned: Vec<_> =
             health.poisoned.iter().map(|(partition, why)| json!({"partition": partition, "reason": why})).collect();
@@ -85,7 +85,7 @@ impl Resource for Listeners<'_> {
         Offers::default()
     }
 
-    async fn answer(self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         let node = self.ctx.admin.as_ref().map(|admin| &admin.node);
         let body = json!({"http": node.map(|n| &n.http), "pb": node.map(|n| &n.pb)});
         reply::json(StatusCode::OK, body.to_string())

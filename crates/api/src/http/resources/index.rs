@@ -104,9 +104,9 @@ impl Resource for Index<'_> {
         })
     }
 
-    async fn answer(self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         // This is Riak's answer if the path has no term.
-        let Some(Query { query, with_terms, is_streamed, timeout }) = self.asked else {
+        let Some(Query { query, with_terms, is_streamed, timeout }) = self.asked.take() else {
             return reply::json(StatusCode::OK, "{\"keys\":[]}");
         };
         match self.ctx.kv.query(query, timeout) {

@@ -66,7 +66,7 @@ impl Resource for Keys<'_> {
         Ok(Existence::Present(Validators::default()))
     }
 
-    async fn answer(self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         let Some(class) = self.class() else { return reply::json(StatusCode::OK, "{}") };
         let list = match self.ctx.kv.list_keys(&self.bucket, Some(self.timeout)) {
             Ok(list) => list,

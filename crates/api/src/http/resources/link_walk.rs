@@ -21,6 +21,7 @@ use http::StatusCode;
 use ombak_kv::{GetOptions, GetReply, GetRequest};
 use ombak_types::object::{IndexEntry, IndexTerm};
 use ombak_types::{Bucket, Link, Object, Sibling};
+use smallvec::smallvec;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -179,7 +180,7 @@ impl Resource for LinkWalk<'_> {
     }
 
     fn offers(&self) -> Offers {
-        Offers { types: vec![Bytes::from_static(b"multipart/mixed")], gzip: false }
+        Offers { types: smallvec![Bytes::from_static(b"multipart/mixed")], gzip: false }
     }
 
     async fn existence(&mut self) -> Result<Existence, Reply> {
@@ -188,7 +189,7 @@ impl Resource for LinkWalk<'_> {
         Ok(if self.start.is_some() { Existence::Present(Default::default()) } else { Existence::Missing })
     }
 
-    async fn answer(mut self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         let whole = match self.walk().await {
             Ok(whole) => whole,
             Err(refusal) => return refusal,

@@ -31,8 +31,8 @@ impl Resource for Metrics {
         Offers::default()
     }
 
-    async fn answer(self, _offer: usize) -> Reply {
-        let ctx = self.ctx;
+    async fn answer(&mut self, _offer: usize) -> Reply {
+        let ctx = self.ctx.clone();
         let body = tokio::task::spawn_blocking(move || {
             let facts = stats::facts(&ctx.kv, &ctx.stats_source);
             let engine = prometheus_text(ctx.kv.stats(), &facts, &ctx.kv.vnode_status());

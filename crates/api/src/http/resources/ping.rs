@@ -4,6 +4,7 @@ use crate::http::graph::{Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
 use bytes::Bytes;
 use http::StatusCode;
+use smallvec::smallvec;
 
 /// The resource `GET /ping`.
 pub struct Ping;
@@ -14,10 +15,10 @@ impl Resource for Ping {
     }
 
     fn offers(&self) -> Offers {
-        Offers { types: vec![Bytes::from_static(b"text/html")], gzip: false }
+        Offers { types: smallvec![Bytes::from_static(b"text/html")], gzip: false }
     }
 
-    async fn answer(self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         reply::html(StatusCode::OK, "OK")
     }
 }

@@ -52,8 +52,8 @@ impl Resource for Props<'_> {
         Ok(Existence::Present(Validators::default()))
     }
 
-    async fn answer(self, _offer: usize) -> Reply {
-        let (kv, bucket, changes) = (self.ctx.kv.clone(), self.bucket.clone(), self.changes);
+    async fn answer(&mut self, _offer: usize) -> Reply {
+        let (kv, bucket, changes) = (self.ctx.kv.clone(), self.bucket.clone(), std::mem::take(&mut self.changes));
         let outcome = match self.request.method {
             Method::PUT if !props_body::is_json(self.request) => {
                 return reply::page(StatusCode::UNSUPPORTED_MEDIA_TYPE);

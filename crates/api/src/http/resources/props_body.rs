@@ -1,11 +1,11 @@
 //! Properties in JSON bodies, and how changes of them are refused (docs/riak/http-api.md §4, §17).
 
 use crate::http::beside;
-use crate::http::graph::Offers;
+use crate::http::graph::{Offers, Types};
 use crate::http::names::json_name;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
-use http::header::CONTENT_TYPE;
+use crate::http::wire::request_lines::line;
 use http::{Method, StatusCode};
 use ombak_kv::PropsError;
 use ombak_types::{Bucket, PropMap};
@@ -20,7 +20,7 @@ pub fn member(props: &PropMap, bucket: Option<&Bucket>) -> String {
 
 /// What a read is answered in; a write is answered without a body.
 pub fn offers(request: &Request) -> Offers {
-    if request.is_read() { Offers::json() } else { Offers { types: Vec::new(), gzip: true } }
+    if request.is_read() { Offers::json() } else { Offers { types: Types::new(), gzip: true } }
 }
 
 /// The changes that a PUT asks for; other methods ask for none.
@@ -48,7 +48,7 @@ fn parse(body: &[u8]) -> Result<PropMap, Reply> {
 
 /// Whether the body says that it is JSON; nothing else is accepted.
 pub fn is_json(request: &Request) -> bool {
-    request.header(CONTENT_TYPE).is_some_and(|header| {
+    request.header(line::CONTENT_TYPE).is_some_and(|header| {
         let media_type = header.split(|&b| b == b';').next().unwrap_or_default();
         media_type.trim_ascii().eq_ignore_ascii_case(b"application/json")
     })

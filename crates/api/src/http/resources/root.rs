@@ -52,10 +52,10 @@ impl Resource for Root {
 
     fn offers(&self) -> Offers {
         let types = ["text/html", "application/json"].map(Bytes::from);
-        Offers { types: types.to_vec(), gzip: false }
+        Offers { types: types.into_iter().collect(), gzip: false }
     }
 
-    async fn answer(self, offer: usize) -> Reply {
+    async fn answer(&mut self, offer: usize) -> Reply {
         let mut answer = match offer {
             0 => {
                 let items = each(|name, path| format!("<li><a href=\"/{path}\">{name}</a></li>")).concat();

@@ -77,11 +77,11 @@ impl Resource for Stats {
 
     fn offers(&self) -> Offers {
         let types = ["application/json", "text/plain"].map(Bytes::from);
-        Offers { types: types.to_vec(), gzip: true }
+        Offers { types: types.into_iter().collect(), gzip: true }
     }
 
-    async fn answer(self, offer: usize) -> Reply {
-        let ctx = self.ctx;
+    async fn answer(&mut self, offer: usize) -> Reply {
+        let ctx = self.ctx.clone();
         let body = tokio::task::spawn_blocking(move || {
             let stats = ctx.stats.get(&ctx.kv, &ctx.stats_source);
             if offer == 0 { serde_json::to_vec(&*stats) } else { serde_json::to_vec_pretty(&*stats) }

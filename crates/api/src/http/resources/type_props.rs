@@ -48,14 +48,15 @@ impl Resource for TypeProps<'_> {
         Ok(Existence::Present(Validators::default()))
     }
 
-    async fn answer(self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         if self.request.is_read() {
             return reply::json(StatusCode::OK, format!("{{{}}}", props_body::member(&self.current, None)));
         }
         if !props_body::is_json(self.request) {
             return reply::page(StatusCode::UNSUPPORTED_MEDIA_TYPE);
         }
-        let (kv, bucket_type, changes) = (self.ctx.kv.clone(), self.bucket_type.clone(), self.changes);
+        let (kv, bucket_type, changes) =
+            (self.ctx.kv.clone(), self.bucket_type.clone(), std::mem::take(&mut self.changes));
         match props_body::change(move || kv.buckets().update_type(&bucket_type, &changes)).await {
             Ok(()) => reply::bare(StatusCode::NO_CONTENT, Bytes::new()),
             Err(PropsError::NoType) => {

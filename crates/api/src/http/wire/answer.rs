@@ -76,6 +76,7 @@ fn write_status_line(out: &mut Vec<u8>, frame: &Frame) {
 fn reason(status: StatusCode) -> &'static str {
     match status {
         StatusCode::OK => "OK",
+        StatusCode::NO_CONTENT => "No Content",
         StatusCode::NOT_FOUND => "Object Not Found",
         other => other.canonical_reason().unwrap_or("Unknown"),
     }

@@ -167,9 +167,9 @@ impl Connection<'_> {
                 Err(error) => return Err(self.refuse_head(error).await),
             }
             self.output.flush().await?;
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.ctx.limits.head_timeout);
+            let limit = self.ctx.limits.head_timeout;
             if self.input.bytes.len() >= ALLOWANCE_BYTES / 2 {
-                self.fill_large_head(deadline).await?;
+                self.fill_large_head(*deadline.get_or_insert_with(|| Instant::now() + limit)).await?;
                 continue;
             }
             // A request that has begun is waited for even if the node stops.
@@ -184,7 +184,9 @@ impl Connection<'_> {
                 if is_idle && Pin::new(&mut self.stop).poll(cx).is_ready() {
                     return Poll::Ready(Err(End::Stopping));
                 }
-                self.patience.poll_passed(deadline, cx).map(|()| Err(End::SlowHead))
+                let now = Instant::now();
+                let deadline = *deadline.get_or_insert(now + limit);
+                self.patience.poll_passed(deadline, now, cx).map(|()| Err(End::SlowHead))
             })
             .await?;
         }

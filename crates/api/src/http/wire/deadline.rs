@@ -1,7 +1,7 @@
 //! Deadlines that move often and are seldom reached.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A deadline of one connection. Setting it costs nothing: its timer is set again only when it went off too early, or would
@@ -9,18 +9,25 @@ use tokio::time::{Instant, Sleep, sleep_until};
 #[derive(Default)]
 pub struct Deadline {
     timer: Option<Pin<Box<Sleep>>>,
+    /// Whom the timer wakes.
+    waker: Option<Waker>,
 }
 
 impl Deadline {
-    /// Ready once `at` has passed.
-    pub fn poll_passed(&mut self, at: Instant, cx: &mut Context<'_>) -> Poll<()> {
+    /// Ready once `at` has passed. `now` is the present time.
+    pub fn poll_passed(&mut self, at: Instant, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
         if timer.deadline() > at {
             timer.as_mut().reset(at);
+        } else if now < timer.deadline() && self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            // The timer has been polled and goes off later.
+            return Poll::Pending;
         }
+        self.waker = Some(cx.waker().clone());
         loop {
             ready!(timer.as_mut().poll(cx));
             if timer.deadline() >= at {
+                self.waker = None;
                 return Poll::Ready(());
             }
             timer.as_mut().reset(at);
@@ -35,7 +42,7 @@ mod unit {
     use std::time::Duration;
 
     async fn passes(deadline: &mut Deadline, at: Instant) {
-        poll_fn(|cx| deadline.poll_passed(at, cx)).await;
+        poll_fn(|cx| deadline.poll_passed(at, Instant::now(), cx)).await;
         assert!(Instant::now() >= at);
     }
 

@@ -4,29 +4,27 @@
 //! before a colon, and control characters make a head malformed.
 
 use super::framing::{Framing, FramingLines};
-use bytes::{Bytes, BytesMut};
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use super::request_lines::RequestLines;
+use super::target::{TARGET_BYTES_MAX, Target};
+use bytes::BytesMut;
+use http::{Method, StatusCode};
 use httparse::{Error as ParseError, Header, ParserConfig, Status};
-use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Header lines of a usual request. A head with more is parsed a second time, with room for as many as are allowed.
+/// Header lines that are looked for at first. A head with more is parsed a second time, with room
+/// for as many as are allowed.
 const LINES_USUAL: usize = 32;
-
-/// The longest address that [`Uri`] can hold, in bytes.
-const URI_BYTES_MAX: usize = u16::MAX as usize - 1;
 
 /// A request without its body.
 #[derive(Debug)]
 pub struct Head {
     /// What to do.
     pub method: Method,
-    /// The address as it came.
-    pub uri: Uri,
+    /// Its address.
+    pub target: Target,
     /// The header lines.
-    pub headers: HeaderMap,
+    pub lines: RequestLines,
     /// Whether the client speaks HTTP/1.1; otherwise it speaks 1.0.
     pub is_http_11: bool,
     /// Where its body ends.
@@ -98,18 +96,16 @@ impl HeadParser {
     fn parse(&self, input: &mut BytesMut) -> Result<Option<Head>, HeadError> {
         let mut usual = [const { MaybeUninit::uninit() }; LINES_USUAL];
         let room = LINES_USUAL.min(self.lines_max);
-        let found = match Layout::of(input, &mut usual[..room]) {
+        let found = match Parsed::of(input, &mut usual[..room], self.bytes_max) {
             Err(HeadError::TooLarge) if room < self.lines_max => {
-                Layout::of(input, &mut vec![MaybeUninit::uninit(); self.lines_max])?
+                Parsed::of(input, &mut vec![MaybeUninit::uninit(); self.lines_max], self.bytes_max)?
             }
             found => found?,
         };
-        let Some(layout) = found else { return Ok(None) };
-        if layout.bytes > self.bytes_max {
-            return Err(HeadError::TooLarge);
+        match found {
+            Some(parsed) => parsed.cut_off(input).map(Some),
+            None => Ok(None),
         }
-        let bytes = input.split_to(layout.bytes).freeze();
-        layout.read(&bytes).map(Some)
     }
 }
 
@@ -122,18 +118,23 @@ fn ends_within(bytes: &[u8], before: usize) -> bool {
     })
 }
 
-/// Where the parts of a head lie.
-struct Layout {
+/// A head that still lies in the input.
+struct Parsed {
     bytes: usize,
     method: Method,
-    uri: Range<usize>,
+    target: Range<usize>,
     is_http_11: bool,
-    /// Names and values.
-    lines: SmallVec<[(Range<usize>, Range<usize>); LINES_USUAL]>,
+    lines: RequestLines,
+    said: Said,
 }
 
-impl Layout {
-    fn of<'b>(bytes: &'b [u8], room: &mut [MaybeUninit<Header<'b>>]) -> Result<Option<Self>, HeadError> {
+impl Parsed {
+    /// The head at the front of `bytes`, if all of it has come. `room` limits its header lines.
+    fn of<'b>(
+        bytes: &'b [u8],
+        room: &mut [MaybeUninit<Header<'b>>],
+        bytes_max: usize,
+    ) -> Result<Option<Self>, HeadError> {
         let mut request = httparse::Request::new(&mut []);
         let length = match ParserConfig::default().parse_request_with_uninit_headers(&mut request, bytes, room) {
             Ok(Status::Complete(length)) => length,
@@ -141,54 +142,66 @@ impl Layout {
             Err(ParseError::TooManyHeaders) => return Err(HeadError::TooLarge),
             Err(_) => return Err(HeadError::Malformed),
         };
-        let (Some(method), Some(uri), Some(version)) = (request.method, request.path, request.version) else {
+        let (Some(method), Some(target), Some(version)) = (request.method, request.path, request.version) else {
             return Err(HeadError::Malformed);
         };
-        let place = |part: &[u8]| {
-            let start = part.as_ptr() as usize - bytes.as_ptr() as usize;
-            start..start + part.len()
-        };
-        Ok(Some(Self {
-            bytes: length,
-            method: Method::from_bytes(method.as_bytes()).map_err(|_| HeadError::Malformed)?,
-            uri: place(uri.as_bytes()),
-            is_http_11: version == 1,
-            lines: request.headers.iter().map(|line| (place(line.name.as_bytes()), place(line.value))).collect(),
-        }))
-    }
-
-    /// The head, which shares the memory of `bytes`.
-    fn read(self, bytes: &Bytes) -> Result<Head, HeadError> {
-        if self.uri.len() > URI_BYTES_MAX {
+        let method = Method::from_bytes(method.as_bytes()).map_err(|_| HeadError::Malformed)?;
+        if length > bytes_max {
+            return Err(HeadError::TooLarge);
+        }
+        if target.len() > TARGET_BYTES_MAX {
             return Err(HeadError::UriTooLong);
         }
-        let uri = Uri::from_maybe_shared(bytes.slice(self.uri)).map_err(|_| HeadError::Malformed)?;
-        let (mut framing, mut connection) = (FramingLines::default(), ConnectionLines::default());
-        let mut expects_continue = false;
-        let mut headers = HeaderMap::with_capacity(self.lines.len());
-        for (name, value) in self.lines {
-            let name = HeaderName::from_bytes(&bytes[name]).map_err(|_| HeadError::Malformed)?;
-            let value = HeaderValue::from_maybe_shared(bytes.slice(value)).map_err(|_| HeadError::Malformed)?;
-            match name {
-                // Which of two names is meant, the next reader may decide differently.
-                HOST if headers.contains_key(HOST) => return Err(HeadError::Malformed),
-                CONTENT_LENGTH => framing.content_length(value.as_bytes())?,
-                TRANSFER_ENCODING => framing.transfer_encoding(value.as_bytes()),
-                CONNECTION => connection.add(value.as_bytes()),
-                EXPECT => expects_continue = value.as_bytes().eq_ignore_ascii_case(b"100-continue"),
-                _ => {}
-            }
-            headers.append(name, value);
+        let target_at = target.as_ptr() as usize - bytes.as_ptr() as usize;
+        let (mut lines, mut said) = (RequestLines::new(), Said::default());
+        for line in request.headers.iter() {
+            said.hear(line.name.as_bytes(), line.value)?;
+            lines.push(bytes, line.name.as_bytes(), line.value).map_err(|_| HeadError::Malformed)?;
         }
+        let target = target_at..target_at + target.len();
+        Ok(Some(Self { bytes: length, method, target, is_http_11: version == 1, lines, said }))
+    }
+
+    /// The head, cut off the front of `input`. It shares the memory of the input.
+    fn cut_off(self, input: &mut BytesMut) -> Result<Head, HeadError> {
+        let Self { method, is_http_11, mut lines, said, .. } = self;
+        let bytes = input.split_to(self.bytes).freeze();
+        let target = Target::read(bytes.slice(self.target)).map_err(|_| HeadError::Malformed)?;
+        lines.attach(bytes);
         Ok(Head {
-            method: self.method,
-            uri,
-            headers,
-            is_http_11: self.is_http_11,
-            framing: framing.decide(self.is_http_11)?,
-            keep_alive: connection.keep_alive(self.is_http_11),
-            expects_continue: expects_continue && self.is_http_11,
+            method,
+            target,
+            lines,
+            is_http_11,
+            framing: said.framing.decide(is_http_11)?,
+            keep_alive: said.connection.keep_alive(is_http_11),
+            expects_continue: said.expects_continue && is_http_11,
         })
+    }
+}
+
+/// What the header lines say about the request itself and its connection.
+#[derive(Default)]
+struct Said {
+    framing: FramingLines,
+    connection: ConnectionLines,
+    expects_continue: bool,
+    has_host: bool,
+}
+
+impl Said {
+    fn hear(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadError> {
+        let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+        match name.len() {
+            // Which of two names is meant, the next reader may decide differently.
+            4 if is(b"host") && std::mem::replace(&mut self.has_host, true) => return Err(HeadError::Malformed),
+            6 if is(b"expect") => self.expects_continue = value.eq_ignore_ascii_case(b"100-continue"),
+            10 if is(b"connection") => self.connection.add(value),
+            14 if is(b"content-length") => self.framing.content_length(value)?,
+            17 if is(b"transfer-encoding") => self.framing.transfer_encoding(value),
+            _ => {}
+        }
+        Ok(())
     }
 }
 
@@ -214,6 +227,7 @@ impl ConnectionLines {
 
 #[cfg(test)]
 mod unit {
+    use super::super::request_lines::LineName;
     use super::*;
 
     fn parse(text: &str) -> Result<Option<Head>, HeadError> {
@@ -230,9 +244,12 @@ mod unit {
             BytesMut::from("\r\nPUT /b?r=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nA: b\r\na: c\r\n\r\nabcGET /");
         let mut parser = HeadParser::new(1000, 40);
         let head = parser.next(&mut input).unwrap().unwrap();
-        assert_eq!((head.method, head.uri.path(), head.uri.query()), (Method::PUT, "/b", Some("r=1")));
+        assert_eq!(
+            (head.method, head.target.path(), head.target.query_bytes()),
+            (Method::PUT, "/b", Some("r=1".into()))
+        );
         assert_eq!((head.framing, head.keep_alive, head.is_http_11), (Framing::Length(3), true, true));
-        assert_eq!(head.headers.get_all("a").iter().collect::<Vec<_>>(), ["b", "c"]);
+        assert_eq!(head.lines.all(LineName::new("a")).collect::<Vec<_>>(), [b"b", b"c"]);
         assert_eq!(&input[..], b"abcGET /");
         input.truncate(0);
         assert!(parser.next(&mut input).unwrap().is_none());
@@ -285,23 +302,23 @@ mod unit {
 
     #[test]
     fn addresses_have_all_their_forms() {
-        assert_eq!(head("GET http://a:1/b?c HTTP/1.1\r\n\r\n").uri.path(), "/b");
-        assert_eq!(head("OPTIONS * HTTP/1.1\r\n\r\n").uri.path(), "*");
+        assert_eq!(head("GET http://a:1/b?c HTTP/1.1\r\n\r\n").target.path(), "/b");
+        assert_eq!(head("OPTIONS * HTTP/1.1\r\n\r\n").target.path(), "*");
         assert_eq!(head("CONNECT a:1 HTTP/1.1\r\n\r\n").method, Method::CONNECT);
-        assert_eq!(head("GET /b HTTP/1.1\nA: b\n\n").headers["a"], "b");
+        assert_eq!(head("GET /b HTTP/1.1\nA: b\n\n").lines.get(LineName::new("a")), Some(&b"b"[..]));
     }
 
     #[test]
     fn heads_are_bounded() {
         let of = |lines: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(lines));
-        assert_eq!(head(&of(33)).headers.len(), 33);
-        assert_eq!(head(&of(40)).headers.len(), 40);
+        assert_eq!(head(&of(33)).lines.len(), 33);
+        assert_eq!(head(&of(40)).lines.len(), 40);
         assert_eq!(parse(&of(41)).err(), Some(HeadError::TooLarge));
         let of = |bytes: usize| format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", "b".repeat(bytes - 23));
-        assert_eq!((of(1000).len(), head(&of(1000)).headers.len()), (1000, 1));
+        assert_eq!((of(1000).len(), head(&of(1000)).lines.len()), (1000, 1));
         assert_eq!(parse(&of(1001)).err(), Some(HeadError::TooLarge));
         assert_eq!(parse(&of(2000)[..1000]).err(), Some(HeadError::TooLarge));
-        let long = format!("GET /{} HTTP/1.1\r\n\r\n", "b".repeat(URI_BYTES_MAX));
+        let long = format!("GET /{} HTTP/1.1\r\n\r\n", "b".repeat(TARGET_BYTES_MAX));
         let taken = HeadParser::new(100_000, 40).next(&mut BytesMut::from(&long[..]));
         assert_eq!(taken.err(), Some(HeadError::UriTooLong));
     }

@@ -28,8 +28,8 @@ pub mod name {
     pub const X_RIAK_VCLOCK: Name = Name("X-Riak-Vclock");
 }
 
-/// How many lines of known names an answer has at most in one place of memory.
-const LINES_USUAL: usize = 12;
+/// How many lines of known names an answer has as a rule. More lie in memory of their own.
+const LINES_USUAL: usize = 8;
 
 /// Room for the lines of an object without metadata, in bytes.
 const BYTES_USUAL: usize = 448;

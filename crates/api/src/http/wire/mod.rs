@@ -1,8 +1,9 @@
 //! HTTP/1.1 as it lies on a connection.
 //!
-//! [`head`], [`framing`] and [`chunked`] decode requests and are pure: bytes in, values or errors out. [`answer`] and
-//! [`headers`] write answers with Riak's spelling of header names. [`connection`] reads from a socket, asks the service and
-//! writes the answers; it is the only part that waits.
+//! [`head`], [`request_lines`], [`target`], [`framing`] and [`chunked`] decode requests and are
+//! pure: bytes in, values or errors out. [`answer`] and [`headers`] write answers with Riak's
+//! spelling of header names. [`connection`] reads from a socket, asks the service and writes the
+//! answers; it is the only part that waits.
 //!
 //! Invariants:
 //! * two readers of one request agree on where it ends: a request whose length can be read in two ways is refused, and the
@@ -24,3 +25,5 @@ pub mod head;
 pub mod headers;
 mod input;
 mod output;
+pub mod request_lines;
+pub mod target;

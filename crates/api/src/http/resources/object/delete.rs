@@ -4,7 +4,7 @@ use super::render::{self, Choice};
 use super::{ALLOW, check_type, seen_clock};
 use crate::http::context::HttpContext;
 use crate::http::failure::{self, Asked};
-use crate::http::graph::{Existence, Offers, Resource};
+use crate::http::graph::{Existence, Offers, Resource, Types};
 use crate::http::params::ObjectParams;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
@@ -43,7 +43,7 @@ impl Resource for Delete<'_> {
     }
 
     fn offers(&self) -> Offers {
-        Offers { types: Vec::new(), gzip: true }
+        Offers { types: Types::new(), gzip: true }
     }
 
     async fn existence(&mut self) -> Result<Existence, Reply> {
@@ -66,13 +66,13 @@ impl Resource for Delete<'_> {
         }
     }
 
-    async fn answer(mut self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         let (get, put) = match (self.params.get_options(), self.params.put_options()) {
             (Ok(get), Ok(put)) => (get, put),
             (Err(refusal), _) | (_, Err(refusal)) => return refusal,
         };
-        let request =
-            DeleteRequest { bucket: self.bucket, key: self.key, clock: self.seen.take(), get, put, rw: self.params.rw };
+        let (bucket, key) = (self.bucket.clone(), self.key.clone());
+        let request = DeleteRequest { bucket, key, clock: self.seen.take(), get, put, rw: self.params.rw };
         match self.ctx.kv.delete(request).await {
             Ok(reply) if reply.found => reply::bare(StatusCode::NO_CONTENT, Bytes::new()),
             Ok(_) => reply::text(StatusCode::NOT_FOUND, "not found\n"),

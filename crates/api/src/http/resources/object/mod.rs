@@ -11,6 +11,7 @@ use crate::http::graph;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::route::Generation;
+use crate::http::wire::request_lines::{LineName, line};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -23,11 +24,13 @@ const ALLOW: &str = "HEAD, GET, POST, PUT, DELETE";
 /// Answers a request to one object.
 pub async fn run(ctx: &HttpContext, request: &Request, bucket: Bucket, key: Bytes, generation: Generation) -> Reply {
     match request.method {
-        Method::GET | Method::HEAD => graph::run(read::Read::new(ctx, request, bucket, key, generation), request).await,
-        Method::PUT | Method::POST => {
-            graph::run(write::Write::new(ctx, request, bucket, Some(key), generation), request).await
+        Method::GET | Method::HEAD => {
+            graph::run(&mut read::Read::new(ctx, request, bucket, key, generation), request).await
         }
-        Method::DELETE => graph::run(delete::Delete::new(ctx, request, bucket, key), request).await,
+        Method::PUT | Method::POST => {
+            graph::run(&mut write::Write::new(ctx, request, bucket, Some(key), generation), request).await
+        }
+        Method::DELETE => graph::run(&mut delete::Delete::new(ctx, request, bucket, key), request).await,
         _ => match graph::admit(request, ALLOW).await {
             Err(refusal) => refusal,
             Ok(()) => reply::page(StatusCode::METHOD_NOT_ALLOWED),
@@ -37,11 +40,11 @@ pub async fn run(ctx: &HttpContext, request: &Request, bucket: Bucket, key: Byte
 
 /// Refuses a bucket of a type that is not there.
 fn check_type(ctx: &HttpContext, bucket: &Bucket, asked: Asked) -> Result<(), Reply> {
-    ctx.kv.buckets().props(bucket).map(|_| ()).map_err(|e| failure::reply_for(&e, asked))
+    ctx.kv.buckets().now().props(bucket).map(|_| ()).map_err(|e| failure::reply_for(&e, asked))
 }
 
 /// The clock in a header, if there is one.
-fn clock_header(request: &Request, name: &str) -> Result<Option<VectorClock>, Error> {
+fn clock_header(request: &Request, name: LineName) -> Result<Option<VectorClock>, Error> {
     let Some(text) = request.header(name) else { return Ok(None) };
     let bytes = STANDARD.decode(text.trim_ascii()).map_err(|e| Error::BadClock(e.to_string()))?;
     stored::decode_clock(&bytes).map(Some)
@@ -49,5 +52,5 @@ fn clock_header(request: &Request, name: &str) -> Result<Option<VectorClock>, Er
 
 /// The clock that the client has seen.
 fn seen_clock(request: &Request, asked: Asked) -> Result<Option<VectorClock>, Reply> {
-    clock_header(request, "x-riak-vclock").map_err(|e| failure::reply_for(&e, asked))
+    clock_header(request, line::X_RIAK_VCLOCK).map_err(|e| failure::reply_for(&e, asked))
 }

@@ -13,11 +13,13 @@ use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::route::Generation;
 use crate::http::wire::headers::name;
+use crate::http::wire::request_lines::line;
 use bytes::Bytes;
-use http::header::{IF_RANGE, RANGE};
 use http::{Method, StatusCode};
 use ombak_kv::{GetReply, GetRequest};
-use ombak_types::{Bucket, Object, Sibling, VectorClock};
+use ombak_types::stored::Single;
+use ombak_types::{Bucket, Object, VectorClock};
+use smallvec::smallvec;
 
 /// A read of one object.
 pub struct Read<'a> {
@@ -26,25 +28,63 @@ pub struct Read<'a> {
     bucket: Bucket,
     key: Bytes,
     generation: Generation,
-    object: Object,
-    choice: Choice,
+    found: Found,
+}
+
+/// What is shown of what was read.
+enum Found {
+    /// An object as it lies in the store, of one sibling that has a tag.
+    Single(Single),
+    /// Any other object.
+    Object(Object, Choice),
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self::Object(Object::default(), Choice::Several)
+    }
+}
+
+impl Found {
+    fn validators(&self) -> Validators {
+        match self {
+            Self::Single(single) => render::single_validators(single),
+            Self::Object(object, choice) => render::validators(object, *choice),
+        }
+    }
 }
 
 impl<'a> Read<'a> {
     /// For one request.
     pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, key: Bytes, generation: Generation) -> Self {
-        Self { ctx, request, bucket, key, generation, object: Object::default(), choice: Choice::Several }
+        Self { ctx, request, bucket, key, generation, found: Found::default() }
     }
 
     fn vtag(&self) -> Option<&[u8]> {
         self.request.parameter("vtag")
     }
 
-    fn part(&self, sibling: &Sibling, whole: Reply) -> Reply {
-        let len = sibling.value.len();
-        let wanted = match self.request.headers.get(RANGE) {
-            Some(header) if self.request.method == Method::GET && self.range_holds() => {
-                range::parse(header.as_bytes(), len)
+    /// Keeps what was read. The error is the answer.
+    fn keep(&mut self, read: ombak_kv::Read) -> Result<(), Reply> {
+        self.found = match read {
+            ombak_kv::Read::Single(single) if single.vtag().is_some() => Found::Single(single),
+            other => match other.into_reply().map_err(|error| failure::reply_for(&error, Asked::Get))? {
+                GetReply::Found(object) => {
+                    let choice = Choice::of(&object, self.vtag());
+                    Found::Object(object, choice)
+                }
+                GetReply::NotFound { tombstone } => return Err(not_found(tombstone.as_ref())),
+            },
+        };
+        Ok(())
+    }
+
+    /// The part of a value that is asked for; `whole` is the answer with all of it.
+    fn part(&self, value: &Bytes, validators: impl FnOnce() -> Validators, whole: Reply) -> Reply {
+        let len = value.len();
+        let wanted = match self.request.lines.get(line::RANGE) {
+            Some(header) if self.request.method == Method::GET && self.range_holds(validators) => {
+                range::parse(header, len)
             }
             _ => Wanted::Whole,
         };
@@ -56,7 +96,7 @@ impl<'a> Read<'a> {
                 refusal
             }
             Wanted::Part(range) => {
-                let mut answer = reply::bare(StatusCode::PARTIAL_CONTENT, sibling.value.slice(range.clone()));
+                let mut answer = reply::bare(StatusCode::PARTIAL_CONTENT, value.slice(range.clone()));
                 answer.headers = whole.headers;
                 answer.set(name::CONTENT_RANGE, format!("bytes {}-{}/{len}", range.start, range.end - 1));
                 answer.set(name::ACCEPT_RANGES, "bytes");
@@ -66,10 +106,21 @@ impl<'a> Read<'a> {
     }
 
     /// A range asked for with a condition on the version (RFC 9110 §13.1.5) is taken only for that very tag.
-    fn range_holds(&self) -> bool {
-        let Some(tag) = self.request.headers.get(IF_RANGE) else { return true };
-        let current = render::validators(&self.object, self.choice).etag;
-        current.is_some_and(|etag| tag.as_bytes() == format!("\"{etag}\"").as_bytes())
+    fn range_holds(&self, validators: impl FnOnce() -> Validators) -> bool {
+        let Some(tag) = self.request.lines.get(line::IF_RANGE) else { return true };
+        validators().etag.is_some_and(|etag| tag == format!("\"{etag}\"").as_bytes())
+    }
+
+    async fn show(&self, object: Object, choice: Choice, in_parts: bool) -> Reply {
+        let (bucket, generation) = (self.bucket.clone(), self.generation);
+        let (object, reply) = match (Rendering { object, choice, in_parts, bucket, generation }).make().await {
+            Ok(made) => made,
+            Err(failed) => return failed,
+        };
+        match choice.sibling(&object) {
+            Some(sibling) => self.part(&sibling.value, || render::validators(&object, choice), reply),
+            None => reply,
+        }
     }
 }
 
@@ -83,51 +134,49 @@ impl Resource for Read<'_> {
         let options = ObjectParams::parse(self.request)?.get_options()?;
         let request = GetRequest { bucket: self.bucket.clone(), key: self.key.clone(), options };
         match self.request.read(&self.ctx.kv, &request).await {
-            Ok(GetReply::Found(object)) => {
-                self.choice = Choice::of(&object, self.vtag());
-                self.object = object;
-                Ok(())
-            }
-            Ok(GetReply::NotFound { tombstone }) => Err(not_found(tombstone.as_ref())),
+            Ok(read) => self.keep(read),
             Err(error) => Err(failure::reply_for(&error, Asked::Get)),
         }
     }
 
     fn offers(&self) -> Offers {
-        match self.choice.sibling(&self.object) {
+        let sibling = match &self.found {
+            Found::Single(single) => {
+                return Offers { types: smallvec![render::single_content_type(single)], gzip: true };
+            }
+            Found::Object(object, choice) => choice.sibling(object),
+        };
+        match sibling {
             Some(sibling) => Offers {
-                types: vec![metadata::content_type_of(&sibling.meta)],
+                types: smallvec![metadata::content_type_of(&sibling.meta)],
                 gzip: sibling.meta.content_encoding.is_none(),
             },
-            None => Offers { types: ["text/plain", "multipart/mixed"].map(Bytes::from).to_vec(), gzip: true },
+            None => {
+                Offers { types: ["text/plain", "multipart/mixed"].map(Bytes::from).into_iter().collect(), gzip: true }
+            }
         }
     }
 
     async fn existence(&mut self) -> Result<Existence, Reply> {
-        let known = |tag: &[u8]| self.object.siblings.iter().any(|s| s.meta.vtag.as_deref() == Some(tag));
-        if self.vtag().is_some_and(|tag| !known(tag)) {
+        let is_there = |tag: &[u8]| match &self.found {
+            Found::Single(single) => single.vtag() == Some(tag),
+            Found::Object(object, _) => object.siblings.iter().any(|s| s.meta.vtag.as_deref() == Some(tag)),
+        };
+        if self.vtag().is_some_and(|tag| !is_there(tag)) {
             return Ok(Existence::Missing);
         }
-        let current: Validators = render::validators(&self.object, self.choice);
-        Ok(Existence::Present(current))
+        // What the object is recognised by matters to conditions only.
+        let validators = self.request.is_conditional().then(|| self.found.validators());
+        Ok(Existence::Present(validators.unwrap_or_default()))
     }
 
-    async fn answer(mut self, offer: usize) -> Reply {
-        let rendering = Rendering {
-            object: std::mem::take(&mut self.object),
-            choice: self.choice,
-            in_parts: offer > 0,
-            bucket: self.bucket.clone(),
-            generation: self.generation,
-        };
-        let (object, reply) = match rendering.make().await {
-            Ok(made) => made,
-            Err(failed) => return failed,
-        };
-        self.object = object;
-        match self.choice.sibling(&self.object) {
-            Some(sibling) => self.part(sibling, reply),
-            None => reply,
+    async fn answer(&mut self, offer: usize) -> Reply {
+        match std::mem::take(&mut self.found) {
+            Found::Single(single) => {
+                let whole = render::single(&single, &self.bucket, self.generation);
+                self.part(single.value(), || render::single_validators(&single), whole)
+            }
+            Found::Object(object, choice) => self.show(object, choice, offer > 0).await,
         }
     }
 }

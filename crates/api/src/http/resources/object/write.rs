@@ -13,12 +13,13 @@ use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::route::Generation;
 use crate::http::wire::headers::name;
+use crate::http::wire::request_lines::line;
 use crate::http::{accept, metadata, url};
 use bytes::Bytes;
 use http::StatusCode;
-use http::header::ACCEPT;
 use ombak_kv::{GetReply, GetRequest, PutCondition, PutReply, PutRequest};
 use ombak_types::{Bucket, Error, Metadata, Object, Sibling, VectorClock};
+use smallvec::smallvec;
 
 /// A write of one object; without a key the engine makes one.
 pub struct Write<'a> {
@@ -59,7 +60,7 @@ impl<'a> Write<'a> {
     /// The condition of the write: Riak's own header, else what the read found. A clock in that header that does not
     /// decode sets no condition (docs/riak/http-api.md §17).
     fn take_condition(&mut self) -> PutCondition {
-        match clock_header(self.request, "x-riak-if-not-modified") {
+        match clock_header(self.request, line::X_RIAK_IF_NOT_MODIFIED) {
             Ok(Some(clock)) => PutCondition::IfNotModified(clock),
             _ => std::mem::take(&mut self.condition),
         }
@@ -97,9 +98,9 @@ impl<'a> Write<'a> {
     }
 
     async fn show(&self, object: Object) -> Reply {
-        let accept = self.request.header(ACCEPT);
+        let accept = self.request.header(line::ACCEPT);
         let in_parts =
-            accept.is_some() && accept::choose(accept.as_deref(), &[b"multipart/mixed", b"text/plain"]) == Some(0);
+            accept.is_some() && accept::choose(accept.as_deref(), &["multipart/mixed", "text/plain"]) == Some(0);
         let (choice, bucket) = (Choice::of(&object, None), self.bucket.clone());
         let rendering = Rendering { object, choice, in_parts, bucket, generation: self.generation };
         rendering.make().await.map_or_else(|failed| failed, |(_, reply)| reply)
@@ -121,7 +122,7 @@ impl Resource for Write<'_> {
 
     /// A returned body has the type of the one that came.
     fn offers(&self) -> Offers {
-        Offers { types: vec![metadata::content_type_of(&self.meta)], gzip: true }
+        Offers { types: smallvec![metadata::content_type_of(&self.meta)], gzip: true }
     }
 
     async fn existence(&mut self) -> Result<Existence, Reply> {
@@ -146,21 +147,23 @@ impl Resource for Write<'_> {
         }
     }
 
-    async fn answer(mut self, _offer: usize) -> Reply {
+    async fn answer(&mut self, _offer: usize) -> Reply {
         let mut options = match self.params.put_options() {
             Ok(options) => options,
             Err(refusal) => return refusal,
         };
         let read_first = self.condition != PutCondition::None;
         options.condition = self.take_condition();
-        let sibling = Sibling { value: self.request.body.clone(), meta: self.meta.clone() };
+        // A key that the server makes is answered with the content type.
+        let meta = if self.key.is_some() { std::mem::take(&mut self.meta) } else { self.meta.clone() };
+        let sibling = Sibling { value: self.request.body.clone(), meta };
         let object = Object { clock: self.seen.take().unwrap_or_default(), siblings: vec![sibling] };
         let request = PutRequest { bucket: self.bucket.clone(), key: self.key.clone(), object, options };
         match self.request.write(&self.ctx.kv, request).await {
             Ok(stored) => self.reply(stored).await,
             // Somebody wrote between the read and this write: the condition that held then does not hold now.
             Err(Error::Modified | Error::NotFound)
-                if read_first && !self.request.headers.contains_key("x-riak-if-not-modified") =>
+                if read_first && !self.request.lines.contains(line::X_RIAK_IF_NOT_MODIFIED) =>
             {
                 reply::page(StatusCode::PRECONDITION_FAILED)
             }
