@@ -35,7 +35,7 @@ fn start() -> Server {
     let kv = Kv::open(config).expect("the engine opens");
     kv.buckets().create_type(b"t", &Default::default()).expect("a type is created");
     kv.buckets().activate_type(b"t").expect("a type is activated");
-    let limits = HttpLimits { body_bytes_max: 1 << 20, bodies_bytes_max: 1 << 22, ..HttpLimits::default() };
+    let limits = HttpLimits { body_bytes_max: 1 << 20, ..HttpLimits::default() };
     let threads = Arc::new(NetworkThreads::start(1).expect("a thread"));
     let source = StatsSource { backend: "memory", dirs: Vec::new() };
     let context = HttpContext::new(kv, JobSwitches::default(), limits, source, None, threads);

@@ -5,6 +5,8 @@ use crate::http::HttpLimits;
 use crate::{JobClass, JobSwitches};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -129,4 +131,36 @@ async fn a_listing_that_takes_too_long_ends_with_an_error() {
         assert_eq!(late.status, 200);
         assert_eq!(documents(&late.text()).last(), Some(&json!({"error": "timeout"})), "{path}");
     }
+}
+
+/// An answer to HTTP/1.0 has no chunks: only a reset of its connection tells a part of it from all
+/// of it.
+#[tokio::test]
+async fn an_older_client_sees_by_a_reset_that_a_listing_was_cut_off() {
+    let server = Server::start().await;
+    for n in 0..20_000 {
+        put(&server, "b", &format!("{n:0>1000}")).await;
+    }
+    // A machine that is too busy to begin the answer in time gets more of it.
+    for limit_ms in [200, 2_000, 20_000] {
+        let mut stream = server.connect().await;
+        let request = format!("GET /buckets/b/keys?keys=true&timeout={limit_ms} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        while !answer.windows(4).any(|window| window == b"\r\n\r\n") {
+            let read = timeout(DEADLINE, stream.read_buf(&mut answer)).await.expect("in time").expect("an answer");
+            assert_ne!(read, 0, "the head of the answer is missing");
+        }
+        if String::from_utf8_lossy(&answer).contains("Content-Length: ") {
+            continue;
+        }
+        // The listing has begun and does not fit between the sockets' ends: its time ends while
+        // nobody reads.
+        tokio::time::sleep(Duration::from_millis(limit_ms)).await;
+        let ended = timeout(DEADLINE, stream.read_to_end(&mut answer)).await.expect("in time");
+        assert_eq!(ended.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
+        assert!(!answer.ends_with(b"]}"));
+        return;
+    }
+    panic!("no listing began within its time");
 }
