@@ -1,29 +1,31 @@
-//! Who may use the administration interface.
+//! Decides which clients may use the administration interface.
 //!
-//! Whoever knows the node's admin token may, from wherever. Where a request comes from proves nothing: every user of
-//! the machine reaches its loopback addresses, and so does everybody behind a proxy that runs there.
+//! A client that knows the node's admin token may use it, from any address. The address proves
+//! nothing: every user of the machine can connect to its loopback addresses, and so can everybody
+//! behind a proxy that runs there.
 //!
-//! A web page may not, not even with the token: browsers cannot set [`ADMIN_HEADER`] across origins without asking
-//! first (and are never told yes), and say where they come from in `Origin` or `Referer`.
+//! A web page may not use it, even if it knows the token. A browser cannot set [`ADMIN_HEADER`]
+//! across origins without asking first, which is never allowed, and it names the page's origin in
+//! `Origin` or `Referer`.
 
 use super::AdminError;
 use crate::http::request_lines::{LineName, RequestLines, line};
 
-/// Every request has to carry this header with the value `1`.
+/// The header that every request must carry, with the value `1`.
 pub const ADMIN_HEADER: &str = "x-ombak-admin";
 const ADMIN_LINE: LineName = LineName::new(ADMIN_HEADER);
 
-/// The secret that opens the administration interface (`Authorization: Bearer …`).
+/// The secret that gives access to the administration interface (`Authorization: Bearer …`).
 #[derive(Clone)]
 pub struct AdminToken(String);
 
 impl AdminToken {
-    /// From its text.
+    /// Creates the token from its text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// Compares without telling by the time it takes how much of it was right.
+    /// Compares a given token in a time that does not reveal how much of it is right.
     fn matches(&self, given: &[u8]) -> bool {
         let mine = self.0.as_bytes();
         !mine.is_empty()
@@ -38,7 +40,7 @@ impl std::fmt::Debug for AdminToken {
     }
 }
 
-/// Whether a request with these header lines may go on.
+/// Checks whether a request with these header lines is allowed.
 pub fn check(token: &AdminToken, lines: &RequestLines) -> Result<(), AdminError> {
     if lines.get(ADMIN_LINE).is_none_or(|v| v != b"1") {
         return Err(AdminError::Forbidden("administration requests need the header X-Ombak-Admin: 1"));

@@ -1,12 +1,13 @@
-//! The administration interface: JSON under `/admin/v1` on the HTTP listener, for the command line.
+//! The administration interface: JSON below `/admin/v1` on the HTTP listener, for the command line.
 //!
-//! What it is: a small, versioned resource tree. [`handle`] decides whether the caller may ask at all ([`guard`]), then
-//! answers.
+//! What it is: a small, versioned tree of resources. [`handle`] first checks whether the caller has
+//! access ([`guard`]), and then answers.
 //!
-//! What it is not: part of Riak's HTTP interface, or something for browsers: a request that a browser could have been
-//! talked into making is refused.
+//! What it is not: it is no part of Riak's HTTP interface, and it is not for browsers. A request
+//! that a web page could have caused a browser to send is refused.
 //!
-//! Every error has the shape `{"error":{"kind":"…","message":"…"}}`; the kinds are those of [`AdminError`].
+//! Every error has the form `{"error":{"kind":"…","message":"…"}}`. The kinds are those of
+//! [`AdminError`].
 
 mod backup;
 mod backup_place;
@@ -34,32 +35,32 @@ use percent_encoding::percent_decode_str;
 use std::net::IpAddr;
 use tokio::sync::watch;
 
-/// The path below which everything of this module lives.
+/// The path below which all resources of this module lie.
 pub const PREFIX: &str = "/admin";
 
-/// The largest request body that is looked at, in bytes.
+/// The largest accepted request body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// What the administration interface works on.
+/// The state of the administration interface.
 pub struct AdminContext {
     /// The engine.
     pub kv: Kv,
-    /// Who and where this node is.
+    /// The identity and the addresses of this node.
     pub node: NodeInfo,
-    /// The configuration that the node runs with.
+    /// The configuration of the running node.
     pub config: LiveConfig,
     /// Sending `true` stops the node.
     pub stop: watch::Sender<bool>,
-    /// What a caller has to know.
+    /// The token that a caller must know.
     pub token: AdminToken,
-    /// Backups.
+    /// The running backup and the last one.
     pub backups: BackupJobs,
     /// Where backups may be written.
     pub backup_place: BackupPlace,
 }
 
-/// Answers a request whose path is [`PREFIX`] or below it. `memory` is the state of the budget of requests, `peer` the other
-/// end of the connection.
+/// Answers a request whose path is [`PREFIX`] or below it. `memory` is the state of the memory
+/// budget of requests. `peer` is the address of the client.
 pub(crate) async fn handle(ctx: &AdminContext, memory: MemoryStatus, peer: IpAddr, request: &Request) -> Reply {
     if let Err(refusal) = guard::check(&ctx.token, &request.lines) {
         let (method, path) = (shortened(request.method.as_str()), shortened(request.target.path()));
@@ -96,7 +97,7 @@ async fn answer(ctx: &AdminContext, memory: MemoryStatus, request: &Request) -> 
     }
 }
 
-/// A text of a caller as a log line shows it: never long.
+/// A text from a client, shortened for a log line.
 fn shortened(text: &str) -> &str {
     const SHOWN_CHARS: usize = 100;
     text.char_indices().nth(SHOWN_CHARS).map_or(text, |(end, _)| &text[..end])

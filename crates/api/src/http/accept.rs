@@ -10,7 +10,7 @@ pub fn choose(accept: Option<&[u8]>, offers: &[impl AsRef<[u8]>]) -> Option<usiz
     let Some(accept) = accept.map(String::from_utf8_lossy).filter(|a| !a.trim().is_empty()) else {
         return (!offers.is_empty()).then_some(0);
     };
-    // What most clients say takes whatever there is.
+    // Most clients send this value. It accepts every media type.
     if accept == "*/*" {
         return (!offers.is_empty()).then_some(0);
     }

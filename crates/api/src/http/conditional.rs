@@ -1,34 +1,35 @@
-//! Conditional requests (RFC 9110 §13), in the order in which Riak's web server takes the conditions.
+//! Conditional requests (RFC 9110 §13). The conditions are checked in the order of Riak's web
+//! server.
 //!
-//! What it is not: the place where a condition on a write is made atomic. That is the engine's; here a condition is
-//! held against what was read.
+//! What it is not: it does not make a conditional write atomic; the engine does. Here a condition
+//! is compared with what was read.
 
 use super::request::Request;
 use super::wire::request_lines::{LineName, line};
 use ombak_types::time::UnixMicros;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a representation is recognised by.
+/// The validators of a representation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validators {
-    /// The entity tag without its quotes.
+    /// The entity tag, without its quotes.
     pub etag: Option<String>,
-    /// When it last changed.
+    /// The time of the last change.
     pub last_modified: Option<UnixMicros>,
 }
 
-/// How the conditions of a request came out.
+/// The result of checking the conditions of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Go on.
+    /// The request may be executed.
     Proceed,
-    /// The client has it already: 304.
+    /// The client already has this version: the answer is 304.
     NotModified,
-    /// 412.
+    /// A condition failed: the answer is 412.
     Failed,
 }
 
-/// Holds the conditions against something that is there.
+/// Checks the conditions for a resource that exists.
 pub fn check(request: &Request, current: &Validators) -> Verdict {
     let has_tag =
         |list: &[u8]| list.trim_ascii() == b"*" || tags(list).any(|tag| current.etag.as_deref() == Some(tag.as_str()));
@@ -57,12 +58,12 @@ pub fn check(request: &Request, current: &Validators) -> Verdict {
     Verdict::Proceed
 }
 
-/// Whether the conditions of a request fail because nothing is there.
+/// Whether the conditions fail because the resource does not exist.
 pub fn fails_when_missing(request: &Request) -> bool {
     request.lines.contains(line::IF_MATCH)
 }
 
-/// The tags of a list such as `"a", W/"b", c`, without quotes and marks.
+/// The tags of a list such as `"a", W/"b", c`, without their quotes and the mark of weak tags.
 fn tags(list: &[u8]) -> impl Iterator<Item = String> {
     list.split(|&b| b == b',').map(|tag| {
         let tag = tag.trim_ascii();
@@ -72,7 +73,7 @@ fn tags(list: &[u8]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Seconds since the Unix epoch of a date header; one that is no date does not count.
+/// The seconds since the Unix epoch in a date header. An invalid date is ignored.
 fn date_secs(request: &Request, name: LineName) -> Option<u64> {
     let date: SystemTime = httpdate::parse_http_date(request.lines.get_text(name)?).ok()?;
     Some(date.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()))
@@ -91,7 +92,7 @@ mod tests {
             date_secs(&Request::sample(Method::GET, "/", &[("if-modified-since", THEN)]), line::IF_MODIFIED_SINCE);
         let current = Validators {
             etag: Some("tag".into()),
-            // Half a second past the full second that clients see.
+            // The time lies half a second after the full second that clients see.
             last_modified: modified.map(|s| UnixMicros(s * 1_000_000 + 500_000)),
         };
         check(&Request::sample(method, "/", headers), &current)

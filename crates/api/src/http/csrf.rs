@@ -1,11 +1,13 @@
-//! Protection against web pages that make a browser send requests here (docs/riak/http-api.md §0).
+//! Protection against web pages that cause a browser to send requests here (docs/riak/http-api.md
+//! §0).
 
 use super::request::Request;
 use super::wire::request_lines::line;
 use http::Uri;
 
-/// Whether a request says that it comes from a page of another site: `Origin: null`, or a `Referer` whose scheme, host
-/// or port are not the request's own. A request that says nothing is taken; other origins are for [`super::pages`] to judge.
+/// Whether a request says that it comes from a page of another site: `Origin: null`, or a `Referer`
+/// whose scheme, host or port differs from that of the request. A request without these headers is
+/// accepted. [`super::pages`] checks other origins.
 pub fn is_foreign(request: &Request) -> bool {
     if request.lines.get(line::ORIGIN).is_some_and(|origin| origin.eq_ignore_ascii_case(b"null")) {
         return true;
@@ -21,7 +23,7 @@ pub fn is_foreign(request: &Request) -> bool {
     theirs.is_none() || own != theirs
 }
 
-/// Scheme, host and port, comparable.
+/// Scheme, host and port in a form that can be compared.
 pub(super) fn authority(scheme: &str, host: &str) -> (String, String, u16) {
     let scheme = scheme.to_ascii_lowercase();
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host).to_ascii_lowercase();

@@ -1,8 +1,9 @@
-//! The decisions of HTTP, taken in the order in which Riak's web server takes them.
+//! The decisions of HTTP, in the order of Riak's web server.
 //!
-//! A [`Resource`] states facts: which methods it has, whether the request makes sense, which media types it offers,
-//! what is there. The statuses 304, 405, 406, 412, 501 and most 404s follow from them here, and so does `Vary`: an
-//! answer that comes before the media type was settled has none (docs/riak/http-api.md §17).
+//! A [`Resource`] states facts: which methods it supports, whether the request is valid, which
+//! media types it offers, and whether it exists. This module derives the statuses 304, 405, 406,
+//! 412, 501 and most 404s from them, and also the header `Vary`. An answer that is made before the
+//! media type was chosen has no `Vary` (docs/riak/http-api.md §17).
 
 use super::conditional::{self, Validators, Verdict};
 use super::reply::{Reply, ReplyBody};
@@ -18,57 +19,59 @@ use md5::{Digest, Md5};
 use smallvec::{SmallVec, smallvec};
 use std::future::Future;
 
-/// Media types; one or two as a rule.
+/// A list of media types, usually one or two.
 pub type Types = SmallVec<[Bytes; 2]>;
 
 /// The media types that a resource can answer with.
 #[derive(Clone, Debug, Default)]
 pub struct Offers {
-    /// Best first. Empty: answers have no body worth negotiating about.
+    /// The media types, best first. Empty if answers have no body whose type could be negotiated.
     pub types: Types,
-    /// Answers may be compressed.
+    /// Whether answers may be compressed.
     pub gzip: bool,
 }
 
 impl Offers {
-    /// JSON and nothing else.
+    /// Offers only JSON.
     pub fn json() -> Self {
         Self { types: smallvec![Bytes::from_static(b"application/json")], gzip: true }
     }
 }
 
-/// What is there.
+/// Whether a resource exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Existence {
-    /// Nothing.
+    /// It does not exist.
     Missing,
-    /// Something, recognised by this.
+    /// It exists and has these validators.
     Present(Validators),
 }
 
-/// The facts of one request to one resource.
+/// The facts about one request to one resource.
 pub trait Resource: Send {
-    /// What `Allow` says; a method that is not in it is refused.
+    /// The value of `Allow`. Any other method is refused.
     fn allow(&self) -> &'static str;
 
-    /// Checks the request and reads what is needed to describe the answer. The error is the answer.
+    /// Checks the request and reads what is needed to describe the answer. The error is the answer
+    /// to the client.
     fn prepare(&mut self) -> impl Future<Output = Result<(), Reply>> + Send {
         async { Ok(()) }
     }
 
-    /// What it offers, known after [`Self::prepare`].
+    /// The offered media types. They are known after [`Self::prepare`].
     fn offers(&self) -> Offers;
 
-    /// What is there. A missing thing can be written, and answers every other method with 404.
+    /// Whether the resource exists. A missing resource can be written; every other method is
+    /// answered with 404.
     fn existence(&mut self) -> impl Future<Output = Result<Existence, Reply>> + Send {
         async { Ok(Existence::Present(Validators::default())) }
     }
 
-    /// The answer; `offer` is the index of the media type that was agreed on.
+    /// Makes the answer. `offer` is the index of the chosen media type.
     fn answer(&mut self, offer: usize) -> impl Future<Output = Reply> + Send;
 }
 
-/// `Allow` of a resource that can only be read.
+/// The value of `Allow` for a resource that can only be read.
 pub const READ_ONLY: &str = "GET, HEAD";
 
 /// Takes a request through all decisions.
@@ -167,10 +170,10 @@ fn vary(offers: &Offers) -> Option<&'static str> {
     })
 }
 
-/// Compresses a body of a size at which it pays.
+/// Compresses a body if it is large enough to benefit.
 async fn compress(mut answer: Reply) -> Reply {
     const WORTHWHILE: std::ops::RangeInclusive<usize> = 256..=1024 * 1024;
-    /// How many times as long it takes as going over the bytes.
+    /// How much longer compressing takes than reading the bytes once.
     const COST: usize = 16;
     let ReplyBody::Whole(plain) = &answer.body else { return answer };
     let is_encoded = answer.headers.get(name::CONTENT_ENCODING).is_some();
@@ -182,7 +185,8 @@ async fn compress(mut answer: Reply) -> Reply {
     let Some(packed) = packed else { return answer };
     answer.body = ReplyBody::Whole(packed);
     answer.set(name::CONTENT_ENCODING, "gzip");
-    // The tag names the plain bytes: of these it is only a weak one.
+    // The entity tag names the uncompressed bytes, so for the compressed ones it becomes a weak
+    // tag.
     if let Some(etag) = answer.headers.get(name::ETAG) {
         let weak = [b"W/", etag].concat();
         answer.set(name::ETAG, weak);

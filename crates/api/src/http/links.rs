@@ -88,7 +88,7 @@ pub fn write(links: &[Link], bucket: &[u8], generation: Generation, out: &mut Ve
     out.extend_from_slice(b"; rel=\"up\"");
 }
 
-/// Appends the address of an object or of a bucket, in angle brackets.
+/// Appends the path of an object, or of a bucket if there is no key, in angle brackets.
 fn write_address(bucket: &[u8], key: Option<&[u8]>, generation: Generation, out: &mut Vec<u8>) {
     let (before, between): (&[u8], &[u8]) = match generation {
         Generation::Riak => (b"</riak/", b"/"),

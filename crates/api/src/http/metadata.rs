@@ -1,8 +1,8 @@
-//! Object metadata as headers, both ways (docs/riak/http-api.md §5).
+//! Converts object metadata to headers and back (docs/riak/http-api.md §5).
 //!
-//! User metadata is kept under its whole header name, written as Riak's header parser writes it (`X-Riak-Meta-Foo`).
-//! Names and values that came in over another interface and cannot be headers, or that would change how an answer is
-//! read, are left out of HTTP answers; they are not lost.
+//! User metadata is stored under its whole header name, spelled as Riak's header parser spells it
+//! (`X-Riak-Meta-Foo`). Names and values that were written over another interface may be invalid in
+//! headers or change how an answer is parsed. They are left out of HTTP answers and stay stored.
 
 use super::links;
 use super::reply::{self, Reply};
@@ -19,7 +19,7 @@ use ombak_types::{Bucket, IndexEntry, Metadata};
 const META_PREFIX: &str = "x-riak-meta-";
 const INDEX_PREFIX: &str = "x-riak-index-";
 
-/// Reads the metadata that comes with a written object. The error is the answer.
+/// Parses the metadata of an object that is written. The error is the answer to the client.
 pub fn parse(request: &Request, bucket: &Bucket, generation: Generation) -> Result<Metadata, Reply> {
     let (content_type, charset) = content_type(request)?;
     Ok(Metadata {
@@ -37,7 +37,7 @@ pub fn parse(request: &Request, bucket: &Bucket, generation: Generation) -> Resu
     })
 }
 
-/// The media type and the character set of the body. Other parameters stay with the type.
+/// The media type and the character set of the body. Other parameters stay with the media type.
 fn content_type(request: &Request) -> Result<(Bytes, Option<Bytes>), Reply> {
     let Some(header) = request.lines.joined_bytes(line::CONTENT_TYPE).filter(|v| !v.trim_ascii().is_empty()) else {
         return Err(reply::text(StatusCode::BAD_REQUEST, "Missing Content-Type request header"));
@@ -80,12 +80,12 @@ fn user_meta(request: &Request) -> Vec<(Bytes, Bytes)> {
     named.map(|(name, value)| (Bytes::from(title_case(&name)), value)).collect()
 }
 
-/// Whether a name begins with a prefix, whatever its case.
+/// Whether a name begins with a prefix, regardless of case.
 fn has_prefix(name: &[u8], prefix: &[u8]) -> bool {
     name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// `x-riak-meta-two-words` → `X-Riak-Meta-Two-Words`.
+/// Capitalises a header name: `x-riak-meta-two-words` becomes `X-Riak-Meta-Two-Words`.
 fn title_case(name: &str) -> String {
     let mut upper = true;
     name.chars()
@@ -109,7 +109,7 @@ fn indexes(request: &Request) -> Result<Vec<IndexEntry>, Reply> {
     Ok(entries)
 }
 
-/// The values of an index header: a comma followed by white space separates two.
+/// The values of an index header. A comma with white space after it separates two values.
 fn index_values(header: &[u8]) -> Vec<&[u8]> {
     let (mut values, mut start) = (Vec::new(), 0);
     for (at, pair) in header.windows(2).enumerate() {
@@ -143,9 +143,10 @@ pub fn content_type_of(meta: &Metadata) -> Bytes {
     }
 }
 
-/// The header lines of the user's metadata and index entries, as far as they can be headers: one line for each name, whatever
-/// its case, with its values in their order. The name is spelled as it was stored, an index field's behind a prefix in lower
-/// case (docs/riak/http-api.md §5).
+/// The header lines of user metadata and index entries that are valid headers. There is one line
+/// for each name, regardless of case, with its values in their stored order. A name of user
+/// metadata is spelled as it was stored; the field of an index has a prefix in lower case
+/// (docs/riak/http-api.md §5).
 pub fn user_lines(meta: &Metadata) -> Vec<u8> {
     let indexed = meta.indexes.iter().map(|entry| {
         let name = Bytes::from([INDEX_PREFIX.as_bytes(), &entry.field].concat());
@@ -154,7 +155,8 @@ pub fn user_lines(meta: &Metadata) -> Vec<u8> {
     let stored = meta.user_meta.iter().filter(|(name, _)| header_name(name).is_some()).cloned();
     let is_header = |(name, value): &(Bytes, Bytes)| is_name(name) && is_value(value);
     let mut pairs: Vec<(Bytes, Bytes)> = stored.chain(indexed).filter(is_header).collect();
-    // Values of one name keep their order. Any number of pairs is put together in time that does not grow with its square.
+    // The sort is stable, so the values of one name keep their order. Sorting also keeps the time
+    // for many pairs from growing with their square.
     pairs.sort_by_cached_key(|(name, _)| name.to_ascii_lowercase());
     let mut lines = Vec::new();
     for same in pairs.chunk_by(|(one, _), (other, _)| one.eq_ignore_ascii_case(other)) {
@@ -164,7 +166,7 @@ pub fn user_lines(meta: &Metadata) -> Vec<u8> {
     lines
 }
 
-/// The name of a piece of user metadata as it was stored, if it can be the name of a header.
+/// The stored name of user metadata, if it is valid as a header name.
 pub fn header_name(name: &[u8]) -> Option<&str> {
     if !is_name(name) || is_reserved(name) {
         return None;
@@ -172,7 +174,8 @@ pub fn header_name(name: &[u8]) -> Option<&str> {
     std::str::from_utf8(name).ok()
 }
 
-/// Headers that say how an answer is framed or what the object is: user metadata must not pass itself off as one.
+/// Whether a name is reserved, because the header says how an answer is framed or what the object
+/// is. User metadata must not imitate such a header.
 fn is_reserved(name: &[u8]) -> bool {
     const RESERVED: [&str; 27] = [
         "accept-ranges",

@@ -1,15 +1,18 @@
-//! The HTTP interface (port 8098): objects, bucket properties, listings, links, statistics (docs/riak/http-api.md).
+//! The HTTP interface (port 8098): objects, bucket properties, listings, links, statistics
+//! (docs/riak/http-api.md).
 //!
-//! What it is: Riak's resources over the engine. [`serve`] runs one listener; `graph` takes the decisions that HTTP
-//! itself prescribes; each file below `resources` states the facts of one resource.
+//! What it is: Riak's resources on top of the engine. [`serve`] runs one listener. The module
+//! `graph` takes the decisions that HTTP itself prescribes. Each file below `resources` states the
+//! facts of one resource.
 //!
-//! What it is not: the administration interface. Requests below `/admin` are handed to [`crate::admin`].
+//! What it is not: the administration interface. Requests below `/admin` are passed to
+//! [`crate::admin`].
 //!
 //! Invariants:
-//! * any bytes get an answer or a closed connection: heads, bodies, connections and the memory of bodies under way are
-//!   bounded, and whoever is too slow is cut off ([`HttpLimits`]);
-//! * a listing that cannot be finished is cut off visibly, never ended as if it were complete;
-//! * what a client stored cannot change how an answer is framed.
+//! * Any bytes get an answer or a closed connection. Heads, bodies, connections and the memory of
+//!   bodies in transit are bounded, and clients that are too slow are cut off ([`HttpLimits`]).
+//! * A listing that cannot be completed is visibly cut off. It never ends as if it were complete.
+//! * What a client has stored cannot change how an answer is framed.
 
 #![allow(
     clippy::result_large_err,

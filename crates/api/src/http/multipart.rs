@@ -93,7 +93,7 @@ fn http_date(at: UnixMicros) -> HttpDate {
     (UNIX_EPOCH + Duration::from_secs(at.secs()).min(LATEST)).into()
 }
 
-/// Appends an instant as a date header says it.
+/// Appends a time in the form of a date header.
 pub fn write_http_date(at: UnixMicros, out: &mut Vec<u8>) {
     // Writing to memory does not fail.
     let _ = write!(out, "{}", http_date(at));

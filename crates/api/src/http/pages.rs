@@ -1,13 +1,16 @@
-//! What web pages may do here, and under which names this machine is known to them.
+//! Rules for web pages: what they may do here, and by which names they may call this machine.
 //!
-//! A browser sends requests of any page to any address. Two rules keep pages of other sites from using this interface through
-//! a visitor's browser; a program that is not a browser never notices them.
+//! A browser sends requests of any page to any address. Two rules prevent pages of other sites from
+//! using this interface through the browser of a visitor. Programs other than browsers are not
+//! affected.
 //!
-//! * A write with an `Origin` is taken only from a page of this very interface or from an allowed origin. Riak takes it from
-//!   everybody as long as there is no `Referer`, which a page can leave out. `Origin: null` names nobody and is always foreign.
-//! * Where all listeners serve this machine alone, or single addresses of it, a request over a loopback address has to name
-//!   this machine in `Host`. A page whose own name was made to point to 127.0.0.1 names itself there, and would pass for a
-//!   page of this interface otherwise. Ports do not count, and a request without `Host` is no browser's.
+//! * A write with an `Origin` is accepted only from a page of this interface or from an allowed
+//!   origin. Riak accepts it from every origin if there is no `Referer`, which a page can leave
+//!   out. `Origin: null` does not name an origin and is always refused.
+//! * If no listener uses a wildcard address, a request over a loopback address must name this
+//!   machine in `Host`. If the name of a page's site resolves to 127.0.0.1, the browser sends that
+//!   name in `Host`; without this rule such a page would pass for a page of this interface. Ports
+//!   are ignored, and a request without `Host` does not come from a browser.
 //!
 //! Riak's rule about `Referer` is in [`super::csrf`].
 
@@ -21,10 +24,10 @@ pub const ORIGINS_KEY: &str = "http.allowed_origins";
 /// The key that lists further names of this machine.
 pub const HOSTS_KEY: &str = "http.allowed_hosts";
 
-/// The most characters of what a client sent that a refusal repeats.
+/// The highest number of characters of a client's input that a refusal repeats.
 const SHOWN_CHARS_MAX: usize = 200;
 
-/// The two rules, with what the operator allows.
+/// The two rules, with the exceptions that the operator allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageRules {
     origins: Vec<(String, String, u16)>,
@@ -33,8 +36,8 @@ pub struct PageRules {
 }
 
 impl PageRules {
-    /// With these origins (`SCHEME://HOST[:PORT]`) and host names beside this interface's own, on these listeners. Origins that
-    /// are none are left out.
+    /// Creates the rules. Besides this interface's own, these origins (`SCHEME://HOST[:PORT]`) and
+    /// host names are allowed. Invalid origins are ignored.
     pub fn new(origins: &[String], hosts: &[String], listeners: impl IntoIterator<Item = SocketAddr>) -> Self {
         Self {
             origins: origins.iter().filter_map(|origin| parse_origin(origin)).collect(),
@@ -43,9 +46,10 @@ impl PageRules {
         }
     }
 
-    /// Whether a request from `peer` may go on; the error is what to tell the client.
+    /// Checks whether a request from `peer` is allowed. The error is the text for the client.
     pub fn check(&self, peer: IpAddr, request: &Request) -> Result<(), String> {
-        // Over an address that serves everybody, a loopback peer may be a proxy that passes on any name.
+        // If a listener uses a wildcard address, a loopback peer may be a proxy that passes on any
+        // name.
         if peer.to_canonical().is_loopback() && !self.serves_any_address {
             self.check_host(request)?;
         }
@@ -91,7 +95,7 @@ impl PageRules {
     }
 }
 
-/// `SCHEME://HOST[:PORT]` in a form that can be compared; `None` for anything else.
+/// Parses `SCHEME://HOST[:PORT]` into a form that can be compared. `None` for anything else.
 pub fn parse_origin(text: &str) -> Option<(String, String, u16)> {
     let (scheme, host) = text.split_once("://")?;
     let is_plain = |c: char| c.is_ascii_graphic() && !"/@?#\\,".contains(c);
@@ -99,15 +103,15 @@ pub fn parse_origin(text: &str) -> Option<(String, String, u16)> {
     well_formed.then(|| authority(scheme, host))
 }
 
-/// Whether a page from there was served under the name by which this request calls the server. The scheme does not count: TLS
-/// may end at a proxy in front.
+/// Whether a page of this origin was served under the name by which this request calls the server.
+/// The scheme is ignored, because a proxy may terminate TLS.
 fn is_own_origin(origin: &(String, String, u16), request: &Request) -> bool {
     let (scheme, ..) = origin;
     let own = request.lines.get_text(line::HOST);
     matches!(scheme.as_str(), "http" | "https") && own.is_some_and(|host| authority(scheme, host) == *origin)
 }
 
-/// `NAME`, `NAME:PORT`, `[V6]` or `[V6]:PORT` without port and brackets.
+/// Removes port and brackets from `NAME`, `NAME:PORT`, `[V6]` or `[V6]:PORT`.
 fn without_port(host: &str) -> &str {
     match host.strip_prefix('[') {
         Some(v6) => v6.split_once(']').filter(|(_, port)| is_port(port)).map_or("", |(v6, _)| v6),
@@ -146,7 +150,7 @@ mod tests {
         rules.check(peer.parse().expect("an IP address"), request)
     }
 
-    /// Whether a write with these headers is taken on a listener of its own machine.
+    /// Whether a write with these headers is accepted on a loopback listener.
     fn writes(headers: &[(&str, &str)]) -> bool {
         let mut all = vec![("host", "127.0.0.1:8098")];
         all.extend_from_slice(headers);

@@ -1,4 +1,4 @@
-//! A request as the resources see it: decoded once, read to its end.
+//! A request as the resources see it: decoded once, with its whole body.
 
 use super::url::Parameters;
 use super::wire::head::Head;
@@ -16,45 +16,50 @@ use ombak_types::Error;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What a link, a metadata pair or an index entry takes in memory until it has been answered, in bytes.
+/// The memory of a link, a metadata pair or an index entry until the request was answered, in
+/// bytes.
 const PART_BYTES: usize = 256;
 
-/// What an answer may take in memory without being counted: much less than a connection's allowance.
+/// The memory of an answer that is not counted, in bytes. It is much smaller than a connection's
+/// allowance.
 const UNCOUNTED_BYTES_MAX: u64 = 4 << 10;
 
 /// A request with its whole body.
 pub struct Request {
-    /// What to do.
+    /// The method.
     pub method: Method,
-    /// Its address.
+    /// The address from the request line, usually a path and a query.
     pub target: Target,
     /// The header lines.
     pub lines: RequestLines,
     /// The body; empty if there was none.
     pub body: Bytes,
     parameters: Parameters,
-    /// Counts what answering it takes in memory.
+    /// Counts the memory that answering the request takes.
     account: Option<Arc<Account>>,
 }
 
 impl Request {
-    /// From what the server read.
+    /// Creates the request from what the server has read.
     pub fn new(head: Head, body: Bytes, account: Arc<Account>) -> Self {
         Self { account: Some(account), ..Self::of(head.method, head.target, head.lines, body) }
     }
 
-    /// Reads an object to answer the request. A large one is read once there is memory for it.
+    /// Reads an object to answer the request. A large object is read only when there is memory for
+    /// it.
     pub async fn read(&self, kv: &Kv, request: &GetRequest) -> Result<Read, Error> {
         let Some(account) = &self.account else { return kv.read(request).await };
         let read = kv.read_into(request, &mut account.answer_room()).await?;
-        // A single value is sent as it is, and has no metadata that is copied for each pair.
+        // The answer for [`Read::Single`] copies neither the value nor metadata pairs, so nothing
+        // is counted for it.
         if let Read::Reply(reply) = &read {
             self.hold(reply).await?;
         }
         Ok(read)
     }
 
-    /// Writes an object for the request. What is read to do so, and what it answers, is counted.
+    /// Writes an object for the request. The memory for reading before the write and for the answer
+    /// is counted.
     pub async fn write(&self, kv: &Kv, request: PutRequest) -> Result<PutReply, Error> {
         match &self.account {
             Some(account) => kv.put_into(request, &mut account.answer_room()).await,
@@ -62,8 +67,8 @@ impl Request {
         }
     }
 
-    /// Counts the answer that will be made of an object: its values once more, unless it has one that is sent as it is, and
-    /// its metadata.
+    /// Counts the memory of the answer about an object: its metadata, and its values once more,
+    /// unless there is a single value that is sent without a copy.
     async fn hold(&self, reply: &GetReply) -> Result<(), Error> {
         let (Some(account), GetReply::Found(object)) = (&self.account, reply) else { return Ok(()) };
         let copied = if object.siblings.len() > 1 { object.value_bytes() } else { 0 };
@@ -94,17 +99,18 @@ impl Request {
         self.parameter(name) == Some(value.as_bytes())
     }
 
-    /// A header; several lines of one name read as one, joined with `, ` (RFC 9110 §5.2).
+    /// The value of a header. Several lines with the same name are joined with `, ` (RFC 9110
+    /// §5.2).
     pub fn header(&self, name: LineName) -> Option<Cow<'_, [u8]>> {
         self.lines.joined(name)
     }
 
-    /// Whether it asks for a representation: GET or HEAD.
+    /// Whether the method is GET or HEAD.
     pub fn is_read(&self) -> bool {
         matches!(self.method, Method::GET | Method::HEAD)
     }
 
-    /// Whether any of the conditions of RFC 9110 §13 is attached.
+    /// Whether the request has any of the conditions of RFC 9110 §13.
     pub fn is_conditional(&self) -> bool {
         const CONDITIONS: [LineName; 4] =
             [line::IF_MATCH, line::IF_NONE_MATCH, line::IF_MODIFIED_SINCE, line::IF_UNMODIFIED_SINCE];
@@ -114,7 +120,7 @@ impl Request {
 
 #[cfg(test)]
 impl Request {
-    /// A request from its start line and headers.
+    /// Creates a request from its start line and headers.
     pub fn sample(method: Method, uri: &str, headers: &[(&str, &str)]) -> Self {
         let lines: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let text = format!("{method} {uri} HTTP/1.1\r\n{lines}\r\n");

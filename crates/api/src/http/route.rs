@@ -1,4 +1,5 @@
-//! Which resource a path names (docs/riak/http-api.md §1–§12), for all three generations of object URLs.
+//! Finds the resource for a path (docs/riak/http-api.md §1–§12), for all three generations of
+//! object URLs.
 
 use super::request::Request;
 use super::url::Segments;
@@ -6,7 +7,7 @@ use bytes::Bytes;
 use http::Method;
 use ombak_types::Bucket;
 
-/// The generation of a URL; answers speak in the one that was asked in.
+/// The generation of a URL. Links and addresses in an answer have the generation of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generation {
     /// `/riak/BUCKET/KEY`
@@ -17,7 +18,7 @@ pub enum Generation {
     Types,
 }
 
-/// A resource. What it does with a method is its own affair.
+/// A resource. The resource itself decides about methods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// `/`
@@ -44,17 +45,17 @@ pub enum Route {
     Props(Bucket, Generation),
     /// The keys of a bucket.
     Keys(Bucket, Generation),
-    /// A new object under a key that the server makes.
+    /// A new object under a key that the server chooses.
     NewObject(Bucket, Generation),
     /// An object.
     Object(Bucket, Bytes, Generation),
-    /// A walk along the links of an object: the steps as they stand in the path, not decoded.
+    /// A walk along the links of an object. The steps are the undecoded parts of the path.
     LinkWalk(Bucket, Bytes, Vec<Bytes>, Generation),
-    /// A secondary index query: field and terms.
+    /// A secondary index query with its field and terms.
     Index(Bucket, Vec<Bytes>),
     /// A part of Riak's interface that this server does not have.
     Absent(Absent),
-    /// Nothing of these.
+    /// No resource.
     Nowhere,
 }
 
@@ -63,7 +64,7 @@ pub enum Route {
 pub enum Absent {
     /// `/mapred`
     MapReduce,
-    /// The older counters.
+    /// The old kind of counters.
     Counter(Bucket),
     /// Data types.
     DataType(Bucket),
@@ -74,7 +75,7 @@ pub enum Absent {
 }
 
 impl Route {
-    /// The resource that a request is for.
+    /// The resource of a request.
     pub fn of(request: &Request) -> Self {
         let parts = Segments::of(request.target.path_bytes());
         let names = parts.names();
@@ -108,7 +109,8 @@ impl Route {
     }
 }
 
-/// `/riak/…`: what a bucket's address means depends on the method and on `keys`.
+/// Finds the resource below `/riak`. The meaning of a bucket's path depends on the method and on
+/// the parameter `keys`.
 fn older(parts: &Segments, request: &Request) -> Route {
     let generation = Generation::Riak;
     let bucket = Bucket::untyped(parts.part(1));
@@ -130,7 +132,8 @@ fn older(parts: &Segments, request: &Request) -> Route {
     }
 }
 
-/// `/buckets/…` and `/types/TYPE/buckets/…`. `at` is the place of the bucket.
+/// Finds the resource below `/buckets` or `/types/TYPE/buckets`. `at` is the index of the path part
+/// that names the bucket.
 fn newer(bucket_type: Bytes, parts: &Segments, at: usize, request: &Request, generation: Generation) -> Route {
     let names = parts.names();
     let Some([_, rest @ ..]) = names.get(at..) else { return Route::Buckets(bucket_type) };
@@ -154,7 +157,7 @@ fn newer(bucket_type: Bytes, parts: &Segments, at: usize, request: &Request, gen
     }
 }
 
-/// The steps of a walk: what follows the first `before` parts of the path.
+/// The steps of a link walk: the parts of the path after the first `before` ones.
 fn steps(request: &Request, before: usize) -> Vec<Bytes> {
     let parts = request.target.path().split('/').filter(|part| !part.is_empty());
     parts.skip(before).map(|part| Bytes::copy_from_slice(part.as_bytes())).collect()

@@ -1,20 +1,20 @@
-//! Names in URLs: percent decoding and encoding as Riak's web server does it.
+//! Names in URLs: percent decoding and encoding as in Riak's web server.
 //!
-//! Names are arbitrary bytes. `+` is a space, in paths as well as in queries (docs/riak/http-api.md §17); `%XX` is a byte;
-//! a `%` that no two hex digits follow stands for itself.
+//! Names are arbitrary bytes. `+` is a space, in paths as well as in queries (docs/riak/http-api.md
+//! §17). `%XX` is a byte. A `%` without two hexadecimal digits behind it stands for itself.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// The bytes that a part of a URL stands for.
+/// Decodes a part of a URL.
 pub fn unquote(text: &[u8]) -> Bytes {
     let mut out = Vec::with_capacity(text.len());
     unquote_into(text, &mut out);
     Bytes::from(out)
 }
 
-/// Appends the bytes that a part of a URL stands for, and says where they lie.
+/// Decodes a part of a URL, appends its bytes to `out`, and returns their position.
 fn unquote_into(text: &[u8], out: &mut Vec<u8>) -> Range<usize> {
     let start = out.len();
     let mut rest = text;
@@ -39,15 +39,16 @@ fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|d| u8::try_from(d).ok())
 }
 
-/// A name as a part of a URL: letters, digits and `-._~` as they are, a space as `+`, all else as `%XX`.
+/// Encodes a name as a part of a URL: letters, digits and `-._~` stay, a space becomes `+`, and
+/// every other byte becomes `%XX`.
 pub fn quote(name: &[u8]) -> String {
     let mut out = Vec::with_capacity(name.len());
     quote_into(name, &mut out);
-    // It is ASCII.
+    // The encoded name is ASCII, so nothing is replaced.
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Appends a name as a part of a URL.
+/// Does the same as [`quote`], but appends to `out`.
 pub fn quote_into(name: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in name {
@@ -59,28 +60,30 @@ pub fn quote_into(name: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// As many parts as the path of an object of any type has.
+/// The number of parts in the path of an object with a bucket type.
 const SEGMENTS_USUAL: usize = 6;
 
-/// Parameters of a usual query.
+/// The usual number of parameters in a query.
 const PARAMETERS_USUAL: usize = 4;
 
-/// The parts of a path, decoded. Empty ones do not count: `/buckets//keys` has two.
+/// The decoded parts of a path. Empty parts are ignored: `/buckets//keys` has two parts.
 #[derive(Debug, Default)]
 pub struct Segments {
     path: Bytes,
     parts: SmallVec<[Part; SEGMENTS_USUAL]>,
 }
 
-/// A part of a path: where it lies, or what it stands for.
+/// A part of a path.
 #[derive(Debug)]
 enum Part {
+    /// The position in the path of a part that needs no decoding.
     Plain(Range<usize>),
+    /// The decoded bytes.
     Decoded(Bytes),
 }
 
 impl Segments {
-    /// Of a path.
+    /// Splits and decodes a path.
     pub fn of(path: Bytes) -> Self {
         let mut at = 0;
         let mut parts = SmallVec::new();
@@ -105,8 +108,8 @@ impl Segments {
         names.collect()
     }
 
-    /// The part at a place, to be kept. It shares the memory of the path where it can. Empty if
-    /// there is none.
+    /// The part with this index; empty if there is none. It shares the memory of the path if it
+    /// needed no decoding.
     pub fn part(&self, at: usize) -> Bytes {
         match self.parts.get(at) {
             Some(Part::Plain(place)) => self.path.slice(place.clone()),
@@ -116,22 +119,22 @@ impl Segments {
     }
 }
 
-/// Whether a part of a URL stands for itself.
+/// Whether a part of a URL needs no decoding.
 fn is_plain(text: &[u8]) -> bool {
     !text.iter().any(|byte| matches!(byte, b'+' | b'%'))
 }
 
-/// The parameters of a query, decoded, in their order.
+/// The decoded parameters of a query, in their order.
 #[derive(Debug, Default)]
 pub struct Parameters {
-    /// The query as it came if nothing in it needs decoding, else all names and values.
+    /// The received query if nothing in it needs decoding, otherwise all decoded names and values.
     text: Bytes,
-    /// Where names and values lie.
+    /// The positions of names and values in `text`.
     pairs: SmallVec<[(Range<usize>, Range<usize>); PARAMETERS_USUAL]>,
 }
 
 impl Parameters {
-    /// Of a query.
+    /// Splits and decodes a query.
     pub fn read(query: Bytes) -> Self {
         let mut decoded = Vec::new();
         let is_plain = is_plain(&query);
@@ -157,12 +160,12 @@ impl Parameters {
         Self { text: if is_plain { query } else { Bytes::from(decoded) }, pairs }
     }
 
-    /// Whether there are none.
+    /// Whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
 
-    /// The first value under a name.
+    /// The first value with this name.
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         let found = self.pairs.iter().find(|(place, _)| self.text[place.clone()] == *name);
         found.map(|(_, place)| &self.text[place.clone()])

@@ -1,4 +1,4 @@
-//! Properties in JSON bodies, and how changes of them are refused (docs/riak/http-api.md §4, §17).
+//! Bucket properties in JSON bodies, and the refusals of changes (docs/riak/http-api.md §4, §17).
 
 use crate::http::beside;
 use crate::http::graph::{Offers, Types};
@@ -11,19 +11,19 @@ use ombak_kv::PropsError;
 use ombak_types::{Bucket, PropMap};
 use serde_json::Value;
 
-/// `"props":{…}`; a bucket's name comes first.
+/// The member `"props":{…}`. The name of a bucket comes first.
 pub fn member(props: &PropMap, bucket: Option<&Bucket>) -> String {
     let name = bucket.map(|b| ("name".to_owned(), Value::String(json_name(&b.name))));
     let all = name.into_iter().chain(props.iter().map(|(name, value)| (name.clone(), value.clone())));
     format!("\"props\":{}", Value::Object(all.collect()))
 }
 
-/// What a read is answered in; a write is answered without a body.
+/// The media types of the answer. A read is answered in JSON, a write without a body.
 pub fn offers(request: &Request) -> Offers {
     if request.is_read() { Offers::json() } else { Offers { types: Types::new(), gzip: true } }
 }
 
-/// The changes that a PUT asks for; other methods ask for none.
+/// The changes that a PUT asks for. Other methods ask for none.
 pub async fn changes(request: &Request) -> Result<PropMap, Reply> {
     if request.method != Method::PUT {
         return Ok(PropMap::new());
@@ -46,7 +46,7 @@ fn parse(body: &[u8]) -> Result<PropMap, Reply> {
     }
 }
 
-/// Whether the body says that it is JSON; nothing else is accepted.
+/// Whether the content type is JSON. No other type is accepted.
 pub fn is_json(request: &Request) -> bool {
     request.header(line::CONTENT_TYPE).is_some_and(|header| {
         let media_type = header.split(|&b| b == b';').next().unwrap_or_default();
@@ -63,7 +63,7 @@ pub fn refusal(error: &PropsError) -> Reply {
     }
 }
 
-/// Runs a change, which waits for the disk, beside the network threads.
+/// Runs a change on a blocking thread, because it waits for the disk.
 pub async fn change(change: impl FnOnce() -> Result<(), PropsError> + Send + 'static) -> Result<(), PropsError> {
     match tokio::task::spawn_blocking(change).await {
         Ok(outcome) => outcome,

@@ -133,15 +133,15 @@ async fn a_listing_that_takes_too_long_ends_with_an_error() {
     }
 }
 
-/// An answer to HTTP/1.0 has no chunks: only a reset of its connection tells a part of it from all
-/// of it.
+/// An answer over HTTP/1.0 has no chunks. So only a reset of the connection shows the client that
+/// the answer is incomplete.
 #[tokio::test]
 async fn an_older_client_sees_by_a_reset_that_a_listing_was_cut_off() {
     let server = Server::start().await;
     for n in 0..20_000 {
         put(&server, "b", &format!("{n:0>1000}")).await;
     }
-    // A machine that is too busy to begin the answer in time gets more of it.
+    // If the machine is too busy to begin the answer in time, a longer limit is tried.
     for limit_ms in [200, 2_000, 20_000] {
         let mut stream = server.connect().await;
         let request = format!("GET /buckets/b/keys?keys=true&timeout={limit_ms} HTTP/1.0\r\n\r\n");
@@ -154,8 +154,8 @@ async fn an_older_client_sees_by_a_reset_that_a_listing_was_cut_off() {
         if String::from_utf8_lossy(&answer).contains("Content-Length: ") {
             continue;
         }
-        // The listing has begun and does not fit between the sockets' ends: its time ends while
-        // nobody reads.
+        // The listing has begun and is larger than the buffers of the sockets. It times out while
+        // the client does not read.
         tokio::time::sleep(Duration::from_millis(limit_ms)).await;
         let ended = timeout(DEADLINE, stream.read_to_end(&mut answer)).await.expect("in time");
         assert_eq!(ended.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));

@@ -1,4 +1,5 @@
-//! Objects: `/buckets/B/keys/K`, `/types/T/buckets/B/keys/K`, `/riak/B/K` (docs/riak/http-api.md §5).
+//! Objects: `/buckets/B/keys/K`, `/types/T/buckets/B/keys/K`, `/riak/B/K` (docs/riak/http-api.md
+//! §5).
 
 pub mod delete;
 pub mod read;
@@ -21,7 +22,7 @@ use ombak_types::{Bucket, Error, VectorClock, stored};
 /// The methods of an object, in Riak's order.
 const ALLOW: &str = "HEAD, GET, POST, PUT, DELETE";
 
-/// Answers a request to one object.
+/// Answers a request about one object.
 pub async fn run(ctx: &HttpContext, request: &Request, bucket: Bucket, key: Bytes, generation: Generation) -> Reply {
     match request.method {
         Method::GET | Method::HEAD => {
@@ -38,19 +39,19 @@ pub async fn run(ctx: &HttpContext, request: &Request, bucket: Bucket, key: Byte
     }
 }
 
-/// Refuses a bucket of a type that is not there.
+/// Refuses a bucket whose type does not exist.
 fn check_type(ctx: &HttpContext, bucket: &Bucket, asked: Asked) -> Result<(), Reply> {
     ctx.kv.buckets().now().props(bucket).map(|_| ()).map_err(|e| failure::reply_for(&e, asked))
 }
 
-/// The clock in a header, if there is one.
+/// The vector clock in a header; `None` if the header is missing.
 fn clock_header(request: &Request, name: LineName) -> Result<Option<VectorClock>, Error> {
     let Some(text) = request.header(name) else { return Ok(None) };
     let bytes = STANDARD.decode(text.trim_ascii()).map_err(|e| Error::BadClock(e.to_string()))?;
     stored::decode_clock(&bytes).map(Some)
 }
 
-/// The clock that the client has seen.
+/// The vector clock that the client has read.
 fn seen_clock(request: &Request, asked: Asked) -> Result<Option<VectorClock>, Reply> {
     clock_header(request, line::X_RIAK_VCLOCK).map_err(|e| failure::reply_for(&e, asked))
 }

@@ -21,7 +21,7 @@ use ombak_types::stored::Single;
 use ombak_types::{Bucket, Object, VectorClock};
 use smallvec::smallvec;
 
-/// A read of one object.
+/// The read of one object.
 pub struct Read<'a> {
     ctx: &'a HttpContext,
     request: &'a Request,
@@ -31,9 +31,9 @@ pub struct Read<'a> {
     found: Found,
 }
 
-/// What is shown of what was read.
+/// The object that was read, and the siblings of it that the answer shows.
 enum Found {
-    /// An object as it lies in the store, of one sibling that has a tag.
+    /// An object in its stored form, with one sibling that has a `vtag`.
     Single(Single),
     /// Any other object.
     Object(Object, Choice),
@@ -55,7 +55,7 @@ impl Found {
 }
 
 impl<'a> Read<'a> {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(ctx: &'a HttpContext, request: &'a Request, bucket: Bucket, key: Bytes, generation: Generation) -> Self {
         Self { ctx, request, bucket, key, generation, found: Found::default() }
     }
@@ -64,7 +64,7 @@ impl<'a> Read<'a> {
         self.request.parameter("vtag")
     }
 
-    /// Keeps what was read. The error is the answer.
+    /// Keeps the object that was read. The error is the answer to the client.
     fn keep(&mut self, read: ombak_kv::Read) -> Result<(), Reply> {
         self.found = match read {
             ombak_kv::Read::Single(single) if single.vtag().is_some() => Found::Single(single),
@@ -79,7 +79,7 @@ impl<'a> Read<'a> {
         Ok(())
     }
 
-    /// The part of a value that is asked for; `whole` is the answer with all of it.
+    /// The answer with the requested range of a value. `whole` is the answer with the whole value.
     fn part(&self, value: &Bytes, validators: impl FnOnce() -> Validators, whole: Reply) -> Reply {
         let len = value.len();
         let wanted = match self.request.lines.get(line::RANGE) {
@@ -105,7 +105,8 @@ impl<'a> Read<'a> {
         }
     }
 
-    /// A range asked for with a condition on the version (RFC 9110 §13.1.5) is taken only for that very tag.
+    /// Whether a requested range may be served. If the request has a condition on the version (RFC
+    /// 9110 §13.1.5), the range is served only for exactly that entity tag.
     fn range_holds(&self, validators: impl FnOnce() -> Validators) -> bool {
         let Some(tag) = self.request.lines.get(line::IF_RANGE) else { return true };
         validators().etag.is_some_and(|etag| tag == format!("\"{etag}\"").as_bytes())
@@ -165,7 +166,7 @@ impl Resource for Read<'_> {
         if self.vtag().is_some_and(|tag| !is_there(tag)) {
             return Ok(Existence::Missing);
         }
-        // What the object is recognised by matters to conditions only.
+        // Only conditional requests use the validators.
         let validators = self.request.is_conditional().then(|| self.found.validators());
         Ok(Existence::Present(validators.unwrap_or_default()))
     }
@@ -181,7 +182,8 @@ impl Resource for Read<'_> {
     }
 }
 
-/// 404; a tombstone's clock lets the client write over it.
+/// The answer 404. It carries the clock of a tombstone, with which the client can write a new value
+/// over the tombstone.
 fn not_found(tombstone: Option<&VectorClock>) -> Reply {
     let mut answer = reply::text(StatusCode::NOT_FOUND, "not found\n");
     if let Some(clock) = tombstone {

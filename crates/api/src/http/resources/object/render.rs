@@ -59,23 +59,24 @@ pub fn validators(object: &Object, choice: Choice) -> Validators {
     }
 }
 
-/// The validators of an object that the store returned undecoded.
+/// The validators of an object in its stored form.
 pub fn single_validators(single: &Single) -> Validators {
     let etag = single.vtag().map(|tag| String::from_utf8_lossy(tag).into_owned());
     Validators { etag, last_modified: single.last_modified() }
 }
 
-/// The content type of such an object.
+/// The content type of an object in its stored form.
 pub fn single_content_type(single: &Single) -> Bytes {
     single.content_type().map_or(Bytes::from_static(DEFAULT_CONTENT_TYPE.as_bytes()), Bytes::copy_from_slice)
 }
 
-/// An answer with such an object, equal to that of [`one`]. Nothing is decoded for it. Hot.
+/// The answer with an object in its stored form. It equals the answer of [`one`], but nothing is
+/// decoded for it. This is on the hot path.
 pub fn single(single: &Single, bucket: &Bucket, generation: Generation) -> Reply {
     let mut answer = reply::bare(StatusCode::OK, single.value().clone());
     let headers = &mut answer.headers;
     headers.write(name::X_RIAK_VCLOCK, |out| write_base64(single.clock_bytes(), out));
-    // A tag that is not valid in a header is left out.
+    // A tag that is not a valid header value is left out.
     if let Some(tag) = single.vtag().map(String::from_utf8_lossy).filter(|tag| is_value(tag.as_bytes())) {
         headers.write(name::ETAG, |out| {
             out.push(b'"');
@@ -99,7 +100,7 @@ pub fn single(single: &Single, bucket: &Bucket, generation: Generation) -> Reply
 fn write_base64(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.resize(start + base64::encoded_len(bytes.len(), true).unwrap_or(0), 0);
-    // The room is as long as the text.
+    // This cannot fail: the slice has the length of the text.
     let written = STANDARD.encode_slice(bytes, &mut out[start..]).unwrap_or(0);
     out.truncate(start + written);
 }
@@ -187,7 +188,8 @@ fn one(object: &Object, sibling: &Sibling, choice: Choice, bucket: &Bucket, gene
     set_common(&mut answer, object, choice);
     answer.set(name::CONTENT_TYPE, header_value(&metadata::content_type_of(meta)));
     if let Some(encoding) = &meta.content_encoding {
-        // Left out where it cannot be a header: no client could decode an encoding of another name.
+        // `set` leaves an encoding out that is not a valid header value. No client could decode the
+        // body under a substitute name.
         answer.set(name::CONTENT_ENCODING, encoding);
     }
     answer.headers.write(name::LINK, |out| links::write(&meta.links, &bucket.name, generation, out));

@@ -1,7 +1,8 @@
 //! PUT and POST of an object.
 //!
-//! A conditional write reads first, as HTTP's conditions are about what a client could have read; what was read then
-//! becomes the engine's condition of the write, so that nothing can come in between.
+//! A conditional write reads first, because HTTP's conditions are about what a client could have
+//! read. The version that was read then becomes the engine's condition for the write, so that no
+//! other write can come in between.
 
 use super::render::{self, Choice, Rendering};
 use super::{ALLOW, check_type, clock_header, seen_clock};
@@ -21,7 +22,7 @@ use ombak_kv::{GetReply, GetRequest, PutCondition, PutReply, PutRequest};
 use ombak_types::{Bucket, Error, Metadata, Object, Sibling, VectorClock};
 use smallvec::smallvec;
 
-/// A write of one object; without a key the engine makes one.
+/// The write of one object. Without a key, the engine chooses one.
 pub struct Write<'a> {
     ctx: &'a HttpContext,
     request: &'a Request,
@@ -31,12 +32,12 @@ pub struct Write<'a> {
     params: ObjectParams,
     meta: Metadata,
     seen: Option<VectorClock>,
-    /// What a read for the sake of conditions says about the write.
+    /// The condition that follows from the read before a conditional write.
     condition: PutCondition,
 }
 
 impl<'a> Write<'a> {
-    /// For one request.
+    /// Creates the resource for one request.
     pub fn new(
         ctx: &'a HttpContext,
         request: &'a Request,
@@ -57,8 +58,9 @@ impl<'a> Write<'a> {
         }
     }
 
-    /// The condition of the write: Riak's own header, else what the read found. A clock in that header that does not
-    /// decode sets no condition (docs/riak/http-api.md §17).
+    /// The condition of the write: that of Riak's own header, otherwise the one that follows from
+    /// the read. A clock in Riak's header that cannot be decoded sets no condition
+    /// (docs/riak/http-api.md §17).
     fn take_condition(&mut self) -> PutCondition {
         match clock_header(self.request, line::X_RIAK_IF_NOT_MODIFIED) {
             Ok(Some(clock)) => PutCondition::IfNotModified(clock),
@@ -120,7 +122,7 @@ impl Resource for Write<'_> {
         Ok(())
     }
 
-    /// A returned body has the type of the one that came.
+    /// A returned body has the content type of the written one.
     fn offers(&self) -> Offers {
         Offers { types: smallvec![metadata::content_type_of(&self.meta)], gzip: true }
     }
@@ -154,14 +156,15 @@ impl Resource for Write<'_> {
         };
         let read_first = self.condition != PutCondition::None;
         options.condition = self.take_condition();
-        // A key that the server makes is answered with the content type.
+        // If the server chooses the key, the answer needs the content type after the write.
         let meta = if self.key.is_some() { std::mem::take(&mut self.meta) } else { self.meta.clone() };
         let sibling = Sibling { value: self.request.body.clone(), meta };
         let object = Object { clock: self.seen.take().unwrap_or_default(), siblings: vec![sibling] };
         let request = PutRequest { bucket: self.bucket.clone(), key: self.key.clone(), object, options };
         match self.request.write(&self.ctx.kv, request).await {
             Ok(stored) => self.reply(stored).await,
-            // Somebody wrote between the read and this write: the condition that held then does not hold now.
+            // Another write came between the read and this write, so the condition does not hold
+            // any more.
             Err(Error::Modified | Error::NotFound)
                 if read_first && !self.request.lines.contains(line::X_RIAK_IF_NOT_MODIFIED) =>
             {
