@@ -36,7 +36,8 @@ fn get_all(node: &Node) -> Vec<(String, String)> {
     (0..KEYS).map(get).collect()
 }
 
-/// Queries over keys of which some are lost answer, and have every key that is not.
+/// Asserts that listings and index queries succeed although some keys are lost, and that they find
+/// all other keys.
 #[track_caller]
 fn check_queries(node: &Node, found: &[(String, String)], place: &str) {
     for path in ["keys?keys=true", "index/$bucket/_", "index/$key/a/z", "index/f_bin/new", "index/f_bin/a/z"] {
