@@ -20,7 +20,8 @@ pub enum AdminToken {
     Known(String),
     /// The command has no token that it may send.
     Unknown,
-    /// This user may not read the node's directory or token. The text says what to do.
+    /// This user may not read the node's directory or token, or no node runs in the directory that
+    /// was named. The text says so, and what to do.
     Unreadable(String),
 }
 

@@ -50,7 +50,13 @@ impl Target {
         let (http, pb) = local_config::listeners(common);
         let http = http.map_or_else(|| resolve(DEFAULT_HTTP), Ok)?;
         let pb = pb.map_or_else(|| resolve(DEFAULT_PB), Ok)?;
-        let token = AdminToken::find(&data_dir, None, http);
+        let token = match AdminToken::find(&data_dir, None, http) {
+            AdminToken::Unknown if common.data.is_some() => {
+                let dir = data_dir.display();
+                AdminToken::Unreadable(format!("no node runs in {dir}, so the one at {http} was asked"))
+            }
+            token => token,
+        };
         Ok(Self { http, pb: Some(pb), source: http.to_string(), data_dir: None, token })
     }
 
@@ -102,6 +108,16 @@ mod tests {
         let common = Common { data: Some(dir.path().to_owned()), config: Some(config), ..Common::default() };
         let found = Target::find(&common).expect("found");
         assert_eq!((found.http.to_string(), found.pb.map(|a| a.port())), ("127.0.0.1:1111".into(), Some(2222)));
+    }
+
+    #[test]
+    fn a_directory_that_was_named_and_has_no_node_is_told_of() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let named = Common { data: Some(dir.path().to_owned()), ..Common::default() };
+        let found = Target::find(&named).expect("found");
+        let said = found.silent("refused").message;
+        let expected = format!("(no node runs in {}, so the one at {} was asked)", dir.path().display(), found.http);
+        assert!(said.ends_with(&expected), "{said}");
     }
 
     #[test]
