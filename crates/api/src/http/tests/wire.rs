@@ -214,3 +214,23 @@ async fn a_client_that_is_refused_gets_to_read_why() {
     let refused = server.exchange(asked.as_bytes()).await;
     assert_eq!(statuses(&refused), ["413"]);
 }
+
+#[tokio::test]
+async fn a_refused_head_says_why() {
+    let server = Server::start().await;
+    let many = "A: b\r\n".repeat(2000);
+    let long = "x".repeat(70_000);
+    for (request, words) in [
+        ("GET /ping HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n".to_owned(), "in more than one way which host"),
+        (format!("GET /ping HTTP/1.1\r\n{many}\r\n"), "1024 header lines"),
+        (format!("GET /{long} HTTP/1.1\r\n\r\n"), "address in the request is too long"),
+        ("PUT /x HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n".to_owned(), "transfer coding"),
+    ] {
+        let answer = server.exchange(request.as_bytes()).await;
+        let text = String::from_utf8_lossy(&answer);
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        assert!(body.contains(words) && body.ends_with('\n'), "{text}");
+        assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{text}");
+        assert!(head.contains("\r\nContent-Type: text/plain\r\n"), "{text}");
+    }
+}

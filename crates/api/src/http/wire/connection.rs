@@ -9,7 +9,7 @@ use super::client_end::ClientEnd;
 use super::deadline::Deadline;
 use super::framing::Framing;
 use super::head::{Head, HeadError, HeadParser};
-use super::headers::Headers;
+use super::headers::{Headers, name};
 use super::input::Input;
 use super::output::Output;
 use crate::http::context::HttpContext;
@@ -210,8 +210,24 @@ impl Connection<'_> {
     }
 
     async fn refuse_head(&mut self, error: HeadError) -> End {
-        let frame = Frame { status: error.status(), is_http_11: true, keep_alive: false, extent: Extent::Length(0) };
-        answer::write_head(self.output.buffer(), &frame, &Headers::default());
+        let limits = &self.ctx.limits;
+        let text = match error {
+            HeadError::Malformed => "The request head is malformed, or it says in more than one way which host it is \
+                                     for or where its body ends\n"
+                .to_owned(),
+            HeadError::TooLarge => format!(
+                "The request head has more than {} bytes or {} header lines\n",
+                limits.head_bytes_max, limits.headers_max
+            ),
+            HeadError::UriTooLong => "The address in the request is too long\n".to_owned(),
+            HeadError::UnknownCoding => "The only transfer coding of a body that is taken is chunked\n".to_owned(),
+        };
+        let mut headers = Headers::default();
+        headers.set(name::CONTENT_TYPE, "text/plain");
+        let extent = Extent::Length(text.len());
+        let frame = Frame { status: error.status(), is_http_11: true, keep_alive: false, extent };
+        answer::write_head(self.output.buffer(), &frame, &headers);
+        self.output.buffer().extend_from_slice(text.as_bytes());
         self.output.flush().await.err().unwrap_or(End::Refused(error))
     }
 
