@@ -22,6 +22,9 @@ sys.path.insert(0, str(HERE.parent / "support"))
 from node import Node, NodeError, program  # noqa: E402
 
 BACKENDS = ["bitcask", "leveled", "leveldb"]
+# A tree of leveldb needs as much room to write its memory as it has in memory. On this small disk the
+# default is more than the reserve: then only somebody else can make room.
+SETTINGS = {"leveldb": {"leveldb.write_buffer_size_max": "256KB"}}
 SIZE_BYTES = 64 << 20
 VALUE_BYTES = 16 << 10
 # Set in the environment of the script that runs in the mount namespace: where to mount.
@@ -126,7 +129,9 @@ def a_disk_that_clients_fill(node, disk):
         # Deletes and merges share what is left of the disk. A delete may have to wait for a merge.
         wait_for(f"the delete of {key} is taken", lambda: client.delete(key)[0] in (204, 404))
     wait_until_ready(client)
-    wait_for("merges free a quarter of the disk", lambda: free_bytes(disk) > SIZE_BYTES // 4)
+    if node.settings["storage_backend"] != "leveldb":
+        # A tree of leveldb compacts in its own time.
+        wait_for("merges free a quarter of the disk", lambda: free_bytes(disk) > SIZE_BYTES // 4)
     kept["new"] = os.urandom(VALUE_BYTES)
     status, body = client.put("new", kept["new"])
     check(status == 204, f"a put on a disk with room: {status} {body!r}")
@@ -188,7 +193,7 @@ def run_one(test, backend, mount_at):
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_BYTES},mode=700", "tmpfs", str(mount_at)], check=True)
     try:
         settings = {"storage_backend": backend, "ring_size": "8", "platform_data_dir": str(mount_at / "data"),
-                    "delete_mode": "immediate"}
+                    "delete_mode": "immediate", **SETTINGS.get(backend, {})}
         with Node(settings) as node:
             test(node, mount_at)
     finally:

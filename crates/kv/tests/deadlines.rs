@@ -25,19 +25,28 @@ struct Subject {
     faults: Arc<Faults>,
     /// How far the monotonic clock is ahead of the machine's.
     ahead_secs: Arc<AtomicU64>,
+    /// How often an I/O thread has read the monotonic clock.
+    clock_reads: Arc<AtomicU64>,
 }
 
 fn subject(io_threads: usize) -> Subject {
     let stores = FaultyFactory::new();
     let (faults, ahead_secs) = (stores.faults.clone(), Arc::new(AtomicU64::new(0)));
     let ahead = ahead_secs.clone();
+    let clock_reads = Arc::new(AtomicU64::new(0));
+    // The runtime of the test has only the thread of the test.
+    let (reads, test_thread) = (clock_reads.clone(), std::thread::current().id());
     let node = Node::configured(|config| {
         config.backend = Arc::new(stores);
         config.io_threads = io_threads;
-        config.monotonic_clock = Arc::new(move || Instant::now() + Duration::from_secs(ahead.load(Ordering::SeqCst)));
+        config.monotonic_clock = Arc::new(move || {
+            let is_elsewhere = std::thread::current().id() != test_thread;
+            reads.fetch_add(u64::from(is_elsewhere), Ordering::SeqCst);
+            Instant::now() + Duration::from_secs(ahead.load(Ordering::SeqCst))
+        });
         config.default_props = support::map(serde_json::json!({"allow_mult": true, "dvv_enabled": true}));
     });
-    Subject { node, faults, ahead_secs }
+    Subject { node, faults, ahead_secs, clock_reads }
 }
 
 async fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -135,11 +144,13 @@ async fn a_delete_that_timed_out_in_the_queue_never_runs() {
 #[tokio::test]
 async fn the_deadline_is_asked_under_the_lock_of_the_key() {
     let subject = subject(2);
-    let Subject { node, faults, ahead_secs } = &subject;
+    let Subject { node, faults, ahead_secs, clock_reads } = &subject;
     let first = subject.put_held_in_the_store(LONG * 3).await;
+    let reads_before = clock_reads.load(Ordering::SeqCst);
     let second = subject.spawn(subject.put_request("second", VectorClock::new(), LONG));
     // The machine's timer still has an hour left, so only the deadline itself can refuse the write.
-    tokio::task::yield_now().await;
+    // The I/O thread has found the second put in time, and goes on to the lock.
+    wait_until("an I/O thread takes the second put", || clock_reads.load(Ordering::SeqCst) > reads_before).await;
     ahead_secs.store(2 * LONG.as_secs(), Ordering::SeqCst);
     faults.hold_puts(false);
     assert!(first.await.unwrap().is_ok());
@@ -166,7 +177,7 @@ async fn a_write_that_began_in_time_is_answered_by_its_outcome() {
 #[tokio::test]
 async fn zero_is_no_limit() {
     let subject = subject(1);
-    let Subject { node, faults, ahead_secs } = &subject;
+    let Subject { node, faults, ahead_secs, .. } = &subject;
     let blocking = subject.block_the_io_thread().await;
     faults.set(&faults.nothing_cached, true);
     let unlimited = subject.spawn(subject.put_request("v", VectorClock::new(), Duration::ZERO));

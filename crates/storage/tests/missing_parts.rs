@@ -207,6 +207,54 @@ fn a_small_file_that_is_gone_is_missed() {
     }
 }
 
+fn with_keys(kind: StoreKind, keys: std::ops::Range<u32>) -> Root {
+    let root = Root::new(kind);
+    let store = root.open();
+    put_all(&*store, keys, b"term");
+    store.close().unwrap();
+    root
+}
+
+/// The file of another store is longer, and whole. Its fingerprint tells that it is not the one.
+#[test]
+fn another_file_under_the_name_of_a_data_file_is_refused() {
+    for kind in [StoreKind::Bitcask, StoreKind::Leveled] {
+        let (root, other) = (with_keys(kind, 0..20), with_keys(kind, 0..40));
+        let is_data = |path: &PathBuf| path.extension() == Some("data".as_ref());
+        let path = files(&root.partition()).into_keys().find(is_data).unwrap();
+        let copied = fs::copy(other.partition().join(path.file_name().unwrap()), &path).unwrap();
+        assert!(copied > 0, "{kind:?}");
+        root.check_refused(&[&format!("{} is another file than the one that was there", path.display())]);
+    }
+}
+
+#[test]
+fn a_store_that_is_gone_is_refused_as_a_whole() {
+    for kind in KINDS {
+        let root = with_keys(kind, 0..20);
+        fs::remove_dir_all(root.partition()).unwrap();
+        let _ = fs::remove_dir_all(root.path().join(format!("{PARTITION}.ledger")));
+        let inventory = root.inventory(false);
+        let error = root.open_with(inventory.clone()).err().unwrap().to_string();
+        assert!(error.contains("the store is gone, or its file system is not mounted"), "{kind:?}: {error}");
+        let error = check_root(&RealFs, &root.path(), kind, &inventory).err().unwrap().to_string();
+        assert!(error.contains("the stores of 1 partitions were in this directory"), "{kind:?}: {error}");
+    }
+}
+
+#[test]
+fn the_store_of_another_node_is_refused() {
+    for kind in KINDS {
+        let (root, other) = (with_keys(kind, 0..20), with_keys(kind, 0..20));
+        fs::remove_dir_all(root.path()).unwrap();
+        copy_dir(&other.path(), &root.path());
+        root.check_refused(&["is of another store than the one that this node has used here"]);
+        // Its own node starts it.
+        let store = other.open();
+        assert_eq!(readable(&*store, 0..20), [Some(true); 20], "{kind:?}");
+    }
+}
+
 /// A node that was killed has closed nothing; what it had written is promised nevertheless.
 #[test]
 fn a_small_file_that_is_gone_is_missed_after_a_kill() {
