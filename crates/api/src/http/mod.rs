@@ -29,6 +29,7 @@ mod erlang;
 mod failure;
 mod graph;
 mod gzip;
+mod held;
 mod links;
 mod metadata;
 mod multipart;

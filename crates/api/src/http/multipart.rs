@@ -8,6 +8,7 @@ use httpdate::HttpDate;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, Sibling};
 use std::io::Write;
+use std::mem;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A multipart body under construction.
@@ -23,6 +24,17 @@ impl Multipart {
         Self { boundary: base62::boundary(salt), body: Vec::new() }
     }
 
+    /// Creates an empty body with room for so many bytes.
+    pub fn with_capacity(salt: &[u8], bytes: usize) -> Self {
+        Self { body: Vec::with_capacity(bytes), ..Self::new(salt) }
+    }
+
+    /// The bytes that it has room for.
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.body.capacity()
+    }
+
     /// The content type with the boundary.
     pub fn content_type(&self) -> String {
         format!("multipart/mixed; boundary={}", self.boundary)
@@ -30,15 +42,34 @@ impl Multipart {
 
     /// Adds a part. `headers` are its header lines, each with its line end.
     pub fn push(&mut self, headers: &[u8], content: &[u8]) {
+        self.begin_part(headers);
+        self.body.extend_from_slice(content);
+    }
+
+    /// Adds a part that is a multipart body itself. `fill` adds the parts of that body.
+    pub fn push_nested(&mut self, salt: &[u8], fill: impl FnOnce(&mut Self)) {
+        let mut nested = Self::new(salt);
+        self.begin_part(format!("Content-Type: {}\r\n", nested.content_type()).as_bytes());
+        // The nested body is written to its final place, so that it is not copied.
+        nested.body = mem::take(&mut self.body);
+        fill(&mut nested);
+        nested.end();
+        self.body = nested.body;
+    }
+
+    fn begin_part(&mut self, headers: &[u8]) {
         self.body.extend_from_slice(format!("\r\n--{}\r\n", self.boundary).as_bytes());
         self.body.extend_from_slice(headers);
         self.body.extend_from_slice(b"\r\n");
-        self.body.extend_from_slice(content);
+    }
+
+    fn end(&mut self) {
+        self.body.extend_from_slice(format!("\r\n--{}--\r\n", self.boundary).as_bytes());
     }
 
     /// Returns the complete body.
     pub fn finish(mut self) -> Bytes {
-        self.body.extend_from_slice(format!("\r\n--{}--\r\n", self.boundary).as_bytes());
+        self.end();
         Bytes::from(self.body)
     }
 }

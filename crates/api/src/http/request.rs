@@ -1,5 +1,6 @@
 //! A request as the resources see it: decoded once, with its whole body.
 
+use super::held::Held;
 use super::url::Parameters;
 use super::wire::head::Head;
 #[cfg(test)]
@@ -65,6 +66,11 @@ impl Request {
             Some(account) => kv.put_into(request, &mut account.answer_room()).await,
             None => kv.put(request).await,
         }
+    }
+
+    /// Memory for what is read and made to answer the request; it holds none yet.
+    pub fn holds(&self) -> Held<'_> {
+        Held::new(self.account.as_deref().map(Account::lease))
     }
 
     /// Counts the memory of the answer about an object: its metadata, and its values once more,

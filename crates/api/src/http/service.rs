@@ -82,7 +82,7 @@ async fn answer_other(ctx: &Arc<HttpContext>, peer: IpAddr, request: &Request, r
             graph::run(&mut keys::Keys::new(ctx, request, bucket, generation), request).await
         }
         Route::LinkWalk(bucket, key, steps, generation) => {
-            graph::run(&mut link_walk::LinkWalk::new(ctx, bucket, key, steps, generation), request).await
+            graph::run(&mut link_walk::LinkWalk::new(ctx, request, bucket, key, steps, generation), request).await
         }
         Route::Index(bucket, path) => graph::run(&mut index::Index::new(ctx, request, bucket, path), request).await,
         Route::Absent(what) => absent::answer(ctx, request, &what).await,

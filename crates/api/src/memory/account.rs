@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use ombak_kv::Room;
 use ombak_types::Error;
 use parking_lot::Mutex;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -174,6 +175,17 @@ impl Lease<'_> {
     /// Adds `bytes` to what it stands for.
     pub async fn add(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
         self.resize(self.bytes + bytes).await
+    }
+
+    /// Adds what another part of the connection holds.
+    pub fn merge(&mut self, mut other: Self) {
+        self.bytes += mem::take(&mut other.bytes);
+    }
+
+    /// Keeps it until the answer to the request under way has been sent
+    /// ([`Account::release_answer`]).
+    pub fn keep_for_answer(mut self) {
+        self.account.answers.fetch_add(mem::take(&mut self.bytes), Ordering::Relaxed);
     }
 
     /// Gives everything back.

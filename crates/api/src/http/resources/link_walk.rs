@@ -6,29 +6,39 @@
 //! number of objects that one walk may read, by the bytes of these objects with their metadata, and
 //! by the bytes of the answer, in which metadata is longer.
 
-use super::object::render;
+mod answer;
+mod size;
+
 use crate::JobClass;
 use crate::http::context::HttpContext;
 use crate::http::failure::{self, Asked};
 use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::held::Held;
 use crate::http::multipart::{self, Multipart};
 use crate::http::reply::{self, Reply};
+use crate::http::request::Request;
 use crate::http::route::Generation;
 use crate::http::url;
 use crate::http::wire::headers::name;
+use answer::{Shown, TooLarge};
 use bytes::Bytes;
 use http::StatusCode;
 use ombak_kv::{GetOptions, GetReply, GetRequest};
-use ombak_types::object::{IndexEntry, IndexTerm};
-use ombak_types::{Bucket, Link, Object, Sibling};
+use ombak_types::{Bucket, Error, Link, Object};
+use size::bytes_held;
 use smallvec::smallvec;
 use std::collections::HashSet;
+use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 const STEPS_MAX: usize = 64;
 const OBJECTS_MAX: usize = 10_000;
 /// The bound on the bytes of all objects that a walk reads, and also on the bytes of its answer.
 const BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Objects that take up to this many bytes together are made into an answer on the network thread.
+const IN_PLACE_BYTES_MAX: usize = 64 * 1024;
 
 /// How long an answer may be cached, as in Riak.
 const FRESH_FOR: Duration = Duration::from_secs(600);
@@ -51,24 +61,33 @@ struct Found {
     object: Object,
 }
 
+/// The objects that a step has found, and the memory that they take.
+#[derive(Default)]
+struct Reached<'a> {
+    found: Vec<Found>,
+    bytes: usize,
+    held: Held<'a>,
+}
+
 /// A walk that starts at one object.
 pub struct LinkWalk<'a> {
     ctx: &'a HttpContext,
+    request: &'a Request,
     bucket: Bucket,
     key: Bytes,
     raw_steps: Vec<Bytes>,
     generation: Generation,
     steps: Vec<Step>,
-    start: Option<Object>,
+    start: Reached<'a>,
     objects_left: usize,
     read_bytes_left: usize,
-    answer_bytes_left: usize,
 }
 
 impl<'a> LinkWalk<'a> {
     /// Creates the resource for one request.
     pub fn new(
         ctx: &'a HttpContext,
+        request: &'a Request,
         bucket: Bucket,
         key: Bytes,
         raw_steps: Vec<Bytes>,
@@ -76,91 +95,102 @@ impl<'a> LinkWalk<'a> {
     ) -> Self {
         Self {
             ctx,
+            request,
             bucket,
             key,
             raw_steps,
             generation,
             steps: Vec::new(),
-            start: None,
+            start: Reached::default(),
             objects_left: OBJECTS_MAX,
             read_bytes_left: BYTES_MAX,
-            answer_bytes_left: BYTES_MAX,
         }
     }
 
-    async fn read(&mut self, bucket: &Bucket, key: &Bytes) -> Result<Option<Object>, Reply> {
+    /// Reads an object and adds it to what a step has found; false if there is none. What it takes in memory is counted.
+    async fn read(&mut self, bucket: &Bytes, key: &Bytes, reached: &mut Reached<'a>) -> Result<bool, Reply> {
         let left = self.objects_left.checked_sub(1);
         self.objects_left = left.ok_or_else(|| too_much(format!("more than {OBJECTS_MAX} objects")))?;
-        let request = GetRequest { bucket: bucket.clone(), key: key.clone(), options: GetOptions::default() };
-        let object = match self.ctx.kv.get(request).await {
+        let bucket = Bucket::untyped(bucket.clone());
+        let request = GetRequest { bucket, key: key.clone(), options: GetOptions::default() };
+        let mut held = self.request.holds();
+        let read = self.ctx.kv.read_into(&request, &mut held).await.and_then(|read| read.into_reply());
+        let object = match read {
             Ok(GetReply::Found(object)) => object,
-            Ok(GetReply::NotFound { .. }) => return Ok(None),
-            Err(error) => return Err(failure::reply_for(&error, Asked::Get)),
+            Ok(GetReply::NotFound { .. }) => return Ok(false),
+            Err(error) => return Err(refusal(&error)),
         };
-        spend(&mut self.read_bytes_left, bytes_held(&object))?;
-        Ok(Some(object))
+        let bytes = bytes_held(&object);
+        let left = self.read_bytes_left.checked_sub(bytes);
+        self.read_bytes_left = left.ok_or_else(too_many_bytes)?;
+        held.resize(bytes as u64).await.map_err(|error| refusal(&error))?;
+        reached.held.merge(held);
+        reached.bytes += bytes;
+        reached.found.push(Found { bucket: request.bucket.name, key: request.key, object });
+        Ok(true)
     }
 
-    /// The objects that one step finds from the objects `from`.
-    async fn follow(&mut self, step: &Step, from: &[Found]) -> Result<Vec<Found>, Reply> {
-        let mut seen = HashSet::new();
-        let mut found = Vec::new();
+    /// What one step finds from the objects `from`.
+    async fn follow(&mut self, step: &Step, from: &[Found]) -> Result<Reached<'a>, Reply> {
+        let (mut seen, mut reached) = (HashSet::new(), Reached::default());
         for link in from.iter().flat_map(|f| links_of(&f.object)).filter(|link| step.takes(link)) {
-            if !seen.insert((&link.bucket, &link.key)) {
-                continue;
-            }
-            if let Some(object) = self.read(&Bucket::untyped(link.bucket.clone()), &link.key).await? {
-                found.push(Found { bucket: link.bucket.clone(), key: link.key.clone(), object });
+            if seen.insert((&link.bucket, &link.key)) {
+                self.read(&link.bucket, &link.key, &mut reached).await?;
             }
         }
-        Ok(found)
+        Ok(reached)
     }
 
+    /// Takes all steps. What a step found that is not kept is forgotten as soon as the next step has been taken.
     async fn walk(&mut self) -> Result<Multipart, Reply> {
-        let mut whole = Multipart::new(&self.key);
-        let start = self.start.take().into_iter();
-        let mut at: Vec<Found> =
-            start.map(|object| Found { bucket: self.bucket.name.clone(), key: self.key.clone(), object }).collect();
-        for step in std::mem::take(&mut self.steps) {
-            at = self.follow(&step, &at).await?;
-            if step.keep {
-                let mut phase = Multipart::new(&self.key);
-                for found in &at {
-                    self.push(found, &mut phase)?;
-                }
-                let content_type = format!("Content-Type: {}\r\n", phase.content_type());
-                whole.push(content_type.as_bytes(), &phase.finish());
+        let (mut shown, mut kept) = (Vec::new(), Reached::default());
+        let (mut at, mut is_kept) = (mem::take(&mut self.start), false);
+        for step in mem::take(&mut self.steps) {
+            let next = self.follow(&step, &at.found).await?;
+            let last = mem::replace(&mut at, next);
+            if mem::replace(&mut is_kept, step.keep) {
+                shown.push(kept.take(last));
             }
         }
+        if is_kept {
+            shown.push(kept.take(at));
+        }
+        let shown = Shown { steps: shown, key: self.key.clone(), generation: self.generation };
+        self.assemble(shown, kept).await
+    }
+
+    /// Makes the answer. A large one is made away from the threads that serve connections, once there is memory for it.
+    async fn assemble(&self, shown: Shown, kept: Reached<'a>) -> Result<Multipart, Reply> {
+        let shown = Arc::new(shown);
+        let measured = shown.clone();
+        let bytes = self.run(kept.bytes, move || measured.answer_bytes()).await?;
+        let bytes = bytes.map_err(|TooLarge| too_many_bytes())?;
+        let mut held = self.request.holds();
+        held.resize(bytes as u64).await.map_err(|error| refusal(&error))?;
+        let whole = self.run(kept.bytes, move || shown.assemble(bytes)).await?;
+        held.keep_for_answer();
         Ok(whole)
     }
 
-    /// Adds an object as a part. If it has siblings, the part shows the first one and names the
-    /// others.
-    fn push(&mut self, found: &Found, phase: &mut Multipart) -> Result<(), Reply> {
-        let Some(sibling) = found.object.siblings.first() else { return Ok(()) };
-        let bucket = Bucket::untyped(found.bucket.clone());
-        let mut location = match self.generation {
-            Generation::Riak => format!("/riak/{}/{}", url::quote(&found.bucket), url::quote(&found.key)),
-            _ => format!("/buckets/{}/keys/{}", url::quote(&found.bucket), url::quote(&found.key)),
-        };
-        let tags: Vec<_> = found
-            .object
-            .siblings
-            .iter()
-            .map(|s| String::from_utf8_lossy(s.meta.vtag.as_deref().unwrap_or_default()).into_owned())
-            .collect();
-        let mut headers = format!("X-Riak-Vclock: {}\r\n", render::clock_text(&found.object.clock));
-        if let [first, _, ..] = tags.as_slice() {
-            location = format!("{location}?vtag={first}");
-            headers += &format!("X-Riak-Sibling-VTags: {}\r\n", tags.join(","));
+    /// Does `work` on so many bytes of objects here, or where large work is done.
+    async fn run<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Reply> {
+        if bytes <= IN_PLACE_BYTES_MAX {
+            return Ok(work());
         }
-        headers += &format!("Location: {location}\r\n");
-        let mut headers = headers.into_bytes();
-        headers.extend_from_slice(&multipart::sibling_headers(sibling, &bucket, self.generation));
-        spend(&mut self.answer_bytes_left, headers.len() + sibling.value.len())?;
-        phase.push(&headers, &sibling.value);
-        Ok(())
+        self.ctx.kv.offload(work).await.map_err(|error| refusal(&error))
+    }
+}
+
+impl<'a> Reached<'a> {
+    /// The objects of another step; what they take is added to what this one holds.
+    fn take(&mut self, other: Reached<'a>) -> Vec<Found> {
+        self.bytes += other.bytes;
+        self.held.merge(other.held);
+        other.found
     }
 }
 
@@ -184,9 +214,10 @@ impl Resource for LinkWalk<'_> {
     }
 
     async fn existence(&mut self) -> Result<Existence, Reply> {
-        let (bucket, key) = (self.bucket.clone(), self.key.clone());
-        self.start = self.read(&bucket, &key).await?;
-        Ok(if self.start.is_some() { Existence::Present(Default::default()) } else { Existence::Missing })
+        let (bucket, key, mut start) = (self.bucket.name.clone(), self.key.clone(), Reached::default());
+        let found = self.read(&bucket, &key, &mut start).await?;
+        self.start = start;
+        Ok(if found { Existence::Present(Default::default()) } else { Existence::Missing })
     }
 
     async fn answer(&mut self, _offer: usize) -> Reply {
@@ -205,37 +236,6 @@ impl Resource for LinkWalk<'_> {
 impl Step {
     fn takes(&self, link: &Link) -> bool {
         self.bucket.as_ref().is_none_or(|b| *b == link.bucket) && self.tag.as_ref().is_none_or(|t| *t == link.tag)
-    }
-}
-
-/// Takes `bytes` from the rest of a bound. The error is the refusal of the walk.
-fn spend(left: &mut usize, bytes: usize) -> Result<(), Reply> {
-    *left = left.checked_sub(bytes).ok_or_else(|| too_much(format!("more than {BYTES_MAX} bytes")))?;
-    Ok(())
-}
-
-/// The memory of an object: its values, its metadata, and the structures that describe each piece.
-/// For short pieces, these structures are the larger share.
-fn bytes_held(object: &Object) -> usize {
-    size_of_val(object.clock.entries()) + object.siblings.iter().map(sibling_bytes_held).sum::<usize>()
-}
-
-fn sibling_bytes_held(sibling: &Sibling) -> usize {
-    let meta = &sibling.meta;
-    let links: usize = meta.links.iter().map(|link| link.bucket.len() + link.key.len() + link.tag.len()).sum();
-    let pairs = meta.user_meta.iter().chain(&meta.extra).map(|(name, value)| name.len() + value.len());
-    let terms = meta.indexes.iter().map(|entry| entry.field.len() + term_bytes(entry));
-    let described = size_of_val(&meta.links[..])
-        + size_of_val(&meta.user_meta[..])
-        + size_of_val(&meta.extra[..])
-        + size_of_val(&meta.indexes[..]);
-    size_of_val(sibling) + sibling.value.len() + links + pairs.sum::<usize>() + terms.sum::<usize>() + described
-}
-
-fn term_bytes(entry: &IndexEntry) -> usize {
-    match &entry.term {
-        IndexTerm::Bin(text) => text.len(),
-        IndexTerm::Int(number) => usize::try_from(number.bits() / 8).unwrap_or(usize::MAX),
     }
 }
 
@@ -275,6 +275,14 @@ fn bad_walk() -> Reply {
         "Invalid link walk query submitted. Valid link walk query format is: \
          /riak/some_bucket/some_key/<bucket>,<riaktag>,0|1/...",
     )
+}
+
+fn refusal(error: &Error) -> Reply {
+    failure::reply_for(error, Asked::Get)
+}
+
+fn too_many_bytes() -> Reply {
+    too_much(format!("more than {BYTES_MAX} bytes"))
 }
 
 fn too_much(what: String) -> Reply {

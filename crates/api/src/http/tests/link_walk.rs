@@ -1,9 +1,15 @@
 //! Link walks over the graph of docs/riak/riak-test.md §1.8.
 
-use super::Server;
+use super::memory::{all_is_given_back, until};
+use super::{DEADLINE, Server};
+use crate::http::HttpLimits;
+use crate::{JobSwitches, MemoryLimits};
 use bytes::Bytes;
+use ombak_kv::clock::system_clock;
 use ombak_kv::{PutOptions, PutRequest};
 use ombak_types::{Bucket, Link, Metadata, Object, Sibling};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
 
 /// Bucket, key and tag of a link.
 type To = (&'static str, &'static str, &'static str);
@@ -124,4 +130,47 @@ async fn metadata_counts_against_the_bounds_of_a_walk() {
     put_loop(&server, "wide", Metadata { links: vec![wide], ..Metadata::default() }).await;
     assert_eq!(walk("wide", "_,next,0", 30).await.0, 200);
     assert_eq!(walk("wide", "_,next,1", 30).await.0, 400);
+}
+
+/// A server with a budget of so many bytes, and an object of 3 MiB that has a link to itself.
+async fn limited(bytes_max: u64) -> Server {
+    let memory = MemoryLimits { bytes_max, stalled_after: Duration::from_secs(1), wait_max: DEADLINE };
+    let server = Server::within(memory, HttpLimits::default(), JobSwitches::default(), system_clock()).await;
+    let link = "Link: </buckets/b/keys/long>; riaktag=\"next\"\r\n";
+    assert_eq!(server.put("/buckets/b/keys/long", link, &"v".repeat(3 << 20)).await.status, 204);
+    server
+}
+
+fn path_of(steps: usize) -> String {
+    format!("/buckets/b/keys/long/{}", vec!["_,next,1"; steps].join("/"))
+}
+
+#[tokio::test]
+async fn what_a_walk_holds_counts_in_the_budget_of_memory() {
+    let server = limited(64 << 20).await;
+    let mut stream = server.connect().await;
+    let request = format!("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", path_of(8));
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    // While the client does not read, the node holds the answer, but no objects any more. The
+    // allowance of the connection is not taken from the budget.
+    let answer_only = (23 << 20)..(25 << 20);
+    until("the answer is counted", async || answer_only.contains(&server.memory.status().bytes_used)).await;
+    drop(stream);
+    all_is_given_back(&server).await;
+    let answer = server.get(&path_of(8)).await;
+    assert_eq!((answer.status, answer.body.len() > 24 << 20), (200, true));
+    all_is_given_back(&server).await;
+}
+
+#[tokio::test]
+async fn a_walk_for_which_there_is_no_memory_is_refused() {
+    let server = limited(16 << 20).await;
+    let small = server.get(&path_of(1)).await;
+    assert_eq!(small.status, 200, "{}", small.text());
+    // The objects of the kept steps take more than the budget.
+    let answer = server.get(&path_of(8)).await;
+    assert_eq!(answer.status, 500, "{} bytes were answered", answer.body.len());
+    assert!(answer.text().contains("overload"), "{}", answer.text());
+    all_is_given_back(&server).await;
+    assert_eq!(server.memory.status().refused_total, 1);
 }

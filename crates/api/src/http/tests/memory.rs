@@ -14,7 +14,7 @@ async fn limited(bytes_max: u64) -> Server {
     Server::within(memory, HttpLimits::default(), JobSwitches::default(), system_clock()).await
 }
 
-async fn until(what: &str, mut reached: impl AsyncFnMut() -> bool) {
+pub(super) async fn until(what: &str, mut reached: impl AsyncFnMut() -> bool) {
     let waited = timeout(DEADLINE, async {
         while !reached().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -23,7 +23,7 @@ async fn until(what: &str, mut reached: impl AsyncFnMut() -> bool) {
     waited.await.unwrap_or_else(|_| panic!("never reached: {what}"));
 }
 
-async fn all_is_given_back(server: &Server) {
+pub(super) async fn all_is_given_back(server: &Server) {
     until("all memory is given back", async || server.memory.status().bytes_used == 0).await;
 }
 

@@ -1,0 +1,53 @@
+//! Memory that answering a request takes.
+
+use crate::memory::Lease;
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use ombak_kv::Room;
+use ombak_types::Error;
+
+/// Memory that a part of answering a request holds. Dropping it gives the memory back.
+#[derive(Default)]
+pub struct Held<'a> {
+    /// `None` in unit tests, where requests come without a connection.
+    lease: Option<Lease<'a>>,
+}
+
+impl<'a> Held<'a> {
+    /// Memory that the lease stands for.
+    pub fn new(lease: Option<Lease<'a>>) -> Self {
+        Self { lease }
+    }
+
+    /// Makes it so many bytes. To become more, it may have to wait; the error refuses the request.
+    pub async fn resize(&mut self, bytes: u64) -> Result<(), Error> {
+        match &mut self.lease {
+            Some(lease) => lease.resize(bytes).await.map_err(|_| Error::Overload),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds what another part holds.
+    pub fn merge(&mut self, other: Self) {
+        match (&mut self.lease, other.lease) {
+            (Some(lease), Some(other)) => lease.merge(other),
+            (None, other) => self.lease = other,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Keeps it until the answer has been sent.
+    pub fn keep_for_answer(self) {
+        if let Some(lease) = self.lease {
+            lease.keep_for_answer();
+        }
+    }
+}
+
+impl Room for Held<'_> {
+    fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<(), Error>> {
+        match &mut self.lease {
+            Some(lease) => lease.reserve(bytes),
+            None => ready(Ok(())).boxed(),
+        }
+    }
+}
