@@ -22,10 +22,10 @@ BACKENDS ?=
 KEYS ?= 10000000
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start fuzz soak clean-cache
+.PHONY: help run test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections fuzz soak clean-cache
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build in release and run one node in the foreground: ports 8087 and 8098, data in ./data
 	cargo build --release --locked --package ombak-server
@@ -61,6 +61,10 @@ bench-backends: ## run the storage tests on each backend, or BACKENDS="test1-lev
 bench-start: ## measure time and memory of a start with KEYS (10000000) keys on BACKENDS="bitcask leveled"
 	cargo build --release --locked --package ombak-server --package ombak-bench
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/start.py --keys $(KEYS) $(BACKENDS)
+
+bench-connections: ## measure resident memory with 10,000 idle connections, and with listings that their clients do not read
+	cargo build --release --locked --package ombak-server
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/connections.py
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)
