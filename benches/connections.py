@@ -211,7 +211,8 @@ def main():
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     print("| clients | count | before, MB | at most, MB | then, MB | KB each | counted in the budget, MB | closed, MB |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
-    with Node({"storage_backend": "bitcask"}) as node:
+    # Connections must not be closed for being idle while others are still opened.
+    with Node({"storage_backend": "bitcask", "http.header_timeout": "10m"}) as node:
         idle(node, options.connections)
     with Node({"storage_backend": "leveled"}) as node:
         load(node, options.keys)
