@@ -15,7 +15,7 @@ use crate::journal::format::{
     RecordHeader, Scanned, Scanner, encode_record, reseal, salt_of_hint,
 };
 use crate::journal::{
-    Checkpoint, IdentityRecord, LostNote, covered, decode_commit, decompress, encode_commit, is_checkpoint,
+    Checkpoint, IdentityRecord, LostNote, decode_commit, decompress, encode_commit, index_must_have_seen, is_checkpoint,
 };
 use crate::ledger::{LedgerKey, TermBounds, decode_entry, encode_entry, put_escaped, put_term_prefix};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -88,9 +88,12 @@ pub fn notes(bytes: &[u8]) {
         }
     }
     for bytes in [bytes, &sealed(&version(1, b"OMBAKCOV"))] {
-        if let Ok(Some(seq)) = covered::decode(bytes, path) {
-            assert_eq!(covered::decode(&covered::encode(seq), path).ok().flatten(), Some(seq));
-            again(bytes, covered::encode(seq));
+        if let Ok(Some(seq)) = index_must_have_seen::decode(bytes, path) {
+            assert_eq!(
+                index_must_have_seen::decode(&index_must_have_seen::encode(seq), path).ok().flatten(),
+                Some(seq)
+            );
+            again(bytes, index_must_have_seen::encode(seq));
         }
     }
     for bytes in [bytes, &sealed(&version(1, b"OMBAKSID"))] {

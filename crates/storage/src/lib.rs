@@ -47,7 +47,7 @@ pub use error::StorageError;
 pub use identity::StoreIdentity;
 pub use inventory::{InventoryConfig, begin_restored, check_root, has_moved_to, promises_anything};
 pub use journal::{Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
-pub use ledger::{LedgerConfig, LedgerFactory};
+pub use ledger::LedgerConfig;
 pub use leveldb::LeveldbFactory;
 pub use leveled::LeveledFactory;
 pub use memory::{MemoryConfig, MemoryFactory};

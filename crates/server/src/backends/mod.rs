@@ -20,8 +20,8 @@ use ombak_kv::{BackendChoice, head_terms};
 use ombak_storage::fs::RealFs;
 use ombak_storage::verify::{StoreKind, StoreRootConfig};
 use ombak_storage::{
-    BackendFactory, BitcaskFactory, InventoryConfig, JournalConfig, LedgerFactory, MemoryConfig, MemoryFactory,
-    MultiFactory, StorageError, check_root,
+    BackendFactory, BitcaskFactory, InventoryConfig, JournalConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
+    MemoryFactory, MultiFactory, StorageError, check_root,
 };
 use std::sync::Arc;
 
@@ -65,8 +65,8 @@ fn open_with(settings: &BackendSettings, inventories: &Inventories) -> Result<Ar
 pub fn open_one(settings: &BackendSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, String> {
     let opened: Result<Arc<dyn BackendFactory>, StorageError> = match settings {
         BackendSettings::Bitcask(disk) => bitcask(disk, inventory),
-        BackendSettings::Leveled(disk) => with_ledger::<false>(disk, inventory),
-        BackendSettings::Leveldb(disk) | BackendSettings::Hanoidb(disk) => with_ledger::<true>(disk, inventory),
+        BackendSettings::Leveled(disk) => leveled(disk, inventory),
+        BackendSettings::Leveldb(disk) | BackendSettings::Hanoidb(disk) => leveldb(disk, inventory),
         BackendSettings::Memory(config) => {
             let config = MemoryConfig { opened_at_secs: now_secs(), ..*config };
             Ok(Arc::new(MemoryFactory::with_terms(config, head_terms())))
@@ -105,12 +105,15 @@ fn bitcask(disk: &DiskSettings, inventory: InventoryConfig) -> Result<Arc<dyn Ba
     Ok(Arc::new(factory.with_inventory(inventory)))
 }
 
-fn with_ledger<const INLINE: bool>(
-    disk: &DiskSettings,
-    inventory: InventoryConfig,
-) -> Result<Arc<dyn BackendFactory>, StorageError> {
+fn leveled(disk: &DiskSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, StorageError> {
     let (fs, journal) = (Arc::new(RealFs), starting_now(&disk.journal));
-    let factory = LedgerFactory::<INLINE>::new(fs, &disk.data_root, journal, disk.ledger, head_terms())?;
+    let factory = LeveledFactory::new(fs, &disk.data_root, journal, disk.ledger, head_terms())?;
+    Ok(Arc::new(factory.with_inventory(inventory)))
+}
+
+fn leveldb(disk: &DiskSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, StorageError> {
+    let (fs, journal) = (Arc::new(RealFs), starting_now(&disk.journal));
+    let factory = LeveldbFactory::new(fs, &disk.data_root, journal, disk.ledger, head_terms())?;
     Ok(Arc::new(factory.with_inventory(inventory)))
 }
 

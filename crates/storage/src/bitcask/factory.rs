@@ -3,11 +3,12 @@
 use super::head_cache::HeadCache;
 use super::index::MemoryIndex;
 use super::order::OrderShared;
+use super::policy::BitcaskPolicy;
 use crate::backend::{Backend, BackendFactory, HeadTerms, NoTerms};
 use crate::error::StorageError;
 use crate::fs::FileSystem;
 use crate::inventory::InventoryConfig;
-use crate::journal::{JournalConfig, Shared, Store};
+use crate::journal::{JournalConfig, JournalPolicy, Shared, Store};
 use crate::ledger::{LedgerConfig, TreeShared, remove_dir};
 use crate::seq::SeqSource;
 use std::path::{Path, PathBuf};
@@ -62,10 +63,10 @@ impl BackendFactory for BitcaskFactory {
     fn open_in(&self, partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
         let order_dir = order_dir(&self.root, partition);
         let index = |_: &std::path::Path| MemoryIndex::new(self.heads.clone(), self.orders.clone(), order_dir);
-        Ok(Arc::new(Store::open(&self.shared, partition, seqs, index)?))
+        Ok(Arc::new(Store::<BitcaskPolicy>::open(&self.shared, partition, seqs, index)?))
     }
 
     fn name(&self) -> &'static str {
-        "bitcask"
+        BitcaskPolicy::BACKEND
     }
 }

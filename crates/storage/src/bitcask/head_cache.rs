@@ -64,9 +64,9 @@ impl HeadCache {
     }
 
     /// Calls `use_it` with the head at a position, if the cache has it.
-    pub(super) fn with<T>(&self, store: StoreId, at: Position, use_it: impl FnOnce(&[u8]) -> T) -> Option<T> {
+    pub(super) fn get_with<T>(&self, store: StoreId, at: Position, use_it: impl FnOnce(&[u8]) -> T) -> Option<T> {
         let place = Place { store, file_id: at.file_id, offset: at.offset };
-        let (part, first) = self.part_of(place)?;
+        let (part, first) = self.locate(place)?;
         let mut slots = part.lock();
         let set = slots.get_mut(first..first + WAYS)?;
         let way = set.iter().position(|slot| slot.place == place && slot.head_len > 0)?;
@@ -77,9 +77,9 @@ impl HeadCache {
     }
 
     /// Caches the head at a position.
-    pub(super) fn keep(&self, store: StoreId, at: Position, head: &[u8]) {
+    pub(super) fn insert(&self, store: StoreId, at: Position, head: &[u8]) {
         let place = Place { store, file_id: at.file_id, offset: at.offset };
-        let Some((part, first)) = self.part_of(place).filter(|_| head.len() <= HEAD_BYTES_MAX) else { return };
+        let Some((part, first)) = self.locate(place).filter(|_| head.len() <= HEAD_BYTES_MAX) else { return };
         let mut slots = part.lock();
         if slots.is_empty() {
             slots.resize(SLOTS_PER_LOCK, EMPTY);
@@ -96,7 +96,7 @@ impl HeadCache {
     }
 
     /// The lock for a position, and the index of its first slot.
-    fn part_of(&self, place: Place) -> Option<(&Mutex<Vec<Slot>>, usize)> {
+    fn locate(&self, place: Place) -> Option<(&Mutex<Vec<Slot>>, usize)> {
         let at = u64::from(place.file_id) << 32 | u64::from(place.offset);
         let hash = xxh3_64_with_seed(&at.to_le_bytes(), u64::from(place.store.0)) as usize;
         let set = hash / LOCKS % (SLOTS_PER_LOCK / WAYS);
@@ -113,19 +113,19 @@ mod tests {
     }
 
     fn found(cache: &HeadCache, store: StoreId, position: Position) -> Option<Vec<u8>> {
-        cache.with(store, position, <[u8]>::to_vec)
+        cache.get_with(store, position, <[u8]>::to_vec)
     }
 
     #[test]
     fn a_head_is_found_where_it_lies_and_nowhere_else() {
         let cache = HeadCache::new();
         let (one, other) = (cache.enter(), cache.enter());
-        cache.keep(one, at(1, 64), b"head");
+        cache.insert(one, at(1, 64), b"head");
         assert_eq!(found(&cache, one, at(1, 64)).as_deref(), Some(&b"head"[..]));
         for (store, position) in [(other, at(1, 64)), (one, at(2, 64)), (one, at(1, 65))] {
             assert_eq!(found(&cache, store, position), None);
         }
-        cache.keep(one, at(1, 64), b"after a truncation");
+        cache.insert(one, at(1, 64), b"after a truncation");
         assert_eq!(found(&cache, one, at(1, 64)).as_deref(), Some(&b"after a truncation"[..]));
     }
 
@@ -135,7 +135,7 @@ mod tests {
         let store = cache.enter();
         let head = |n: u32| vec![n as u8; 1 + n as usize % HEAD_BYTES_MAX];
         let count = 4 * (LOCKS * SLOTS_PER_LOCK) as u32;
-        (0..count).for_each(|n| cache.keep(store, at(1, n), &head(n)));
+        (0..count).for_each(|n| cache.insert(store, at(1, n), &head(n)));
         let hits = (0..count).filter(|n| found(&cache, store, at(1, *n)).is_some_and(|h| h == head(*n))).count();
         let kept = (0..count).filter(|n| found(&cache, store, at(1, *n)).is_some()).count();
         assert_eq!(hits, kept);
@@ -147,9 +147,9 @@ mod tests {
     fn long_heads_are_left_alone() {
         let cache = HeadCache::new();
         let store = cache.enter();
-        cache.keep(store, at(1, 1), &[1; HEAD_BYTES_MAX + 1]);
+        cache.insert(store, at(1, 1), &[1; HEAD_BYTES_MAX + 1]);
         assert_eq!(found(&cache, store, at(1, 1)), None);
-        cache.keep(store, at(1, 2), &[1; HEAD_BYTES_MAX]);
+        cache.insert(store, at(1, 2), &[1; HEAD_BYTES_MAX]);
         assert!(found(&cache, store, at(1, 2)).is_some());
     }
 

@@ -10,6 +10,7 @@ mod factory;
 mod head_cache;
 mod index;
 mod order;
+mod policy;
 
 pub use factory::BitcaskFactory;
 #[cfg(any(test, fuzzing))]

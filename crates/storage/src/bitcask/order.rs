@@ -47,7 +47,7 @@ pub(super) struct Order {
     shared: Arc<OrderShared>,
     tree: Tree,
     writes: Mutex<()>,
-    noted_seq: AtomicU64,
+    seen_seq_on_disk: AtomicU64,
 }
 
 impl Order {
@@ -80,8 +80,13 @@ impl Order {
         }
     }
 
-    fn new(tree: Tree, shared: &Arc<OrderShared>, noted_seq: u64) -> Self {
-        Self { shared: shared.clone(), tree, writes: Mutex::default(), noted_seq: AtomicU64::new(noted_seq) }
+    fn new(tree: Tree, shared: &Arc<OrderShared>, seen_seq_on_disk: u64) -> Self {
+        Self {
+            shared: shared.clone(),
+            tree,
+            writes: Mutex::default(),
+            seen_seq_on_disk: AtomicU64::new(seen_seq_on_disk),
+        }
     }
 
     /// Sets a key to a version with this head, or removes it (none). A head without index entries
@@ -140,14 +145,14 @@ impl Order {
     }
 
     /// The `seq` up to which the ordered index on disk has seen the journal.
-    pub(super) fn noted_seq(&self) -> u64 {
-        self.noted_seq.load(Ordering::Relaxed)
+    pub(super) fn seen_seq_on_disk(&self) -> u64 {
+        self.seen_seq_on_disk.load(Ordering::Relaxed)
     }
 
     /// Whether enough changes have gathered to be written.
     pub(super) fn wants_writing(&self, last_seq: u64) -> bool {
         self.tree.memory_bytes() >= self.shared.memory_bytes_max
-            || last_seq.saturating_sub(self.noted_seq.load(Ordering::Relaxed)) >= APPENDS_BETWEEN_NOTES
+            || last_seq.saturating_sub(self.seen_seq_on_disk.load(Ordering::Relaxed)) >= APPENDS_BETWEEN_NOTES
     }
 
     /// Starts a new memory table; the old one gets no more changes. With `seq`, the index has seen
@@ -156,7 +161,7 @@ impl Order {
         let _writes = self.writes.lock();
         if let Some(seq) = seq {
             self.tree.apply([(note(NOTE), Some(Bytes::copy_from_slice(&seq.to_le_bytes())))]);
-            self.noted_seq.fetch_max(seq, Ordering::Relaxed);
+            self.seen_seq_on_disk.fetch_max(seq, Ordering::Relaxed);
         }
         self.tree.rotate();
     }

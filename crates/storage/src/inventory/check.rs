@@ -8,7 +8,8 @@ use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, OpenMode};
 use crate::journal::format::{FILE_HEADER_BYTES, FileHeader, HeaderError};
 use crate::journal::{
-    COMMIT_SUFFIX, LostNote, Shared, covered, data_path, fresh_path, identity_is_damaged, parse_name, read_commit,
+    COMMIT_SUFFIX, LostNote, Shared, data_path, identity_is_damaged, index_must_have_seen, parse_name, read_commit,
+    unsynced_path,
 };
 use crate::ledger::{check_only_copy, ledger_dir, partitions_with_trees};
 use crate::verify::StoreKind;
@@ -116,13 +117,13 @@ fn check_formats(fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
         Err(source) => return Err(io_error("list", dir, source)),
     };
     identity_is_damaged(fs, dir)?;
-    covered::read_whole(fs, dir)?;
+    index_must_have_seen::read_whole(fs, dir)?;
     LostNote::read(fs, dir)?;
     for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
         read_commit(fs, &dir.join(name))?;
     }
     for (id, is_fresh) in names.iter().filter_map(|name| parse_name(name)) {
-        let path = if is_fresh { fresh_path(dir, id) } else { data_path(dir, id) };
+        let path = if is_fresh { unsynced_path(dir, id) } else { data_path(dir, id) };
         let file = fs.open(&path, OpenMode::Read).map_err(|source| io_error("open", &path, source))?;
         let mut header = [0; FILE_HEADER_BYTES];
         let read = file.read_at(&mut header, 0, ReadMode::Blocking).map_err(|e| io_error("read", &path, e))?;
@@ -136,7 +137,7 @@ fn check_formats(fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
 /// Fails if a tree cannot be opened, or is older than it must be.
 fn check_tree(fs: &dyn FileSystem, root: &Path, partition: u32, comparison: &Comparison) -> Result<(), StorageError> {
     let dir = root.join(partition.to_string());
-    let covered_seq = covered::read_whole(fs, &dir)?.unwrap_or(0);
+    let covered_seq = index_must_have_seen::read_whole(fs, &dir)?.unwrap_or(0);
     // If the loss of a whole store is accepted, the loss of its tree is, too.
     let is_gone = comparison.lacks.iter().any(|lack| lack.kind == LackKind::StoreGone);
     let promised = comparison.promised().filter(|_| !is_gone);

@@ -7,7 +7,9 @@ use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, OpenMode};
 use crate::journal::format::{FILE_HEADER_BYTES, FileHeader};
-use crate::journal::{COMMIT_SUFFIX, DROPPED_SUFFIX, data_path, fresh_path, missing_file, place, read_commit};
+use crate::journal::{
+    COMMIT_SUFFIX, DROPPED_SUFFIX, data_path, missing_file, place_fingerprint, read_commit, unsynced_path,
+};
 use crate::ledger::seen_seq;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -49,15 +51,15 @@ pub(crate) struct Lack {
 
 impl Lack {
     /// The fingerprint in the note of lost ranges: noted twice, it counts once.
-    pub(crate) fn place(&self) -> u64 {
+    pub(crate) fn place_fingerprint(&self) -> u64 {
         match self.kind {
             LackKind::FileMissing { id } | LackKind::AnotherFile { id } => missing_file(id),
-            LackKind::FileShortened { id, length, .. } => place(&format!("shortened {id}"), length),
-            LackKind::OlderStore { promised, .. } => place("older store", promised),
-            LackKind::StoreGone => place("store gone", 0),
-            LackKind::AnotherStore => place("another store", 0),
-            LackKind::InventoryDamaged => place("inventory", 0),
-            LackKind::SmallFileMissing { name } => place(&format!("missing {name}"), 0),
+            LackKind::FileShortened { id, length, .. } => place_fingerprint(&format!("shortened {id}"), length),
+            LackKind::OlderStore { promised, .. } => place_fingerprint("older store", promised),
+            LackKind::StoreGone => place_fingerprint("store gone", 0),
+            LackKind::AnotherStore => place_fingerprint("another store", 0),
+            LackKind::InventoryDamaged => place_fingerprint("inventory", 0),
+            LackKind::SmallFileMissing { name } => place_fingerprint(&format!("missing {name}"), 0),
         }
     }
 }
@@ -190,7 +192,7 @@ fn lacking_files(
         let path = data_path(dir, *id);
         let kind = match examine(fs, &path, file.salt)? {
             // Until a file's new name is durable, a loss of power may bring its first name back.
-            Found::Nothing => match examine(fs, &fresh_path(dir, *id), file.salt)? {
+            Found::Nothing => match examine(fs, &unsynced_path(dir, *id), file.salt)? {
                 Found::Length(length) if length >= file.length => continue,
                 _ => LackKind::FileMissing { id: *id },
             },

@@ -1,9 +1,9 @@
 //! The small files of a store beside its data files, as an inventory promises them.
 
-use crate::journal::{COVERED_NAME, IDENTITY_NAME, LOST_NAME};
+use crate::journal::{IDENTITY_NAME, INDEX_MUST_HAVE_SEEN_NAME, LOST_NAME};
 
 /// Each small file and its bit in the stored form.
-const FILES: [(u16, &str); 3] = [(1, IDENTITY_NAME), (2, LOST_NAME), (4, COVERED_NAME)];
+const FILES: [(u16, &str); 3] = [(1, IDENTITY_NAME), (2, LOST_NAME), (4, INDEX_MUST_HAVE_SEEN_NAME)];
 
 /// A set of small files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -31,6 +31,24 @@ pub enum MergePolicy {
     },
 }
 
+impl MergePolicy {
+    /// Whether a merge may start now.
+    pub(super) fn allows_start(self, utc_offset_secs: i32, now_secs: u64) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Window { start_hour, end_hour } => {
+                let hour = (now_secs.saturating_add_signed(i64::from(utc_offset_secs)) / 3600 % 24) as u8;
+                if start_hour <= end_hour {
+                    (start_hour..=end_hour).contains(&hour)
+                } else {
+                    hour >= start_hour || hour <= end_hour
+                }
+            }
+        }
+    }
+}
+
 /// When merges run and which files they take.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeConfig {
@@ -179,5 +197,22 @@ impl Default for JournalConfig {
             open_files_max: 512,
             opened_at_secs: 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_include_both_hours_and_may_span_midnight() {
+        let at = |hour: u64| hour * 3600 + 1800;
+        let night = MergePolicy::Window { start_hour: 22, end_hour: 4 };
+        let merging: Vec<u64> = (0..24).filter(|hour| night.allows_start(0, at(*hour))).collect();
+        assert_eq!(merging, [0, 1, 2, 3, 4, 22, 23]);
+        let day = MergePolicy::Window { start_hour: 9, end_hour: 10 };
+        assert!(day.allows_start(0, at(10)) && !day.allows_start(0, at(11)));
+        assert!(day.allows_start(7200, at(7)) && !day.allows_start(7200, at(9)));
+        assert!(MergePolicy::Always.allows_start(0, 0) && !MergePolicy::Never.allows_start(0, 0));
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn data_path(dir: &Path, id: u32) -> PathBuf {
 }
 
 /// The path of a data file before its first sync. None of it needs to survive a loss of power.
-pub(crate) fn fresh_path(dir: &Path, id: u32) -> PathBuf {
+pub(crate) fn unsynced_path(dir: &Path, id: u32) -> PathBuf {
     dir.join(format!("{id:010}.fresh"))
 }
 
@@ -119,7 +119,7 @@ pub(super) struct DataFile {
     /// current.
     pub(super) unmergeable: AtomicBool,
     /// Whether the inventory no longer promises it, because it is about to be removed.
-    pub(super) is_leaving: AtomicBool,
+    pub(super) is_unpromised: AtomicBool,
     path: Mutex<PathBuf>,
     handle: RwLock<Option<Arc<dyn File>>>,
     used: AtomicBool,
@@ -132,7 +132,7 @@ impl DataFile {
             salt,
             counters: FileCounters::default(),
             unmergeable: AtomicBool::new(false),
-            is_leaving: AtomicBool::new(false),
+            is_unpromised: AtomicBool::new(false),
             path: Mutex::new(path),
             handle: RwLock::new(None),
             used: AtomicBool::new(false),
@@ -185,12 +185,12 @@ impl Handles {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         let handle = self.fs.open(&file.path(), OpenMode::Read)?;
-        self.adopt(file, handle.clone());
+        self.register_open(file, handle.clone());
         Ok(handle)
     }
 
     /// Takes over an open handle.
-    pub(super) fn adopt(&self, file: &Arc<DataFile>, handle: Arc<dyn File>) {
+    pub(super) fn register_open(&self, file: &Arc<DataFile>, handle: Arc<dyn File>) {
         // The kernel takes neighbouring records in the page cache for a sign of a sequential
         // reader, and then reads far more than the record. Merges and starts read windows of their
         // own.

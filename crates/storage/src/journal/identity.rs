@@ -112,7 +112,7 @@ impl Record {
 
 /// What a start found of a store besides the identity file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum StoreContent {
     /// Nothing, not even the directory.
     Nothing,
     /// The directory without data.
@@ -135,13 +135,13 @@ pub(super) struct IdentityFile {
 
 impl IdentityFile {
     /// Reads the identity of the store in a directory.
-    pub(super) fn load(fs: Arc<dyn FileSystem>, dir: &Path, beside: Found) -> Result<Self, StorageError> {
+    pub(super) fn load(fs: Arc<dyn FileSystem>, dir: &Path, content: StoreContent) -> Result<Self, StorageError> {
         let path = dir.join(NAME);
         let failed = |source| io_error("read", &path, source);
         let machine = fs.machine_boot().map_err(failed)?;
-        let found = match beside {
-            Found::Nothing => None,
-            Found::Directory | Found::Data => read(&*fs, &path)?,
+        let found = match content {
+            StoreContent::Nothing => None,
+            StoreContent::Directory | StoreContent::Data => read(&*fs, &path)?,
         };
         let (record, was_clean) = match &found {
             Some(Some((last, birth))) if *birth == fs.birth(&path).map_err(failed)? => {
@@ -155,13 +155,13 @@ impl IdentityFile {
                 tracing::error!(file = %path.display(), "damaged: the store takes a new id");
                 (Record::begin(true, machine), false)
             }
-            None => (Record::begin(beside == Found::Data, machine), false),
+            None => (Record::begin(content == StoreContent::Data, machine), false),
         };
         Ok(Self {
             fs,
             dir: dir.to_owned(),
             was_clean,
-            is_fresh: found.is_none() && beside != Found::Data,
+            is_fresh: found.is_none() && content != StoreContent::Data,
             record: Mutex::new(record),
             has_begun: AtomicBool::new(false),
         })
@@ -202,7 +202,7 @@ impl IdentityFile {
 
     /// Records that numbers up to `seq` are used, because the file that shows it is about to be
     /// removed.
-    pub(super) fn cover(&self, seq: u64) -> Result<(), StorageError> {
+    pub(super) fn record_used_seq(&self, seq: u64) -> Result<(), StorageError> {
         self.change(|record| record.seq = record.seq.max(seq))
     }
 
@@ -281,14 +281,14 @@ mod tests {
 
     const DIR: &str = "/store";
 
-    fn load(fs: &Arc<FaultyFs>, beside: Found) -> IdentityFile {
-        IdentityFile::load(fs.clone(), Path::new(DIR), beside).unwrap()
+    fn load(fs: &Arc<FaultyFs>, content: StoreContent) -> IdentityFile {
+        IdentityFile::load(fs.clone(), Path::new(DIR), content).unwrap()
     }
 
     fn begun(fs: &Arc<FaultyFs>) -> IdentityFile {
         fs.create_dir_all(Path::new(DIR)).unwrap();
         fs.sync_dir(Path::new("/")).unwrap();
-        let file = load(fs, Found::Data);
+        let file = load(fs, StoreContent::Data);
         file.begin().unwrap();
         file
     }
@@ -363,9 +363,9 @@ mod tests {
                 let fs = FaultyFs::new(call);
                 begun(&fs).end(1).unwrap();
                 fs.cut_power_at(call);
-                let second = IdentityFile::load(fs.clone(), Path::new(DIR), Found::Data);
+                let second = IdentityFile::load(fs.clone(), Path::new(DIR), StoreContent::Data);
                 let begun = second.is_ok_and(|second| second.begin().is_ok());
-                let third = load(&fs.restart(loss), Found::Data).identity();
+                let third = load(&fs.restart(loss), StoreContent::Data).identity();
                 assert!(!begun || (third.boot, third.was_clean) == (3, false), "call {call}, {loss:?}: {third:?}");
                 assert!(third.was_clean == (third.boot == 2), "call {call}, {loss:?}: {third:?}");
             }
@@ -381,7 +381,7 @@ mod tests {
         let bytes = read_file(&*fs, &path, 1000).unwrap();
         fs.remove_file(&path).unwrap();
         crate::fs::replace_file(&*fs, &path, &bytes).unwrap();
-        let copy = load(&fs, Found::Data);
+        let copy = load(&fs, StoreContent::Data);
         let identity = copy.identity();
         assert_ne!(identity.store_id, first.identity().store_id);
         assert_eq!((identity.boot, identity.was_clean, identity.is_restored, copy.seq()), (1, false, true, 9));
@@ -392,14 +392,14 @@ mod tests {
         let fs = FaultyFs::new(1);
         begun(&fs).end(1).unwrap();
         fs.flip_bit(&Path::new(DIR).join(NAME), 200).unwrap();
-        assert!(load(&fs, Found::Data).identity().is_restored);
+        assert!(load(&fs, StoreContent::Data).identity().is_restored);
         let fs = FaultyFs::new(1);
         fs.create_dir_all(Path::new(DIR)).unwrap();
-        let empty = load(&fs, Found::Directory);
+        let empty = load(&fs, StoreContent::Directory);
         assert!(empty.identity().is_new() && empty.identity().boot == 0);
         empty.begin().unwrap();
         assert!(empty.identity().is_new() && empty.identity().boot == 1);
-        assert!(!load(&fs, Found::Directory).identity().is_new());
+        assert!(!load(&fs, StoreContent::Directory).identity().is_new());
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl InventoryKeeper {
         if !lacks.is_empty() && !config.accepts_loss {
             return Err(refusal(dir, partition, &lacks, Remedies::ConsentOrRepair));
         }
-        tell_of_copies(dir, &copies, &store, &node);
+        log_copies(dir, &copies, &store, &node);
         let comparison = Comparison { store, node, lacks };
         let promised = comparison.promised().cloned();
         let Comparison { store, node, lacks } = comparison;
@@ -67,13 +67,13 @@ impl InventoryKeeper {
             active_length: AtomicU64::new(0),
         };
         if !lacks.is_empty() {
-            keeper.accept(&shared.root, &lacks)?;
+            keeper.accept_loss(&shared.root, &lacks)?;
         }
         Ok(keeper)
     }
 
     /// Records durably that something is missing. From now on the inventory promises what is there.
-    fn accept(&mut self, root: &Path, lacks: &[Lack]) -> Result<(), StorageError> {
+    fn accept_loss(&mut self, root: &Path, lacks: &[Lack]) -> Result<(), StorageError> {
         for lack in lacks {
             tracing::error!(partition = self.partition, %lack, "an accepted loss: the store goes on without it");
         }
@@ -82,7 +82,7 @@ impl InventoryKeeper {
         fs.create_dir_all(&self.dir).map_err(|source| io_error("create", &self.dir, source))?;
         fs.sync_dir(root).map_err(|source| io_error("fsync", root, source))?;
         let mut note = LostNote::read(fs, &self.dir)?;
-        lacks.iter().for_each(|lack| note.add_place(lack.place()));
+        lacks.iter().for_each(|lack| note.add_place(lack.place_fingerprint()));
         note.write(fs, &self.dir)?;
         for lack in lacks {
             match lack.kind {
@@ -159,7 +159,7 @@ impl InventoryKeeper {
             Ok(()) => self.active_length.store(active.unwrap_or(0), Ordering::Relaxed),
             Err(_) => self.note_change(),
         }
-        self.tell_of_failure(&renewed);
+        self.log_failure(&renewed);
         renewed
     }
 
@@ -214,7 +214,7 @@ impl InventoryKeeper {
     }
 
     /// Logs the first failure only, until a write succeeds again.
-    fn tell_of_failure(&self, renewed: &Result<(), StorageError>) {
+    fn log_failure(&self, renewed: &Result<(), StorageError>) {
         let had_failed = std::mem::replace(&mut self.written.lock().has_failed, renewed.is_err());
         if let (Err(error), false) = (renewed, had_failed) {
             let what = "the inventory cannot be written: files that appear until then would not be missed";
@@ -224,7 +224,7 @@ impl InventoryKeeper {
 }
 
 /// Logs what a start found of the two copies, if that is unusual.
-fn tell_of_copies(dir: &Path, copies: &InventoryCopies, store: &CopyState, node: &CopyState) {
+fn log_copies(dir: &Path, copies: &InventoryCopies, store: &CopyState, node: &CopyState) {
     let dir = dir.display();
     if *store == CopyState::Damaged {
         tracing::error!(%dir, "the inventory of this store is damaged; its copy is used");

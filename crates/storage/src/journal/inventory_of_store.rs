@@ -1,6 +1,6 @@
 //! When a store updates its inventory, and with what.
 
-use super::key_index::KeyIndex;
+use super::policy::JournalPolicy;
 use super::store::Core;
 use crate::error::StorageError;
 use crate::inventory::{ACTIVE_GROWTH_BYTES, PromisedFile};
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::sync::atomic::Ordering;
 
-impl<I: KeyIndex> Core<I> {
+impl<P: JournalPolicy> Core<P> {
     /// Records what a start found in the inventory. On a full disk this waits until there is room;
     /// reads go on.
     pub(super) fn begin_inventory(&self) -> Result<(), StorageError> {
@@ -30,16 +30,16 @@ impl<I: KeyIndex> Core<I> {
     }
 
     /// Logs at each start that something is known to be missing.
-    pub(super) fn tell_of_losses(&self) {
+    pub(super) fn log_losses(&self) {
         let lost_ranges = self.status().lost_ranges;
         if lost_ranges > 0 {
             let what = "something that was stored here is known to be missing; 'ombak admin backend verify' says what is known";
-            tracing::warn!(partition = self.partition, backend = I::BACKEND, lost_ranges, "{what}");
+            tracing::warn!(partition = self.partition, backend = P::BACKEND, lost_ranges, "{what}");
         }
     }
 
     /// Writes the inventory if something has changed that it should record. The caller holds
-    /// `upkeep`, as for each call of [`renew_inventory`](Self::renew_inventory).
+    /// `background`, as for each call of [`renew_inventory`](Self::renew_inventory).
     pub(super) fn renew_inventory_if_due(&self) {
         let synced_length = {
             let writer = self.writer.lock();
@@ -67,14 +67,13 @@ impl<I: KeyIndex> Core<I> {
     /// The data files that have their durable name, with the synced length of each.
     fn promised_files(&self) -> BTreeMap<u32, PromisedFile> {
         let writer = self.writer.lock();
-        let open: Vec<u32> =
-            writer.rolled.iter().chain(writer.active.as_ref()).map(|appender| appender.file.id).collect();
-        let mut promised = self.left_alone.clone();
+        let unsealed = writer.unsealed_ids();
+        let mut promised = self.unreadable_files.clone();
         for file in self.files.read().values() {
             let length = file.counters.synced_length.load(Ordering::Acquire);
             let has_name = file.path().extension() == Some(OsStr::new("data"));
-            if length > 0 && has_name && !file.is_leaving.load(Ordering::Acquire) {
-                let is_sealed = !open.contains(&file.id);
+            if length > 0 && has_name && !file.is_unpromised.load(Ordering::Acquire) {
+                let is_sealed = !unsealed.contains(&file.id);
                 promised.insert(file.id, PromisedFile { salt: file.salt, length, is_sealed });
             }
         }

@@ -2,7 +2,7 @@
 //! removed from them, or losses that the source of the content had.
 //!
 //! Layout of the file `lost` in a partition's directory: magic 8, version u16, zero u16, count of
-//! places u32, further u64, place u64 each, CRC-32 of all that u32. All integers are little-endian.
+//! places u32, unlisted losses u64, place u64 each, CRC-32 of all that u32. All integers are little-endian.
 //!
 //! Invariant: the note only grows. A note that cannot be read counts as one loss, because it is
 //! there only if something was lost.
@@ -24,11 +24,11 @@ const PLACES_MAX: usize = 10_000;
 
 /// The place of a data file that is missing.
 pub(crate) fn missing_file(id: u32) -> u64 {
-    place("missing", u64::from(id))
+    place_fingerprint("missing", u64::from(id))
 }
 
 /// The fingerprint of a place.
-pub(crate) fn place(what: &str, offset: u64) -> u64 {
+pub(crate) fn place_fingerprint(what: &str, offset: u64) -> u64 {
     xxh3_64(format!("{what} {offset}").as_bytes())
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn place(what: &str, offset: u64) -> u64 {
 pub(crate) struct LostNote {
     /// Fingerprints of places: a place that is noted twice counts as one loss.
     places: BTreeSet<u64>,
-    further: u64,
+    unlisted_losses: u64,
     /// Whether the file was there and could not be read.
     is_damaged: bool,
 }
@@ -49,7 +49,7 @@ impl LostNote {
         let Some(bytes) = read_small_file(fs, &path)? else { return Ok(Self::default()) };
         Ok(Self::decode(&bytes, &path)?.unwrap_or_else(|| {
             tracing::error!(file = %path.display(), "damaged note of what is missing: something is");
-            Self { further: 1, is_damaged: true, ..Self::default() }
+            Self { unlisted_losses: 1, is_damaged: true, ..Self::default() }
         }))
     }
 
@@ -61,7 +61,7 @@ impl LostNote {
 
     /// The number of losses in the note.
     pub(crate) fn count(&self) -> u64 {
-        self.further.saturating_add(self.places.len() as u64)
+        self.unlisted_losses.saturating_add(self.places.len() as u64)
     }
 
     /// The path of a partition's note.
@@ -79,20 +79,20 @@ impl LostNote {
         if self.places.len() < PLACES_MAX {
             self.places.insert(place);
         } else if !self.places.contains(&place) {
-            self.further = self.further.saturating_add(1);
+            self.unlisted_losses = self.unlisted_losses.saturating_add(1);
         }
     }
 
     /// Adds losses that have no place in this store's files.
-    pub(crate) fn add_further(&mut self, count: u64) {
-        self.further = self.further.saturating_add(count);
+    pub(crate) fn add_unlisted(&mut self, count: u64) {
+        self.unlisted_losses = self.unlisted_losses.saturating_add(count);
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
         FRAME.seal(|bytes| {
             bytes.extend_from_slice(&[0; 2]);
             bytes.extend_from_slice(&(self.places.len() as u32).to_le_bytes());
-            bytes.extend_from_slice(&self.further.to_le_bytes());
+            bytes.extend_from_slice(&self.unlisted_losses.to_le_bytes());
             self.places.iter().for_each(|place| bytes.extend_from_slice(&place.to_le_bytes()));
         })
     }
@@ -103,7 +103,7 @@ impl LostNote {
             return Ok(None);
         };
         let places = content[PREFIX_BYTES..].chunks_exact(8).map(|place| le_at!(u64, place, 0)).collect();
-        let note = Self { places, further: le_at!(u64, content, 16), is_damaged: false };
+        let note = Self { places, unlisted_losses: le_at!(u64, content, 16), is_damaged: false };
         Ok(Some(note).filter(|note| PREFIX_BYTES + note.places.len() * 8 == content.len()))
     }
 }
@@ -123,7 +123,7 @@ mod tests {
         note.add_place(7);
         note.add_place(7);
         note.add_place(8);
-        note.add_further(3);
+        note.add_unlisted(3);
         note.write(&*fs, dir).unwrap();
         note.write(&*fs, dir).unwrap();
         assert_eq!((LostNote::read(&*fs, dir).unwrap(), note.count()), (note.clone(), 5));
@@ -144,7 +144,7 @@ mod tests {
         let mut note = LostNote::default();
         note.add_place(8);
         note.add_place(7);
-        note.add_further(3);
+        note.add_unlisted(3);
         assert_eq!(LostNote::decode(bytes, Path::new("lost")).unwrap(), Some(note.clone()));
         assert_eq!(note.encode(), bytes);
     }

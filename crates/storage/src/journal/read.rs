@@ -3,7 +3,7 @@
 use super::coding::decompress;
 use super::data_file::{DataFile, Handles};
 use super::format::{EXTRA_BYTES_MAX, Kind, RECORD_HEADER_BYTES, RecordHeader};
-use super::key_index::Entry;
+use super::index::Entry;
 use crate::backend::{CACHED_READ_BYTES_MAX, ReadMode, Stored, WriteAttrs};
 use crate::error::StorageError;
 use bytes::Bytes;

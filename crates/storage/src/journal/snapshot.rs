@@ -1,6 +1,7 @@
 //! A snapshot of a store.
 
-use super::key_index::{Found, KeyIndex};
+use super::index::{IndexAnswer, KeyIndex, OrderedIndex};
+use super::policy::JournalPolicy;
 use super::read::{Read, Wanted};
 use super::store::Core;
 use crate::backend::{Detail, FoldEntry, KeyRange, ReadMode, Scope, Snapshot, Stored, TermEntry, TermRange};
@@ -12,22 +13,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The index's view for a snapshot; none after a timeout has taken it away.
-pub(super) type HeldView<I> = Arc<Mutex<Option<<I as KeyIndex>::View>>>;
+pub(super) type TimedView<I> = Arc<Mutex<Option<<I as KeyIndex>::View>>>;
 
-pub(super) struct JournalSnapshot<I: KeyIndex> {
-    core: Arc<Core<I>>,
+pub(super) struct JournalSnapshot<P: JournalPolicy> {
+    core: Arc<Core<P>>,
     /// Locked during each call, so that the files that the call reads stay.
-    held: HeldView<I>,
+    held: TimedView<P::Index>,
     ticket: u64,
     secs_max: Option<u32>,
 }
 
-impl<I: KeyIndex> JournalSnapshot<I> {
+impl<P: JournalPolicy> JournalSnapshot<P> {
     /// A snapshot of the present state that lives at most `secs_max` seconds.
-    pub(super) fn begin(core: Arc<Core<I>>, secs_max: Option<u32>) -> Result<Self, StorageError> {
+    pub(super) fn begin(core: Arc<Core<P>>, secs_max: Option<u32>) -> Result<Self, StorageError> {
         core.check_open()?;
         let ends_at_secs = secs_max.map_or(u64::MAX, |secs| core.now_secs.load(Ordering::Relaxed) + u64::from(secs));
-        let held = HeldView::<I>::default();
+        let held = TimedView::<P::Index>::default();
         let ticket = {
             // The writer's lock ensures that no put is between its append and its index entry. The
             // ticket comes first, so that no file is removed that the snapshot is about to see.
@@ -43,7 +44,10 @@ impl<I: KeyIndex> JournalSnapshot<I> {
     }
 
     /// Works with the view. It cannot be taken away meanwhile.
-    fn with_view<T>(&self, work: impl FnOnce(&mut I::View) -> Result<T, StorageError>) -> Result<T, StorageError> {
+    fn with_view<T>(
+        &self,
+        work: impl FnOnce(&mut <P::Index as KeyIndex>::View) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
         self.core.check_open()?;
         match &mut *self.held.lock() {
             Some(view) => work(view),
@@ -51,8 +55,13 @@ impl<I: KeyIndex> JournalSnapshot<I> {
         }
     }
 
-    fn read_as(&self, view: &I::View, key: &[u8], wanted: Wanted) -> Result<Option<Read>, StorageError> {
-        let indexed = I::key(key);
+    fn read_as(
+        &self,
+        view: &<P::Index as KeyIndex>::View,
+        key: &[u8],
+        wanted: Wanted,
+    ) -> Result<Option<Read>, StorageError> {
+        let indexed = P::Index::key(key);
         let look = || self.core.index.get_at(indexed, view, ReadMode::Blocking);
         self.core.read_with(key, ReadMode::Blocking, wanted, look)
     }
@@ -61,12 +70,12 @@ impl<I: KeyIndex> JournalSnapshot<I> {
     /// meanwhile.
     fn detail(
         &self,
-        view: &I::View,
+        view: &<P::Index as KeyIndex>::View,
         key: &[u8],
-        found: Found,
+        found: IndexAnswer,
         detail: Detail,
     ) -> Result<Option<FoldEntry>, StorageError> {
-        let Found { entry, head, body, attrs } = found;
+        let IndexAnswer { entry, head, body, attrs } = found;
         let whole = |head, body| {
             let stored = Stored { head, body, digest: entry.digest, seq: entry.seq };
             Some(Read { stored, attrs })
@@ -88,7 +97,7 @@ impl<I: KeyIndex> JournalSnapshot<I> {
     }
 }
 
-impl<I: KeyIndex> Snapshot for JournalSnapshot<I> {
+impl<P: JournalPolicy> Snapshot for JournalSnapshot<P> {
     fn next(&mut self, scope: &Scope<'_>, detail: Detail, count_max: usize) -> Result<Vec<FoldEntry>, StorageError> {
         self.with_view(|view| {
             let core = &*self.core;
@@ -96,7 +105,7 @@ impl<I: KeyIndex> Snapshot for JournalSnapshot<I> {
             // An empty batch means the end, so a batch in which everything has expired must not be
             // returned.
             while batch.is_empty() && count_max > 0 {
-                let mut met: Vec<(Bytes, Found)> = Vec::with_capacity(count_max.min(1024));
+                let mut met: Vec<(Bytes, IndexAnswer)> = Vec::with_capacity(count_max.min(1024));
                 core.index.walk(view, scope.prefix, |key, found| {
                     if scope.includes(key) && !core.is_expired(found.entry.expires_secs) {
                         met.push((Bytes::copy_from_slice(key), found));
@@ -147,8 +156,13 @@ impl<I: KeyIndex> Snapshot for JournalSnapshot<I> {
     }
 }
 
-impl<I: KeyIndex> JournalSnapshot<I> {
-    fn terms(&self, view: &I::View, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError> {
+impl<P: JournalPolicy> JournalSnapshot<P> {
+    fn terms(
+        &self,
+        view: &<P::Index as KeyIndex>::View,
+        range: &TermRange<'_>,
+        count_max: usize,
+    ) -> Result<Vec<TermEntry>, StorageError> {
         let mut batch: Vec<TermEntry> = Vec::new();
         let mut passed: Option<TermEntry> = None;
         // Terms of expired versions are there until a sweep removes the versions.
@@ -172,14 +186,14 @@ impl<I: KeyIndex> JournalSnapshot<I> {
         Ok(batch)
     }
 
-    fn is_there(&self, view: &I::View, bucket: &[u8], key: &[u8]) -> Result<bool, StorageError> {
+    fn is_there(&self, view: &<P::Index as KeyIndex>::View, bucket: &[u8], key: &[u8]) -> Result<bool, StorageError> {
         let key = [bucket, key].concat();
-        let found = self.core.index.get_at(I::key(&key), view, ReadMode::Blocking)?;
+        let found = self.core.index.get_at(P::Index::key(&key), view, ReadMode::Blocking)?;
         Ok(found.is_some_and(|found| !self.core.is_expired(found.entry.expires_secs)))
     }
 }
 
-impl<I: KeyIndex> Drop for JournalSnapshot<I> {
+impl<P: JournalPolicy> Drop for JournalSnapshot<P> {
     fn drop(&mut self) {
         if let Some(view) = self.held.lock().take() {
             self.core.index.end_view(&view);
@@ -196,7 +210,7 @@ pub(super) struct SnapshotTickets<I: KeyIndex> {
 
 pub(super) struct Ticket<I: KeyIndex> {
     ends_at_secs: u64,
-    held: HeldView<I>,
+    held: TimedView<I>,
 }
 
 impl<I: KeyIndex> Default for SnapshotTickets<I> {
@@ -208,7 +222,7 @@ impl<I: KeyIndex> Default for SnapshotTickets<I> {
 impl<I: KeyIndex> Ticket<I> {
     /// A ticket that keeps files in place without a time limit and without a view.
     pub(super) fn of_files() -> Self {
-        Self { ends_at_secs: u64::MAX, held: HeldView::<I>::default() }
+        Self { ends_at_secs: u64::MAX, held: TimedView::<I>::default() }
     }
 }
 
@@ -220,14 +234,14 @@ impl<I: KeyIndex> SnapshotTickets<I> {
     }
 }
 
-impl<I: KeyIndex> Core<I> {
+impl<P: JournalPolicy> Core<P> {
     /// Takes the views of snapshots that have been open for too long. The files that they kept can
     /// then be removed, and their next call is an error. A view that is in use is taken in a later
     /// round.
-    pub(super) fn end_overdue_views(&self, now_secs: u64) {
-        let overdue: Vec<(u64, HeldView<I>)> = {
+    pub(super) fn expire_views(&self, now_secs: u64) {
+        let overdue: Vec<(u64, TimedView<P::Index>)> = {
             let tickets = self.snapshot_tickets.lock();
-            let is_overdue = |ticket: &Ticket<I>| ticket.ends_at_secs < now_secs;
+            let is_overdue = |ticket: &Ticket<P::Index>| ticket.ends_at_secs < now_secs;
             tickets.live.iter().filter(|(_, t)| is_overdue(t)).map(|(number, t)| (*number, t.held.clone())).collect()
         };
         for (number, held) in overdue {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A store checks the free space each time it has appended this many bytes, so most puts need no
 /// extra system call.
-pub(super) const LOOK_BYTES: u64 = 256 << 10;
+pub(super) const CHECK_BYTES: u64 = 256 << 10;
 /// Deletes stop when one part in this many of the reserve is left. That part belongs to merges.
 const DELETES_STOP_AT: u64 = 4;
 /// Refused puts resume when one part in this many of the reserve is free beyond it.
@@ -40,8 +40,8 @@ pub(super) struct DiskSpace {
     /// Bytes to keep free; 0: none.
     reserve_bytes: u64,
     /// Whether the last check found less than the reserve.
-    is_short: AtomicBool,
-    looked_at_secs: AtomicU64,
+    is_below_reserve: AtomicBool,
+    checked_at_secs: AtomicU64,
 }
 
 impl DiskSpace {
@@ -51,33 +51,33 @@ impl DiskSpace {
         let size_bytes = fs.size_bytes(root).unwrap_or(u64::MAX);
         Self {
             reserve_bytes: reserve_bytes.min(size_bytes / RESERVE_SHARE_MAX),
-            is_short: AtomicBool::new(false),
-            looked_at_secs: AtomicU64::new(0),
+            is_below_reserve: AtomicBool::new(false),
+            checked_at_secs: AtomicU64::new(0),
         }
     }
 
     /// Whether the last check found less than the reserve.
-    pub(super) fn is_short(&self) -> bool {
-        self.is_short.load(Ordering::Relaxed)
+    pub(super) fn is_below_reserve(&self) -> bool {
+        self.is_below_reserve.load(Ordering::Relaxed)
     }
 
     /// Whether a store that has appended this much since its last check should check again.
-    pub(super) fn wants_look_after(&self, appended_bytes: u64) -> bool {
-        self.reserve_bytes > 0 && appended_bytes >= LOOK_BYTES
+    pub(super) fn needs_check_after(&self, appended_bytes: u64) -> bool {
+        self.reserve_bytes > 0 && appended_bytes >= CHECK_BYTES
     }
 
     /// Whether background work should check: once a second for all stores of the root.
-    pub(super) fn wants_look_at(&self, now_secs: u64) -> bool {
-        self.reserve_bytes > 0 && self.looked_at_secs.swap(now_secs, Ordering::Relaxed) != now_secs
+    pub(super) fn needs_check_at(&self, now_secs: u64) -> bool {
+        self.reserve_bytes > 0 && self.checked_at_secs.swap(now_secs, Ordering::Relaxed) != now_secs
     }
 
     /// Checks how many bytes are free.
-    pub(super) fn look(&self, fs: &dyn FileSystem, dir: &Path) -> io::Result<u64> {
+    pub(super) fn check(&self, fs: &dyn FileSystem, dir: &Path) -> io::Result<u64> {
         let free_bytes = fs.free_bytes(dir)?;
-        let is_short = free_bytes < self.put_floor_bytes();
-        if self.is_short.swap(is_short, Ordering::Relaxed) != is_short {
+        let is_below_reserve = free_bytes < self.put_floor_bytes();
+        if self.is_below_reserve.swap(is_below_reserve, Ordering::Relaxed) != is_below_reserve {
             let reserve_bytes = self.reserve_bytes;
-            if is_short {
+            if is_below_reserve {
                 tracing::warn!(dir = %dir.display(), free_bytes, reserve_bytes, "the disk is nearly full: puts are refused");
             } else {
                 tracing::info!(dir = %dir.display(), free_bytes, reserve_bytes, "the disk has room again");
@@ -97,7 +97,7 @@ impl DiskSpace {
     /// The free bytes below which puts are refused. Higher once puts were stopped, so that they do
     /// not stop and resume with each file that a merge removes.
     fn put_floor_bytes(&self) -> u64 {
-        let margin = if self.is_short() { self.reserve_bytes / RESUME_AT } else { 0 };
+        let margin = if self.is_below_reserve() { self.reserve_bytes / RESUME_AT } else { 0 };
         self.reserve_bytes.saturating_add(margin)
     }
 
@@ -124,22 +124,22 @@ mod tests {
     fn puts_stop_at_the_reserve_and_go_on_when_clearly_more_is_free() {
         let fs = FaultyFs::new(1);
         let space = DiskSpace::new(&*fs, Path::new(DIR), 8000);
-        let look = |free_bytes| {
+        let check = |free_bytes| {
             fs.set_free_bytes(Some(free_bytes));
-            assert_eq!(space.look(&*fs, Path::new(DIR)).unwrap(), free_bytes);
-            space.is_short()
+            assert_eq!(space.check(&*fs, Path::new(DIR)).unwrap(), free_bytes);
+            space.is_below_reserve()
         };
-        assert!(!look(8000) && look(7999) && look(8000) && look(8999) && !look(9000) && !look(8000));
+        assert!(!check(8000) && check(7999) && check(8000) && check(8999) && !check(9000) && !check(8000));
         assert_eq!((space.floor_bytes(Purpose::Put), space.floor_bytes(Purpose::Delete)), (8000, 2000));
     }
 
     #[test]
-    fn without_a_reserve_nothing_is_looked_at_or_kept() {
+    fn without_a_reserve_nothing_is_checked_or_kept() {
         let fs = FaultyFs::new(1);
         let space = DiskSpace::new(&*fs, Path::new(DIR), 0);
         fs.set_free_bytes(Some(0));
-        space.look(&*fs, Path::new(DIR)).unwrap();
-        assert!(!space.is_short() && !space.wants_look_after(u64::MAX) && !space.wants_look_at(5));
+        space.check(&*fs, Path::new(DIR)).unwrap();
+        assert!(!space.is_below_reserve() && !space.needs_check_after(u64::MAX) && !space.needs_check_at(5));
         assert_eq!(space.floor_bytes(Purpose::Put), 0);
     }
 }

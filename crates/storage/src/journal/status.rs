@@ -1,7 +1,8 @@
 //! The status of a store.
 
 use super::data_file::DataFile;
-use super::key_index::{Keeps, KeyIndex};
+use super::index::KeyIndex;
+use super::policy::{DataSizes, JournalPolicy};
 use super::store::Core;
 use crate::backend::{LastMerge, Status};
 use parking_lot::Mutex;
@@ -21,7 +22,7 @@ pub(super) struct StoreCounters {
     pub(super) read_errors: AtomicU64,
 }
 
-impl<I: KeyIndex> Core<I> {
+impl<P: JournalPolicy> Core<P> {
     pub(super) fn status(&self) -> Status {
         let sizes = self.index.sizes();
         let (bytes_written, found_disk_full) = {
@@ -30,19 +31,16 @@ impl<I: KeyIndex> Core<I> {
         };
         let files = self.files.read();
         let sum = |count: fn(&DataFile) -> u64| files.values().map(|file| count(file)).sum::<u64>();
-        let ledger = self.index.ledger();
-        let mut live_bytes = sum(|file| file.counters.live_bytes.load(Ordering::Relaxed));
-        let mut kept_bytes = sum(|file| file.counters.length.load(Ordering::Relaxed));
-        let mut merge_pending_bytes = self.counters.merge_pending_bytes.load(Ordering::Relaxed);
-        if I::KEEPS == Keeps::Everything {
-            // The data files are only a log; the versions lie in the ledger.
-            live_bytes = sizes.version_bytes;
-            kept_bytes += ledger.map_or(0, |ledger| ledger.disk_bytes);
-            merge_pending_bytes = ledger.map_or(0, |ledger| ledger.pending_bytes);
-        }
+        let ledger = self.index.ledger_status();
+        let journal = DataSizes {
+            live_bytes: sum(|file| file.counters.live_bytes.load(Ordering::Relaxed)),
+            kept_bytes: sum(|file| file.counters.length.load(Ordering::Relaxed)),
+            merge_pending_bytes: self.counters.merge_pending_bytes.load(Ordering::Relaxed),
+        };
+        let DataSizes { live_bytes, kept_bytes, merge_pending_bytes } = P::data_sizes(&self.index, journal, ledger);
         Status {
             name: String::new(),
-            backend: I::BACKEND,
+            backend: P::BACKEND,
             keys: sizes.keys,
             live_bytes,
             dead_bytes: kept_bytes.saturating_sub(live_bytes),
@@ -62,7 +60,7 @@ impl<I: KeyIndex> Core<I> {
             lost_ranges: self.lost_ranges.load(Ordering::Relaxed)
                 + sum(|file| u64::from(file.counters.lost_ranges.load(Ordering::Relaxed))),
             torn_bytes: self.torn_bytes,
-            disk_full: found_disk_full || self.shared.space.is_short(),
+            disk_full: found_disk_full || self.shared.space.is_below_reserve(),
             poisoned: self.poison.lock().clone(),
             children: Vec::new(),
         }

@@ -4,14 +4,14 @@
 //! fails too, the store is poisoned and never appends after the torn record.
 
 use super::config::JournalConfig;
-use super::data_file::{DataFile, fresh_path, hint_temporary_path, take_file_id};
+use super::data_file::{DataFile, hint_temporary_path, take_file_id, unsynced_path};
 use super::format::{
     BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RECORD_HEADER_BYTES, RecordFields,
     encode_record, extra_len,
 };
-use super::key_index::{Position, head_units};
+use super::index::{Position, head_units};
 use super::shared::Shared;
-use super::space::{LOOK_BYTES, Purpose};
+use super::space::{CHECK_BYTES, Purpose};
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
 use crate::seq::SeqSource;
@@ -53,7 +53,7 @@ impl Appender {
         let hint = HintWriter::create(&*shared.fs, hint_temporary_path(dir, id), id, salt).ok();
         let file = Arc::new(DataFile::new(id, salt, path));
         file.counters.length.store(FILE_HEADER_BYTES as u64, Ordering::Relaxed);
-        shared.handles.adopt(&file, handle.clone());
+        shared.handles.register_open(&file, handle.clone());
         Ok(Self { file, handle, length: FILE_HEADER_BYTES as u64, hint })
     }
 
@@ -131,10 +131,10 @@ pub(super) struct Written {
 }
 
 /// The state under the writer's lock.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     pub(super) active: Option<Appender>,
     /// Files that are closed for appends, but not yet synced and without a hint file.
-    pub(super) rolled: Vec<Appender>,
+    pub(super) closed_unsealed: Vec<Appender>,
     pub(super) seqs: SeqSource,
     /// The `seq` of this store's last append.
     last_seq: u64,
@@ -149,7 +149,7 @@ pub(super) struct Writer {
     /// Whether a write was refused for lack of room, and no check has found room since.
     pub(super) disk_full: bool,
     /// Bytes appended since the free space was last checked.
-    unlooked_bytes: u64,
+    bytes_since_space_check: u64,
 }
 
 /// Why an append failed.
@@ -164,7 +164,7 @@ impl Writer {
     pub(super) fn new(seqs: SeqSource, last_seq: u64, next_id: u32, dir_exists: bool) -> Self {
         Self {
             active: None,
-            rolled: Vec::new(),
+            closed_unsealed: Vec::new(),
             seqs,
             last_seq,
             next_id,
@@ -174,7 +174,7 @@ impl Writer {
             bytes_written: 0,
             disk_full: false,
             // The first append checks the free space.
-            unlooked_bytes: LOOK_BYTES,
+            bytes_since_space_check: CHECK_BYTES,
         }
     }
 
@@ -196,11 +196,12 @@ impl Writer {
             + record.head.len()
             + record.body_len) as u64;
         let purpose = record.purpose(&shared.config);
-        let unlooked_bytes = self.unlooked_bytes.saturating_add(size);
-        if self.disk_full || shared.space.is_short() || shared.space.wants_look_after(unlooked_bytes) {
+        let bytes_since_space_check = self.bytes_since_space_check.saturating_add(size);
+        if self.disk_full || shared.space.is_below_reserve() || shared.space.needs_check_after(bytes_since_space_check)
+        {
             self.check_space(shared, dir, size, purpose)?;
         }
-        self.roll_if_full(size, &shared.config);
+        self.close_active_if_full(size, &shared.config);
         if self.active.is_none() {
             self.create_active(shared, dir, now_secs)?;
         }
@@ -246,7 +247,7 @@ impl Writer {
         let file = active.file.clone();
         self.last_seq = seq;
         self.bytes_written += size;
-        self.unlooked_bytes = self.unlooked_bytes.saturating_add(size);
+        self.bytes_since_space_check = self.bytes_since_space_check.saturating_add(size);
         // A delete may use space that puts may not use, so its success does not end the refusal of
         // puts.
         self.disk_full &= purpose == Purpose::Delete;
@@ -254,8 +255,14 @@ impl Writer {
     }
 
     /// Closes the active file for appends. The next append begins a new file.
-    pub(super) fn roll(&mut self) {
-        self.rolled.extend(self.active.take());
+    pub(crate) fn close_active(&mut self) {
+        self.closed_unsealed.extend(self.active.take());
+    }
+
+    /// The ids of the files that are not sealed: the active file, and closed files without a hint
+    /// file.
+    pub(super) fn unsealed_ids(&self) -> Vec<u32> {
+        self.closed_unsealed.iter().chain(self.active.as_ref()).map(|appender| appender.file.id).collect()
     }
 
     /// A file id that no file of the directory has had.
@@ -263,14 +270,14 @@ impl Writer {
         take_file_id(&mut self.next_id, dir)
     }
 
-    fn roll_if_full(&mut self, size: u64, config: &JournalConfig) {
+    fn close_active_if_full(&mut self, size: u64, config: &JournalConfig) {
         let full = |active: &Appender| {
             let has_no_room = active.length.saturating_add(size) > config.file_bytes_max
                 || active.file.counters.records.load(Ordering::Relaxed) >= config.file_records_max;
             active.length > FILE_HEADER_BYTES as u64 && has_no_room
         };
         if self.active.as_ref().is_some_and(full) {
-            self.roll();
+            self.close_active();
         }
     }
 
@@ -281,7 +288,7 @@ impl Writer {
             self.root_dirty = true;
         }
         let id = self.take_id(dir).map_err(AppendError::Refused)?;
-        let path = fresh_path(dir, id);
+        let path = unsynced_path(dir, id);
         self.dir_dirty = true;
         let active = Appender::create(shared, dir, path.clone(), id, now_secs)
             .map_err(|source| self.refused("create", &path, source))?;
@@ -298,7 +305,7 @@ impl Writer {
     /// disk was full, so that a flood of writes is refused cheaply.
     fn check_space(&mut self, shared: &Shared, dir: &Path, size: u64, purpose: Purpose) -> Result<(), AppendError> {
         let dir = if self.dir_exists { dir } else { &shared.root };
-        let free_bytes = match shared.space.look(&*shared.fs, dir) {
+        let free_bytes = match shared.space.check(&*shared.fs, dir) {
             Ok(free_bytes) => free_bytes,
             Err(source) if self.disk_full => return Err(AppendError::Refused(io_error("statvfs", dir, source))),
             // The write itself shows whether there is room.
@@ -308,7 +315,7 @@ impl Writer {
         // systems need space for themselves.
         let needed_bytes = if self.disk_full { size.saturating_mul(2) } else { size };
         if free_bytes > shared.space.floor_bytes(purpose).saturating_add(needed_bytes) {
-            self.unlooked_bytes = 0;
+            self.bytes_since_space_check = 0;
             return Ok(());
         }
         self.disk_full = true;

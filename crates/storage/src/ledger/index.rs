@@ -4,17 +4,17 @@
 //! Invariant: `writes` is held from the read of a key's entry to the change that is based on it, so
 //! that a merge and a put of the same key do not miss each other's changes.
 
-use super::diff::{Difference, visit_differences};
+use super::differences::{Difference, visit_differences};
 use super::entry::{self, LedgerEntry};
 use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key};
 use super::opening::{begin_anew, open_usable};
 use super::terms::{term_keys, visit_terms};
-use super::tree::{Change, Tree, TreeShared, TreeView};
+use super::tree::{Change, LedgerFiles, Tree, TreeShared, TreeView};
 use crate::backend::{HeadTerms, KeyRange, LedgerStatus, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
 use crate::journal::{
-    Compacted, Entry, Found, IndexFiles, IndexSizes, JournalConfig, Keeps, KeyIndex, Loaded, Position, ReadHead,
-    SweepCursor, Version,
+    Checkpoint, Compacted, Entry, IndexAnswer, IndexSizes, JournalConfig, KeyIndex, Loaded, OrderedIndex,
+    PersistentIndex, Position, ReadHead, SweepCursor, Version,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -37,7 +37,7 @@ pub(crate) const NOTES: [&[u8]; 3] = [CHECKPOINT, SIZES, EXPIRES];
 const TOMBSTONES_LISTED_MAX: usize = 100_000;
 /// With more runs of tables than this in the first level, writers wait, because each read has to
 /// look into all of them.
-const FIRST_LEVEL_TABLES_MAX: usize = 16;
+const FIRST_LEVEL_RUNS_MAX: usize = 16;
 /// How many keys a scan for tombstones visits before it applies its changes.
 const SWEEP_BATCH: usize = 1000;
 
@@ -66,8 +66,8 @@ impl LedgerShared {
     }
 }
 
-/// The index of a store with a ledger. With `INLINE`, the ledger has the bodies, too.
-pub(crate) struct LedgerIndex<const INLINE: bool> {
+/// The index of a store with a ledger. With `HAS_VALUES`, the ledger has the bodies, too.
+pub(crate) struct LedgerIndex<const HAS_VALUES: bool> {
     shared: Arc<LedgerShared>,
     dir: PathBuf,
     tree: Tree,
@@ -92,7 +92,7 @@ struct Tombstones {
 }
 
 /// A key's entry before a write. While this lives, no other thread can change the entry.
-pub(crate) struct Prior<'a> {
+pub(crate) struct EntryBeforeWrite<'a> {
     _writes: MutexGuard<'a, ()>,
     entry: Option<LedgerEntry>,
 }
@@ -103,10 +103,10 @@ pub(crate) struct LedgerView {
     passed: Option<Bytes>,
 }
 
-impl<const INLINE: bool> LedgerIndex<INLINE> {
+impl<const HAS_VALUES: bool> LedgerIndex<HAS_VALUES> {
     /// Opens the ledger in a directory, whatever state it is in.
     pub(crate) fn open(dir: &Path, shared: &Arc<LedgerShared>) -> Result<Self, StorageError> {
-        Self::with_tree(open_usable(dir, &shared.trees, INLINE)?, dir, shared)
+        Self::with_tree(open_usable(dir, &shared.trees, HAS_VALUES)?, dir, shared)
     }
 
     fn with_tree(tree: Tree, dir: &Path, shared: &Arc<LedgerShared>) -> Result<Self, StorageError> {
@@ -134,7 +134,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
     }
 
     fn note_tables(&self) {
-        self.has_many_tables.store(self.tree.first_level_tables() > FIRST_LEVEL_TABLES_MAX, Ordering::Relaxed);
+        self.has_many_tables.store(self.tree.first_level_tables() > FIRST_LEVEL_RUNS_MAX, Ordering::Relaxed);
         let now = self.tree.disk_bytes();
         let before = self.disk_bytes.swap(now, Ordering::Relaxed);
         self.shared.disk_bytes.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
@@ -157,8 +157,8 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         Ok(decoded)
     }
 
-    fn found(entry: LedgerEntry) -> Option<Found> {
-        (entry.entry.position.size != 0).then_some(Found {
+    fn answer(entry: LedgerEntry) -> Option<IndexAnswer> {
+        (entry.entry.position.size != 0).then_some(IndexAnswer {
             entry: entry.entry,
             head: Some(entry.head),
             body: entry.body,
@@ -181,7 +181,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         }
         let value = new.map(|(entry, version)| {
             let wanted = Entry { expires_secs: version.expires_secs, ..*entry };
-            entry::encode(&ledger_key, &wanted, version.tstamp_secs, version.head, INLINE.then_some(version.body))
+            entry::encode(&ledger_key, &wanted, version.tstamp_secs, version.head, HAS_VALUES.then_some(version.body))
         });
         changes.push((ledger_key.bytes, value));
         let expires = new.is_some_and(|(_, version)| version.expires_secs != 0);
@@ -229,7 +229,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
         view: &TreeView,
         from: Bound<&[u8]>,
         to: Bound<&[u8]>,
-        mut visit: impl FnMut(&[u8], &[u8], Found) -> bool,
+        mut visit: impl FnMut(&[u8], &[u8], IndexAnswer) -> bool,
     ) -> Result<(), StorageError> {
         let mut failed = None;
         self.tree.scan(view, from, to, |ledger_key, value| {
@@ -241,7 +241,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
                 }
             };
             let whole = entry.whole_key.clone();
-            match (store_key(whole.as_deref().unwrap_or(ledger_key)), Self::found(entry)) {
+            match (store_key(whole.as_deref().unwrap_or(ledger_key)), Self::answer(entry)) {
                 (Some(key), Some(found)) => visit(ledger_key, key, found),
                 _ => true,
             }
@@ -286,7 +286,7 @@ impl<const INLINE: bool> LedgerIndex<INLINE> {
     }
 }
 
-impl<const INLINE: bool> Drop for LedgerIndex<INLINE> {
+impl<const HAS_VALUES: bool> Drop for LedgerIndex<HAS_VALUES> {
     fn drop(&mut self) {
         self.shared.disk_bytes.fetch_sub(self.disk_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -294,55 +294,53 @@ impl<const INLINE: bool> Drop for LedgerIndex<INLINE> {
 
 /// Writers wait when the memory holds this many times the bytes that are written at once: one part
 /// is being written, and two parts have gathered meanwhile.
-const BEHIND: u64 = 3;
+const MEMORY_TABLES_MAX_FACTOR: u64 = 3;
 
-impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
+impl<const HAS_VALUES: bool> KeyIndex for LedgerIndex<HAS_VALUES> {
     type Key<'a> = &'a [u8];
-    type Prior<'a> = Prior<'a>;
+    type EntryBeforeWrite<'a> = EntryBeforeWrite<'a>;
     type View = LedgerView;
-
-    const BACKEND: &'static str = if INLINE { "leveldb" } else { "leveled" };
-    const KEEPS: Keeps = if INLINE { Keeps::Everything } else { Keeps::Head };
 
     fn key(bytes: &[u8]) -> &[u8] {
         bytes
     }
 
-    fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Found>, StorageError> {
+    fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<IndexAnswer>, StorageError> {
         self.check_mode(mode)?;
-        Ok(self.entry(&LedgerKey::of_key(key))?.and_then(Self::found))
+        Ok(self.entry(&LedgerKey::of_key(key))?.and_then(Self::answer))
     }
 
-    fn get_head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Found>, StorageError> {
+    fn get_head(&self, key: &[u8], mode: ReadMode) -> Result<Option<IndexAnswer>, StorageError> {
         self.get(key, mode)
     }
 
-    fn remember_head(&self, _position: Position, _head: &Bytes) {}
+    /// A ledger has all heads itself.
+    fn cache_head(&self, _position: Position, _head: &Bytes) {}
 
-    fn prior(&self, key: &[u8]) -> Result<Prior<'_>, StorageError> {
+    fn read_before_write(&self, key: &[u8]) -> Result<EntryBeforeWrite<'_>, StorageError> {
         let writes = self.writes.lock();
         let entry = match self.entry(&LedgerKey::of_key(key)) {
             // An entry that cannot be read may be overwritten.
             Err(StorageError::Damaged { .. }) => None,
             entry => entry?,
         };
-        Ok(Prior { _writes: writes, entry })
+        Ok(EntryBeforeWrite { _writes: writes, entry })
     }
 
-    fn put(&self, key: &[u8], entry: &Entry, version: &Version<'_>, prior: Prior<'_>) -> Option<Entry> {
-        self.replace(key, prior.entry.as_ref(), Some((entry, version)));
-        prior.entry.map(|old| old.entry)
+    fn put(&self, key: &[u8], entry: &Entry, version: &Version<'_>, before: EntryBeforeWrite<'_>) -> Option<Entry> {
+        self.replace(key, before.entry.as_ref(), Some((entry, version)));
+        before.entry.map(|old| old.entry)
     }
 
-    fn remove(&self, key: &[u8], prior: Prior<'_>) -> Option<Entry> {
-        self.replace(key, prior.entry.as_ref(), None);
-        prior.entry.map(|old| old.entry)
+    fn remove(&self, key: &[u8], before: EntryBeforeWrite<'_>) -> Option<Entry> {
+        self.replace(key, before.entry.as_ref(), None);
+        before.entry.map(|old| old.entry)
     }
 
     fn remove_if(&self, key: &[u8], condition: impl Fn(&Entry) -> bool) -> Result<Option<Entry>, StorageError> {
-        let prior = self.prior(key)?;
-        match &prior.entry {
-            Some(old) if condition(&old.entry) => Ok(self.remove(key, prior)),
+        let before = self.read_before_write(key)?;
+        match &before.entry {
+            Some(old) if condition(&old.entry) => Ok(self.remove(key, before)),
             _ => Ok(None),
         }
     }
@@ -360,8 +358,8 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
     }
 
     fn load(&self, key: &[u8], entry: &Entry, version: &Version<'_>) -> Result<Loaded, StorageError> {
-        let prior = self.prior(key)?;
-        if let Some(old) = &prior.entry
+        let before = self.read_before_write(key)?;
+        if let Some(old) = &before.entry
             && (old.entry.seq, old.entry.position.file_id) > (entry.seq, entry.position.file_id)
         {
             return Ok(Loaded::Superseded);
@@ -369,11 +367,11 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         if entry.position.size == 0 {
             self.remember_tombstone(key);
         }
-        Ok(Loaded::Newest(self.put(key, entry, version, prior)))
+        Ok(Loaded::Newest(self.put(key, entry, version, before)))
     }
 
     fn loaded(&self, key: &[u8]) -> Result<Option<Entry>, StorageError> {
-        Ok(self.prior(key)?.entry.map(|found| found.entry))
+        Ok(self.read_before_write(key)?.entry.map(|found| found.entry))
     }
 
     fn finish_load(&self, _last_seq: u64) -> Result<(), StorageError> {
@@ -408,48 +406,12 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         Ok(keys)
     }
 
-    fn upkeep(&self) -> Result<Option<Compacted>, StorageError> {
+    fn do_background_work(&self) -> Result<Option<Compacted>, StorageError> {
         let compacted = self.tree.compact()?;
         self.note_tables();
         // A ledger of heads is small beside the values, so the merges of such a store are those of
         // its journal.
-        Ok(compacted.filter(|_| INLINE))
-    }
-
-    fn restored(&self) -> Option<Bytes> {
-        self.tree.get(&note(CHECKPOINT)).ok().flatten()
-    }
-
-    fn may_expire(&self) -> bool {
-        self.expires.load(Ordering::Relaxed)
-    }
-
-    fn wants_checkpoint(&self) -> bool {
-        self.tree.memory_bytes() >= self.shared.memory_bytes_max
-    }
-
-    fn is_behind(&self) -> bool {
-        self.has_many_tables.load(Ordering::Relaxed)
-            || self.tree.memory_bytes() >= BEHIND * self.shared.memory_bytes_max
-    }
-
-    fn has_unwritten(&self) -> bool {
-        self.tree.has_rotated()
-    }
-
-    fn checkpoint(&self, state: Bytes) {
-        let _writes = self.writes.lock();
-        let sizes = [&self.keys, &self.key_bytes, &self.version_bytes]
-            .map(|count| count.load(Ordering::Relaxed).to_le_bytes())
-            .concat();
-        self.tree.apply([(note(CHECKPOINT), Some(state)), (note(SIZES), Some(sizes.into()))]);
-        self.tree.rotate();
-    }
-
-    fn flush(&self) -> Result<(), StorageError> {
-        self.tree.flush()?;
-        self.note_tables();
-        Ok(())
+        Ok(compacted.filter(|_| HAS_VALUES))
     }
 
     fn sizes(&self) -> IndexSizes {
@@ -457,11 +419,10 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
             keys: self.keys.load(Ordering::Relaxed),
             key_bytes: self.key_bytes.load(Ordering::Relaxed),
             bytes: self.tree.memory_bytes() + self.tree.pinned_bytes(),
-            version_bytes: self.version_bytes.load(Ordering::Relaxed),
         }
     }
 
-    fn ledger(&self) -> Option<LedgerStatus> {
+    fn ledger_status(&self) -> Option<LedgerStatus> {
         Some(self.tree.status())
     }
 
@@ -471,17 +432,17 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
 
     fn end_view(&self, _view: &LedgerView) {}
 
-    fn get_at(&self, key: &[u8], view: &LedgerView, mode: ReadMode) -> Result<Option<Found>, StorageError> {
+    fn get_at(&self, key: &[u8], view: &LedgerView, mode: ReadMode) -> Result<Option<IndexAnswer>, StorageError> {
         self.check_mode(mode)?;
         let value = self.tree.get_at(&LedgerKey::of_key(key).bytes, &view.tree)?;
-        Ok(value.map(|value| self.decode(&value)).transpose()?.and_then(Self::found))
+        Ok(value.map(|value| self.decode(&value)).transpose()?.and_then(Self::answer))
     }
 
     fn walk(
         &self,
         view: &mut LedgerView,
         prefix: &[u8],
-        mut visit: impl FnMut(&[u8], Found) -> bool,
+        mut visit: impl FnMut(&[u8], IndexAnswer) -> bool,
     ) -> Result<(), StorageError> {
         let from = keys_from(prefix);
         let to = after_prefix(&from);
@@ -493,7 +454,18 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
         })
     }
 
-    fn make_order(&self, _count_max: usize, _read_head: &ReadHead<'_>) -> Result<bool, StorageError> {
+    fn destroy(&self) -> Result<(), StorageError> {
+        self.tree.clear()
+    }
+}
+
+impl<const HAS_VALUES: bool> OrderedIndex for LedgerIndex<HAS_VALUES> {
+    /// A ledger is in order at any time.
+    fn wants_ordered_index(&self) -> bool {
+        false
+    }
+
+    fn build_ordered_index(&self, _count_max: usize, _read_head: &ReadHead<'_>) -> Result<bool, StorageError> {
         Ok(true)
     }
 
@@ -515,19 +487,72 @@ impl<const INLINE: bool> KeyIndex for LedgerIndex<INLINE> {
     ) -> Result<(), StorageError> {
         visit_terms(&self.tree, &view.tree, range, visit)
     }
+}
 
-    fn files(&self) -> Result<IndexFiles, StorageError> {
-        self.tree.files()
+impl<const HAS_VALUES: bool> PersistentIndex for LedgerIndex<HAS_VALUES> {
+    fn durable_checkpoint(&self) -> Option<Bytes> {
+        self.tree.get(&note(CHECKPOINT)).ok().flatten()
     }
 
-    fn begin_anew(&mut self) -> Result<(), StorageError> {
+    fn may_expire(&self) -> bool {
+        self.expires.load(Ordering::Relaxed)
+    }
+
+    fn wants_checkpoint(&self) -> bool {
+        self.tree.memory_bytes() >= self.shared.memory_bytes_max
+    }
+
+    fn is_behind(&self) -> bool {
+        self.has_many_tables.load(Ordering::Relaxed)
+            || self.tree.memory_bytes() >= MEMORY_TABLES_MAX_FACTOR * self.shared.memory_bytes_max
+    }
+
+    fn has_unwritten(&self) -> bool {
+        self.tree.has_rotated()
+    }
+
+    fn take_checkpoint(&self, state: Bytes) {
+        let _writes = self.writes.lock();
+        let sizes = [&self.keys, &self.key_bytes, &self.version_bytes]
+            .map(|count| count.load(Ordering::Relaxed).to_le_bytes())
+            .concat();
+        self.tree.apply([(note(CHECKPOINT), Some(state)), (note(SIZES), Some(sizes.into()))]);
+        self.tree.rotate();
+    }
+
+    fn flush(&self) -> Result<(), StorageError> {
+        self.tree.flush()?;
+        self.note_tables();
+        Ok(())
+    }
+}
+
+/// What only the ledger of leveled does: the journal has everything that it has.
+impl LedgerIndex<false> {
+    /// Empties the ledger, because its files on disk do not match the journal.
+    pub(crate) fn rebuild(&mut self) -> Result<(), StorageError> {
         *self = Self::with_tree(begin_anew(&self.dir, &self.shared.trees)?, &self.dir, &self.shared)?;
         Ok(())
     }
+}
 
-    fn destroy(&self) -> Result<(), StorageError> {
-        self.tree.clear()
+/// What only the ledger of leveldb does: it has the values.
+impl LedgerIndex<true> {
+    /// The files of the ledger on disk, as the last [`flush`](PersistentIndex::flush) left them: the
+    /// path and the content of each, and a value that keeps them in place while it lives.
+    pub(crate) fn files(&self) -> Result<LedgerFiles, StorageError> {
+        self.tree.files()
     }
+
+    /// Bytes of the current versions as records of a journal.
+    pub(crate) fn version_bytes(&self) -> u64 {
+        self.version_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// What a ledger has seen of the journal, according to its last checkpoint on disk.
+pub(crate) fn durable_checkpoint(index: &impl PersistentIndex) -> Checkpoint {
+    index.durable_checkpoint().and_then(|bytes| Checkpoint::decode(&bytes)).unwrap_or_default()
 }
 
 fn lower<'a>(passed: Option<&'a Bytes>, from: &'a Bytes) -> Bound<&'a [u8]> {

@@ -16,23 +16,24 @@
 //! * In every snapshot, a version's key and its terms change together.
 //! * Nothing that an open snapshot can see is garbage-collected.
 
-mod diff;
+mod config;
+mod differences;
 mod entry;
-mod factory;
 mod index;
 mod keys;
 mod opening;
+mod root;
 mod terms;
 mod tree;
 
-pub(crate) use diff::{Difference, visit_differences};
+pub use config::LedgerConfig;
+pub(crate) use differences::{Difference, visit_differences};
 #[cfg(any(test, fuzzing))]
 pub(crate) use entry::encode as encode_entry;
 pub(crate) use entry::{LedgerEntry, decode as decode_entry};
-pub(crate) use factory::ledger_dir;
-pub use factory::{LedgerConfig, LedgerFactory};
-pub(crate) use index::{CHECKPOINT, NOTES, ORDERED_UP_TO};
+pub(crate) use index::{CHECKPOINT, LedgerIndex, NOTES, ORDERED_UP_TO, durable_checkpoint};
 pub(crate) use keys::{KeyBounds, LedgerKey, note, put_escaped, put_term_prefix, store_key};
-pub(crate) use opening::{check_only_copy, partitions_with_trees, remove_dir, seen_seq};
+pub(crate) use opening::{check_only_copy, partitions_with_trees, remove_dir, seen_seq, tree_is_behind};
+pub(crate) use root::{LedgerRoot, ledger_dir};
 pub(crate) use terms::{TermBounds, term_keys, visit_terms};
 pub(crate) use tree::{Change, Tree, TreeDamage, TreeFiles, TreeShared, TreeView};

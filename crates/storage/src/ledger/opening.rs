@@ -8,21 +8,21 @@ use super::index::{CHECKPOINT, NOTES, ORDERED_UP_TO};
 use super::keys::note;
 use super::tree::{Tree, TreeDamage, TreeFiles, TreeShared};
 use crate::error::{StorageError, io_error};
-use crate::journal::{Checkpoint, is_checkpoint, le_at, tree_is_behind};
+use crate::journal::{Checkpoint, is_checkpoint, le_at};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Opens a ledger. With `is_only_copy`, the journal does not have the ledger's content.
-pub(super) fn open_usable(dir: &Path, trees: &TreeShared, is_only_copy: bool) -> Result<Tree, StorageError> {
+/// Opens a ledger. With `has_only_copy_of_values`, the journal does not have the ledger's content.
+pub(super) fn open_usable(dir: &Path, trees: &TreeShared, has_only_copy_of_values: bool) -> Result<Tree, StorageError> {
     // If it is the only copy, damage to a part of it is an error only for the readers of that part.
-    if Tree::was_damaged(dir) && !is_only_copy {
+    if Tree::was_damaged(dir) && !has_only_copy_of_values {
         tracing::error!(dir = %dir.display(), "damage was found in this ledger when it was read");
         return begin_anew(dir, trees);
     }
     match open_whole(dir, trees) {
-        Err(StorageError::Damaged { file, what, .. }) if is_only_copy => Err(beyond_opening(dir, &file, what)),
+        Err(StorageError::Damaged { file, what, .. }) if has_only_copy_of_values => Err(fatal_damage(dir, &file, what)),
         Err(error @ StorageError::Damaged { .. }) => {
             tracing::error!(dir = %dir.display(), %error, "the ledger cannot be used");
             begin_anew(dir, trees)
@@ -44,7 +44,7 @@ fn open_whole(dir: &Path, trees: &TreeShared) -> Result<Tree, StorageError> {
 }
 
 /// The error for a damaged ledger that is the only copy of its values.
-fn beyond_opening(dir: &Path, file: &Path, what: &str) -> StorageError {
+fn fatal_damage(dir: &Path, file: &Path, what: &str) -> StorageError {
     let what = format!(
         "the tree with the values of this partition is damaged ({}: {what}); 'ombak admin backend verify' says how much, and \
          with --repair keeps everything that can be read",
@@ -57,7 +57,7 @@ fn beyond_opening(dir: &Path, file: &Path, what: &str) -> StorageError {
 /// the store in `store_dir` up to `seq_min`. Changes nothing.
 pub(crate) fn check_only_copy(dir: &Path, store_dir: &Path, seq_min: u64) -> Result<(), StorageError> {
     let failed = |source| io_error("read", dir, source);
-    let damaged = |TreeDamage { file, what, .. }: TreeDamage| beyond_opening(dir, &file, what);
+    let damaged = |TreeDamage { file, what, .. }: TreeDamage| fatal_damage(dir, &file, what);
     let seen_seq = match TreeFiles::read(dir).map_err(failed)?.map_err(damaged)? {
         None => 0,
         Some(files) => {
@@ -92,6 +92,16 @@ pub(crate) fn partitions_with_trees(root: &Path) -> BTreeSet<u32> {
     let names = fs::read_dir(root).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let partition = |name: String| TREE_SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)?.parse().ok());
     names.filter_map(partition).collect()
+}
+
+/// The error for a tree that lacks versions which were removed from the journal.
+pub(crate) fn tree_is_behind(dir: &Path, seen_seq: u64, covered_seq: u64) -> StorageError {
+    let what = format!(
+        "the tree of this partition has seen its journal up to {seen_seq}, but what came before {covered_seq} was removed \
+         because the tree had it: put back the newest copy of the tree that you have, or go on with what is there after \
+         'ombak admin backend verify --repair'"
+    );
+    StorageError::Unusable { path: dir.to_owned(), what }
 }
 
 /// Replaces an unusable ledger by an empty one.

@@ -8,11 +8,12 @@
 //! What it is not: it does not read the files of Riak's leveldb. Data comes from Riak through the
 //! API.
 
-use crate::journal::JournalConfig;
-use crate::ledger::LedgerFactory;
+mod factory;
+mod policy;
 
-/// Opens leveldb stores.
-pub type LeveldbFactory = LedgerFactory<true>;
+pub use factory::LeveldbFactory;
+
+use crate::journal::JournalConfig;
 
 /// The options of the log behind the tree. Its files are small, so that each is removed soon after
 /// the tree has its content.

@@ -6,11 +6,12 @@
 //! What it is not: it does not read the files of Riak's leveled. Data comes from Riak through the
 //! API.
 
-use crate::journal::{JournalConfig, MergeConfig};
-use crate::ledger::LedgerFactory;
+mod factory;
+mod policy;
 
-/// Opens leveled stores.
-pub type LeveledFactory = LedgerFactory<false>;
+pub use factory::LeveledFactory;
+
+use crate::journal::{JournalConfig, MergeConfig};
 
 /// The journal options with Riak's defaults (docs/riak/backends.md §4.5).
 pub fn default_journal() -> JournalConfig {

@@ -14,7 +14,7 @@ use crate::journal::format::{
     FILE_HEADER_BYTES, FileHeader, HeaderError, HintEntry, HintReader, Kind, RecordHeader, Scanned, Scanner,
     salt_of_hint,
 };
-use crate::journal::{data_path, decompress, fresh_path, hint_path};
+use crate::journal::{data_path, decompress, hint_path, unsynced_path};
 use crate::ledger::term_keys;
 use bytes::Bytes;
 use std::io;
@@ -125,7 +125,7 @@ impl FileReader<'_> {
         versions: &mut Versions,
         observe: &mut Observe<'_>,
     ) -> Result<Option<FileExam>, StorageError> {
-        let path = if is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
+        let path = if is_fresh { unsynced_path(self.dir, id) } else { data_path(self.dir, id) };
         let file = self.open(&path)?;
         let failed = |source: io::Error| io_error("read", &path, source);
         let length = file.length().map_err(failed)?;
@@ -164,7 +164,7 @@ impl FileReader<'_> {
 
     /// Whether a file has this salt, or its salt cannot be read.
     pub(super) fn may_be(&self, id: u32, is_fresh: bool, salt: u64) -> bool {
-        let path = if is_fresh { fresh_path(self.dir, id) } else { data_path(self.dir, id) };
+        let path = if is_fresh { unsynced_path(self.dir, id) } else { data_path(self.dir, id) };
         self.salt_in_header(&path).is_none_or(|found| found == salt)
     }
 

@@ -9,8 +9,8 @@ use crate::error::{StorageError, io_error};
 use crate::inventory::{Comparison as InventoryComparison, CopyState, LackKind, RECORD_NAME, compare};
 use crate::journal::format::{FILE_HEADER_BYTES, Kind, Scanned, Scanner};
 use crate::journal::{
-    COMMIT_SUFFIX, FileState, JournalConfig, LostNote, Newest, covered, data_path, hint_id, hint_path,
-    identity_is_damaged, identity_path, is_missed, parse_name, read_commit,
+    COMMIT_SUFFIX, FileState, JournalConfig, LostNote, Newest, data_path, hint_id, hint_path, identity_is_damaged,
+    identity_path, index_must_have_seen, is_lost_version, parse_name, read_commit,
 };
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ impl Exam {
             note: LostNote::read(fs, &dir)?,
             inventory: compare(fs, &dir, &root.inventory_copies(partition))?,
             identity_is_damaged: identity_is_damaged(fs, &dir)?,
-            covered_seq: covered::read_whole(fs, &dir)?,
+            covered_seq: index_must_have_seen::read_whole(fs, &dir)?,
             dir,
             files: BTreeMap::new(),
             versions: Versions::default(),
@@ -171,7 +171,7 @@ impl Exam {
         let is_whole = reader.for_each_hint(id, |entry| {
             let newest = self.versions.get(entry.key).good;
             let newest = newest.map(|good| Newest { seq: good.seq, is_tombstone: good.is_tombstone });
-            if entry.seq > seen_seq && is_missed(&entry, newest, journal) {
+            if entry.seq > seen_seq && is_lost_version(&entry, newest, journal) {
                 let (key, seq) = (Bytes::copy_from_slice(entry.key), entry.seq);
                 missed.push(Known { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
             }
@@ -292,7 +292,7 @@ impl Exam {
             visit(self.finding(identity_path(&self.dir), 0, 0, Damage::Identity, Effect::Nothing));
         }
         if self.covered_seq.is_none() {
-            visit(self.finding(covered::path_in(&self.dir), 0, 0, Damage::Covered, Effect::Nothing));
+            visit(self.finding(index_must_have_seen::path_in(&self.dir), 0, 0, Damage::Covered, Effect::Nothing));
         }
         // If the tree is damaged, that explains it.
         if self.ledger_is_behind() && !self.ledger.is_damaged() {

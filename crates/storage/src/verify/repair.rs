@@ -19,8 +19,8 @@ use crate::identity::random_id;
 use crate::inventory::{Inventory, Lack};
 use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, HintWriter, RecordHeader, Scanned, Scanner};
 use crate::journal::{
-    COMMIT_SUFFIX, LostNote, Shared, covered, finish_commit, hint_path, hint_temporary_path, identity_path,
-    missing_file, place, take_file_id, write_commit,
+    COMMIT_SUFFIX, LostNote, Shared, finish_commit, hint_path, hint_temporary_path, identity_path,
+    index_must_have_seen, missing_file, place_fingerprint, take_file_id, write_commit,
 };
 use crate::ledger::{TreeFiles, decode_entry, remove_dir, store_key};
 use crate::leveldb::LeveldbFactory;
@@ -120,7 +120,7 @@ impl<'a> Repair<'a> {
         let is_behind = points_at_files && (rewritten || !self.exam.missing_files.is_empty());
         if self.saves_tree || self.exam.covered_seq.is_none() {
             // From here on the journal has everything.
-            self.remove(&covered::path_in(&self.exam.dir))?;
+            self.remove(&index_must_have_seen::path_in(&self.exam.dir))?;
         }
         if self.saves_tree {
             // The old tree had seen the versions that these hint files name; the rebuilt tree has
@@ -167,20 +167,24 @@ impl<'a> Repair<'a> {
             };
             let counts = |damaged: &&Damaged| self.exam.kind != StoreKind::Leveldb || self.is_needed(damaged);
             let damaged = file.damaged.iter().filter(is_lost).filter(counts);
-            lost.extend(damaged.map(|damaged| place(&name, damaged.offset)));
+            lost.extend(damaged.map(|damaged| place_fingerprint(&name, damaged.offset)));
             if file.is_damaged() {
-                lost.extend((0..file.known_losses).map(|number| place(&format!("known in {name}"), number)));
+                lost.extend(
+                    (0..file.known_losses).map(|number| place_fingerprint(&format!("known in {name}"), number)),
+                );
             }
         }
-        lost.extend(self.exam.damaged_commits.iter().map(|name| place(name, 0)));
+        lost.extend(self.exam.damaged_commits.iter().map(|name| place_fingerprint(name, 0)));
         lost.extend(self.exam.missing_files.keys().map(|id| missing_file(*id)));
-        lost.extend(self.exam.inventory.lacks.iter().map(Lack::place));
+        lost.extend(self.exam.inventory.lacks.iter().map(Lack::place_fingerprint));
         let ledger = &self.exam.ledger;
         if self.exam.ledger_is_behind() {
-            lost.push(place("ledger", self.exam.covered_seq.unwrap_or(0)));
+            lost.push(place_fingerprint("ledger", self.exam.covered_seq.unwrap_or(0)));
         }
         if self.saves_tree {
-            lost.extend(ledger.damage.iter().map(|damage| place(&damage.file.to_string_lossy(), damage.offset)));
+            lost.extend(
+                ledger.damage.iter().map(|damage| place_fingerprint(&damage.file.to_string_lossy(), damage.offset)),
+            );
         }
         // The journal does not have the versions that these entries point at.
         let dangling = ledger.disagreements.iter().filter(|found| found.effect == Effect::Fails);
@@ -222,7 +226,7 @@ impl<'a> Repair<'a> {
             self.quarantine_whole(&quarantine, &LostNote::path(&self.exam.dir))?;
         }
         if self.exam.covered_seq.is_none() {
-            self.quarantine_whole(&quarantine, &covered::path_in(&self.exam.dir))?;
+            self.quarantine_whole(&quarantine, &index_must_have_seen::path_in(&self.exam.dir))?;
         }
         if self.exam.identity_is_damaged {
             self.quarantine_whole(&quarantine, &identity_path(&self.exam.dir))?;

@@ -35,7 +35,7 @@ const SHORT_SIZE_MAX: u32 = (1 << 24) - 1;
 const CHUNK_BYTES: usize = 16 << 10;
 const CHUNK_BYTES_FIRST: usize = 256;
 /// A handle counts units of this many bytes.
-const GRAIN_BYTES: usize = 2;
+const HANDLE_UNIT_BYTES: usize = 2;
 const OFFSET_BITS: u32 = 13;
 /// In place of a file id: the slot is free. No file has this id.
 const FREE: u32 = u32::MAX;
@@ -83,7 +83,7 @@ impl Layout {
     }
 
     fn slot_bytes(self) -> usize {
-        (self.rest_start() + self.rest_len).next_multiple_of(GRAIN_BYTES)
+        (self.rest_start() + self.rest_len).next_multiple_of(HANDLE_UNIT_BYTES)
     }
 }
 
@@ -191,7 +191,7 @@ impl Arena {
     /// The first entry at or after `from`, with the handle at which to continue.
     pub(super) fn walk(&self, from: u32) -> Option<(u32, u32)> {
         let mut chunk = (from >> OFFSET_BITS) as usize;
-        let mut offset = (from & ((1 << OFFSET_BITS) - 1)) as usize * GRAIN_BYTES;
+        let mut offset = (from & ((1 << OFFSET_BITS) - 1)) as usize * HANDLE_UNIT_BYTES;
         loop {
             let bytes = self.chunks.get(chunk)?;
             if offset >= bytes.len() {
@@ -248,17 +248,17 @@ impl Arena {
     }
 
     fn slot(&self, handle: u32) -> &[u8] {
-        let offset = (handle & ((1 << OFFSET_BITS) - 1)) as usize * GRAIN_BYTES;
+        let offset = (handle & ((1 << OFFSET_BITS) - 1)) as usize * HANDLE_UNIT_BYTES;
         &self.chunks[(handle >> OFFSET_BITS) as usize][offset..]
     }
 
     fn slot_mut(&mut self, handle: u32) -> &mut [u8] {
-        let offset = (handle & ((1 << OFFSET_BITS) - 1)) as usize * GRAIN_BYTES;
+        let offset = (handle & ((1 << OFFSET_BITS) - 1)) as usize * HANDLE_UNIT_BYTES;
         &mut self.chunks[(handle >> OFFSET_BITS) as usize][offset..]
     }
 }
 
 fn handle(chunk: usize, offset: usize) -> u32 {
     assert!(chunk < 1 << (32 - OFFSET_BITS), "an index shard beyond 8 GiB");
-    ((chunk as u32) << OFFSET_BITS) | (offset / GRAIN_BYTES) as u32
+    ((chunk as u32) << OFFSET_BITS) | (offset / HANDLE_UNIT_BYTES) as u32
 }

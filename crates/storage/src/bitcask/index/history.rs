@@ -13,7 +13,7 @@ pub(super) type SlotMask = u64;
 struct Version {
     entry: Entry,
     /// Snapshots that see this version.
-    needed_by: SlotMask,
+    seen_by_snapshots: SlotMask,
     /// The snapshots among them whose walk had already passed the version when it was replaced.
     visited_by: SlotMask,
 }
@@ -27,18 +27,18 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Keeps a replaced version that lay at `handle`, for the snapshots in `needed_by`.
-    pub(super) fn keep(&mut self, key: &[u8], entry: Entry, handle: u32, needed_by: SlotMask) {
+    /// Keeps a replaced version that lay at `handle`, for the snapshots in `seen_by_snapshots`.
+    pub(super) fn keep(&mut self, key: &[u8], entry: Entry, handle: u32, seen_by_snapshots: SlotMask) {
         let versions = self.versions.entry(Bytes::copy_from_slice(key)).or_default();
         // A snapshot that needs an older version does not see this one. Without this check, a
         // snapshot without an upper `seq` would keep every change.
-        let needed_by = versions.iter().fold(needed_by, |mask, older| mask & !older.needed_by);
-        if needed_by == 0 {
+        let seen_by_snapshots = versions.iter().fold(seen_by_snapshots, |mask, older| mask & !older.seen_by_snapshots);
+        if seen_by_snapshots == 0 {
             return;
         }
         let visited_by =
             self.walks.iter().filter(|(_, next)| handle < *next).fold(0, |mask, (slot, _)| mask | 1 << slot);
-        let version = Version { entry, needed_by, visited_by: visited_by & needed_by };
+        let version = Version { entry, seen_by_snapshots, visited_by: visited_by & seen_by_snapshots };
         versions.push(version);
     }
 
@@ -50,7 +50,7 @@ impl History {
     }
 
     pub(super) fn get(&self, key: &[u8], slot: u32) -> Option<Entry> {
-        let version = self.versions.get(key)?.iter().find(|version| version.needed_by & (1 << slot) != 0)?;
+        let version = self.versions.get(key)?.iter().find(|version| version.seen_by_snapshots & (1 << slot) != 0)?;
         Some(version.entry)
     }
 
@@ -59,7 +59,7 @@ impl History {
     pub(super) fn next_unvisited(&self, last: Option<&Bytes>, slot: u32) -> Option<(&Bytes, Entry)> {
         let from = last.map_or(Bound::Unbounded, Bound::Excluded);
         self.versions.range::<Bytes, _>((from, Bound::Unbounded)).find_map(|(key, versions)| {
-            let seen = |version: &&Version| version.needed_by & !version.visited_by & (1 << slot) != 0;
+            let seen = |version: &&Version| version.seen_by_snapshots & !version.visited_by & (1 << slot) != 0;
             versions.iter().find(seen).map(|version| (key, version.entry))
         })
     }
@@ -69,10 +69,10 @@ impl History {
         self.walks.retain(|(other, _)| *other != slot);
         self.versions.retain(|_, versions| {
             versions.iter_mut().for_each(|version| {
-                version.needed_by &= !(1 << slot);
+                version.seen_by_snapshots &= !(1 << slot);
                 version.visited_by &= !(1 << slot);
             });
-            versions.retain(|version| version.needed_by != 0);
+            versions.retain(|version| version.seen_by_snapshots != 0);
             !versions.is_empty()
         });
         self.walks.is_empty() && self.versions.is_empty()

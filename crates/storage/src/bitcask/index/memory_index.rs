@@ -8,7 +8,7 @@ use crate::bitcask::order::{Order, OrderShared};
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, RealFs};
 use crate::journal::{
-    Compacted, Entry, Found, IndexSizes, Keeps, KeyIndex, Loaded, Position, ReadHead, SweepCursor, Version,
+    Compacted, Entry, IndexAnswer, IndexSizes, KeyIndex, Loaded, OrderedIndex, Position, ReadHead, SweepCursor, Version,
 };
 use crate::ledger::{TreeView, remove_dir};
 use crate::limits::SEQ_MAX;
@@ -34,13 +34,13 @@ pub(crate) struct MemoryIndex {
     has_order: AtomicBool,
     /// Whether the ordered index is wanted: an index entry was written, or it existed before.
     wants_order: AtomicBool,
-    making: Mutex<Making>,
+    making: Mutex<BuildState>,
     /// The ordered index has got all changes up to this `seq`.
     last_seq: AtomicU64,
 }
 
 /// What is left to do until the ordered index is complete.
-enum Making {
+enum BuildState {
     /// Nothing was begun, or nothing is left.
     Idle,
     /// During a load: gathers the keys that changed after the ordered index on disk was written.
@@ -67,8 +67,8 @@ impl MemoryIndex {
         let store = heads.enter();
         let opened = Order::open(&order_dir, &orders)?;
         let (order, making) = match opened {
-            Some((order, seen_seq)) => (Some(Arc::new(order)), Making::Loading { seen_seq, changed: Vec::new() }),
-            None => (None, Making::Idle),
+            Some((order, seen_seq)) => (Some(Arc::new(order)), BuildState::Loading { seen_seq, changed: Vec::new() }),
+            None => (None, BuildState::Idle),
         };
         Ok(Self {
             index: Index::new(),
@@ -84,29 +84,65 @@ impl MemoryIndex {
         })
     }
 
+    /// Whether enough changes have gathered in the ordered index to be written.
+    pub(crate) fn ordered_index_wants_writing(&self) -> bool {
+        let order = self.order.read().clone();
+        order.is_some_and(|order| order.wants_writing(self.last_seq.load(Ordering::Acquire)))
+    }
+
+    /// Notes in the ordered index how far it has seen the journal. The writer's lock is held.
+    pub(crate) fn rotate_ordered_index(&self) {
+        let Some(order) = self.order.read().clone() else { return };
+        let whole = self.has_order.load(Ordering::Acquire);
+        order.rotate(whole.then(|| self.last_seq.load(Ordering::Acquire)));
+    }
+
+    /// Writes the ordered index up to its last rotation. It is on disk when this returns.
+    pub(crate) fn flush_ordered_index(&self) -> Result<(), StorageError> {
+        let order = self.order.read().clone();
+        order.map_or(Ok(()), |order| order.flush())
+    }
+
+    /// The append up to which the ordered index on disk has seen the journal; 0: there is none.
+    pub(crate) fn seen_seq_on_disk(&self) -> u64 {
+        self.order.read().as_ref().map_or(0, |order| order.seen_seq_on_disk())
+    }
+
+    /// Removes the ordered index, because it does not match the journal. It is built again when it is
+    /// needed.
+    pub(crate) fn remove_ordered_index(&mut self) -> Result<(), StorageError> {
+        tracing::warn!(dir = %self.order_dir.display(), "the ordered index does not fit its journal: it is rebuilt when it is needed");
+        self.discard_ordered_index();
+        remove_dir(&self.order_dir)?;
+        // The removal must survive a loss of power, because the evidence that the index does not
+        // match may be gone by then.
+        let root = self.order_dir.parent().unwrap_or(&self.order_dir);
+        RealFs.sync_dir(root).map_err(|source| io_error("fsync", root, source))
+    }
+
     /// Passes a change to the ordered index, if there is one.
-    fn tell_order(&self, key: &[u8], head: Option<&[u8]>) {
+    fn update_ordered_index(&self, key: &[u8], head: Option<&[u8]>) {
         let Some(order) = self.order.read().clone() else { return };
         if let Err(error) = order.set(key, head) {
             // The ordered index may be wrong now. It is rebuilt when it is needed.
             tracing::error!(dir = %self.order_dir.display(), %error, "the order of keys is damaged");
-            self.give_up_order();
+            self.discard_ordered_index();
         }
     }
 
     /// Checks the result of a read of the ordered index: a damaged one is discarded, and rebuilt
     /// when it is needed.
-    fn unless_damaged<T>(&self, result: Result<T, StorageError>) -> Result<T, StorageError> {
+    fn discard_if_damaged<T>(&self, result: Result<T, StorageError>) -> Result<T, StorageError> {
         if let Err(StorageError::Damaged { .. }) = &result {
-            self.give_up_order();
+            self.discard_ordered_index();
         }
         result
     }
 
-    fn give_up_order(&self) {
+    fn discard_ordered_index(&self) {
         let mut making = self.making.lock();
         self.has_order.store(false, Ordering::Release);
-        if let Making::Walking(slot) = std::mem::replace(&mut *making, Making::Idle) {
+        if let BuildState::Walking(slot) = std::mem::replace(&mut *making, BuildState::Idle) {
             self.index.end_snapshot(&slot);
         }
         *self.order.write() = None;
@@ -126,7 +162,7 @@ impl MemoryIndex {
     }
 
     /// The ordered index; begins it if needed.
-    fn begin_order(&self, making: &mut Making) -> Result<Arc<Order>, StorageError> {
+    fn begin_order(&self, making: &mut BuildState) -> Result<Arc<Order>, StorageError> {
         if let Some(order) = self.order.read().clone() {
             return Ok(order);
         }
@@ -134,13 +170,9 @@ impl MemoryIndex {
         // From here on the ordered index gets every change. The walk adds what was there before.
         *self.order.write() = Some(order.clone());
         let slot = self.index.begin_snapshot(SEQ_MAX).ok_or_else(too_many_views);
-        *making = Making::Walking(slot.inspect_err(|_| *self.order.write() = None)?);
+        *making = BuildState::Walking(slot.inspect_err(|_| *self.order.write() = None)?);
         Ok(order)
     }
-}
-
-fn without_head(entry: Entry) -> Found {
-    Found { entry, head: None, body: None, attrs: None }
 }
 
 fn too_many_views() -> StorageError {
@@ -153,36 +185,33 @@ fn no_order() -> StorageError {
 
 impl KeyIndex for MemoryIndex {
     type Key<'a> = HashedKey<'a>;
-    type Prior<'a> = ();
+    type EntryBeforeWrite<'a> = ();
     type View = MemoryView;
-
-    const BACKEND: &'static str = "bitcask";
-    const KEEPS: Keeps = Keeps::Position;
 
     fn key(bytes: &[u8]) -> HashedKey<'_> {
         HashedKey::new(bytes)
     }
 
-    fn get(&self, key: HashedKey<'_>, _mode: ReadMode) -> Result<Option<Found>, StorageError> {
-        Ok(self.index.get(key).map(without_head))
+    fn get(&self, key: HashedKey<'_>, _mode: ReadMode) -> Result<Option<IndexAnswer>, StorageError> {
+        Ok(self.index.get(key).map(IndexAnswer::of_entry))
     }
 
-    fn get_head(&self, key: HashedKey<'_>, _mode: ReadMode) -> Result<Option<Found>, StorageError> {
+    fn get_head(&self, key: HashedKey<'_>, _mode: ReadMode) -> Result<Option<IndexAnswer>, StorageError> {
         let Some(entry) = self.index.get(key) else { return Ok(None) };
-        let head = self.heads.with(self.store, entry.position, Bytes::copy_from_slice);
-        Ok(Some(Found { entry, head, body: None, attrs: None }))
+        let head = self.heads.get_with(self.store, entry.position, Bytes::copy_from_slice);
+        Ok(Some(IndexAnswer { entry, head, body: None, attrs: None }))
     }
 
-    fn remember_head(&self, position: Position, head: &Bytes) {
-        self.heads.keep(self.store, position, head);
+    fn cache_head(&self, position: Position, head: &Bytes) {
+        self.heads.insert(self.store, position, head);
     }
 
-    fn prior(&self, _key: HashedKey<'_>) -> Result<(), StorageError> {
+    fn read_before_write(&self, _key: HashedKey<'_>) -> Result<(), StorageError> {
         Ok(())
     }
 
     fn put(&self, key: HashedKey<'_>, entry: &Entry, version: &Version<'_>, (): ()) -> Option<Entry> {
-        self.heads.keep(self.store, entry.position, version.head);
+        self.heads.insert(self.store, entry.position, version.head);
         let previous = self.index.put(key, entry);
         let had_terms = previous.is_some_and(|previous| previous.position.has_terms);
         if previous.is_none() || had_terms || entry.position.has_terms {
@@ -190,7 +219,7 @@ impl KeyIndex for MemoryIndex {
                 self.wants_order.store(true, Ordering::Relaxed);
             }
             let head = if entry.position.has_terms { version.head } else { &[] };
-            self.tell_order(key.key, Some(head));
+            self.update_ordered_index(key.key, Some(head));
         }
         self.last_seq.store(entry.seq, Ordering::Release);
         previous
@@ -198,7 +227,7 @@ impl KeyIndex for MemoryIndex {
 
     fn remove(&self, key: HashedKey<'_>, (): ()) -> Option<Entry> {
         let removed = self.index.remove_if(key, |_| true);
-        self.tell_order(key.key, None);
+        self.update_ordered_index(key.key, None);
         removed
     }
 
@@ -228,7 +257,7 @@ impl KeyIndex for MemoryIndex {
         if entry.position.has_terms {
             self.wants_order.store(true, Ordering::Relaxed);
         }
-        if let Making::Loading { seen_seq, changed } = &mut *self.making.lock()
+        if let BuildState::Loading { seen_seq, changed } = &mut *self.making.lock()
             && entry.seq > *seen_seq
             && changed.len() <= CHANGED_MAX
         {
@@ -245,7 +274,7 @@ impl KeyIndex for MemoryIndex {
         self.last_seq.fetch_max(last_seq, Ordering::AcqRel);
         self.index.finish_load();
         let mut making = self.making.lock();
-        if let Making::Loading { seen_seq, changed } = std::mem::replace(&mut *making, Making::Idle) {
+        if let BuildState::Loading { seen_seq, changed } = std::mem::replace(&mut *making, BuildState::Idle) {
             if seen_seq > last_seq {
                 // The journal has lost appends that this ordered index has seen, and will use their
                 // numbers again.
@@ -255,7 +284,7 @@ impl KeyIndex for MemoryIndex {
             } else if changed.len() > CHANGED_MAX {
                 *self.order.write() = None;
             } else {
-                *making = Making::CatchingUp(changed);
+                *making = BuildState::CatchingUp(changed);
             }
         }
         Ok(())
@@ -265,45 +294,15 @@ impl KeyIndex for MemoryIndex {
         Ok(self.index.expired(now_secs, cursor, count_max))
     }
 
-    fn upkeep(&self) -> Result<Option<Compacted>, StorageError> {
+    fn do_background_work(&self) -> Result<Option<Compacted>, StorageError> {
         self.index.compact_some();
         let order = self.order.read().clone();
         order.map_or(Ok(()), |order| order.compact())?;
         Ok(None)
     }
 
-    fn wants_checkpoint(&self) -> bool {
-        let order = self.order.read().clone();
-        order.is_some_and(|order| order.wants_writing(self.last_seq.load(Ordering::Acquire)))
-    }
-
-    fn checkpoint(&self, _state: Bytes) {
-        let Some(order) = self.order.read().clone() else { return };
-        let whole = self.has_order.load(Ordering::Acquire);
-        order.rotate(whole.then(|| self.last_seq.load(Ordering::Acquire)));
-    }
-
-    fn flush(&self) -> Result<(), StorageError> {
-        let order = self.order.read().clone();
-        order.map_or(Ok(()), |order| order.flush())
-    }
-
-    fn noted_seq(&self) -> u64 {
-        self.order.read().as_ref().map_or(0, |order| order.noted_seq())
-    }
-
-    fn begin_anew(&mut self) -> Result<(), StorageError> {
-        tracing::warn!(dir = %self.order_dir.display(), "the order of keys does not fit its journal: it is made anew");
-        self.give_up_order();
-        remove_dir(&self.order_dir)?;
-        // The removal must survive a loss of power, because the evidence that the index does not
-        // match may be gone by then.
-        let root = self.order_dir.parent().unwrap_or(&self.order_dir);
-        RealFs.sync_dir(root).map_err(|source| io_error("fsync", root, source))
-    }
-
     fn destroy(&self) -> Result<(), StorageError> {
-        self.give_up_order();
+        self.discard_ordered_index();
         remove_dir(&self.order_dir)
     }
 
@@ -313,7 +312,7 @@ impl KeyIndex for MemoryIndex {
         IndexSizes { bytes: sizes.bytes + order_bytes, ..sizes }
     }
 
-    fn ledger(&self) -> Option<LedgerStatus> {
+    fn ledger_status(&self) -> Option<LedgerStatus> {
         self.order.read().as_ref().map(|order| order.status())
     }
 
@@ -331,25 +330,32 @@ impl KeyIndex for MemoryIndex {
         self.index.end_snapshot(&view.slot);
     }
 
-    fn get_at(&self, key: HashedKey<'_>, view: &MemoryView, _mode: ReadMode) -> Result<Option<Found>, StorageError> {
-        Ok(self.index.get_at(key, &view.slot).map(without_head))
+    fn get_at(
+        &self,
+        key: HashedKey<'_>,
+        view: &MemoryView,
+        _mode: ReadMode,
+    ) -> Result<Option<IndexAnswer>, StorageError> {
+        Ok(self.index.get_at(key, &view.slot).map(IndexAnswer::of_entry))
     }
 
     fn walk(
         &self,
         view: &mut MemoryView,
         _prefix: &[u8],
-        mut visit: impl FnMut(&[u8], Found) -> bool,
+        mut visit: impl FnMut(&[u8], IndexAnswer) -> bool,
     ) -> Result<(), StorageError> {
-        self.index.walk(&mut view.slot, |key, entry| visit(key, without_head(*entry)));
+        self.index.walk(&mut view.slot, |key, entry| visit(key, IndexAnswer::of_entry(*entry)));
         Ok(())
     }
+}
 
-    fn wants_order(&self) -> bool {
+impl OrderedIndex for MemoryIndex {
+    fn wants_ordered_index(&self) -> bool {
         self.wants_order.load(Ordering::Relaxed) && !self.has_order.load(Ordering::Acquire)
     }
 
-    fn make_order(&self, count_max: usize, read_head: &ReadHead<'_>) -> Result<bool, StorageError> {
+    fn build_ordered_index(&self, count_max: usize, read_head: &ReadHead<'_>) -> Result<bool, StorageError> {
         if self.has_order.load(Ordering::Acquire) {
             return Ok(true);
         }
@@ -358,13 +364,13 @@ impl KeyIndex for MemoryIndex {
         let mut keys: Vec<Bytes> = Vec::new();
         let more = match &mut *making {
             // Another thread has just completed it.
-            Making::Idle | Making::Loading { .. } => return Ok(self.has_order.load(Ordering::Acquire)),
-            Making::CatchingUp(changed) => {
+            BuildState::Idle | BuildState::Loading { .. } => return Ok(self.has_order.load(Ordering::Acquire)),
+            BuildState::CatchingUp(changed) => {
                 let rest = changed.len().saturating_sub(count_max);
                 keys.extend(changed.drain(rest..));
                 !changed.is_empty()
             }
-            Making::Walking(slot) => self.index.walk(slot, |key, _| {
+            BuildState::Walking(slot) => self.index.walk(slot, |key, _| {
                 keys.push(Bytes::copy_from_slice(key));
                 keys.len() < count_max
             }),
@@ -374,13 +380,13 @@ impl KeyIndex for MemoryIndex {
                 // An ordered index that lacks the rest of these keys must never count as complete.
                 // The next use begins a new one.
                 drop(making);
-                self.give_up_order();
+                self.discard_ordered_index();
                 self.wants_order.store(false, Ordering::Relaxed);
                 return Err(error);
             }
         }
         if !more {
-            if let Making::Walking(slot) = std::mem::replace(&mut *making, Making::Idle) {
+            if let BuildState::Walking(slot) = std::mem::replace(&mut *making, BuildState::Idle) {
                 self.index.end_snapshot(&slot);
             }
             self.wants_order.store(true, Ordering::Relaxed);
@@ -400,7 +406,7 @@ impl KeyIndex for MemoryIndex {
             let entry = self.index.get_at(HashedKey::new(key), &view.slot);
             entry.is_none_or(|entry| visit(key, &entry))
         });
-        self.unless_damaged(visited)
+        self.discard_if_damaged(visited)
     }
 
     fn terms_in_order(
@@ -410,6 +416,6 @@ impl KeyIndex for MemoryIndex {
         visit: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StorageError> {
         let (order, tree) = view.order.as_ref().ok_or_else(no_order)?;
-        self.unless_damaged(order.terms(tree, range, visit))
+        self.discard_if_damaged(order.terms(tree, range, visit))
     }
 }

@@ -83,12 +83,12 @@ impl Index {
 
     /// Stores a version that is newer than any before; returns the entry that it replaces.
     pub(crate) fn put(&self, key: HashedKey<'_>, entry: &Entry) -> Option<Entry> {
-        self.shards[key.shard()].write().put(key.hash, key.key, entry, |seq| self.needed_by(seq))
+        self.shards[key.shard()].write().put(key.hash, key.key, entry, |seq| self.seen_by_snapshots(seq))
     }
 
     pub(crate) fn remove_if(&self, key: HashedKey<'_>, condition: impl Fn(&Entry) -> bool) -> Option<Entry> {
         let mut shard = self.shards[key.shard()].write();
-        shard.remove_if(key.hash, key.key, condition, |seq| self.needed_by(seq))
+        shard.remove_if(key.hash, key.key, condition, |seq| self.seen_by_snapshots(seq))
     }
 
     /// Changes the position of a version; false if the key's version is no longer the one at
@@ -208,7 +208,7 @@ impl Index {
         false
     }
 
-    fn needed_by(&self, seq: u64) -> SlotMask {
+    fn seen_by_snapshots(&self, seq: u64) -> SlotMask {
         let live = self.live.load(Ordering::Acquire);
         if live == 0 {
             return 0;

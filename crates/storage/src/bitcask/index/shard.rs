@@ -92,18 +92,18 @@ impl Shard {
             .or_else(|| self.history.as_ref().and_then(|history| history.get(key, slot)))
     }
 
-    /// Inserts or replaces an entry. `needed_by` says which snapshots see a version with a given
+    /// Inserts or replaces an entry. `seen_by_snapshots` says which snapshots see a version with a given
     /// `seq`.
     pub(super) fn put(
         &mut self,
         hash: u64,
         key: &[u8],
         entry: &Entry,
-        needed_by: impl Fn(u64) -> SlotMask,
+        seen_by_snapshots: impl Fn(u64) -> SlotMask,
     ) -> Option<Entry> {
         if let Some(handle) = self.find(hash, key) {
             let old = self.arena.entry(handle);
-            self.keep(key, old, handle, needed_by(old.seq));
+            self.keep(key, old, handle, seen_by_snapshots(old.seq));
             if self.arena.has_room(handle, entry) {
                 self.arena.set(handle, entry);
             } else {
@@ -122,14 +122,14 @@ impl Shard {
         hash: u64,
         key: &[u8],
         condition: impl Fn(&Entry) -> bool,
-        needed_by: impl Fn(u64) -> SlotMask,
+        seen_by_snapshots: impl Fn(u64) -> SlotMask,
     ) -> Option<Entry> {
         let handle = self.find(hash, key)?;
         let old = self.arena.entry(handle);
         if !condition(&old) {
             return None;
         }
-        self.keep(key, old, handle, needed_by(old.seq));
+        self.keep(key, old, handle, seen_by_snapshots(old.seq));
         self.take_out(hash, handle, key.len());
         Some(old)
     }
@@ -146,9 +146,9 @@ impl Shard {
         true
     }
 
-    fn keep(&mut self, key: &[u8], old: Entry, handle: u32, needed_by: SlotMask) {
-        if needed_by != 0 {
-            self.history.get_or_insert_default().keep(key, old, handle, needed_by);
+    fn keep(&mut self, key: &[u8], old: Entry, handle: u32, seen_by_snapshots: SlotMask) {
+        if seen_by_snapshots != 0 {
+            self.history.get_or_insert_default().keep(key, old, handle, seen_by_snapshots);
         }
     }
 

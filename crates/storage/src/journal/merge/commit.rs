@@ -1,203 +1,114 @@
-//! The commit file of a merge: the list of the input files. Once it has its name, these files count
-//! as removed, even if a directory still lists them.
-//!
-//! Layout: magic 8, version u16, zero u16, count u32, then id u32 and salt u64 of each file, CRC-32
-//! of all that u32.
+//! The commit of a merge: its input files count as removed from then on.
 
-use crate::backend::ReadMode;
+use super::commit_file::{commit_path, write_commit};
+use super::job::MergeJob;
+use crate::backend::LastMerge;
 use crate::error::StorageError;
-use crate::error::io_error;
-use crate::fs::{FileSystem, OpenMode};
-use crate::journal::data_file::{data_path, hint_path};
-use crate::journal::format::{FILE_HEADER_BYTES, FileHeader, READABLE_VERSIONS, le_at};
-use crate::journal::small_file::{Frame, read_small_file};
+use crate::journal::data_file::DataFile;
+use crate::journal::policy::JournalPolicy;
+use crate::journal::store::Core;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// The suffix of a commit file's name.
-pub(crate) const COMMIT_SUFFIX: &str = ".merged";
-/// The layout has been the same since version 1.
-const FRAME: Frame = Frame { magic: b"OMBAKCMT", versions: READABLE_VERSIONS };
-const PREFIX_BYTES: usize = 16;
-const ENTRY_BYTES: usize = 12;
-/// The most input files of one merge. Bounds what a start reads.
-pub(super) const INPUTS_MAX: usize = 10_000;
+/// Input files of a committed merge that snapshots may still need.
+pub(in crate::journal) struct ReplacedFiles {
+    pub(in crate::journal) files: Vec<Arc<DataFile>>,
+    pub(in crate::journal) commit_path: PathBuf,
+    /// Snapshots with a ticket up to this one may need the files.
+    pub(in crate::journal) ticket: u64,
+}
 
-pub(crate) fn encode(files: &[(u32, u64)]) -> Vec<u8> {
-    FRAME.seal(|bytes| {
-        bytes.extend_from_slice(&[0; 2]);
-        bytes.extend_from_slice(&(files.len() as u32).to_le_bytes());
-        for (id, salt) in files {
-            bytes.extend_from_slice(&id.to_le_bytes());
-            bytes.extend_from_slice(&salt.to_le_bytes());
+impl MergeJob {
+    /// Commits the merge: syncs the outputs, then marks the input files as removed. None if an
+    /// input file must stay. After a failure for lack of room this may be called again: steps that
+    /// are already done have no effect.
+    pub(in crate::journal) fn commit<P: JournalPolicy>(
+        &mut self,
+        core: &Core<P>,
+    ) -> Result<Option<ReplacedFiles>, StorageError> {
+        // A start removes copies without a final name, so their originals must stay until the
+        // copies have one.
+        self.outputs.check_not_broken(core)?;
+        self.outputs.finish(core)?;
+        // Syncs the versions that superseded those that were not copied.
+        core.sync_appended()?;
+        let stuck = {
+            // With the writer's lock, no put is between its index entry and its counting.
+            let _writer = core.writer.lock();
+            let has_live = |file: &&Arc<DataFile>| file.counters.live_records.load(Ordering::Acquire) > 0;
+            let stuck: Vec<_> = self.inputs.iter().filter(has_live).cloned().collect();
+            stuck.iter().for_each(|file| file.unmergeable.store(true, Ordering::Relaxed));
+            stuck
+        };
+        if let Some(file) = stuck.first() {
+            tracing::error!(
+                partition = core.partition,
+                file = %file.path().display(),
+                "current versions in it cannot be read: it is kept as it is"
+            );
+            return Ok(None);
         }
-    })
-}
-
-/// None if the content is damaged.
-pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<Vec<(u32, u64)>>, StorageError> {
-    let Some(content) = FRAME.open(bytes, path)?.filter(|content| content.len() >= PREFIX_BYTES) else {
-        return Ok(None);
-    };
-    let (count, entries) = (le_at!(u32, content, 12) as usize, &content[PREFIX_BYTES..]);
-    let files = entries.chunks_exact(ENTRY_BYTES).map(|entry| (le_at!(u32, entry, 0), le_at!(u64, entry, 4)));
-    Ok((entries.len() == count * ENTRY_BYTES).then(|| files.collect()))
-}
-
-/// The path of the commit file with this number.
-pub(super) fn commit_path(dir: &Path, number: u32) -> PathBuf {
-    dir.join(format!("{number:010}{COMMIT_SUFFIX}"))
-}
-
-/// Writes the commit file. It is on disk when this returns.
-pub(crate) fn write_commit(
-    fs: &dyn FileSystem,
-    dir: &Path,
-    number: u32,
-    files: &[(u32, u64)],
-) -> Result<PathBuf, StorageError> {
-    let path = commit_path(dir, number);
-    let temporary = path.with_extension("tmp");
-    let write = || {
-        let file = fs.open(&temporary, OpenMode::CreateNew)?;
-        file.write_at(&encode(files), 0)?;
-        file.sync_data()?;
-        fs.rename(&temporary, &path)?;
-        fs.sync_dir(dir)
-    };
-    write().map_err(|source| {
-        // Under its temporary name the file has no effect, and the next attempt has another number.
-        let _ = fs.remove_file(&temporary);
-        io_error("write", &path, source)
-    })?;
-    Ok(path)
-}
-
-/// Finishes a merge that a crash interrupted after its commit. False if the commit file is damaged:
-/// it and the files that it named stay, and deleted versions may be visible again.
-pub(crate) fn finish_commit(fs: &dyn FileSystem, dir: &Path, name: &str) -> Result<bool, StorageError> {
-    let path = dir.join(name);
-    let Some(files) = read_commit(fs, &path)? else {
-        tracing::error!(file = %path.display(), "damaged commit file of a merge: deleted keys may be back");
-        return Ok(false);
-    };
-    let mut ids = Vec::with_capacity(files.len());
-    for (id, salt) in files {
-        if !is_another_file(fs, &data_path(dir, id), salt).map_err(|source| io_error("read", dir, source))? {
-            ids.push(id);
+        self.record_used_seq(core)?;
+        if self.outputs.lost_ranges > 0 {
+            // There is no copy that could record the loss for the next start.
+            core.note_loss(u64::from(self.outputs.lost_ranges))?;
+            self.outputs.lost_ranges = 0;
         }
-    }
-    remove_committed(fs, dir, &ids, &path)?;
-    Ok(true)
-}
-
-/// The files that a commit file names, with their salts; none if it is damaged.
-pub(crate) fn read_commit(fs: &dyn FileSystem, path: &Path) -> Result<Option<Vec<(u32, u64)>>, StorageError> {
-    match read_small_file(fs, path)? {
-        Some(bytes) => decode(&bytes, path),
-        None => Err(io_error("read", path, io::ErrorKind::NotFound.into())),
-    }
-}
-
-/// Whether an intact file with another salt has this path now.
-fn is_another_file(fs: &dyn FileSystem, path: &Path, salt: u64) -> io::Result<bool> {
-    let file = match fs.open(path, OpenMode::Read) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    let mut bytes = [0; FILE_HEADER_BYTES];
-    let read = file.read_at(&mut bytes, 0, ReadMode::Blocking)?;
-    Ok(FileHeader::decode(&bytes[..read]).is_ok_and(|header| header.salt != salt))
-}
-
-/// Removes the files of a commit, then the commit file.
-pub(in crate::journal) fn remove_committed(
-    fs: &dyn FileSystem,
-    dir: &Path,
-    ids: &[u32],
-    commit: &Path,
-) -> Result<(), StorageError> {
-    for path in ids.iter().flat_map(|id| [hint_path(dir, *id), data_path(dir, *id)]) {
-        match fs.remove_file(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(io_error("remove", &path, source)),
-        }
-    }
-    // The commit file must stay until no file that it names can come back after a loss of power.
-    fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
-    fs.remove_file(commit).map_err(|source| io_error("remove", commit, source))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fs::replace_file;
-    use crate::fs::sim::FaultyFs;
-
-    const COMMIT: &str = "0000000009.merged";
-
-    fn with_version(version: u8) -> Vec<u8> {
-        let mut bytes = encode(&[(1, 2), (3, 4)]);
-        bytes.truncate(bytes.len() - 4);
-        bytes[8] = version;
-        bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
-        bytes
+        // An index on disk must not point at input files that are gone.
+        core.checkpoint()?;
+        P::record_merge(core)?;
+        let number = core.writer.lock().take_id(&core.dir)?;
+        let files: Vec<(u32, u64)> = self.inputs.iter().map(|file| (file.id, file.salt)).collect();
+        self.release_inputs(core)?;
+        let commit_path = write_commit(&*core.shared.fs, &core.dir, number, &files)
+            .inspect_err(|_| self.keep_inputs(core, number))?;
+        let bytes_before: u64 = self.inputs.iter().map(|file| file.counters.length.load(Ordering::Relaxed)).sum();
+        tracing::info!(
+            partition = core.partition,
+            files = files.len(),
+            bytes_before,
+            bytes_after = self.outputs.bytes_written,
+            "merged"
+        );
+        core.counters.merges.fetch_add(1, Ordering::Relaxed);
+        let ended_at_secs = core.now_secs.load(Ordering::Relaxed);
+        *core.counters.last_merge.lock() =
+            Some(LastMerge { ended_at_secs, bytes_before, bytes_after: self.outputs.bytes_written });
+        let ticket = core.snapshot_tickets.lock().next;
+        Ok(Some(ReplacedFiles { files: std::mem::take(&mut self.inputs), commit_path, ticket }))
     }
 
-    fn in_directory(commit: &[u8]) -> std::sync::Arc<FaultyFs> {
-        let (fs, dir) = (FaultyFs::new(1), Path::new("/0"));
-        fs.create_dir_all(dir).unwrap();
-        for path in [data_path(dir, 1), data_path(dir, 2), hint_path(dir, 3)] {
-            fs.open(&path, OpenMode::CreateNew).unwrap();
-        }
-        replace_file(&*fs, &dir.join(COMMIT), commit).unwrap();
-        fs
+    /// Removes the input files from the inventory before the commit file gets its name.
+    fn release_inputs<P: JournalPolicy>(&self, core: &Core<P>) -> Result<(), StorageError> {
+        self.set_unpromised(true);
+        core.renew_inventory().inspect_err(|_| self.set_unpromised(false))
     }
 
-    fn names(fs: &FaultyFs) -> Vec<String> {
-        let mut names = fs.list(Path::new("/0")).unwrap();
-        names.sort();
-        names
-    }
-
-    /// Bytes as each version wrote them: files 1 and 3 with the salts 2 and 4.
-    const OF_EACH_VERSION: [&[u8]; 2] = [
-        b"OMBAKCMT\x01\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\
-          \x03\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00d5\xd4\xd2",
-        b"OMBAKCMT\x02\x00\x00\x00\x02\x00\x00\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\
-          \x03\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\xdb=\xcb\x1b",
-    ];
-
-    #[test]
-    fn a_merge_is_finished_whichever_version_began_it() {
-        for commit in OF_EACH_VERSION {
-            let fs = in_directory(commit);
-            assert!(finish_commit(&*fs, Path::new("/0"), COMMIT).unwrap(), "{commit:?}");
-            assert_eq!(names(&fs), ["0000000002.data"]);
+    /// After the commit file could not be written: the inventory promises the input files as
+    /// before, unless the commit file has its name nevertheless.
+    fn keep_inputs<P: JournalPolicy>(&self, core: &Core<P>, number: u32) {
+        let commit = core.shared.fs.birth(&commit_path(&core.dir, number));
+        if commit.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            self.set_unpromised(false);
+            core.inventory.note_change();
         }
     }
 
-    #[test]
-    fn a_newer_commit_is_refused_by_name_and_removes_nothing() {
-        let fs = in_directory(&with_version(9));
-        let before = names(&fs);
-        let text = finish_commit(&*fs, Path::new("/0"), COMMIT).unwrap_err().to_string();
-        assert!(text.contains(COMMIT) && text.contains("format 9"), "{text}");
-        assert_eq!(names(&fs), before);
+    fn set_unpromised(&self, is_unpromised: bool) {
+        self.inputs.iter().for_each(|file| file.is_unpromised.store(is_unpromised, Ordering::Release));
     }
 
-    #[test]
-    fn a_damaged_commit_removes_nothing() {
-        let whole = encode(&[(1, 2), (3, 4)]);
-        for bit in 0..whole.len() * 8 {
-            let mut bad = whole.clone();
-            bad[bit / 8] ^= 1 << (bit % 8);
-            let fs = in_directory(&bad);
-            let before = names(&fs);
-            assert!(!finish_commit(&*fs, Path::new("/0"), COMMIT).unwrap(), "bit {bit}");
-            assert_eq!(names(&fs), before, "bit {bit}");
-        }
+    /// Records the last sequence number if the files that stay do not show it, so that it is not
+    /// used again. The last append may be a tombstone that the merge dropped.
+    fn record_used_seq<P: JournalPolicy>(&self, core: &Core<P>) -> Result<(), StorageError> {
+        let last_seq = core.writer.lock().last_seq();
+        let is_input = |id: u32| self.inputs.iter().any(|input| input.id == id);
+        let files = core.files.read();
+        let stays = files.values().filter(|file| !is_input(file.id));
+        let seq_max = stays.map(|file| file.counters.seq_max.load(Ordering::Acquire)).max();
+        drop(files);
+        if seq_max >= Some(last_seq) { Ok(()) } else { core.identity.record_used_seq(last_seq) }
     }
 }

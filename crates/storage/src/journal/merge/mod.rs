@@ -11,12 +11,16 @@
 //! * Copies keep their `seq`, so a merge that a crash interrupts at any point changes nothing.
 
 mod commit;
+mod commit_file;
+mod copying;
 mod job;
+mod outputs;
 mod select;
 
-pub(super) use commit::remove_committed;
-pub(crate) use commit::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};
+pub(super) use commit::ReplacedFiles;
+pub(super) use commit_file::remove_committed;
+pub(crate) use commit_file::{COMMIT_SUFFIX, finish_commit, read_commit, write_commit};
 #[cfg(any(test, fuzzing))]
-pub(crate) use commit::{decode, encode};
+pub(crate) use commit_file::{decode, encode};
 pub(super) use job::{MergeJob, Progress};
 pub(super) use select::{FileSummary, select_for_room, select_inputs, summarize};

@@ -14,15 +14,15 @@
 //! the same or a higher sequence number, the data file disappeared in some other way, and its
 //! content is lost.
 
-use super::Recovery;
+use super::{FoundFiles, Recovery};
 use crate::error::{StorageError, io_error};
 use crate::fs::OpenMode;
 use crate::journal::config::JournalConfig;
 use crate::journal::data_file::{data_path, hint_path};
 use crate::journal::format::{HintEntry, HintReader, Kind};
 use crate::journal::identity::IdentityFile;
-use crate::journal::key_index::{Keeps, KeyIndex};
-use crate::journal::lost_note::{LostNote, missing_file};
+use crate::journal::index::KeyIndex;
+use crate::journal::policy::JournalPolicy;
 use crate::journal::shared::Shared;
 use crate::journal::writer::is_disk_full;
 use std::io;
@@ -43,7 +43,7 @@ pub(crate) struct Newest {
 
 /// Whether a store gives a wrong answer because it lacks the version that a hint entry names.
 /// `newest` is the newest version of the key that the store has.
-pub(crate) fn is_missed(named: &HintEntry<'_>, newest: Option<Newest>, config: &JournalConfig) -> bool {
+pub(crate) fn is_lost_version(named: &HintEntry<'_>, newest: Option<Newest>, config: &JournalConfig) -> bool {
     let would_show = named.kind != Kind::Tombstone && !config.had_expired(named.tstamp_secs, named.expires_secs);
     match newest {
         Some(newest) if newest.seq >= named.seq => false,
@@ -57,19 +57,19 @@ pub(crate) fn is_missed(named: &HintEntry<'_>, newest: Option<Newest>, config: &
 enum Orphan {
     /// The store has every version that it names, or a newer one.
     Superseded,
-    Missed {
+    LostVersions {
         versions: u64,
     },
     Damaged,
 }
 
-impl<I: KeyIndex> Recovery<'_, I> {
-    /// The ids of hint files without data files; `files` are the data files that exist, in order.
+impl<P: JournalPolicy> Recovery<'_, P> {
+    /// The ids of hint files without data files.
     /// The hint file of a file that still has the name of an unsynced file is removed: after a loss
     /// of power, the records of that file show what is left.
-    pub(super) fn find_orphans(&self, names: &[String], files: &[(u32, bool)]) -> Result<Vec<u32>, StorageError> {
-        let mut orphans = Vec::new();
-        for id in names.iter().filter_map(|name| hint_id(name)) {
+    pub(super) fn find_orphans(&self, found: &FoundFiles<'_>) -> Result<Vec<u32>, StorageError> {
+        let (files, mut orphans) = (&found.data_files, Vec::new());
+        for id in found.hints.iter().copied() {
             match files.binary_search_by_key(&id, |(id, _)| *id) {
                 Err(_) => orphans.push(id),
                 Ok(place) if files[place].1 => remove_hint(self.shared, self.dir, id)?,
@@ -80,11 +80,11 @@ impl<I: KeyIndex> Recovery<'_, I> {
     }
 
     /// Notes which data files are missing. Everything else was loaded.
-    pub(super) fn judge_orphans(&mut self, ids: &[u32]) -> Result<(), StorageError> {
+    pub(super) fn examine_orphans(&mut self, ids: &[u32]) -> Result<(), StorageError> {
         for id in ids {
             let file = data_path(self.dir, *id);
             let seq_max = self.seq_max;
-            let is_told = match self.judge_orphan(*id)? {
+            let is_consumed = match self.examine_orphan(*id)? {
                 // This hint file is not evidence now. After further deletes it would look like
                 // evidence of a loss.
                 Orphan::Superseded if self.seq_max == seq_max => {
@@ -92,36 +92,36 @@ impl<I: KeyIndex> Recovery<'_, I> {
                     false
                 }
                 Orphan::Superseded => true,
-                Orphan::Missed { versions } => {
+                Orphan::LostVersions { versions } => {
                     let what = "the data file is missing, and nothing else has what it held";
                     tracing::error!(file = %file.display(), versions, "{what}");
-                    self.tell_missing(*id)? && !self.keep_missing(*id)?
+                    self.record_missing_file(*id)? && !self.keep_lost_versions(*id)?
                 }
                 Orphan::Damaged => {
                     let what = "the data file is missing, and its hint does not tell what it held";
                     tracing::error!(file = %file.display(), "{what}");
-                    self.tell_missing(*id)?
+                    self.record_missing_file(*id)?
                 }
             };
-            if is_told {
-                self.told_hints.push(*id);
+            if is_consumed {
+                self.consumed_hints.push(*id);
             }
         }
         Ok(())
     }
 
-    fn judge_orphan(&mut self, id: u32) -> Result<Orphan, StorageError> {
+    fn examine_orphan(&mut self, id: u32) -> Result<Orphan, StorageError> {
         let path = hint_path(self.dir, id);
         let failed = |source: io::Error| io_error("read", &path, source);
         let hint = self.shared.fs.open(&path, OpenMode::Read).map_err(failed)?;
         let Some((salt, reader)) = HintReader::open_alone(hint, id).map_err(failed)? else {
             return Ok(Orphan::Damaged);
         };
-        let is_listed = self.checkpoint.files.get(&id).is_some_and(|state| state.salt == salt);
+        let is_listed = self.policy.known_state(id, salt).is_some();
         let (mut versions, mut seq_max, mut unread) = (0, 0, None);
         let whole = reader.for_each(|entry| {
             seq_max = seq_max.max(entry.seq);
-            match self.lacks(&entry, is_listed) {
+            match self.lacks_version(&entry, is_listed) {
                 Ok(lacks) => versions += u64::from(lacks),
                 Err(error) => unread = Some(error),
             }
@@ -133,28 +133,28 @@ impl<I: KeyIndex> Recovery<'_, I> {
             (Some(error), _, _) => Err(error),
             (None, false, _) => Ok(Orphan::Damaged),
             (None, true, 0) => Ok(Orphan::Superseded),
-            (None, true, versions) => Ok(Orphan::Missed { versions }),
+            (None, true, versions) => Ok(Orphan::LostVersions { versions }),
         }
     }
 
     /// Whether the store lacks a version that a hint entry names. `is_listed`: the index on disk
     /// knew the file.
-    fn lacks(&self, entry: &HintEntry<'_>, is_listed: bool) -> Result<bool, StorageError> {
-        let newest = self.index.loaded(I::key(entry.key))?;
-        if I::KEEPS != Keeps::Position && entry.seq <= self.checkpoint.seq {
+    fn lacks_version(&self, entry: &HintEntry<'_>, is_listed: bool) -> Result<bool, StorageError> {
+        let newest = self.index.loaded(P::Index::key(entry.key))?;
+        if self.policy.has_seen(entry.seq) {
             // The index on disk has seen the version and has the current one. But if the index were
             // rebuilt, a missing tombstone could not hide older versions of the key in other files.
-            let hides = I::KEEPS == Keeps::Head && is_listed && entry.kind == Kind::Tombstone;
+            let hides = is_listed && entry.kind == Kind::Tombstone;
             return Ok(hides && newest.is_none());
         }
         let newest = newest.map(|entry| Newest { seq: entry.seq, is_tombstone: entry.position.size == 0 });
-        Ok(is_missed(entry, newest, &self.shared.config))
+        Ok(is_lost_version(entry, newest, &self.shared.config))
     }
 
     /// Keeps the versions of a missing file in the index, if the index has a place for them: reads
     /// of those keys fail. The hint file then stays, so that later starts do the same.
-    fn keep_missing(&mut self, id: u32) -> Result<bool, StorageError> {
-        if I::KEEPS == Keeps::Everything {
+    fn keep_lost_versions(&mut self, id: u32) -> Result<bool, StorageError> {
+        if !P::keeps_unreadable_versions() {
             return Ok(false);
         }
         let path = hint_path(self.dir, id);
@@ -167,40 +167,26 @@ impl<I: KeyIndex> Recovery<'_, I> {
 
     /// Notes that the content of a file is missing. False on a full disk: the hint file must stay
     /// and be examined again.
-    fn tell_missing(&mut self, id: u32) -> Result<bool, StorageError> {
-        if I::KEEPS == Keeps::Position && self.index.noted_seq() > 0 {
-            // The ordered index on disk has seen the file.
-            self.index.begin_anew()?;
-        }
-        or_disk_full(self.note_missing(&[id]))
-    }
-
-    /// Counts missing files, now and at every start from now on, each once.
-    pub(super) fn note_missing(&mut self, ids: &[u32]) -> Result<(), StorageError> {
-        let fs = &*self.shared.fs;
-        let mut note = LostNote::read(fs, self.dir)?;
-        let known = note.count();
-        ids.iter().for_each(|id| note.add_place(missing_file(*id)));
-        let new = note.count() - known;
-        self.lost_ranges += new;
-        if new > 0 { note.write(fs, self.dir) } else { Ok(()) }
+    fn record_missing_file(&mut self, id: u32) -> Result<bool, StorageError> {
+        P::data_file_is_missing(&mut self.index)?;
+        or_disk_full(self.losses.note_missing(&[id]))
     }
 }
 
 /// Removes hint files that are no longer needed. They must not be taken for those of later files
 /// with the same ids. Before that, `seq_max` is recorded in the identity file, so that no number up
 /// to it is used again. If the disk is too full for that, the hint files stay.
-pub(super) fn remove_told(
+pub(super) fn remove_consumed_hints(
     shared: &Shared,
     dir: &Path,
     identity: &IdentityFile,
     seq_max: u64,
-    told: &[u32],
+    consumed: &[u32],
 ) -> Result<(), StorageError> {
-    if told.is_empty() || !identity.has_begun() || !or_disk_full(identity.cover(seq_max))? {
+    if consumed.is_empty() || !identity.has_begun() || !or_disk_full(identity.record_used_seq(seq_max))? {
         return Ok(());
     }
-    told.iter().try_for_each(|id| remove_hint(shared, dir, *id))
+    consumed.iter().try_for_each(|id| remove_hint(shared, dir, *id))
 }
 
 fn remove_hint(shared: &Shared, dir: &Path, id: u32) -> Result<(), StorageError> {

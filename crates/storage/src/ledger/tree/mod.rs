@@ -14,6 +14,7 @@ pub(crate) use files::{TreeDamage, TreeFiles};
 pub(super) use limits::TreeLimits;
 pub(crate) use limits::TreeShared;
 pub(super) use open_tree::KEY_BYTES_MAX;
+pub(super) use open_tree::LedgerFiles;
 pub(crate) use open_tree::{Change, Tree, TreeView};
 
 #[cfg(test)]

@@ -13,13 +13,14 @@ use crate::backend::LedgerStatus;
 use crate::backup::CutContent;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, RealFs, read_file};
-use crate::journal::{Compacted, IndexFiles};
+use crate::journal::Compacted;
 use bytes::Bytes;
 use lsm_tree::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry, RestartIntervalPolicy,
 };
 use lsm_tree::{AbstractTree, AnyTree, CompressionType, Config, Guard, SeqNo, SequenceNumberCounter, Slice, Table};
 use parking_lot::Mutex;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
@@ -41,6 +42,9 @@ const FIRST_LEVEL_TABLES: u8 = 4;
 /// people.
 const DAMAGE_FILE: &str = "damaged";
 const DAMAGE_FILE_VERSION: u8 = 1;
+
+/// The files of a tree, and a value that keeps them in place while it lives.
+pub(crate) type LedgerFiles = (Vec<(PathBuf, CutContent)>, Box<dyn Any + Send>);
 
 /// A change: a key and its new value, or none to remove it. Changes that are applied together
 /// become visible together.
@@ -269,7 +273,7 @@ impl Tree {
     /// The files of the tree's current version. Tables are written once, and removed when no
     /// version contains them any more, so they may be hard-linked. The list of tables and the file
     /// that names it are read here, before the next version replaces them.
-    pub(crate) fn files(&self) -> Result<IndexFiles, StorageError> {
+    pub(crate) fn files(&self) -> Result<LedgerFiles, StorageError> {
         let version = self.tree.current_version();
         let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
         let table = |id: u64, checksum: u128| {

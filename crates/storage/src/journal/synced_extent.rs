@@ -4,15 +4,15 @@
 use super::format::HintReader;
 use std::io;
 
-pub(super) enum Promise {
+pub(super) enum SyncedExtent {
     /// The range up to which the records of the file say that it was synced. For a file that was
     /// being written to when the process or the machine stopped.
-    ByRecords,
+    FromRecords,
     /// The whole file: it has a hint file, but the hint file cannot be read.
-    All,
+    WholeFile,
     /// The records that the hint file lists. A torn write from before the hint file was made is not
     /// among them.
-    Listed {
+    FromHint {
         /// The offsets of the records, in order.
         offsets: Vec<u32>,
         /// Number of ranges that were lost before the hint file was made.
@@ -20,23 +20,23 @@ pub(super) enum Promise {
     },
 }
 
-impl Promise {
+impl SyncedExtent {
     /// The synced ranges according to a hint file.
     pub(super) fn of_hint(reader: HintReader) -> io::Result<Self> {
         let lost_ranges = reader.trailer().lost_ranges;
         let mut offsets = Vec::new();
         let is_whole = reader.for_each(|entry| offsets.push(entry.offset))?;
         offsets.sort_unstable();
-        Ok(if is_whole { Self::Listed { offsets, lost_ranges } } else { Self::All })
+        Ok(if is_whole { Self::FromHint { offsets, lost_ranges } } else { Self::WholeFile })
     }
 
     /// Whether damage to a range destroys synced data. `synced_to` is the synced length that the
     /// records of the file state.
     pub(super) fn covers(&self, start: u64, length: u64, synced_to: u64) -> bool {
         match self {
-            Self::ByRecords => start < synced_to,
-            Self::All => true,
-            Self::Listed { offsets, .. } => {
+            Self::FromRecords => start < synced_to,
+            Self::WholeFile => true,
+            Self::FromHint { offsets, .. } => {
                 let first = offsets.partition_point(|offset| u64::from(*offset) < start);
                 offsets.get(first).is_some_and(|offset| u64::from(*offset) < start.saturating_add(length))
             }
@@ -44,15 +44,15 @@ impl Promise {
     }
 
     /// Whether the file is known to have had a record at `length` or beyond.
-    pub(super) fn goes_beyond(&self, length: u64) -> bool {
-        matches!(self, Self::Listed { offsets, .. } if offsets.last().is_some_and(|last| u64::from(*last) >= length))
+    pub(super) fn has_record_beyond(&self, length: u64) -> bool {
+        matches!(self, Self::FromHint { offsets, .. } if offsets.last().is_some_and(|last| u64::from(*last) >= length))
     }
 
     /// Number of lost ranges that the bytes of the file do not show.
     pub(super) fn lost_ranges(&self) -> u32 {
         match self {
-            Self::Listed { lost_ranges, .. } => *lost_ranges,
-            Self::ByRecords | Self::All => 0,
+            Self::FromHint { lost_ranges, .. } => *lost_ranges,
+            Self::FromRecords | Self::WholeFile => 0,
         }
     }
 }
@@ -62,15 +62,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn damage_is_rot_where_something_was_promised() {
-        assert!(Promise::ByRecords.covers(99, 10, 100) && !Promise::ByRecords.covers(100, 10, 100));
-        assert!(Promise::All.covers(100, 10, 0));
-        let listed = Promise::Listed { offsets: vec![40, 100, 200], lost_ranges: 3 };
+    fn damage_is_corruption_where_something_was_synced() {
+        assert!(SyncedExtent::FromRecords.covers(99, 10, 100) && !SyncedExtent::FromRecords.covers(100, 10, 100));
+        assert!(SyncedExtent::WholeFile.covers(100, 10, 0));
+        let listed = SyncedExtent::FromHint { offsets: vec![40, 100, 200], lost_ranges: 3 };
         for (start, length, expected) in
             [(40, 1, true), (41, 59, false), (41, 60, true), (100, 100, true), (101, 99, false), (201, 1000, false)]
         {
             assert_eq!(listed.covers(start, length, 1000), expected, "{start}, {length}");
         }
-        assert!(listed.goes_beyond(200) && !listed.goes_beyond(201) && !Promise::All.goes_beyond(0));
+        assert!(
+            listed.has_record_beyond(200)
+                && !listed.has_record_beyond(201)
+                && !SyncedExtent::WholeFile.has_record_beyond(0)
+        );
     }
 }

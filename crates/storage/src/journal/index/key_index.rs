@@ -1,0 +1,103 @@
+//! What the journal needs from every index.
+
+use super::entry::{Compacted, Entry, IndexAnswer, IndexSizes, Loaded, Position, SweepCursor, Version};
+use crate::backend::{LedgerStatus, ReadMode};
+use crate::error::StorageError;
+use bytes::Bytes;
+
+/// An index that knows, for each key, where its current version lies.
+pub(crate) trait KeyIndex: Send + Sync + 'static {
+    /// A key in the form that the index uses for look-ups, computed once for each call.
+    type Key<'a>: Copy;
+    /// What the index must read before a version is appended, so that nothing can fail after the
+    /// append.
+    type EntryBeforeWrite<'a>;
+    /// A snapshot of the index, with the progress of its walk.
+    type View: Send;
+
+    fn key(bytes: &[u8]) -> Self::Key<'_>;
+
+    /// The current version of a key. The caller does not need the head.
+    fn get(&self, key: Self::Key<'_>, mode: ReadMode) -> Result<Option<IndexAnswer>, StorageError>;
+
+    /// The current version of a key, with its head if the index has it.
+    fn get_head(&self, key: Self::Key<'_>, mode: ReadMode) -> Result<Option<IndexAnswer>, StorageError>;
+
+    /// Takes a head that had to be read from the journal, for later calls of
+    /// [`get_head`](Self::get_head).
+    fn cache_head(&self, position: Position, head: &Bytes);
+
+    /// Prepares an append of a version of `key`. The writer's lock is held from here to `put` or
+    /// `remove`.
+    fn read_before_write(&self, key: Self::Key<'_>) -> Result<Self::EntryBeforeWrite<'_>, StorageError>;
+
+    /// Stores a version that is newer than any before; returns the entry that it replaces.
+    fn put(
+        &self,
+        key: Self::Key<'_>,
+        entry: &Entry,
+        version: &Version<'_>,
+        before: Self::EntryBeforeWrite<'_>,
+    ) -> Option<Entry>;
+
+    /// Removes a key.
+    fn remove(&self, key: Self::Key<'_>, before: Self::EntryBeforeWrite<'_>) -> Option<Entry>;
+
+    /// Removes a key if its version satisfies `condition`.
+    fn remove_if(&self, key: Self::Key<'_>, condition: impl Fn(&Entry) -> bool) -> Result<Option<Entry>, StorageError>;
+
+    /// Changes the position of a version; false if the key's version is no longer the one at
+    /// `from`.
+    fn relocate(&self, key: Self::Key<'_>, from: Position, to: Position) -> Result<bool, StorageError>;
+
+    /// Loads a record that was found on disk. Records come in any order. A tombstone has size 0 and
+    /// stays until [`finish_load`](Self::finish_load). Of two copies of a version, the one in the
+    /// file with the higher id is taken.
+    fn load(&self, key: Self::Key<'_>, entry: &Entry, version: &Version<'_>) -> Result<Loaded, StorageError>;
+
+    /// The newest entry of a key that the load has found so far, tombstones included; none if the
+    /// index cannot read it.
+    fn loaded(&self, key: Self::Key<'_>) -> Result<Option<Entry>, StorageError>;
+
+    /// Removes the tombstones of a load. The next append of the store gets a number above
+    /// `last_seq`.
+    fn finish_load(&self, last_seq: u64) -> Result<(), StorageError>;
+
+    /// Continues a sweep for versions that expired before `now_secs`, by about `count_max` keys,
+    /// and returns the keys of such versions. The cursor is done when all keys were visited.
+    fn expired(&self, now_secs: u64, cursor: &mut SweepCursor, count_max: usize) -> Result<Vec<Bytes>, StorageError>;
+
+    /// Does a bounded amount of background work. A compaction that is returned counts as a merge of
+    /// the store.
+    fn do_background_work(&self) -> Result<Option<Compacted>, StorageError>;
+
+    /// Removes the index's files on disk, because the store is dropped.
+    fn destroy(&self) -> Result<(), StorageError>;
+
+    fn sizes(&self) -> IndexSizes;
+
+    /// Sizes of the index on disk; none if it has no files there.
+    fn ledger_status(&self) -> Option<LedgerStatus>;
+
+    /// Begins a snapshot of everything up to `seq`. The writer's lock is held.
+    fn view(&self, seq: u64) -> Result<Self::View, StorageError>;
+
+    fn end_view(&self, view: &Self::View);
+
+    /// The version of a key in a snapshot.
+    fn get_at(
+        &self,
+        key: Self::Key<'_>,
+        view: &Self::View,
+        mode: ReadMode,
+    ) -> Result<Option<IndexAnswer>, StorageError>;
+
+    /// Continues the walk of a snapshot until `visit` returns false (it has enough) or all keys
+    /// were visited. May visit keys that do not begin with `prefix`.
+    fn walk(
+        &self,
+        view: &mut Self::View,
+        prefix: &[u8],
+        visit: impl FnMut(&[u8], IndexAnswer) -> bool,
+    ) -> Result<(), StorageError>;
+}

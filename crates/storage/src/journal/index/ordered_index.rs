@@ -1,0 +1,38 @@
+//! An index that can visit keys and index entries in order.
+
+use super::entry::Entry;
+use super::key_index::KeyIndex;
+use crate::backend::{KeyRange, TermRange};
+use crate::error::StorageError;
+use bytes::Bytes;
+
+/// Reads the head of a version of a key.
+pub(crate) type ReadHead<'a> = dyn Fn(&[u8], &Entry) -> Result<Bytes, StorageError> + 'a;
+
+/// An index that visits keys and index entries in order. It may have to build that order first.
+pub(crate) trait OrderedIndex: KeyIndex {
+    /// Whether the order is needed and not complete.
+    fn wants_ordered_index(&self) -> bool;
+
+    /// Continues to build what [`keys_in_order`](Self::keys_in_order) and
+    /// [`terms_in_order`](Self::terms_in_order) need, by about `count_max` keys; true when it is
+    /// complete. `read_head` reads the head of a version.
+    fn build_ordered_index(&self, count_max: usize, read_head: &ReadHead<'_>) -> Result<bool, StorageError>;
+
+    /// Visits the storage keys of a bucket in order until `visit` has enough.
+    fn keys_in_order(
+        &self,
+        view: &Self::View,
+        range: &KeyRange<'_>,
+        visit: impl FnMut(&[u8], &Entry) -> bool,
+    ) -> Result<(), StorageError>;
+
+    /// Visits index entries in order until `visit` has enough. `visit` gets the term, and the key
+    /// within the bucket.
+    fn terms_in_order(
+        &self,
+        view: &Self::View,
+        range: &TermRange<'_>,
+        visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), StorageError>;
+}

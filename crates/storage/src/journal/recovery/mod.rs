@@ -1,0 +1,185 @@
+//! Opening a store: builds the index from what is on disk.
+//!
+//! A data file with a hint file was complete on disk. A data file without one was being written to
+//! when the process or the machine stopped, so it is read from end to end. Damage after the point
+//! up to which it is known to have been synced is a torn write; it is ignored and counted in
+//! `torn_bytes`. Damage before that point is corruption and counted in `lost_ranges`. A file that
+//! was never synced has another name (`<id>.fresh`): any part of it may be missing.
+
+mod entries;
+mod found_files;
+mod load_file;
+mod losses;
+mod orphans;
+mod scan;
+
+pub(crate) use found_files::{FoundFiles, parse_name};
+pub(crate) use losses::Losses;
+pub(crate) use orphans::{Newest, hint_id, is_lost_version};
+
+use super::identity::{IdentityFile, StoreContent};
+use super::index::KeyIndex;
+use super::inventory_keeper::InventoryKeeper;
+use super::policy::JournalPolicy;
+use super::shared::Shared;
+use super::store::{Core, Files, Recovered, Store};
+use super::writer::{Writer, is_disk_full};
+use crate::error::{StorageError, io_error};
+use crate::inventory::PromisedFile;
+use crate::seq::SeqSource;
+use orphans::remove_consumed_hints;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+impl<P: JournalPolicy> Store<P> {
+    /// Opens or creates the store of a partition. `index` makes the index for the store in a
+    /// directory: an empty one, or one that has a checkpoint on disk.
+    pub(crate) fn open(
+        shared: &Arc<Shared>,
+        partition: u32,
+        seqs: &SeqSource,
+        index: impl FnOnce(&Path) -> Result<P::Index, StorageError>,
+    ) -> Result<Self, StorageError> {
+        shared.enter(partition)?;
+        let dir = shared.root.join(partition.to_string());
+        let recovered = shared.finish_drop(partition).and_then(|()| {
+            // The inventory is checked before anything is changed; to open an index may rebuild it.
+            let inventory = InventoryKeeper::open(shared, partition, &dir)?;
+            recover::<P>(shared, &dir, seqs, index(&dir)?, inventory)
+        });
+        let found = recovered.inspect_err(|_| shared.leave(partition))?;
+        let core = Core::new(shared.clone(), partition, dir, found);
+        core.begin_inventory()?;
+        core.log_losses();
+        Ok(Self { core: Arc::new(core) })
+    }
+}
+
+fn recover<P: JournalPolicy>(
+    shared: &Arc<Shared>,
+    dir: &Path,
+    seqs: &SeqSource,
+    index: P::Index,
+    inventory: InventoryKeeper,
+) -> Result<Recovered<P>, StorageError> {
+    let policy = P::of_index(&index);
+    let mut recovery = Recovery {
+        shared,
+        dir,
+        inventory: &inventory,
+        unreadable_files: BTreeMap::new(),
+        seq_max: policy.seen_seq(),
+        policy,
+        files: Files::new(),
+        losses: Losses::new(&*shared.fs, dir),
+        torn_bytes: 0,
+        has_expiring: P::may_expire(&index),
+        index,
+        read_unsynced_data: false,
+        names_synced: false,
+        consumed_hints: Vec::new(),
+    };
+    let (dir_exists, id_max) = recovery.load_all()?;
+    let has_data = recovery.seq_max > 0 || !recovery.files.is_empty();
+    let content = if has_data {
+        StoreContent::Data
+    } else if dir_exists {
+        StoreContent::Directory
+    } else {
+        StoreContent::Nothing
+    };
+    let identity = IdentityFile::load(shared.fs.clone(), dir, content)?;
+    let seq_max = recovery.seq_max.max(identity.seq());
+    recovery.index.finish_load(seq_max)?;
+    if recovery.read_unsynced_data {
+        // Data that was read from the page cache must be on disk before it counts as durable.
+        shared.fs.sync_dir(dir).map_err(|source| io_error("fsync", dir, source))?;
+        shared.fs.sync_dir(&shared.root).map_err(|source| io_error("fsync", &shared.root, source))?;
+    }
+    let Recovery { index, policy, files, losses, torn_bytes, has_expiring, consumed_hints, unreadable_files, .. } =
+        recovery;
+    let lost_ranges = losses.ranges;
+    let dir_exists = content != StoreContent::Nothing && begin(shared, dir, dir_exists, &identity)?;
+    remove_consumed_hints(shared, dir, &identity, seq_max, &consumed_hints)?;
+    seqs.raise(seq_max);
+    let writer = Writer::new(seqs.clone(), seq_max, policy.next_file_id().max(id_max + 1), dir_exists);
+    Ok(Recovered {
+        identity,
+        inventory,
+        unreadable_files,
+        index,
+        policy,
+        files,
+        writer,
+        lost_ranges,
+        torn_bytes,
+        has_expiring,
+    })
+}
+
+/// Records the start on disk, and returns whether the directory exists then. If the disk is full,
+/// the first write does this later; reads go on.
+fn begin(shared: &Shared, dir: &Path, dir_exists: bool, identity: &IdentityFile) -> Result<bool, StorageError> {
+    let begun = || {
+        if !dir_exists {
+            shared.fs.create_dir_all(dir)?;
+            shared.fs.sync_dir(&shared.root)?;
+        }
+        identity.begin()
+    };
+    match begun() {
+        Ok(()) => Ok(true),
+        Err(error) if is_disk_full(&error) => {
+            tracing::warn!(dir = %dir.display(), "the disk is full: the store takes no writes until there is room");
+            Ok(dir_exists)
+        }
+        Err(source) => Err(io_error("write", dir, source)),
+    }
+}
+
+/// The state of a recovery; see the module.
+struct Recovery<'a, P: JournalPolicy> {
+    shared: &'a Shared,
+    dir: &'a Path,
+    inventory: &'a InventoryKeeper,
+    index: P::Index,
+    /// What the index has already seen of the journal.
+    policy: P,
+    /// Promised files that cannot be read. They are left in place.
+    unreadable_files: BTreeMap<u32, PromisedFile>,
+    files: Files,
+    seq_max: u64,
+    losses: Losses<'a>,
+    torn_bytes: u64,
+    has_expiring: bool,
+    /// Whether records were read that may be only in the page cache.
+    read_unsynced_data: bool,
+    /// Whether the names of all data files are on disk.
+    names_synced: bool,
+    /// Hint files without data files that are to be removed.
+    consumed_hints: Vec<u32>,
+}
+
+impl<P: JournalPolicy> Recovery<'_, P> {
+    /// Loads all files. Returns whether the directory exists, and the highest file id in it.
+    fn load_all(&mut self) -> Result<(bool, u32), StorageError> {
+        let (shared, dir, inventory) = (self.shared, self.dir, self.inventory);
+        let Some(found) = FoundFiles::read(shared, dir, inventory, &mut self.losses)? else {
+            let nothing = FoundFiles::none(shared, dir, inventory);
+            self.policy.check_index(&mut self.index, &nothing, &mut self.losses)?;
+            return Ok((false, 0));
+        };
+        let orphans = self.find_orphans(&found)?;
+        self.policy.check_index(&mut self.index, &found, &mut self.losses)?;
+        for (id, is_unsynced) in &found.data_files {
+            self.load_file(*id, *is_unsynced)?;
+        }
+        self.examine_orphans(&orphans)?;
+        // The highest id includes lost files, because their hint files must not be taken for those
+        // of later files.
+        let lost = self.inventory.promised().lost_files.iter().copied();
+        let ids = found.data_files.iter().map(|(id, _)| *id).chain(orphans).chain(lost);
+        Ok((true, ids.max().unwrap_or(0)))
+    }
+}

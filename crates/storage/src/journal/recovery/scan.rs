@@ -1,0 +1,213 @@
+//! Reads a data file record by record, and separates corruption from torn writes.
+
+use super::Recovery;
+use super::load_file::Hint;
+use crate::backend::ReadMode;
+use crate::error::{StorageError, io_error};
+use crate::fs::File;
+use crate::journal::data_file::{DataFile, hint_path, hint_temporary_path};
+use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, HintWriter, RecordHeader, Scanned, Scanner};
+use crate::journal::identity::run_before_has_failed;
+use crate::journal::policy::JournalPolicy;
+use crate::journal::synced_extent::SyncedExtent;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Bytes that are read and written at once when a part of a file is written again.
+const WRITE_AGAIN_BYTES: usize = 1 << 20;
+
+/// What a scan found besides good records.
+#[derive(Default)]
+struct ScanReport {
+    /// The end of the last good record.
+    end: u64,
+    /// The highest `synced_to` of any record.
+    synced_to: u64,
+    /// Offset and length of each damaged range.
+    damage: Vec<(u64, u64)>,
+    /// Records with a corrupt body.
+    corrupt_bodies: Vec<(u64, RecordHeader)>,
+}
+
+impl<P: JournalPolicy> Recovery<'_, P> {
+    /// Reads a part of a file, from the start of a record to the end of the file.
+    pub(super) fn load_scan(
+        &mut self,
+        file: &Arc<DataFile>,
+        handle: &dyn File,
+        part: Range<u64>,
+        extent: SyncedExtent,
+    ) -> Result<(), StorageError> {
+        self.read_unsynced_data = true;
+        let start = part.start;
+        let from_start = start == FILE_HEADER_BYTES as u64;
+        if from_start {
+            // A damaged hint file may have counted some of these records already.
+            file.counters.reset_records();
+        }
+        let temporary = hint_temporary_path(self.dir, file.id);
+        let hint = from_start.then(|| HintWriter::create(&*self.shared.fs, temporary, file.id, file.salt).ok());
+        let mut hint = hint.flatten();
+        let length = part.end;
+        let report = self.scan(file, handle, part, &mut hint)?;
+        file.counters.lost_ranges.fetch_max(extent.lost_ranges(), Ordering::Relaxed);
+        let kept = self.classify_damage(file, handle, length, &report, &extent, &mut hint)?;
+        if matches!(extent, SyncedExtent::FromHint { .. })
+            && let Hint::Whole(reader) = self.open_hint(file.id, file.salt)?
+        {
+            let is_damaged =
+                |offset: u64| report.damage.iter().any(|(start, length)| (*start..start + length).contains(&offset));
+            let is_unread = |offset: u32| u64::from(offset) >= length || is_damaged(u64::from(offset));
+            self.load_unread(file.id, Some(file), reader, &is_unread, &mut hint)?;
+        }
+        if kept < length {
+            handle.truncate(kept).map_err(|source| file.io_error("truncate", source))?;
+        }
+        if run_before_has_failed(&*self.shared.fs, self.dir)? {
+            write_again(file, handle, if from_start { 0..kept } else { start..kept })?;
+        }
+        handle.sync_data().map_err(|source| file.io_error("fsync", source))?;
+        file.counters.length.store(kept, Ordering::Relaxed);
+        file.counters.synced_length.store(kept, Ordering::Relaxed);
+        if let Some(hint) = hint {
+            self.sync_names()?;
+            let lost = file.counters.lost_ranges.load(Ordering::Relaxed);
+            let written = hint.finish(&*self.shared.fs, &hint_path(self.dir, file.id), kept, lost);
+            if let Err(error) = written {
+                tracing::warn!(file = %file.path().display(), %error, "no hint file: the next start will read the data again");
+            }
+        }
+        Ok(())
+    }
+
+    /// Syncs the names of the data files before hint files are written: a hint file must not
+    /// survive a loss of power that its data file's name does not survive. A kill may have left
+    /// that name unsynced.
+    fn sync_names(&mut self) -> Result<(), StorageError> {
+        if !self.names_synced {
+            self.shared.fs.sync_dir(self.dir).map_err(|source| io_error("fsync", self.dir, source))?;
+            self.names_synced = true;
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &mut self,
+        file: &Arc<DataFile>,
+        handle: &dyn File,
+        part: Range<u64>,
+        hint: &mut Option<HintWriter>,
+    ) -> Result<ScanReport, StorageError> {
+        let failed = |source: io::Error| file.io_error("read", source);
+        let mut report = ScanReport { end: part.start, synced_to: part.start, ..ScanReport::default() };
+        let mut scanner = Scanner::new(handle, file.salt, part.start, part.end);
+        while let Some(scanned) = scanner.next().map_err(failed)? {
+            match scanned {
+                Scanned::Damage { offset, length } => report.damage.push((offset, length)),
+                Scanned::Record { offset, header } => {
+                    report.synced_to = report.synced_to.max(u64::from(header.synced_to));
+                    if scanner.body_matches(offset, &header).map_err(failed)? {
+                        report.end = offset + header.total_len();
+                        self.load_scanned(file, &mut scanner, offset, &header, hint)?;
+                    } else {
+                        report.corrupt_bodies.push((offset, header));
+                    }
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    /// Separates corruption from torn writes, and returns how much of the file to keep.
+    fn classify_damage(
+        &mut self,
+        file: &Arc<DataFile>,
+        handle: &dyn File,
+        length: u64,
+        report: &ScanReport,
+        extent: &SyncedExtent,
+        hint: &mut Option<HintWriter>,
+    ) -> Result<u64, StorageError> {
+        let mut kept = report.end;
+        let mut torn = 0;
+        if extent.has_record_beyond(length) {
+            file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
+            tracing::error!(file = %file.path().display(), length, "the file was longer: what its end held is unknown");
+        }
+        for (offset, header) in &report.corrupt_bodies {
+            let end = offset + header.total_len();
+            let is_corrupt = extent.covers(*offset, header.total_len(), report.synced_to);
+            if is_corrupt && !P::keeps_unreadable_versions() {
+                file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
+                kept = kept.max(end);
+            } else if is_corrupt {
+                // The version stays in the index: reads must fail rather than find nothing.
+                let mut scanner = Scanner::new(handle, file.salt, *offset, length);
+                self.load_scanned(file, &mut scanner, *offset, header, hint)?;
+                kept = kept.max(end);
+                tracing::error!(file = %file.path().display(), offset, "a stored version is damaged");
+            } else {
+                torn += header.total_len();
+            }
+        }
+        for (offset, length) in &report.damage {
+            // A promised length ends after a record. A gap before that record may be an older torn
+            // write between records.
+            let was_end = *offset >= report.end && *offset < self.inventory.promised_length(file.id);
+            if was_end || extent.covers(*offset, *length, report.synced_to) {
+                file.counters.lost_ranges.fetch_add(1, Ordering::Relaxed);
+                kept = kept.max(offset + length);
+                tracing::error!(file = %file.path().display(), offset, length, "unreadable: what lay there is unknown");
+            } else {
+                torn += length;
+            }
+        }
+        if torn > 0 {
+            self.torn_bytes += torn;
+            tracing::warn!(file = %file.path().display(), bytes = torn, "half-written records of a crash are ignored");
+        }
+        Ok(kept)
+    }
+
+    fn load_scanned(
+        &mut self,
+        file: &Arc<DataFile>,
+        scanner: &mut Scanner<'_>,
+        offset: u64,
+        header: &RecordHeader,
+        hint: &mut Option<HintWriter>,
+    ) -> Result<(), StorageError> {
+        let failed = |source: io::Error| file.io_error("read", source);
+        let key = scanner.key(offset, header).map_err(failed)?.to_vec();
+        let parts = P::read_parts(scanner, offset, header).map_err(failed)?;
+        let entry = HintEntry::of(offset, header, &key);
+        self.load_entry(file, &entry, &parts)?;
+        if let Some(writer) = hint
+            && writer.add(&entry).is_err()
+            && let Some(writer) = hint.take()
+        {
+            writer.abandon(&*self.shared.fs);
+        }
+        Ok(())
+    }
+}
+
+/// Writes a part of a file again with its own content. After a failed sync the kernel takes pages
+/// for written that never reached the disk, and a later sync leaves them out.
+fn write_again(file: &DataFile, handle: &dyn File, part: Range<u64>) -> Result<(), StorageError> {
+    let mut buffer = vec![0; WRITE_AGAIN_BYTES];
+    let mut offset = part.start;
+    while offset < part.end {
+        let wanted = usize::try_from(part.end - offset).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let read = handle.read_at(&mut buffer[..wanted], offset, ReadMode::Blocking);
+        let read = read.map_err(|source| file.io_error("read", source))?;
+        if read == 0 {
+            break;
+        }
+        handle.write_at(&buffer[..read], offset).map_err(|source| file.io_error("write", source))?;
+        offset += read as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,137 @@
+//! Puts and deletes: an append to the journal, then the change of the index.
+
+use super::core::Core;
+use crate::backend::{Appended, ReadMode, Write};
+use crate::error::StorageError;
+use crate::journal::coding::compress;
+use crate::journal::format::{BodyCoding, Kind, body_crc};
+use crate::journal::index::{Entry, KeyIndex, Version};
+use crate::journal::policy::JournalPolicy;
+use crate::journal::writer::{AppendError, NewRecord, Writer, Written, refused_io};
+use crate::limits::check_sizes;
+use parking_lot::MutexGuard;
+use std::sync::atomic::Ordering;
+
+impl<P: JournalPolicy> Core<P> {
+    fn append(&self, writer: &mut MutexGuard<'_, Writer>, record: &NewRecord<'_>) -> Result<Written, StorageError> {
+        self.check_appendable()?;
+        if !self.identity.has_begun() {
+            self.begin_on_first_write()?;
+        }
+        let now_secs = self.now_secs.load(Ordering::Relaxed);
+        let had_file = writer.active.as_ref().map(|active| active.file.id);
+        let result = writer.append(&self.shared, &self.dir, record, now_secs);
+        if let Some(active) = &writer.active
+            && had_file != Some(active.file.id)
+        {
+            self.files.write().insert(active.file.id, active.file.clone());
+        }
+        result.map_err(|error| match error {
+            AppendError::Refused(error) => error,
+            AppendError::Fatal(error) => {
+                self.poison(&error);
+                error
+            }
+        })
+    }
+
+    /// Prepares the directory at the first write of a new store, or of a store whose start found
+    /// the disk full.
+    #[cold]
+    fn begin_on_first_write(&self) -> Result<(), StorageError> {
+        let begin = || {
+            self.shared.fs.create_dir_all(&self.dir)?;
+            self.shared.fs.sync_dir(&self.shared.root)?;
+            self.identity.begin()
+        };
+        self.inventory.note_change();
+        begin().map_err(|source| refused_io("create", &self.dir, source))
+    }
+
+    /// Updates the counts of the version's file, because the index no longer points at the version.
+    pub(in crate::journal) fn uncount_live(&self, entry: &Entry) {
+        if !self.policy.is_in_journal(entry.seq) {
+            return;
+        }
+        if let Some(file) = self.files.read().get(&entry.position.file_id) {
+            file.counters.remove_live(entry.position.size);
+        }
+    }
+
+    pub(super) fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
+        let body_len = check_sizes(write)?;
+        let config = &self.shared.config;
+        let compressed = if P::compresses_appends(config) { compress(config.compression, write.body) } else { None };
+        let parts = compressed.as_ref().map(|(_, body)| [&body[..]]);
+        let (body, body_len, coding) = match (&parts, &compressed) {
+            (Some(parts), Some((coding, body))) => (&parts[..], body.len(), *coding),
+            _ => (write.body, body_len, BodyCoding::Plain),
+        };
+        let record = NewRecord {
+            kind: Kind::Put,
+            key: write.key,
+            head: write.head,
+            body,
+            body_len,
+            coding,
+            crc_body: body_crc(body),
+            digest: write.digest,
+            tstamp_secs: write.tstamp_secs,
+            expires_secs: write.expires_secs,
+            has_terms: write.has_terms,
+        };
+        let key = P::Index::key(write.key);
+        let mut writer = self.writer.lock();
+        let before = self.index.read_before_write(key)?;
+        let Written { seq, position, file } = self.append(&mut writer, &record)?;
+        file.counters.add_live(position.size);
+        let put_bytes = write.key.len() + write.head.len() + write.body.iter().map(|part| part.len()).sum::<usize>();
+        self.counters.put_bytes.fetch_add(put_bytes as u64, Ordering::Relaxed);
+        let expires_secs = self.shared.config.expires_at(write.tstamp_secs, write.expires_secs);
+        if expires_secs != 0 && !self.expires_anything() {
+            self.has_expiring.store(true, Ordering::Relaxed);
+        }
+        let entry = Entry { position, expires_secs, seq, digest: write.digest };
+        let Write { head, body, tstamp_secs, expires_secs, .. } = *write;
+        let version = Version { head, body, tstamp_secs, expires_secs };
+        let previous = self.index.put(key, &entry, &version, before);
+        if let Some(old) = &previous {
+            self.uncount_live(old);
+        }
+        Ok(Appended { previous: previous.map(|old| old.digest), seq })
+    }
+
+    /// Removes a key if its current version satisfies `condition`.
+    pub(super) fn delete(
+        &self,
+        key: &[u8],
+        condition: impl Fn(&Entry) -> bool,
+    ) -> Result<Option<Appended>, StorageError> {
+        let indexed = P::Index::key(key);
+        let mut writer = self.writer.lock();
+        self.check_writable()?;
+        if !self.index.get(indexed, ReadMode::Blocking)?.is_some_and(|found| condition(&found.entry)) {
+            return Ok(None);
+        }
+        let before = self.index.read_before_write(indexed)?;
+        let record = NewRecord {
+            kind: Kind::Tombstone,
+            key,
+            head: &[],
+            body: &[],
+            body_len: 0,
+            coding: BodyCoding::Plain,
+            crc_body: 0,
+            digest: 0,
+            tstamp_secs: self.now_secs.load(Ordering::Relaxed).min(u64::from(u32::MAX)) as u32,
+            expires_secs: 0,
+            has_terms: false,
+        };
+        let seq = self.append(&mut writer, &record)?.seq;
+        let old = self.index.remove(indexed, before);
+        if let Some(old) = &old {
+            self.uncount_live(old);
+        }
+        Ok(Some(Appended { previous: old.map(|old| old.digest), seq }))
+    }
+}

@@ -1,0 +1,72 @@
+//! Reads of versions: from the index, or from the data file that it names.
+
+use super::core::Core;
+use crate::backend::{ReadMode, Stored};
+use crate::error::StorageError;
+use crate::journal::index::{IndexAnswer, KeyIndex, OrderedIndex};
+use crate::journal::policy::JournalPolicy;
+use crate::journal::read::{Read, Wanted, read_record};
+use std::io;
+use std::sync::atomic::Ordering;
+
+/// How often a read is retried because a merge moved the version meanwhile.
+const READ_TRIES_MAX: usize = 64;
+
+/// How many keys are added to the ordered index before other work may run.
+pub(in crate::journal) const ORDERED_INDEX_SLICE: usize = 10_000;
+
+impl<P: JournalPolicy> Core<P> {
+    /// Reads a version of a key. Retries the look-up if a merge moves the version between the
+    /// look-up and the read.
+    pub(in crate::journal) fn read_with(
+        &self,
+        key: &[u8],
+        mode: ReadMode,
+        wanted: Wanted,
+        look: impl Fn() -> Result<Option<IndexAnswer>, StorageError>,
+    ) -> Result<Option<Read>, StorageError> {
+        self.check_open()?;
+        let mut last = StorageError::Damaged { file: self.dir.clone(), offset: 0, what: "a data file is not there" };
+        for _ in 0..READ_TRIES_MAX {
+            let Some(found) = look()?.filter(|found| !self.is_expired(found.entry.expires_secs)) else {
+                return Ok(None);
+            };
+            let IndexAnswer { entry, head, body, attrs } = found;
+            let body = body.filter(|_| wanted == Wanted::Whole);
+            if let Some(head) = head.filter(|_| wanted == Wanted::Head || body.is_some()) {
+                let stored = Stored { head, body, digest: entry.digest, seq: entry.seq };
+                return Ok(Some(Read { stored, attrs }));
+            }
+            let Some(file) = self.files.read().get(&entry.position.file_id).cloned() else { continue };
+            match read_record(&self.shared.handles, &file, &entry, key, mode, wanted) {
+                Ok(read) => {
+                    if wanted == Wanted::Head {
+                        self.index.cache_head(entry.position, &read.stored.head);
+                    }
+                    return Ok(Some(read));
+                }
+                Err(StorageError::Io { op, path, source }) if source.kind() == io::ErrorKind::NotFound => {
+                    last = StorageError::Io { op, path, source };
+                }
+                Err(error @ StorageError::WouldBlock) => return Err(error),
+                Err(error) => {
+                    self.counters.read_errors.fetch_add(1, Ordering::Relaxed);
+                    tracing::error!(partition = self.partition, %error, "a version cannot be read");
+                    return Err(error);
+                }
+            }
+        }
+        // The files may be gone because the partition was dropped.
+        self.check_open()?;
+        Err(last)
+    }
+
+    /// Continues to build the ordered index of keys and terms; true when it is complete.
+    pub(in crate::journal) fn build_ordered_index(&self, count_max: usize) -> Result<bool, StorageError> {
+        self.index.build_ordered_index(count_max, &|key, entry| {
+            let look = || Ok(Some(IndexAnswer::of_entry(*entry)));
+            let read = self.read_with(key, ReadMode::Blocking, Wanted::Head, look)?;
+            Ok(read.map(|read| read.stored.head).unwrap_or_default())
+        })
+    }
+}
