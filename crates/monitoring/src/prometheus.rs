@@ -159,7 +159,7 @@ impl Exposition {
             ("store_last_merge_timestamp_seconds", "gauge", "End of the last merge; 0: none since the start.", |s| {
                 s.last_merge.map_or(0, |merge| merge.ended_at_secs)
             }),
-            ("store_ledger_disk_bytes", "gauge", "Bytes of the order of keys on disk.", |s| {
+            ("store_ledger_disk_bytes", "gauge", "Bytes of the ordered index on disk.", |s| {
                 s.ledger.map_or(0, |ledger| ledger.disk_bytes)
             }),
             ("store_ledger_memory_bytes", "gauge", "Bytes of it that are in memory only.", |s| {

@@ -97,9 +97,12 @@ pub fn notes(bytes: &[u8]) {
         }
     }
     for bytes in [bytes, &sealed(&version(1, b"OMBAKSID"))] {
-        if let Ok(Some((record, birth))) = IdentityRecord::decode(bytes, path) {
-            assert_eq!(IdentityRecord::decode(&record.encode(birth), path).ok().flatten(), Some((record, birth)));
-            again(bytes, record.encode(birth));
+        if let Ok(Some((record, file_identity))) = IdentityRecord::decode(bytes, path) {
+            assert_eq!(
+                IdentityRecord::decode(&record.encode(file_identity), path).ok().flatten(),
+                Some((record, file_identity))
+            );
+            again(bytes, record.encode(file_identity));
         }
     }
     for bytes in [bytes, &sealed(&version(1, b"OMBAKCMT")), &sealed(&version(2, b"OMBAKCMT"))] {

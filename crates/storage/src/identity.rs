@@ -19,7 +19,7 @@ pub struct StoreIdentity {
     /// The last start that may have found the newest acknowledged writes missing because they were
     /// not synced: the machine had gone down, or a write or sync had failed. From then on an absent
     /// key proves nothing until the store has been compared.
-    pub tail_lost_boot: Option<u64>,
+    pub lost_writes_boot: Option<u64>,
     /// The identities of the children, for a store that consists of several.
     pub children: Vec<StoreIdentity>,
 }
@@ -36,8 +36,8 @@ impl StoreIdentity {
     }
 
     /// Whether this start may have found acknowledged writes missing.
-    pub fn has_lost_tail(&self) -> bool {
-        self.tail_lost_boot == Some(self.boot)
+    pub fn has_lost_writes(&self) -> bool {
+        self.lost_writes_boot == Some(self.boot)
     }
 
     /// The identity of a store that consists of others: each property is that of the worst child.
@@ -47,13 +47,17 @@ impl StoreIdentity {
         let mix = |id: u64, child: &Self| (id ^ id_of(child)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
         // A child that was created later has fewer starts.
         let boot = children.iter().map(|child| child.boot).max().unwrap_or(0);
-        let has_lost = children.iter().any(Self::has_lost_tail);
+        let has_lost = children.iter().any(Self::has_lost_writes);
         Self {
             store_id: children.iter().fold(0, mix),
             boot,
             was_clean: children.iter().all(Self::is_as_closed),
             is_restored: children.iter().any(|child| child.is_restored),
-            tail_lost_boot: if has_lost { Some(boot) } else { children.iter().filter_map(|c| c.tail_lost_boot).max() },
+            lost_writes_boot: if has_lost {
+                Some(boot)
+            } else {
+                children.iter().filter_map(|c| c.lost_writes_boot).max()
+            },
             children,
         }
     }

@@ -548,7 +548,7 @@ fn a_store_knows_itself(subject: Subject) {
     let store = fill(3);
     let killed = store.identity();
     assert_eq!((killed.store_id, killed.boot, killed.was_clean), (first.store_id, 3, false));
-    assert_eq!((killed.tail_lost_boot, killed.is_restored), (None, false), "the machine ran on");
+    assert_eq!((killed.lost_writes_boot, killed.is_restored), (None, false), "the machine ran on");
     store.drop_partition().unwrap();
     drop(store);
     let anew = fill(1).identity();

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use ombak_storage::fs::sim::{Call, FaultyFs, Loss};
-use ombak_storage::fs::{File, FileBirth, FileLock, FileSystem, OpenMode, RealFs};
+use ombak_storage::fs::{File, FileIdentity, FileLock, FileSystem, OpenMode, RealFs};
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, Detail, JournalConfig, KeyRange, LedgerConfig, LeveledFactory,
     MergeConfig, NoTerms, ReadMode, Scope, StorageError, SyncStrategy,
@@ -575,11 +575,11 @@ impl FileSystem for GatedFs {
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.inner.hard_link(from, to)
     }
-    fn birth(&self, path: &Path) -> io::Result<FileBirth> {
-        self.inner.birth(path)
+    fn file_identity(&self, path: &Path) -> io::Result<FileIdentity> {
+        self.inner.file_identity(path)
     }
-    fn machine_boot(&self) -> io::Result<Option<u128>> {
-        self.inner.machine_boot()
+    fn os_boot_id(&self) -> io::Result<Option<u128>> {
+        self.inner.os_boot_id()
     }
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         self.inner.remove_file(path)

@@ -55,7 +55,7 @@ fn the_power_may_go_at_every_call() {
             let is_whole = !wrote || get(&*store, b"key").unwrap().unwrap() == b"two";
             assert!(!identity.was_clean || is_whole, "{when}: {identity:?}");
             let lost = !identity.was_clean && loss != Loss::Nothing;
-            assert_eq!(identity.tail_lost_boot, lost.then_some(identity.boot), "{when}");
+            assert_eq!(identity.lost_writes_boot, lost.then_some(identity.boot), "{when}");
             seen = (seen.0 | (wrote && !closed), seen.1 | closed);
         }
     }
@@ -94,7 +94,7 @@ fn a_failed_sync_is_remembered_although_the_machine_runs_on() {
     assert!(store.close().is_err());
     drop(store);
     let identity = bitcask(&fs.restart(Loss::Nothing)).unwrap().identity();
-    assert_eq!((identity.was_clean, identity.tail_lost_boot), (false, Some(2)));
+    assert_eq!((identity.was_clean, identity.lost_writes_boot), (false, Some(2)));
 }
 
 /// Statements about a store by sequence number (marks, or what a peer still needs) must stay true.

@@ -110,7 +110,7 @@ impl RegistryFile {
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
-        match self.fs.birth(path) {
+        match self.fs.file_identity(path) {
             Ok(_) => Ok(true),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
             Err(e) => Err(e),

@@ -105,7 +105,7 @@ pub fn check_start(
 /// Refuses a directory with an unfinished restore.
 fn check_restored(fs: &dyn FileSystem, dir: &Path) -> Result<(), OpenError> {
     let marker = dir.join(INCOMPLETE_RESTORE);
-    match fs.birth(&marker) {
+    match fs.file_identity(&marker) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(OpenError::Io { op: "read", path: marker, source }),
         Ok(_) => {

@@ -211,7 +211,7 @@ impl Conversion {
     /// with another replica, and the same holds for its copy.
     fn begin_store(&self, partition: u32, source: &dyn ombak_storage::Backend) -> Result<(), String> {
         let identity = source.identity();
-        if !identity.is_restored && identity.tail_lost_boot.is_none() {
+        if !identity.is_restored && identity.lost_writes_boot.is_none() {
             return Ok(());
         }
         let dir = self.staging.join(partition.to_string());

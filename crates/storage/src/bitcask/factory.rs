@@ -2,7 +2,7 @@
 
 use super::head_cache::HeadCache;
 use super::index::MemoryIndex;
-use super::order::OrderShared;
+use super::ordered_index::OrderedIndexShared;
 use super::policy::BitcaskPolicy;
 use crate::backend::{Backend, BackendFactory, HeadTerms, NoTerms};
 use crate::error::StorageError;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct BitcaskFactory {
     shared: Arc<Shared>,
     heads: Arc<HeadCache>,
-    orders: Arc<OrderShared>,
+    orders: Arc<OrderedIndexShared>,
     root: PathBuf,
 }
 
@@ -43,7 +43,7 @@ impl BitcaskFactory {
         let forget_order = move |partition| remove_dir(&order_dir(&orders_root, partition));
         let shared = Shared::open(fs, root.clone(), config, "bitcask.data_root", forget_order)?;
         let trees = TreeShared::new(order.tree_limits());
-        let orders = OrderShared { trees, terms, memory_bytes_max: order.memory_bytes_max };
+        let orders = OrderedIndexShared { trees, terms, memory_bytes_max: order.memory_bytes_max };
         Ok(Self { shared, heads: Arc::new(HeadCache::new()), orders: Arc::new(orders), root })
     }
 

@@ -95,7 +95,7 @@ pub(crate) fn write_whole(bytes: &[u8], mut write: impl FnMut(&[u8], usize) -> i
 
 /// Distinguishes a file from every copy of it. A rename does not change it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FileBirth {
+pub struct FileIdentity {
     /// The inode number.
     pub inode: u64,
     /// Creation time in nanoseconds since 1970; 0 if the file system does not record it.
@@ -118,11 +118,11 @@ pub trait FileSystem: Send + Sync {
     fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// What distinguishes a file from its copies.
-    fn birth(&self, path: &Path) -> io::Result<FileBirth>;
+    fn file_identity(&self, path: &Path) -> io::Result<FileIdentity>;
 
     /// Identifies the current boot of the machine. While it stays the same, written data is still
     /// there even if it was not synced and the process was killed. None if the system cannot tell.
-    fn machine_boot(&self) -> io::Result<Option<u128>>;
+    fn os_boot_id(&self) -> io::Result<Option<u128>>;
 
     /// Removes a file's name. Open handles stay usable.
     fn remove_file(&self, path: &Path) -> io::Result<()>;

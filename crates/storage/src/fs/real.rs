@@ -1,6 +1,6 @@
 //! The operating system's file system.
 
-use super::{File, FileBirth, FileLock, FileSystem, OpenMode, read_whole, write_whole};
+use super::{File, FileIdentity, FileLock, FileSystem, OpenMode, read_whole, write_whole};
 use crate::backend::ReadMode;
 use std::fs;
 use std::io;
@@ -96,14 +96,14 @@ impl FileSystem for RealFs {
         fs::hard_link(from, to)
     }
 
-    fn birth(&self, path: &Path) -> io::Result<FileBirth> {
+    fn file_identity(&self, path: &Path) -> io::Result<FileIdentity> {
         let metadata = fs::metadata(path)?;
         let created = metadata.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let created_ns = created.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
-        Ok(FileBirth { inode: metadata.ino(), created_ns })
+        Ok(FileIdentity { inode: metadata.ino(), created_ns })
     }
 
-    fn machine_boot(&self) -> io::Result<Option<u128>> {
+    fn os_boot_id(&self) -> io::Result<Option<u128>> {
         match fs::read_to_string(MACHINE_BOOT) {
             Ok(text) => Ok(u128::from_str_radix(&text.trim().replace('-', ""), 16).ok()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -178,7 +178,7 @@ mod tests {
         file.truncate(5).unwrap();
         assert_eq!(file.length().unwrap(), 5);
         assert!(fs.open(&path, OpenMode::CreateNew).is_err());
-        let birth = fs.birth(&path).unwrap();
+        let file_identity = fs.file_identity(&path).unwrap();
         fs.rename(&path, &dir.path().join("b")).unwrap();
         fs.sync_dir(dir.path()).unwrap();
         assert!(fs.free_bytes(dir.path()).unwrap() > 0);
@@ -188,10 +188,10 @@ mod tests {
         let taken = fs.hard_link(&dir.path().join("b"), &dir.path().join("c")).unwrap_err();
         assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
         fs::copy(dir.path().join("b"), dir.path().join("copy")).unwrap();
-        assert_eq!(fs.birth(&dir.path().join("b")).unwrap(), birth);
-        assert_eq!(fs.birth(&dir.path().join("c")).unwrap(), birth);
-        assert_ne!(fs.birth(&dir.path().join("copy")).unwrap(), birth);
-        assert_eq!(fs.machine_boot().unwrap(), fs.machine_boot().unwrap());
+        assert_eq!(fs.file_identity(&dir.path().join("b")).unwrap(), file_identity);
+        assert_eq!(fs.file_identity(&dir.path().join("c")).unwrap(), file_identity);
+        assert_ne!(fs.file_identity(&dir.path().join("copy")).unwrap(), file_identity);
+        assert_eq!(fs.os_boot_id().unwrap(), fs.os_boot_id().unwrap());
 
         let lock = fs.lock(&dir.path().join("lock")).unwrap();
         assert_eq!(fs.lock(&dir.path().join("lock")).err().unwrap().kind(), io::ErrorKind::WouldBlock);

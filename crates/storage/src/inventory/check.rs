@@ -2,7 +2,7 @@
 //! changes nothing on disk.
 
 use super::copies::InventoryCopies;
-use super::{Comparison, CopyState, InventoryConfig, LackKind, Remedies, compare, refusal};
+use super::{Comparison, CopyState, InventoryConfig, MissingKind, Remedies, compare, refusal_error};
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, OpenMode};
@@ -44,11 +44,12 @@ pub fn check_root(
         let comparison = compare(fs, &dir, &copies)?;
         check_formats(fs, &dir)?;
         let tree = if kind == StoreKind::Leveldb { check_tree(fs, root, *partition, &comparison) } else { Ok(()) };
-        if !comparison.lacks.is_empty() && !config.accepts_loss {
-            gone += usize::from(comparison.lacks[0].kind == LackKind::StoreGone);
+        if !comparison.missing.is_empty() && !config.accepts_loss {
+            gone += usize::from(comparison.missing[0].kind == MissingKind::StoreGone);
             // A start that accepts losses refuses a tree that does not fit its journal, too.
             let remedies = if tree.is_ok() { Remedies::ConsentOrRepair } else { Remedies::Repair };
-            first_refusal = first_refusal.or_else(|| Some(refusal(&dir, *partition, &comparison.lacks, remedies)));
+            first_refusal =
+                first_refusal.or_else(|| Some(refusal_error(&dir, *partition, &comparison.missing, remedies)));
         } else if first_refusal.is_none() {
             tree?;
         }
@@ -122,8 +123,8 @@ fn check_formats(fs: &dyn FileSystem, dir: &Path) -> Result<(), StorageError> {
     for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
         read_commit(fs, &dir.join(name))?;
     }
-    for (id, is_fresh) in names.iter().filter_map(|name| parse_name(name)) {
-        let path = if is_fresh { unsynced_path(dir, id) } else { data_path(dir, id) };
+    for (id, is_unsynced) in names.iter().filter_map(|name| parse_name(name)) {
+        let path = if is_unsynced { unsynced_path(dir, id) } else { data_path(dir, id) };
         let file = fs.open(&path, OpenMode::Read).map_err(|source| io_error("open", &path, source))?;
         let mut header = [0; FILE_HEADER_BYTES];
         let read = file.read_at(&mut header, 0, ReadMode::Blocking).map_err(|e| io_error("read", &path, e))?;
@@ -139,7 +140,7 @@ fn check_tree(fs: &dyn FileSystem, root: &Path, partition: u32, comparison: &Com
     let dir = root.join(partition.to_string());
     let covered_seq = index_must_have_seen::read_whole(fs, &dir)?.unwrap_or(0);
     // If the loss of a whole store is accepted, the loss of its tree is, too.
-    let is_gone = comparison.lacks.iter().any(|lack| lack.kind == LackKind::StoreGone);
+    let is_gone = comparison.missing.iter().any(|item| item.kind == MissingKind::StoreGone);
     let promised = comparison.promised().filter(|_| !is_gone);
     let promised_seq = promised.map_or(0, |inventory| inventory.index_seq);
     check_only_copy(&ledger_dir(root, partition), &dir, covered_seq.max(promised_seq))

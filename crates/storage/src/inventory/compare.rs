@@ -18,11 +18,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The most missing things that an error lists; further ones are only counted.
-const LACKS_SHOWN: usize = 3;
+const MISSING_SHOWN: usize = 3;
 
 /// How something that was promised is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LackKind {
+pub(crate) enum MissingKind {
     /// The store of the partition is missing, or its inventory is.
     StoreGone,
     /// The store is not the one that the node has used.
@@ -43,44 +43,48 @@ pub(crate) enum LackKind {
 
 /// Something that was promised and is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lack {
+pub(crate) struct MissingItem {
     /// The file or directory.
     pub(crate) path: PathBuf,
-    pub(crate) kind: LackKind,
+    pub(crate) kind: MissingKind,
 }
 
-impl Lack {
+impl MissingItem {
     /// The fingerprint in the note of lost ranges: noted twice, it counts once.
     pub(crate) fn place_fingerprint(&self) -> u64 {
         match self.kind {
-            LackKind::FileMissing { id } | LackKind::AnotherFile { id } => missing_file(id),
-            LackKind::FileShortened { id, length, .. } => place_fingerprint(&format!("shortened {id}"), length),
-            LackKind::OlderStore { promised, .. } => place_fingerprint("older store", promised),
-            LackKind::StoreGone => place_fingerprint("store gone", 0),
-            LackKind::AnotherStore => place_fingerprint("another store", 0),
-            LackKind::InventoryDamaged => place_fingerprint("inventory", 0),
-            LackKind::SmallFileMissing { name } => place_fingerprint(&format!("missing {name}"), 0),
+            MissingKind::FileMissing { id } | MissingKind::AnotherFile { id } => missing_file(id),
+            MissingKind::FileShortened { id, length, .. } => place_fingerprint(&format!("shortened {id}"), length),
+            MissingKind::OlderStore { promised, .. } => place_fingerprint("older store", promised),
+            MissingKind::StoreGone => place_fingerprint("store gone", 0),
+            MissingKind::AnotherStore => place_fingerprint("another store", 0),
+            MissingKind::InventoryDamaged => place_fingerprint("inventory", 0),
+            MissingKind::SmallFileMissing { name } => place_fingerprint(&format!("missing {name}"), 0),
         }
     }
 }
 
-impl fmt::Display for Lack {
+impl fmt::Display for MissingItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match self.kind {
-            LackKind::StoreGone => write!(f, "{path} is missing: the store is gone, or its file system is not mounted"),
-            LackKind::AnotherStore => write!(f, "{path} is of another store than the one that this node has used here"),
-            LackKind::OlderStore { generation, promised } => write!(
+            MissingKind::StoreGone => {
+                write!(f, "{path} is missing: the store is gone, or its file system is not mounted")
+            }
+            MissingKind::AnotherStore => {
+                write!(f, "{path} is of another store than the one that this node has used here")
+            }
+            MissingKind::OlderStore { generation, promised } => write!(
                 f,
                 "{path} is an older copy of the store: it has generation {generation} of its inventory, and the node knows \
                  generation {promised}"
             ),
-            LackKind::InventoryDamaged => write!(f, "{path} is damaged, and so is every other copy of it"),
-            LackKind::FileMissing { .. } | LackKind::SmallFileMissing { .. } => write!(f, "{path} is missing"),
-            LackKind::FileShortened { length, promised, .. } => {
+            MissingKind::InventoryDamaged => write!(f, "{path} is damaged, and so is every other copy of it"),
+            MissingKind::FileMissing { .. } | MissingKind::SmallFileMissing { .. } => write!(f, "{path} is missing"),
+            MissingKind::FileShortened { length, promised, .. } => {
                 write!(f, "{path} has {length} bytes, and {promised} of it were on disk")
             }
-            LackKind::AnotherFile { .. } => write!(f, "{path} is another file than the one that was there"),
+            MissingKind::AnotherFile { .. } => write!(f, "{path} is another file than the one that was there"),
         }
     }
 }
@@ -90,7 +94,7 @@ impl fmt::Display for Lack {
 pub(crate) struct Comparison {
     pub(crate) store: CopyState,
     pub(crate) node: CopyState,
-    pub(crate) lacks: Vec<Lack>,
+    pub(crate) missing: Vec<MissingItem>,
 }
 
 impl Comparison {
@@ -117,26 +121,26 @@ pub(crate) fn compare(fs: &dyn FileSystem, dir: &Path, copies: &InventoryCopies)
     let has_copy = names.iter().any(|name| name == RECORD_NAME);
     let store = if has_copy { copies.read_store(fs)? } else { CopyState::Missing };
     let node = copies.read_node(fs)?;
-    let mut lacks = Vec::new();
-    let mut lack = |path: &Path, kind| lacks.push(Lack { path: path.to_owned(), kind });
+    let mut missing = Vec::new();
+    let mut add = |path: &Path, kind| missing.push(MissingItem { path: path.to_owned(), kind });
     // The files in another store's inventory say nothing about this store.
     let mut is_same_store = true;
     match (&store, &node) {
-        (CopyState::Missing, CopyState::Whole(_) | CopyState::Damaged) => lack(&copies.store, LackKind::StoreGone),
+        (CopyState::Missing, CopyState::Whole(_) | CopyState::Damaged) => add(&copies.store, MissingKind::StoreGone),
         (CopyState::Damaged, CopyState::Missing | CopyState::Damaged) => {
-            lack(&copies.store, LackKind::InventoryDamaged)
+            add(&copies.store, MissingKind::InventoryDamaged)
         }
         (CopyState::Whole(store), CopyState::Whole(node)) if store.lineage != node.lineage => {
-            lack(&copies.store, LackKind::AnotherStore);
+            add(&copies.store, MissingKind::AnotherStore);
             is_same_store = false;
         }
         (CopyState::Whole(store), CopyState::Whole(node)) if node.generation > store.generation => {
             let (generation, promised) = (store.generation, node.generation);
-            lack(&copies.store, LackKind::OlderStore { generation, promised });
+            add(&copies.store, MissingKind::OlderStore { generation, promised });
         }
         // Without any copy, a ledger still tells of a directory that was there.
         (CopyState::Missing, CopyState::Missing) if !dir_exists && has_left_a_tree(fs, dir)? => {
-            lack(dir, LackKind::StoreGone);
+            add(dir, MissingKind::StoreGone);
         }
         _ => {}
     }
@@ -144,12 +148,12 @@ pub(crate) fn compare(fs: &dyn FileSystem, dir: &Path, copies: &InventoryCopies)
     let known = || store.whole().into_iter().chain(node_files);
     let promised = promised_files(known());
     if !promised.is_empty() {
-        lacks.extend(lacking_files(fs, dir, &names, &promised)?);
+        missing.extend(missing_files(fs, dir, &names, &promised)?);
     }
     let small_files = known().fold(SmallFiles::default(), |all, copy| all.union(copy.small_files));
-    let missing = small_files.names_not_in(SmallFiles::among(&names));
-    lacks.extend(missing.map(|name| Lack { path: dir.join(name), kind: LackKind::SmallFileMissing { name } }));
-    Ok(Comparison { store, node, lacks })
+    let gone = small_files.names_not_in(SmallFiles::among(&names));
+    missing.extend(gone.map(|name| MissingItem { path: dir.join(name), kind: MissingKind::SmallFileMissing { name } }));
+    Ok(Comparison { store, node, missing })
 }
 
 /// Whether the tree beside the directory of a store has seen writes of that store. While a partition
@@ -172,19 +176,19 @@ fn promised_files<'a>(copies: impl Iterator<Item = &'a Inventory>) -> BTreeMap<u
     promised
 }
 
-fn lacking_files(
+fn missing_files(
     fs: &dyn FileSystem,
     dir: &Path,
     names: &[String],
     promised: &BTreeMap<u32, PromisedFile>,
-) -> Result<Vec<Lack>, StorageError> {
+) -> Result<Vec<MissingItem>, StorageError> {
     // The input files of a committed merge count as removed, even if the directory still lists
     // them.
     let mut removed = Vec::new();
     for name in names.iter().filter(|name| name.ends_with(COMMIT_SUFFIX)) {
         removed.extend(read_commit(fs, &dir.join(name))?.unwrap_or_default());
     }
-    let mut lacks = Vec::new();
+    let mut missing = Vec::new();
     for (id, file) in promised {
         if removed.contains(&(*id, file.salt)) {
             continue;
@@ -194,15 +198,15 @@ fn lacking_files(
             // Until a file's new name is durable, a loss of power may bring its first name back.
             Found::Nothing => match examine(fs, &unsynced_path(dir, *id), file.salt)? {
                 Found::Length(length) if length >= file.length => continue,
-                _ => LackKind::FileMissing { id: *id },
+                _ => MissingKind::FileMissing { id: *id },
             },
             Found::Length(length) if length >= file.length => continue,
-            Found::Length(length) => LackKind::FileShortened { id: *id, length, promised: file.length },
-            Found::AnotherSalt => LackKind::AnotherFile { id: *id },
+            Found::Length(length) => MissingKind::FileShortened { id: *id, length, promised: file.length },
+            Found::AnotherSalt => MissingKind::AnotherFile { id: *id },
         };
-        lacks.push(Lack { path, kind });
+        missing.push(MissingItem { path, kind });
     }
-    Ok(lacks)
+    Ok(missing)
 }
 
 enum Found {
@@ -238,9 +242,9 @@ pub(crate) enum Remedies {
 }
 
 /// The error with which a store refuses to start.
-pub(crate) fn refusal(dir: &Path, partition: u32, lacks: &[Lack], remedies: Remedies) -> StorageError {
-    let shown: Vec<String> = lacks.iter().take(LACKS_SHOWN).map(ToString::to_string).collect();
-    let more = match lacks.len().saturating_sub(LACKS_SHOWN) {
+pub(crate) fn refusal_error(dir: &Path, partition: u32, missing: &[MissingItem], remedies: Remedies) -> StorageError {
+    let shown: Vec<String> = missing.iter().take(MISSING_SHOWN).map(ToString::to_string).collect();
+    let more = match missing.len().saturating_sub(MISSING_SHOWN) {
         0 => String::new(),
         count => format!("; and {count} more"),
     };

@@ -39,7 +39,7 @@ mod small_files;
 
 pub use check::{check_root, has_moved_to, promises_anything};
 pub(crate) use check::{partitions_in, root_is_gone};
-pub(crate) use compare::{Comparison, Lack, LackKind, Remedies, compare, refusal};
+pub(crate) use compare::{Comparison, MissingItem, MissingKind, Remedies, compare, refusal_error};
 pub(crate) use copies::{CopyState, InventoryCopies};
 pub(crate) use record::{Inventory, PromisedFile, RECORD_NAME};
 pub use restored::begin_restored;

@@ -18,7 +18,7 @@ pub fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), S
     begin_restored_identity(fs, dir, seq)?;
     let mut files = BTreeMap::new();
     let names = fs.list(dir).map_err(|source| io_error("list", dir, source))?;
-    for (id, _) in names.iter().filter_map(|name| parse_name(name)).filter(|(_, is_fresh)| !is_fresh) {
+    for (id, _) in names.iter().filter_map(|name| parse_name(name)).filter(|(_, is_unsynced)| !is_unsynced) {
         let path = data_path(dir, id);
         let failed = |source| io_error("read", &path, source);
         let file = fs.open(&path, OpenMode::Read).map_err(failed)?;

@@ -100,7 +100,7 @@ impl<P: JournalPolicy> Core<P> {
     }
 
     fn has_file(&self, path: &Path) -> Result<bool, StorageError> {
-        match self.shared.fs.birth(path) {
+        match self.shared.fs.file_identity(path) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(source) => Err(io_error("stat", path, source)),

@@ -13,7 +13,7 @@
 use super::format::le_at;
 use super::small_file::{Frame, read_small_file};
 use crate::error::{StorageError, io_error};
-use crate::fs::{FileBirth, FileSystem, replace_file_with};
+use crate::fs::{FileIdentity, FileSystem, replace_file_with};
 use crate::identity::{StoreIdentity, random_id};
 use parking_lot::Mutex;
 use std::io;
@@ -42,7 +42,7 @@ pub(crate) struct Record {
     /// Whether a write or sync failed, so that it is unknown what reached the disk.
     has_failed: bool,
     /// The last boot that may have lost acknowledged writes; 0: none.
-    tail_lost_boot: u64,
+    lost_writes_boot: u64,
     /// No append had a higher number when this was written.
     seq: u64,
     /// The OS boot id.
@@ -50,7 +50,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    pub(crate) fn encode(&self, birth: FileBirth) -> Vec<u8> {
+    pub(crate) fn encode(&self, file_identity: FileIdentity) -> Vec<u8> {
         let flag = |is_set: bool, flag: u16| if is_set { flag } else { 0 };
         let flags = flag(self.is_clean, CLEAN)
             | flag(self.is_restored, RESTORED)
@@ -59,17 +59,17 @@ impl Record {
         FRAME.seal(|bytes| {
             bytes.extend_from_slice(&flags.to_le_bytes());
             bytes.extend_from_slice(&[0; 4]);
-            for number in [self.store_id, self.boot, self.tail_lost_boot, self.seq] {
+            for number in [self.store_id, self.boot, self.lost_writes_boot, self.seq] {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
             bytes.extend_from_slice(&self.machine.unwrap_or(0).to_le_bytes());
-            bytes.extend_from_slice(&birth.inode.to_le_bytes());
-            bytes.extend_from_slice(&birth.created_ns.to_le_bytes());
+            bytes.extend_from_slice(&file_identity.inode.to_le_bytes());
+            bytes.extend_from_slice(&file_identity.created_ns.to_le_bytes());
         })
     }
 
     /// None if the content is damaged.
-    pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<(Self, FileBirth)>, StorageError> {
+    pub(crate) fn decode(bytes: &[u8], path: &Path) -> Result<Option<(Self, FileIdentity)>, StorageError> {
         let Some(content) = FRAME.open(bytes, path)?.filter(|content| content.len() == CONTENT_BYTES) else {
             return Ok(None);
         };
@@ -80,11 +80,11 @@ impl Record {
             is_clean: flags & CLEAN != 0,
             is_restored: flags & RESTORED != 0,
             has_failed: flags & FAILED != 0,
-            tail_lost_boot: le_at!(u64, content, 32),
+            lost_writes_boot: le_at!(u64, content, 32),
             seq: le_at!(u64, content, 40),
             machine: (flags & MACHINE_KNOWN != 0).then(|| le_at!(u128, content, 48)),
         };
-        Ok(Some((record, FileBirth { inode: le_at!(u64, content, 64), created_ns: le_at!(u64, content, 72) })))
+        Ok(Some((record, FileIdentity { inode: le_at!(u64, content, 64), created_ns: le_at!(u64, content, 72) })))
     }
 
     /// The record of a store that begins with this start.
@@ -95,7 +95,7 @@ impl Record {
             is_clean: false,
             is_restored,
             has_failed: false,
-            tail_lost_boot: 0,
+            lost_writes_boot: 0,
             seq: 0,
             machine,
         }
@@ -105,8 +105,8 @@ impl Record {
     fn next(&self, machine: Option<u128>) -> Self {
         let boot = self.boot + 1;
         let same_machine_run = machine.is_some() && machine == self.machine && !self.has_failed;
-        let tail_lost_boot = if self.is_clean || same_machine_run { self.tail_lost_boot } else { boot };
-        Self { boot, is_clean: false, has_failed: false, tail_lost_boot, machine, ..*self }
+        let lost_writes_boot = if self.is_clean || same_machine_run { self.lost_writes_boot } else { boot };
+        Self { boot, is_clean: false, has_failed: false, lost_writes_boot, machine, ..*self }
     }
 }
 
@@ -138,13 +138,13 @@ impl IdentityFile {
     pub(super) fn load(fs: Arc<dyn FileSystem>, dir: &Path, content: StoreContent) -> Result<Self, StorageError> {
         let path = dir.join(NAME);
         let failed = |source| io_error("read", &path, source);
-        let machine = fs.machine_boot().map_err(failed)?;
+        let machine = fs.os_boot_id().map_err(failed)?;
         let found = match content {
             StoreContent::Nothing => None,
             StoreContent::Directory | StoreContent::Data => read(&*fs, &path)?,
         };
         let (record, was_clean) = match &found {
-            Some(Some((last, birth))) if *birth == fs.birth(&path).map_err(failed)? => {
+            Some(Some((last, file_identity))) if *file_identity == fs.file_identity(&path).map_err(failed)? => {
                 (last.next(machine), last.is_clean && last.boot > 0)
             }
             Some(Some((last, _))) => {
@@ -174,7 +174,7 @@ impl IdentityFile {
             boot: if self.is_fresh && !self.has_begun() { 0 } else { record.boot },
             was_clean: self.was_clean,
             is_restored: record.is_restored,
-            tail_lost_boot: Some(record.tail_lost_boot).filter(|boot| *boot > 0),
+            lost_writes_boot: Some(record.lost_writes_boot).filter(|boot| *boot > 0),
             children: Vec::new(),
         }
     }
@@ -255,7 +255,7 @@ pub(crate) fn identity_path(dir: &Path) -> PathBuf {
 }
 
 /// The outer option is none if there is no file; the inner one is none if the file is damaged.
-fn read(fs: &dyn FileSystem, path: &Path) -> Result<Option<Option<(Record, FileBirth)>>, StorageError> {
+fn read(fs: &dyn FileSystem, path: &Path) -> Result<Option<Option<(Record, FileIdentity)>>, StorageError> {
     match read_small_file(fs, path)? {
         Some(bytes) => Record::decode(&bytes, path).map(Some),
         None => Ok(None),
@@ -263,7 +263,7 @@ fn read(fs: &dyn FileSystem, path: &Path) -> Result<Option<Option<(Record, FileB
 }
 
 fn write(fs: &dyn FileSystem, dir: &Path, record: &Record) -> io::Result<()> {
-    replace_file_with(fs, &dir.join(NAME), |new| Ok(record.encode(fs.birth(new)?)))
+    replace_file_with(fs, &dir.join(NAME), |new| Ok(record.encode(fs.file_identity(new)?)))
 }
 
 /// Makes a store out of a directory that the files of a backup were put into. Its first start finds
@@ -301,14 +301,14 @@ mod tests {
             is_clean: true,
             is_restored: true,
             has_failed: true,
-            tail_lost_boot: 3,
+            lost_writes_boot: 3,
             seq: 99,
             machine: Some(1 << 100),
         };
-        let birth = FileBirth { inode: 5, created_ns: 6 };
-        let bytes = record.encode(birth);
+        let file_identity = FileIdentity { inode: 5, created_ns: 6 };
+        let bytes = record.encode(file_identity);
         assert_eq!(bytes.len(), CONTENT_BYTES + 4);
-        assert_eq!(Record::decode(&bytes, Path::new("f")).unwrap(), Some((record, birth)));
+        assert_eq!(Record::decode(&bytes, Path::new("f")).unwrap(), Some((record, file_identity)));
         for bit in 0..bytes.len() * 8 {
             let mut bad = bytes.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -326,9 +326,9 @@ mod tests {
         let fs = FaultyFs::new(1);
         let first = begun(&fs).identity();
         assert!(first.is_restored, "data, and nothing that says whose");
-        assert_eq!((first.boot, first.was_clean, first.tail_lost_boot), (1, false, None));
+        assert_eq!((first.boot, first.was_clean, first.lost_writes_boot), (1, false, None));
         let killed = begun(&fs.restart(Loss::Nothing)).identity();
-        assert_eq!((killed.store_id, killed.boot, killed.tail_lost_boot), (first.store_id, 2, None));
+        assert_eq!((killed.store_id, killed.boot, killed.lost_writes_boot), (first.store_id, 2, None));
     }
 
     #[test]
@@ -338,13 +338,13 @@ mod tests {
         let fs = fs.restart(Loss::Everything);
         let clean = begun(&fs);
         let identity = clean.identity();
-        assert_eq!((identity.boot, identity.was_clean, identity.tail_lost_boot, clean.seq()), (2, true, None, 40));
+        assert_eq!((identity.boot, identity.was_clean, identity.lost_writes_boot, clean.seq()), (2, true, None, 40));
         let fs = fs.restart(Loss::Everything);
         let lost = begun(&fs).identity();
-        assert_eq!((lost.boot, lost.was_clean, lost.tail_lost_boot), (3, false, Some(3)));
-        assert!(lost.has_lost_tail());
+        assert_eq!((lost.boot, lost.was_clean, lost.lost_writes_boot), (3, false, Some(3)));
+        assert!(lost.has_lost_writes());
         let later = begun(&fs.restart(Loss::Nothing)).identity();
-        assert_eq!((later.boot, later.tail_lost_boot, later.has_lost_tail()), (4, Some(3), false));
+        assert_eq!((later.boot, later.lost_writes_boot, later.has_lost_writes()), (4, Some(3), false));
     }
 
     #[test]
@@ -352,8 +352,8 @@ mod tests {
         let fs = FaultyFs::new(1);
         begun(&fs).note_failure();
         let fs = fs.restart(Loss::Nothing);
-        assert_eq!(begun(&fs).identity().tail_lost_boot, Some(2));
-        assert_eq!(begun(&fs).identity().tail_lost_boot, Some(2), "that was noted once");
+        assert_eq!(begun(&fs).identity().lost_writes_boot, Some(2));
+        assert_eq!(begun(&fs).identity().lost_writes_boot, Some(2), "that was noted once");
     }
 
     #[test]
@@ -411,7 +411,7 @@ mod tests {
             let file = begun(&fs);
             let identity = file.identity();
             assert_eq!((identity.boot, identity.is_restored, identity.was_clean), (boot, true, false));
-            assert_eq!((file.seq(), identity.tail_lost_boot), (77, None));
+            assert_eq!((file.seq(), identity.lost_writes_boot), (77, None));
         }
     }
 }

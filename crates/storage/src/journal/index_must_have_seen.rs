@@ -55,7 +55,7 @@ pub(super) fn read(fs: &dyn FileSystem, dir: &Path) -> Result<u64, StorageError>
     let note = read_whole(fs, dir)?;
     if note.is_none() {
         let file = path_in(dir);
-        tracing::error!(file = %file.display(), "damaged: whether the ledger is as new as it was cannot be told");
+        tracing::error!(file = %file.display(), "damaged: it is unknown whether the ledger is as new as it must be");
     }
     Ok(note.unwrap_or(0))
 }

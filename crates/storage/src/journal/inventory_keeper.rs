@@ -8,8 +8,8 @@ use crate::error::{StorageError, io_error};
 use crate::fs::FileSystem;
 use crate::identity::random_id;
 use crate::inventory::{
-    Comparison, CopyState, Inventory, InventoryCopies, Lack, LackKind, PromisedFile, Remedies, SmallFiles, compare,
-    refusal,
+    Comparison, CopyState, Inventory, InventoryCopies, MissingItem, MissingKind, PromisedFile, Remedies, SmallFiles,
+    compare, refusal_error,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -47,14 +47,14 @@ impl InventoryKeeper {
     pub(super) fn open(shared: &Shared, partition: u32, dir: &Path) -> Result<Self, StorageError> {
         let config = shared.inventory();
         let copies = InventoryCopies::of(dir, partition, config.node_dir.as_deref());
-        let Comparison { store, node, lacks } = compare(&*shared.fs, dir, &copies)?;
-        if !lacks.is_empty() && !config.accepts_loss {
-            return Err(refusal(dir, partition, &lacks, Remedies::ConsentOrRepair));
+        let Comparison { store, node, missing } = compare(&*shared.fs, dir, &copies)?;
+        if !missing.is_empty() && !config.accepts_loss {
+            return Err(refusal_error(dir, partition, &missing, Remedies::ConsentOrRepair));
         }
         log_copies(dir, &copies, &store, &node);
-        let comparison = Comparison { store, node, lacks };
+        let comparison = Comparison { store, node, missing };
         let promised = comparison.promised().cloned();
-        let Comparison { store, node, lacks } = comparison;
+        let Comparison { store, node, missing } = comparison;
         let written = Written { store: store.whole().cloned(), node: node.whole().cloned(), has_failed: false };
         let mut keeper = Self {
             fs: shared.fs.clone(),
@@ -66,40 +66,40 @@ impl InventoryKeeper {
             is_due: AtomicBool::new(false),
             active_length: AtomicU64::new(0),
         };
-        if !lacks.is_empty() {
-            keeper.accept_loss(&shared.root, &lacks)?;
+        if !missing.is_empty() {
+            keeper.accept_loss(&shared.root, &missing)?;
         }
         Ok(keeper)
     }
 
     /// Records durably that something is missing. From now on the inventory promises what is there.
-    fn accept_loss(&mut self, root: &Path, lacks: &[Lack]) -> Result<(), StorageError> {
-        for lack in lacks {
-            tracing::error!(partition = self.partition, %lack, "an accepted loss: the store goes on without it");
+    fn accept_loss(&mut self, root: &Path, missing: &[MissingItem]) -> Result<(), StorageError> {
+        for item in missing {
+            tracing::error!(partition = self.partition, missing = %item, "an accepted loss: the store goes on without it");
         }
         let fs = &*self.fs;
         create_root(fs, root)?;
         fs.create_dir_all(&self.dir).map_err(|source| io_error("create", &self.dir, source))?;
         fs.sync_dir(root).map_err(|source| io_error("fsync", root, source))?;
         let mut note = LostNote::read(fs, &self.dir)?;
-        lacks.iter().for_each(|lack| note.add_place(lack.place_fingerprint()));
+        missing.iter().for_each(|item| note.add_place(item.place_fingerprint()));
         note.write(fs, &self.dir)?;
-        for lack in lacks {
-            match lack.kind {
-                LackKind::FileShortened { id, length, .. } => {
+        for item in missing {
+            match item.kind {
+                MissingKind::FileShortened { id, length, .. } => {
                     self.promised.lost_files.insert(id);
                     self.promised.files.entry(id).and_modify(|file| file.length = length);
                 }
-                LackKind::FileMissing { id } | LackKind::AnotherFile { id } => {
+                MissingKind::FileMissing { id } | MissingKind::AnotherFile { id } => {
                     self.promised.lost_files.insert(id);
                     self.promised.files.remove(&id);
                 }
                 // The tree is gone with the store.
-                LackKind::StoreGone => self.promised.index_seq = 0,
-                LackKind::AnotherStore
-                | LackKind::OlderStore { .. }
-                | LackKind::InventoryDamaged
-                | LackKind::SmallFileMissing { .. } => {}
+                MissingKind::StoreGone => self.promised.index_seq = 0,
+                MissingKind::AnotherStore
+                | MissingKind::OlderStore { .. }
+                | MissingKind::InventoryDamaged
+                | MissingKind::SmallFileMissing { .. } => {}
             }
         }
         self.promised.small_files = self.small_files()?;

@@ -48,7 +48,7 @@ impl LostNote {
         let path = dir.join(LOST_NOTE);
         let Some(bytes) = read_small_file(fs, &path)? else { return Ok(Self::default()) };
         Ok(Self::decode(&bytes, &path)?.unwrap_or_else(|| {
-            tracing::error!(file = %path.display(), "damaged note of what is missing: something is");
+            tracing::error!(file = %path.display(), "the note of lost data is damaged: it counts as one loss");
             Self { unlisted_losses: 1, is_damaged: true, ..Self::default() }
         }))
     }

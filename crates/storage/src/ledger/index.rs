@@ -7,14 +7,14 @@
 use super::differences::{Difference, visit_differences};
 use super::entry::{self, LedgerEntry};
 use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key};
-use super::opening::{begin_anew, open_usable};
+use super::opening::open_usable;
 use super::terms::{term_keys, visit_terms};
-use super::tree::{Change, LedgerFiles, Tree, TreeShared, TreeView};
+use super::tree::{Change, Tree, TreeShared, TreeView};
 use crate::backend::{HeadTerms, KeyRange, LedgerStatus, ReadMode, TermRange, WriteAttrs};
 use crate::error::StorageError;
 use crate::journal::{
-    Checkpoint, Compacted, Entry, IndexAnswer, IndexSizes, JournalConfig, KeyIndex, Loaded, OrderedIndex,
-    PersistentIndex, Position, ReadHead, SweepCursor, Version,
+    Compacted, Entry, IndexAnswer, IndexSizes, JournalConfig, KeyIndex, Loaded, OrderedIndex, Position, ReadHead,
+    SweepCursor, Version,
 };
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) const CHECKPOINT: &[u8] = b"checkpoint";
 /// The note of an order of bitcask: how far it has seen the journal, a `seq`.
 pub(crate) const ORDERED_UP_TO: &[u8] = b"order";
-const SIZES: &[u8] = b"sizes";
+pub(super) const SIZES: &[u8] = b"sizes";
 const EXPIRES: &[u8] = b"expires";
 /// The notes that a ledger stores about itself.
 pub(crate) const NOTES: [&[u8]; 3] = [CHECKPOINT, SIZES, EXPIRES];
@@ -68,20 +68,20 @@ impl LedgerShared {
 
 /// The index of a store with a ledger. With `HAS_VALUES`, the ledger has the bodies, too.
 pub(crate) struct LedgerIndex<const HAS_VALUES: bool> {
-    shared: Arc<LedgerShared>,
-    dir: PathBuf,
-    tree: Tree,
-    writes: Mutex<()>,
-    keys: AtomicU64,
-    key_bytes: AtomicU64,
-    version_bytes: AtomicU64,
+    pub(super) shared: Arc<LedgerShared>,
+    pub(super) dir: PathBuf,
+    pub(super) tree: Tree,
+    pub(super) writes: Mutex<()>,
+    pub(super) keys: AtomicU64,
+    pub(super) key_bytes: AtomicU64,
+    pub(super) version_bytes: AtomicU64,
     tombstones: Mutex<Tombstones>,
     /// The part of the shared count that this tree has added.
     disk_bytes: AtomicU64,
     /// Whether compaction has not kept up.
-    has_many_tables: AtomicBool,
+    pub(super) has_many_tables: AtomicBool,
     /// Whether the ledger notes, also on disk, that it holds versions that expire.
-    expires: AtomicBool,
+    pub(super) expires: AtomicBool,
 }
 
 /// Keys of which a load has found a tombstone.
@@ -109,7 +109,7 @@ impl<const HAS_VALUES: bool> LedgerIndex<HAS_VALUES> {
         Self::with_tree(open_usable(dir, &shared.trees, HAS_VALUES)?, dir, shared)
     }
 
-    fn with_tree(tree: Tree, dir: &Path, shared: &Arc<LedgerShared>) -> Result<Self, StorageError> {
+    pub(super) fn with_tree(tree: Tree, dir: &Path, shared: &Arc<LedgerShared>) -> Result<Self, StorageError> {
         let expires = shared.journal.expiry_secs.is_some() || tree.get(&note(EXPIRES))?.is_some();
         let sizes = tree.get(&note(SIZES))?;
         let count = |n: usize| {
@@ -133,7 +133,7 @@ impl<const HAS_VALUES: bool> LedgerIndex<HAS_VALUES> {
         Ok(index)
     }
 
-    fn note_tables(&self) {
+    pub(super) fn note_tables(&self) {
         self.has_many_tables.store(self.tree.first_level_tables() > FIRST_LEVEL_RUNS_MAX, Ordering::Relaxed);
         let now = self.tree.disk_bytes();
         let before = self.disk_bytes.swap(now, Ordering::Relaxed);
@@ -291,10 +291,6 @@ impl<const HAS_VALUES: bool> Drop for LedgerIndex<HAS_VALUES> {
         self.shared.disk_bytes.fetch_sub(self.disk_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
-
-/// Writers wait when the memory holds this many times the bytes that are written at once: one part
-/// is being written, and two parts have gathered meanwhile.
-const MEMORY_TABLES_MAX_FACTOR: u64 = 3;
 
 impl<const HAS_VALUES: bool> KeyIndex for LedgerIndex<HAS_VALUES> {
     type Key<'a> = &'a [u8];
@@ -487,72 +483,6 @@ impl<const HAS_VALUES: bool> OrderedIndex for LedgerIndex<HAS_VALUES> {
     ) -> Result<(), StorageError> {
         visit_terms(&self.tree, &view.tree, range, visit)
     }
-}
-
-impl<const HAS_VALUES: bool> PersistentIndex for LedgerIndex<HAS_VALUES> {
-    fn durable_checkpoint(&self) -> Option<Bytes> {
-        self.tree.get(&note(CHECKPOINT)).ok().flatten()
-    }
-
-    fn may_expire(&self) -> bool {
-        self.expires.load(Ordering::Relaxed)
-    }
-
-    fn wants_checkpoint(&self) -> bool {
-        self.tree.memory_bytes() >= self.shared.memory_bytes_max
-    }
-
-    fn is_behind(&self) -> bool {
-        self.has_many_tables.load(Ordering::Relaxed)
-            || self.tree.memory_bytes() >= MEMORY_TABLES_MAX_FACTOR * self.shared.memory_bytes_max
-    }
-
-    fn has_unwritten(&self) -> bool {
-        self.tree.has_rotated()
-    }
-
-    fn take_checkpoint(&self, state: Bytes) {
-        let _writes = self.writes.lock();
-        let sizes = [&self.keys, &self.key_bytes, &self.version_bytes]
-            .map(|count| count.load(Ordering::Relaxed).to_le_bytes())
-            .concat();
-        self.tree.apply([(note(CHECKPOINT), Some(state)), (note(SIZES), Some(sizes.into()))]);
-        self.tree.rotate();
-    }
-
-    fn flush(&self) -> Result<(), StorageError> {
-        self.tree.flush()?;
-        self.note_tables();
-        Ok(())
-    }
-}
-
-/// What only the ledger of leveled does: the journal has everything that it has.
-impl LedgerIndex<false> {
-    /// Empties the ledger, because its files on disk do not match the journal.
-    pub(crate) fn rebuild(&mut self) -> Result<(), StorageError> {
-        *self = Self::with_tree(begin_anew(&self.dir, &self.shared.trees)?, &self.dir, &self.shared)?;
-        Ok(())
-    }
-}
-
-/// What only the ledger of leveldb does: it has the values.
-impl LedgerIndex<true> {
-    /// The files of the ledger on disk, as the last [`flush`](PersistentIndex::flush) left them: the
-    /// path and the content of each, and a value that keeps them in place while it lives.
-    pub(crate) fn files(&self) -> Result<LedgerFiles, StorageError> {
-        self.tree.files()
-    }
-
-    /// Bytes of the current versions as records of a journal.
-    pub(crate) fn version_bytes(&self) -> u64 {
-        self.version_bytes.load(Ordering::Relaxed)
-    }
-}
-
-/// What a ledger has seen of the journal, according to its last checkpoint on disk.
-pub(crate) fn durable_checkpoint(index: &impl PersistentIndex) -> Checkpoint {
-    index.durable_checkpoint().and_then(|bytes| Checkpoint::decode(&bytes)).unwrap_or_default()
 }
 
 fn lower<'a>(passed: Option<&'a Bytes>, from: &'a Bytes) -> Bound<&'a [u8]> {

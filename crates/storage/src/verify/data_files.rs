@@ -5,8 +5,8 @@
 //! says which records the data file had. So damage at an offset without a record in the hint file
 //! is a torn write from before the file was closed.
 
-use super::patient::PatientFile;
-use super::versions::{Good, Lost, Versions};
+use super::versions::{IntactRecord, LostVersion, Versions};
+use super::zero_filling_file::ZeroFillingFile;
 use crate::backend::{HeadTerms, ReadMode};
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, FileSystem, OpenMode};
@@ -33,7 +33,7 @@ pub(super) enum HintState {
 
 /// A version that some evidence still names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct NamedVersion {
     pub(super) key: Bytes,
     pub(super) seq: u64,
     pub(super) kind: Kind,
@@ -48,7 +48,7 @@ pub(super) struct Damaged {
     /// Whether key and head are intact.
     pub(super) is_body: bool,
     /// The versions that lay there, as far as they are known.
-    pub(super) known: Vec<Known>,
+    pub(super) known: Vec<NamedVersion>,
 }
 
 /// The examination of a data file.
@@ -56,7 +56,7 @@ pub(super) struct Damaged {
 pub(super) struct FileExam {
     pub(super) id: u32,
     pub(super) path: PathBuf,
-    pub(super) is_fresh: bool,
+    pub(super) is_unsynced: bool,
     pub(super) length: u64,
     /// None: no record of the file can be verified.
     pub(super) salt: Option<u64>,
@@ -84,7 +84,7 @@ impl FileExam {
 
     /// Whether the data file must be rewritten.
     pub(super) fn is_damaged(&self) -> bool {
-        !self.damaged.is_empty() || (self.header_is_damaged && !self.is_fresh)
+        !self.damaged.is_empty() || (self.header_is_damaged && !self.is_unsynced)
     }
 }
 
@@ -111,8 +111,8 @@ struct Scan {
 
 impl FileReader<'_> {
     /// Opens a file so that its readable parts can be read.
-    pub(super) fn open(&self, path: &Path) -> Result<PatientFile, StorageError> {
-        self.fs.open(path, OpenMode::Read).map(PatientFile).map_err(|source| io_error("open", path, source))
+    pub(super) fn open(&self, path: &Path) -> Result<ZeroFillingFile, StorageError> {
+        self.fs.open(path, OpenMode::Read).map(ZeroFillingFile).map_err(|source| io_error("open", path, source))
     }
 
     /// Examines a file and adds its versions. `known_salt` is the salt that the ledger has noted
@@ -120,12 +120,12 @@ impl FileReader<'_> {
     pub(super) fn examine(
         &self,
         id: u32,
-        is_fresh: bool,
+        is_unsynced: bool,
         known_salt: Option<u64>,
         versions: &mut Versions,
         observe: &mut Observe<'_>,
     ) -> Result<Option<FileExam>, StorageError> {
-        let path = if is_fresh { unsynced_path(self.dir, id) } else { data_path(self.dir, id) };
+        let path = if is_unsynced { unsynced_path(self.dir, id) } else { data_path(self.dir, id) };
         let file = self.open(&path)?;
         let failed = |source: io::Error| io_error("read", &path, source);
         let length = file.length().map_err(failed)?;
@@ -134,7 +134,7 @@ impl FileReader<'_> {
         let mut exam = FileExam {
             id,
             path: path.clone(),
-            is_fresh,
+            is_unsynced,
             length,
             salt,
             header_is_damaged,
@@ -145,7 +145,7 @@ impl FileReader<'_> {
             known_losses: 0,
         };
         let Some(salt) = salt else {
-            if is_fresh {
+            if is_unsynced {
                 exam.torn_bytes = length;
             } else {
                 exam.damaged.push(Damaged { offset: 0, length, is_body: false, known: Vec::new() });
@@ -157,14 +157,14 @@ impl FileReader<'_> {
         exam.records = scan.records;
         exam.judge(scan, reader).map_err(failed)?;
         for known in exam.damaged.iter().flat_map(|damaged| &damaged.known) {
-            versions.add_lost(&known.key, Lost { seq: known.seq, file_id: id });
+            versions.add_lost(&known.key, LostVersion { seq: known.seq, file_id: id });
         }
         Ok(Some(exam))
     }
 
     /// Whether a file has this salt, or its salt cannot be read.
-    pub(super) fn may_be(&self, id: u32, is_fresh: bool, salt: u64) -> bool {
-        let path = if is_fresh { unsynced_path(self.dir, id) } else { data_path(self.dir, id) };
+    pub(super) fn may_have_salt(&self, id: u32, is_unsynced: bool, salt: u64) -> bool {
+        let path = if is_unsynced { unsynced_path(self.dir, id) } else { data_path(self.dir, id) };
         self.salt_in_header(&path).is_none_or(|found| found == salt)
     }
 
@@ -191,7 +191,7 @@ impl FileReader<'_> {
     fn open_hint(&self, id: u32) -> Result<Option<Arc<dyn File>>, StorageError> {
         let path = hint_path(self.dir, id);
         match self.fs.open(&path, OpenMode::Read) {
-            Ok(file) => Ok(Some(Arc::new(PatientFile(file)))),
+            Ok(file) => Ok(Some(Arc::new(ZeroFillingFile(file)))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(io_error("open", &path, source)),
         }
@@ -264,7 +264,8 @@ impl FileReader<'_> {
         let key = scanner.key(offset, header)?.to_vec();
         let head = scanner.head(offset, header)?;
         if !body_is_whole {
-            let known = Known { key: key.into(), seq: header.seq, kind: header.kind, tstamp_secs: header.tstamp_secs };
+            let known =
+                NamedVersion { key: key.into(), seq: header.seq, kind: header.kind, tstamp_secs: header.tstamp_secs };
             let length = header.total_len();
             scan.damaged.push(Damaged { offset, length, is_body: true, known: vec![known] });
             return Ok(());
@@ -272,7 +273,7 @@ impl FileReader<'_> {
         scan.records += 1;
         scan.sum = scan.sum.wrapping_add(entry_hash(&HintEntry::of(offset, header, &key)));
         scan.end = offset + header.total_len();
-        let good = Good {
+        let good = IntactRecord {
             seq: header.seq,
             digest: header.digest,
             head: xxh3_64(head),
@@ -312,13 +313,13 @@ impl FileExam {
             None if u64::from(entry.offset) >= length => {
                 beyond_end = beyond_end.max(u64::from(entry.offset) + 1);
                 let (key, seq) = (Bytes::copy_from_slice(entry.key), entry.seq);
-                beyond.push(Known { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
+                beyond.push(NamedVersion { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
             }
             None => sum = sum.wrapping_add(entry_hash(&entry)),
             Some(damaged) if damaged.is_body => bodies_told.push(damaged.offset),
             Some(damaged) => {
                 let (key, seq) = (Bytes::copy_from_slice(entry.key), entry.seq);
-                damaged.known.push(Known { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
+                damaged.known.push(NamedVersion { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
             }
         })?;
         if !beyond.is_empty() {

@@ -1,8 +1,8 @@
 //! Reads ledgers and compares them with the journal.
 
-use super::data_files::{FileExam, Known, Observe, terms_hash};
+use super::data_files::{FileExam, NamedVersion, Observe, terms_hash};
 use super::report::{Effect, FINDINGS_KEPT};
-use super::versions::{Good, Lost, Versions};
+use super::versions::{IntactRecord, LostVersion, Versions};
 use crate::backend::HeadTerms;
 use crate::bitcask::{ORDER_NOTE, places_of_entry};
 use crate::error::{StorageError, io_error};
@@ -23,9 +23,9 @@ pub(super) struct LedgerExam {
     /// The damage in its files.
     pub(super) damage: Vec<TreeDamage>,
     /// Whether it cannot be opened, or has no readable checkpoint.
-    pub(super) is_shut: bool,
+    pub(super) cannot_open: bool,
     /// Whether it has its checkpoint, or needs none.
-    says_how_far: bool,
+    has_checkpoint: bool,
     /// The checkpoint: how far it had seen the journal.
     pub(super) checkpoint: Option<Checkpoint>,
     /// For the ordered index of a bitcask store: the `seq` up to which it has seen the journal.
@@ -59,15 +59,15 @@ impl LedgerExam {
                 let noted = files.get(&note(ORDER_NOTE)).filter(|noted| noted.len() == 8);
                 exam.noted_seq = noted.map(|noted| le_at!(u64, noted, 0));
                 // An ordered index without the note was never complete, and is rebuilt.
-                let says_how_far = exam.checkpoint.is_some() || files.bytes() == 0 || is_order;
+                let has_checkpoint = exam.checkpoint.is_some() || files.bytes() == 0 || is_order;
                 // A start reads all notes.
                 let are_notes_whole = NOTES.iter().all(|name| files.can_look_up(&note(name)));
-                exam.is_shut = !files.can_be_opened() || !says_how_far || !are_notes_whole;
-                exam.says_how_far = says_how_far;
+                exam.cannot_open = !files.can_be_opened() || !has_checkpoint || !are_notes_whole;
+                exam.has_checkpoint = has_checkpoint;
                 exam.files = Some(files);
             }
             Err(damage) => {
-                exam.is_shut = true;
+                exam.cannot_open = true;
                 exam.damage.push(damage);
             }
         }
@@ -83,7 +83,7 @@ impl LedgerExam {
             goes_on
         };
         self.damage.extend(files.check(&mut told).map_err(|source| io_error("read", &self.dir, source))?);
-        if goes_on && self.damage.is_empty() && !self.says_how_far {
+        if goes_on && self.damage.is_empty() && !self.has_checkpoint {
             let what = "it has no checkpoint";
             self.damage.push(TreeDamage { file: self.dir.clone(), offset: 0, length: 0, what });
         }
@@ -170,7 +170,7 @@ impl Comparison<'_> {
     }
 
     /// Whether an entry describes an intact record.
-    fn is_same(&self, entry: &LedgerEntry, good: &Good) -> bool {
+    fn is_same(&self, entry: &LedgerEntry, good: &IntactRecord) -> bool {
         let position = entry.entry.position;
         let is_there = (position.file_id, position.offset, position.size) == (good.file_id, good.offset, good.size)
             // A copy of the version in another file that exists, because a merge was not finished.
@@ -188,8 +188,8 @@ impl Comparison<'_> {
         let file = self.files.get_mut(&position.file_id);
         let Some(damaged) = file.and_then(|file| file.damaged_at(u64::from(position.offset))) else { return false };
         let (key, seq) = (Bytes::copy_from_slice(key), entry.entry.seq);
-        self.versions.add_lost(&key, Lost { seq, file_id: position.file_id });
-        damaged.known.push(Known { key, seq, kind: Kind::Put, tstamp_secs: entry.tstamp_secs });
+        self.versions.add_lost(&key, LostVersion { seq, file_id: position.file_id });
+        damaged.known.push(NamedVersion { key, seq, kind: Kind::Put, tstamp_secs: entry.tstamp_secs });
         true
     }
 
@@ -201,7 +201,7 @@ impl Comparison<'_> {
         }
     }
 
-    fn is_expired(&self, good: &Good) -> bool {
+    fn is_expired(&self, good: &IntactRecord) -> bool {
         self.journal.had_expired(good.tstamp_secs, good.expires_secs)
     }
 

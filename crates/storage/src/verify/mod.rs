@@ -18,15 +18,15 @@
 //! Memory: about 100 bytes for each key of the partition that is being read.
 
 mod data_files;
-mod exam;
+mod examination;
 mod ledger;
-mod patient;
 mod quarantine;
 mod repair;
 mod report;
 mod rewrite;
 mod root;
 mod versions;
+mod zero_filling_file;
 
 pub use report::{Damage, Effect, FINDINGS_KEPT, Finding, PartitionReport};
 pub use root::{StoreKind, StoreRoot, StoreRootConfig};

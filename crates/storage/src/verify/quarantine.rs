@@ -8,8 +8,8 @@
 //! escaped. The names begin with a version, which must be raised when the content of these files
 //! changes.
 
-use super::exam::Exam;
-use super::patient::PatientFile;
+use super::examination::PartitionExamination;
+use super::zero_filling_file::ZeroFillingFile;
 use crate::backend::ReadMode;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, FileSystem, OpenMode};
@@ -41,7 +41,7 @@ impl<'a> Quarantine<'a> {
     /// Copies a part of a file of a store. The copy is durable after [`sync`](Self::sync).
     pub(super) fn keep(&self, path: &Path, offset: u64, length: u64) -> Result<(), StorageError> {
         let source = self.fs.open(path, OpenMode::Read).map_err(|source| io_error("open", path, source))?;
-        self.keep_from(&PatientFile(source), path, offset, length)
+        self.keep_from(&ZeroFillingFile(source), path, offset, length)
     }
 
     /// Like [`keep`](Self::keep), with an open source, for a file that is not in the stores' file
@@ -82,7 +82,7 @@ impl<'a> Quarantine<'a> {
 
     /// Writes the list of findings to the first report name that is free. A repair after an
     /// interrupted one finds less, so earlier reports are kept.
-    pub(super) fn keep_report(&self, exam: &Exam) -> Result<(), StorageError> {
+    pub(super) fn keep_report(&self, exam: &PartitionExamination) -> Result<(), StorageError> {
         let mut text = Vec::from(&b"file\toffset\tlength\tdamage\teffect\tbucket type\tbucket\tkey\n"[..]);
         exam.for_each_finding(&mut |finding| {
             let key = name(finding.key.as_deref().unwrap_or_default());
@@ -90,7 +90,7 @@ impl<'a> Quarantine<'a> {
             text.extend(format!("{file}\t{}\t{}\t{damage}\t{effect}\t{key}\n", finding.offset, finding.length).bytes());
         });
         let path = |number: u32| self.dir.join(format!("v1-{}-report-{number}.txt", self.partition));
-        let is_there = |number: &u32| self.fs.birth(&path(*number)).is_ok();
+        let is_there = |number: &u32| self.fs.file_identity(&path(*number)).is_ok();
         let path = path((1..u32::MAX).find(|number| !is_there(number)).unwrap_or(u32::MAX));
         let write = || {
             let out = self.fs.open(&path, OpenMode::CreateNew)?;

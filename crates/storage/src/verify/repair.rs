@@ -5,8 +5,8 @@
 //! files, and only then whatever can be rebuilt. A repair that is interrupted anywhere is finished
 //! by the next one, or leaves a store that a start reads as before.
 
-use super::data_files::{Damaged, FileExam, FileReader, Known};
-use super::exam::Exam;
+use super::data_files::{Damaged, FileExam, FileReader, NamedVersion};
+use super::examination::PartitionExamination;
 use super::quarantine::Quarantine;
 use super::report::{Effect, PartitionReport};
 use super::rewrite::{Rescued, Rewriter};
@@ -16,7 +16,7 @@ use crate::bitcask::BitcaskFactory;
 use crate::error::{StorageError, io_error};
 use crate::fs::{File, FileSystem, OpenMode, RealFs};
 use crate::identity::random_id;
-use crate::inventory::{Inventory, Lack};
+use crate::inventory::{Inventory, MissingItem};
 use crate::journal::format::{FILE_HEADER_BYTES, HintEntry, HintWriter, RecordHeader, Scanned, Scanner};
 use crate::journal::{
     COMMIT_SUFFIX, LostNote, Shared, finish_commit, hint_path, hint_temporary_path, identity_path,
@@ -42,7 +42,7 @@ impl StoreRoot {
         partition: u32,
         observe: &mut dyn FnMut(u64) -> bool,
     ) -> Result<(PartitionReport, PartitionReport), StorageError> {
-        let exam = Exam::new(self, partition, observe)?;
+        let exam = PartitionExamination::new(self, partition, observe)?;
         let before = exam.report();
         if !exam.complete || !exam.is_damaged() {
             return Ok((before.clone(), before));
@@ -83,17 +83,17 @@ impl StoreRoot {
 struct Repair<'a> {
     root: &'a StoreRoot,
     fs: &'a dyn FileSystem,
-    exam: &'a Exam,
+    exam: &'a PartitionExamination,
     /// Whether the tree that has the values is removed, after its readable content was written to
     /// the journal.
-    saves_tree: bool,
+    salvages_tree: bool,
     next_id: u32,
 }
 
 impl<'a> Repair<'a> {
-    fn new(root: &'a StoreRoot, exam: &'a Exam) -> Result<Self, StorageError> {
-        let saves_tree = exam.kind == StoreKind::Leveldb && (exam.ledger.is_damaged() || exam.ledger_is_behind());
-        let repair = Self { root, fs: &*root.fs, exam, saves_tree, next_id: exam.id_max.saturating_add(1) };
+    fn new(root: &'a StoreRoot, exam: &'a PartitionExamination) -> Result<Self, StorageError> {
+        let salvages_tree = exam.kind == StoreKind::Leveldb && (exam.ledger.is_damaged() || exam.ledger_is_behind());
+        let repair = Self { root, fs: &*root.fs, exam, salvages_tree, next_id: exam.id_max.saturating_add(1) };
         repair.check_space()?;
         Ok(repair)
     }
@@ -118,16 +118,16 @@ impl<'a> Repair<'a> {
         }
         let points_at_files = self.exam.kind != StoreKind::Leveldb;
         let is_behind = points_at_files && (rewritten || !self.exam.missing_files.is_empty());
-        if self.saves_tree || self.exam.covered_seq.is_none() {
+        if self.salvages_tree || self.exam.covered_seq.is_none() {
             // From here on the journal has everything.
             self.remove(&index_must_have_seen::path_in(&self.exam.dir))?;
         }
-        if self.saves_tree {
+        if self.salvages_tree {
             // The old tree had seen the versions that these hint files name; the rebuilt tree has
             // not.
             self.exam.orphans.iter().try_for_each(|id| self.remove(&hint_path(&self.exam.dir, *id)))?;
         }
-        if self.saves_tree || self.exam.ledger.is_damaged() || is_behind {
+        if self.salvages_tree || self.exam.ledger.is_damaged() || is_behind {
             self.give_up_ledger()?;
         }
         Ok(())
@@ -136,7 +136,7 @@ impl<'a> Repair<'a> {
     /// Fails if there is no room for what is written before anything is removed.
     fn check_space(&self) -> Result<(), StorageError> {
         let files = self.exam.files.values().filter(|file| self.is_rewritten(file));
-        let tree = if self.saves_tree { self.exam.ledger.files.as_ref().map_or(0, TreeFiles::bytes) } else { 0 };
+        let tree = if self.salvages_tree { self.exam.ledger.files.as_ref().map_or(0, TreeFiles::bytes) } else { 0 };
         // Values in a tree are compressed, and the journal gets them uncompressed.
         let wanted = files.map(|file| 2 * file.length).sum::<u64>() + 6 * tree;
         let free = self.fs.free_bytes(&self.root.path).map_err(|e| io_error("statvfs", &self.root.path, e))?;
@@ -153,7 +153,7 @@ impl<'a> Repair<'a> {
     fn is_rewritten(&self, file: &FileExam) -> bool {
         // The rebuilt tree must not load versions that the old tree had seen, because they may have
         // been deleted since.
-        file.is_damaged() || (self.saves_tree && !file.is_fresh && self.exam.seen_seq() > 0)
+        file.is_damaged() || (self.salvages_tree && !file.is_unsynced && self.exam.seen_seq() > 0)
     }
 
     /// The fingerprints of the places where something is lost.
@@ -176,12 +176,12 @@ impl<'a> Repair<'a> {
         }
         lost.extend(self.exam.damaged_commits.iter().map(|name| place_fingerprint(name, 0)));
         lost.extend(self.exam.missing_files.keys().map(|id| missing_file(*id)));
-        lost.extend(self.exam.inventory.lacks.iter().map(Lack::place_fingerprint));
+        lost.extend(self.exam.inventory.missing.iter().map(MissingItem::place_fingerprint));
         let ledger = &self.exam.ledger;
         if self.exam.ledger_is_behind() {
             lost.push(place_fingerprint("ledger", self.exam.covered_seq.unwrap_or(0)));
         }
-        if self.saves_tree {
+        if self.salvages_tree {
             lost.extend(
                 ledger.damage.iter().map(|damage| place_fingerprint(&damage.file.to_string_lossy(), damage.offset)),
             );
@@ -201,7 +201,7 @@ impl<'a> Repair<'a> {
     fn quarantine(&self) -> Result<(), StorageError> {
         let quarantine = Quarantine::open(self.fs, &self.root.path, self.exam.partition)?;
         for file in self.exam.files.values() {
-            if file.header_is_damaged && !file.is_fresh {
+            if file.header_is_damaged && !file.is_unsynced {
                 quarantine.keep(&file.path, 0, FILE_HEADER_BYTES as u64)?;
             }
             for damaged in &file.damaged {
@@ -234,7 +234,12 @@ impl<'a> Repair<'a> {
         for damage in self.exam.ledger.damage.iter().filter(|damage| damage.length > 0) {
             // Trees are always on the real file system, even if the journals are not.
             let Ok(file) = RealFs.open(&damage.file, OpenMode::Read) else { continue };
-            quarantine.keep_from(&super::patient::PatientFile(file), &damage.file, damage.offset, damage.length)?;
+            quarantine.keep_from(
+                &super::zero_filling_file::ZeroFillingFile(file),
+                &damage.file,
+                damage.offset,
+                damage.length,
+            )?;
         }
         quarantine.keep_report(self.exam)?;
         quarantine.sync()
@@ -292,7 +297,7 @@ impl<'a> Repair<'a> {
     /// whether any file was written.
     fn rewrite_files(&mut self) -> Result<bool, StorageError> {
         let old: Vec<&FileExam> = self.exam.files.values().filter(|file| self.is_rewritten(file)).collect();
-        if self.saves_tree {
+        if self.salvages_tree {
             self.save_tree()?;
         }
         let has_hidden = self.hide_missing()?;
@@ -337,7 +342,7 @@ impl<'a> Repair<'a> {
         let reader = FileReader { fs: self.fs, dir: &self.exam.dir, terms: &*self.root.terms };
         let open = reader.open(&file.path)?;
         let failed = |source: io::Error| io_error("read", &file.path, source);
-        let seen_seq = if self.saves_tree { self.exam.seen_seq() } else { 0 };
+        let seen_seq = if self.salvages_tree { self.exam.seen_seq() } else { 0 };
         let mut scanner = Scanner::new(&open, salt, FILE_HEADER_BYTES as u64, file.length);
         let mut record = Vec::new();
         while let Some(scanned) = scanner.next().map_err(failed)? {
@@ -367,7 +372,7 @@ impl<'a> Repair<'a> {
     fn hide_missing(&mut self) -> Result<bool, StorageError> {
         let missing = self.exam.missing_files.iter();
         let known = missing.flat_map(|(id, missed)| missed.iter().map(|known| (*id, known)));
-        let hidden: Vec<&Known> =
+        let hidden: Vec<&NamedVersion> =
             known.filter(|(id, known)| self.is_to_be_hidden(*id, known)).map(|(_, known)| known).collect();
         if hidden.is_empty() {
             return Ok(false);
@@ -377,10 +382,10 @@ impl<'a> Repair<'a> {
         out.finish().map(|()| true)
     }
 
-    fn is_to_be_hidden(&self, file_id: u32, known: &Known) -> bool {
+    fn is_to_be_hidden(&self, file_id: u32, known: &NamedVersion) -> bool {
         let state = self.exam.versions.get(&known.key);
         let is_newest = state.lost.is_some_and(|lost| (lost.seq, lost.file_id) == (known.seq, file_id));
-        state.is_lost() && is_newest && (!self.saves_tree || known.seq > self.exam.seen_seq())
+        state.is_lost() && is_newest && (!self.salvages_tree || known.seq > self.exam.seen_seq())
     }
 
     /// Writes the readable content of a tree to the journal. The next start rebuilds the tree from

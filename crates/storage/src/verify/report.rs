@@ -38,7 +38,7 @@ pub enum Damage {
     /// The note of lost ranges.
     LostNote,
     /// The note of how far a ledger must have seen the journal.
-    Covered,
+    IndexMustHaveSeen,
     /// A ledger that has not seen journal files that were removed because a ledger had seen them.
     LedgerBehind,
     /// A file of a ledger.
@@ -66,10 +66,10 @@ impl Damage {
             Self::Hint => "the hint file is damaged",
             Self::HintDisagrees => "the hint file does not say what is in its data file",
             Self::Commit => "the commit file of a merge is damaged",
-            Self::Identity => "the file that says who the store is is damaged",
+            Self::Identity => "the identity file of the store is damaged",
             Self::LostNote => "the note of what is missing is damaged",
-            Self::Covered => "the note of how far the ledger must have come is damaged",
-            Self::LedgerBehind => "the ledger is missing, or older than its journal was cut for",
+            Self::IndexMustHaveSeen => "the note of how far the ledger must have seen the journal is damaged",
+            Self::LedgerBehind => "the ledger is missing, or older than the removal of journal files allows",
             Self::Ledger => "the file of the ledger is damaged",
             Self::LedgerDisagrees => "the ledger does not say what the journal has",
             Self::TermsDisagree => "the index entries are not those of the objects",
@@ -92,7 +92,7 @@ impl Damage {
             Self::Commit => "commit",
             Self::Identity => "identity",
             Self::LostNote => "lost_note",
-            Self::Covered => "covered",
+            Self::IndexMustHaveSeen => "covered",
             Self::LedgerBehind => "ledger_behind",
             Self::Ledger => "ledger",
             Self::LedgerDisagrees => "ledger_disagrees",

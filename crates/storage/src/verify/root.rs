@@ -1,6 +1,6 @@
 //! A directory of stores.
 
-use super::exam::Exam;
+use super::examination::PartitionExamination;
 use super::quarantine::QUARANTINE_DIR;
 use super::report::PartitionReport;
 use crate::backend::HeadTerms;
@@ -146,7 +146,7 @@ impl StoreRoot {
         partition: u32,
         observe: &mut dyn FnMut(u64) -> bool,
     ) -> Result<PartitionReport, StorageError> {
-        Ok(Exam::new(self, partition, observe)?.report())
+        Ok(PartitionExamination::new(self, partition, observe)?.report())
     }
 
     pub(super) fn dir(&self, partition: u32) -> PathBuf {

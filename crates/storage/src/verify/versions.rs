@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 /// An intact record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Good {
+pub(super) struct IntactRecord {
     pub(super) seq: u64,
     pub(super) digest: u64,
     /// The hash of the head.
@@ -26,15 +26,15 @@ pub(super) struct Good {
 
 /// A version that is known to have existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lost {
+pub(super) struct LostVersion {
     pub(super) seq: u64,
     pub(super) file_id: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KeyState {
-    pub(super) good: Option<Good>,
-    pub(super) lost: Option<Lost>,
+    pub(super) good: Option<IntactRecord>,
+    pub(super) lost: Option<LostVersion>,
     /// Whether the index has the key.
     pub(super) is_seen: bool,
 }
@@ -46,7 +46,7 @@ impl KeyState {
     }
 
     /// The current version, if it can be read.
-    pub(super) fn current(&self) -> Option<&Good> {
+    pub(super) fn current(&self) -> Option<&IntactRecord> {
         self.good.as_ref().filter(|good| !good.is_tombstone && !self.is_lost())
     }
 }
@@ -60,14 +60,14 @@ pub(super) struct Versions {
 impl Versions {
     /// Adds an intact record. Of two copies of a version, the one in the file with the higher id
     /// counts, as at a start.
-    pub(super) fn add(&mut self, key: &[u8], good: Good) {
+    pub(super) fn add(&mut self, key: &[u8], good: IntactRecord) {
         let state = self.by_key.entry(xxh3_128(key)).or_default();
         if state.good.is_none_or(|other| (other.seq, other.file_id) < (good.seq, good.file_id)) {
             state.good = Some(good);
         }
     }
 
-    pub(super) fn add_lost(&mut self, key: &[u8], lost: Lost) {
+    pub(super) fn add_lost(&mut self, key: &[u8], lost: LostVersion) {
         let state = self.by_key.entry(xxh3_128(key)).or_default();
         if state.lost.is_none_or(|other| (other.seq, other.file_id) < (lost.seq, lost.file_id)) {
             state.lost = Some(lost);

@@ -4,7 +4,7 @@
 use super::{HashedKey, Index, SNAPSHOTS_MAX, SnapshotSlot};
 use crate::backend::{KeyRange, LedgerStatus, ReadMode, TermRange};
 use crate::bitcask::head_cache::{HeadCache, StoreId};
-use crate::bitcask::order::{Order, OrderShared};
+use crate::bitcask::ordered_index::{OrderedIndexShared, OrderedIndexTree};
 use crate::error::{StorageError, io_error};
 use crate::fs::{FileSystem, RealFs};
 use crate::journal::{
@@ -27,14 +27,14 @@ pub(crate) struct MemoryIndex {
     heads: Arc<HeadCache>,
     store: StoreId,
     order_dir: PathBuf,
-    orders: Arc<OrderShared>,
+    orders: Arc<OrderedIndexShared>,
     /// The ordered index. From the moment at which it is begun, it gets every change.
-    order: RwLock<Option<Arc<Order>>>,
+    order: RwLock<Option<Arc<OrderedIndexTree>>>,
     /// Whether the ordered index is complete.
-    has_order: AtomicBool,
+    has_ordered_index: AtomicBool,
     /// Whether the ordered index is wanted: an index entry was written, or it existed before.
-    wants_order: AtomicBool,
-    making: Mutex<BuildState>,
+    wants_ordered_index: AtomicBool,
+    build_state: Mutex<BuildState>,
     /// The ordered index has got all changes up to this `seq`.
     last_seq: AtomicU64,
 }
@@ -54,19 +54,19 @@ enum BuildState {
 /// A snapshot of the index, with a snapshot of the ordered index at the same moment.
 pub(crate) struct MemoryView {
     slot: SnapshotSlot,
-    order: Option<(Arc<Order>, TreeView)>,
+    order: Option<(Arc<OrderedIndexTree>, TreeView)>,
 }
 
 impl MemoryIndex {
     /// An empty index. `order_dir` is the directory of the ordered index, whether it exists or not.
     pub(crate) fn new(
         heads: Arc<HeadCache>,
-        orders: Arc<OrderShared>,
+        orders: Arc<OrderedIndexShared>,
         order_dir: PathBuf,
     ) -> Result<Self, StorageError> {
         let store = heads.enter();
-        let opened = Order::open(&order_dir, &orders)?;
-        let (order, making) = match opened {
+        let opened = OrderedIndexTree::open(&order_dir, &orders)?;
+        let (order, build_state) = match opened {
             Some((order, seen_seq)) => (Some(Arc::new(order)), BuildState::Loading { seen_seq, changed: Vec::new() }),
             None => (None, BuildState::Idle),
         };
@@ -76,10 +76,10 @@ impl MemoryIndex {
             store,
             order_dir,
             orders,
-            wants_order: AtomicBool::new(order.is_some()),
+            wants_ordered_index: AtomicBool::new(order.is_some()),
             order: RwLock::new(order),
-            has_order: AtomicBool::new(false),
-            making: Mutex::new(making),
+            has_ordered_index: AtomicBool::new(false),
+            build_state: Mutex::new(build_state),
             last_seq: AtomicU64::new(0),
         })
     }
@@ -93,7 +93,7 @@ impl MemoryIndex {
     /// Notes in the ordered index how far it has seen the journal. The writer's lock is held.
     pub(crate) fn rotate_ordered_index(&self) {
         let Some(order) = self.order.read().clone() else { return };
-        let whole = self.has_order.load(Ordering::Acquire);
+        let whole = self.has_ordered_index.load(Ordering::Acquire);
         order.rotate(whole.then(|| self.last_seq.load(Ordering::Acquire)));
     }
 
@@ -125,7 +125,7 @@ impl MemoryIndex {
         let Some(order) = self.order.read().clone() else { return };
         if let Err(error) = order.set(key, head) {
             // The ordered index may be wrong now. It is rebuilt when it is needed.
-            tracing::error!(dir = %self.order_dir.display(), %error, "the order of keys is damaged");
+            tracing::error!(dir = %self.order_dir.display(), %error, "the ordered index is damaged: it is rebuilt when it is needed");
             self.discard_ordered_index();
         }
     }
@@ -140,16 +140,21 @@ impl MemoryIndex {
     }
 
     fn discard_ordered_index(&self) {
-        let mut making = self.making.lock();
-        self.has_order.store(false, Ordering::Release);
-        if let BuildState::Walking(slot) = std::mem::replace(&mut *making, BuildState::Idle) {
+        let mut build_state = self.build_state.lock();
+        self.has_ordered_index.store(false, Ordering::Release);
+        if let BuildState::Walking(slot) = std::mem::replace(&mut *build_state, BuildState::Idle) {
             self.index.end_snapshot(&slot);
         }
         *self.order.write() = None;
     }
 
     /// Makes the ordered index agree with the index about a key.
-    fn set_in_order(&self, order: &Order, key: &[u8], read_head: &ReadHead<'_>) -> Result<(), StorageError> {
+    fn set_in_ordered_index(
+        &self,
+        order: &OrderedIndexTree,
+        key: &[u8],
+        read_head: &ReadHead<'_>,
+    ) -> Result<(), StorageError> {
         order.set_to_present(key, || match self.index.get(HashedKey::new(key)) {
             None => Ok(None),
             Some(entry) if !entry.position.has_terms => Ok(Some(Bytes::new())),
@@ -162,15 +167,15 @@ impl MemoryIndex {
     }
 
     /// The ordered index; begins it if needed.
-    fn begin_order(&self, making: &mut BuildState) -> Result<Arc<Order>, StorageError> {
+    fn begin_ordered_index(&self, build_state: &mut BuildState) -> Result<Arc<OrderedIndexTree>, StorageError> {
         if let Some(order) = self.order.read().clone() {
             return Ok(order);
         }
-        let order = Arc::new(Order::create(&self.order_dir, &self.orders)?);
+        let order = Arc::new(OrderedIndexTree::create(&self.order_dir, &self.orders)?);
         // From here on the ordered index gets every change. The walk adds what was there before.
         *self.order.write() = Some(order.clone());
         let slot = self.index.begin_snapshot(SEQ_MAX).ok_or_else(too_many_views);
-        *making = BuildState::Walking(slot.inspect_err(|_| *self.order.write() = None)?);
+        *build_state = BuildState::Walking(slot.inspect_err(|_| *self.order.write() = None)?);
         Ok(order)
     }
 }
@@ -179,8 +184,8 @@ fn too_many_views() -> StorageError {
     StorageError::Busy(format!("{SNAPSHOTS_MAX} folds run on this partition already: try again when one has ended"))
 }
 
-fn no_order() -> StorageError {
-    StorageError::Busy("the order of keys is being made: try again".into())
+fn ordered_index_is_missing() -> StorageError {
+    StorageError::Busy("the ordered index is being built: try again".into())
 }
 
 impl KeyIndex for MemoryIndex {
@@ -215,8 +220,8 @@ impl KeyIndex for MemoryIndex {
         let previous = self.index.put(key, entry);
         let had_terms = previous.is_some_and(|previous| previous.position.has_terms);
         if previous.is_none() || had_terms || entry.position.has_terms {
-            if entry.position.has_terms && !self.wants_order.load(Ordering::Relaxed) {
-                self.wants_order.store(true, Ordering::Relaxed);
+            if entry.position.has_terms && !self.wants_ordered_index.load(Ordering::Relaxed) {
+                self.wants_ordered_index.store(true, Ordering::Relaxed);
             }
             let head = if entry.position.has_terms { version.head } else { &[] };
             self.update_ordered_index(key.key, Some(head));
@@ -237,9 +242,9 @@ impl KeyIndex for MemoryIndex {
             && let Some(order) = self.order.read().clone()
         {
             // Another thread may have put the key in between.
-            let copy = |_: &[u8], _: &Entry| Err(no_order());
+            let copy = |_: &[u8], _: &Entry| Err(ordered_index_is_missing());
             if self.index.get(key).is_none() {
-                self.set_in_order(&order, key.key, &copy).or_else(|error| match error {
+                self.set_in_ordered_index(&order, key.key, &copy).or_else(|error| match error {
                     StorageError::Busy(_) => Ok(()),
                     error => Err(error),
                 })?;
@@ -255,9 +260,9 @@ impl KeyIndex for MemoryIndex {
     fn load(&self, key: HashedKey<'_>, entry: &Entry, _version: &Version<'_>) -> Result<Loaded, StorageError> {
         self.last_seq.fetch_max(entry.seq, Ordering::AcqRel);
         if entry.position.has_terms {
-            self.wants_order.store(true, Ordering::Relaxed);
+            self.wants_ordered_index.store(true, Ordering::Relaxed);
         }
-        if let BuildState::Loading { seen_seq, changed } = &mut *self.making.lock()
+        if let BuildState::Loading { seen_seq, changed } = &mut *self.build_state.lock()
             && entry.seq > *seen_seq
             && changed.len() <= CHANGED_MAX
         {
@@ -273,18 +278,18 @@ impl KeyIndex for MemoryIndex {
     fn finish_load(&self, last_seq: u64) -> Result<(), StorageError> {
         self.last_seq.fetch_max(last_seq, Ordering::AcqRel);
         self.index.finish_load();
-        let mut making = self.making.lock();
-        if let BuildState::Loading { seen_seq, changed } = std::mem::replace(&mut *making, BuildState::Idle) {
+        let mut build_state = self.build_state.lock();
+        if let BuildState::Loading { seen_seq, changed } = std::mem::replace(&mut *build_state, BuildState::Idle) {
             if seen_seq > last_seq {
                 // The journal has lost appends that this ordered index has seen, and will use their
                 // numbers again.
-                tracing::warn!(dir = %self.order_dir.display(), "the order of keys is ahead of its journal: it is made anew");
+                tracing::warn!(dir = %self.order_dir.display(), "the ordered index is ahead of its journal: it is rebuilt when it is needed");
                 *self.order.write() = None;
                 remove_dir(&self.order_dir)?;
             } else if changed.len() > CHANGED_MAX {
                 *self.order.write() = None;
             } else {
-                *making = BuildState::CatchingUp(changed);
+                *build_state = BuildState::CatchingUp(changed);
             }
         }
         Ok(())
@@ -318,7 +323,7 @@ impl KeyIndex for MemoryIndex {
 
     fn view(&self, seq: u64) -> Result<MemoryView, StorageError> {
         let slot = self.index.begin_snapshot(seq).ok_or_else(too_many_views)?;
-        let order = self.order.read().clone().filter(|_| self.has_order.load(Ordering::Acquire));
+        let order = self.order.read().clone().filter(|_| self.has_ordered_index.load(Ordering::Acquire));
         let order = order.map(|order| {
             let view = order.view();
             (order, view)
@@ -352,19 +357,19 @@ impl KeyIndex for MemoryIndex {
 
 impl OrderedIndex for MemoryIndex {
     fn wants_ordered_index(&self) -> bool {
-        self.wants_order.load(Ordering::Relaxed) && !self.has_order.load(Ordering::Acquire)
+        self.wants_ordered_index.load(Ordering::Relaxed) && !self.has_ordered_index.load(Ordering::Acquire)
     }
 
     fn build_ordered_index(&self, count_max: usize, read_head: &ReadHead<'_>) -> Result<bool, StorageError> {
-        if self.has_order.load(Ordering::Acquire) {
+        if self.has_ordered_index.load(Ordering::Acquire) {
             return Ok(true);
         }
-        let mut making = self.making.lock();
-        let order = self.begin_order(&mut making)?;
+        let mut build_state = self.build_state.lock();
+        let order = self.begin_ordered_index(&mut build_state)?;
         let mut keys: Vec<Bytes> = Vec::new();
-        let more = match &mut *making {
+        let more = match &mut *build_state {
             // Another thread has just completed it.
-            BuildState::Idle | BuildState::Loading { .. } => return Ok(self.has_order.load(Ordering::Acquire)),
+            BuildState::Idle | BuildState::Loading { .. } => return Ok(self.has_ordered_index.load(Ordering::Acquire)),
             BuildState::CatchingUp(changed) => {
                 let rest = changed.len().saturating_sub(count_max);
                 keys.extend(changed.drain(rest..));
@@ -376,21 +381,21 @@ impl OrderedIndex for MemoryIndex {
             }),
         };
         for key in keys {
-            if let Err(error) = self.set_in_order(&order, &key, read_head) {
+            if let Err(error) = self.set_in_ordered_index(&order, &key, read_head) {
                 // An ordered index that lacks the rest of these keys must never count as complete.
                 // The next use begins a new one.
-                drop(making);
+                drop(build_state);
                 self.discard_ordered_index();
-                self.wants_order.store(false, Ordering::Relaxed);
+                self.wants_ordered_index.store(false, Ordering::Relaxed);
                 return Err(error);
             }
         }
         if !more {
-            if let BuildState::Walking(slot) = std::mem::replace(&mut *making, BuildState::Idle) {
+            if let BuildState::Walking(slot) = std::mem::replace(&mut *build_state, BuildState::Idle) {
                 self.index.end_snapshot(&slot);
             }
-            self.wants_order.store(true, Ordering::Relaxed);
-            self.has_order.store(true, Ordering::Release);
+            self.wants_ordered_index.store(true, Ordering::Relaxed);
+            self.has_ordered_index.store(true, Ordering::Release);
         }
         Ok(!more)
     }
@@ -401,7 +406,7 @@ impl OrderedIndex for MemoryIndex {
         range: &KeyRange<'_>,
         mut visit: impl FnMut(&[u8], &Entry) -> bool,
     ) -> Result<(), StorageError> {
-        let (order, tree) = view.order.as_ref().ok_or_else(no_order)?;
+        let (order, tree) = view.order.as_ref().ok_or_else(ordered_index_is_missing)?;
         let visited = order.keys(tree, range, |key| {
             let entry = self.index.get_at(HashedKey::new(key), &view.slot);
             entry.is_none_or(|entry| visit(key, &entry))
@@ -415,7 +420,7 @@ impl OrderedIndex for MemoryIndex {
         range: &TermRange<'_>,
         visit: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), StorageError> {
-        let (order, tree) = view.order.as_ref().ok_or_else(no_order)?;
+        let (order, tree) = view.order.as_ref().ok_or_else(ordered_index_is_missing)?;
         self.discard_if_damaged(order.terms(tree, range, visit))
     }
 }

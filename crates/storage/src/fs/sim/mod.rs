@@ -16,7 +16,7 @@ mod disk;
 mod file;
 mod state;
 
-use super::{File, FileBirth, FileLock, FileSystem, OpenMode};
+use super::{File, FileIdentity, FileLock, FileSystem, OpenMode};
 use disk::{DirNode, FileNode, Node};
 use file::{FaultyFile, FaultyLock};
 use parking_lot::MutexGuard;
@@ -264,12 +264,12 @@ impl FileSystem for FaultyFs {
         Ok(())
     }
 
-    fn birth(&self, path: &Path) -> io::Result<FileBirth> {
+    fn file_identity(&self, path: &Path) -> io::Result<FileIdentity> {
         let mut state = self.enter(Call::Other)?;
-        Ok(FileBirth { inode: state.find(path)? as u64, created_ns: 0 })
+        Ok(FileIdentity { inode: state.find(path)? as u64, created_ns: 0 })
     }
 
-    fn machine_boot(&self) -> io::Result<Option<u128>> {
+    fn os_boot_id(&self) -> io::Result<Option<u128>> {
         Ok(Some(u128::from(self.enter(Call::Other)?.power_cuts)))
     }
 

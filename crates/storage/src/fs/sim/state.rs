@@ -103,7 +103,7 @@ impl Shared {
         let mut state = self.state.lock();
         while state.held.get(&call).is_some_and(|waiting| *waiting == 0) {
             let late = self.changed.wait_for(&mut state, HELD_WAIT_MAX).timed_out();
-            assert!(!late, "nobody came to {call:?}");
+            assert!(!late, "no thread reached the call {call:?} in time");
         }
     }
 }

@@ -89,7 +89,7 @@ impl MergeJob {
     /// After the commit file could not be written: the inventory promises the input files as
     /// before, unless the commit file has its name nevertheless.
     fn keep_inputs<P: JournalPolicy>(&self, core: &Core<P>, number: u32) {
-        let commit = core.shared.fs.birth(&commit_path(&core.dir, number));
+        let commit = core.shared.fs.file_identity(&commit_path(&core.dir, number));
         if commit.is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             self.set_unpromised(false);
             core.inventory.note_change();

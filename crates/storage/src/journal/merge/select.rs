@@ -41,18 +41,18 @@ pub(in crate::journal) fn summarize(file: &DataFile, sealed: bool) -> FileSummar
 }
 
 /// What a merge would remove from a file.
-struct Waste {
+struct Reclaimable {
     percent: u64,
     bytes: u64,
 }
 
 impl FileSummary {
-    /// Tombstones that must stay are not waste; otherwise a file of tombstones only would be merged
+    /// Tombstones that must stay are not reclaimable; otherwise a file of tombstones only would be merged
     /// forever.
-    fn waste(&self, tombstones_go: bool) -> Waste {
+    fn reclaimable(&self, tombstones_go: bool) -> Reclaimable {
         let (kept, kept_bytes) = if tombstones_go { (0, 0) } else { (self.tombstones, self.tombstone_bytes) };
         let dead = self.records.saturating_sub(self.live_records + kept);
-        Waste {
+        Reclaimable {
             percent: (dead * 100).checked_div(self.records).unwrap_or(100),
             bytes: self.bytes.saturating_sub(self.live_bytes + kept_bytes),
         }
@@ -76,18 +76,18 @@ pub(in crate::journal) fn select_inputs(
     expired_before: Option<u64>,
 ) -> Vec<u32> {
     let takes_part = |file: &FileSummary, tombstones_go: bool| {
-        let waste = file.waste(tombstones_go);
+        let reclaimable = file.reclaimable(tombstones_go);
         file.mergeable
-            && (waste.percent >= u64::from(config.threshold_fragmentation_percent)
-                || waste.bytes >= config.threshold_dead_bytes
+            && (reclaimable.percent >= u64::from(config.threshold_fragmentation_percent)
+                || reclaimable.bytes >= config.threshold_dead_bytes
                 || file.bytes < config.threshold_small_file_bytes
                 || file.is_expired(expired_before))
     };
-    let asks = |file: &FileSummary, tombstones_go: bool| {
-        let waste = file.waste(tombstones_go);
+    let triggers = |file: &FileSummary, tombstones_go: bool| {
+        let reclaimable = file.reclaimable(tombstones_go);
         file.mergeable
-            && (waste.percent >= u64::from(config.trigger_fragmentation_percent)
-                || waste.bytes >= config.trigger_dead_bytes
+            && (reclaimable.percent >= u64::from(config.trigger_fragmentation_percent)
+                || reclaimable.bytes >= config.trigger_dead_bytes
                 || file.is_expired(expired_before))
     };
     let certain: Vec<u32> = files.iter().filter(|file| takes_part(file, false)).map(|file| file.id).collect();
@@ -96,7 +96,7 @@ pub(in crate::journal) fn select_inputs(
     let tombstones_go = |file: &FileSummary| {
         files.iter().all(|other| other.id == file.id || other.seq_min > file.seq_max || certain.contains(&other.id))
     };
-    let mut chosen: Vec<&FileSummary> = if files.iter().any(|file| asks(file, tombstones_go(file))) {
+    let mut chosen: Vec<&FileSummary> = if files.iter().any(|file| triggers(file, tombstones_go(file))) {
         files.iter().filter(|file| takes_part(file, tombstones_go(file))).collect()
     } else {
         most_dead(files, config)
@@ -121,20 +121,20 @@ fn most_dead<'a>(files: &'a [FileSummary], config: &MergeConfig) -> Vec<&'a File
     if dead <= dead_max.max(DEAD_BYTES_MIN) {
         return Vec::new();
     }
-    let dead_percent = |file: &FileSummary| (file.waste(false).bytes * 100).checked_div(file.bytes).unwrap_or(0);
-    let helps = |file: &&FileSummary| file.mergeable && dead_percent(file) >= RELIEF_PERCENT_MIN;
-    let mut candidates: Vec<&FileSummary> = files.iter().filter(helps).collect();
+    let dead_percent = |file: &FileSummary| (file.reclaimable(false).bytes * 100).checked_div(file.bytes).unwrap_or(0);
+    let frees_space = |file: &&FileSummary| file.mergeable && dead_percent(file) >= RELIEF_PERCENT_MIN;
+    let mut candidates: Vec<&FileSummary> = files.iter().filter(frees_space).collect();
     candidates.sort_by_key(|file| std::cmp::Reverse(dead_percent(file)));
     candidates.retain(|file| {
         let is_needed = dead > dead_max - dead_max / 8;
-        dead = dead.saturating_sub(if is_needed { file.waste(false).bytes } else { 0 });
+        dead = dead.saturating_sub(if is_needed { file.reclaimable(false).bytes } else { 0 });
         is_needed
     });
     candidates
 }
 
 /// On a full disk, a merge is worthwhile if it removes one part in this many of a file.
-const WASTE_SHARE_MIN: u64 = 20;
+const RECLAIMABLE_SHARE_MIN: u64 = 20;
 /// The approximate size of a hint entry, without its key.
 const HINT_ENTRY_BYTES: u64 = 64;
 
@@ -154,20 +154,20 @@ pub(in crate::journal) fn select_for_room(files: &[FileSummary], room_bytes: u64
         (live, true) => file.live_bytes + live * HINT_ENTRY_BYTES,
         (live, false) => file.live_bytes + file.tombstone_bytes + (live + file.tombstones) * HINT_ENTRY_BYTES,
     };
-    let waste_bytes = |file: &FileSummary| file.waste(tombstones_go(file)).bytes;
-    let helps = |file: &&FileSummary| {
-        let waste_bytes = waste_bytes(file);
+    let reclaimable_bytes = |file: &FileSummary| file.reclaimable(tombstones_go(file)).bytes;
+    let frees_space = |file: &&FileSummary| {
+        let reclaimable_bytes = reclaimable_bytes(file);
         file.mergeable
-            && waste_bytes > 0
-            && waste_bytes >= file.bytes / WASTE_SHARE_MIN
+            && reclaimable_bytes > 0
+            && reclaimable_bytes >= file.bytes / RECLAIMABLE_SHARE_MIN
             && kept_bytes(file) <= room_bytes
     };
-    let candidates = || files.iter().filter(helps);
+    let candidates = || files.iter().filter(frees_space);
     let all_dead: Vec<u32> = candidates().filter(|file| kept_bytes(file) == 0).map(|file| file.id).collect();
     if !all_dead.is_empty() {
         return all_dead;
     }
-    candidates().max_by_key(|file| waste_bytes(file)).map(|file| file.id).into_iter().collect()
+    candidates().max_by_key(|file| reclaimable_bytes(file)).map(|file| file.id).into_iter().collect()
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn tombstones_that_must_stay_ask_for_nothing() {
+    fn tombstones_that_must_stay_trigger_nothing() {
         let config = MergeConfig::default();
         let tombstones =
             FileSummary { live_records: 0, live_bytes: 0, tombstones: 1000, tombstone_bytes: 100 * MB, ..file(2, 0) };

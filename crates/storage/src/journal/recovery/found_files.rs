@@ -17,12 +17,12 @@ use std::path::Path;
 
 /// The id in a data file's name, and whether the name is that of a file that was never synced.
 pub(crate) fn parse_name(name: &str) -> Option<(u32, bool)> {
-    let (id, is_fresh) = match name.strip_suffix(".data") {
+    let (id, is_unsynced) = match name.strip_suffix(".data") {
         Some(id) => (id, false),
         None => (name.strip_suffix(".fresh")?, true),
     };
     let id = id.parse().ok().filter(|id| *id < u32::MAX)?;
-    Some((id, is_fresh))
+    Some((id, is_unsynced))
 }
 
 /// The data files of a store, and what else its directory says about its journal.

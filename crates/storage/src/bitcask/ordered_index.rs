@@ -1,5 +1,4 @@
-//! The ordered index of a bitcask store (in log messages: the order of keys): its keys and index
-//! entries, in a ledger of their own. It is built on first use, that is, when an ordered listing or
+//! The ordered index of a bitcask store: its keys and index entries, in a ledger of their own. It is built on first use, that is, when an ordered listing or
 //! index query asks for it or when an index entry is written. Other stores do not pay for it.
 //!
 //! ```text
@@ -32,7 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const NOTE: &[u8] = ORDERED_UP_TO;
 
 /// What the ordered indexes of a root share.
-pub(super) struct OrderShared {
+pub(super) struct OrderedIndexShared {
     pub(super) trees: TreeShared,
     pub(super) terms: Arc<dyn HeadTerms>,
     /// Bytes that one ordered index gathers in memory before it writes them.
@@ -43,23 +42,23 @@ pub(super) struct OrderShared {
 /// how many appends a start must compare with it.
 const APPENDS_BETWEEN_NOTES: u64 = 1_000_000;
 
-pub(super) struct Order {
-    shared: Arc<OrderShared>,
+pub(super) struct OrderedIndexTree {
+    shared: Arc<OrderedIndexShared>,
     tree: Tree,
     writes: Mutex<()>,
     seen_seq_on_disk: AtomicU64,
 }
 
-impl Order {
+impl OrderedIndexTree {
     /// Begins an empty ordered index.
-    pub(super) fn create(dir: &Path, shared: &Arc<OrderShared>) -> Result<Self, StorageError> {
+    pub(super) fn create(dir: &Path, shared: &Arc<OrderedIndexShared>) -> Result<Self, StorageError> {
         remove_dir(dir)?;
         Ok(Self::new(Tree::open(dir, &shared.trees)?, shared, 0))
     }
 
     /// Opens an ordered index that was complete when it was last written. Returns it with the `seq`
     /// up to which it had seen the journal.
-    pub(super) fn open(dir: &Path, shared: &Arc<OrderShared>) -> Result<Option<(Self, u64)>, StorageError> {
+    pub(super) fn open(dir: &Path, shared: &Arc<OrderedIndexShared>) -> Result<Option<(Self, u64)>, StorageError> {
         if !dir.is_dir() || Tree::was_damaged(dir) {
             return Ok(None);
         }
@@ -74,13 +73,13 @@ impl Order {
             }
             Ok(_) => Ok(None),
             Err(error) => {
-                tracing::error!(dir = %dir.display(), %error, "the order of keys is made anew when it is asked for");
+                tracing::error!(dir = %dir.display(), %error, "the ordered index cannot be opened: it is rebuilt when it is needed");
                 Ok(None)
             }
         }
     }
 
-    fn new(tree: Tree, shared: &Arc<OrderShared>, seen_seq_on_disk: u64) -> Self {
+    fn new(tree: Tree, shared: &Arc<OrderedIndexShared>, seen_seq_on_disk: u64) -> Self {
         Self {
             shared: shared.clone(),
             tree,

@@ -1,12 +1,12 @@
 //! The examination of one partition: journal, hint files and ledger, and whether they agree.
 
-use super::data_files::{FileExam, FileReader, HintState, Known, Observe};
+use super::data_files::{FileExam, FileReader, HintState, NamedVersion, Observe};
 use super::ledger::{Comparison, LedgerExam};
 use super::report::{Damage, Effect, Finding, PartitionReport};
 use super::root::{StoreKind, StoreRoot};
-use super::versions::{Lost, Versions};
+use super::versions::{LostVersion, Versions};
 use crate::error::{StorageError, io_error};
-use crate::inventory::{Comparison as InventoryComparison, CopyState, LackKind, RECORD_NAME, compare};
+use crate::inventory::{Comparison as InventoryComparison, CopyState, MissingKind, RECORD_NAME, compare};
 use crate::journal::format::{FILE_HEADER_BYTES, Kind, Scanned, Scanner};
 use crate::journal::{
     COMMIT_SUFFIX, FileState, JournalConfig, LostNote, Newest, data_path, hint_id, hint_path, identity_is_damaged,
@@ -18,7 +18,7 @@ use std::io;
 use std::path::PathBuf;
 
 /// The examination of one partition.
-pub(super) struct Exam {
+pub(super) struct PartitionExamination {
     pub(super) partition: u32,
     pub(super) kind: StoreKind,
     pub(super) dir: PathBuf,
@@ -30,12 +30,12 @@ pub(super) struct Exam {
     pub(super) damaged_commits: Vec<String>,
     /// Data files that are missing although the ledger, a hint file or the inventory names them.
     /// For each, the versions that are lost, as far as a hint file names them.
-    pub(super) missing_files: BTreeMap<u32, Vec<Known>>,
+    pub(super) missing_files: BTreeMap<u32, Vec<NamedVersion>>,
     /// Hint files without a data file.
     pub(super) orphans: Vec<u32>,
     pub(super) ledger: LedgerExam,
     pub(super) note: LostNote,
-    /// The copies of the inventory, and what the store lacks.
+    /// The copies of the inventory, and what the store missing.
     pub(super) inventory: InventoryComparison,
     pub(super) identity_is_damaged: bool,
     /// The `seq` that the ledger must have seen; none if the note of it is damaged.
@@ -48,7 +48,7 @@ pub(super) struct Exam {
     pub(super) complete: bool,
 }
 
-impl Exam {
+impl PartitionExamination {
     pub(super) fn new(root: &StoreRoot, partition: u32, observe: &mut Observe<'_>) -> Result<Self, StorageError> {
         let dir = root.dir(partition);
         let fs = &*root.fs;
@@ -104,16 +104,17 @@ impl Exam {
             }
         }
         let reader = FileReader { fs, dir: &self.dir, terms: &*root.terms };
-        for (id, is_fresh) in names.iter().filter_map(|name| parse_name(name)) {
+        for (id, is_unsynced) in names.iter().filter_map(|name| parse_name(name)) {
             self.id_max = self.id_max.max(id);
             let known_salt = noted.files.get(&id).map(|file| file.salt);
             // Only the salt is read first, because files that a merge has removed must not be
             // examined.
-            let is_removed = removed.iter().any(|(other, salt)| *other == id && reader.may_be(id, is_fresh, *salt));
+            let is_removed =
+                removed.iter().any(|(other, salt)| *other == id && reader.may_have_salt(id, is_unsynced, *salt));
             if is_removed {
                 continue;
             }
-            let Some(file) = reader.examine(id, is_fresh, known_salt, &mut self.versions, observe)? else {
+            let Some(file) = reader.examine(id, is_unsynced, known_salt, &mut self.versions, observe)? else {
                 return Ok(false);
             };
             self.known_losses += file.known_losses;
@@ -131,8 +132,8 @@ impl Exam {
         let missing = in_use.filter(|(id, noted)| is_missing(id, noted)).map(|(id, _)| (*id, Vec::new()));
         self.missing_files = missing.collect();
         let is_there = |id: &u32| self.files.contains_key(id);
-        let promised = self.inventory.lacks.iter().filter_map(|lack| match lack.kind {
-            LackKind::FileMissing { id } | LackKind::AnotherFile { id } => Some(id),
+        let promised = self.inventory.missing.iter().filter_map(|item| match item.kind {
+            MissingKind::FileMissing { id } | MissingKind::AnotherFile { id } => Some(id),
             _ => None,
         });
         let accepted = self.inventory.promised().map(|inventory| inventory.lost_files.clone()).unwrap_or_default();
@@ -149,7 +150,7 @@ impl Exam {
             self.orphans.push(id);
             let Some(missed) = self.missed_by_hint(&reader, id, &root.journal)? else { continue };
             for known in &missed {
-                self.versions.add_lost(&known.key, Lost { seq: known.seq, file_id: id });
+                self.versions.add_lost(&known.key, LostVersion { seq: known.seq, file_id: id });
             }
             self.missing_files.insert(id, missed);
         }
@@ -163,7 +164,7 @@ impl Exam {
         reader: &FileReader<'_>,
         id: u32,
         journal: &JournalConfig,
-    ) -> Result<Option<Vec<Known>>, StorageError> {
+    ) -> Result<Option<Vec<NamedVersion>>, StorageError> {
         // If the tree has the values, the journal only matters for later appends.
         let is_tree = self.kind == StoreKind::Leveldb;
         let seen_seq = if is_tree { self.seen_seq().max(self.covered_seq.unwrap_or(0)) } else { 0 };
@@ -173,7 +174,7 @@ impl Exam {
             let newest = newest.map(|good| Newest { seq: good.seq, is_tombstone: good.is_tombstone });
             if entry.seq > seen_seq && is_lost_version(&entry, newest, journal) {
                 let (key, seq) = (Bytes::copy_from_slice(entry.key), entry.seq);
-                missed.push(Known { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
+                missed.push(NamedVersion { key, seq, kind: entry.kind, tstamp_secs: entry.tstamp_secs });
             }
         })?;
         Ok((!is_whole || !missed.is_empty()).then_some(missed))
@@ -226,7 +227,7 @@ impl Exam {
         self.files.values().any(|file| file.is_damaged() || file.hint_is_wrong())
             || !self.damaged_commits.is_empty()
             || !self.missing_files.is_empty()
-            || !self.inventory.lacks.is_empty()
+            || !self.inventory.missing.is_empty()
             || self.inventory.store == CopyState::Damaged
             || self.inventory.node == CopyState::Damaged
             || self.short_files().next().is_some()
@@ -263,7 +264,7 @@ impl Exam {
             visit(self.finding(self.dir.join(name), 0, 0, Damage::Commit, Effect::Stale));
         }
         self.findings_of_inventory(visit);
-        let is_refused = !self.inventory.lacks.is_empty();
+        let is_refused = !self.inventory.missing.is_empty();
         for (id, missed) in &self.missing_files {
             let effect = if is_refused { Effect::DoesNotOpen } else { Effect::NotFound };
             let finding = self.finding(data_path(&self.dir, *id), 0, 0, Damage::MissingFile, effect);
@@ -292,7 +293,7 @@ impl Exam {
             visit(self.finding(identity_path(&self.dir), 0, 0, Damage::Identity, Effect::Nothing));
         }
         if self.covered_seq.is_none() {
-            visit(self.finding(index_must_have_seen::path_in(&self.dir), 0, 0, Damage::Covered, Effect::Nothing));
+            visit(self.finding(index_must_have_seen::path_in(&self.dir), 0, 0, Damage::IndexMustHaveSeen, Effect::Nothing));
         }
         // If the tree is damaged, that explains it.
         if self.ledger_is_behind() && !self.ledger.is_damaged() {
@@ -308,18 +309,20 @@ impl Exam {
     }
 
     fn findings_of_inventory(&self, visit: &mut dyn FnMut(Finding)) {
-        for lack in &self.inventory.lacks {
-            let (damage, offset, length) = match lack.kind {
+        for item in &self.inventory.missing {
+            let (damage, offset, length) = match item.kind {
                 // These are reported with the keys that were in the file.
-                LackKind::FileMissing { .. } | LackKind::AnotherFile { .. } => continue,
-                LackKind::FileShortened { length, promised, .. } => (Damage::ShortFile, length, promised - length),
-                LackKind::InventoryDamaged => (Damage::Inventory, 0, 0),
-                LackKind::SmallFileMissing { .. } => (Damage::MissingSmallFile, 0, 0),
-                LackKind::StoreGone | LackKind::AnotherStore | LackKind::OlderStore { .. } => (Damage::Store, 0, 0),
+                MissingKind::FileMissing { .. } | MissingKind::AnotherFile { .. } => continue,
+                MissingKind::FileShortened { length, promised, .. } => (Damage::ShortFile, length, promised - length),
+                MissingKind::InventoryDamaged => (Damage::Inventory, 0, 0),
+                MissingKind::SmallFileMissing { .. } => (Damage::MissingSmallFile, 0, 0),
+                MissingKind::StoreGone | MissingKind::AnotherStore | MissingKind::OlderStore { .. } => {
+                    (Damage::Store, 0, 0)
+                }
             };
-            visit(self.finding(lack.path.clone(), offset, length, damage, Effect::DoesNotOpen));
+            visit(self.finding(item.path.clone(), offset, length, damage, Effect::DoesNotOpen));
         }
-        let is_refused = !self.inventory.lacks.is_empty();
+        let is_refused = !self.inventory.missing.is_empty();
         if !is_refused && (self.inventory.store == CopyState::Damaged || self.inventory.node == CopyState::Damaged) {
             // The next start rewrites it from the other copy.
             let file = self.dir.join(RECORD_NAME);
@@ -336,7 +339,7 @@ impl Exam {
     }
 
     fn findings_of_file(&self, file: &FileExam, visit: &mut dyn FnMut(Finding)) {
-        if file.header_is_damaged && !file.is_fresh {
+        if file.header_is_damaged && !file.is_unsynced {
             let length = FILE_HEADER_BYTES as u64;
             visit(self.finding(file.path.clone(), 0, length, Damage::Header, Effect::NotFound));
         }
@@ -361,7 +364,7 @@ impl Exam {
     }
 
     /// How reads of a version that cannot be read are affected.
-    fn effect(&self, file: &FileExam, known: &Known) -> Effect {
+    fn effect(&self, file: &FileExam, known: &NamedVersion) -> Effect {
         let newest_seq = self.versions.get(&known.key).good.map_or(0, |good| good.seq);
         let seen_seq = self.seen_seq();
         match self.kind {
@@ -380,7 +383,7 @@ impl Exam {
         // that the ledger already has.
         let seen_seq = ledger.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.seq);
         let is_behind = self.versions.iter().filter_map(|state| state.good).any(|good| good.seq > seen_seq);
-        let effect = match (self.kind, ledger.is_shut) {
+        let effect = match (self.kind, ledger.cannot_open) {
             (StoreKind::Leveldb, true) => Effect::DoesNotOpen,
             (StoreKind::Leveled | StoreKind::Leveldb, false) if is_behind => Effect::DoesNotOpen,
             (StoreKind::Bitcask | StoreKind::Leveled, true) => Effect::Nothing,

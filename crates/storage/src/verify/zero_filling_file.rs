@@ -10,9 +10,9 @@ const SECTOR_BYTES: usize = 4096;
 
 /// Reads what the disk can read, and returns zeros for the rest. A checksum then reports the
 /// damage.
-pub(super) struct PatientFile(pub(super) Arc<dyn File>);
+pub(super) struct ZeroFillingFile(pub(super) Arc<dyn File>);
 
-impl File for PatientFile {
+impl File for ZeroFillingFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64, mode: ReadMode) -> io::Result<usize> {
         if let Ok(read) = self.0.read_at(buffer, offset, mode) {
             return Ok(read);
@@ -60,7 +60,7 @@ mod tests {
         let fs = FaultyFs::new(1);
         let file = fs.open(Path::new("/a"), OpenMode::CreateNew).unwrap();
         file.write_at(&[7; 20_000], 0).unwrap();
-        let patient = PatientFile(file);
+        let patient = ZeroFillingFile(file);
         let mut buffer = [1; 15_000];
         // The read of the whole range fails, and the reads of single sectors succeed.
         fs.fail_at(Call::Read, 1);
