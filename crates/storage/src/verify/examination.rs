@@ -293,7 +293,13 @@ impl PartitionExamination {
             visit(self.finding(identity_path(&self.dir), 0, 0, Damage::Identity, Effect::Nothing));
         }
         if self.covered_seq.is_none() {
-            visit(self.finding(index_must_have_seen::path_in(&self.dir), 0, 0, Damage::IndexMustHaveSeen, Effect::Nothing));
+            visit(self.finding(
+                index_must_have_seen::path_in(&self.dir),
+                0,
+                0,
+                Damage::IndexMustHaveSeen,
+                Effect::Nothing,
+            ));
         }
         // If the tree is damaged, that explains it.
         if self.ledger_is_behind() && !self.ledger.is_damaged() {
