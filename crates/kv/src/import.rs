@@ -4,7 +4,7 @@ use crate::engine::{check_bucket, check_key};
 use crate::kv::Kv;
 use crate::partition::{Access, Failure, WriteRules};
 use ombak_types::names::encode_storage_key;
-use ombak_types::{Bucket, Error, Object};
+use ombak_types::{Bucket, Error, Object, StoreFailure};
 
 /// The result of importing one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Importer<'_> {
         let props = engine.buckets.props(bucket)?;
         let home = engine.home_of(bucket, key, &props) as usize;
         let (Some(partition), Some(unsynced)) = (engine.partitions().get(home), self.unsynced.get_mut(home)) else {
-            return Err(Error::Storage(format!("partition {home} is not here")));
+            return Err(StoreFailure::internal(format!("partition {home} is not here")).into());
         };
         let mut storage_key = Vec::new();
         encode_storage_key(bucket, key, &mut storage_key);
@@ -70,7 +70,7 @@ impl Importer<'_> {
     pub fn sync(&mut self) -> Result<(), Error> {
         for (partition, unsynced) in self.kv.engine.partitions().iter().zip(&mut self.unsynced) {
             if let Some(seq) = *unsynced {
-                partition.store().sync(seq).map_err(|e| Error::Storage(e.to_string()))?;
+                partition.store().sync(seq)?;
                 *unsynced = None;
             }
         }
@@ -82,6 +82,6 @@ fn refused(failure: Failure) -> Error {
     match failure {
         Failure::Refused(error) => error,
         // A caller that may block never gets these two failures.
-        Failure::WouldBlock | Failure::TooLarge(_) => Error::Storage("a blocking call would have blocked".into()),
+        Failure::WouldBlock | Failure::TooLarge(_) => StoreFailure::internal("a blocking call would have blocked").into(),
     }
 }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use ombak_ring::{Position, Ring};
 use ombak_stats::Stats;
 use ombak_storage::Status;
-use ombak_types::{Bucket, Error, Object, Sibling};
+use ombak_types::{Bucket, Error, Object, Sibling, StoreFailure};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -431,6 +431,6 @@ fn micros(since: Instant) -> u64 {
 fn unblocked(failure: Failure) -> Error {
     match failure {
         Failure::Refused(error) => error,
-        Failure::WouldBlock | Failure::TooLarge(_) => Error::Storage("a blocking call would block".into()),
+        Failure::WouldBlock | Failure::TooLarge(_) => StoreFailure::internal("a blocking call would block").into(),
     }
 }

@@ -57,8 +57,7 @@ impl Listing {
         if walk.is_full() {
             return Err(Error::Overload);
         }
-        let batch = batch.map_err(|e| Error::Storage(e.to_string()))?;
-        Ok((walk, batch))
+        Ok((walk, batch?))
     }
 }
 

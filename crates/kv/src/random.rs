@@ -1,7 +1,7 @@
 //! Random bytes from the operating system.
 
 use crate::open_error::OpenError;
-use ombak_types::Error;
+use ombak_types::{Error, StoreFailure, StoreFailureKind};
 
 /// A random number for an identity.
 pub(crate) fn random_u64() -> Result<u64, OpenError> {
@@ -12,6 +12,6 @@ pub(crate) fn random_u64() -> Result<u64, OpenError> {
 /// 160 random bits.
 pub(crate) fn random_160() -> Result<[u8; 20], Error> {
     let mut bytes = [0; 20];
-    getrandom::fill(&mut bytes).map_err(|e| Error::Storage(format!("no random bytes: {e}")))?;
+    getrandom::fill(&mut bytes).map_err(|e| StoreFailure::new(StoreFailureKind::Io, format!("no random bytes: {e}")))?;
     Ok(bytes)
 }

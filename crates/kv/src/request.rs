@@ -76,7 +76,7 @@ impl Read {
     pub fn into_reply(self) -> Result<GetReply, Error> {
         match self {
             Self::Single(single) => {
-                single.decode().map(GetReply::Found).map_err(|corrupt| Error::Storage(corrupt.to_string()))
+                Ok(GetReply::Found(single.decode()?))
             }
             Self::Reply(reply) => Ok(reply),
         }

@@ -6,7 +6,7 @@ mod support;
 
 use ombak_kv::{DeleteReply, Kv};
 use ombak_types::props::SyncOnWrite;
-use ombak_types::{Error, VectorClock};
+use ombak_types::{Error, StoreFailureKind, VectorClock};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -26,6 +26,14 @@ fn put_synced(node: &Node, key: &str, timeout: Option<Duration>) -> tokio::task:
     request.options.timeout = timeout;
     let kv: Kv = node.kv.clone();
     tokio::spawn(async move { kv.put(request).await.map(drop) })
+}
+
+/// The kind of the store's failure that ended a request.
+fn kind<T>(result: Result<T, Error>) -> Option<StoreFailureKind> {
+    match result {
+        Err(Error::Storage(failure)) => Some(failure.kind),
+        _ => None,
+    }
 }
 
 async fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -52,9 +60,10 @@ async fn a_version_that_cannot_be_read_is_neither_absent_nor_overwritten() {
     let (node, faults) = node();
     let before = node.put_back("k", "1", VectorClock::new()).await;
     faults.set(&faults.reads_fail, true);
-    assert!(matches!(node.get("k").await, Err(Error::Storage(_))));
-    assert!(matches!(node.put("k", "2", VectorClock::new()).await, Err(Error::Storage(_))));
-    assert!(matches!(node.delete("k").await, Err(Error::Storage(_))));
+    let unreadable = Some(StoreFailureKind::Unreadable);
+    assert_eq!(kind(node.get("k").await), unreadable);
+    assert_eq!(kind(node.put("k", "2", VectorClock::new()).await), unreadable);
+    assert_eq!(kind(node.delete("k").await), unreadable);
     faults.set(&faults.reads_fail, false);
     assert_eq!(found(node.get("k").await.unwrap()), before);
     let after = node.put_back("k", "2", VectorClock::new()).await;
@@ -66,7 +75,7 @@ async fn an_event_whose_write_failed_is_never_made_again() {
     let (node, faults) = node();
     node.put("k", "1", VectorClock::new()).await.unwrap();
     faults.set(&faults.writes_fail, true);
-    assert!(matches!(node.put("k", "2", VectorClock::new()).await, Err(Error::Storage(_))));
+    assert_eq!(kind(node.put("k", "2", VectorClock::new()).await), Some(StoreFailureKind::DiskFull));
     assert_eq!(values(&found(node.get("k").await.unwrap())), ["1"], "reads go on");
     faults.set(&faults.writes_fail, false);
     let after = node.put_back("k", "3", VectorClock::new()).await;
@@ -95,7 +104,7 @@ async fn a_put_counts_once_its_sync_is_done_and_many_share_one() {
 async fn a_sync_that_fails_fails_the_put_and_one_that_hangs_times_out() {
     let (node, faults) = node();
     faults.set(&faults.syncs_fail, true);
-    assert!(matches!(put_synced(&node, "k", None).await.unwrap(), Err(Error::Storage(_))));
+    assert_eq!(kind(put_synced(&node, "k", None).await.unwrap()), Some(StoreFailureKind::Poisoned));
     faults.set(&faults.syncs_fail, false);
     faults.hold_syncs(true);
     assert_eq!(put_synced(&node, "k", Some(Duration::from_millis(20))).await.unwrap(), Err(Error::Timeout));

@@ -1,5 +1,6 @@
 //! The errors of stores.
 
+use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -73,6 +74,24 @@ pub enum StorageError {
 }
 
 impl StorageError {
+    /// The kind of the failure, for callers above the store.
+    pub fn kind(&self) -> StoreFailureKind {
+        match self {
+            Self::Busy(_) => StoreFailureKind::Busy,
+            Self::ClosedToWrites => StoreFailureKind::ClosedToWrites,
+            Self::DiskFull { .. } => StoreFailureKind::DiskFull,
+            Self::Poisoned(_) => StoreFailureKind::Poisoned,
+            Self::Damaged { .. } => StoreFailureKind::Unreadable,
+            Self::TooLarge(_) => StoreFailureKind::TooLarge,
+            Self::SnapshotTimeout { .. } => StoreFailureKind::SnapshotTimeout,
+            Self::NoBackend(_) => StoreFailureKind::NoBackend,
+            Self::Closed => StoreFailureKind::Closed,
+            Self::Io { .. } | Self::Unusable { .. } => StoreFailureKind::Io,
+            // A caller that asked not to wait handles this itself.
+            Self::WouldBlock => StoreFailureKind::Internal,
+        }
+    }
+
     /// A file of a format version that this build does not read.
     pub(crate) fn other_format(path: &Path, version: u16) -> Self {
         let what = format!("written in format {version}, which this build does not read: use the newer one again");
@@ -80,6 +99,61 @@ impl StorageError {
     }
 }
 
+impl From<StorageError> for StoreFailure {
+    fn from(error: StorageError) -> Self {
+        Self::new(error.kind(), error.to_string())
+    }
+}
+
+impl From<StorageError> for Error {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(error.into())
+    }
+}
+
 pub(crate) fn io_error(op: &'static str, path: &Path, source: io::Error) -> StorageError {
     StorageError::Io { op, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_reaches_the_client_as_one_text() {
+        use StoreFailureKind as Kind;
+        let path = || PathBuf::from("d/1.data");
+        let source = || io::Error::other("broken");
+        let damaged = StorageError::Damaged { file: path(), offset: 7, what: "checksum" };
+        let cases = [
+            (damaged, Kind::Unreadable, "damaged record in d/1.data at byte 7: checksum"),
+            (StorageError::Io { op: "read", path: path(), source: source() }, Kind::Io, "read d/1.data: broken"),
+            (
+                StorageError::Poisoned("fsync".into()),
+                Kind::Poisoned,
+                "the store takes no writes since an earlier failure: fsync",
+            ),
+            (StorageError::DiskFull { path: path() }, Kind::DiskFull, "no space left for d/1.data"),
+            (StorageError::TooLarge("too long".into()), Kind::TooLarge, "too long"),
+            (StorageError::Busy("too many snapshots".into()), Kind::Busy, "too many snapshots"),
+            (
+                StorageError::SnapshotTimeout { secs_max: 9 },
+                Kind::SnapshotTimeout,
+                "the view of the store was taken away after 9 s: ask for less at once, or raise the snapshot timeout",
+            ),
+            (StorageError::NoBackend("no backend x".into()), Kind::NoBackend, "no backend x"),
+            (
+                StorageError::ClosedToWrites,
+                Kind::ClosedToWrites,
+                "the store is being handed over and takes no writes",
+            ),
+            (StorageError::Closed, Kind::Closed, "the store is closed"),
+            (StorageError::Unusable { path: path(), what: "is none".into() }, Kind::Io, "d/1.data: is none"),
+        ];
+        for (error, kind, text) in cases {
+            let failure = StoreFailure::from(error);
+            assert_eq!((failure.kind, &*failure.text), (kind, text));
+            assert_eq!(Error::from(failure).to_string(), format!("{{storage_error,\"{text}\"}}"));
+        }
+    }
 }

@@ -2,17 +2,8 @@
 
 use crate::etf::{BinaryText, StringText};
 use crate::names::Bucket;
-
-/// What the caller can do about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorClass {
-    /// The same request may succeed later.
-    Retry,
-    /// The caller must change the request.
-    FixRequest,
-    /// An operator must act.
-    CallHuman,
-}
+use crate::store_failure::StoreFailure;
+use crate::stored::Corrupt;
 
 /// The error of a request. `Display` is the text of Riak's Protocol Buffers errors
 /// (docs/riak/pb-api.md §1.1). The HTTP layer has its own texts and matches on the variants.
@@ -117,9 +108,9 @@ pub enum Error {
     /// instance.
     #[error("Operation '{0}' is not enabled")]
     JobDisabled(&'static str),
-    /// The store could not read or write. Holds the cause in words; the same text was logged.
-    #[error("{{storage_error,{}}}", StringText(.0))]
-    Storage(String),
+    /// The store could not read or write.
+    #[error("{{storage_error,{}}}", StringText(&.0.text))]
+    Storage(StoreFailure),
     /// The node is stopping.
     #[error("node_stopping")]
     Stopping,
@@ -161,21 +152,15 @@ fn precommit_text(reason: &Option<PrecommitReason>) -> String {
     }
 }
 
-impl Error {
-    /// What the caller can do about the error.
-    pub fn class(&self) -> ErrorClass {
-        match self {
-            Self::Timeout
-            | Self::Overload
-            | Self::AllNodesDown
-            | Self::InsufficientVnodes { .. }
-            | Self::InsufficientNodes { .. }
-            | Self::NodeConfirmsUnsatisfied { .. }
-            | Self::QuorumUnsatisfied { .. }
-            | Self::Stopping => ErrorClass::Retry,
-            Self::Storage(_) => ErrorClass::CallHuman,
-            _ => ErrorClass::FixRequest,
-        }
+impl From<StoreFailure> for Error {
+    fn from(failure: StoreFailure) -> Self {
+        Self::Storage(failure)
+    }
+}
+
+impl From<Corrupt> for Error {
+    fn from(corrupt: Corrupt) -> Self {
+        Self::Storage(corrupt.into())
     }
 }
 
@@ -213,17 +198,10 @@ mod tests {
             (Error::JobDisabled("{riak_kv,list_keys}"), "Operation '{riak_kv,list_keys}' is not enabled"),
             (Error::TooLarge { bytes: 1001, bytes_max: 1000 }, "{too_large,1001}"),
             (Error::TooManySiblings(101), "{too_many_siblings,101}"),
-            (Error::Storage("no \"space\"".into()), r#"{storage_error,"no \"space\""}"#),
+            (Error::Storage(StoreFailure::internal("no \"space\"")), r#"{storage_error,"no \"space\""}"#),
         ];
         for (error, text) in cases {
             assert_eq!(error.to_string(), text);
         }
-    }
-
-    #[test]
-    fn callers_learn_what_they_can_do() {
-        assert_eq!(Error::Overload.class(), ErrorClass::Retry);
-        assert_eq!(Error::Storage(String::new()).class(), ErrorClass::CallHuman);
-        assert_eq!(Error::KeyTooLarge.class(), ErrorClass::FixRequest);
     }
 }

@@ -25,6 +25,7 @@ pub mod phash2;
 pub mod props;
 pub mod quorum;
 pub mod riak_object;
+mod store_failure;
 pub mod stored;
 pub mod suggest;
 #[cfg(test)]
@@ -32,8 +33,9 @@ mod testing;
 pub mod time;
 
 pub use clock::{Actor, ClockEntry, Dot, VectorClock};
-pub use error::{Error, ErrorClass};
+pub use error::Error;
 pub use names::Bucket;
 pub use object::{IndexEntry, IndexTerm, Link, Metadata, Object, Sibling};
 pub use props::{BucketProps, PropMap};
 pub use quorum::Quorum;
+pub use store_failure::{StoreFailure, StoreFailureKind};

@@ -100,7 +100,7 @@ fn precommit(reason: Option<&PrecommitReason>) -> Reply {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ombak_types::Bucket;
+    use ombak_types::{Bucket, StoreFailure, StoreFailureKind};
 
     fn said(error: Error, asked: Asked) -> (u16, String) {
         let reply = reply_for(&error, asked);
@@ -122,6 +122,16 @@ mod tests {
         assert_eq!(get(Error::Timeout), (503, "request timed out\n".into()));
         let no_type = Error::NoType(Bucket::typed("nonesuch", "b"));
         assert_eq!(get(no_type), (404, "Unknown bucket type: nonesuch".into()));
+    }
+
+    #[test]
+    fn every_failure_of_a_store_is_one_status_with_its_text() {
+        use StoreFailureKind as Kind;
+        for kind in [Kind::Busy, Kind::ClosedToWrites, Kind::DiskFull, Kind::Poisoned, Kind::Unreadable, Kind::Internal] {
+            let failure = StoreFailure::new(kind, "no \"room\"");
+            let text = "Error:\n{storage_error,\"no \\\"room\\\"\"}\n";
+            assert_eq!(said(Error::Storage(failure), Asked::Put), (500, text.into()));
+        }
     }
 
     #[test]

@@ -192,7 +192,7 @@ impl Answer {
             Self::Get(Read::Single(single), GetView { if_modified: None, .. }) => write_single_get_reply(single, out),
             Self::Get(Read::Single(single), view) => match single.decode() {
                 Ok(object) => write_get(&GetReply::Found(object), view, out),
-                Err(corrupt) => write_error(Error::Storage(corrupt.to_string()).to_string(), out.bytes()),
+                Err(corrupt) => write_error(Error::from(corrupt).to_string(), out.bytes()),
             },
             Self::Get(Read::Reply(reply), view) => write_get(reply, view, out),
             Self::Put(reply) => {

@@ -1,7 +1,7 @@
 //! Threads that wait for disks instead of the network threads.
 
 use crate::open_error::OpenError;
-use ombak_types::Error;
+use ombak_types::{Error, StoreFailure};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -59,7 +59,7 @@ impl IoPool {
             // Sending fails when the caller gave up; the job was executed nevertheless.
             let _ = give.send(job());
         })?;
-        take.await.map_err(|_| Error::Storage("the operation broke down; the log says where".into()))
+        take.await.map_err(|_| StoreFailure::internal("the operation broke down; the log says where").into())
     }
 
     /// Executes the queued jobs and ends the threads.

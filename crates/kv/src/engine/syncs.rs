@@ -61,7 +61,7 @@ fn sync_all(waiting: &Mutex<Waiting>, partition: &Partition) {
             std::mem::take(&mut waiting.waiters)
         };
         let newest = waiters.iter().map(|(seq, _)| *seq).max().unwrap_or(0);
-        let synced = partition.store().sync(newest).map_err(|e| Error::Storage(e.to_string()));
+        let synced = partition.store().sync(newest).map_err(Error::from);
         for (_, give) in waiters {
             // Sending fails when the request was given up.
             let _ = give.send(synced.clone());

@@ -12,7 +12,7 @@ use super::plan::GetPlan;
 use crate::expiry;
 use crate::replica::{Replica, Tally};
 use crate::request::GetReply;
-use ombak_types::{Error, Object};
+use ombak_types::{Error, Object, StoreFailure, StoreFailureKind};
 use smallvec::{SmallVec, smallvec};
 
 /// The data that a replica is asked for.
@@ -254,7 +254,10 @@ impl GetCore {
             }
             // Another replica may still have the values.
             Newest::Unreadable if !self.all_answered() => None,
-            Newest::Unreadable => Some(Err(Error::Storage("the newest version cannot be read".into()))),
+            Newest::Unreadable => Some(Err(Error::Storage(StoreFailure::new(
+                StoreFailureKind::Unreadable,
+                "the newest version cannot be read",
+            )))),
         }
     }
 

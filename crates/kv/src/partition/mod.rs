@@ -99,7 +99,7 @@ impl From<StorageError> for Failure {
         match error {
             StorageError::WouldBlock => Self::WouldBlock,
             StorageError::Closed => Self::Refused(Error::Stopping),
-            other => Self::Refused(Error::Storage(other.to_string())),
+            other => Self::Refused(other.into()),
         }
     }
 }

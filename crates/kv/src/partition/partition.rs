@@ -125,7 +125,7 @@ impl Partition {
     #[cold]
     fn corrupt(&self, key: &[u8], corrupt: Corrupt) -> Failure {
         error!(partition = self.number, key = %Shown(key), %corrupt, "read failed");
-        Failure::Refused(Error::Storage(corrupt.to_string()))
+        Failure::Refused(corrupt.into())
     }
 
     /// Epochs that were issued before this ticket are never continued.

@@ -3,7 +3,7 @@
 use super::{PutAction, PutCore, PutEvent, PutPlan};
 use crate::replica::Replica;
 use crate::request::PutOptions;
-use ombak_types::{BucketProps, Error, Quorum};
+use ombak_types::{BucketProps, Error, Quorum, StoreFailure};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ fn expected(plan: &PutPlan, case: &Case, answered: &[usize]) -> Option<Result<()
 fn error_of(behaviour: Behaviour) -> Error {
     match behaviour {
         Behaviour::Overloaded => Error::Overload,
-        _ => Error::Storage("broken".into()),
+        _ => Error::Storage(StoreFailure::internal("broken")),
     }
 }
 

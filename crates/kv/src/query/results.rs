@@ -100,7 +100,7 @@ impl QueryResults {
         if self.deadline.is_some_and(|at| Instant::now() >= at) {
             return Err(Error::Timeout);
         }
-        Ok((walk, batch.map_err(|e| Error::Storage(e.to_string()))?))
+        Ok((walk, batch?))
     }
 }
 
