@@ -3,9 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use ombak_kv::fuzzing::{buckets_file, manifest};
+use ombak_backup::check_manifest;
+use ombak_kv::fuzzing::buckets_file;
 
 fuzz_target!(|bytes: &[u8]| {
     buckets_file(bytes);
-    manifest(bytes);
+    check_manifest(bytes);
 });

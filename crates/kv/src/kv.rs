@@ -6,18 +6,23 @@ use crate::deadline::{Deadline, Turn};
 use crate::engine::{Engine, IoPool, PutProgress, Walk, check_bucket, check_key};
 use crate::ids::key_text;
 use crate::listing::Listing;
-use crate::open_error::OpenError;
+use crate::start::OpenError;
 use crate::partition::{Access, Failure};
 use crate::query::{IndexQuery, QueryResults, QueryWalk};
 use crate::random::random_160;
 use crate::request::{DeleteReply, DeleteRequest, GetReply, GetRequest, PreflistItem, PutReply, PutRequest, Read};
 use crate::room::{Room, UNASKED_BYTES_MAX, Unlimited};
 use bytes::Bytes;
+use ombak_node_files::Identity;
 use ombak_ring::{Position, Ring};
 use ombak_stats::Stats;
-use ombak_storage::Status;
+use ombak_storage::fs::FileSystem;
+use ombak_storage::{Backend, Status};
+use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, Error, Object, Sibling, StoreFailure};
+use parking_lot::Mutex;
 use std::future::Future;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -384,6 +389,41 @@ impl Kv {
     /// The statistics of this node.
     pub fn stats(&self) -> &Stats {
         &self.engine.stats
+    }
+
+    /// The identity of this node.
+    pub fn identity(&self) -> &Identity {
+        &self.engine.identity
+    }
+
+    /// The directory of the node's files.
+    pub fn data_dir(&self) -> &Path {
+        &self.engine.config.data_dir
+    }
+
+    /// The file system of the node's files.
+    pub fn file_system(&self) -> &Arc<dyn FileSystem> {
+        &self.engine.config.fs
+    }
+
+    /// The store of each partition, with the partition's number.
+    pub fn stores(&self) -> impl Iterator<Item = (u32, &Arc<dyn Backend>)> {
+        self.engine.partitions().iter().map(|partition| (partition.number(), partition.store()))
+    }
+
+    /// Whether the engine accepts requests.
+    pub fn is_open(&self) -> bool {
+        self.engine.is_open()
+    }
+
+    /// The time of the engine's wall clock.
+    pub fn time(&self) -> UnixMicros {
+        self.engine.now()
+    }
+
+    /// Locked while a backup is taken: a node takes one at a time.
+    pub fn backup_turn(&self) -> &Mutex<()> {
+        &self.engine.backup_turn
     }
 
     /// The ring.

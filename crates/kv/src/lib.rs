@@ -16,7 +16,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod backend_choice;
-pub mod backup;
 pub mod buckets;
 pub mod clock;
 pub mod config;
@@ -31,8 +30,6 @@ mod import;
 mod kv;
 mod listing;
 mod log_text;
-mod node;
-mod open_error;
 pub mod partition;
 pub mod put;
 pub mod query;
@@ -41,7 +38,7 @@ mod random;
 mod replica;
 pub mod request;
 mod room;
-pub mod saved_json;
+mod start;
 
 pub use backend_choice::BackendChoice;
 pub use buckets::{BucketRegistry, PropsError, TypeStatus, TypeSummary};
@@ -49,8 +46,7 @@ pub use config::{DeleteMode, KvConfig, ObjectLimits};
 pub use import::{ImportOutcome, Importer};
 pub use kv::{Health, Kv};
 pub use listing::Listing;
-pub use node::{check_start, examine_files};
-pub use open_error::OpenError;
+pub use start::{OpenError, check_start, examine_files};
 pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryOf, QueryResults, head_terms};
 pub use replica::Replica;
 pub use request::{

@@ -1,6 +1,6 @@
 //! Random bytes from the operating system.
 
-use crate::open_error::OpenError;
+use crate::start::OpenError;
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
 
 /// A random number for an identity.

@@ -5,6 +5,7 @@
 mod support;
 
 use ombak_kv::{DeleteMode, GetReply, Kv, KvConfig, OpenError};
+use ombak_node_files::NodeFileError;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_storage::{BitcaskFactory, JournalConfig};
@@ -178,7 +179,7 @@ fn a_second_process_and_another_ring_size_are_refused() {
     let node = start(dir.path());
     let memory = Arc::new(ombak_storage::MemoryFactory::new(Default::default()));
     let second = KvConfig::new("riak@127.0.0.1", dir.path(), memory.clone());
-    assert!(matches!(Kv::open(second), Err(OpenError::InUse(_))));
+    assert!(matches!(Kv::open(second), Err(OpenError::Files(NodeFileError::InUse(_)))));
     drop(node);
     let mut larger = KvConfig::new("riak@127.0.0.1", dir.path(), memory.clone());
     larger.ring_size = 16;

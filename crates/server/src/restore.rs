@@ -2,19 +2,21 @@
 
 use crate::config::{BackendSettings, Settings};
 use crate::node::lock::{self, DataDirLock, LOCK_FILE};
-use ombak_kv::backup::{RestoreReport, RestoreTarget, TargetStore, Watch, check_restore, restore as restore_into};
+use ombak_backup::{
+    ProgressCallback, RestoreReport, RestoreTarget, TargetStore, check_restore, restore as restore_into,
+};
 use ombak_storage::fs::RealFs;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Restores a backup into the node of these settings. The error is one line for the operator.
-pub fn restore(backup: &Path, settings: &Settings, watch: Watch<'_>) -> Result<RestoreReport, String> {
+pub fn restore(backup: &Path, settings: &Settings, on_progress: ProgressCallback<'_>) -> Result<RestoreReport, String> {
     let backup = std::path::absolute(backup).map_err(|e| format!("{}: {e}", backup.display()))?;
     let target = RestoreTarget {
         fs: Arc::new(RealFs),
         data_dir: absolute(&settings.data_dir)?,
         // The lock file is not data, so it does not make the directory count as used.
-        ignored: vec![LOCK_FILE.into()],
+        allowed_names: vec![LOCK_FILE.into()],
         ring_size: settings.ring_size,
         stores: stores(&settings.backend)?,
     };
@@ -24,7 +26,7 @@ pub fn restore(backup: &Path, settings: &Settings, watch: Watch<'_>) -> Result<R
         check_restore(&backup, &target).map_err(|e| e.to_string())?;
     }
     let _lock = DataDirLock::take(&settings.data_dir).map_err(|e| e.to_string())?;
-    restore_into(&backup, &target, watch).map_err(|e| e.to_string())
+    restore_into(&backup, &target, on_progress).map_err(|e| e.to_string())
 }
 
 fn stores(backend: &BackendSettings) -> Result<Vec<TargetStore>, String> {

@@ -2,8 +2,8 @@
 
 use super::backup_place::OpenDir;
 use super::{AdminContext, AdminError};
+use ombak_backup::{Backup, BackupError, BackupProgress, BackupReport};
 use ombak_kv::Kv;
-use ombak_kv::backup::{Backup, BackupError, BackupProgress, BackupReport};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};

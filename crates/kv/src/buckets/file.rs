@@ -6,9 +6,9 @@
 //! and `%` itself, as `%` and two hexadecimal digits.
 
 use super::state::{Records, TypeRecord};
-use crate::open_error::OpenError;
-use crate::saved_json::{self, Formats};
 use bytes::Bytes;
+use ombak_node_files::NodeFileError;
+use ombak_node_files::saved_json::{self, Formats};
 use ombak_storage::fs::{FileSystem, read_file, replace_file};
 use ombak_types::{Bucket, PropMap};
 use serde::{Deserialize, Serialize};
@@ -62,15 +62,15 @@ impl fmt::Debug for RegistryFile {
 
 impl RegistryFile {
     /// Reads the records that were saved last. Without a file the records are empty.
-    pub fn open(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<(Self, Records), OpenError> {
+    pub fn open(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<(Self, Records), NodeFileError> {
         let file = Self { fs, dir: dir.to_owned() };
         let path = file.path("");
         let text = match read_file(&*file.fs, &path, FILE_BYTES_MAX) {
             Ok(text) => text,
             Err(e) if e.kind() == ErrorKind::NotFound => return file.open_without(&path),
-            Err(source) => return Err(OpenError::Io { op: "read", path, source }),
+            Err(source) => return Err(NodeFileError::Io { op: "read", path, source }),
         };
-        let records = parse(text).map_err(|why| OpenError::Unusable {
+        let records = parse(text).map_err(|why| NodeFileError::Unusable {
             what: format!(
                 "{why}; the bucket types and properties as they were before the last change are in {}: compare, and \
                  copy it over this file",
@@ -83,10 +83,10 @@ impl RegistryFile {
 
     /// Handles a missing file. If a previous generation exists, something removed the file, and the
     /// node must not start: an empty registry would hide every typed bucket.
-    fn open_without(self, path: &Path) -> Result<(Self, Records), OpenError> {
+    fn open_without(self, path: &Path) -> Result<(Self, Records), NodeFileError> {
         let previous = self.path(".previous");
-        if self.exists(&previous).map_err(|source| OpenError::Io { op: "read", path: previous.clone(), source })? {
-            return Err(OpenError::Unusable {
+        if self.exists(&previous).map_err(|source| NodeFileError::Io { op: "read", path: previous.clone(), source })? {
+            return Err(NodeFileError::Unusable {
                 path: path.to_owned(),
                 what: format!(
                     "is missing although this node had bucket types or properties; copy {} over it, or remove that \
@@ -139,16 +139,16 @@ impl RegistryFile {
 }
 
 /// Examines both generations in the directory of a stopped node. The errors say what is damaged.
-pub(crate) fn examine_file(fs: &Arc<dyn FileSystem>, dir: &Path) -> Vec<OpenError> {
+pub(crate) fn examine_file(fs: &Arc<dyn FileSystem>, dir: &Path) -> Vec<NodeFileError> {
     let path = dir.join(format!("{FILE_NAME}.previous"));
     let previous = match read_file(&**fs, &path, FILE_BYTES_MAX).map(parse) {
         Ok(Ok(_)) => None,
         Ok(Err(why)) => {
             let what = format!("{why}: it helps no more when {FILE_NAME} is damaged; the next change replaces it");
-            Some(OpenError::Unusable { path, what })
+            Some(NodeFileError::Unusable { path, what })
         }
         Err(e) if e.kind() == ErrorKind::NotFound => None,
-        Err(source) => Some(OpenError::Io { op: "read", path, source }),
+        Err(source) => Some(NodeFileError::Io { op: "read", path, source }),
     };
     RegistryFile::open(fs.clone(), dir).err().into_iter().chain(previous).collect()
 }

@@ -21,6 +21,7 @@ mod state;
 pub use error::PropsError;
 #[cfg(any(test, fuzzing))]
 pub(crate) use file::check_buckets_file;
-pub(crate) use file::{FILE_NAME as BUCKETS_FILE, examine_file};
+pub use file::FILE_NAME as BUCKETS_FILE;
+pub(crate) use file::examine_file;
 pub use registry::BucketRegistry;
 pub use state::{TypeStatus, TypeSummary};

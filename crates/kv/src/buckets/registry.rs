@@ -3,7 +3,7 @@
 use super::error::PropsError;
 use super::file::RegistryFile;
 use super::state::{Records, Settings, Snapshot, TypeRecord, TypeStatus, TypeSummary};
-use crate::open_error::OpenError;
+use crate::start::OpenError;
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
 use ombak_storage::fs::FileSystem;
@@ -232,7 +232,7 @@ impl BucketRegistry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::saved_json::with_checksum;
+    use ombak_node_files::saved_json::with_checksum;
     use ombak_storage::fs::RealFs;
     use ombak_storage::fs::sim::{FaultyFs, Loss};
     use serde_json::json;

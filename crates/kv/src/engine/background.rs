@@ -3,7 +3,7 @@
 use super::reaper::Reaper;
 use crate::clock::WallClock;
 use crate::config::KvConfig;
-use crate::open_error::OpenError;
+use crate::start::OpenError;
 use crate::partition::Partition;
 use ombak_stats::Stats;
 use parking_lot::{Condvar, Mutex};

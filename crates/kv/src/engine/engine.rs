@@ -8,11 +8,11 @@ use super::syncs::Syncs;
 use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
 use crate::ids::Vtags;
-use crate::node::{Identity, NodeFiles};
-use crate::open_error::OpenError;
+use crate::start::OpenError;
 use crate::partition::{ActorSource, Partition};
 use crate::random::random_u64;
 use crate::replica::Replica;
+use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::{KeyHash, Ring, RingSize, RingVersion};
 use ombak_stats::Stats;
 use ombak_storage::Backend;
@@ -51,7 +51,7 @@ pub(crate) struct Engine {
     background: Background,
     pub(crate) identity: Identity,
     /// Keeps the directory locked.
-    _files: NodeFiles,
+    _directory: NodeDirectory,
     /// Locked while a backup is taken.
     pub(crate) backup_turn: Mutex<()>,
 }
@@ -60,12 +60,12 @@ impl Engine {
     /// Opens all parts, each after the parts that it depends on.
     pub(crate) fn open(config: KvConfig) -> Result<Self, OpenError> {
         let ring_size = RingSize::new(config.ring_size).map_err(|e| OpenError::Config(format!("ring_size: {e}")))?;
-        let files = NodeFiles::open(config.fs.clone(), &config.data_dir)?;
-        files.check(config.ring_size)?;
+        let directory = NodeDirectory::open(config.fs.clone(), &config.data_dir)?;
+        directory.check(config.ring_size)?;
         let buckets = open_buckets(&config)?;
         let stores = open_stores(&config)?;
         // A start counts only after all stores have opened.
-        let identity = files.start(config.ring_size)?;
+        let identity = directory.start(config.ring_size)?;
         let version = RingVersion::first(identity.ring_lineage);
         let ring = Ring::of_one_node(&config.node_name, ring_size, version);
         if identity.boot == 1 && stores.iter().any(|store| store.last_seq() > 0) {
@@ -87,7 +87,7 @@ impl Engine {
         let large = IoPool::start("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;
         let folds = IoPool::start("ombak-fold", FOLD_THREADS, config.requests_max)?;
         let background = Background::start(&config, &partitions, &reaper, &stats)?;
-        files.remove_clean_mark();
+        directory.remove_clean_mark();
         info!(node = config.node_name, boot = identity.boot, "node opened");
         Ok(Self {
             vtags: Vtags::new(random_u64()?),
@@ -104,7 +104,7 @@ impl Engine {
             reaper,
             background,
             identity,
-            _files: files,
+            _directory: directory,
             backup_turn: Mutex::new(()),
         })
     }

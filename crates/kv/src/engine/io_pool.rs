@@ -1,6 +1,6 @@
 //! Threads that wait for disks instead of the network threads.
 
-use crate::open_error::OpenError;
+use crate::start::OpenError;
 use ombak_types::{Error, StoreFailure};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;

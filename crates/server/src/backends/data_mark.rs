@@ -11,7 +11,7 @@
 
 use super::Inventories;
 use crate::config::BackendSettings;
-use ombak_kv::saved_json::{self, Formats};
+use ombak_node_files::saved_json::{self, Formats};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;

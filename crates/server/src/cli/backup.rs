@@ -11,7 +11,7 @@ use crate::node::join;
 use crate::restore;
 use hyper::Method;
 use indicatif::{HumanBytes, ProgressBar, ProgressFinish, ProgressStyle};
-use ombak_kv::backup::{Watch, verify};
+use ombak_backup::{ProgressCallback, verify};
 use ombak_storage::fs::RealFs;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -64,7 +64,7 @@ fn progress_bar(template: &str) -> ProgressBar {
 }
 
 /// Runs work that reads a backup and shows how much of it has been read.
-fn watched<T>(work: impl FnOnce(Watch<'_>) -> T) -> T {
+fn watched<T>(work: impl FnOnce(ProgressCallback<'_>) -> T) -> T {
     let bar = progress_bar("{bar:30} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left");
     work(&|bytes_done, bytes_total| {
         bar.set_length(bytes_total);

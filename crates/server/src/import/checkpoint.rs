@@ -1,7 +1,7 @@
 //! The progress of an import, kept in a small file in the node's data directory.
 
 use super::report::Report;
-use ombak_kv::saved_json::{self, Formats};
+use ombak_node_files::saved_json::{self, Formats};
 use ombak_riak_files::bitcask::{Cursor, PartitionDir};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};

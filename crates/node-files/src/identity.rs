@@ -1,5 +1,6 @@
 //! The identity of a node.
 
+use crate::hex;
 use serde::{Deserialize, Serialize};
 
 /// The identity of a node, to which the data directory belongs.
@@ -18,17 +19,4 @@ pub struct Identity {
     pub ring_size: u32,
     /// The number of starts, from 1. An earlier copy of the directory has a smaller number.
     pub boot: u64,
-}
-
-/// 64-bit numbers as hexadecimal text, because JSON readers lose the low bits of large numbers.
-pub(crate) mod hex {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(n: &u64, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(&format!("{n:016x}"))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
-        u64::from_str_radix(&String::deserialize(d)?, 16).map_err(D::Error::custom)
-    }
 }

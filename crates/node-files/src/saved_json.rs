@@ -58,7 +58,7 @@ pub fn from_text<T: DeserializeOwned>(mut text: Vec<u8>, formats: Formats) -> Re
 }
 
 /// Puts the checksum into the text of a JSON object.
-pub(crate) fn with_checksum(json: &[u8]) -> Vec<u8> {
+pub fn with_checksum(json: &[u8]) -> Vec<u8> {
     let digits = format!("{:016x}", xxh3_64(json));
     let fields = json.strip_prefix(b"{").unwrap_or(json);
     [BEGIN, digits.as_bytes(), END, fields].concat()

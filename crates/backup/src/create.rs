@@ -1,14 +1,13 @@
 //! Takes a backup of a running node.
 
-use super::destination::{Destination, Source};
-use super::earlier::Earlier;
-use super::error::{BackupError, io_error, unusable};
-use super::home::BackupHome;
-use super::manifest::{Manifest, NODE_PART, SavedFile, SavedStore};
-use crate::buckets::BUCKETS_FILE;
-use crate::engine::Engine;
-use crate::kv::Kv;
-use crate::node::IDENTITY_FILE;
+use crate::backup_directory::BackupDirectory;
+use crate::backup_files::{BackupFiles, Source};
+use crate::earlier_backup::EarlierBackup;
+use crate::error::{BackupError, io_error, unusable};
+use crate::manifest::{Manifest, NODE_PART, SavedFile, SavedStore};
+use ombak_kv::Kv;
+use ombak_kv::buckets::BUCKETS_FILE;
+use ombak_node_files::IDENTITY_FILE;
 use ombak_storage::fs::read_file;
 use ombak_storage::{CutContent, CutFile, StoreCut};
 use serde::Serialize;
@@ -75,10 +74,10 @@ pub struct BackupReport {
     pub left_out: Vec<String>,
 }
 
-struct Creation<'a> {
-    destination: Destination<'a>,
-    home: &'a BackupHome<'a>,
-    earlier: Earlier,
+struct BackupRun<'a> {
+    destination: BackupFiles<'a>,
+    directory: &'a BackupDirectory<'a>,
+    earlier: EarlierBackup,
     progress: &'a BackupProgress,
     report: BackupReport,
 }
@@ -86,19 +85,18 @@ struct Creation<'a> {
 impl Backup {
     /// Takes the backup. Blocks while it reads all new data: not for network threads.
     pub fn run(&self, kv: &Kv, progress: &BackupProgress) -> Result<BackupReport, BackupError> {
-        let engine = &kv.engine;
-        let Some(_turn) = engine.backup_turn.try_lock() else {
+        let Some(_turn) = kv.backup_turn().try_lock() else {
             return Err(BackupError::Refused("another backup is being taken: wait for its end".into()));
         };
-        self.check_dir(&engine.config.data_dir)?;
-        let left_out = self.check_stores(engine)?;
+        self.check_dir(kv.data_dir())?;
+        let left_out = self.check_stores(kv)?;
         let observe = |bytes| {
             progress.bytes_read.fetch_add(bytes, Ordering::Relaxed);
-            if engine.is_open() { Ok(()) } else { Err(BackupError::Stopping) }
+            if kv.is_open() { Ok(()) } else { Err(BackupError::Stopping) }
         };
-        let fs = &*engine.config.fs;
-        let since = self.since.as_deref().map(|dir| read_since(dir, engine)).transpose()?;
-        let destination = Destination::open(engine.config.fs.clone(), &observe);
+        let fs = &**kv.file_system();
+        let since = self.since.as_deref().map(|dir| read_since(dir, kv)).transpose()?;
+        let destination = BackupFiles::open(kv.file_system().clone(), &observe);
         let missing = destination.missing_dirs(&self.dir);
         let taken = self.take(kv, destination, since, left_out, progress);
         if taken.is_err() {
@@ -112,16 +110,16 @@ impl Backup {
     fn take(
         &self,
         kv: &Kv,
-        mut destination: Destination<'_>,
-        since: Option<Earlier>,
+        mut destination: BackupFiles<'_>,
+        since: Option<EarlierBackup>,
         left_out: Vec<String>,
         progress: &BackupProgress,
     ) -> Result<BackupReport, BackupError> {
         destination.create_dir(&self.dir)?;
-        let home = BackupHome::open(&*kv.engine.config.fs, &self.dir, &kv.engine)?;
-        let taken = self.take_into(kv, &home, destination, since, left_out, progress);
+        let directory = BackupDirectory::open(&**kv.file_system(), &self.dir, kv)?;
+        let taken = self.take_into(kv, &directory, destination, since, left_out, progress);
         if taken.is_err()
-            && let Err(error) = home.discard_new()
+            && let Err(error) = directory.discard_new()
         {
             warn!(%error, "files are left of a backup that failed: the next one removes them");
         }
@@ -131,21 +129,21 @@ impl Backup {
     fn take_into(
         &self,
         kv: &Kv,
-        home: &BackupHome<'_>,
-        destination: Destination<'_>,
-        since: Option<Earlier>,
+        directory: &BackupDirectory<'_>,
+        destination: BackupFiles<'_>,
+        since: Option<EarlierBackup>,
         left_out: Vec<String>,
         progress: &BackupProgress,
     ) -> Result<BackupReport, BackupError> {
-        let (engine, fs) = (&kv.engine, &*kv.engine.config.fs);
-        let earlier = match (&home.earlier, since) {
+        let (identity, fs) = (kv.identity(), &**kv.file_system());
+        let earlier = match (&directory.earlier, since) {
             (Some(_), Some(_)) => return Err(unusable(&self.dir, TWO_EARLIER)),
-            (Some(manifest), None) => Earlier::new(&self.dir, manifest, true)?,
+            (Some(manifest), None) => EarlierBackup::new(&self.dir, manifest, true)?,
             (None, since) => since.unwrap_or_default(),
         };
         let report = BackupReport { dir: self.dir.clone(), left_out, ..BackupReport::default() };
-        let mut creation = Creation { destination, home, earlier, progress, report };
-        let began_secs = engine.now().secs();
+        let mut creation = BackupRun { destination, directory, earlier, progress, report };
+        let began_secs = kv.time().secs();
         let stores = creation.save_stores(kv)?;
         // The node's files are saved after the stores, so the backup has the bucket type of every
         // key in it.
@@ -153,15 +151,15 @@ impl Backup {
         creation.destination.sync()?;
         let manifest = Manifest {
             began_secs,
-            node_name: engine.config.node_name.clone(),
-            node_id: engine.identity.node_id,
-            boot: engine.identity.boot,
-            ring_size: engine.identity.ring_size,
+            node_name: kv.node_name().to_owned(),
+            node_id: identity.node_id,
+            boot: identity.boot,
+            ring_size: identity.ring_size,
             node,
             stores,
         };
         manifest.write(fs, &self.dir)?;
-        if let Err(error) = home.remove_others(Some(&manifest)) {
+        if let Err(error) = directory.remove_others(Some(&manifest)) {
             warn!(%error, "the backup is whole, and files of earlier ones are left: the next one removes them");
         }
         Ok(creation.report)
@@ -184,10 +182,10 @@ impl Backup {
     /// Checks before anything is written that there is data to back up, and that the backup's
     /// directory lies outside of the stores. Returns the names of the backends without files. All
     /// partitions have the same backends, so one is checked.
-    fn check_stores(&self, engine: &Engine) -> Result<Vec<String>, BackupError> {
-        let Some(partition) = engine.partitions().iter().next() else { return Ok(Vec::new()) };
-        let failed = |source| BackupError::Store { partition: partition.number(), source };
-        let Some(backup) = partition.store().begin_backup().map_err(failed)? else {
+    fn check_stores(&self, kv: &Kv) -> Result<Vec<String>, BackupError> {
+        let Some((partition, store)) = kv.stores().next() else { return Ok(Vec::new()) };
+        let failed = |source| BackupError::Store { partition, source };
+        let Some(backup) = store.begin_backup().map_err(failed)? else {
             return Err(BackupError::Refused(NO_FILES.into()));
         };
         if let Some(root) = backup.roots().into_iter().find(|root| self.is_in(root)) {
@@ -200,7 +198,7 @@ impl Backup {
 
 /// Makes a path absolute for the node, without `.` and `..`, and without following links. Fails
 /// when the working directory no longer exists.
-pub fn plain_path(path: &Path) -> io::Result<PathBuf> {
+fn plain_path(path: &Path) -> io::Result<PathBuf> {
     let mut plain = PathBuf::new();
     for part in std::path::absolute(path)?.components() {
         match part {
@@ -212,29 +210,29 @@ pub fn plain_path(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Reads a backup of this node in another directory.
-fn read_since(dir: &Path, engine: &Engine) -> Result<Earlier, BackupError> {
-    let manifest = Manifest::read(&*engine.config.fs, dir)?;
-    if manifest.node_id != engine.identity.node_id {
+fn read_since(dir: &Path, kv: &Kv) -> Result<EarlierBackup, BackupError> {
+    let manifest = Manifest::read(&**kv.file_system(), dir)?;
+    if manifest.node_id != kv.identity().node_id {
         return Err(unusable(dir, format!("is a backup of another node, {}", manifest.node_name)));
     }
-    Earlier::new(dir, &manifest, false)
+    EarlierBackup::new(dir, &manifest, false)
 }
 
-impl Creation<'_> {
+impl BackupRun<'_> {
     /// Saves one partition after another. Each partition is cut when its turn comes.
     fn save_stores(&mut self, kv: &Kv) -> Result<Vec<SavedStore>, BackupError> {
         let mut stores = Vec::new();
-        for partition in kv.engine.partitions().iter() {
+        for (partition, store) in kv.stores() {
             self.destination.observe(0)?;
-            let failed = |source| BackupError::Store { partition: partition.number(), source };
-            let Some(mut backup) = partition.store().begin_backup().map_err(failed)? else {
+            let failed = |source| BackupError::Store { partition, source };
+            let Some(mut backup) = store.begin_backup().map_err(failed)? else {
                 return Err(BackupError::Refused(NO_FILES.into()));
             };
             backup.cut();
             for cut in backup.finish().map_err(failed)? {
                 // Stores with boot number 0 were never written to.
                 if cut.identity.boot > 0 {
-                    stores.push(self.save_store(partition.number(), &cut)?);
+                    stores.push(self.save_store(partition, &cut)?);
                 }
             }
             self.progress.partitions.fetch_add(1, Ordering::Relaxed);
@@ -263,7 +261,7 @@ impl Creation<'_> {
     }
 
     fn save_file(&mut self, file: &CutFile, part: &str) -> Result<SavedFile, BackupError> {
-        let to = self.home.new_dir().join(part).join(&file.place);
+        let to = self.directory.new_dir().join(part).join(&file.place);
         match &file.content {
             CutContent::Bytes(bytes) => self.save_bytes(&file.place, bytes, &to),
             CutContent::Prefix { path, fs, length } => {
@@ -313,7 +311,7 @@ impl Creation<'_> {
             && self.destination.link(&path, to)?.is_ok()
         {
             self.report.shared_files += 1;
-            return Ok(SavedFile { generation: self.home.generation, ..known });
+            return Ok(SavedFile { generation: self.directory.generation, ..known });
         }
         let read = self.destination.copy(from, None, to)?;
         self.count_copy(read.0);
@@ -328,22 +326,21 @@ impl Creation<'_> {
 
     /// The manifest's entry for a file that was written.
     fn saved(&self, place: &Path, (length, checksum): (u64, u64), salt: Option<u64>) -> Result<SavedFile, BackupError> {
-        let place = place.to_str().ok_or_else(|| unusable(place, "its name is no text"))?.to_owned();
-        Ok(SavedFile { generation: self.home.generation, place, length, checksum, salt })
+        let relative_path = place.to_str().ok_or_else(|| unusable(place, "its name is no text"))?.to_owned();
+        Ok(SavedFile { generation: self.directory.generation, relative_path, length, checksum, salt })
     }
 
     /// Saves the files of the node itself.
     fn save_node(&mut self, kv: &Kv) -> Result<Vec<SavedFile>, BackupError> {
-        let config = &kv.engine.config;
         let mut node = Vec::new();
         for name in [IDENTITY_FILE, BUCKETS_FILE] {
-            let path = config.data_dir.join(name);
-            let bytes = match read_file(&*config.fs, &path, BUCKETS_BYTES_MAX) {
+            let path = kv.data_dir().join(name);
+            let bytes = match read_file(&**kv.file_system(), &path, BUCKETS_BYTES_MAX) {
                 Ok(bytes) => bytes,
                 Err(error) if error.kind() == io::ErrorKind::NotFound && name == BUCKETS_FILE => continue,
                 Err(source) => return Err(io_error("read", &path)(source)),
             };
-            let file = self.save_bytes(Path::new(name), &bytes, &self.home.new_dir().join(NODE_PART).join(name))?;
+            let file = self.save_bytes(Path::new(name), &bytes, &self.directory.new_dir().join(NODE_PART).join(name))?;
             self.count(&file);
             node.push(file);
         }

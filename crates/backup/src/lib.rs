@@ -27,18 +27,18 @@
 //! * A restored store has a new id and is marked as restored. A backup and a node that was restored
 //!   from it never share files.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod backup_directory;
+mod backup_files;
 mod create;
-mod destination;
-mod earlier;
+mod earlier_backup;
 mod error;
-mod home;
 mod manifest;
 mod restore;
 
-pub use create::{Backup, BackupProgress, BackupReport, plain_path};
+pub use create::{Backup, BackupProgress, BackupReport};
 pub use error::BackupError;
 #[cfg(any(test, fuzzing))]
-pub(crate) use manifest::check_manifest;
-pub use restore::{
-    INCOMPLETE_RESTORE, RestoreReport, RestoreTarget, TargetStore, Watch, check_restore, restore, verify,
-};
+pub use manifest::check_manifest;
+pub use restore::{ProgressCallback, RestoreReport, RestoreTarget, TargetStore, check_restore, restore, verify};

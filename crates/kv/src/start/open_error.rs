@@ -1,7 +1,7 @@
 //! Why an engine fails to start.
 
+use ombak_node_files::NodeFileError;
 use ombak_storage::StorageError;
-use std::path::PathBuf;
 
 /// Why an engine fails to start. The text names what is wrong and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -9,27 +9,9 @@ pub enum OpenError {
     /// A setting is invalid.
     #[error("{0}")]
     Config(String),
-    /// Another process uses this directory.
-    #[error("{0} is in use by another ombak process; stop that one, or start this one with another data directory")]
-    InUse(PathBuf),
-    /// A file of the node cannot be read or written.
-    #[error("cannot {op} {path}: {source}")]
-    Io {
-        /// `read`, `write`, `create`…
-        op: &'static str,
-        /// The path of the file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
-    /// A file of the node has invalid content.
-    #[error("{path}: {what}")]
-    Unusable {
-        /// The path of the file.
-        path: PathBuf,
-        /// What is wrong, and what would be right.
-        what: String,
-    },
+    /// A file of the node cannot be used.
+    #[error(transparent)]
+    Files(#[from] NodeFileError),
     /// The store of a partition cannot be opened.
     #[error("partition {partition}: {source}")]
     Store {

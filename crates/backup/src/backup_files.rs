@@ -1,7 +1,7 @@
-//! The directory tree that a backup is written to. Files are hard-linked where the file system can,
-//! and copied elsewhere.
+//! Reads, copies and hard-links files into and out of backups. Files are hard-linked where the file
+//! system can, and copied elsewhere.
 
-use super::error::{BackupError, io_error, unusable};
+use crate::error::{BackupError, io_error, unusable};
 use ombak_storage::ReadMode;
 use ombak_storage::fs::{FileSystem, OpenMode};
 use std::collections::BTreeSet;
@@ -14,13 +14,14 @@ use xxhash_rust::xxh3::Xxh3;
 const PIECE_BYTES: usize = 256 << 10;
 
 /// Called with the length of each piece that was read; an error ends the work.
-pub(super) type Observe<'a> = &'a dyn Fn(u64) -> Result<(), BackupError>;
+pub(crate) type Observe<'a> = &'a dyn Fn(u64) -> Result<(), BackupError>;
 
 /// A file to read, with the file system that holds it.
-pub(super) type Source<'a> = (&'a dyn FileSystem, &'a Path);
+pub(crate) type Source<'a> = (&'a dyn FileSystem, &'a Path);
 
-/// A directory tree that is being written.
-pub(super) struct Destination<'a> {
+/// Writes the files of a backup, or of a node that is restored, and reads those that exist. Knows
+/// which directories it has created, and syncs them together.
+pub(crate) struct BackupFiles<'a> {
     fs: Arc<dyn FileSystem>,
     /// Directories that are known to exist.
     dirs: BTreeSet<PathBuf>,
@@ -29,30 +30,30 @@ pub(super) struct Destination<'a> {
     observe: Observe<'a>,
 }
 
-impl<'a> Destination<'a> {
-    /// Creates a destination that has not written anything yet.
-    pub(super) fn open(fs: Arc<dyn FileSystem>, observe: Observe<'a>) -> Self {
+impl<'a> BackupFiles<'a> {
+    /// Creates it; nothing is written yet.
+    pub(crate) fn open(fs: Arc<dyn FileSystem>, observe: Observe<'a>) -> Self {
         Self { fs, dirs: BTreeSet::new(), changed: BTreeSet::new(), observe }
     }
 
-    /// The file system of the destination.
-    pub(super) fn fs(&self) -> &dyn FileSystem {
+    /// The file system that is written to.
+    pub(crate) fn fs(&self) -> &dyn FileSystem {
         &*self.fs
     }
 
     /// Reports that `bytes` more bytes were read; an error means that the work must end.
-    pub(super) fn observe(&self, bytes: u64) -> Result<(), BackupError> {
+    pub(crate) fn observe(&self, bytes: u64) -> Result<(), BackupError> {
         (self.observe)(bytes)
     }
 
     /// The missing directories of a path, the deepest first.
-    pub(super) fn missing_dirs(&self, dir: &Path) -> Vec<PathBuf> {
+    pub(crate) fn missing_dirs(&self, dir: &Path) -> Vec<PathBuf> {
         let missing = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && self.fs.list(dir).is_err());
         missing.map(Path::to_owned).collect()
     }
 
     /// Creates a directory and its missing parents.
-    pub(super) fn create_dir(&mut self, dir: &Path) -> Result<(), BackupError> {
+    pub(crate) fn create_dir(&mut self, dir: &Path) -> Result<(), BackupError> {
         if self.dirs.contains(dir) {
             return Ok(());
         }
@@ -65,13 +66,13 @@ impl<'a> Destination<'a> {
     }
 
     /// Hard-links the file `from` as `path`. The inner error says why the file system cannot.
-    pub(super) fn link(&mut self, from: &Path, path: &Path) -> Result<io::Result<()>, BackupError> {
+    pub(crate) fn link(&mut self, from: &Path, path: &Path) -> Result<io::Result<()>, BackupError> {
         self.create_parent(path)?;
         Ok(self.fs.hard_link(from, path))
     }
 
     /// Copies the first `length` bytes of a file, or all of it. Returns their number and checksum.
-    pub(super) fn copy(
+    pub(crate) fn copy(
         &mut self,
         from: Source<'_>,
         length: Option<u64>,
@@ -86,7 +87,7 @@ impl<'a> Destination<'a> {
     }
 
     /// Writes a small file.
-    pub(super) fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<(), BackupError> {
+    pub(crate) fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<(), BackupError> {
         self.create_parent(path)?;
         let to = self.fs.open(path, OpenMode::CreateNew).map_err(io_error("create", path))?;
         to.write_at(bytes, 0).map_err(io_error("write", path))?;
@@ -94,12 +95,12 @@ impl<'a> Destination<'a> {
     }
 
     /// The length and the checksum of a file.
-    pub(super) fn read(&self, from: Source<'_>) -> Result<(u64, u64), BackupError> {
+    pub(crate) fn read(&self, from: Source<'_>) -> Result<(u64, u64), BackupError> {
         read_pieces(from, None, self.observe, |_, _| Ok(()))
     }
 
     /// Syncs all directories with new names.
-    pub(super) fn sync(&mut self) -> Result<(), BackupError> {
+    pub(crate) fn sync(&mut self) -> Result<(), BackupError> {
         for dir in std::mem::take(&mut self.changed) {
             let dir = dir.as_path();
             let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
@@ -147,7 +148,7 @@ fn read_pieces(
 }
 
 /// The path of a file in `dir`. `place` comes from a manifest and must not lead out of `dir`.
-pub(super) fn place_in(dir: &Path, place: &str) -> Result<PathBuf, BackupError> {
+pub(crate) fn path_inside(dir: &Path, place: &str) -> Result<PathBuf, BackupError> {
     let place = Path::new(place);
     let is_inside = place.components().all(|part| matches!(part, Component::Normal(_)));
     if !is_inside || place.as_os_str().is_empty() {

@@ -1,8 +1,9 @@
 //! Restores a backup into the empty directories of a node that is not running.
 
-use super::destination::{Destination, place_in};
-use super::error::{BackupError, io_error, unusable};
-use super::manifest::{Manifest, NODE_PART, SavedFile, SavedStore};
+use crate::backup_files::{BackupFiles, path_inside};
+use crate::error::{BackupError, io_error, unusable};
+use crate::manifest::{Manifest, NODE_PART, SavedFile, SavedStore};
+use ombak_node_files::INCOMPLETE_RESTORE;
 use ombak_storage::begin_restored;
 use ombak_storage::fs::{FileSystem, replace_file};
 use serde::Serialize;
@@ -11,12 +12,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The file that marks a data directory while a restore into it is incomplete. No node starts in
-/// such a directory.
-pub const INCOMPLETE_RESTORE: &str = "restore.incomplete";
-
 /// Called with the number of bytes of a backup that have been read, and the total number.
-pub type Watch<'a> = &'a dyn Fn(u64, u64);
+pub type ProgressCallback<'a> = &'a dyn Fn(u64, u64);
 
 /// The destination of a restore.
 pub struct RestoreTarget {
@@ -24,8 +21,8 @@ pub struct RestoreTarget {
     pub fs: Arc<dyn FileSystem>,
     /// Data directory of the node; the caller holds its lock.
     pub data_dir: PathBuf,
-    /// Files that may already exist there: the lock, for instance.
-    pub ignored: Vec<String>,
+    /// Names of files that may already exist there: the lock, for instance.
+    pub allowed_names: Vec<String>,
     /// Number of partitions of the ring in the node's configuration.
     pub ring_size: u32,
     /// The node's backends that have files.
@@ -84,13 +81,13 @@ impl RestoreReport {
 /// Copies a backup into the directories of a node and checks every byte. A refused restore changes
 /// nothing. A restore that fails later leaves the marker [`INCOMPLETE_RESTORE`] in the data
 /// directory until the directory is emptied.
-pub fn restore(backup: &Path, target: &RestoreTarget, watch: Watch<'_>) -> Result<RestoreReport, BackupError> {
+pub fn restore(backup: &Path, target: &RestoreTarget, on_progress: ProgressCallback<'_>) -> Result<RestoreReport, BackupError> {
     let fs = &*target.fs;
     let manifest = Manifest::read(fs, backup)?;
     let roots = check(backup, &manifest, target)?;
     let marker = target.data_dir.join(INCOMPLETE_RESTORE);
-    let counted = counting(&manifest, watch);
-    let mut destination = Destination::open(target.fs.clone(), &counted);
+    let counted = counting(&manifest, on_progress);
+    let mut destination = BackupFiles::open(target.fs.clone(), &counted);
     destination.create_dir(&target.data_dir)?;
     destination.sync()?;
     replace_file(fs, &marker, b"'ombak restore' has not finished: empty this directory and run it again\n")
@@ -118,10 +115,10 @@ pub fn check_restore(backup: &Path, target: &RestoreTarget) -> Result<(), Backup
 }
 
 /// Reads a whole backup and compares it with its manifest, as [`restore`] does, but writes nothing.
-pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path, watch: Watch<'_>) -> Result<RestoreReport, BackupError> {
+pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path, on_progress: ProgressCallback<'_>) -> Result<RestoreReport, BackupError> {
     let manifest = Manifest::read(&*fs, backup)?;
-    let counted = counting(&manifest, watch);
-    let reader = Destination::open(fs, &counted);
+    let counted = counting(&manifest, on_progress);
+    let reader = BackupFiles::open(fs, &counted);
     let mut report = RestoreReport::begin(&manifest);
     for (part, file) in manifest.files() {
         let path = file.path(backup, &part)?;
@@ -132,13 +129,13 @@ pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path, watch: Watch<'_>) -> Resul
     Ok(report)
 }
 
-/// Sums up the bytes that are read and reports them to `watch`.
-fn counting(manifest: &Manifest, watch: Watch<'_>) -> impl Fn(u64) -> Result<(), BackupError> {
+/// Sums up the bytes that are read and reports them to `on_progress`.
+fn counting(manifest: &Manifest, on_progress: ProgressCallback<'_>) -> impl Fn(u64) -> Result<(), BackupError> {
     let bytes_total = manifest.files().map(|(_, file)| file.length).fold(0, u64::saturating_add);
     let bytes_done = Cell::new(0_u64);
     move |bytes| {
         bytes_done.set(bytes_done.get().saturating_add(bytes));
-        watch(bytes_done.get(), bytes_total);
+        on_progress(bytes_done.get(), bytes_total);
         Ok(())
     }
 }
@@ -155,7 +152,7 @@ fn check(backup: &Path, manifest: &Manifest, target: &RestoreTarget) -> Result<V
     }
     let roots: Vec<PathBuf> =
         manifest.stores.iter().map(|store| root_of(store, target)).collect::<Result<_, BackupError>>()?;
-    check_empty(&*target.fs, &target.data_dir, &target.ignored, &target.stores)?;
+    check_empty(&*target.fs, &target.data_dir, &target.allowed_names, &target.stores)?;
     for store in &target.stores {
         check_empty(&*target.fs, &store.root, &[], &[])?;
     }
@@ -179,9 +176,9 @@ fn root_of(store: &SavedStore, target: &RestoreTarget) -> Result<PathBuf, Backup
     )))
 }
 
-/// Checks that a directory to be filled is empty. Names in `ignored` are allowed, and so are
-/// directories that lead to one of the stores in `inside`.
-fn check_empty(fs: &dyn FileSystem, dir: &Path, ignored: &[String], inside: &[TargetStore]) -> Result<(), BackupError> {
+/// Checks that a directory to be filled is empty. `allowed_names` may be there, and so may directories
+/// that lead to one of the stores in `inside`.
+fn check_empty(fs: &dyn FileSystem, dir: &Path, allowed_names: &[String], inside: &[TargetStore]) -> Result<(), BackupError> {
     let names = match fs.list(dir) {
         Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -191,7 +188,7 @@ fn check_empty(fs: &dyn FileSystem, dir: &Path, ignored: &[String], inside: &[Ta
     if names.iter().any(|name| name == INCOMPLETE_RESTORE) {
         return Err(unusable(dir, "an earlier restore into it was not finished: empty it and run this again"));
     }
-    match names.iter().filter(|name| !ignored.contains(name) && !leads_to_store(name)).min() {
+    match names.iter().filter(|name| !allowed_names.contains(name) && !leads_to_store(name)).min() {
         None => Ok(()),
         Some(name) => Err(unusable(
             dir,
@@ -220,11 +217,11 @@ fn copy_all(
     (backup, part): (&Path, &str),
     to: &Path,
     files: &[SavedFile],
-    destination: &mut Destination<'_>,
+    destination: &mut BackupFiles<'_>,
     report: &mut RestoreReport,
 ) -> Result<(), BackupError> {
     for file in files {
-        let (source, path) = (file.path(backup, part)?, place_in(to, &file.place)?);
+        let (source, path) = (file.path(backup, part)?, path_inside(to, &file.relative_path)?);
         check_content(&source, destination.copy((fs, &source), None, &path)?, file)?;
         report.count(file);
     }

@@ -1,8 +1,8 @@
 //! The files of an earlier backup that a new backup can reuse.
 
-use super::destination::{Destination, Source};
-use super::error::{BackupError, io_error};
-use super::manifest::{Manifest, SavedFile};
+use crate::backup_files::{BackupFiles, Source};
+use crate::error::{BackupError, io_error};
+use crate::manifest::{Manifest, SavedFile};
 use ombak_storage::fs::OpenMode;
 use std::collections::BTreeMap;
 use std::io;
@@ -10,32 +10,32 @@ use std::path::{Path, PathBuf};
 
 /// The files of an earlier backup.
 #[derive(Default)]
-pub(super) struct Earlier {
+pub(crate) struct EarlierBackup {
     /// Whether they are in the directory of the new backup.
-    pub(super) is_here: bool,
+    pub(crate) is_here: bool,
     /// The files by their part of the backup and their place in it.
     files: BTreeMap<(String, String), (PathBuf, SavedFile)>,
 }
 
-impl Earlier {
-    pub(super) fn new(dir: &Path, manifest: &Manifest, is_here: bool) -> Result<Self, BackupError> {
+impl EarlierBackup {
+    pub(crate) fn new(dir: &Path, manifest: &Manifest, is_here: bool) -> Result<Self, BackupError> {
         let mut files = BTreeMap::new();
         for (part, file) in manifest.files() {
             let path = file.path(dir, &part)?;
-            files.insert((part, file.place.clone()), (path, file.clone()));
+            files.insert((part, file.relative_path.clone()), (path, file.clone()));
         }
         Ok(Self { is_here, files })
     }
 
     /// Finds the saved copy of a file of the node that never changes again. Returns `None` when the
     /// backup lacks the file, or has it with other content.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         part: &str,
         place: &Path,
         salt: Option<u64>,
         from: Source<'_>,
-        destination: &Destination<'_>,
+        destination: &BackupFiles<'_>,
     ) -> Result<Option<(PathBuf, SavedFile)>, BackupError> {
         let Some(place) = place.to_str() else { return Ok(None) };
         let Some((path, known)) = self.files.get(&(part.to_owned(), place.to_owned())) else { return Ok(None) };

@@ -1,14 +1,9 @@
-//! The files of a node's directory.
+//! The directory of a node.
 
-use super::identity::Identity;
-use crate::backup::INCOMPLETE_RESTORE;
-use crate::buckets;
-use crate::open_error::OpenError;
-use crate::random::random_u64;
+use crate::error::NodeFileError;
+use crate::identity::Identity;
 use crate::saved_json::{self, Formats};
-use ombak_ring::RingSize;
 use ombak_storage::fs::{FileLock, FileSystem, read_file, replace_file};
-use ombak_types::PropMap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -18,7 +13,10 @@ use tracing::warn;
 
 const IDENTITY_FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
 /// The name of the identity file in the directory of a node.
-pub const IDENTITY: &str = "node.json";
+pub const IDENTITY_FILE: &str = "node.json";
+/// The file that marks a data directory while a restore into it is incomplete. No node starts in
+/// such a directory.
+pub const INCOMPLETE_RESTORE: &str = "restore.incomplete";
 /// Earlier versions wrote this file at a clean stop, and continued with the same actor after it.
 const CLEAN_MARK: &str = "clean.json";
 const LOCK: &str = "node.lock";
@@ -26,16 +24,16 @@ const LOCK: &str = "node.lock";
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// The directory of a node, locked for this process.
-pub struct NodeFiles {
+pub struct NodeDirectory {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
     /// The lock is released when this is dropped.
     _lock: Box<dyn FileLock>,
 }
 
-impl NodeFiles {
+impl NodeDirectory {
     /// Locks the directory; creates it if it is missing.
-    pub fn open(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Self, OpenError> {
+    pub fn open(fs: Arc<dyn FileSystem>, dir: &Path) -> Result<Self, NodeFileError> {
         fs.create_dir_all(dir).map_err(io_error("create", dir))?;
         check_restored(&*fs, dir)?;
         if let Some(parent) = dir.parent().filter(|p| !p.as_os_str().is_empty()) {
@@ -43,19 +41,19 @@ impl NodeFiles {
         }
         let path = dir.join(LOCK);
         let lock = fs.lock(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::WouldBlock => OpenError::InUse(dir.to_owned()),
-            _ => OpenError::Io { op: "lock", path, source },
+            io::ErrorKind::WouldBlock => NodeFileError::InUse(dir.to_owned()),
+            _ => NodeFileError::Io { op: "lock", path, source },
         })?;
         Ok(Self { fs, dir: dir.to_owned(), _lock: lock })
     }
 
     /// Checks whether the node may start with a ring of this size. Changes nothing.
-    pub fn check(&self, ring_size: u32) -> Result<(), OpenError> {
+    pub fn check(&self, ring_size: u32) -> Result<(), NodeFileError> {
         identity_for(&*self.fs, &self.dir, ring_size).map(drop)
     }
 
     /// Starts the node: reads or creates its identity, and increments the boot number.
-    pub fn start(&self, ring_size: u32) -> Result<Identity, OpenError> {
+    pub fn start(&self, ring_size: u32) -> Result<Identity, NodeFileError> {
         let identity = match identity_for(&*self.fs, &self.dir, ring_size)? {
             Some(found) => Identity { format: IDENTITY_FORMATS.current, boot: found.boot + 1, ..found },
             None => Identity {
@@ -66,7 +64,7 @@ impl NodeFiles {
                 boot: 1,
             },
         };
-        self.replace(IDENTITY, &identity)?;
+        self.replace(IDENTITY_FILE, &identity)?;
         Ok(identity)
     }
 
@@ -80,67 +78,54 @@ impl NodeFiles {
         }
     }
 
-    fn replace<T: Serialize>(&self, name: &str, value: &T) -> Result<(), OpenError> {
+    fn replace<T: Serialize>(&self, name: &str, value: &T) -> Result<(), NodeFileError> {
         let path = self.dir.join(name);
         let text = saved_json::to_text(value).map_err(io::Error::from).map_err(io_error("write", &path))?;
         replace_file(&*self.fs, &path, &text).map_err(io_error("write", &path))
     }
 }
 
-/// Checks whether a node with this ring may start in a directory, as far as the node's own files
-/// show. Changes nothing.
-pub fn check_start(
-    fs: &Arc<dyn FileSystem>,
-    dir: &Path,
-    node_name: &str,
-    ring_size: u32,
-    default_props: &PropMap,
-) -> Result<(), OpenError> {
-    RingSize::new(ring_size).map_err(|e| OpenError::Config(format!("ring_size: {e}")))?;
-    check_restored(&**fs, dir)?;
-    identity_for(&**fs, dir, ring_size)?;
-    buckets::BucketRegistry::open(fs.clone(), dir, node_name, default_props).map(drop)
+/// Checks whether a node with this ring may start in a directory, as far as the directory shows.
+/// Changes nothing.
+pub fn check_directory(fs: &dyn FileSystem, dir: &Path, ring_size: u32) -> Result<(), NodeFileError> {
+    check_restored(fs, dir)?;
+    identity_for(fs, dir, ring_size).map(drop)
 }
 
 /// Refuses a directory with an unfinished restore.
-fn check_restored(fs: &dyn FileSystem, dir: &Path) -> Result<(), OpenError> {
+fn check_restored(fs: &dyn FileSystem, dir: &Path) -> Result<(), NodeFileError> {
     let marker = dir.join(INCOMPLETE_RESTORE);
     match fs.file_identity(&marker) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(source) => Err(OpenError::Io { op: "read", path: marker, source }),
+        Err(source) => Err(NodeFileError::Io { op: "read", path: marker, source }),
         Ok(_) => {
             let what = "'ombak restore' has not finished here: empty the directory and run it again".into();
-            Err(OpenError::Unusable { path: marker, what })
+            Err(NodeFileError::Unusable { path: marker, what })
         }
     }
 }
 
 /// The identity of the node in a directory, if there is one. Fails when its ring has another size.
-fn identity_for(fs: &dyn FileSystem, dir: &Path, ring_size: u32) -> Result<Option<Identity>, OpenError> {
-    let found = read::<Identity>(fs, dir, IDENTITY, IDENTITY_FORMATS)?;
+fn identity_for(fs: &dyn FileSystem, dir: &Path, ring_size: u32) -> Result<Option<Identity>, NodeFileError> {
+    let found = read::<Identity>(fs, dir, IDENTITY_FILE, IDENTITY_FORMATS)?;
     match found {
-        Some(found) if found.ring_size != ring_size => Err(OpenError::Config(format!(
-            "the data in {} is laid out for ring_size {}, and the configuration says {ring_size}; set \
-             ring_size = {} or use another data directory",
-            dir.display(),
-            found.ring_size,
-            found.ring_size
-        ))),
+        Some(Identity { ring_size: found, .. }) if found != ring_size => {
+            Err(NodeFileError::OtherRingSize { dir: dir.to_owned(), found, configured: ring_size })
+        }
         found => Ok(found),
     }
 }
 
-/// Examines the files in the directory of a stopped node. The errors say what is damaged.
-pub fn examine_files(fs: &Arc<dyn FileSystem>, dir: &Path) -> Vec<OpenError> {
-    let identity = match read::<Identity>(&**fs, dir, IDENTITY, IDENTITY_FORMATS) {
+/// Examines the identity in the directory of a stopped node. The error says what is damaged.
+pub fn examine_identity(fs: &dyn FileSystem, dir: &Path) -> Option<NodeFileError> {
+    match read::<Identity>(fs, dir, IDENTITY_FILE, IDENTITY_FORMATS) {
         Ok(Some(_)) => None,
         Ok(None) => {
             let what = "is missing: the next start takes this for a new node; put back the copy of your last backup";
-            Some(OpenError::Unusable { path: dir.join(IDENTITY), what: what.into() })
+            Some(NodeFileError::Unusable { path: dir.join(IDENTITY_FILE), what: what.into() })
         }
         Err(error) => Some(error),
-    };
-    identity.into_iter().chain(buckets::examine_file(fs, dir)).collect()
+    }
 }
 
 /// Reads a file of a directory; `None` when it does not exist.
@@ -149,23 +134,27 @@ fn read<T: DeserializeOwned>(
     dir: &Path,
     name: &str,
     formats: Formats,
-) -> Result<Option<T>, OpenError> {
+) -> Result<Option<T>, NodeFileError> {
     let path = dir.join(name);
     let text = match read_file(fs, &path, FILE_BYTES_MAX) {
         Ok(text) => text,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         // The file is far longer than any that a node writes.
         Err(e) if e.kind() == io::ErrorKind::InvalidData => Vec::new(),
-        Err(source) => return Err(OpenError::Io { op: "read", path, source }),
+        Err(source) => return Err(NodeFileError::Io { op: "read", path, source }),
     };
     let unusable =
-        |why| OpenError::Unusable { path, what: format!("{why}; put back the copy of your last backup of this file") };
+        |why| NodeFileError::Unusable { path, what: format!("{why}; put back the copy of your last backup of this file") };
     saved_json::from_text(text, formats).map(Some).map_err(unusable)
 }
 
-fn io_error(op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> OpenError {
+fn random_u64() -> Result<u64, NodeFileError> {
+    getrandom::u64().map_err(|e| NodeFileError::NoRandomBytes(e.to_string()))
+}
+
+fn io_error(op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> NodeFileError {
     let path = path.to_owned();
-    move |source| OpenError::Io { op, path, source }
+    move |source| NodeFileError::Io { op, path, source }
 }
 
 #[cfg(test)]
@@ -173,8 +162,8 @@ mod tests {
     use super::*;
     use ombak_storage::fs::RealFs;
 
-    fn open(dir: &Path) -> Result<NodeFiles, OpenError> {
-        NodeFiles::open(Arc::new(RealFs), dir)
+    fn open(dir: &Path) -> Result<NodeDirectory, NodeFileError> {
+        NodeDirectory::open(Arc::new(RealFs), dir)
     }
 
     #[test]
@@ -203,15 +192,14 @@ mod tests {
     fn damaged_files_are_named_and_a_missing_identity_is() {
         let dir = tempfile::tempdir().unwrap();
         let examine = || {
-            let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
-            examine_files(&fs, dir.path()).iter().map(ToString::to_string).collect::<Vec<_>>()
+            examine_identity(&RealFs, dir.path()).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let missing = examine();
         assert!(missing.len() == 1 && missing[0].contains("node.json: is missing"), "{missing:?}");
         let files = open(dir.path()).unwrap();
         files.start(64).unwrap();
         assert_eq!(examine(), Vec::<String>::new());
-        let path = dir.path().join(IDENTITY);
+        let path = dir.path().join(IDENTITY_FILE);
         let good = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, good.replace("\"boot\": 1", "\"boot\": 3")).unwrap();
         let said = examine();
@@ -222,7 +210,7 @@ mod tests {
     fn a_second_process_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let _first = open(dir.path()).unwrap();
-        assert!(matches!(open(dir.path()), Err(OpenError::InUse(_))));
+        assert!(matches!(open(dir.path()), Err(NodeFileError::InUse(_))));
     }
 
     #[test]
@@ -232,10 +220,10 @@ mod tests {
         files.start(64).unwrap();
         let text = files.start(128).unwrap_err().to_string();
         assert!(text.contains("set ring_size = 64"), "{text}");
-        std::fs::write(dir.path().join(IDENTITY), "{\"format\": 9}").unwrap();
+        std::fs::write(dir.path().join(IDENTITY_FILE), "{\"format\": 9}").unwrap();
         let text = files.start(64).unwrap_err().to_string();
         assert!(text.contains("format 9"), "{text}");
-        std::fs::write(dir.path().join(IDENTITY), "nonsense").unwrap();
-        assert!(matches!(files.start(64), Err(OpenError::Unusable { .. })));
+        std::fs::write(dir.path().join(IDENTITY_FILE), "nonsense").unwrap();
+        assert!(matches!(files.start(64), Err(NodeFileError::Unusable { .. })));
     }
 }

@@ -3,10 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+#[path = "../../kv/tests/support/mod.rs"]
 mod support;
 
 use bytes::Bytes;
-use ombak_kv::backup::{
+use ombak_backup::{
     Backup, BackupError, BackupProgress, BackupReport, RestoreReport, RestoreTarget, TargetStore, restore, verify,
 };
 use ombak_kv::{DeleteMode, GetOptions, GetReply, GetRequest, Kv, KvConfig, OpenError, PutOptions, PutRequest};
@@ -109,7 +110,7 @@ fn target(fs: Arc<dyn FileSystem>, dir: &Path, stores: &[(Option<&str>, &str)]) 
     RestoreTarget {
         fs,
         data_dir: dir.to_owned(),
-        ignored: vec![LOCK.into()],
+        allowed_names: vec![LOCK.into()],
         ring_size: RING_SIZE,
         stores: stores.iter().map(store).collect(),
     }

@@ -10,10 +10,10 @@
 //!
 //! Invariant: the files that the manifest lists are neither changed nor removed.
 
-use super::error::{BackupError, io_error, unusable};
-use super::manifest::Manifest;
-use crate::engine::Engine;
-use crate::node::hex;
+use crate::error::{BackupError, io_error, unusable};
+use crate::manifest::Manifest;
+use ombak_kv::Kv;
+use ombak_node_files::hex;
 use ombak_storage::fs::{FileSystem, read_file, replace_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -36,31 +36,31 @@ struct Owner {
 }
 
 /// A directory for backups.
-pub(super) struct BackupHome<'a> {
+pub(crate) struct BackupDirectory<'a> {
     fs: &'a dyn FileSystem,
     dir: &'a Path,
     /// The complete backup in the directory.
-    pub(super) earlier: Option<Manifest>,
+    pub(crate) earlier: Option<Manifest>,
     /// The number of the next backup.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     /// Whether this backup created the owner file.
     is_new: bool,
 }
 
-impl<'a> BackupHome<'a> {
+impl<'a> BackupDirectory<'a> {
     /// Opens an existing directory, which is empty or has backups of this node. Removes the files
     /// of an interrupted backup.
-    pub(super) fn open(fs: &'a dyn FileSystem, dir: &'a Path, engine: &Engine) -> Result<Self, BackupError> {
+    pub(crate) fn open(fs: &'a dyn FileSystem, dir: &'a Path, kv: &Kv) -> Result<Self, BackupError> {
         let names = fs.list(dir).map_err(io_error("read", dir))?;
         let is_new = !names.iter().any(|name| name == OWNER);
         if !is_new {
-            check_owner(fs, dir, engine)?;
+            check_owner(fs, dir, kv)?;
         } else {
             if let Some(first) = names.iter().filter(|name| *name != OWNER_NEW).min() {
                 let what = "name a new directory, or one that has a backup of this node";
                 return Err(unusable(dir, format!("is not empty and has no backup: there is {first}; {what}")));
             }
-            write_owner(fs, dir, engine)?;
+            write_owner(fs, dir, kv)?;
         }
         let mut home = Self { fs, dir, earlier: Manifest::find(fs, dir)?, generation: 1, is_new };
         home.remove_others(home.earlier.as_ref())?;
@@ -70,12 +70,12 @@ impl<'a> BackupHome<'a> {
     }
 
     /// The directory in which the new backup puts its files.
-    pub(super) fn new_dir(&self) -> PathBuf {
+    pub(crate) fn new_dir(&self) -> PathBuf {
         self.dir.join(self.generation.to_string())
     }
 
     /// Removes the files of a backup that failed. An earlier backup stays unchanged.
-    pub(super) fn discard_new(&self) -> Result<(), BackupError> {
+    pub(crate) fn discard_new(&self) -> Result<(), BackupError> {
         let stored = |manifest: Option<&Manifest>| manifest.map(Manifest::stored);
         if stored(Manifest::find(self.fs, self.dir)?.as_ref()) != stored(self.earlier.as_ref()) {
             // The new manifest is in place and only its sync failed. After a power loss either
@@ -91,7 +91,7 @@ impl<'a> BackupHome<'a> {
     }
 
     /// Removes all files that the complete backup does not list.
-    pub(super) fn remove_others(&self, whole: Option<&Manifest>) -> Result<(), BackupError> {
+    pub(crate) fn remove_others(&self, whole: Option<&Manifest>) -> Result<(), BackupError> {
         let kept = whole.map(Manifest::stored).unwrap_or_default();
         for (_, name) in self.generations()? {
             self.remove_from(PathBuf::from(name), &kept)?;
@@ -139,7 +139,7 @@ impl<'a> BackupHome<'a> {
     }
 }
 
-fn check_owner(fs: &dyn FileSystem, dir: &Path, engine: &Engine) -> Result<(), BackupError> {
+fn check_owner(fs: &dyn FileSystem, dir: &Path, kv: &Kv) -> Result<(), BackupError> {
     let path = dir.join(OWNER);
     let text = read_file(fs, &path, OWNER_BYTES_MAX).map_err(io_error("read", &path))?;
     let owner: Owner = serde_json::from_slice(&text)
@@ -148,16 +148,16 @@ fn check_owner(fs: &dyn FileSystem, dir: &Path, engine: &Engine) -> Result<(), B
         let what = format!("has format {}, and this version of ombak reads format {OWNER_FORMAT}", owner.format);
         return Err(unusable(&path, what));
     }
-    if owner.node_id != engine.identity.node_id {
+    if owner.node_id != kv.identity().node_id {
         let what = format!("has backups of another node, {}: name another directory", owner.node_name);
         return Err(unusable(dir, what));
     }
     Ok(())
 }
 
-fn write_owner(fs: &dyn FileSystem, dir: &Path, engine: &Engine) -> Result<(), BackupError> {
+fn write_owner(fs: &dyn FileSystem, dir: &Path, kv: &Kv) -> Result<(), BackupError> {
     let path = dir.join(OWNER);
-    let (node_id, node_name) = (engine.identity.node_id, engine.config.node_name.clone());
+    let (node_id, node_name) = (kv.identity().node_id, kv.node_name().to_owned());
     let text = serde_json::to_vec(&Owner { format: OWNER_FORMAT, node_id, node_name });
     let text = text.map_err(io::Error::from).map_err(io_error("write", &path))?;
     replace_file(fs, &path, &text).map_err(io_error("write", &path))
