@@ -340,7 +340,8 @@ impl BackupRun<'_> {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && name == BUCKETS_FILE => continue,
                 Err(source) => return Err(io_error("read", &path)(source)),
             };
-            let file = self.save_bytes(Path::new(name), &bytes, &self.directory.new_dir().join(NODE_PART).join(name))?;
+            let file =
+                self.save_bytes(Path::new(name), &bytes, &self.directory.new_dir().join(NODE_PART).join(name))?;
             self.count(&file);
             node.push(file);
         }

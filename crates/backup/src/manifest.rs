@@ -242,7 +242,8 @@ mod tests {
     }
 
     fn example() -> Manifest {
-        let file = |salt| SavedFile { generation: 2, relative_path: "3/1.data".into(), length: 7, checksum: u64::MAX, salt };
+        let file =
+            |salt| SavedFile { generation: 2, relative_path: "3/1.data".into(), length: 7, checksum: u64::MAX, salt };
         Manifest {
             began_secs: 1_700_000_000,
             node_name: "n@h".into(),

@@ -81,7 +81,11 @@ impl RestoreReport {
 /// Copies a backup into the directories of a node and checks every byte. A refused restore changes
 /// nothing. A restore that fails later leaves the marker [`INCOMPLETE_RESTORE`] in the data
 /// directory until the directory is emptied.
-pub fn restore(backup: &Path, target: &RestoreTarget, on_progress: ProgressCallback<'_>) -> Result<RestoreReport, BackupError> {
+pub fn restore(
+    backup: &Path,
+    target: &RestoreTarget,
+    on_progress: ProgressCallback<'_>,
+) -> Result<RestoreReport, BackupError> {
     let fs = &*target.fs;
     let manifest = Manifest::read(fs, backup)?;
     let roots = check(backup, &manifest, target)?;
@@ -115,7 +119,11 @@ pub fn check_restore(backup: &Path, target: &RestoreTarget) -> Result<(), Backup
 }
 
 /// Reads a whole backup and compares it with its manifest, as [`restore`] does, but writes nothing.
-pub fn verify(fs: Arc<dyn FileSystem>, backup: &Path, on_progress: ProgressCallback<'_>) -> Result<RestoreReport, BackupError> {
+pub fn verify(
+    fs: Arc<dyn FileSystem>,
+    backup: &Path,
+    on_progress: ProgressCallback<'_>,
+) -> Result<RestoreReport, BackupError> {
     let manifest = Manifest::read(&*fs, backup)?;
     let counted = counting(&manifest, on_progress);
     let reader = BackupFiles::open(fs, &counted);
@@ -178,7 +186,12 @@ fn root_of(store: &SavedStore, target: &RestoreTarget) -> Result<PathBuf, Backup
 
 /// Checks that a directory to be filled is empty. `allowed_names` may be there, and so may directories
 /// that lead to one of the stores in `inside`.
-fn check_empty(fs: &dyn FileSystem, dir: &Path, allowed_names: &[String], inside: &[TargetStore]) -> Result<(), BackupError> {
+fn check_empty(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    allowed_names: &[String],
+    inside: &[TargetStore],
+) -> Result<(), BackupError> {
     let names = match fs.list(dir) {
         Ok(names) => names,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

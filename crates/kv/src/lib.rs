@@ -1,10 +1,11 @@
 //! The engine: partitions, the coordination of gets and puts, bucket types and properties, listing.
 //!
 //! What it is: the one place that knows what a quorum, a sibling and a tombstone mean for a
-//! request. The coordinators ([`get`], [`put`]) are state machines without I/O; [`Kv`] runs them
-//! over the partitions of this node.
+//! request. The coordinators (`coordination`) are state machines without I/O; `engine` runs them over
+//! the partitions of this node, and [`Kv`] is the face of both.
 //!
-//! What it is not: it has no wire format, no command line and no configuration file.
+//! What it is not: it has no wire format, no text format, no command line and no configuration file.
+//! It counts through `ombak_stats`, and backups read it from outside.
 //!
 //! Invariants:
 //! * A write counts only after its write call has returned, and after its sync where the request
@@ -15,42 +16,26 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-mod backend_choice;
 pub mod buckets;
-pub mod clock;
-pub mod config;
-mod deadline;
+mod config;
+mod coordination;
 mod engine;
-pub mod expiry;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
-pub mod get;
-mod ids;
-mod import;
-mod kv;
+mod interface;
 mod listing;
-mod log_text;
+mod names;
 pub mod partition;
-pub mod put;
-pub mod query;
-mod quorums;
-mod random;
-mod replica;
-pub mod request;
-mod room;
+mod query;
 mod start;
 
-pub use backend_choice::BackendChoice;
-pub use buckets::{BucketRegistry, PropsError, TypeStatus, TypeSummary};
-pub use config::{DeleteMode, KvConfig, ObjectLimits};
-pub use import::{ImportOutcome, Importer};
-pub use kv::{Health, Kv};
-pub use listing::Listing;
-pub use start::{OpenError, check_start, examine_files};
-pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryOf, QueryResults, head_terms};
-pub use replica::Replica;
-pub use request::{
-    DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
-    PutRequest, Read,
+pub use buckets::{BackendChoice, BucketRegistry, PropsError, TypeStatus, TypeSummary};
+pub use config::{DeleteMode, KvConfig, ObjectLimits, clock};
+pub use coordination::expiry;
+pub use interface::{
+    DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Health, ImportOutcome, Importer, Kv,
+    MemoryReservation, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, Read,
 };
-pub use room::Room;
+pub use listing::Listing;
+pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryOf, QueryResults, head_terms};
+pub use start::{OpenError, check_start, examine_files};

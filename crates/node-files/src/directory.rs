@@ -143,8 +143,10 @@ fn read<T: DeserializeOwned>(
         Err(e) if e.kind() == io::ErrorKind::InvalidData => Vec::new(),
         Err(source) => return Err(NodeFileError::Io { op: "read", path, source }),
     };
-    let unusable =
-        |why| NodeFileError::Unusable { path, what: format!("{why}; put back the copy of your last backup of this file") };
+    let unusable = |why| NodeFileError::Unusable {
+        path,
+        what: format!("{why}; put back the copy of your last backup of this file"),
+    };
     saved_json::from_text(text, formats).map(Some).map_err(unusable)
 }
 
@@ -191,9 +193,7 @@ mod tests {
     #[test]
     fn damaged_files_are_named_and_a_missing_identity_is() {
         let dir = tempfile::tempdir().unwrap();
-        let examine = || {
-            examine_identity(&RealFs, dir.path()).iter().map(ToString::to_string).collect::<Vec<_>>()
-        };
+        let examine = || examine_identity(&RealFs, dir.path()).iter().map(ToString::to_string).collect::<Vec<_>>();
         let missing = examine();
         assert!(missing.len() == 1 && missing[0].contains("node.json: is missing"), "{missing:?}");
         let files = open(dir.path()).unwrap();

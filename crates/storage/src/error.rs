@@ -142,11 +142,7 @@ mod tests {
                 "the view of the store was taken away after 9 s: ask for less at once, or raise the snapshot timeout",
             ),
             (StorageError::NoBackend("no backend x".into()), Kind::NoBackend, "no backend x"),
-            (
-                StorageError::ClosedToWrites,
-                Kind::ClosedToWrites,
-                "the store is being handed over and takes no writes",
-            ),
+            (StorageError::ClosedToWrites, Kind::ClosedToWrites, "the store is being handed over and takes no writes"),
             (StorageError::Closed, Kind::Closed, "the store is closed"),
             (StorageError::Unusable { path: path(), what: "is none".into() }, Kind::Io, "d/1.data: is none"),
         ];

@@ -127,7 +127,8 @@ mod tests {
     #[test]
     fn every_failure_of_a_store_is_one_status_with_its_text() {
         use StoreFailureKind as Kind;
-        for kind in [Kind::Busy, Kind::ClosedToWrites, Kind::DiskFull, Kind::Poisoned, Kind::Unreadable, Kind::Internal] {
+        for kind in [Kind::Busy, Kind::ClosedToWrites, Kind::DiskFull, Kind::Poisoned, Kind::Unreadable, Kind::Internal]
+        {
             let failure = StoreFailure::new(kind, "no \"room\"");
             let text = "Error:\n{storage_error,\"no \\\"room\\\"\"}\n";
             assert_eq!(said(Error::Storage(failure), Asked::Put), (500, text.into()));

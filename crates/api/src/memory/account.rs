@@ -4,7 +4,7 @@ use super::ALLOWANCE_BYTES;
 use super::budget::{MemoryBudget, OutOfMemory};
 use super::peer::Peer;
 use futures_util::future::BoxFuture;
-use ombak_kv::Room;
+use ombak_kv::MemoryReservation;
 use ombak_types::Error;
 use parking_lot::Mutex;
 use std::mem;
@@ -197,7 +197,7 @@ impl Lease<'_> {
     }
 }
 
-impl Room for Lease<'_> {
+impl MemoryReservation for Lease<'_> {
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<(), Error>> {
         let bytes = bytes.max(self.bytes);
         Box::pin(async move { self.resize(bytes).await.map_err(|_| Error::Overload) })
@@ -210,7 +210,7 @@ pub struct AnswerRoom<'a> {
     bytes: u64,
 }
 
-impl Room for AnswerRoom<'_> {
+impl MemoryReservation for AnswerRoom<'_> {
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move {
             let more = bytes.saturating_sub(self.bytes);

@@ -13,15 +13,17 @@
 //!   bucket.
 //! * A type that was activated stays active for ever.
 
+mod backend_choice;
 mod error;
 mod file;
 mod registry;
 mod state;
 
+pub use backend_choice::BackendChoice;
 pub use error::PropsError;
+pub use file::FILE_NAME as BUCKETS_FILE;
 #[cfg(any(test, fuzzing))]
 pub(crate) use file::check_buckets_file;
-pub use file::FILE_NAME as BUCKETS_FILE;
 pub(crate) use file::examine_file;
 pub use registry::BucketRegistry;
 pub use state::{TypeStatus, TypeSummary};

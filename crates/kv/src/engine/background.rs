@@ -1,10 +1,10 @@
 //! The threads of background work.
 
 use super::reaper::Reaper;
-use crate::clock::WallClock;
 use crate::config::KvConfig;
-use crate::start::OpenError;
+use crate::config::clock::WallClock;
 use crate::partition::Partition;
+use crate::start::OpenError;
 use ombak_stats::Stats;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;

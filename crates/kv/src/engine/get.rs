@@ -5,11 +5,10 @@
 //! both ways give the same answer.
 
 use super::engine::{Engine, check_bucket, check_key, refuse_consistent};
-use crate::get::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
+use crate::coordination::get::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
+use crate::coordination::{Replica, effective_n};
+use crate::interface::{GetReply, GetRequest, Read};
 use crate::partition::{Access, Failure, Partition};
-use crate::quorums::effective_n;
-use crate::replica::Replica;
-use crate::request::{GetReply, GetRequest, Read};
 use ombak_storage::Stored;
 use ombak_types::Error;
 
@@ -106,8 +105,8 @@ fn answer(
 mod tests {
     use super::*;
     use crate::config::KvConfig;
+    use crate::interface::GetOptions;
     use crate::partition::digest;
-    use crate::request::GetOptions;
     use bytes::Bytes;
     use ombak_storage::{MemoryConfig, MemoryFactory, Write};
     use ombak_types::time::UnixMicros;

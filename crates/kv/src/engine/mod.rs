@@ -5,7 +5,7 @@
 //! thread. Only when it would have to wait for a lock or a disk, it is executed again on the I/O
 //! threads.
 //!
-//! What it is not: it has no rules of its own. `get` and `put` define how much an answer counts;
+//! What it is not: it has no rules of its own. `coordination` defines how much an answer counts;
 //! `partition` defines what a write does to a key.
 
 mod background;
@@ -14,12 +14,10 @@ mod engine;
 mod gate;
 mod get;
 mod io_pool;
-mod list;
 mod put;
 mod reaper;
 mod syncs;
 
 pub(crate) use engine::{Engine, check_bucket, check_key};
 pub(crate) use io_pool::IoPool;
-pub(crate) use list::Walk;
 pub(crate) use put::PutProgress;

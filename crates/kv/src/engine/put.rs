@@ -1,12 +1,11 @@
 //! Runs a write over the partitions of this node.
 
 use super::engine::{Engine, check_bucket, check_key, refuse_consistent};
-use crate::deadline::Deadline;
-use crate::expiry;
+use crate::coordination::put::{PutAction, PutActions, PutCore, PutEvent, PutPlan};
+use crate::coordination::{effective_n, expiry};
+use crate::interface::{PutOptions, PutReply, PutRequest};
+use crate::partition::Deadline;
 use crate::partition::{Access, Failure, Partition, WriteRules, Written, is_tombstone};
-use crate::put::{PutAction, PutActions, PutCore, PutEvent, PutPlan};
-use crate::quorums::effective_n;
-use crate::request::{PutOptions, PutReply, PutRequest};
 use bytes::Bytes;
 use ombak_types::error::PrecommitReason;
 use ombak_types::props::{Hook, SyncOnWrite};

@@ -2,8 +2,8 @@
 
 use super::partition::Partition;
 use super::{Access, Failure, WriteRules, digest};
-use crate::log_text::Shown;
-use crate::request::PutCondition;
+use crate::interface::PutCondition;
+use crate::names::Printable;
 use ombak_storage::{StorageError, Write};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Error, Object, VectorClock, stored};
@@ -177,7 +177,7 @@ fn check_siblings(object: &Object, key: &[u8], rules: &WriteRules<'_>) -> Result
         return Err(Error::TooManySiblings(u32::try_from(count).unwrap_or(u32::MAX)));
     }
     if count > rules.limits.siblings_warn && count > 1 {
-        warn!(key = %Shown(key), siblings = count, "many siblings");
+        warn!(key = %Printable(key), siblings = count, "many siblings");
     }
     Ok(())
 }
@@ -187,7 +187,7 @@ fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Erro
         return Err(Error::TooLarge { bytes, bytes_max: rules.limits.bytes_max });
     }
     if bytes > rules.limits.bytes_warn {
-        warn!(key = %Shown(key), bytes, "large object");
+        warn!(key = %Printable(key), bytes, "large object");
     }
     Ok(())
 }
@@ -237,6 +237,6 @@ fn refuse(partition: &Partition, key: &[u8], e: StorageError) -> Failure {
     // It is unknown whether a part of the append reached the disk, so its event must not be issued
     // again.
     partition.raise_floor();
-    error!(partition = partition.number(), key = %Shown(key), error = %e, "write refused");
+    error!(partition = partition.number(), key = %Printable(key), error = %e, "write refused");
     e.into()
 }

@@ -7,6 +7,7 @@
 //! depends on, and does not wait for syncs.
 
 mod actors;
+mod deadline;
 mod digest;
 #[cfg(test)]
 mod expired;
@@ -23,6 +24,7 @@ mod rules;
 mod test_replica;
 
 pub use actors::ActorSource;
+pub(crate) use deadline::{BeginOrGiveUp, Deadline};
 pub use digest::{digest, is_tombstone};
 pub use locked::{Locked, Written};
 pub use partition::Partition;

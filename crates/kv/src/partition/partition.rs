@@ -4,7 +4,7 @@ use super::actors::{ActorSource, Ticket};
 use super::locked::Locked;
 use super::locks::KeyLocks;
 use super::{Access, Failure};
-use crate::log_text::Shown;
+use crate::names::Printable;
 use ombak_storage::{Backend, StorageError, Stored};
 use ombak_types::stored::{Corrupt, Single};
 use ombak_types::{Error, Object, stored};
@@ -117,14 +117,14 @@ impl Partition {
     fn unreadable(&self, key: &[u8], error: StorageError) -> Failure {
         let failure = Failure::from(error);
         if let Failure::Refused(why @ Error::Storage(_)) = &failure {
-            error!(partition = self.number, key = %Shown(key), %why, "read failed");
+            error!(partition = self.number, key = %Printable(key), %why, "read failed");
         }
         failure
     }
 
     #[cold]
     fn corrupt(&self, key: &[u8], corrupt: Corrupt) -> Failure {
-        error!(partition = self.number, key = %Shown(key), %corrupt, "read failed");
+        error!(partition = self.number, key = %Printable(key), %corrupt, "read failed");
         Failure::Refused(corrupt.into())
     }
 

@@ -1,7 +1,7 @@
 //! The rules of a write.
 
 use crate::config::ObjectLimits;
-use crate::deadline::Deadline;
+use crate::partition::Deadline;
 use ombak_types::BucketProps;
 use ombak_types::Error;
 use ombak_types::clock::Pruning;

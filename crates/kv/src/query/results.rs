@@ -3,7 +3,7 @@
 use super::index_query::IndexMatch;
 use super::walk::QueryWalk;
 use crate::engine::Engine;
-use crate::log_text::Shown;
+use crate::names::Printable;
 use bytes::Bytes;
 use ombak_types::{Bucket, Error};
 use std::sync::Arc;
@@ -110,8 +110,8 @@ impl Drop for QueryResults {
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.engine.stats.query_ended(self.outcome == Outcome::Complete, self.found, took_us);
         if self.engine.config.queries.logs {
-            let (bucket_type, bucket) = (Shown(&self.bucket.bucket_type), Shown(&self.bucket.name));
-            let (index, outcome) = (Shown(&self.index), self.outcome.name());
+            let (bucket_type, bucket) = (Printable(&self.bucket.bucket_type), Printable(&self.bucket.name));
+            let (index, outcome) = (Printable(&self.index), self.outcome.name());
             info!(%bucket_type, %bucket, %index, results = self.found, took_us, outcome, "index query");
         }
     }

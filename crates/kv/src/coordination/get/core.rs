@@ -9,9 +9,8 @@
 //! (docs/design/replication.md §13). No action follows [`GetAction::Done`].
 
 use super::plan::GetPlan;
-use crate::expiry;
-use crate::replica::{Replica, Tally};
-use crate::request::GetReply;
+use crate::coordination::{Replica, Tally, expiry};
+use crate::interface::GetReply;
 use ombak_types::{Error, Object, StoreFailure, StoreFailureKind};
 use smallvec::{SmallVec, smallvec};
 

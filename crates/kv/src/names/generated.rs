@@ -6,9 +6,9 @@ const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 /// Base-62 digits of a 64-bit number.
 const DIGITS_OF_64_BITS: usize = 11;
 /// Length of a vtag, in bytes.
-pub(crate) const VTAG_BYTES: usize = 2 * DIGITS_OF_64_BITS;
+const VTAG_BYTES: usize = 2 * DIGITS_OF_64_BITS;
 /// Length of a key that the engine generates, in bytes: 160 bits (docs/riak/pb-api.md §6.2).
-pub(crate) const KEY_BYTES: usize = 27;
+const KEY_BYTES: usize = 27;
 /// An odd factor. It maps consecutive numbers to distinct numbers without a visible order.
 const SCATTER: u64 = 0x9E37_79B9_7F4A_7C15;
 

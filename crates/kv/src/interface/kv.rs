@@ -1,17 +1,15 @@
 //! The engine's interface for the rest of the program.
 
+use super::memory_reservation::{MemoryReservation, READ_WITHOUT_RESERVATION_BYTES_MAX, UncountedMemory};
+use super::requests::{DeleteReply, DeleteRequest, GetReply, GetRequest, PreflistItem, PutReply, PutRequest, Read};
 use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
-use crate::deadline::{Deadline, Turn};
-use crate::engine::{Engine, IoPool, PutProgress, Walk, check_bucket, check_key};
-use crate::ids::key_text;
-use crate::listing::Listing;
-use crate::start::OpenError;
-use crate::partition::{Access, Failure};
+use crate::engine::{Engine, IoPool, PutProgress, check_bucket, check_key};
+use crate::listing::{ListWalk, Listing};
+use crate::names::{key_text, random_160};
+use crate::partition::{Access, BeginOrGiveUp, Deadline, Failure};
 use crate::query::{IndexQuery, QueryResults, QueryWalk};
-use crate::random::random_160;
-use crate::request::{DeleteReply, DeleteRequest, GetReply, GetRequest, PreflistItem, PutReply, PutRequest, Read};
-use crate::room::{Room, UNASKED_BYTES_MAX, Unlimited};
+use crate::start::OpenError;
 use bytes::Bytes;
 use ombak_node_files::Identity;
 use ombak_ring::{Position, Ring};
@@ -82,12 +80,12 @@ impl Kv {
 
     /// Reads one key for a caller that can pass on the stored bytes.
     pub async fn read(&self, request: &GetRequest) -> Result<Read, Error> {
-        self.read_into(request, &mut Unlimited).await
+        self.read_into(request, &mut UncountedMemory).await
     }
 
     /// Reads one key for a caller whose memory is limited: a large version is read only after
     /// memory for it was reserved.
-    pub async fn read_into(&self, request: &GetRequest, room: &mut dyn Room) -> Result<Read, Error> {
+    pub async fn read_into(&self, request: &GetRequest, room: &mut dyn MemoryReservation) -> Result<Read, Error> {
         let (stats, began) = (&self.engine.stats, Instant::now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
         let _active = stats.node_get_active();
@@ -117,17 +115,17 @@ impl Kv {
     }
 
     #[cold]
-    async fn read_blocking(&self, request: &GetRequest, room: &mut dyn Room) -> Result<Read, Error> {
-        let mut bytes_max = UNASKED_BYTES_MAX;
+    async fn read_blocking(&self, request: &GetRequest, room: &mut dyn MemoryReservation) -> Result<Read, Error> {
+        let mut bytes_max = READ_WITHOUT_RESERVATION_BYTES_MAX;
         loop {
             let (engine, job) = (self.engine.clone(), request.clone());
             let work = self.engine.io.run(move || engine.read_now(&job, Access::Within(bytes_max)));
-            match self.within(request.options.timeout, work).await? {
+            match self.with_time_limit(request.options.timeout, work).await? {
                 Err(Failure::TooLarge(bytes)) => {
                     room.reserve(bytes).await?;
                     bytes_max = bytes;
                 }
-                read => return read.map_err(unblocked),
+                read => return read.map_err(error_of_blocking_call),
             }
         }
     }
@@ -141,12 +139,12 @@ impl Kv {
     /// Writes one key. [`Error::Timeout`] means one of two things: the write was executed before
     /// the answer and only its sync was still missing, or the write will never be executed.
     pub async fn put(&self, request: PutRequest) -> Result<PutReply, Error> {
-        self.put_into(request, &mut Unlimited).await
+        self.put_into(request, &mut UncountedMemory).await
     }
 
     /// [`Self::put`] for a caller whose memory is limited: a large version is read, to merge it or
     /// to answer with it, only after memory for it was reserved.
-    pub async fn put_into(&self, mut request: PutRequest, room: &mut dyn Room) -> Result<PutReply, Error> {
+    pub async fn put_into(&self, mut request: PutRequest, room: &mut dyn MemoryReservation) -> Result<PutReply, Error> {
         let (stats, began) = (&self.engine.stats, self.now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_put_rejected())?;
         let _active = stats.node_put_active();
@@ -182,7 +180,7 @@ impl Kv {
         &self,
         mut request: PutRequest,
         deadline: Deadline<'_>,
-        room: &mut dyn Room,
+        room: &mut dyn MemoryReservation,
     ) -> Result<PutProgress, Error> {
         let mut progress = if is_large(&request.object) {
             self.write_blocking(&self.engine.large, request, deadline, room).await?
@@ -214,16 +212,16 @@ impl Kv {
         pool: &IoPool,
         mut request: PutRequest,
         deadline: Deadline<'_>,
-        room: &mut dyn Room,
+        room: &mut dyn MemoryReservation,
     ) -> Result<PutProgress, Error> {
-        let mut bytes_max = UNASKED_BYTES_MAX;
+        let mut bytes_max = READ_WITHOUT_RESERVATION_BYTES_MAX;
         loop {
             match self.write_within(pool, request, deadline, bytes_max).await? {
                 Attempt::NeedsRoom { request: again, bytes } => {
                     room.reserve(bytes).await?;
                     (request, bytes_max) = (again, bytes);
                 }
-                Attempt::Ended(done) => return done.map_err(unblocked),
+                Attempt::Ended(done) => return done.map_err(error_of_blocking_call),
             }
         }
     }
@@ -239,10 +237,10 @@ impl Kv {
         bytes_max: u64,
     ) -> Result<Attempt, Error> {
         let (engine, at) = (self.engine.clone(), deadline.at());
-        let turn = Arc::new(Turn::default());
+        let turn = Arc::new(BeginOrGiveUp::default());
         let turn_there = turn.clone();
         let mut work = pin!(pool.run(move || {
-            let deadline = Deadline::elsewhere(at, &engine.config.monotonic_clock, &turn_there);
+            let deadline = Deadline::on_other_thread(at, &engine.config.monotonic_clock, &turn_there);
             let in_time = deadline.check().map_err(Failure::from);
             match in_time.and_then(|()| engine.put_now(&mut request, Access::Within(bytes_max), deadline)) {
                 Err(Failure::TooLarge(bytes)) => Attempt::NeedsRoom { request, bytes },
@@ -289,7 +287,8 @@ impl Kv {
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };
         let request = PutRequest { bucket, key: Some(key), object, options: put };
-        let progress = self.write(request, deadline, &mut Unlimited).await.inspect_err(|e| self.count_refusal(e))?;
+        let progress =
+            self.write(request, deadline, &mut UncountedMemory).await.inspect_err(|e| self.count_refusal(e))?;
         let written = progress.tombstone();
         let partition = progress.partition.clone();
         let hooks = progress.postcommit_hooks();
@@ -312,7 +311,7 @@ impl Kv {
 
     /// Waits for `work` no longer than `limit`, or else the configured time; a limit of zero means
     /// no limit.
-    async fn within<T>(
+    async fn with_time_limit<T>(
         &self,
         limit: Option<Duration>,
         work: impl Future<Output = Result<T, Error>>,
@@ -329,7 +328,7 @@ impl Kv {
     pub fn list_keys(&self, bucket: &Bucket, timeout: Option<Duration>) -> Result<Listing, Error> {
         check_bucket(bucket)?;
         self.engine.buckets.props(bucket)?;
-        self.list(Walk::over_keys(self.engine.partitions().clone(), bucket, self.engine.now()), timeout)
+        self.list(ListWalk::over_keys(self.engine.partitions().clone(), bucket, self.engine.now()), timeout)
     }
 
     /// Lists the buckets of a type that hold at least one key, in no particular order.
@@ -338,7 +337,7 @@ impl Kv {
             return Err(Error::ZeroLength("Type"));
         }
         self.engine.buckets.type_map(bucket_type)?;
-        self.list(Walk::over_buckets(self.engine.partitions().clone(), bucket_type, self.engine.now()), timeout)
+        self.list(ListWalk::over_buckets(self.engine.partitions().clone(), bucket_type, self.engine.now()), timeout)
     }
 
     /// Returns index entries or keys of a bucket, in order. `timeout` limits the whole query:
@@ -358,7 +357,7 @@ impl Kv {
         if self.engine.is_open() { Ok(()) } else { Err(Error::Stopping) }
     }
 
-    fn list(&self, walk: Walk, timeout: Option<Duration>) -> Result<Listing, Error> {
+    fn list(&self, walk: ListWalk, timeout: Option<Duration>) -> Result<Listing, Error> {
         if !self.engine.is_open() {
             self.engine.stats.list_failed();
             return Err(Error::Stopping);
@@ -468,7 +467,7 @@ fn micros(since: Instant) -> u64 {
 }
 
 /// The error behind a failure of a call that was allowed to block.
-fn unblocked(failure: Failure) -> Error {
+fn error_of_blocking_call(failure: Failure) -> Error {
     match failure {
         Failure::Refused(error) => error,
         Failure::WouldBlock | Failure::TooLarge(_) => StoreFailure::internal("a blocking call would block").into(),

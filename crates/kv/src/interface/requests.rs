@@ -75,9 +75,7 @@ impl Read {
     /// Decodes the result completely.
     pub fn into_reply(self) -> Result<GetReply, Error> {
         match self {
-            Self::Single(single) => {
-                Ok(GetReply::Found(single.decode()?))
-            }
+            Self::Single(single) => Ok(GetReply::Found(single.decode()?)),
             Self::Reply(reply) => Ok(reply),
         }
     }

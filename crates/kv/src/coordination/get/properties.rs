@@ -1,8 +1,8 @@
 //! Tests the read coordinator against a simple model, with random replicas and orders of events.
 
 use super::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
-use crate::replica::Replica;
-use crate::request::{GetOptions, GetReply};
+use crate::coordination::Replica;
+use crate::interface::{GetOptions, GetReply};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Actor, BucketProps, Error, Object, Quorum, Sibling};
 use proptest::prelude::*;

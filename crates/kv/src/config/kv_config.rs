@@ -1,7 +1,7 @@
 //! The configuration of an engine.
 
-use crate::backend_choice::BackendChoice;
-use crate::clock::{MonotonicClock, WallClock, system_clock, system_monotonic_clock};
+use super::clock::{MonotonicClock, WallClock, system_clock, system_monotonic_clock};
+use crate::buckets::BackendChoice;
 use crate::query::QueryConfig;
 use ombak_storage::BackendFactory;
 use ombak_storage::fs::{FileSystem, RealFs};

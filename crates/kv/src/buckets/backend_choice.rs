@@ -6,7 +6,7 @@
 //!
 //! What it is not: it moves no objects when a property changes.
 
-use crate::buckets::BucketRegistry;
+use super::BucketRegistry;
 use bytes::Bytes;
 use ombak_storage::{Selector, StorageError};
 use ombak_types::names::{DEFAULT_TYPE, split_storage_key};

@@ -1,8 +1,7 @@
 //! The thresholds of a write, computed before any replica is asked.
 
-use crate::quorums::{expand, quorum};
-use crate::replica::{Replica, Tally};
-use crate::request::PutOptions;
+use crate::coordination::{Replica, Tally, expand, quorum};
+use crate::interface::PutOptions;
 use ombak_types::{BucketProps, Error};
 
 /// The thresholds of one write.

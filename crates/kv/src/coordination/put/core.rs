@@ -10,7 +10,7 @@
 //! [`PutAction::Done`].
 
 use super::plan::PutPlan;
-use crate::replica::{Replica, Tally};
+use crate::coordination::{Replica, Tally};
 use ombak_types::Error;
 use smallvec::{SmallVec, smallvec};
 

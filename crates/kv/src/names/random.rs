@@ -12,6 +12,7 @@ pub(crate) fn random_u64() -> Result<u64, OpenError> {
 /// 160 random bits.
 pub(crate) fn random_160() -> Result<[u8; 20], Error> {
     let mut bytes = [0; 20];
-    getrandom::fill(&mut bytes).map_err(|e| StoreFailure::new(StoreFailureKind::Io, format!("no random bytes: {e}")))?;
+    getrandom::fill(&mut bytes)
+        .map_err(|e| StoreFailure::new(StoreFailureKind::Io, format!("no random bytes: {e}")))?;
     Ok(bytes)
 }

@@ -6,18 +6,18 @@ use std::pin::Pin;
 
 /// Versions up to this many bytes are read without a reservation; the caller counts them
 /// afterwards.
-pub(crate) const UNASKED_BYTES_MAX: u64 = 256 << 10;
+pub(crate) const READ_WITHOUT_RESERVATION_BYTES_MAX: u64 = 256 << 10;
 
 /// The memory in which a caller keeps what it reads.
-pub trait Room: Send {
+pub trait MemoryReservation: Send {
     /// Reserves `bytes` in total. May wait; an error refuses the request.
     fn reserve(&mut self, bytes: u64) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>>;
 }
 
 /// The memory of callers that do not count it.
-pub(crate) struct Unlimited;
+pub(crate) struct UncountedMemory;
 
-impl Room for Unlimited {
+impl MemoryReservation for UncountedMemory {
     fn reserve(&mut self, _bytes: u64) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send + '_>> {
         Box::pin(std::future::ready(Ok(())))
     }

@@ -1,8 +1,8 @@
 //! Tests the write coordinator against a simple model, with random replicas and orders of events.
 
 use super::{PutAction, PutCore, PutEvent, PutPlan};
-use crate::replica::Replica;
-use crate::request::PutOptions;
+use crate::coordination::Replica;
+use crate::interface::PutOptions;
 use ombak_types::{BucketProps, Error, Quorum, StoreFailure};
 use proptest::prelude::*;
 

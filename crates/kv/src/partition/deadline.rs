@@ -7,7 +7,7 @@
 //! client that receives `timeout` therefore knows that the write either was executed before the
 //! answer, or will never be executed.
 
-use crate::clock::MonotonicClock;
+use crate::config::clock::MonotonicClock;
 use ombak_types::Error;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -19,9 +19,9 @@ const GIVEN_UP: u8 = 2;
 /// Decides between a write on another thread and its waiting caller: either the write begins or the
 /// caller gives up, never both.
 #[derive(Debug, Default)]
-pub(crate) struct Turn(AtomicU8);
+pub(crate) struct BeginOrGiveUp(AtomicU8);
 
-impl Turn {
+impl BeginOrGiveUp {
     /// Returns false when the caller has given up.
     fn begin(&self) -> bool {
         self.change(BEGUN)
@@ -47,7 +47,7 @@ pub(crate) struct Deadline<'a> {
     /// `None` means that there is no limit.
     at: Option<Instant>,
     /// Set when the write runs on another thread than its waiting caller.
-    turn: Option<&'a Turn>,
+    turn: Option<&'a BeginOrGiveUp>,
 }
 
 impl<'a> Deadline<'a> {
@@ -64,7 +64,11 @@ impl<'a> Deadline<'a> {
 
     /// The deadline of a write that runs on another thread than its waiting caller; the caller
     /// gives up through `turn`.
-    pub(crate) const fn elsewhere(at: Option<Instant>, clock: &'a MonotonicClock, turn: &'a Turn) -> Self {
+    pub(crate) const fn on_other_thread(
+        at: Option<Instant>,
+        clock: &'a MonotonicClock,
+        turn: &'a BeginOrGiveUp,
+    ) -> Self {
         Self { clock, at, turn: Some(turn) }
     }
 
@@ -119,11 +123,11 @@ mod tests {
     fn either_the_write_begins_or_its_caller_gives_up() {
         let (clock, _) = clock();
         let at = Some(clock() + Duration::from_secs(2));
-        let (given_up, begun) = (Turn::default(), Turn::default());
+        let (given_up, begun) = (BeginOrGiveUp::default(), BeginOrGiveUp::default());
         assert!(given_up.give_up());
-        let late = Deadline::elsewhere(at, &clock, &given_up).begin();
+        let late = Deadline::on_other_thread(at, &clock, &given_up).begin();
         assert_eq!(late, Err(Error::Timeout), "whatever the clock says");
-        assert_eq!(Deadline::elsewhere(at, &clock, &begun).begin(), Ok(()));
+        assert_eq!(Deadline::on_other_thread(at, &clock, &begun).begin(), Ok(()));
         assert!(!begun.give_up());
     }
 }

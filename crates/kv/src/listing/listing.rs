@@ -1,6 +1,7 @@
 //! A listing of keys or buckets, in batches.
 
-use crate::engine::{Engine, Walk};
+use super::walk::ListWalk;
+use crate::engine::Engine;
 use bytes::Bytes;
 use ombak_types::Error;
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use std::time::{Duration, Instant};
 pub struct Listing {
     engine: Arc<Engine>,
     /// `None` after the listing has ended, and while a batch is being read.
-    walk: Option<Walk>,
+    walk: Option<ListWalk>,
     deadline: Option<Instant>,
 }
 
 impl Listing {
-    pub(crate) fn new(engine: Arc<Engine>, walk: Walk, timeout: Option<Duration>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, walk: ListWalk, timeout: Option<Duration>) -> Self {
         engine.stats.list_started();
         let deadline = timeout.and_then(|limit| Instant::now().checked_add(limit));
         Self { engine, walk: Some(walk), deadline }
@@ -40,7 +41,7 @@ impl Listing {
         }
     }
 
-    async fn step(&mut self, mut walk: Walk) -> Result<(Walk, Option<Vec<Bytes>>), Error> {
+    async fn step(&mut self, mut walk: ListWalk) -> Result<(ListWalk, Option<Vec<Bytes>>), Error> {
         let work = self.engine.folds.run(move || {
             let batch = walk.next_batch();
             (walk, batch)

@@ -7,9 +7,9 @@ const SHOWN_BYTES: usize = 100;
 
 /// A name as a log line shows it: bytes that are not printable are escaped, and a long name is cut
 /// off.
-pub(crate) struct Shown<'a>(pub(crate) &'a [u8]);
+pub(crate) struct Printable<'a>(pub(crate) &'a [u8]);
 
-impl Display for Shown<'_> {
+impl Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = &self.0[..self.0.len().min(SHOWN_BYTES)];
         write!(f, "{}", shown.escape_ascii())?;
@@ -23,9 +23,9 @@ mod tests {
 
     #[test]
     fn a_long_name_is_cut_off_and_control_characters_are_escaped() {
-        assert_eq!(Shown(b"a\n\"\xff").to_string(), "a\\n\\\"\\xff");
+        assert_eq!(Printable(b"a\n\"\xff").to_string(), "a\\n\\\"\\xff");
         let long = vec![b'k'; 65_536];
-        assert_eq!(Shown(&long).to_string(), format!("{}… (65536 bytes)", "k".repeat(SHOWN_BYTES)));
-        assert_eq!(Shown(&long[..SHOWN_BYTES]).to_string(), "k".repeat(SHOWN_BYTES));
+        assert_eq!(Printable(&long).to_string(), format!("{}… (65536 bytes)", "k".repeat(SHOWN_BYTES)));
+        assert_eq!(Printable(&long[..SHOWN_BYTES]).to_string(), "k".repeat(SHOWN_BYTES));
     }
 }

@@ -1,7 +1,7 @@
 //! Imports objects that another store has acknowledged, a Riak node for instance.
 
+use super::kv::Kv;
 use crate::engine::{check_bucket, check_key};
-use crate::kv::Kv;
 use crate::partition::{Access, Failure, WriteRules};
 use ombak_types::names::encode_storage_key;
 use ombak_types::{Bucket, Error, Object, StoreFailure};
@@ -82,6 +82,8 @@ fn refused(failure: Failure) -> Error {
     match failure {
         Failure::Refused(error) => error,
         // A caller that may block never gets these two failures.
-        Failure::WouldBlock | Failure::TooLarge(_) => StoreFailure::internal("a blocking call would have blocked").into(),
+        Failure::WouldBlock | Failure::TooLarge(_) => {
+            StoreFailure::internal("a blocking call would have blocked").into()
+        }
     }
 }

@@ -22,7 +22,7 @@ enum Wanted {
 
 /// An active walk. It holds a snapshot of one partition at a time, and is moved to an I/O thread
 /// for each batch.
-pub(crate) struct Walk {
+pub(crate) struct ListWalk {
     partitions: Arc<[Arc<Partition>]>,
     at: usize,
     snapshot: Option<Box<dyn Snapshot>>,
@@ -32,7 +32,7 @@ pub(crate) struct Walk {
     begun: UnixMicros,
 }
 
-impl Walk {
+impl ListWalk {
     /// A walk over the keys of a bucket.
     pub(crate) fn over_keys(partitions: Arc<[Arc<Partition>]>, bucket: &Bucket, begun: UnixMicros) -> Self {
         let mut prefix = Vec::new();

@@ -1,8 +1,7 @@
 //! The thresholds of a read, computed before any replica is asked.
 
-use crate::quorums::{expand, quorum};
-use crate::replica::{Replica, Tally};
-use crate::request::GetOptions;
+use crate::coordination::{Replica, Tally, expand, quorum};
+use crate::interface::GetOptions;
 use ombak_types::time::UnixMicros;
 use ombak_types::{BucketProps, Error};
 
@@ -71,7 +70,7 @@ impl GetPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quorums::effective_n;
+    use crate::coordination::effective_n;
     use ombak_types::Quorum;
 
     fn check(options: GetOptions, replicas: &[Replica]) -> Result<GetPlan, Error> {

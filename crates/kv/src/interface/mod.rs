@@ -1,0 +1,15 @@
+//! What the rest of the program sees of the engine: [`Kv`], its requests and replies, and the
+//! import of objects.
+
+mod import;
+mod kv;
+mod memory_reservation;
+mod requests;
+
+pub use import::{ImportOutcome, Importer};
+pub use kv::{Health, Kv};
+pub use memory_reservation::MemoryReservation;
+pub use requests::{
+    DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
+    PutRequest, Read,
+};
