@@ -15,7 +15,7 @@ fuzz_target!(|input: (&[u8], &[u8])| {
         stored::encode_head(&object, &mut again);
         assert_eq!(stored::decode(&Bytes::from(again), None), Ok(object));
     }
-    let _ = stored::Single::read(&head, &body);
+    let _ = stored::SingleSibling::read(&head, &body);
     if let Ok(clock) = stored::decode_clock(&head) {
         assert_eq!(stored::decode_clock(&stored::encode_clock(&clock)).as_ref(), Ok(&clock));
     }

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use num_bigint::BigInt;
-use ombak_kv::{IndexMatch, IndexQuery, QueryOf};
+use ombak_kv::{IndexMatch, IndexQuery, QueryRange};
 use ombak_types::etf::{self, BinaryText, StringText, Term};
 use ombak_types::object::BadIndexEntry;
 use ombak_types::{Bucket, IndexEntry, IndexTerm};
@@ -77,25 +77,32 @@ impl fmt::Display for BadQuery {
 
 /// Builds the query of a request.
 pub(crate) fn query(bucket: Bucket, field: &[u8], span: Span<'_>, wishes: &Wishes<'_>) -> Result<IndexQuery, BadQuery> {
-    let of = query_of(field, span)?;
-    let pattern = wishes.pattern.map(|pattern| compile(&of, pattern)).transpose()?;
-    let after = wishes.continuation.map(|text| read_continuation(&of, text)).transpose()?;
-    Ok(IndexQuery { bucket, of, after, results_max: wishes.results_max, pattern, shows_tombstones: field == KEY_FIELD })
+    let range = query_range(field, span)?;
+    let pattern = wishes.pattern.map(|pattern| compile(&range, pattern)).transpose()?;
+    let after = wishes.continuation.map(|text| read_continuation(&range, text)).transpose()?;
+    Ok(IndexQuery {
+        bucket,
+        range,
+        after,
+        results_max: wishes.results_max,
+        pattern,
+        shows_tombstones: field == KEY_FIELD,
+    })
 }
 
 /// Whether results may include their terms: only those of a range query on an ordinary index.
-pub(crate) fn has_terms(of: &QueryOf, span: Span<'_>) -> bool {
-    matches!(of, QueryOf::Terms { .. }) && matches!(span, Span::Range(..))
+pub(crate) fn has_terms(range: &QueryRange, span: Span<'_>) -> bool {
+    matches!(range, QueryRange::Terms { .. }) && matches!(span, Span::Range(..))
 }
 
-fn query_of(field: &[u8], span: Span<'_>) -> Result<QueryOf, BadQuery> {
+fn query_range(field: &[u8], span: Span<'_>) -> Result<QueryRange, BadQuery> {
     let (from, to) = span.ends();
     let copy = Bytes::copy_from_slice;
     if field == BUCKET_FIELD {
-        return Ok(QueryOf::Keys { from: Bound::Unbounded, to: Bound::Unbounded });
+        return Ok(QueryRange::Keys { from: Bound::Unbounded, to: Bound::Unbounded });
     }
     if field == KEY_FIELD {
-        return Ok(QueryOf::Keys { from: Bound::Included(copy(from)), to: Bound::Included(copy(to)) });
+        return Ok(QueryRange::Keys { from: Bound::Included(copy(from)), to: Bound::Included(copy(to)) });
     }
     let term = |text: &[u8]| {
         IndexEntry::parse(field, text).map_err(|bad| match bad {
@@ -104,11 +111,11 @@ fn query_of(field: &[u8], span: Span<'_>) -> Result<QueryOf, BadQuery> {
         })
     };
     let (from, to) = (term(from)?, term(to)?);
-    Ok(QueryOf::Terms { field: from.field, from: from.term, to: to.term })
+    Ok(QueryRange::Terms { field: from.field, from: from.term, to: to.term })
 }
 
-fn compile(of: &QueryOf, pattern: &[u8]) -> Result<regex::bytes::Regex, BadQuery> {
-    if let QueryOf::Terms { from: IndexTerm::Int(_), .. } = of {
+fn compile(range: &QueryRange, pattern: &[u8]) -> Result<regex::bytes::Regex, BadQuery> {
+    if let QueryRange::Terms { from: IndexTerm::Int(_), .. } = range {
         return Err(BadQuery::PatternOnIntegers);
     }
     let bad = |why: String| BadQuery::BadPattern { pattern: Bytes::copy_from_slice(pattern), why };
@@ -149,13 +156,13 @@ pub(crate) fn continuation(last: &IndexMatch) -> String {
 }
 
 /// Parses the position at which the page before ended, as [`continuation`] has written it.
-pub(crate) fn read_continuation(of: &QueryOf, text: &[u8]) -> Result<(Option<IndexTerm>, Bytes), BadQuery> {
+pub(crate) fn read_continuation(range: &QueryRange, text: &[u8]) -> Result<(Option<IndexTerm>, Bytes), BadQuery> {
     let bad = || BadQuery::BadContinuation(Bytes::copy_from_slice(text));
     let bytes = BASE64.decode(text).map_err(|_| bad())?;
     let place = etf::decode(&bytes).map_err(|_| bad())?;
-    match (of, place) {
-        (QueryOf::Keys { .. }, Term::Binary(key)) => Ok((None, key)),
-        (QueryOf::Terms { from, .. }, place) => {
+    match (range, place) {
+        (QueryRange::Keys { .. }, Term::Binary(key)) => Ok((None, key)),
+        (QueryRange::Terms { from, .. }, place) => {
             let [term, Term::Binary(key)] = place.as_tuple::<2>().ok_or_else(bad)? else { return Err(bad()) };
             let term = match (from, term) {
                 (IndexTerm::Bin(_), Term::Binary(term)) => IndexTerm::Bin(term.clone()),
@@ -193,13 +200,13 @@ mod tests {
     fn fields_and_terms_are_riaks() {
         let none = Wishes::default();
         let int = |n: i64| IndexTerm::Int(n.into());
-        let of = made(b"AGE_int", Span::Range(b"-5", b"10"), &none).unwrap().of;
-        assert_eq!(of, QueryOf::Terms { field: "age_int".into(), from: int(-5), to: int(10) });
-        assert!(has_terms(&of, Span::Range(b"", b"")) && !has_terms(&of, Span::Equal(b"")));
-        let of = made(b"$key", Span::Equal(b"k"), &none).unwrap().of;
-        assert_eq!(of, QueryOf::Keys { from: Bound::Included("k".into()), to: Bound::Included("k".into()) });
-        let of = made(b"$bucket", Span::Equal(b"ignored"), &none).unwrap().of;
-        assert_eq!(of, QueryOf::Keys { from: Bound::Unbounded, to: Bound::Unbounded });
+        let range = made(b"AGE_int", Span::Range(b"-5", b"10"), &none).unwrap().range;
+        assert_eq!(range, QueryRange::Terms { field: "age_int".into(), from: int(-5), to: int(10) });
+        assert!(has_terms(&range, Span::Range(b"", b"")) && !has_terms(&range, Span::Equal(b"")));
+        let range = made(b"$key", Span::Equal(b"k"), &none).unwrap().range;
+        assert_eq!(range, QueryRange::Keys { from: Bound::Included("k".into()), to: Bound::Included("k".into()) });
+        let range = made(b"$bucket", Span::Equal(b"ignored"), &none).unwrap().range;
+        assert_eq!(range, QueryRange::Keys { from: Bound::Unbounded, to: Bound::Unbounded });
         assert_eq!(refused(b"zork", Span::Equal(b"1"), &none), "{unknown_field_type,<<\"zork\">>}");
         let text = refused(b"num_int", Span::Equal(b"zork"), &none);
         assert_eq!(text, "{field_parsing_failed,{<<\"num_int\">>,<<\"zork\">>}}");

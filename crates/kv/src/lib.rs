@@ -18,7 +18,7 @@
 
 pub mod buckets;
 mod config;
-mod coordination;
+pub mod coordination;
 mod engine;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -37,5 +37,5 @@ pub use interface::{
     MemoryReservation, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, Read,
 };
 pub use listing::Listing;
-pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryOf, QueryResults, head_terms};
+pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryRange, QueryResults, head_terms};
 pub use start::{OpenError, check_start, examine_files};

@@ -4,7 +4,9 @@
 mod support;
 
 use bytes::Bytes;
-use ombak_kv::{BackendChoice, GetReply, IndexQuery, KvConfig, Listing, PropsError, PutRequest, QueryOf, head_terms};
+use ombak_kv::{
+    BackendChoice, GetReply, IndexQuery, KvConfig, Listing, PropsError, PutRequest, QueryRange, head_terms,
+};
 use ombak_storage::{BackendFactory, MemoryConfig, MemoryFactory, MultiFactory};
 use ombak_types::{Bucket, Error, IndexEntry, VectorClock};
 use serde_json::{Value, json};
@@ -52,10 +54,10 @@ async fn listed(listing: Result<Listing, Error>) -> BTreeSet<String> {
 
 async fn indexed(node: &Node, bucket: &Bucket) -> Vec<String> {
     let term = IndexEntry::parse(b"f_bin", b"t").unwrap().term;
-    let of = QueryOf::Terms { field: "f_bin".into(), from: term.clone(), to: term };
+    let range = QueryRange::Terms { field: "f_bin".into(), from: term.clone(), to: term };
     let query = IndexQuery {
         bucket: bucket.clone(),
-        of,
+        range,
         after: None,
         results_max: None,
         pattern: None,

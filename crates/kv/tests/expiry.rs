@@ -6,7 +6,7 @@ mod support;
 
 use bytes::Bytes;
 use ombak_kv::expiry::{TTL_LEFT_NAME, TTL_NAME};
-use ombak_kv::{DeleteReply, GetReply, IndexQuery, Kv, PutCondition, PutRequest, QueryOf, head_terms};
+use ombak_kv::{DeleteReply, GetReply, IndexQuery, Kv, PutCondition, PutRequest, QueryRange, head_terms};
 use ombak_storage::fs::RealFs;
 use ombak_storage::{
     BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
@@ -94,9 +94,15 @@ impl Timed {
 
     async fn keys_of_term(&self, term: &str) -> Vec<String> {
         let term = IndexEntry::parse(b"f_bin", term.as_bytes()).unwrap().term;
-        let of = QueryOf::Terms { field: "f_bin".into(), from: term.clone(), to: term };
-        let query =
-            IndexQuery { bucket: bucket(), of, after: None, results_max: None, pattern: None, shows_tombstones: false };
+        let range = QueryRange::Terms { field: "f_bin".into(), from: term.clone(), to: term };
+        let query = IndexQuery {
+            bucket: bucket(),
+            range,
+            after: None,
+            results_max: None,
+            pattern: None,
+            shows_tombstones: false,
+        };
         let mut results = self.node.kv.query(query, None).unwrap();
         let mut keys = Vec::new();
         while let Some(batch) = results.next().await {

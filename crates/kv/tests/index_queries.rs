@@ -9,7 +9,7 @@ use bytes::Bytes;
 use num_bigint::BigInt;
 use ombak_kv::{
     DeleteMode, DeleteRequest, GetOptions, GetReply, GetRequest, IndexMatch, IndexQuery, Kv, KvConfig, PutOptions,
-    PutRequest, QueryConfig, QueryOf, QueryResults,
+    PutRequest, QueryConfig, QueryRange, QueryResults,
 };
 use ombak_types::{Bucket, Error, IndexEntry, IndexTerm, Object, Sibling, VectorClock};
 use proptest::prelude::*;
@@ -39,15 +39,15 @@ fn bin(term: impl Into<Bytes>) -> IndexTerm {
 }
 
 fn terms(bucket: &Bucket, field: &'static str, from: IndexTerm, to: IndexTerm) -> IndexQuery {
-    query(bucket, QueryOf::Terms { field: field.into(), from, to })
+    query(bucket, QueryRange::Terms { field: field.into(), from, to })
 }
 
-fn query(bucket: &Bucket, of: QueryOf) -> IndexQuery {
-    IndexQuery { bucket: bucket.clone(), of, after: None, results_max: None, pattern: None, shows_tombstones: false }
+fn query(bucket: &Bucket, range: QueryRange) -> IndexQuery {
+    IndexQuery { bucket: bucket.clone(), range, after: None, results_max: None, pattern: None, shows_tombstones: false }
 }
 
 fn all_keys(bucket: &Bucket) -> IndexQuery {
-    query(bucket, QueryOf::Keys { from: Bound::Unbounded, to: Bound::Unbounded })
+    query(bucket, QueryRange::Keys { from: Bound::Unbounded, to: Bound::Unbounded })
 }
 
 fn with_entries(bucket: &Bucket, key: impl Into<Bytes>, entries: Vec<IndexEntry>, clock: VectorClock) -> PutRequest {
@@ -274,7 +274,7 @@ impl History {
         let alive = self.model.iter().filter(|(_, (_, siblings))| siblings.iter().any(Option::is_some));
         let keys = alive.map(|(place, _)| *place).filter(|(b, k)| *b == at && after(*k) && before(*k));
         let expected = keys.map(|(_, k)| (None, key(k))).filter(|(_, key)| matcher.is_match(key)).collect();
-        let mut query = query(&bucket(at), QueryOf::Keys { from: from.map(key), to: to.map(key) });
+        let mut query = query(&bucket(at), QueryRange::Keys { from: from.map(key), to: to.map(key) });
         query.pattern = Some(matcher);
         self.compare(query, expected, page).await;
     }

@@ -56,7 +56,7 @@ pub fn total_length(buffer: &[u8], bytes_max: usize) -> Result<Option<usize>, Fr
 }
 
 /// Creates a frame from a buffer of its own. `bytes` holds the length field, the code and the body.
-pub fn of_whole(bytes: Bytes) -> Option<Frame> {
+pub fn from_complete(bytes: Bytes) -> Option<Frame> {
     let code = *bytes.get(4)?;
     Some(Frame { code, body: bytes.slice(HEADER_BYTES..) })
 }

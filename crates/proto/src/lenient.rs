@@ -28,7 +28,7 @@ mod schema {
 pub fn decode<M: Message + Name + Default>(body: &Bytes) -> Result<M, DecodeError> {
     M::decode(body.clone()).or_else(|refusal| {
         let index = schema::MESSAGES.iter().position(|(name, _)| *name == M::NAME);
-        match index.and_then(|index| cleaned(index, body, DEPTH_MAX).ok()) {
+        match index.and_then(|index| without_unknown_fields(index, body, DEPTH_MAX).ok()) {
             Some(clean) => M::decode(clean.as_slice()).map_err(|_| refusal),
             None => Err(refusal),
         }
@@ -36,7 +36,7 @@ pub fn decode<M: Message + Name + Default>(body: &Bytes) -> Result<M, DecodeErro
 }
 
 /// The message without the fields that its schema does not declare in this form.
-fn cleaned(index: usize, message: &[u8], depth: u32) -> Result<Vec<u8>, WireError> {
+fn without_unknown_fields(index: usize, message: &[u8], depth: u32) -> Result<Vec<u8>, WireError> {
     let depth = depth.checked_sub(1).ok_or(WireError("nested too deep"))?;
     let declared = schema::MESSAGES.get(index).map_or(&[][..], |(_, fields)| fields);
     let (mut fields, mut out) = (Fields::new(message), Vec::with_capacity(message.len()));
@@ -47,7 +47,7 @@ fn cleaned(index: usize, message: &[u8], depth: u32) -> Result<Vec<u8>, WireErro
         let Some(field) = declared.iter().find(|f| f.number == number && f.wire == value.wire_type()) else { continue };
         match (field.message, value) {
             (Some(inner), Value::Bytes(bytes)) => {
-                let inner = cleaned(inner, bytes, depth)?;
+                let inner = without_unknown_fields(inner, bytes, depth)?;
                 put_varint(u64::from(number << 3 | 2), &mut out);
                 put_varint(inner.len() as u64, &mut out);
                 out.extend_from_slice(&inner);

@@ -8,7 +8,7 @@ use crate::code;
 use crate::messages::RpbErrorResp;
 use crate::wire::{put_varint, varint_len};
 use bytes::Bytes;
-use ombak_types::stored::Single;
+use ombak_types::stored::SingleSibling;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Object, Sibling};
 use prost::Message;
@@ -62,7 +62,7 @@ pub fn write_get_reply(object: &Object, vclock: &[u8], out: &mut impl Output) {
 }
 
 /// Appends the `RpbGetResp` of an object that was not decoded.
-pub fn write_single_get_reply(single: &Single, out: &mut impl Output) {
+pub fn write_single_get_reply(single: &SingleSibling, out: &mut impl Output) {
     let (plain, vclock) = (Plain::of_single(single), single.clock_bytes());
     let content_len = plain.len();
     write_header(code::GET_RESP, delimited_len(content_len) + bytes_len(vclock), out.bytes());
@@ -152,7 +152,7 @@ impl<'a> Plain<'a> {
     }
 
     /// A tombstone has no such form, because it is not sent.
-    fn of_single(single: &'a Single) -> Self {
+    fn of_single(single: &'a SingleSibling) -> Self {
         let texts = [single.content_type(), None, None, single.vtag()];
         Self { value: single.value(), texts, last_modified: single.last_modified() }
     }
@@ -324,7 +324,7 @@ mod tests {
             let object = Object { siblings: vec![sibling], ..Object::default() };
             let mut head = Vec::new();
             encode_head(&object, &mut head);
-            if let Some(single) = Single::read(&head.into(), &object.siblings[0].value).unwrap()
+            if let Some(single) = SingleSibling::read(&head.into(), &object.siblings[0].value).unwrap()
                 && !single.is_deleted()
             {
                 let (mut out, mut expected) = (Vec::new(), Vec::new());

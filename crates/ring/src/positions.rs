@@ -107,20 +107,20 @@ struct Walk<'a> {
     ring: &'a Ring,
     home: u32,
     steps: u32,
-    met: SmallVec<[NodeIndex; 8]>,
+    found: SmallVec<[NodeIndex; 8]>,
 }
 
 impl<'a> Walk<'a> {
     fn from(ring: &'a Ring, home: u32) -> Self {
-        Self { ring, home: home % ring.size().get(), steps: 0, met: SmallVec::new() }
+        Self { ring, home: home % ring.size().get(), steps: 0, found: SmallVec::new() }
     }
 
     /// Continues where the walk that found `list` stopped.
     fn after(ring: &'a Ring, home: u32, list: &[Position]) -> Self {
         let mut walk = Self::from(ring, home);
         for position in list {
-            if !walk.met.contains(&position.owner) {
-                walk.met.push(position.owner);
+            if !walk.found.contains(&position.owner) {
+                walk.found.push(position.owner);
             }
         }
         walk
@@ -129,12 +129,12 @@ impl<'a> Walk<'a> {
     fn next_node(&mut self) -> Option<(u32, NodeIndex)> {
         // The walk ends when it has found all nodes; on a ring of one node it would otherwise visit
         // all partitions for every key.
-        while self.steps < self.ring.size().get() && self.met.len() < self.ring.node_count() {
+        while self.steps < self.ring.size().get() && self.found.len() < self.ring.node_count() {
             let partition = self.ring.size().after(self.home, self.steps);
             self.steps += 1;
             let owner = self.ring.owner(partition);
-            if !self.met.contains(&owner) {
-                self.met.push(owner);
+            if !self.found.contains(&owner) {
+                self.found.push(owner);
                 return Some((partition, owner));
             }
         }

@@ -183,7 +183,9 @@ impl BucketProps {
         };
         let flag = |name: &str, default: bool| map.get(name).and_then(Value::as_bool).unwrap_or(default);
         let text = |name: &str| map.get(name).and_then(Value::as_str);
-        let quorum = |name: &str, default: Quorum| map.get(name).and_then(quorum_value).unwrap_or(default).or(default);
+        let quorum = |name: &str, default: Quorum| {
+            map.get(name).and_then(quorum_value).unwrap_or(default).or_if_default(default)
+        };
         Self {
             n_val: int("n_val", d.n_val).max(1),
             allow_mult: flag("allow_mult", d.allow_mult),

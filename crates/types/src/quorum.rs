@@ -69,7 +69,7 @@ impl Quorum {
     }
 
     /// This quorum, or `fallback` if it is `Default`.
-    pub const fn or(self, fallback: Self) -> Self {
+    pub const fn or_if_default(self, fallback: Self) -> Self {
         match self {
             Self::Default => fallback,
             other => other,

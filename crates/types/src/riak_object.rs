@@ -122,7 +122,7 @@ mod name {
 
 /// Adds one pair to the metadata. Returns `false` and changes nothing if the name is unknown or the
 /// value does not have Riak's form.
-fn take_pair(meta: &mut Metadata, pair_name: &[u8], value: &Term) -> bool {
+fn add_pair(meta: &mut Metadata, pair_name: &[u8], value: &Term) -> bool {
     let taken = match pair_name {
         name::CONTENT_TYPE => value.as_text().map(|text| meta.content_type = Some(text)),
         name::CHARSET => value.as_text().map(|text| meta.charset = Some(text)),

@@ -19,7 +19,7 @@
 //!           bytes content type, rare: (u8 kind, bytes+)*, 0       kinds: see `rare`
 //! ```
 //!
-//! Hot path: [`Single::read`] runs for every get, [`decode`] and [`encode_head`] for every put.
+//! Hot path: [`SingleSibling::read`] runs for every get, [`decode`] and [`encode_head`] for every put.
 //! [`decode`] and [`encode_head`] allocate only the vectors of an object; every text and value is a
 //! slice of the bytes that were read.
 //!
@@ -130,7 +130,7 @@ pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
 /// An object with one sibling and without rare parts, as it was read. Nearly every get finds such
 /// an object. Fields that a reply can copy in their stored form are not decoded.
 #[derive(Clone, Debug)]
-pub struct Single {
+pub struct SingleSibling {
     head: Bytes,
     value: Bytes,
     clock_end: usize,
@@ -140,7 +140,7 @@ pub struct Single {
     last_modified: UnixMicros,
 }
 
-impl Single {
+impl SingleSibling {
     /// Reads an object; returns `None` when it has another form and [`decode`] must decode it.
     /// Makes the same checks as `decode` in the same order, so that both report the same
     /// corruption.

@@ -12,7 +12,7 @@ use super::{index, object};
 use crate::index_query;
 use crate::memory::Lease;
 use bytes::Bytes;
-use ombak_kv::{GetOptions, GetReply, GetRequest, IndexQuery, QueryOf};
+use ombak_kv::{GetOptions, GetReply, GetRequest, IndexQuery, QueryRange};
 use ombak_proto::code;
 use ombak_proto::messages::{RpbCsBucketReq, RpbCsBucketResp, RpbGetResp, RpbIndexObject};
 use ombak_proto::reply::{content_message, write_message};
@@ -33,10 +33,10 @@ fn keys(req: &RpbCsBucketReq) -> Result<IndexQuery, Refusal> {
         Some(key) if req.end_incl() => Bound::Included(key.clone()),
         Some(key) => Bound::Excluded(key.clone()),
     };
-    let of = QueryOf::Keys { from, to };
-    let after = req.continuation.as_ref().map(|text| index_query::read_continuation(&of, text)).transpose();
+    let range = QueryRange::Keys { from, to };
+    let after = req.continuation.as_ref().map(|text| index_query::read_continuation(&range, text)).transpose();
     let after = after.map_err(|bad| Refusal::new(bad.to_string()))?;
-    Ok(IndexQuery { bucket, of, after, results_max: None, pattern: None, shows_tombstones: false })
+    Ok(IndexQuery { bucket, range, after, results_max: None, pattern: None, shows_tombstones: false })
 }
 
 pub(super) async fn objects(
@@ -107,8 +107,8 @@ mod tests {
             end_key: Some("d".into()),
             ..RpbCsBucketReq::default()
         };
-        let range = |req: &RpbCsBucketReq| match keys(req).unwrap().of {
-            QueryOf::Keys { from, to } => (from, to),
+        let range = |req: &RpbCsBucketReq| match keys(req).unwrap().range {
+            QueryRange::Keys { from, to } => (from, to),
             other => panic!("{other:?}"),
         };
         assert_eq!(range(&req), (Bound::Included("b".into()), Bound::Excluded("d".into())));

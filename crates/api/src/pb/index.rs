@@ -37,7 +37,7 @@ pub(super) async fn query(
         pattern: req.term_regex.as_deref(),
     };
     let query = index_query::query(bucket, &req.index, span, &wishes).map_err(refusal)?;
-    let with_terms = req.return_terms.unwrap_or(false) && index_query::has_terms(&query.of, span);
+    let with_terms = req.return_terms.unwrap_or(false) && index_query::has_terms(&query.range, span);
     let mut results = ctx.kv.query(query, limit(req.timeout))?;
     if streamed {
         stream(&mut results, with_terms, reader, writer).await

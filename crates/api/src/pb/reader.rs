@@ -93,7 +93,7 @@ impl<'s> Reader<'s> {
     /// The next complete frame among the received bytes.
     pub(super) fn next_frame(&mut self) -> Result<Option<Frame>, FrameError> {
         let frame = match self.large.take_if(|large| large.is_complete()) {
-            Some(large) => frame::of_whole(Bytes::from(large.bytes)),
+            Some(large) => frame::from_complete(Bytes::from(large.bytes)),
             None => frame::next_frame(&mut self.buffer, self.frame_bytes_max)?,
         };
         if frame.is_some() {

@@ -58,8 +58,8 @@ impl Selector for BackendChoice {
         let Some(buckets) = self.buckets.get() else {
             return Err(StorageError::NoBackend("the properties of buckets are not known yet".into()));
         };
-        let now = buckets.now();
-        let Some(wanted) = now.backend_of(bucket_type, &key[..key.len() - user_key.len()]) else {
+        let snapshot = buckets.snapshot();
+        let Some(wanted) = snapshot.backend_of(bucket_type, &key[..key.len() - user_key.len()]) else {
             return Ok(self.default);
         };
         self.names

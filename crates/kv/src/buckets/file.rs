@@ -67,7 +67,7 @@ impl RegistryFile {
         let path = file.path("");
         let text = match read_file(&*file.fs, &path, FILE_BYTES_MAX) {
             Ok(text) => text,
-            Err(e) if e.kind() == ErrorKind::NotFound => return file.open_without(&path),
+            Err(e) if e.kind() == ErrorKind::NotFound => return file.open_missing(&path),
             Err(source) => return Err(NodeFileError::Io { op: "read", path, source }),
         };
         let records = parse(text).map_err(|why| NodeFileError::Unusable {
@@ -83,7 +83,7 @@ impl RegistryFile {
 
     /// Handles a missing file. If a previous generation exists, something removed the file, and the
     /// node must not start: an empty registry would hide every typed bucket.
-    fn open_without(self, path: &Path) -> Result<(Self, Records), NodeFileError> {
+    fn open_missing(self, path: &Path) -> Result<(Self, Records), NodeFileError> {
         let previous = self.path(".previous");
         if self.exists(&previous).map_err(|source| NodeFileError::Io { op: "read", path: previous.clone(), source })? {
             return Err(NodeFileError::Unusable {

@@ -58,14 +58,14 @@ impl BucketRegistry {
 
     /// The current state, for the duration of a request. It needs no reference count that threads
     /// share.
-    pub fn now(&self) -> Guard<Arc<Snapshot>> {
+    pub fn snapshot(&self) -> Guard<Arc<Snapshot>> {
         self.current.load()
     }
 
     /// The effective properties of a bucket, for a caller that keeps them. Fails with
     /// [`Error::NoType`] when its type is not active.
     pub fn props(&self, bucket: &Bucket) -> Result<Arc<BucketProps>, Error> {
-        self.now().props(bucket).cloned()
+        self.snapshot().props(bucket).cloned()
     }
 
     /// The effective properties of a bucket as names and JSON values, in the order of Riak's
@@ -81,7 +81,7 @@ impl BucketRegistry {
         }
         self.change(|now| {
             let effective = now.bucket_map(bucket).ok_or(PropsError::NoType)?;
-            let checked = self.known(check(PropScope::Bucket, effective, changes)?)?;
+            let checked = self.check_backend_exists(check(PropScope::Bucket, effective, changes)?)?;
             let mut records = now.records.clone();
             if checked.is_empty() {
                 return Ok(records);
@@ -138,7 +138,8 @@ impl BucketRegistry {
             if now.status(bucket_type) == Some(TypeStatus::Active) {
                 return Err(PropsError::AlreadyActive);
             }
-            let overrides = self.known(check(PropScope::CreateType, &created_type_defaults(), props)?)?;
+            let overrides =
+                self.check_backend_exists(check(PropScope::CreateType, &created_type_defaults(), props)?)?;
             let mut records = now.records.clone();
             records.types.insert(Bytes::copy_from_slice(bucket_type), TypeRecord { active: false, overrides });
             if records.types.len() > TYPES_MAX {
@@ -164,7 +165,8 @@ impl BucketRegistry {
     /// Changes properties of an active type; other properties keep their values.
     pub fn update_type(&self, bucket_type: &[u8], changes: &PropMap) -> Result<(), PropsError> {
         self.change_active_type(bucket_type, |effective, overrides| {
-            let checked = self.known(check(PropScope::UpdateType { active: true }, effective, changes)?)?;
+            let checked =
+                self.check_backend_exists(check(PropScope::UpdateType { active: true }, effective, changes)?)?;
             overrides.extend(checked);
             Ok(())
         })
@@ -204,7 +206,7 @@ impl BucketRegistry {
     }
 
     /// Refuses a backend that this node does not have.
-    fn known(&self, checked: PropMap) -> Result<PropMap, PropsError> {
+    fn check_backend_exists(&self, checked: PropMap) -> Result<PropMap, PropsError> {
         let wanted = checked.get("backend").and_then(serde_json::Value::as_str);
         let (Some(wanted), Some(names)) = (wanted, &self.settings.backends) else { return Ok(checked) };
         if names.iter().any(|name| name == wanted.as_bytes()) {

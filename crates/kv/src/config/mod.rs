@@ -3,5 +3,4 @@
 pub mod clock;
 mod kv_config;
 
-pub use clock::{MonotonicClock, WallClock};
 pub use kv_config::{DeleteMode, KvConfig, ObjectLimits};

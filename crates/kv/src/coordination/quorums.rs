@@ -20,5 +20,5 @@ pub(crate) fn quorum(option: Option<Quorum>, property: Quorum, n: u32) -> Result
 
 pub(crate) fn expand(option: Option<Quorum>, property: Quorum, n: u32) -> u32 {
     // A property that says `default` means Riak's built-in majority.
-    option.unwrap_or(Quorum::Default).or(property).or(Quorum::Majority).expand(n).unwrap_or(n)
+    option.unwrap_or(Quorum::Default).or_if_default(property).or_if_default(Quorum::Majority).expand(n).unwrap_or(n)
 }

@@ -1,6 +1,6 @@
 //! The threads of background work.
 
-use super::reaper::Reaper;
+use super::tombstone_reaper::Reaper;
 use crate::config::KvConfig;
 use crate::config::clock::WallClock;
 use crate::partition::Partition;

@@ -1,10 +1,10 @@
 //! The state that all requests of a node share.
 
 use super::background::Background;
-use super::gate::{Gate, Pass};
 use super::io_pool::IoPool;
-use super::reaper::Reaper;
-use super::syncs::Syncs;
+use super::request_limiter::{ActiveRequest, RequestLimiter};
+use super::sync_queue::SyncQueue;
+use super::tombstone_reaper::Reaper;
 use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
 use crate::coordination::Replica;
@@ -39,14 +39,14 @@ pub(crate) struct Engine {
     pub(super) partitions: Arc<[Arc<Partition>]>,
     pub(super) vtags: Vtags,
     /// Threads that wait for disks.
-    pub(crate) io: IoPool,
+    pub(crate) disk_pool: IoPool,
     /// Threads for large requests, so that neither connections nor reads from the disk wait for
     /// them.
-    pub(crate) large: IoPool,
-    pub(crate) folds: IoPool,
-    pub(super) syncs: Syncs,
+    pub(crate) large_request_pool: IoPool,
+    pub(crate) fold_pool: IoPool,
+    pub(super) syncs: SyncQueue,
     pub(crate) reaper: Arc<Reaper>,
-    gate: Gate,
+    limiter: RequestLimiter,
     background: Background,
     pub(crate) identity: Identity,
     /// Keeps the directory locked.
@@ -82,24 +82,24 @@ impl Engine {
         let partitions: Arc<[Arc<Partition>]> = (0..).zip(stores).map(partition).collect();
         let reaper = Arc::new(Reaper::new(config.delete_mode, partitions.clone()));
         let stats = Arc::new(Stats::new(Instant::now()));
-        let io = IoPool::start("ombak-io", config.io_threads, config.requests_max + partitions.len())?;
-        let large = IoPool::start("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;
-        let folds = IoPool::start("ombak-fold", FOLD_THREADS, config.requests_max)?;
+        let disk_pool = IoPool::start("ombak-io", config.io_threads, config.requests_max + partitions.len())?;
+        let large_request_pool = IoPool::start("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;
+        let fold_pool = IoPool::start("ombak-fold", FOLD_THREADS, config.requests_max)?;
         let background = Background::start(&config, &partitions, &reaper, &stats)?;
         directory.remove_clean_mark();
         info!(node = config.node_name, boot = identity.boot, "node opened");
         Ok(Self {
             vtags: Vtags::new(random_u64()?),
-            syncs: Syncs::new(partitions.len()),
-            gate: Gate::new(config.requests_max),
+            syncs: SyncQueue::new(partitions.len()),
+            limiter: RequestLimiter::new(config.requests_max),
             config,
             ring,
             buckets,
             stats,
             partitions,
-            io,
-            large,
-            folds,
+            disk_pool,
+            large_request_pool,
+            fold_pool,
             reaper,
             background,
             identity,
@@ -108,8 +108,8 @@ impl Engine {
         })
     }
 
-    pub(crate) fn enter(&self) -> Result<Pass<'_>, Error> {
-        self.gate.enter()
+    pub(crate) fn enter(&self) -> Result<ActiveRequest<'_>, Error> {
+        self.limiter.enter()
     }
 
     /// The time of the wall clock.
@@ -118,7 +118,7 @@ impl Engine {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.gate.is_open()
+        self.limiter.is_open()
     }
 
     pub(crate) fn partitions(&self) -> &Arc<[Arc<Partition>]> {
@@ -147,22 +147,22 @@ impl Engine {
 
     /// Waits until a write survives a power loss.
     pub(crate) async fn synced(&self, partition: &Arc<Partition>, seq: u64) -> Result<(), Error> {
-        self.syncs.wait(&self.io, partition, seq).await
+        self.syncs.wait(&self.disk_pool, partition, seq).await
     }
 
     /// Refuses new requests, waits for the active requests, and closes the stores.
     pub(crate) fn close(&self) {
-        if !self.gate.close() {
+        if !self.limiter.close() {
             return;
         }
-        let drained = self.gate.wait_empty(DRAIN_LIMIT);
+        let drained = self.limiter.wait_empty(DRAIN_LIMIT);
         if !drained {
             warn!("requests were still under way after {} s", DRAIN_LIMIT.as_secs());
         }
         self.background.stop();
-        self.folds.stop();
-        self.large.stop();
-        self.io.stop();
+        self.fold_pool.stop();
+        self.large_request_pool.stop();
+        self.disk_pool.stop();
         let failed = self.partitions.iter().filter(|p| p.close().is_err()).count();
         if drained && failed == 0 {
             info!("node closed");

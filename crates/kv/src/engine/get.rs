@@ -14,10 +14,10 @@ use ombak_types::Error;
 
 impl Engine {
     /// Executes one read, from the checks to the reply.
-    pub(crate) fn read_now(&self, request: &GetRequest, access: Access) -> Result<Read, Failure> {
+    pub(crate) fn execute_read(&self, request: &GetRequest, access: Access) -> Result<Read, Failure> {
         check_bucket(&request.bucket)?;
         check_key(&request.key)?;
-        let buckets = self.buckets.now();
+        let buckets = self.buckets.snapshot();
         let props = buckets.props(&request.bucket)?;
         refuse_consistent(props)?;
         let n = effective_n(request.options.n_val, props)?;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn coordinated(engine: &Engine, request: &GetRequest) -> Result<GetReply, Failure> {
-        let buckets = engine.buckets.now();
+        let buckets = engine.buckets.snapshot();
         let props = buckets.props(&request.bucket)?;
         let replicas = engine.replicas(props.n_val);
         let plan = GetPlan::new(&request.options, props, props.n_val, &replicas)?;
@@ -179,14 +179,14 @@ mod tests {
                 store(&engine, &bucket, &key, &object, rotten);
             }
             let request = GetRequest { bucket, key, options };
-            let short = engine.read_now(&request, Access::Inline).and_then(|read| Ok(read.into_reply()?));
+            let short = engine.execute_read(&request, Access::Inline).and_then(|read| Ok(read.into_reply()?));
             prop_assert_eq!(short, coordinated(&engine, &request));
             engine.close();
         }
     }
 
     fn store(engine: &Engine, bucket: &Bucket, key: &[u8], object: &Object, rotten: Option<prop::sample::Index>) {
-        let buckets = engine.buckets.now();
+        let buckets = engine.buckets.snapshot();
         let (partition, key) = engine.locate(bucket, key, buckets.props(bucket).unwrap());
         let mut head = Vec::new();
         stored::encode_head(object, &mut head);

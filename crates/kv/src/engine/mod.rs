@@ -11,12 +11,12 @@
 mod background;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod engine;
-mod gate;
 mod get;
 mod io_pool;
 mod put;
-mod reaper;
-mod syncs;
+mod request_limiter;
+mod sync_queue;
+mod tombstone_reaper;
 
 pub(crate) use engine::{Engine, check_bucket, check_key};
 pub(crate) use io_pool::IoPool;

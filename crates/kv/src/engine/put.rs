@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A write whose write call has returned.
 pub(crate) struct PutProgress {
     core: PutCore,
-    how: How,
+    kind: WriteKind,
     pub(crate) partition: Arc<Partition>,
     /// The storage key.
     key: Vec<u8>,
@@ -60,7 +60,7 @@ impl PutProgress {
     }
 
     pub(crate) fn is_write_once(&self) -> bool {
-        self.how == How::WriteOnce
+        self.kind == WriteKind::WriteOnce
     }
 
     pub(crate) fn value_bytes(&self) -> u64 {
@@ -72,7 +72,7 @@ impl Engine {
     /// Executes one write, up to the write call. The object is moved out of the request only when
     /// nothing can block any more, so that a request that would have blocked can be executed again.
     /// Past its deadline the write fails and changes nothing.
-    pub(crate) fn put_now(
+    pub(crate) fn execute_put(
         &self,
         request: &mut PutRequest,
         access: Access,
@@ -81,29 +81,29 @@ impl Engine {
         let key = request.key.clone().unwrap_or_default();
         check_bucket(&request.bucket)?;
         check_key(&key)?;
-        let buckets = self.buckets.now();
+        let buckets = self.buckets.snapshot();
         let props = buckets.props(&request.bucket)?;
         refuse_consistent(props)?;
         let n = effective_n(request.options.n_val, props)?;
         let replicas = self.replicas(n);
         let plan = PutPlan::new(&request.options, props, n, &replicas)?;
         run_precommit(props)?;
-        let how = How::of(request, props)?;
+        let kind = WriteKind::of(request, props)?;
         let now = self.now();
-        expiry::stamp(&mut request.object, props.ttl, how == How::AsIs, now)?;
-        let plan = PutPlan { coordinator: (how == How::Coordinated).then_some(0), ..plan };
+        expiry::stamp(&mut request.object, props.ttl, kind == WriteKind::AsIs, now)?;
+        let plan = PutPlan { coordinator: (kind == WriteKind::Coordinated).then_some(0), ..plan };
         let (partition, storage_key) = self.locate(&request.bucket, &key, props);
         let (core, first) = PutCore::start(plan, &replicas);
         require_local(&first)?;
         let rules = WriteRules { props, limits: &self.config.limits, now, deadline: Some(deadline) };
-        let written = self.write(partition, &storage_key, request, how, &rules, access)?;
+        let written = self.write(partition, &storage_key, request, kind, &rules, access)?;
         let sync_to = wants_sync(&request.options, props, partition).then_some(written.seq);
-        let reply = reply(&request.options, how, &written, now);
+        let reply = reply(&request.options, kind, &written, now);
         let partition = partition.clone();
         let (digest, value_bytes) = (written.digest, written.object.value_bytes());
         Ok(PutProgress {
             core,
-            how,
+            kind,
             partition,
             key: storage_key,
             digest,
@@ -120,28 +120,28 @@ impl Engine {
         partition: &Partition,
         key: &[u8],
         request: &mut PutRequest,
-        how: How,
+        kind: WriteKind,
         rules: &WriteRules<'_>,
         access: Access,
     ) -> Result<Written, Failure> {
         let mut locked = partition.lock(key, access)?;
         locked.check(&request.options.condition, rules.now)?;
-        let newest_only = how == How::Coordinated && rules.newest_only();
+        let newest_only = kind == WriteKind::Coordinated && rules.newest_only();
         locked.load_for(&request.object.clock, newest_only)?;
-        match how {
-            How::Coordinated => locked.coordinate(std::mem::take(&mut request.object), &self.vtags.next(), rules),
+        match kind {
+            WriteKind::Coordinated => locked.coordinate(std::mem::take(&mut request.object), &self.vtags.next(), rules),
             // The key holds a tombstone, or a value that was written under other rules: the new
             // value needs a clock to replace it.
-            How::WriteOnce if locked.local().is_some_and(|l| !l.clock.is_empty()) => {
+            WriteKind::WriteOnce if locked.local().is_some_and(|l| !l.clock.is_empty()) => {
                 let mut object = std::mem::take(&mut request.object);
                 if let Some(tombstone) = locked.local().filter(|l| l.is_deleted()) {
                     object.clock.merge(&tombstone.clock);
                 }
                 locked.coordinate(object, &self.vtags.next(), rules)
             }
-            How::WriteOnce | How::AsIs => {
+            WriteKind::WriteOnce | WriteKind::AsIs => {
                 let mut object = request.object.clone();
-                if how == How::WriteOnce {
+                if kind == WriteKind::WriteOnce {
                     object.clock = VectorClock::new();
                 }
                 for meta in object.siblings.iter_mut().map(|s| &mut s.meta) {
@@ -156,7 +156,7 @@ impl Engine {
 
 /// How a write treats the clock that it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum WriteKind {
     /// The write is a new event.
     Coordinated,
     /// The object is stored without a clock (docs/riak/semantics.md §3.3).
@@ -165,7 +165,7 @@ enum How {
     AsIs,
 }
 
-impl How {
+impl WriteKind {
     fn of(request: &PutRequest, props: &BucketProps) -> Result<Self, Error> {
         if request.object.siblings.is_empty() {
             return Err(Error::Unsupported("a write needs a value; use delete to remove a key".into()));
@@ -207,8 +207,8 @@ fn wants_sync(options: &PutOptions, props: &BucketProps, partition: &Partition) 
 }
 
 /// The part of the stored object that the client asked for.
-fn reply(options: &PutOptions, how: How, written: &Written, now: UnixMicros) -> Option<Object> {
-    if how == How::WriteOnce || !(options.return_body || options.return_head) {
+fn reply(options: &PutOptions, kind: WriteKind, written: &Written, now: UnixMicros) -> Option<Object> {
+    if kind == WriteKind::WriteOnce || !(options.return_body || options.return_head) {
         return None;
     }
     let mut object = written.object.clone();

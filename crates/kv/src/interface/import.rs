@@ -59,7 +59,7 @@ impl Importer<'_> {
         let written = locked.merge(object, &rules).map_err(refused)?;
         // A known object may still lack its sync, for instance when an import is repeated.
         *unsynced = (*unsynced).max(Some(written.seq));
-        Ok(match (written.is_news, was_there) {
+        Ok(match (written.is_new, was_there) {
             (false, _) => ImportOutcome::Known,
             (true, true) => ImportOutcome::Merged,
             (true, false) => ImportOutcome::New,

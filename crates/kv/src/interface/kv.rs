@@ -89,7 +89,7 @@ impl Kv {
         let (stats, began) = (&self.engine.stats, Instant::now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
         let _active = stats.node_get_active();
-        let read = match self.engine.read_now(request, Access::Inline) {
+        let read = match self.engine.execute_read(request, Access::Inline) {
             Ok(read) => Ok(read),
             Err(Failure::Refused(error)) => Err(error),
             Err(Failure::WouldBlock | Failure::TooLarge(_)) => self.read_blocking(request, room).await,
@@ -119,7 +119,7 @@ impl Kv {
         let mut bytes_max = READ_WITHOUT_RESERVATION_BYTES_MAX;
         loop {
             let (engine, job) = (self.engine.clone(), request.clone());
-            let work = self.engine.io.run(move || engine.read_now(&job, Access::Within(bytes_max)));
+            let work = self.engine.disk_pool.run(move || engine.execute_read(&job, Access::BlockingUpTo(bytes_max)));
             match self.with_time_limit(request.options.timeout, work).await? {
                 Err(Failure::TooLarge(bytes)) => {
                     room.reserve(bytes).await?;
@@ -133,7 +133,7 @@ impl Kv {
     /// Runs work that takes too long for a thread that serves connections, on threads for such
     /// work.
     pub async fn offload<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-        self.engine.large.run(work).await
+        self.engine.large_request_pool.run(work).await
     }
 
     /// Writes one key. [`Error::Timeout`] means one of two things: the write was executed before
@@ -183,13 +183,13 @@ impl Kv {
         room: &mut dyn MemoryReservation,
     ) -> Result<PutProgress, Error> {
         let mut progress = if is_large(&request.object) {
-            self.write_blocking(&self.engine.large, request, deadline, room).await?
+            self.write_blocking(&self.engine.large_request_pool, request, deadline, room).await?
         } else {
-            match self.engine.put_now(&mut request, Access::Inline, deadline) {
+            match self.engine.execute_put(&mut request, Access::Inline, deadline) {
                 Ok(progress) => progress,
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
-                    self.write_blocking(&self.engine.io, request, deadline, room).await?
+                    self.write_blocking(&self.engine.disk_pool, request, deadline, room).await?
                 }
             }
         };
@@ -242,7 +242,7 @@ impl Kv {
         let mut work = pin!(pool.run(move || {
             let deadline = Deadline::on_other_thread(at, &engine.config.monotonic_clock, &turn_there);
             let in_time = deadline.check().map_err(Failure::from);
-            match in_time.and_then(|()| engine.put_now(&mut request, Access::Within(bytes_max), deadline)) {
+            match in_time.and_then(|()| engine.execute_put(&mut request, Access::BlockingUpTo(bytes_max), deadline)) {
                 Err(Failure::TooLarge(bytes)) => Attempt::NeedsRoom { request, bytes },
                 done => Attempt::Ended(done),
             }
@@ -295,7 +295,7 @@ impl Kv {
         progress.finish()?;
         self.engine.stats.postcommit_failed(hooks);
         if let Some((key, digest)) = written {
-            self.engine.reaper.note(&partition, &key, digest);
+            self.engine.reaper.schedule(&partition, &key, digest);
         }
         Ok(DeleteReply { found: true })
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ombak_types::props::SyncOnWrite;
-use ombak_types::stored::Single;
+use ombak_types::stored::SingleSibling;
 use ombak_types::{Bucket, Error, Object, Quorum, VectorClock};
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ pub enum GetReply {
 pub enum Read {
     /// One copy that decides alone. It has one sibling, which is not a tombstone, so the stored
     /// bytes can be passed on.
-    Single(Single),
+    Single(SingleSibling),
     /// Any other result.
     Reply(GetReply),
 }

@@ -42,7 +42,7 @@ impl Listing {
     }
 
     async fn step(&mut self, mut walk: ListWalk) -> Result<(ListWalk, Option<Vec<Bytes>>), Error> {
-        let work = self.engine.folds.run(move || {
+        let work = self.engine.fold_pool.run(move || {
             let batch = walk.next_batch();
             (walk, batch)
         });

@@ -2,7 +2,7 @@
 //! (docs/design/replication.md §7). A step that destroys nothing must not lose a value that no
 //! write had seen. Without any one of the first three rules, some history loses such a value.
 
-use super::actors::{ActorSource, Ticket};
+use super::event_ids::{ActorSource, Ticket};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Actor, Object, Sibling, VectorClock};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,7 +51,7 @@ impl Node {
             (Without::FreshEpoch, Some(local)) if local.entries().iter().all(|e| !self.is_own(&e.actor)) => {
                 ActorSource::starting_at(self.actors.id(), 0).new_epoch()
             }
-            _ => self.actors.choose(local, seen, floor),
+            _ => self.actors.actor_for_event(local, seen, floor),
         }
     }
 
@@ -68,7 +68,7 @@ impl Node {
     }
 
     fn receive(&mut self, copy: &Object) {
-        if self.actors.forgot(self.object.as_ref().map(|o| &o.clock), &copy.clock) {
+        if self.actors.has_forgotten_event(self.object.as_ref().map(|o| &o.clock), &copy.clock) {
             self.floor = self.floor.max(self.actors.next_ticket());
         }
         match &mut self.object {

@@ -39,7 +39,7 @@ pub struct Written {
     /// before the write is durable, whichever write appended the version.
     pub seq: u64,
     /// Whether this write appended the version.
-    pub is_news: bool,
+    pub is_new: bool,
     /// The digest of `object`.
     pub digest: u64,
 }
@@ -75,8 +75,8 @@ impl<'a> Locked<'a> {
     /// Loads the values of the siblings that a write will keep, so that [`Self::coordinate`] and
     /// [`Self::merge`] need no further read.
     pub fn load_for(&mut self, seen: &VectorClock, newest_only: bool) -> Result<(), Failure> {
-        let kept = self.local.as_ref().is_some_and(|l| !newest_only && !seen.descends(&l.clock));
-        if kept {
+        let keeps_siblings = self.local.as_ref().is_some_and(|l| !newest_only && !seen.descends(&l.clock));
+        if keeps_siblings {
             let whole = self.partition.get(self.key, self.access);
             self.local = whole.inspect_err(|e| self.partition.note_unreadable(e))?;
         }
@@ -97,7 +97,7 @@ impl<'a> Locked<'a> {
         let partition = self.partition;
         rules.begin()?;
         let local_clock = self.local.as_ref().map(|l| &l.clock);
-        let actor = partition.actors.choose(local_clock, &incoming.clock, partition.floor());
+        let actor = partition.actors.actor_for_event(local_clock, &incoming.clock, partition.floor());
         let mut local = self.local;
         if rules.newest_only() {
             // The new value is the newest, because its time was set so. Only the clock of the local
@@ -119,7 +119,7 @@ impl<'a> Locked<'a> {
     /// [`Self::load_for`] first. Past the deadline nothing is stored.
     pub fn merge(self, incoming: Object, rules: &WriteRules<'_>) -> Result<Written, Failure> {
         let (partition, now) = (self.partition, rules.now);
-        if partition.actors.forgot(self.local.as_ref().map(|l| &l.clock), &incoming.clock) {
+        if partition.actors.has_forgotten_event(self.local.as_ref().map(|l| &l.clock), &incoming.clock) {
             partition.raise_floor();
         }
         let Some(mut local) = self.local else {
@@ -127,15 +127,15 @@ impl<'a> Locked<'a> {
         };
         let writes_once = local.clock.is_empty() && incoming.clock.is_empty();
         if writes_once {
-            let whole = whole(partition, self.key, self.access, local)?;
+            let whole = with_values(partition, self.key, self.access, local)?;
             if !whole.is_absent(now) && digest(&whole) <= digest(&incoming) {
-                return kept(partition, self.key, whole, self.local_seq);
+                return already_stored(partition, self.key, whole, self.local_seq);
             }
             return store_copy(partition, self.key, incoming, rules);
         }
         if local.clock.descends(&incoming.clock) {
-            let whole = whole(partition, self.key, self.access, local)?;
-            return kept(partition, self.key, whole, self.local_seq);
+            let whole = with_values(partition, self.key, self.access, local)?;
+            return already_stored(partition, self.key, whole, self.local_seq);
         }
         local.merge(incoming, rules.props.dvv_enabled);
         store_copy(partition, self.key, local, rules)
@@ -155,7 +155,7 @@ impl<'a> Locked<'a> {
 
 /// The current version with its values; `head` is its head. An answer may show the values, and the
 /// digest covers them.
-fn whole(partition: &Partition, key: &[u8], access: Access, head: Object) -> Result<Object, Failure> {
+fn with_values(partition: &Partition, key: &[u8], access: Access, head: Object) -> Result<Object, Failure> {
     let found = partition.get(key, access).inspect_err(|e| partition.note_unreadable(e))?;
     Ok(found.unwrap_or(head))
 }
@@ -163,12 +163,12 @@ fn whole(partition: &Partition, key: &[u8], access: Access, head: Object) -> Res
 /// Ends a write that has nothing to write. The existing version may still lack its sync, and a
 /// store that accepts no more writes may have lost it. In that case the repeated write fails as the
 /// first one did.
-fn kept(partition: &Partition, key: &[u8], object: Object, seq: u64) -> Result<Written, Failure> {
+fn already_stored(partition: &Partition, key: &[u8], object: Object, seq: u64) -> Result<Written, Failure> {
     if !partition.store().is_synced(seq) {
         partition.store().check_writable(key)?;
     }
     let digest = digest(&object);
-    Ok(Written { object, seq, is_news: false, digest })
+    Ok(Written { object, seq, is_new: false, digest })
 }
 
 fn check_siblings(object: &Object, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Error> {
@@ -220,9 +220,9 @@ fn append(
         let has_terms = object.siblings.iter().any(|s| !s.meta.indexes.is_empty() && !s.meta.deleted);
         let expires_secs = expires_secs(&object);
         let write = Write { key, head, body: &body, digest, tstamp_secs, expires_secs, has_terms };
-        partition.store().put(&write).map_err(|e| refuse(partition, key, e))
+        partition.store().put(&write).map_err(|e| write_failed(partition, key, e))
     })?;
-    Ok(Written { object, seq: appended.seq, is_news: true, digest })
+    Ok(Written { object, seq: appended.seq, is_new: true, digest })
 }
 
 /// The time at which a store may forget the object; 0 means never. An object with some expiring
@@ -233,7 +233,7 @@ fn expires_secs(object: &Object) -> u32 {
     object.expires_secs().unwrap_or_else(|| if mixed() { u32::MAX } else { 0 })
 }
 
-fn refuse(partition: &Partition, key: &[u8], e: StorageError) -> Failure {
+fn write_failed(partition: &Partition, key: &[u8], e: StorageError) -> Failure {
     // It is unknown whether a part of the append reached the disk, so its event must not be issued
     // again.
     partition.raise_floor();

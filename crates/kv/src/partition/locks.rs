@@ -22,7 +22,7 @@ impl KeyLocks {
         let stripe = &self.0[xxh3_64(key) as usize % STRIPES];
         match access {
             Access::Inline => stripe.try_lock(),
-            Access::Blocking | Access::Within(_) => Some(stripe.lock()),
+            Access::Blocking | Access::BlockingUpTo(_) => Some(stripe.lock()),
         }
     }
 }

@@ -6,9 +6,9 @@
 //! What it is not: it has no quorums and no requests, uses only those properties that a write
 //! depends on, and does not wait for syncs.
 
-mod actors;
 mod deadline;
 mod digest;
+mod event_ids;
 #[cfg(test)]
 mod expired;
 #[cfg(test)]
@@ -23,9 +23,9 @@ mod rules;
 #[cfg(test)]
 mod test_replica;
 
-pub use actors::ActorSource;
 pub(crate) use deadline::{BeginOrGiveUp, Deadline};
 pub use digest::{digest, is_tombstone};
+pub use event_ids::ActorSource;
 pub use locked::{Locked, Written};
 pub use partition::Partition;
 pub use rules::WriteRules;
@@ -41,7 +41,7 @@ pub enum Access {
     /// Wait for locks and disks.
     Blocking,
     /// Wait for locks and disks, but read no version that takes more than this many bytes.
-    Within(u64),
+    BlockingUpTo(u64),
 }
 
 /// Maximum length of a head, in bytes, that is decoded for a caller that must not wait: decoding
@@ -57,7 +57,7 @@ impl Access {
     const fn read_mode(self) -> ReadMode {
         match self {
             Self::Inline => ReadMode::Cached,
-            Self::Blocking | Self::Within(_) => ReadMode::Blocking,
+            Self::Blocking | Self::BlockingUpTo(_) => ReadMode::Blocking,
         }
     }
 
@@ -68,7 +68,7 @@ impl Access {
             Self::Inline if found.head.len() > INLINE_HEAD_BYTES_MAX || body_len > INLINE_BODY_BYTES_MAX => {
                 Err(Failure::WouldBlock)
             }
-            Self::Within(bytes_max) => {
+            Self::BlockingUpTo(bytes_max) => {
                 let bytes = body_len as u64 + found.head.len() as u64 * DECODED_BYTES_PER_HEAD_BYTE;
                 if bytes > bytes_max { Err(Failure::TooLarge(bytes)) } else { Ok(()) }
             }
@@ -83,7 +83,7 @@ pub enum Failure {
     /// The caller would have to wait. Nothing has happened; the same call with [`Access::Blocking`]
     /// can succeed.
     WouldBlock,
-    /// The version of the key takes this many bytes, more than [`Access::Within`] allows. Nothing
+    /// The version of the key takes this many bytes, more than [`Access::BlockingUpTo`] allows. Nothing
     /// has happened.
     TooLarge(u64),
     /// The operation failed.

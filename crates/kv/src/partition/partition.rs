@@ -1,12 +1,12 @@
 //! The store of one home partition and its floor of epochs.
 
-use super::actors::{ActorSource, Ticket};
+use super::event_ids::{ActorSource, Ticket};
 use super::locked::Locked;
 use super::locks::KeyLocks;
 use super::{Access, Failure};
 use crate::names::Printable;
 use ombak_storage::{Backend, StorageError, Stored};
-use ombak_types::stored::{Corrupt, Single};
+use ombak_types::stored::{Corrupt, SingleSibling};
 use ombak_types::{Error, Object, stored};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ impl Partition {
 
     /// The current version in its stored form.
     pub fn read(&self, key: &[u8], access: Access) -> Result<Option<Stored>, Failure> {
-        if let Access::Within(bytes_max) = access {
+        if let Access::BlockingUpTo(bytes_max) = access {
             self.check_size(key, bytes_max)?;
         }
         let found = self.store.get(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?;
@@ -80,9 +80,9 @@ impl Partition {
 
     /// Returns a version that [`Self::read`] returned as [`Single`], if it is one sibling in its
     /// plain form.
-    pub fn single(&self, key: &[u8], found: &Stored) -> Result<Option<Single>, Failure> {
+    pub fn single(&self, key: &[u8], found: &Stored) -> Result<Option<SingleSibling>, Failure> {
         let Some(body) = &found.body else { return Ok(None) };
-        Single::read(&found.head, body).map_err(|corrupt| self.corrupt(key, corrupt))
+        SingleSibling::read(&found.head, body).map_err(|corrupt| self.corrupt(key, corrupt))
     }
 
     /// Locks the key and reads the head of its current version. An unreadable version is an error,
@@ -103,7 +103,7 @@ impl Partition {
         }
         match access {
             Access::Inline => Err(Failure::WouldBlock),
-            Access::Blocking | Access::Within(_) => Ok(self.store.catch_up()?),
+            Access::Blocking | Access::BlockingUpTo(_) => Ok(self.store.catch_up()?),
         }
     }
 

@@ -12,7 +12,7 @@ pub struct IndexQuery {
     /// The bucket that is queried.
     pub bucket: Bucket,
     /// The entries or keys that are queried.
-    pub of: QueryOf,
+    pub range: QueryRange,
     /// The term (`None` for keys) and the key where the previous page ended.
     pub after: Option<(Option<IndexTerm>, Bytes)>,
     /// Maximum number of results.
@@ -26,7 +26,7 @@ pub struct IndexQuery {
 
 /// The range of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum QueryOf {
+pub enum QueryRange {
     /// The entries of a field between two terms, both included.
     Terms {
         /// The name of the field, with its `_bin` or `_int`.
@@ -45,7 +45,7 @@ pub enum QueryOf {
     },
 }
 
-impl QueryOf {
+impl QueryRange {
     /// The name of the index: the field, or `$key` for keys.
     pub(crate) fn index(&self) -> Bytes {
         match self {

@@ -11,15 +11,15 @@
 //! number of results. A thread works for a query no longer than it takes to read a bounded number
 //! of entries.
 
-mod early;
+mod expired_siblings;
 mod index_query;
-mod living;
+mod living_terms;
 mod results;
 mod source;
 mod terms;
 mod walk;
 
-pub use index_query::{IndexMatch, IndexQuery, QueryConfig, QueryOf};
+pub use index_query::{IndexMatch, IndexQuery, QueryConfig, QueryRange};
 pub use results::QueryResults;
 pub(crate) use walk::QueryWalk;
 

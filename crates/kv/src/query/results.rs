@@ -87,7 +87,7 @@ impl QueryResults {
     }
 
     async fn step(&mut self, mut walk: QueryWalk) -> Result<(QueryWalk, Option<Vec<IndexMatch>>), Error> {
-        let work = self.engine.folds.run(move || {
+        let work = self.engine.fold_pool.run(move || {
             let batch = walk.next_batch();
             (walk, batch)
         });

@@ -1,7 +1,7 @@
 //! Reads the entries of one partition for a query: one page at a time, in order.
 
-use super::early::EarlyEnds;
-use super::index_query::{IndexQuery, QueryOf};
+use super::expired_siblings::KeysWithExpiredSiblings;
+use super::index_query::{IndexQuery, QueryRange};
 use super::terms::sortable;
 use crate::partition::{Partition, is_tombstone};
 use bytes::Bytes;
@@ -44,11 +44,11 @@ impl Range {
     pub(super) fn new(query: &IndexQuery, now: UnixMicros) -> Self {
         let mut bucket = Vec::new();
         encode_bucket_prefix(&query.bucket, &mut bucket);
-        let of = match &query.of {
-            QueryOf::Terms { field, from, to } => {
+        let of = match &query.range {
+            QueryRange::Terms { field, from, to } => {
                 RangeOf::Terms { field: field.clone(), from: sortable(from), to: sortable(to) }
             }
-            QueryOf::Keys { from, to } => {
+            QueryRange::Keys { from, to } => {
                 RangeOf::Keys { from: from.clone(), to: to.clone(), with_tombstones: query.shows_tombstones }
             }
         };
@@ -81,7 +81,7 @@ pub(super) struct Source {
 enum View {
     /// The view is not open yet: opening it may have to wait until the store has built its order.
     NotYet,
-    Open(Box<dyn Snapshot>, EarlyEnds),
+    Open(Box<dyn Snapshot>, KeysWithExpiredSiblings),
     /// Everything was read, and the view was dropped.
     Done,
 }
@@ -117,7 +117,7 @@ impl Source {
         if let View::NotYet = self.view {
             self.view = self.open(range)?;
         }
-        let View::Open(view, early_ends) = &mut self.view else { return Ok(0) };
+        let View::Open(view, expired_siblings) = &mut self.view else { return Ok(0) };
         let (page, after) = (&mut self.page, &mut self.after);
         let read = match &range.of {
             RangeOf::Terms { field, from, to } => {
@@ -127,7 +127,7 @@ impl Source {
                 let read = found.len();
                 let last = found.last().map(|last| Entry { term: last.term.clone(), key: last.key.clone() });
                 for found in found {
-                    if !early_ends.hides(&**view, &range.bucket, field, &found)? {
+                    if !expired_siblings.hides(&**view, &range.bucket, field, &found)? {
                         page.push_back(Entry { term: found.term, key: found.key });
                     }
                 }
@@ -154,11 +154,11 @@ impl Source {
     fn open(&self, range: &Range) -> Result<View, StorageError> {
         self.partition.store().tell_time(range.now.secs());
         let mut view = self.partition.store().ordered_snapshot(&range.bucket)?;
-        let early_ends = match &range.of {
-            RangeOf::Terms { .. } => EarlyEnds::find(&mut *view, &range.bucket, range.now)?,
-            RangeOf::Keys { .. } => EarlyEnds::default(),
+        let expired_siblings = match &range.of {
+            RangeOf::Terms { .. } => KeysWithExpiredSiblings::find(&mut *view, &range.bucket, range.now)?,
+            RangeOf::Keys { .. } => KeysWithExpiredSiblings::default(),
         };
-        Ok(View::Open(view, early_ends))
+        Ok(View::Open(view, expired_siblings))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Index terms as stores keep them: bytes that sort in the order of the terms.
 
-use super::early;
+use super::expired_siblings;
 use bytes::Bytes;
 use num_bigint::{BigInt, Sign};
 use ombak_storage::HeadTerms;
@@ -21,8 +21,8 @@ impl HeadTerms for ObjectTerms {
         for entry in object.siblings.iter().filter(|sibling| !sibling.meta.deleted).flat_map(|s| &s.meta.indexes) {
             visit(&entry.field, &sortable(&entry.term));
         }
-        if let Some(at) = early::mark(&object) {
-            visit(early::field(), &at);
+        if let Some(at) = expired_siblings::first_expiry_entry(&object) {
+            visit(expired_siblings::field(), &at);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A query over all partitions: it merges their entries, one batch at a time.
 
-use super::index_query::{IndexMatch, IndexQuery, QueryOf};
+use super::index_query::{IndexMatch, IndexQuery, QueryRange};
 use super::source::{Entry, Range, Source};
 use super::terms::from_sortable;
 use crate::partition::Partition;
@@ -85,7 +85,7 @@ impl QueryWalk {
 
     /// The bucket and the index of the query.
     pub(crate) fn target(&self) -> (Bucket, Bytes) {
-        (self.query.bucket.clone(), self.query.of.index())
+        (self.query.bucket.clone(), self.query.range.index())
     }
 
     /// The number of partitions that are queried.
@@ -110,9 +110,9 @@ impl QueryWalk {
     }
 
     fn matching(&self, entry: &Entry) -> Option<IndexMatch> {
-        let term = match &self.query.of {
-            QueryOf::Terms { field, .. } => Some(from_sortable(field, &entry.term)?),
-            QueryOf::Keys { .. } => None,
+        let term = match &self.query.range {
+            QueryRange::Terms { field, .. } => Some(from_sortable(field, &entry.term)?),
+            QueryRange::Keys { .. } => None,
         };
         let text: &[u8] = match &term {
             Some(IndexTerm::Bin(term)) => term,
@@ -153,8 +153,15 @@ mod tests {
 
     fn keys(from: &'static str, to: &'static str, results_max: Option<usize>) -> IndexQuery {
         let bound = |key: &'static str| Bound::Included(Bytes::from(key));
-        let of = QueryOf::Keys { from: bound(from), to: bound(to) };
-        IndexQuery { bucket: Bucket::untyped("b"), of, after: None, results_max, pattern: None, shows_tombstones: true }
+        let range = QueryRange::Keys { from: bound(from), to: bound(to) };
+        IndexQuery {
+            bucket: Bucket::untyped("b"),
+            range,
+            after: None,
+            results_max,
+            pattern: None,
+            shows_tombstones: true,
+        }
     }
 
     fn walk(partitions: &[Arc<Partition>], query: IndexQuery) -> QueryWalk {

@@ -1,7 +1,7 @@
 //! Version 0 of Riak's stored objects: the object record in external term format
 //! (docs/riak/backends.md §7.2).
 
-use super::{BadRiakObject, clock_from_term, instant, take_pair};
+use super::{BadRiakObject, add_pair, clock_from_term, instant};
 use crate::etf::{self, Term};
 use crate::object::{Metadata, Object, Sibling, VAL_ENCODING_TERM};
 use bytes::Bytes;
@@ -89,7 +89,7 @@ fn take_dict_pair(meta: &mut Metadata, name_term: &Term, value: &Term) {
             meta.deleted = is_true(value);
             Some(())
         }
-        _ => take_pair(meta, &name, value).then_some(()),
+        _ => add_pair(meta, &name, value).then_some(()),
     };
     if taken.is_none() {
         meta.extra.push((tagged(name_term), tagged(value)));

@@ -1,7 +1,7 @@
 //! Version 1 of Riak's stored objects: lengths, values and metadata one after the other
 //! (docs/riak/backends.md §7.1).
 
-use super::{BadRiakObject, clock_from_term, clock_to_term, dot_to_term, instant, name, take_pair};
+use super::{BadRiakObject, add_pair, clock_from_term, clock_to_term, dot_to_term, instant, name};
 use crate::etf::{self, Term};
 use crate::object::{IndexTerm, Metadata, Object, Sibling, VAL_ENCODING_TERM};
 use bytes::Bytes;
@@ -70,7 +70,7 @@ fn metadata(bytes: Bytes) -> Result<Metadata, BadRiakObject> {
     while !r.rest.is_empty() {
         let (name, value) = (r.sized()?, r.sized()?);
         let known = match (part(&name), part(&value)) {
-            (Some(name), Some(value)) => name.as_text().is_some_and(|name| take_pair(&mut meta, &name, &value)),
+            (Some(name), Some(value)) => name.as_text().is_some_and(|name| add_pair(&mut meta, &name, &value)),
             _ => false,
         };
         if !known {

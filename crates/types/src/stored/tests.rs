@@ -36,7 +36,7 @@ proptest! {
             }
         }
         let (head, body) = encoded(&object);
-        let Some(single) = Single::read(&head, &body).unwrap() else {
+        let Some(single) = SingleSibling::read(&head, &body).unwrap() else {
             prop_assert!(!plain || object.siblings.is_empty());
             return Ok(());
         };
@@ -60,7 +60,7 @@ proptest! {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         let head = Bytes::from(bytes);
-        match (Single::read(&head, &body), decode(&head, Some(&body))) {
+        match (SingleSibling::read(&head, &body), decode(&head, Some(&body))) {
             (Ok(Some(single)), decoded) => prop_assert_eq!(single.decode(), decoded),
             (Ok(None), _) => {}
             (Err(why), decoded) => prop_assert_eq!(decoded, Err(why)),
@@ -96,7 +96,7 @@ proptest! {
     fn no_bytes_make_it_panic(start in 0..3usize, rest in prop::collection::vec(any::<u8>(), 0..120)) {
         let bytes = Bytes::from([[&b""[..], b"\x4f\x01", b"\x4f\x01\0\x02"][start], &rest[..]].concat());
         let _ = decode(&bytes, None);
-        let _ = Single::read(&bytes, &bytes);
+        let _ = SingleSibling::read(&bytes, &bytes);
         let _ = decode(&bytes, Some(&bytes));
         let _ = decode_clock(&bytes);
     }
@@ -179,7 +179,7 @@ fn version_2_stays_readable() {
     let body = Bytes::from_static(b"hello");
     assert_eq!(decode(&head, Some(&body)), Ok(as_read(version_2_object())));
     assert_eq!(encoded(&version_2_object()).0, head);
-    assert_eq!(Single::read(&head, &body).map(|single| single.is_some()), Ok(false));
+    assert_eq!(SingleSibling::read(&head, &body).map(|single| single.is_some()), Ok(false));
     assert_eq!(decode_clock(&encode_clock(&version_2_object().clock)), Ok(version_2_object().clock));
     let refused = decode_clock(b"\x4f\x02\x00");
     assert_eq!(refused, Err(Error::BadClock("written by a newer version".into())), "clocks have no version 2");

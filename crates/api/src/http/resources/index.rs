@@ -62,7 +62,7 @@ impl<'a> Index<'a> {
             pattern: self.request.parameter("term_regex"),
         };
         let query = index_query::query(self.bucket.clone(), field, span, &wishes).map_err(|bad| refusal(&bad))?;
-        let with_terms = wanted && index_query::has_terms(&query.of, span);
+        let with_terms = wanted && index_query::has_terms(&query.range, span);
         Ok(Query { query, with_terms, is_streamed, timeout })
     }
 

@@ -70,7 +70,7 @@ pub enum GetAction {
     Repair {
         /// The index of the replica in the request's list.
         replica: usize,
-        /// The version that it lacks.
+        /// The version that it missing.
         object: Object,
     },
     /// No further action follows.
@@ -81,15 +81,15 @@ pub enum GetAction {
 pub type GetActions = SmallVec<[GetAction; 3]>;
 
 #[derive(Debug)]
-enum Held {
+enum CopyState {
     Waiting,
     NotFound,
     Failed,
-    Found { object: Object, body: Body },
+    Found { object: Object, body: BodyState },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Body {
+enum BodyState {
     Here,
     NotAsked,
     Asked,
@@ -110,7 +110,7 @@ enum Newest {
     Ready(Object),
     /// The values of these replicas must be asked for. The list is empty while the values are on
     /// their way.
-    Lacks(SmallVec<[usize; 4]>),
+    MissingValues(SmallVec<[usize; 4]>),
     /// A version is known, but no replica can read its values.
     Unreadable,
     Absent,
@@ -121,7 +121,7 @@ enum Newest {
 pub struct GetCore {
     plan: GetPlan,
     replicas: SmallVec<[Replica; 3]>,
-    copies: SmallVec<[Held; 3]>,
+    copies: SmallVec<[CopyState; 3]>,
     ok: Tally,
     missing: Tally,
     failed: Tally,
@@ -134,7 +134,7 @@ impl GetCore {
         let core = Self {
             plan,
             replicas: SmallVec::from_slice(replicas),
-            copies: replicas.iter().map(|_| Held::Waiting).collect(),
+            copies: replicas.iter().map(|_| CopyState::Waiting).collect(),
             ok: Tally::default(),
             missing: Tally::default(),
             failed: Tally::default(),
@@ -182,10 +182,10 @@ impl GetCore {
             return false;
         };
         match copy {
-            Held::Waiting => {
+            CopyState::Waiting => {
                 *copy = match answer {
-                    Answer::Object(object) => Held::Found { object, body: Body::Here },
-                    Answer::Head(object) => Held::Found { object, body: Body::NotAsked },
+                    Answer::Object(object) => CopyState::Found { object, body: BodyState::Here },
+                    Answer::Head(object) => CopyState::Found { object, body: BodyState::NotAsked },
                     Answer::NotFound { full } => {
                         let counts = full && self.plan.notfound_ok;
                         if counts {
@@ -193,27 +193,27 @@ impl GetCore {
                         } else {
                             self.missing.add(weight)
                         }
-                        *copy = Held::NotFound;
+                        *copy = CopyState::NotFound;
                         return true;
                     }
                     Answer::Failed => {
                         self.failed.add(weight);
-                        *copy = Held::Failed;
+                        *copy = CopyState::Failed;
                         return true;
                     }
                 };
                 self.ok.add(weight);
                 true
             }
-            Held::Found { object, body } if *body == Body::Asked => {
+            CopyState::Found { object, body } if *body == BodyState::Asked => {
                 match answer {
                     Answer::Object(whole) if whole.clock.descends(&object.clock) => {
                         *object = whole;
-                        *body = Body::Here;
+                        *body = BodyState::Here;
                     }
                     // The values are corrupt or gone, or belong to an older version than the
                     // replica's head.
-                    _ => *body = Body::Unreadable,
+                    _ => *body = BodyState::Unreadable,
                 }
                 true
             }
@@ -234,7 +234,7 @@ impl GetCore {
         actions
     }
 
-    /// The answer to the client, if it is already known. Asks for values that it still lacks.
+    /// The answer to the client, if it is already known. Asks for values that it still missing.
     fn reply(&mut self, actions: &mut GetActions) -> Option<Result<GetReply, Error>> {
         let plan = &self.plan;
         let ok = &self.ok;
@@ -247,7 +247,7 @@ impl GetCore {
         match self.newest() {
             Newest::Ready(object) => Some(Ok(self.found(object))),
             Newest::Absent => Some(Ok(GetReply::NotFound { tombstone: None })),
-            Newest::Lacks(replicas) => {
+            Newest::MissingValues(replicas) => {
                 self.ask_bodies(&replicas, actions);
                 None
             }
@@ -268,7 +268,7 @@ impl GetCore {
         if ok.positions >= plan.r {
             return Err(Error::InsufficientNodes { have: ok.nodes, need: plan.node_confirms });
         }
-        let alive = |c: &Held| matches!(c, Held::Found { object, .. } if !object.is_absent(plan.now));
+        let alive = |c: &CopyState| matches!(c, CopyState::Found { object, .. } if !object.is_absent(plan.now));
         if self.failed.positions == 0 && !self.copies.iter().any(alive) {
             let tombstone = match self.newest() {
                 Newest::Ready(object) => Some(object.clock),
@@ -298,22 +298,22 @@ impl GetCore {
 
     fn ask_bodies(&mut self, replicas: &[usize], actions: &mut GetActions) {
         for &replica in replicas {
-            if let Some(Held::Found { body, .. }) = self.copies.get_mut(replica) {
-                *body = Body::Asked;
+            if let Some(CopyState::Found { body, .. }) = self.copies.get_mut(replica) {
+                *body = BodyState::Asked;
                 actions.push(GetAction::Ask { replica, ask: Ask::Object });
             }
         }
     }
 
     fn all_answered(&self) -> bool {
-        !self.copies.iter().any(|c| matches!(c, Held::Waiting))
+        !self.copies.iter().any(|c| matches!(c, CopyState::Waiting))
     }
 
     fn repair(&mut self, actions: &mut GetActions) {
         if self.copies.len() > 1 {
             match self.newest() {
                 Newest::Ready(object) => actions.extend(self.repairs(&object)),
-                Newest::Lacks(replicas) => {
+                Newest::MissingValues(replicas) => {
                     self.ask_bodies(&replicas, actions);
                     return;
                 }
@@ -327,24 +327,24 @@ impl GetCore {
     /// fallbacks only when they hold an older version (docs/design/replication.md §18).
     fn repairs(&self, newest: &Object) -> GetActions {
         let behind = |i: &usize| match &self.copies[*i] {
-            Held::Found { object, .. } => newest.clock.dominates(&object.clock),
-            Held::NotFound => self.replicas[*i].primaries > 0,
-            Held::Waiting | Held::Failed => false,
+            CopyState::Found { object, .. } => newest.clock.dominates(&object.clock),
+            CopyState::NotFound => self.replicas[*i].primaries > 0,
+            CopyState::Waiting | CopyState::Failed => false,
         };
         let repair = |replica| GetAction::Repair { replica, object: newest.clone() };
         (0..self.copies.len()).filter(behind).map(repair).collect()
     }
 
-    fn head_of(&self, i: usize) -> Option<(&Object, Body)> {
+    fn head_of(&self, i: usize) -> Option<(&Object, BodyState)> {
         match self.copies.get(i) {
-            Some(Held::Found { object, body }) => Some((object, *body)),
+            Some(CopyState::Found { object, body }) => Some((object, *body)),
             _ => None,
         }
     }
 
     /// Merges the copies that no other copy dominates.
     fn newest(&mut self) -> Newest {
-        if let [Held::Found { object, body: Body::Here }] = self.copies.as_mut_slice() {
+        if let [CopyState::Found { object, body: BodyState::Here }] = self.copies.as_mut_slice() {
             // This is the only replica, so its copy is not needed afterwards.
             return Newest::Ready(std::mem::take(object));
         }
@@ -352,22 +352,22 @@ impl GetCore {
         if frontier.is_empty() {
             return Newest::Absent;
         }
-        let heads_do = self.heads_do(&frontier);
+        let heads_suffice = self.heads_suffice(&frontier);
         let mut chosen: SmallVec<[usize; 4]> = SmallVec::new();
-        let mut lacks: SmallVec<[usize; 4]> = SmallVec::new();
+        let mut missing: SmallVec<[usize; 4]> = SmallVec::new();
         let mut on_the_way = false;
         for &i in &frontier {
-            let Some(source) = (if heads_do { Some(i) } else { self.source_of(i) }) else {
+            let Some(source) = (if heads_suffice { Some(i) } else { self.source_of(i) }) else {
                 return Newest::Unreadable;
             };
             match self.head_of(source) {
-                Some((_, Body::NotAsked)) if !heads_do => lacks.push(source),
-                Some((_, Body::Asked)) if !heads_do => on_the_way = true,
+                Some((_, BodyState::NotAsked)) if !heads_suffice => missing.push(source),
+                Some((_, BodyState::Asked)) if !heads_suffice => on_the_way = true,
                 _ => chosen.push(source),
             }
         }
-        if on_the_way || !lacks.is_empty() {
-            return Newest::Lacks(lacks);
+        if on_the_way || !missing.is_empty() {
+            return Newest::MissingValues(missing);
         }
         let mut merged = Object::default();
         for i in chosen {
@@ -381,7 +381,7 @@ impl GetCore {
     /// Whether the heads suffice. They do when all copies are tombstones. They also do when the
     /// request wants no values, no replica will be sent any, and there are no siblings, whose order
     /// depends on the values.
-    fn heads_do(&self, frontier: &[usize]) -> bool {
+    fn heads_suffice(&self, frontier: &[usize]) -> bool {
         let (mut siblings, mut all_deleted) = (0, true);
         for (object, _) in frontier.iter().filter_map(|&i| self.head_of(i)) {
             siblings += object.siblings.len();
@@ -411,10 +411,10 @@ impl GetCore {
         let wanted = self.head_of(i)?.0;
         let rank = |j: usize| {
             let (object, body) = self.head_of(j)?;
-            let usable = object.clock.descends(&wanted.clock) && body != Body::Unreadable;
+            let usable = object.clock.descends(&wanted.clock) && body != BodyState::Unreadable;
             let distance = match body {
-                Body::Here => 0,
-                Body::Asked => 1,
+                BodyState::Here => 0,
+                BodyState::Asked => 1,
                 _ if self.plan.local == Some(j) => 2,
                 _ => 3,
             };

@@ -130,7 +130,7 @@ impl PutCore {
         *ack = Ack::Stored;
         self.stored.add(*weight);
         let mut actions = SmallVec::new();
-        self.judge(&mut actions);
+        self.reply_if_decided(&mut actions);
         actions.extend(self.store_at_the_rest());
         self.finish_if_settled(&mut actions);
         actions
@@ -150,12 +150,12 @@ impl PutCore {
             return actions;
         }
         self.only_overload &= error == Error::Overload;
-        self.judge(&mut actions);
+        self.reply_if_decided(&mut actions);
         self.finish_if_settled(&mut actions);
         actions
     }
 
-    fn judge(&mut self, actions: &mut PutActions) {
+    fn reply_if_decided(&mut self, actions: &mut PutActions) {
         let PutPlan { w, dw, pw, node_confirms, .. } = self.plan;
         let need = [
             ("w", w, self.stored.positions, self.possible.positions),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// Admits up to `max` requests at a time, and none after it is closed.
-pub(crate) struct Gate {
+pub(crate) struct RequestLimiter {
     max: usize,
     /// Each thread counts in one of these, so that threads do not contend for one counter.
     under_way: [Count; SHARDS],
@@ -21,12 +21,12 @@ pub(crate) struct Gate {
 struct Count(AtomicUsize);
 
 /// An admitted request. Dropping it ends the request.
-pub(crate) struct Pass<'a> {
-    gate: &'a Gate,
+pub(crate) struct ActiveRequest<'a> {
+    limiter: &'a RequestLimiter,
     count: &'a AtomicUsize,
 }
 
-impl Gate {
+impl RequestLimiter {
     pub(super) fn new(max: usize) -> Self {
         Self {
             max,
@@ -37,16 +37,16 @@ impl Gate {
         }
     }
 
-    pub(super) fn enter(&self) -> Result<Pass<'_>, Error> {
+    pub(super) fn enter(&self) -> Result<ActiveRequest<'_>, Error> {
         let Count(count) = &self.under_way[shard() % SHARDS];
         // The request is counted before the check. So either `close` sees this request, or this
-        // request sees that the gate is closed.
+        // request sees that the limiter is closed.
         count.fetch_add(1, Ordering::SeqCst);
-        let pass = Pass { gate: self, count };
+        let request = ActiveRequest { limiter: self, count };
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::Stopping);
         }
-        if self.under_way() > self.max { Err(Error::Overload) } else { Ok(pass) }
+        if self.under_way() > self.max { Err(Error::Overload) } else { Ok(request) }
     }
 
     fn under_way(&self) -> usize {
@@ -57,7 +57,7 @@ impl Gate {
         !self.closed.load(Ordering::SeqCst)
     }
 
-    /// Stops admitting requests. Returns true when this call closed the gate.
+    /// Stops admitting requests. Returns true when this call closed the limiter.
     pub(super) fn close(&self) -> bool {
         !self.closed.swap(true, Ordering::SeqCst)
     }
@@ -75,15 +75,15 @@ impl Gate {
     }
 }
 
-impl Drop for Pass<'_> {
+impl Drop for ActiveRequest<'_> {
     fn drop(&mut self) {
-        let Self { gate, count } = self;
+        let Self { limiter, count } = self;
         count.fetch_sub(1, Ordering::SeqCst);
-        if gate.closed.load(Ordering::SeqCst) {
+        if limiter.closed.load(Ordering::SeqCst) {
             // Taking the lock makes sure that a waiting thread is either before its check or
             // asleep.
-            drop(gate.drained.lock());
-            gate.left.notify_all();
+            drop(limiter.drained.lock());
+            limiter.left.notify_all();
         }
     }
 }
@@ -94,40 +94,40 @@ mod tests {
 
     #[test]
     fn lets_in_up_to_its_number_and_none_after_closing() {
-        let gate = Gate::new(1);
-        let pass = gate.enter().ok();
-        assert!(pass.is_some());
-        assert_eq!(gate.enter().err(), Some(Error::Overload));
-        drop(pass);
-        assert!(gate.enter().is_ok());
-        assert!(gate.close());
-        assert!(!gate.close());
-        assert_eq!(gate.enter().err(), Some(Error::Stopping));
-        assert!(gate.wait_empty(Duration::ZERO));
+        let limiter = RequestLimiter::new(1);
+        let request = limiter.enter().ok();
+        assert!(request.is_some());
+        assert_eq!(limiter.enter().err(), Some(Error::Overload));
+        drop(request);
+        assert!(limiter.enter().is_ok());
+        assert!(limiter.close());
+        assert!(!limiter.close());
+        assert_eq!(limiter.enter().err(), Some(Error::Stopping));
+        assert!(limiter.wait_empty(Duration::ZERO));
     }
 
     #[test]
     fn the_number_holds_for_all_threads_together() {
-        let gate = Gate::new(8);
-        let mine: Vec<_> = (0..8).map(|_| gate.enter().ok().unwrap()).collect();
+        let limiter = RequestLimiter::new(8);
+        let mine: Vec<_> = (0..8).map(|_| limiter.enter().ok().unwrap()).collect();
         std::thread::scope(|scope| {
             for _ in 0..SHARDS {
-                scope.spawn(|| assert_eq!(gate.enter().err(), Some(Error::Overload)));
+                scope.spawn(|| assert_eq!(limiter.enter().err(), Some(Error::Overload)));
             }
         });
         drop(mine);
-        assert_eq!(gate.under_way(), 0);
+        assert_eq!(limiter.under_way(), 0);
     }
 
     #[test]
     fn closing_waits_for_those_inside() {
-        let gate = Gate::new(8);
-        let pass = gate.enter().unwrap();
-        gate.close();
-        assert!(!gate.wait_empty(Duration::from_millis(1)));
+        let limiter = RequestLimiter::new(8);
+        let request = limiter.enter().unwrap();
+        limiter.close();
+        assert!(!limiter.wait_empty(Duration::from_millis(1)));
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| gate.wait_empty(Duration::from_secs(10)));
-            drop(pass);
+            let waiter = scope.spawn(|| limiter.wait_empty(Duration::from_secs(10)));
+            drop(request);
             assert!(waiter.join().unwrap());
         });
     }

@@ -66,7 +66,7 @@ impl ActorSource {
 
     /// The actor of the next event on a key. `local` is the clock of the local copy, and `incoming`
     /// the clock that the client has seen.
-    pub fn choose(&self, local: Option<&VectorClock>, incoming: &VectorClock, floor: Ticket) -> Actor {
+    pub fn actor_for_event(&self, local: Option<&VectorClock>, incoming: &VectorClock, floor: Ticket) -> Actor {
         let next = self.next_ticket();
         let continued = local
             .filter(|local| {
@@ -82,7 +82,7 @@ impl ActorSource {
 
     /// Whether an arriving copy knows a newer own event than the local copy: then the floor must
     /// rise.
-    pub fn forgot(&self, local: Option<&VectorClock>, incoming: &VectorClock) -> bool {
+    pub fn has_forgotten_event(&self, local: Option<&VectorClock>, incoming: &VectorClock) -> bool {
         let next = self.next_ticket();
         let newest = |clock| self.newest_own(clock, next, 0..Ticket::MAX);
         newest(incoming) > local.and_then(newest)
@@ -132,9 +132,9 @@ mod tests {
         assert_eq!(&first.as_bytes()[8..], [0; 4]);
         assert_ne!(last.as_bytes()[..8], first.as_bytes()[..8], "a new run has another id");
         let held = clock(&[&last]);
-        assert_eq!(source.choose(Some(&held), &held, 0).as_bytes()[..8], first.as_bytes()[..8]);
+        assert_eq!(source.actor_for_event(Some(&held), &held, 0).as_bytes()[..8], first.as_bytes()[..8]);
         let held = clock(&[&second]);
-        assert_eq!(source.choose(Some(&held), &held, 0), second, "the present run is continued");
+        assert_eq!(source.actor_for_event(Some(&held), &held, 0), second, "the present run is continued");
     }
 
     #[test]
@@ -142,11 +142,15 @@ mod tests {
         let source = ActorSource::new(7);
         let mine = source.new_epoch();
         let held = clock(&[&mine]);
-        assert_eq!(source.choose(Some(&held), &VectorClock::new(), 0), mine);
-        assert_eq!(source.choose(Some(&held), &held, 0), mine);
-        assert_ne!(source.choose(Some(&held), &held, source.next_ticket()), mine, "below the floor");
-        assert_ne!(source.choose(None, &held, 0), mine, "no local copy");
-        assert_ne!(source.choose(Some(&clock(&[&Actor::new(b"other")])), &held, 0), mine, "the client knows more");
+        assert_eq!(source.actor_for_event(Some(&held), &VectorClock::new(), 0), mine);
+        assert_eq!(source.actor_for_event(Some(&held), &held, 0), mine);
+        assert_ne!(source.actor_for_event(Some(&held), &held, source.next_ticket()), mine, "below the floor");
+        assert_ne!(source.actor_for_event(None, &held, 0), mine, "no local copy");
+        assert_ne!(
+            source.actor_for_event(Some(&clock(&[&Actor::new(b"other")])), &held, 0),
+            mine,
+            "the client knows more"
+        );
     }
 
     #[test]
@@ -154,6 +158,6 @@ mod tests {
         let source = ActorSource::new(7);
         let forged = ActorSource::starting_at(7, 1000).new_epoch();
         let held = clock(&[&forged]);
-        assert_ne!(source.choose(Some(&held), &held, 0), forged);
+        assert_ne!(source.actor_for_event(Some(&held), &held, 0), forged);
     }
 }

@@ -19,9 +19,9 @@ struct Waiting {
 /// The requests that wait for a sync, by partition. However many requests wait, a partition has at
 /// most one job on the pool, and one sync serves all requests that arrived before it began. The
 /// number of active requests bounds the memory.
-pub(super) struct Syncs(Arc<[Mutex<Waiting>]>);
+pub(super) struct SyncQueue(Arc<[Mutex<Waiting>]>);
 
-impl Syncs {
+impl SyncQueue {
     pub(super) fn new(partitions: usize) -> Self {
         Self((0..partitions).map(|_| Mutex::default()).collect())
     }

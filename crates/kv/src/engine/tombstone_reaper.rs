@@ -94,8 +94,8 @@ impl Reaper {
         Self { mode, partitions, state: Mutex::new(state) }
     }
 
-    /// Registers a tombstone that was just written.
-    pub(crate) fn note(&self, partition: &Partition, key: &[u8], digest: u64) {
+    /// Schedules the removal of a tombstone that was just written.
+    pub(crate) fn schedule(&self, partition: &Partition, key: &[u8], digest: u64) {
         match self.mode {
             DeleteMode::Keep => {}
             DeleteMode::Immediate => {
@@ -131,7 +131,7 @@ impl Reaper {
                 }
             }
         }
-        self.sweep_on();
+        self.continue_sweep();
     }
 
     fn next_due(&self) -> Option<Tombstone> {
@@ -176,7 +176,7 @@ impl Reaper {
         state.sweep.take_if(|sweep| sweep.begins <= now)
     }
 
-    fn sweep_on(&self) {
+    fn continue_sweep(&self) {
         let Some(mut sweep) = self.take_sweep() else { return };
         let mut entries = 0;
         while entries < SWEEP_ENTRIES {

@@ -5,7 +5,7 @@
 //! client can name: its term is the moment at which the first of them ends. A query asks for these entries first; the keys
 //! that they name are the only ones whose objects it has to read.
 
-use super::living::LivingTerms;
+use super::living_terms::LivingTerms;
 use bytes::Bytes;
 use ombak_storage::{Snapshot, StorageError, TermEntry, TermRange};
 use ombak_types::time::UnixMicros;
@@ -18,28 +18,28 @@ const FIELD: &[u8] = b"\0early end";
 const KEYS_MAX: usize = 10_000;
 
 /// The entry that an object has for its siblings that end early: the moment in Unix seconds, as a term.
-pub(super) fn mark(object: &Object) -> Option<[u8; 4]> {
+pub(super) fn first_expiry_entry(object: &Object) -> Option<[u8; 4]> {
     let end = object.expires_secs();
     let indexed = object.siblings.iter().filter(|s| !s.meta.deleted && !s.meta.indexes.is_empty());
-    let early = indexed.filter_map(|s| s.meta.expires_secs).filter(|at| Some(*at) != end);
-    early.min().map(u32::to_be_bytes)
+    let times = indexed.filter_map(|s| s.meta.expires_secs).filter(|at| Some(*at) != end);
+    times.min().map(u32::to_be_bytes)
 }
 
-/// The field of [`mark`].
+/// The field of [`first_expiry_entry`].
 pub(super) const fn field() -> &'static [u8] {
     FIELD
 }
 
 /// The keys of a bucket, in one partition, whose index entries may be those of a sibling that has ended.
 #[derive(Default)]
-pub(super) struct EarlyEnds {
+pub(super) struct KeysWithExpiredSiblings {
     keys: HashSet<Bytes>,
     all: bool,
     now: UnixMicros,
     living: LivingTerms,
 }
 
-impl EarlyEnds {
+impl KeysWithExpiredSiblings {
     /// As a view shows it at `now`.
     pub(super) fn find(snapshot: &mut dyn Snapshot, bucket: &[u8], now: UnixMicros) -> Result<Self, StorageError> {
         let Some(to) = now.secs().checked_sub(1).filter(|_| snapshot.may_expire()) else { return Ok(Self::default()) };
@@ -142,7 +142,7 @@ mod tests {
         let key = Bytes::from("one");
         let early = vec![TermEntry { term: Bytes::from_static(&[0; 4]), key: key.clone() }];
         let mut view = View { head: Bytes::new(), early, reads: AtomicUsize::new(0), is_lost: true };
-        let mut ends = EarlyEnds::find(&mut view, b"bucket", NOW).unwrap();
+        let mut ends = KeysWithExpiredSiblings::find(&mut view, b"bucket", NOW).unwrap();
         let entry = TermEntry { term: sortable(&term(1)), key };
         assert!(!ends.hides(&view, b"bucket", b"f_int", &entry).unwrap());
     }
@@ -154,7 +154,7 @@ mod tests {
         let keys = ["one", "two"].map(Bytes::from);
         let early = keys.iter().map(|key| TermEntry { term: Bytes::from_static(&[0; 4]), key: key.clone() });
         let mut view = View { head: head.into(), early: early.collect(), reads: AtomicUsize::new(0), is_lost: false };
-        let mut ends = EarlyEnds::find(&mut view, b"bucket", NOW).unwrap();
+        let mut ends = KeysWithExpiredSiblings::find(&mut view, b"bucket", NOW).unwrap();
         for n in 0..ENTRIES {
             for key in &keys {
                 let entry = TermEntry { term: sortable(&term(n)), key: key.clone() };
