@@ -6,8 +6,8 @@ use bytes::{Bytes, BytesMut};
 use ombak_proto::code;
 use ombak_proto::frame::{FRAME_BYTES_MAX_DEFAULT, Frame, make_room, next_frame};
 use ombak_proto::messages::{
-    RpbBucketProps, RpbContent, RpbDelReq, RpbErrorResp, RpbGetBucketReq, RpbGetBucketResp, RpbGetReq, RpbGetResp,
-    RpbGetServerInfoResp, RpbListBucketsReq, RpbListKeysReq, RpbPutReq, RpbPutResp, RpbResetBucketReq, RpbSetBucketReq,
+    RpbContent, RpbDelReq, RpbErrorResp, RpbGetReq, RpbGetResp, RpbGetServerInfoResp, RpbListBucketsReq,
+    RpbListKeysReq, RpbPutReq, RpbPutResp,
 };
 use ombak_proto::reply::{write_empty, write_message};
 use ombak_types::Bucket;
@@ -158,28 +158,6 @@ impl Client {
             &RpbListBucketsReq { timeout: None, stream: Some(true), r#type: bucket_type },
         );
         Ok(NameStream::buckets(self))
-    }
-
-    /// Reads the properties of a bucket.
-    pub async fn bucket_props(&mut self, bucket: &Bucket) -> Result<RpbBucketProps, ClientError> {
-        let (bucket_type, bucket) = parts(bucket);
-        let request = RpbGetBucketReq { bucket, r#type: bucket_type };
-        let reply: RpbGetBucketResp = self.call(code::GET_BUCKET_REQ, &request, code::GET_BUCKET_RESP).await?;
-        Ok(reply.props)
-    }
-
-    /// Sets properties of a bucket. Properties that are `None` do not change.
-    pub async fn set_bucket_props(&mut self, bucket: &Bucket, props: RpbBucketProps) -> Result<(), ClientError> {
-        let (bucket_type, bucket) = parts(bucket);
-        let request = RpbSetBucketReq { bucket, props, r#type: bucket_type };
-        self.exchange(code::SET_BUCKET_REQ, &request, code::SET_BUCKET_RESP).await.map(drop)
-    }
-
-    /// Resets the properties of a bucket to those of its type.
-    pub async fn reset_bucket_props(&mut self, bucket: &Bucket) -> Result<(), ClientError> {
-        let (bucket_type, bucket) = parts(bucket);
-        let request = RpbResetBucketReq { bucket, r#type: bucket_type };
-        self.exchange(code::RESET_BUCKET_REQ, &request, code::RESET_BUCKET_RESP).await.map(drop)
     }
 
     /// Writes a request to the output buffer without sending it, so that many requests can be sent

@@ -37,7 +37,7 @@ macro_rules! codes {
         $(#[doc = concat!("`", $name, "`")] pub const $constant: u8 = $code;)*
 
         /// All codes of docs/riak/pb-api.md §2, in ascending order.
-        pub static CODES: &[CodeInfo] = &[$(CodeInfo {
+        pub(crate) static CODES: &[CodeInfo] = &[$(CodeInfo {
             code: $code,
             name: $name,
             direction: Direction::$direction,

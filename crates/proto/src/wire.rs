@@ -146,7 +146,7 @@ impl<'a> Fields<'a> {
 
 /// The length of a varint in bytes.
 #[inline]
-pub const fn varint_len(n: u64) -> usize {
+pub(crate) const fn varint_len(n: u64) -> usize {
     // ⌈significant bits / 7⌉, at least 1.
     ((63 - (n | 1).leading_zeros()) as usize * 9 + 73) / 64
 }

@@ -1,6 +1,10 @@
 //! The identity of a store, and what its start knows about the end of the previous run
 //! (docs/design/replication.md §1, 5, 7, 8).
 
+use crate::error::{StorageError, io_error};
+use std::io;
+use std::path::Path;
+
 /// The identity of a store. A node that has compared this store with others, or has relied on its
 /// content, remembers this identity with that fact.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,8 +67,9 @@ impl StoreIdentity {
     }
 }
 
-/// A random number, unique among stores for all practical purposes.
-pub(crate) fn random_id() -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    RandomState::new().build_hasher().finish()
+/// A random number of the operating system, for something in `dir`. It is unique among stores for
+/// all practical purposes.
+pub(crate) fn random_id(dir: &Path) -> Result<u64, StorageError> {
+    let failed = |e: getrandom::Error| io_error("draw a random number for", dir, io::Error::other(e.to_string()));
+    getrandom::u64().map_err(failed)
 }

@@ -24,7 +24,7 @@ pub const ENTRIES_MAX: usize = 4096;
 
 /// The maximum counter of a clock from outside. No actor reaches it, and incrementing it cannot
 /// overflow.
-pub const COUNTER_MAX: u64 = 1 << 62;
+pub(crate) const COUNTER_MAX: u64 = 1 << 62;
 
 /// The actor that made an event. Ombak's own actors have 12 bytes (8 random bytes per process
 /// start, 4 bytes of key epoch); imported clocks have others.
@@ -71,7 +71,7 @@ pub struct Dot {
 
 impl Dot {
     /// Whether both dots name the same event. Timestamps are ignored.
-    pub fn same_event(&self, other: &Self) -> bool {
+    pub(crate) fn same_event(&self, other: &Self) -> bool {
         self.counter == other.counter && self.actor == other.actor
     }
 }

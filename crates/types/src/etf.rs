@@ -61,7 +61,7 @@ pub enum Term {
 }
 
 /// The maximum length of a list that is encoded as a `String`.
-pub const STRING_BYTES_MAX: usize = 65_535;
+pub(crate) const STRING_BYTES_MAX: usize = 65_535;
 
 impl Term {
     /// Creates an atom.

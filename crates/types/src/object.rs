@@ -115,7 +115,7 @@ pub enum BadIndexEntry {
 
 /// The maximum length of an integer in an `_int` field, in characters: the time to parse an integer
 /// grows with the square of its length.
-pub const INT_TERM_CHARS_MAX: usize = 4096;
+pub(crate) const INT_TERM_CHARS_MAX: usize = 4096;
 
 impl IndexEntry {
     /// Creates an entry from a field name in any letter case and the text of the term.

@@ -14,7 +14,7 @@ pub fn phash2(term: &Term) -> u32 {
 }
 
 /// The hash in the range 2^32: `phash2(Term, 4294967296)`.
-pub fn phash2_u32(term: &Term) -> u32 {
+fn phash2_u32(term: &Term) -> u32 {
     let mut hasher = Hasher(0);
     hasher.term(term);
     hasher.0

@@ -9,7 +9,7 @@ mod check;
 mod defaults;
 mod errors;
 
-pub use check::{N_VAL_MAX, PropScope, TTL_SECS_MAX, check, ttl_secs};
+pub use check::{PropScope, check, ttl_secs};
 pub use defaults::{created_type_defaults, default_type_defaults};
 pub use errors::{PropError, PropErrors, Reason};
 

@@ -59,7 +59,7 @@ const CLOCK_LIMITS: Limits = Limits { terms_max: 32 << 10, inflated_bytes_max: 2
 
 /// Decodes a clock that a Riak node issued: plain external term format, `{encode_raw, Clock}` in
 /// external term format, or the raw DEFLATE of the external term format.
-pub fn decode_client_clock(bytes: &[u8]) -> Result<VectorClock, Error> {
+pub(crate) fn decode_client_clock(bytes: &[u8]) -> Result<VectorClock, Error> {
     let bad = |why: &dyn std::fmt::Display| Error::BadClock(why.to_string());
     let term = if bytes.first() == Some(&etf::MAGIC) {
         etf::decode_with(bytes, CLOCK_LIMITS)

@@ -26,7 +26,7 @@ impl UnixMicros {
     }
 
     /// Gregorian seconds, the unit of timestamps in clocks.
-    pub const fn gregorian_secs(self) -> u64 {
+    pub(crate) const fn gregorian_secs(self) -> u64 {
         self.secs() + GREGORIAN_OFFSET_SECS
     }
 }

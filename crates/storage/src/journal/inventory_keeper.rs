@@ -55,13 +55,17 @@ impl InventoryKeeper {
         let comparison = Comparison { store, node, missing };
         let promised = comparison.promised().cloned();
         let Comparison { store, node, missing } = comparison;
+        let promised = match promised {
+            Some(promised) => promised,
+            None => Inventory { lineage: random_id(dir)?, ..Inventory::default() },
+        };
         let written = Written { store: store.whole().cloned(), node: node.whole().cloned(), has_failed: false };
         let mut keeper = Self {
             fs: shared.fs.clone(),
             dir: dir.to_owned(),
             partition,
             copies,
-            promised: promised.unwrap_or_else(|| Inventory { lineage: random_id(), ..Inventory::default() }),
+            promised,
             written: Mutex::new(written),
             is_due: AtomicBool::new(false),
             active_length: AtomicU64::new(0),

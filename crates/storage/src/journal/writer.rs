@@ -16,7 +16,6 @@ use crate::error::{StorageError, io_error};
 use crate::fs::{File, OpenMode};
 use crate::seq::SeqSource;
 use std::cell::RefCell;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +42,7 @@ pub(super) struct Appender {
 impl Appender {
     /// Creates a file and writes its header.
     pub(super) fn create(shared: &Shared, dir: &Path, path: PathBuf, id: u32, created_secs: u64) -> io::Result<Self> {
-        let salt = random_salt();
+        let salt = random_salt()?;
         let handle = shared.fs.open(&path, OpenMode::CreateNew)?;
         if let Err(error) = handle.write_at(&FileHeader { file_id: id, created_secs, salt }.encode(), 0) {
             // Frees the name for the next attempt.
@@ -94,8 +93,8 @@ pub(super) fn position_of(file_id: u32, entry: &HintEntry<'_>) -> Position {
 }
 
 /// A salt that clients cannot predict, so a stored value cannot imitate a record.
-fn random_salt() -> u64 {
-    RandomState::new().build_hasher().finish()
+fn random_salt() -> io::Result<u64> {
+    getrandom::u64().map_err(|e| io::Error::other(e.to_string()))
 }
 
 /// A record that is to be appended.

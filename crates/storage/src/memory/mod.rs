@@ -42,7 +42,7 @@ impl Default for MemoryFactory {
 
 impl BackendFactory for MemoryFactory {
     fn open_in(&self, _partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
-        Ok(Arc::new(MemoryStore::new(self.config, self.terms.clone(), seqs.clone())))
+        Ok(Arc::new(MemoryStore::new(self.config, self.terms.clone(), seqs.clone())?))
     }
 
     fn name(&self) -> &'static str {

@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use imbl::{OrdMap, OrdSet};
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -173,10 +174,10 @@ pub(super) struct MemoryStore {
 }
 
 impl MemoryStore {
-    pub(super) fn new(config: MemoryConfig, terms: Arc<dyn HeadTerms>, seqs: SeqSource) -> Self {
+    pub(super) fn new(config: MemoryConfig, terms: Arc<dyn HeadTerms>, seqs: SeqSource) -> Result<Self, StorageError> {
         let now_secs = AtomicU64::new(config.opened_at_secs);
-        let id = random_id();
-        Self { id, config, terms, seqs, state: RwLock::default(), now_secs, lost_ranges: AtomicU64::new(0) }
+        let id = random_id(Path::new("memory"))?;
+        Ok(Self { id, config, terms, seqs, state: RwLock::default(), now_secs, lost_ranges: AtomicU64::new(0) })
     }
 
     fn now_secs(&self) -> u64 {

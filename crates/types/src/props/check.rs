@@ -11,11 +11,11 @@ use crate::suggest::nearest;
 use serde_json::Value;
 
 /// The maximum `n_val`: the size of the largest ring. More copies than partitions cannot be placed.
-pub const N_VAL_MAX: u64 = 1024;
+const N_VAL_MAX: u64 = 1024;
 
 /// The maximum time to live, in seconds. It is longer than anybody needs, and short enough that the
 /// time of expiry fits in 32 bits for decades to come.
-pub const TTL_SECS_MAX: u32 = 1_000_000_000;
+pub(crate) const TTL_SECS_MAX: u32 = 1_000_000_000;
 
 /// Parses a time to live in seconds from decimal digits; 0 means no expiry. The error names the
 /// allowed values.

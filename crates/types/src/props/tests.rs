@@ -1,3 +1,4 @@
+use super::check::TTL_SECS_MAX;
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
