@@ -25,7 +25,7 @@ pub mod fuzzing;
 mod interface;
 mod listing;
 mod names;
-pub mod partition;
+mod partition;
 mod query;
 mod start;
 
@@ -37,5 +37,6 @@ pub use interface::{
     MemoryReservation, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, Read,
 };
 pub use listing::Listing;
+pub use partition::is_tombstone;
 pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryRange, QueryResults, head_terms};
 pub use start::{OpenError, check_start, examine_files};

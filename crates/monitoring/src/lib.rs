@@ -11,6 +11,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod exposition;
 #[cfg(test)]
 mod metric_rules;
 mod prometheus;
@@ -18,6 +19,7 @@ mod riak_json;
 mod riak_names;
 mod system;
 
+pub use exposition::Exposition;
 pub use prometheus::{CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE, prometheus_text};
 pub use riak_json::riak_stats;
 pub use system::{Disk, NodeFacts, SystemFacts};

@@ -4,11 +4,12 @@
 //! histogram becomes a summary: its quantiles cover the last minute, and its sum and count cover
 //! the time since the start.
 
+use crate::exposition::Exposition;
 use crate::system::NodeFacts;
 use ombak_stats::{Histogram, Stats};
 use ombak_storage::Status;
 use std::collections::BTreeMap;
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 
 /// The `Content-Type` of the answer.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -75,7 +76,7 @@ const GAUGES_AND_COUNTERS: [(&str, &str, &str, &str); 11] = [
 
 /// The body of `GET /metrics`. `stores` is the status of the store of each partition.
 pub fn prometheus_text(stats: &Stats, facts: &NodeFacts, stores: &[(u32, Status)]) -> String {
-    let mut out = Exposition(String::with_capacity(16 * 1024));
+    let mut out = Exposition::with_capacity(16 * 1024);
     out.family("build_info", "gauge", "Always 1; the labels say what runs.");
     out.sample("build_info", &[("version", env!("CARGO_PKG_VERSION")), ("node", &facts.node_name)], 1);
     for (name, spiral) in stats.spirals() {
@@ -90,140 +91,116 @@ pub fn prometheus_text(stats: &Stats, facts: &NodeFacts, stores: &[(u32, Status)
     }
     for (name, histogram) in stats.histograms() {
         if let Some((_, ours, unit, help)) = SUMMARIES.iter().find(|(riak, ..)| *riak == name) {
-            out.summary(ours, *unit, help, histogram);
+            summary(&mut out, ours, *unit, help, histogram);
         }
     }
     out.family("read_repairs_by_kind_total", "counter", "Copies repaired after reads, by what was wrong.");
     for (kind, spiral) in stats.read_repair_kinds() {
         out.sample("read_repairs_by_kind_total", &[("kind", kind)], spiral.total());
     }
-    out.stores(stores);
-    out.system(facts);
-    out.0
+    self::stores(&mut out, stores);
+    system(&mut out, facts);
+    out.into_text()
 }
 
-struct Exposition(String);
-
-impl Exposition {
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(self.0, "# HELP ombak_{name} {help}\n# TYPE ombak_{name} {kind}");
+fn summary(out: &mut Exposition, name: &str, unit: Unit, help: &str, histogram: &Histogram) {
+    out.family(name, "summary", help);
+    let scale = |value: u64| if unit == Unit::Seconds { value as f64 / 1e6 } else { value as f64 };
+    let s = histogram.last_minute();
+    for (quantile, value) in [("0.5", s.median), ("0.95", s.p95), ("0.99", s.p99), ("1", s.max)] {
+        // Without a value in the last minute there is no quantile. A 0 would distort every
+        // dashboard.
+        let value = if s.count == 0 { "NaN".to_owned() } else { scale(value).to_string() };
+        out.sample(name, &[("quantile", quantile)], value);
     }
+    out.sample(&format!("{name}_sum"), &[], scale(histogram.sum()));
+    out.sample(&format!("{name}_count"), &[], histogram.count());
+}
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
-        self.0.push_str("ombak_");
-        self.0.push_str(name);
-        for (i, (label, text)) in labels.iter().enumerate() {
-            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            let _ = write!(self.0, "{}{label}=\"{text}\"", if i == 0 { '{' } else { ',' });
-        }
-        let _ = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+/// The statistics of all partitions' stores, summed by backend; with several backends, by their
+/// names.
+fn stores(out: &mut Exposition, stores: &[(u32, Status)]) {
+    type Number = fn(&Status) -> u64;
+    const NUMBERS: [(&str, &str, &str, Number); 19] = [
+        ("store_keys", "gauge", "Keys with a value or a tombstone.", |s| s.keys),
+        ("store_live_bytes", "gauge", "Bytes of current versions.", |s| s.live_bytes),
+        ("store_dead_bytes", "gauge", "Bytes of superseded versions still kept.", |s| s.dead_bytes),
+        ("store_files", "gauge", "Data files.", |s| s.files),
+        ("store_index_bytes", "gauge", "Memory of the key index, keys included.", |s| s.index_bytes),
+        ("store_key_bytes", "gauge", "Memory of the keys alone.", |s| s.key_bytes),
+        ("store_put_bytes_total", "counter", "Bytes of puts: keys, heads and values.", |s| s.put_bytes),
+        ("store_written_bytes_total", "counter", "Bytes written, merging and compaction included.", |s| {
+            s.bytes_written
+        }),
+        ("store_merges_total", "counter", "Merges finished.", |s| s.merges),
+        ("store_merge_pending_bytes", "gauge", "Bytes of files that are to be merged.", |s| s.merge_pending_bytes),
+        ("store_last_merge_timestamp_seconds", "gauge", "End of the last merge; 0: none since the start.", |s| {
+            s.last_merge.map_or(0, |merge| merge.ended_at_secs)
+        }),
+        ("store_ledger_disk_bytes", "gauge", "Bytes of the ordered index on disk.", |s| {
+            s.ledger.map_or(0, |ledger| ledger.disk_bytes)
+        }),
+        ("store_ledger_memory_bytes", "gauge", "Bytes of it that are in memory only.", |s| {
+            s.ledger.map_or(0, |ledger| ledger.memory_bytes)
+        }),
+        ("store_ledger_first_level_tables", "gauge", "Runs of tables that wait to be compacted.", |s| {
+            s.ledger.map_or(0, |ledger| ledger.first_level_tables)
+        }),
+        ("store_ledger_pending_bytes", "gauge", "Bytes of those tables.", |s| {
+            s.ledger.map_or(0, |ledger| ledger.pending_bytes)
+        }),
+        ("store_read_errors_total", "counter", "Reads of damaged versions.", |s| s.read_errors),
+        ("store_lost_ranges", "gauge", "Places of which it is known that something is missing.", |s| s.lost_ranges),
+        ("store_poisoned", "gauge", "Partitions that take no writes.", |s| u64::from(s.poisoned.is_some())),
+        ("store_disk_full", "gauge", "Partitions that wait for room on their disk.", |s| u64::from(s.disk_full)),
+    ];
+    let mut by_backend: BTreeMap<(&str, &str), Vec<&Status>> = BTreeMap::new();
+    for status in
+        stores.iter().flat_map(
+            |(_, status)| {
+                if status.children.is_empty() { std::slice::from_ref(status) } else { &status.children }
+            },
+        )
+    {
+        by_backend.entry((status.backend, &status.name)).or_default().push(status);
     }
-
-    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
-        self.family(name, kind, help);
-        self.sample(name, &[], value);
-    }
-
-    fn summary(&mut self, name: &str, unit: Unit, help: &str, histogram: &Histogram) {
-        self.family(name, "summary", help);
-        let scale = |value: u64| if unit == Unit::Seconds { value as f64 / 1e6 } else { value as f64 };
-        let s = histogram.last_minute();
-        for (quantile, value) in [("0.5", s.median), ("0.95", s.p95), ("0.99", s.p99), ("1", s.max)] {
-            // Without a value in the last minute there is no quantile. A 0 would distort every
-            // dashboard.
-            let value = if s.count == 0 { "NaN".to_owned() } else { scale(value).to_string() };
-            self.sample(name, &[("quantile", quantile)], value);
-        }
-        self.sample(&format!("{name}_sum"), &[], scale(histogram.sum()));
-        self.sample(&format!("{name}_count"), &[], histogram.count());
-    }
-
-    /// The statistics of all partitions' stores, summed by backend; with several backends, by their
-    /// names.
-    fn stores(&mut self, stores: &[(u32, Status)]) {
-        type Number = fn(&Status) -> u64;
-        const NUMBERS: [(&str, &str, &str, Number); 19] = [
-            ("store_keys", "gauge", "Keys with a value or a tombstone.", |s| s.keys),
-            ("store_live_bytes", "gauge", "Bytes of current versions.", |s| s.live_bytes),
-            ("store_dead_bytes", "gauge", "Bytes of superseded versions still kept.", |s| s.dead_bytes),
-            ("store_files", "gauge", "Data files.", |s| s.files),
-            ("store_index_bytes", "gauge", "Memory of the key index, keys included.", |s| s.index_bytes),
-            ("store_key_bytes", "gauge", "Memory of the keys alone.", |s| s.key_bytes),
-            ("store_put_bytes_total", "counter", "Bytes of puts: keys, heads and values.", |s| s.put_bytes),
-            ("store_written_bytes_total", "counter", "Bytes written, merging and compaction included.", |s| {
-                s.bytes_written
-            }),
-            ("store_merges_total", "counter", "Merges finished.", |s| s.merges),
-            ("store_merge_pending_bytes", "gauge", "Bytes of files that are to be merged.", |s| s.merge_pending_bytes),
-            ("store_last_merge_timestamp_seconds", "gauge", "End of the last merge; 0: none since the start.", |s| {
-                s.last_merge.map_or(0, |merge| merge.ended_at_secs)
-            }),
-            ("store_ledger_disk_bytes", "gauge", "Bytes of the ordered index on disk.", |s| {
-                s.ledger.map_or(0, |ledger| ledger.disk_bytes)
-            }),
-            ("store_ledger_memory_bytes", "gauge", "Bytes of it that are in memory only.", |s| {
-                s.ledger.map_or(0, |ledger| ledger.memory_bytes)
-            }),
-            ("store_ledger_first_level_tables", "gauge", "Runs of tables that wait to be compacted.", |s| {
-                s.ledger.map_or(0, |ledger| ledger.first_level_tables)
-            }),
-            ("store_ledger_pending_bytes", "gauge", "Bytes of those tables.", |s| {
-                s.ledger.map_or(0, |ledger| ledger.pending_bytes)
-            }),
-            ("store_read_errors_total", "counter", "Reads of damaged versions.", |s| s.read_errors),
-            ("store_lost_ranges", "gauge", "Places of which it is known that something is missing.", |s| s.lost_ranges),
-            ("store_poisoned", "gauge", "Partitions that take no writes.", |s| u64::from(s.poisoned.is_some())),
-            ("store_disk_full", "gauge", "Partitions that wait for room on their disk.", |s| u64::from(s.disk_full)),
-        ];
-        let mut by_backend: BTreeMap<(&str, &str), Vec<&Status>> = BTreeMap::new();
-        for status in stores.iter().flat_map(|(_, status)| {
-            if status.children.is_empty() { std::slice::from_ref(status) } else { &status.children }
-        }) {
-            by_backend.entry((status.backend, &status.name)).or_default().push(status);
-        }
-        for (name, kind, help, number) in NUMBERS {
-            self.family(name, kind, help);
-            // Timestamps are not summed: the latest one is reported.
-            let is_a_time = name.ends_with("_timestamp_seconds");
-            let together = if is_a_time { u64::max } else { u64::saturating_add };
-            for (backend, statuses) in &by_backend {
-                let sum = statuses.iter().map(|s| number(s)).fold(0, together);
-                self.sample_of_store(name, *backend, sum);
-            }
-        }
-        self.family("store_write_amplification", "gauge", "Bytes written for each byte put; NaN: nothing was put.");
+    for (name, kind, help, number) in NUMBERS {
+        out.family(name, kind, help);
+        // Timestamps are not summed: the latest one is reported.
+        let is_a_time = name.ends_with("_timestamp_seconds");
+        let together = if is_a_time { u64::max } else { u64::saturating_add };
         for (backend, statuses) in &by_backend {
-            let sum = |number: Number| statuses.iter().map(|s| number(s) as f64).sum::<f64>();
-            self.sample_of_store(
-                "store_write_amplification",
-                *backend,
-                sum(|s| s.bytes_written) / sum(|s| s.put_bytes),
-            );
+            let sum = statuses.iter().map(|s| number(s)).fold(0, together);
+            sample_of_store(out, name, *backend, sum);
         }
     }
-
-    /// `backend` is the backend's kind, and its name when the node has several backends.
-    fn sample_of_store(&mut self, name: &str, backend: (&str, &str), value: impl Display) {
-        let labels = [("backend", backend.0), ("name", backend.1)];
-        self.sample(name, if backend.1.is_empty() { &labels[..1] } else { &labels }, value);
+    out.family("store_write_amplification", "gauge", "Bytes written for each byte put; NaN: nothing was put.");
+    for (backend, statuses) in &by_backend {
+        let sum = |number: Number| statuses.iter().map(|s| number(s) as f64).sum::<f64>();
+        sample_of_store(out, "store_write_amplification", *backend, sum(|s| s.bytes_written) / sum(|s| s.put_bytes));
     }
+}
 
-    fn system(&mut self, facts: &NodeFacts) {
-        let s = &facts.system;
-        self.single("ring_partitions", "gauge", "Partitions of the ring.", facts.ring.size().get());
-        self.single("ring_members", "gauge", "Nodes that own partitions.", facts.ring.node_count());
-        self.single("process_resident_memory_bytes", "gauge", "Memory of this process.", s.resident_bytes);
-        self.single("process_threads", "gauge", "Threads of this process.", s.threads);
-        self.single("process_open_fds", "gauge", "Files and sockets open.", s.open_files);
-        self.family("disk_size_bytes", "gauge", "Size of the disks that the node writes to.");
-        for disk in &s.disks {
-            self.sample("disk_size_bytes", &[("mount", &disk.mount_point)], disk.size_kib.saturating_mul(1024));
-        }
-        self.family("disk_used_ratio", "gauge", "How full these disks are, 0 to 1.");
-        for disk in &s.disks {
-            self.sample("disk_used_ratio", &[("mount", &disk.mount_point)], disk.used_percent as f64 / 100.0);
-        }
+/// `backend` is the backend's kind, and its name when the node has several backends.
+fn sample_of_store(out: &mut Exposition, name: &str, backend: (&str, &str), value: impl Display) {
+    let labels = [("backend", backend.0), ("name", backend.1)];
+    out.sample(name, if backend.1.is_empty() { &labels[..1] } else { &labels }, value);
+}
+
+fn system(out: &mut Exposition, facts: &NodeFacts) {
+    let s = &facts.system;
+    out.single("ring_partitions", "gauge", "Partitions of the ring.", facts.ring.size().get());
+    out.single("ring_members", "gauge", "Nodes that own partitions.", facts.ring.node_count());
+    out.single("process_resident_memory_bytes", "gauge", "Memory of this process.", s.resident_bytes);
+    out.single("process_threads", "gauge", "Threads of this process.", s.threads);
+    out.single("process_open_fds", "gauge", "Files and sockets open.", s.open_files);
+    out.family("disk_size_bytes", "gauge", "Size of the disks that the node writes to.");
+    for disk in &s.disks {
+        out.sample("disk_size_bytes", &[("mount", &disk.mount_point)], disk.size_kib.saturating_mul(1024));
+    }
+    out.family("disk_used_ratio", "gauge", "How full these disks are, 0 to 1.");
+    for disk in &s.disks {
+        out.sample("disk_used_ratio", &[("mount", &disk.mount_point)], disk.used_percent as f64 / 100.0);
     }
 }
 

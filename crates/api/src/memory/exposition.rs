@@ -1,7 +1,7 @@
 //! The budget in the text format that Prometheus reads.
 
 use super::MemoryStatus;
-use std::fmt::Write;
+use ombak_monitoring::Exposition;
 
 impl MemoryStatus {
     /// Its part of `GET /metrics`.
@@ -13,12 +13,10 @@ impl MemoryStatus {
             ("evictions_total", "counter", "Connections ended because others needed their memory.", self.ousted_total),
             ("refusals_total", "counter", "Requests refused for want of memory.", self.refused_total),
         ];
-        let mut out = String::new();
+        let mut out = Exposition::default();
         for (name, kind, help, value) in metrics {
-            let name = format!("ombak_request_memory_{name}");
-            // Writing to a string cannot fail.
-            let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+            out.single(&format!("request_memory_{name}"), kind, help, value);
         }
-        out
+        out.into_text()
     }
 }

@@ -15,8 +15,7 @@ pub use inventories::Inventories;
 use crate::config::{BackendSettings, DiskSettings, MultiSettings};
 use crate::wall_clock::now_secs;
 use bytes::Bytes;
-use ombak_kv::partition::is_tombstone;
-use ombak_kv::{BackendChoice, head_terms};
+use ombak_kv::{BackendChoice, head_terms, is_tombstone};
 use ombak_storage::fs::RealFs;
 use ombak_storage::verify::{StoreKind, StoreRootConfig};
 use ombak_storage::{
