@@ -1,26 +1,15 @@
-//! The engine's interface for the rest of the program.
+//! The interface of the engine: reads, writes and deletes of one key.
 
 use super::memory_reservation::{MemoryReservation, READ_WITHOUT_RESERVATION_BYTES_MAX, UncountedMemory};
-use super::requests::{DeleteReply, DeleteRequest, GetReply, GetRequest, PreflistItem, PutReply, PutRequest, Read};
-use crate::buckets::BucketRegistry;
+use super::requests::{DeleteReply, DeleteRequest, GetReply, GetRequest, PutReply, PutRequest, Read};
 use crate::config::KvConfig;
-use crate::engine::{Engine, IoPool, PutProgress, check_bucket, check_key};
-use crate::listing::{ListWalk, Listing};
+use crate::engine::{Engine, IoPool, PutProgress};
 use crate::names::{key_text, random_160};
 use crate::partition::{Access, BeginOrGiveUp, Deadline, Failure};
-use crate::query::{IndexQuery, QueryResults, QueryWalk};
 use crate::start::OpenError;
 use bytes::Bytes;
-use ombak_node_files::Identity;
-use ombak_ring::{Position, Ring};
-use ombak_stats::Stats;
-use ombak_storage::fs::FileSystem;
-use ombak_storage::{Backend, Status};
-use ombak_types::time::UnixMicros;
-use ombak_types::{Bucket, Error, Object, Sibling, StoreFailure};
-use parking_lot::Mutex;
+use ombak_types::{Error, Object, Sibling, StoreFailure};
 use std::future::Future;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,20 +30,6 @@ const INLINE_VALUE_BYTES_MAX: u64 = 256 << 10;
 /// Largest number of links, metadata pairs and index entries of such a put: each takes some hundred
 /// nanoseconds.
 const INLINE_PARTS_MAX: usize = 1_000;
-
-/// Whether a node can serve requests.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Health {
-    /// The node accepts requests, and every store accepts writes.
-    pub ready: bool,
-    /// Stores that no longer accept writes: (partition, reason).
-    pub poisoned: Vec<(u32, String)>,
-    /// A store refused its last write because its disk is full.
-    pub disk_full: bool,
-    /// Stores with known data loss: (partition, number of lost ranges). A node with losses still
-    /// serves requests.
-    pub known_losses: Vec<(u32, u64)>,
-}
 
 /// The result of one attempt to execute a write on another thread.
 enum Attempt {
@@ -321,133 +296,6 @@ impl Kv {
             return work.await;
         }
         tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::Timeout))
-    }
-
-    /// Lists the keys of a bucket, in no particular order, without deleted keys. `timeout` limits
-    /// the whole listing; `None` means no limit.
-    pub fn list_keys(&self, bucket: &Bucket, timeout: Option<Duration>) -> Result<Listing, Error> {
-        check_bucket(bucket)?;
-        self.engine.buckets.props(bucket)?;
-        self.list(ListWalk::over_keys(self.engine.partitions().clone(), bucket, self.engine.now()), timeout)
-    }
-
-    /// Lists the buckets of a type that hold at least one key, in no particular order.
-    pub fn list_buckets(&self, bucket_type: &Bytes, timeout: Option<Duration>) -> Result<Listing, Error> {
-        if bucket_type.is_empty() {
-            return Err(Error::ZeroLength("Type"));
-        }
-        self.engine.buckets.type_map(bucket_type)?;
-        self.list(ListWalk::over_buckets(self.engine.partitions().clone(), bucket_type, self.engine.now()), timeout)
-    }
-
-    /// Returns index entries or keys of a bucket, in order. `timeout` limits the whole query:
-    /// `None` means the configured time, zero means no limit.
-    pub fn query(&self, mut query: IndexQuery, timeout: Option<Duration>) -> Result<QueryResults, Error> {
-        let config = &self.engine.config.queries;
-        self.check_query(&query.bucket).inspect_err(|_| self.engine.stats.query_failed())?;
-        query.shows_tombstones &= config.shows_tombstones;
-        let limit = timeout.unwrap_or(config.timeout);
-        let walk = QueryWalk::new(self.engine.partitions(), query, self.engine.now());
-        Ok(QueryResults::new(self.engine.clone(), walk, (!limit.is_zero()).then_some(limit)))
-    }
-
-    fn check_query(&self, bucket: &Bucket) -> Result<(), Error> {
-        check_bucket(bucket)?;
-        self.engine.buckets.props(bucket)?;
-        if self.engine.is_open() { Ok(()) } else { Err(Error::Stopping) }
-    }
-
-    fn list(&self, walk: ListWalk, timeout: Option<Duration>) -> Result<Listing, Error> {
-        if !self.engine.is_open() {
-            self.engine.stats.list_failed();
-            return Err(Error::Stopping);
-        }
-        Ok(Listing::new(self.engine.clone(), walk, timeout))
-    }
-
-    /// The positions of a key in order of preference, with all members counted as up.
-    pub fn preflist(&self, bucket: &Bucket, key: &[u8]) -> Result<Vec<PreflistItem>, Error> {
-        check_bucket(bucket)?;
-        check_key(key)?;
-        let props = self.engine.buckets.props(bucket)?;
-        let ring = &self.engine.ring;
-        let home = self.engine.home_of(bucket, key, &props);
-        let item = |p: &Position| PreflistItem {
-            partition: p.partition,
-            node: ring.name(p.node).to_owned(),
-            primary: p.is_primary(),
-        };
-        Ok(ring.preflist(home, props.n_val, |_| true).iter().map(item).collect())
-    }
-
-    /// Bucket types and bucket properties.
-    pub fn buckets(&self) -> &BucketRegistry {
-        &self.engine.buckets
-    }
-
-    /// The statistics of this node.
-    pub fn stats(&self) -> &Stats {
-        &self.engine.stats
-    }
-
-    /// The identity of this node.
-    pub fn identity(&self) -> &Identity {
-        &self.engine.identity
-    }
-
-    /// The directory of the node's files.
-    pub fn data_dir(&self) -> &Path {
-        &self.engine.config.data_dir
-    }
-
-    /// The file system of the node's files.
-    pub fn file_system(&self) -> &Arc<dyn FileSystem> {
-        &self.engine.config.fs
-    }
-
-    /// The store of each partition, with the partition's number.
-    pub fn stores(&self) -> impl Iterator<Item = (u32, &Arc<dyn Backend>)> {
-        self.engine.partitions().iter().map(|partition| (partition.number(), partition.store()))
-    }
-
-    /// Whether the engine accepts requests.
-    pub fn is_open(&self) -> bool {
-        self.engine.is_open()
-    }
-
-    /// The time of the engine's wall clock.
-    pub fn time(&self) -> UnixMicros {
-        self.engine.now()
-    }
-
-    /// Locked while a backup is taken: a node takes one at a time.
-    pub fn backup_turn(&self) -> &Mutex<()> {
-        &self.engine.backup_turn
-    }
-
-    /// The ring.
-    pub fn ring(&self) -> &Ring {
-        &self.engine.ring
-    }
-
-    /// The name of this node.
-    pub fn node_name(&self) -> &str {
-        &self.engine.config.node_name
-    }
-
-    /// The status of the store of each partition: (partition, status).
-    pub fn vnode_status(&self) -> Vec<(u32, Status)> {
-        self.engine.partitions().iter().map(|p| (p.number(), p.store().status())).collect()
-    }
-
-    /// Whether this node can serve requests.
-    pub fn health(&self) -> Health {
-        let status = self.vnode_status();
-        let disk_full = status.iter().any(|(_, s)| s.disk_full);
-        let known_losses = status.iter().map(|(p, s)| (*p, s.lost_ranges)).filter(|(_, places)| *places > 0).collect();
-        let poisoned: Vec<_> = status.into_iter().filter_map(|(p, s)| Some((p, s.poisoned?))).collect();
-        let ready = self.engine.is_open() && poisoned.is_empty() && !disk_full;
-        Health { ready, poisoned, disk_full, known_losses }
     }
 
     /// Refuses new requests, waits for the active requests, and closes the stores. Blocks: not for

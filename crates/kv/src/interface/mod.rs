@@ -4,11 +4,14 @@
 mod import;
 mod kv;
 mod memory_reservation;
+mod node_view;
+mod queries;
 mod requests;
 
 pub use import::{ImportOutcome, Importer};
-pub use kv::{Health, Kv};
+pub use kv::Kv;
 pub use memory_reservation::MemoryReservation;
+pub use node_view::Health;
 pub use requests::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, PreflistItem, PutCondition, PutOptions, PutReply,
     PutRequest, Read,
