@@ -26,7 +26,7 @@ mod conditional;
 mod context;
 mod csrf;
 mod erlang;
-mod failure;
+mod error_status;
 mod graph;
 mod gzip;
 mod held;

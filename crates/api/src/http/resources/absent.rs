@@ -3,7 +3,7 @@
 
 use crate::JobClass;
 use crate::http::context::HttpContext;
-use crate::http::failure::{self, Asked};
+use crate::http::error_status::{self, Asked};
 use crate::http::graph::{self, READ_ONLY};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
@@ -18,7 +18,7 @@ pub async fn answer(ctx: &HttpContext, request: &Request, what: &Absent) -> Repl
     }
     match what {
         Absent::MapReduce => match ctx.jobs.check(JobClass::MapReduce) {
-            Err(error) => failure::reply_for(&error, Asked::Other),
+            Err(error) => error_status::reply_for(&error, Asked::Other),
             Ok(()) => missing("MapReduce"),
         },
         Absent::Counter(_) => missing("counters"),
@@ -50,7 +50,7 @@ fn data_type(ctx: &HttpContext, bucket: &Bucket) -> Reply {
             let name = String::from_utf8_lossy(&bucket.bucket_type);
             reply::text(StatusCode::NOT_FOUND, format!("Unknown bucket type: {name}\n"))
         }
-        Err(error) => failure::reply_for(&error, Asked::Other),
+        Err(error) => error_status::reply_for(&error, Asked::Other),
         Ok(props) if props.datatype.is_none() => {
             let text = "Bucket datatype 'undefined' is not a supported type.\n";
             reply::text(StatusCode::FORBIDDEN, text)

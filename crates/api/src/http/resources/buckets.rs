@@ -4,7 +4,7 @@ use super::listing;
 use crate::JobClass;
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::failure::{self, Asked};
+use crate::http::error_status::{self, Asked};
 use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
@@ -59,7 +59,7 @@ impl Resource for Buckets<'_> {
     async fn answer(&mut self, _offer: usize) -> Reply {
         let Some(class) = self.class() else { return reply::json(StatusCode::OK, "{}") };
         match self.ctx.kv.list_buckets(&self.bucket_type, Some(self.timeout)) {
-            Err(error) => failure::reply_for(&error, Asked::Other),
+            Err(error) => error_status::reply_for(&error, Asked::Other),
             Ok(list) if class == JobClass::ListBuckets => listing::document(list, "buckets", "").await,
             Ok(list) => listing::documents(list, "buckets", None),
         }

@@ -6,7 +6,7 @@ use crate::http::base62;
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
 use crate::http::erlang;
-use crate::http::failure::{self, Asked};
+use crate::http::error_status::{self, Asked};
 use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
 use crate::http::names::{json_elements, json_name};
 use crate::http::params;
@@ -84,7 +84,7 @@ impl Resource for Index<'_> {
     async fn prepare(&mut self) -> Result<(), Reply> {
         let is_streamed = self.request.parameter_is("stream", "true");
         let class = if is_streamed { JobClass::StreamSecondaryIndex } else { JobClass::SecondaryIndex };
-        self.ctx.jobs.check(class).map_err(|error| failure::reply_for(&error, Asked::Other))?;
+        self.ctx.jobs.check(class).map_err(|error| error_status::reply_for(&error, Asked::Other))?;
         self.asked = match self.path.as_slice() {
             [field, term] => Some(self.parse(field, Span::Equal(term), is_streamed)?),
             [field, from, to] => Some(self.parse(field, Span::Range(from, to), is_streamed)?),
@@ -110,7 +110,7 @@ impl Resource for Index<'_> {
             return reply::json(StatusCode::OK, "{\"keys\":[]}");
         };
         match self.ctx.kv.query(query, timeout) {
-            Err(error) => failure::reply_for(&error, Asked::Other),
+            Err(error) => error_status::reply_for(&error, Asked::Other),
             Ok(results) if is_streamed => parts(results, with_terms),
             Ok(results) => document(results, with_terms).await,
         }
@@ -192,7 +192,7 @@ async fn document(mut results: QueryResults, with_terms: bool) -> Reply {
                 head += &elements(&batch, with_terms);
                 last = batch.last().cloned();
             }
-            Some(Err(error)) => return failure::reply_for(&error, Asked::Other),
+            Some(Err(error)) => return error_status::reply_for(&error, Asked::Other),
             None => return reply::json(StatusCode::OK, head + &ending(&results, last.as_ref())),
         }
     }

@@ -6,7 +6,7 @@ use super::{listing, props_body};
 use crate::JobClass;
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::failure::{self, Asked};
+use crate::http::error_status::{self, Asked};
 use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
@@ -70,7 +70,7 @@ impl Resource for Keys<'_> {
         let Some(class) = self.class() else { return reply::json(StatusCode::OK, "{}") };
         let list = match self.ctx.kv.list_keys(&self.bucket, Some(self.timeout)) {
             Ok(list) => list,
-            Err(error) => return failure::reply_for(&error, Asked::Other),
+            Err(error) => return error_status::reply_for(&error, Asked::Other),
         };
         let props = self.props_member();
         if class == JobClass::ListKeys {

@@ -11,7 +11,7 @@ mod size;
 
 use crate::JobClass;
 use crate::http::context::HttpContext;
-use crate::http::failure::{self, Asked};
+use crate::http::error_status::{self, Asked};
 use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
 use crate::http::held::Held;
 use crate::http::multipart::{self, Multipart};
@@ -200,7 +200,7 @@ impl Resource for LinkWalk<'_> {
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        self.ctx.jobs.check(JobClass::MapReduce).map_err(|e| failure::reply_for(&e, Asked::Other))?;
+        self.ctx.jobs.check(JobClass::MapReduce).map_err(|e| error_status::reply_for(&e, Asked::Other))?;
         if !self.bucket.is_default_type() {
             let text = "Link-walking is not allowed on keys stored in bucket-types.";
             return Err(reply::text(StatusCode::FORBIDDEN, text));
@@ -278,7 +278,7 @@ fn bad_walk() -> Reply {
 }
 
 fn refusal(error: &Error) -> Reply {
-    failure::reply_for(error, Asked::Get)
+    error_status::reply_for(error, Asked::Get)
 }
 
 fn too_many_bytes() -> Reply {

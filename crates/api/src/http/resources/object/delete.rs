@@ -3,7 +3,7 @@
 use super::render::{self, Choice};
 use super::{ALLOW, check_type, seen_clock};
 use crate::http::context::HttpContext;
-use crate::http::failure::{self, Asked};
+use crate::http::error_status::{self, Asked};
 use crate::http::graph::{Existence, Offers, Resource, Types};
 use crate::http::params::ObjectParams;
 use crate::http::reply::{self, Reply};
@@ -62,7 +62,7 @@ impl Resource for Delete<'_> {
                 Ok(Existence::Present(current))
             }
             Ok(GetReply::NotFound { .. }) => Ok(Existence::Missing),
-            Err(error) => Err(failure::reply_for(&error, Asked::Delete)),
+            Err(error) => Err(error_status::reply_for(&error, Asked::Delete)),
         }
     }
 
@@ -76,7 +76,7 @@ impl Resource for Delete<'_> {
         match self.ctx.kv.delete(request).await {
             Ok(reply) if reply.found => reply::bare(StatusCode::NO_CONTENT, Bytes::new()),
             Ok(_) => reply::text(StatusCode::NOT_FOUND, "not found\n"),
-            Err(error) => failure::reply_for(&error, Asked::Delete),
+            Err(error) => error_status::reply_for(&error, Asked::Delete),
         }
     }
 }

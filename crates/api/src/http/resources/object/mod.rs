@@ -7,7 +7,7 @@ pub mod render;
 pub mod write;
 
 use crate::http::context::HttpContext;
-use crate::http::failure::{self, Asked};
+use crate::http::error_status::{self, Asked};
 use crate::http::graph;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
@@ -41,7 +41,7 @@ pub async fn run(ctx: &HttpContext, request: &Request, bucket: Bucket, key: Byte
 
 /// Refuses a bucket whose type does not exist.
 fn check_type(ctx: &HttpContext, bucket: &Bucket, asked: Asked) -> Result<(), Reply> {
-    ctx.kv.buckets().now().props(bucket).map(|_| ()).map_err(|e| failure::reply_for(&e, asked))
+    ctx.kv.buckets().now().props(bucket).map(|_| ()).map_err(|e| error_status::reply_for(&e, asked))
 }
 
 /// The vector clock in a header; `None` if the header is missing.
@@ -53,5 +53,5 @@ fn clock_header(request: &Request, name: LineName) -> Result<Option<VectorClock>
 
 /// The vector clock that the client has read.
 fn seen_clock(request: &Request, asked: Asked) -> Result<Option<VectorClock>, Reply> {
-    clock_header(request, line::X_RIAK_VCLOCK).map_err(|e| failure::reply_for(&e, asked))
+    clock_header(request, line::X_RIAK_VCLOCK).map_err(|e| error_status::reply_for(&e, asked))
 }

@@ -4,7 +4,7 @@ use super::render::{self, Choice, Rendering};
 use super::{ALLOW, check_type};
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::failure::{self, Asked};
+use crate::http::error_status::{self, Asked};
 use crate::http::graph::{Existence, Offers, Resource};
 use crate::http::metadata;
 use crate::http::params::ObjectParams;
@@ -68,7 +68,7 @@ impl<'a> Read<'a> {
     fn keep(&mut self, read: ombak_kv::Read) -> Result<(), Reply> {
         self.found = match read {
             ombak_kv::Read::Single(single) if single.vtag().is_some() => Found::Single(single),
-            other => match other.into_reply().map_err(|error| failure::reply_for(&error, Asked::Get))? {
+            other => match other.into_reply().map_err(|error| error_status::reply_for(&error, Asked::Get))? {
                 GetReply::Found(object) => {
                     let choice = Choice::of(&object, self.vtag());
                     Found::Object(object, choice)
@@ -136,7 +136,7 @@ impl Resource for Read<'_> {
         let request = GetRequest { bucket: self.bucket.clone(), key: self.key.clone(), options };
         match self.request.read(&self.ctx.kv, &request).await {
             Ok(read) => self.keep(read),
-            Err(error) => Err(failure::reply_for(&error, Asked::Get)),
+            Err(error) => Err(error_status::reply_for(&error, Asked::Get)),
         }
     }
 

@@ -7,7 +7,7 @@
 use super::render::{self, Choice, Rendering};
 use super::{ALLOW, check_type, clock_header, seen_clock};
 use crate::http::context::HttpContext;
-use crate::http::failure::{self, Asked};
+use crate::http::error_status::{self, Asked};
 use crate::http::graph::{Existence, Offers, Resource};
 use crate::http::params::ObjectParams;
 use crate::http::reply::{self, Reply};
@@ -145,7 +145,7 @@ impl Resource for Write<'_> {
                 self.condition = PutCondition::IfNoneMatch;
                 Ok(Existence::Missing)
             }
-            Err(error) => Err(failure::reply_for(&error, Asked::Put)),
+            Err(error) => Err(error_status::reply_for(&error, Asked::Put)),
         }
     }
 
@@ -170,7 +170,7 @@ impl Resource for Write<'_> {
             {
                 reply::page(StatusCode::PRECONDITION_FAILED)
             }
-            Err(error) => failure::reply_for(&error, Asked::Put),
+            Err(error) => error_status::reply_for(&error, Asked::Put),
         }
     }
 }
