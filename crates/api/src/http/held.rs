@@ -2,7 +2,7 @@
 
 use crate::memory::Lease;
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use ombak_kv::Room;
+use ombak_kv::MemoryReservation;
 use ombak_types::Error;
 
 /// Memory that a part of answering a request holds. Dropping it gives the memory back.
@@ -43,7 +43,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Room for Held<'_> {
+impl MemoryReservation for Held<'_> {
     fn reserve(&mut self, bytes: u64) -> BoxFuture<'_, Result<(), Error>> {
         match &mut self.lease {
             Some(lease) => lease.reserve(bytes),

@@ -26,7 +26,7 @@ mod test_replica;
 pub(crate) use deadline::{BeginOrGiveUp, Deadline};
 pub use digest::{digest, is_tombstone};
 pub use event_ids::ActorSource;
-pub use locked::{Locked, Written};
+pub use locked::Written;
 pub use partition::Partition;
 pub use rules::WriteRules;
 

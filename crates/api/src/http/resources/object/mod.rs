@@ -41,7 +41,7 @@ pub async fn run(ctx: &HttpContext, request: &Request, bucket: Bucket, key: Byte
 
 /// Refuses a bucket whose type does not exist.
 fn check_type(ctx: &HttpContext, bucket: &Bucket, asked: Asked) -> Result<(), Reply> {
-    ctx.kv.buckets().now().props(bucket).map(|_| ()).map_err(|e| error_status::reply_for(&e, asked))
+    ctx.kv.buckets().snapshot().props(bucket).map(|_| ()).map_err(|e| error_status::reply_for(&e, asked))
 }
 
 /// The vector clock in a header; `None` if the header is missing.

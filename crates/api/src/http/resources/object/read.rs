@@ -17,7 +17,7 @@ use crate::http::wire::request_lines::line;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use ombak_kv::{GetReply, GetRequest};
-use ombak_types::stored::Single;
+use ombak_types::stored::SingleSibling;
 use ombak_types::{Bucket, Object, VectorClock};
 use smallvec::smallvec;
 
@@ -34,7 +34,7 @@ pub struct Read<'a> {
 /// The object that was read, and the siblings of it that the answer shows.
 enum Found {
     /// An object in its stored form, with one sibling that has a `vtag`.
-    Single(Single),
+    Single(SingleSibling),
     /// Any other object.
     Object(Object, Choice),
 }

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
 use ombak_types::object::DEFAULT_CONTENT_TYPE;
-use ombak_types::stored::Single;
+use ombak_types::stored::SingleSibling;
 use ombak_types::{Bucket, Object, Sibling, VectorClock, stored};
 
 /// The siblings of an object that an answer shows.
@@ -60,19 +60,19 @@ pub fn validators(object: &Object, choice: Choice) -> Validators {
 }
 
 /// The validators of an object in its stored form.
-pub fn single_validators(single: &Single) -> Validators {
+pub fn single_validators(single: &SingleSibling) -> Validators {
     let etag = single.vtag().map(|tag| String::from_utf8_lossy(tag).into_owned());
     Validators { etag, last_modified: single.last_modified() }
 }
 
 /// The content type of an object in its stored form.
-pub fn single_content_type(single: &Single) -> Bytes {
+pub fn single_content_type(single: &SingleSibling) -> Bytes {
     single.content_type().map_or(Bytes::from_static(DEFAULT_CONTENT_TYPE.as_bytes()), Bytes::copy_from_slice)
 }
 
 /// The answer with an object in its stored form. It equals the answer of [`one`], but nothing is
 /// decoded for it. This is on the hot path.
-pub fn single(single: &Single, bucket: &Bucket, generation: Generation) -> Reply {
+pub fn single(single: &SingleSibling, bucket: &Bucket, generation: Generation) -> Reply {
     let mut answer = reply::bare(StatusCode::OK, single.value().clone());
     let headers = &mut answer.headers;
     headers.write(name::X_RIAK_VCLOCK, |out| write_base64(single.clock_bytes(), out));
@@ -270,7 +270,7 @@ mod tests {
             let object = object(vtag, content_type, last_modified, value);
             let (mut head, bucket) = (Vec::new(), Bucket::untyped(bucket));
             stored::encode_head(&object, &mut head);
-            let read = Single::read(&head.into(), &object.siblings[0].value).expect("what was written");
+            let read = SingleSibling::read(&head.into(), &object.siblings[0].value).expect("what was written");
             let stored = read.expect("one sibling without rare parts");
             for generation in [Generation::Riak, Generation::Buckets, Generation::Types] {
                 let shown = single(&stored, &bucket, generation);
