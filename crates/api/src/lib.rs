@@ -18,6 +18,7 @@ mod network_threads;
 pub mod pb;
 mod spare;
 mod stop;
+mod turn;
 
 pub use jobs::{JobClass, JobSwitches};
 pub use memory::{MemoryBudget, MemoryLimits};

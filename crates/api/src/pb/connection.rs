@@ -7,6 +7,7 @@ use super::pipeline::Pipeline;
 use super::reader::Reader;
 use super::writer::Writer;
 use crate::memory::{Account, OutOfMemory};
+use crate::turn::Turn;
 use futures_util::future::poll_immediate;
 use ombak_proto::FrameError;
 use ombak_proto::reply::write_error;
@@ -57,6 +58,7 @@ pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbConte
             reader: Reader::new(read, &ctx.config, &account),
             writer: Writer::new(write, &ctx.config, &account),
             session: Session::default(),
+            turn: Turn::default(),
         };
         connection.run(pin!(stop)).await
     };
@@ -115,6 +117,7 @@ struct Connection<'c> {
     reader: Reader<'c>,
     writer: Writer<'c>,
     session: Session,
+    turn: Turn,
 }
 
 impl Connection<'_> {
@@ -163,6 +166,7 @@ impl Connection<'_> {
                 }
             }
             self.writer.relieve().await?;
+            self.turn.request_ended().await;
         }
     }
 

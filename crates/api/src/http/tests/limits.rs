@@ -125,3 +125,20 @@ async fn a_stopping_server_finishes_what_it_has_begun() {
     assert!(starts_with(&answer, "204"), "{}", String::from_utf8_lossy(&answer));
     timeout(DEADLINE, server.task).await.expect("the server ends").expect("no panic");
 }
+
+#[tokio::test]
+async fn a_client_that_sends_many_requests_at_once_does_not_delay_the_others_of_its_thread() {
+    const REQUESTS: usize = 2_000;
+    let server = Server::start().await;
+    let get = b"GET /buckets/b/keys/k HTTP/1.1\r\nHost: x\r\n\r\n";
+    let mut greedy = server.send_on_this_thread(&get.repeat(REQUESTS)).await;
+    let mut modest = server.send_on_this_thread(get).await;
+    let mut start = [0; 12];
+    timeout(DEADLINE, modest.read_exact(&mut start)).await.expect("an answer").expect("read");
+    let answered = server.stat("node_gets_total");
+    assert!(answered < REQUESTS as u64, "all {answered} requests of the other connection came first");
+    greedy.shutdown().await.expect("closed");
+    let mut answers = Vec::new();
+    timeout(DEADLINE, greedy.read_to_end(&mut answers)).await.expect("an end").expect("read");
+    assert_eq!(answers.windows(9).filter(|start| start == b"HTTP/1.1 ").count(), REQUESTS);
+}

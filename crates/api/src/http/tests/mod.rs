@@ -16,6 +16,8 @@ mod wire;
 
 use super::context::{HttpContext, HttpLimits, StatsSource};
 use super::pages::PageRules;
+use super::wire::connection;
+use crate::stop::Stop;
 use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_kv::clock::{WallClock, system_clock};
 use ombak_kv::{Kv, KvConfig, head_terms};
@@ -38,6 +40,7 @@ struct Server {
     addr: SocketAddr,
     kv: Kv,
     memory: MemoryBudget,
+    ctx: Arc<HttpContext>,
     shutdown: watch::Sender<bool>,
     task: JoinHandle<()>,
     _dir: TempDir,
@@ -84,8 +87,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
         let (shutdown, stopped) = watch::channel(false);
-        let task = tokio::spawn(super::serve(listener, ctx, stopped));
-        Self { addr, kv, memory, shutdown, task, _dir: dir }
+        let task = tokio::spawn(super::serve(listener, ctx.clone(), stopped));
+        Self { addr, kv, memory, ctx, shutdown, task, _dir: dir }
     }
 
     /// Creates and activates a bucket type with Riak's defaults for new types, which keep siblings.
@@ -108,6 +111,18 @@ impl Server {
             }
         });
         none.await.unwrap_or_else(|_| panic!("{name} stays above zero"));
+    }
+
+    /// Sends requests on a new connection that the thread of the test serves. The thread begins to
+    /// serve it when the test waits next.
+    async fn send_on_this_thread(&self, requests: &[u8]) -> TcpStream {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let mut stream = TcpStream::connect(listener.local_addr().expect("an address")).await.expect("a connection");
+        let (served, peer) = listener.accept().await.expect("the connection");
+        stream.write_all(requests).await.expect("sent");
+        let stop = Stop::new(&self.shutdown.subscribe());
+        tokio::spawn(connection::serve(served, peer, self.ctx.clone(), stop));
+        stream
     }
 
     async fn connect(&self) -> TcpStream {

@@ -18,6 +18,7 @@ use crate::http::request::Request;
 use crate::http::service;
 use crate::memory::{ALLOWANCE_BYTES, Account, Lease};
 use crate::stop::Stop;
+use crate::turn::Turn;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::poll_immediate;
@@ -137,10 +138,12 @@ struct Connection<'s> {
 
 impl Connection<'_> {
     async fn run(&mut self) -> End {
+        let mut turn = Turn::default();
         loop {
             if let Err(end) = self.exchange().await {
                 return end;
             }
+            turn.request_ended().await;
         }
     }
 

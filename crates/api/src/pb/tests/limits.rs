@@ -152,3 +152,22 @@ fn whatever_is_sent_the_node_lives_and_serves_others() {
         });
     });
 }
+
+#[tokio::test]
+async fn a_client_that_sends_many_requests_at_once_does_not_delay_the_others_of_its_thread() {
+    const REQUESTS: usize = 5_000;
+    let node = Node::start().await;
+    let get = RpbGetReq { bucket: Some("b".into()), key: Some("k".into()), ..RpbGetReq::default() };
+    let mut requests = Vec::new();
+    (0..REQUESTS).for_each(|_| write_message(code::GET_REQ, &get, &mut requests));
+    let mut greedy = node.send_on_this_thread(&requests).await;
+    requests.clear();
+    write_message(code::GET_REQ, &get, &mut requests);
+    let mut modest = node.send_on_this_thread(&requests).await;
+    modest.frame().await.expect("an answer");
+    let answered = node.stat("node_gets_total");
+    assert!(answered < REQUESTS as u64, "all {answered} requests of the other connection came first");
+    for _ in 0..REQUESTS {
+        greedy.frame().await.expect("every request is answered");
+    }
+}

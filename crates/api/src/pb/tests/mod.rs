@@ -8,7 +8,7 @@ mod memory;
 mod messages;
 mod objects;
 
-use super::{PbConfig, PbContext, serve};
+use super::{PbConfig, PbContext, connection, serve};
 use crate::{MemoryBudget, MemoryLimits, NetworkThreads};
 use bytes::BytesMut;
 use ombak_kv::clock::{WallClock, system_clock};
@@ -20,6 +20,7 @@ use ombak_proto::{code, lenient};
 use ombak_storage::fs::RealFs;
 use ombak_storage::{BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory, SyncStrategy};
 use prost::{Message, Name};
+use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,7 @@ struct Node {
     address: SocketAddr,
     kv: Kv,
     memory: MemoryBudget,
+    ctx: Arc<PbContext>,
     stop: watch::Sender<bool>,
     served: JoinHandle<()>,
     _dir: TempDir,
@@ -83,12 +85,24 @@ impl Node {
         let (stop, stopped) = watch::channel(false);
         let threads = Arc::new(NetworkThreads::start(2).unwrap());
         let ctx = Arc::new(PbContext { kv: kv.clone(), config, memory: memory.clone(), threads });
-        let served = tokio::spawn(serve(listener, ctx, stopped));
-        Self { address, kv, memory, stop, served, _dir: dir }
+        let served = tokio::spawn(serve(listener, ctx.clone(), stopped));
+        Self { address, kv, memory, ctx, stop, served, _dir: dir }
     }
 
     async fn connect(&self) -> Wire {
         Wire { stream: TcpStream::connect(self.address).await.unwrap(), inbox: BytesMut::new() }
+    }
+
+    /// Sends requests on a new connection that the thread of the test serves. The thread begins to
+    /// serve it when the test waits next.
+    async fn send_on_this_thread(&self, requests: &[u8]) -> Wire {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (served, peer) = listener.accept().await.unwrap();
+        stream.write_all(requests).await.unwrap();
+        let ctx = self.ctx.clone();
+        tokio::spawn(async move { connection::serve(served, peer, &ctx, pending()).await });
+        Wire { stream, inbox: BytesMut::new() }
     }
 
     /// The number of open connections.
