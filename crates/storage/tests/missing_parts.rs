@@ -149,8 +149,10 @@ fn readable(store: &dyn Backend, keys: std::ops::Range<u32>) -> Vec<Option<bool>
     keys.map(|n| read(n).ok().map(|found| found.is_some())).collect()
 }
 
-/// Keys by an ordered listing, and keys by term.
-fn query(store: &dyn Backend) -> Result<(Vec<Vec<u8>>, Vec<Vec<u8>>), StorageError> {
+type Keys = Vec<Vec<u8>>;
+
+/// The keys that an ordered listing finds, and those that an index query finds.
+fn query(store: &dyn Backend) -> Result<(Keys, Keys), StorageError> {
     let mut ordered = store.ordered_snapshot(BUCKET)?;
     let all = KeyRange { bucket: BUCKET, from: Bound::Unbounded, to: Bound::Unbounded };
     let keys = ordered.keys_in_order(&all, 1000)?.into_iter().map(|entry| entry.key.to_vec()).collect();
