@@ -14,19 +14,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A factory, and the directory that it needs while it lives.
-struct Subject {
+struct BackendUnderTest {
     factory: Box<dyn BackendFactory>,
     _dir: Option<tempfile::TempDir>,
 }
 
-fn memory() -> Subject {
+fn memory() -> BackendUnderTest {
     let config = MemoryConfig { opened_at_secs: NOW_SECS, ..MemoryConfig::default() };
-    Subject { factory: Box::new(MemoryFactory::new(config)), _dir: None }
+    BackendUnderTest { factory: Box::new(MemoryFactory::new(config)), _dir: None }
 }
 
-fn memory_with_ttl() -> Subject {
+fn memory_with_ttl() -> BackendUnderTest {
     let config = MemoryConfig { ttl_secs: Some(100), opened_at_secs: NOW_SECS, ..MemoryConfig::default() };
-    Subject { factory: Box::new(MemoryFactory::new(config)), _dir: None }
+    BackendUnderTest { factory: Box::new(MemoryFactory::new(config)), _dir: None }
 }
 
 /// Small files and eager merges, so that a short test covers everything.
@@ -41,18 +41,18 @@ fn busy_config() -> JournalConfig {
     }
 }
 
-fn bitcask_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> Subject {
+fn bitcask_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> BackendUnderTest {
     let dir = scratch_dir();
     let factory = BitcaskFactory::new(fs, dir.path().join("bitcask"), config).unwrap();
-    Subject { factory: Box::new(factory), _dir: Some(dir) }
+    BackendUnderTest { factory: Box::new(factory), _dir: Some(dir) }
 }
 
 /// Real syncs take real time, so files are larger and there are fewer of them.
-fn bitcask() -> Subject {
+fn bitcask() -> BackendUnderTest {
     bitcask_on(Arc::new(RealFs), JournalConfig { file_bytes_max: 64 << 10, ..busy_config() })
 }
 
-fn bitcask_simulated() -> Subject {
+fn bitcask_simulated() -> BackendUnderTest {
     bitcask_on(FaultyFs::new(1), busy_config())
 }
 
@@ -61,25 +61,25 @@ fn busy_ledger() -> LedgerConfig {
     LedgerConfig { memory_bytes_max: 16 << 10, table_bytes: 16 << 10, ..LedgerConfig::default() }
 }
 
-fn leveled_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> Subject {
+fn leveled_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> BackendUnderTest {
     let dir = scratch_dir();
     let root = dir.path().join("leveled");
     let factory = LeveledFactory::new(fs, root, config, busy_ledger(), Arc::new(NoTerms)).unwrap();
-    Subject { factory: Box::new(factory), _dir: Some(dir) }
+    BackendUnderTest { factory: Box::new(factory), _dir: Some(dir) }
 }
 
-fn leveldb_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> Subject {
+fn leveldb_on(fs: Arc<dyn FileSystem>, config: JournalConfig) -> BackendUnderTest {
     let dir = scratch_dir();
     let root = dir.path().join("leveldb");
     let factory = LeveldbFactory::new(fs, root, config, busy_ledger(), Arc::new(NoTerms)).unwrap();
-    Subject { factory: Box::new(factory), _dir: Some(dir) }
+    BackendUnderTest { factory: Box::new(factory), _dir: Some(dir) }
 }
 
-fn leveled() -> Subject {
+fn leveled() -> BackendUnderTest {
     leveled_on(FaultyFs::new(1), busy_config())
 }
 
-fn leveldb() -> Subject {
+fn leveldb() -> BackendUnderTest {
     leveldb_on(FaultyFs::new(1), busy_config())
 }
 
@@ -92,7 +92,7 @@ impl Selector for ByLength {
     }
 }
 
-fn multi() -> Subject {
+fn multi() -> BackendUnderTest {
     let dir = tempfile::tempdir().unwrap();
     let bitcask = BitcaskFactory::new(FaultyFs::new(1), dir.path().join("bitcask"), busy_config()).unwrap();
     let root = dir.path().join("leveldb");
@@ -100,10 +100,10 @@ fn multi() -> Subject {
     let backends: Vec<(String, Arc<dyn BackendFactory>)> =
         vec![("bitcask".into(), Arc::new(bitcask)), ("leveldb".into(), Arc::new(leveldb))];
     let factory = MultiFactory::new(backends, Arc::new(ByLength));
-    Subject { factory: Box::new(factory), _dir: Some(dir) }
+    BackendUnderTest { factory: Box::new(factory), _dir: Some(dir) }
 }
 
-fn bitcask_with_expiry() -> Subject {
+fn bitcask_with_expiry() -> BackendUnderTest {
     bitcask_on(FaultyFs::new(1), JournalConfig { expiry_secs: Some(100), ..busy_config() })
 }
 
@@ -155,7 +155,7 @@ fn leveldb_versions_expire() {
     versions_expire(leveldb_on(FaultyFs::new(1), JournalConfig { expiry_secs: Some(100), ..busy_config() }));
 }
 
-fn versions_are_found_replaced_and_removed(subject: Subject) {
+fn versions_are_found_replaced_and_removed(subject: BackendUnderTest) {
     let store = subject.factory.open(3).unwrap();
     assert!(store.get(b"k", ReadMode::Blocking).unwrap().is_none());
     assert!(store.delete(b"k").unwrap().is_none());
@@ -182,7 +182,7 @@ fn versions_are_found_replaced_and_removed(subject: Subject) {
     assert!(store.complete());
 }
 
-fn sizes_from_nothing_to_long(subject: Subject) {
+fn sizes_from_nothing_to_long(subject: BackendUnderTest) {
     let store = subject.factory.open(0).unwrap();
     for (key_len, body_len) in [(0, 0), (1, 0), (0, 1), (70_000, 10), (10, 300_000), (16_350, 5000), (196_615, 4096)] {
         let (key, value) = (vec![b'k'; key_len], vec![b'v'; body_len]);
@@ -207,7 +207,7 @@ fn sizes_from_nothing_to_long(subject: Subject) {
     assert_eq!(get(&*store, b"").unwrap().unwrap(), b"v", "the last put of the empty key");
 }
 
-fn snapshots_do_not_move(subject: Subject) {
+fn snapshots_do_not_move(subject: BackendUnderTest) {
     let store = subject.factory.open(0).unwrap();
     for n in 0..500 {
         put(&*store, format!("key {n}").as_bytes(), format!("old {n}").as_bytes()).unwrap();
@@ -248,7 +248,7 @@ fn snapshots_do_not_move(subject: Subject) {
     assert!(now.iter().all(|(_, value)| value.starts_with(b"new")));
 }
 
-fn snapshots_batch_by_prefix(subject: Subject) {
+fn snapshots_batch_by_prefix(subject: BackendUnderTest) {
     let store = subject.factory.open(0).unwrap();
     for n in 0..300 {
         put(&*store, format!("{}/{n}", ["a", "b", "bb"][n % 3]).as_bytes(), b"v").unwrap();
@@ -262,7 +262,7 @@ fn snapshots_batch_by_prefix(subject: Subject) {
     }
 }
 
-fn partitions_are_apart(subject: Subject) {
+fn partitions_are_apart(subject: BackendUnderTest) {
     let stores: Vec<_> = (0..64).map(|partition| subject.factory.open(partition).unwrap()).collect();
     for (n, store) in stores.iter().enumerate().step_by(7) {
         put(&**store, b"k", format!("{n}").as_bytes()).unwrap();
@@ -272,7 +272,7 @@ fn partitions_are_apart(subject: Subject) {
     }
 }
 
-fn dropped_and_closed_stores_refuse(subject: Subject) {
+fn dropped_and_closed_stores_refuse(subject: BackendUnderTest) {
     let store = subject.factory.open(1).unwrap();
     put(&*store, b"k", b"v").unwrap();
     store.drop_partition().unwrap();
@@ -291,14 +291,14 @@ fn dropped_and_closed_stores_refuse(subject: Subject) {
     assert!(matches!(put(&*store, b"k", b"v"), Err(StorageError::Closed)));
 }
 
-fn limits_are_named(subject: Subject) {
+fn limits_are_named(subject: BackendUnderTest) {
     let store = subject.factory.open(1).unwrap();
     let error = put(&*store, &vec![0; 200_001], b"v").unwrap_err();
     assert!(matches!(&error, StorageError::TooLarge(text) if text.contains("200001")), "{error}");
     put(&*store, &vec![0; 200_000], b"v").unwrap();
 }
 
-fn status_counts(subject: Subject) {
+fn status_counts(subject: BackendUnderTest) {
     let store = subject.factory.open(1).unwrap();
     for n in 0..100 {
         put(&*store, format!("key{n:03}").as_bytes(), &[1; 100]).unwrap();
@@ -313,7 +313,7 @@ fn status_counts(subject: Subject) {
     assert_eq!((status.read_errors, status.lost_ranges, status.poisoned), (0, 0, None));
 }
 
-fn histories_agree_with_a_model(subject: Subject) {
+fn histories_agree_with_a_model(subject: BackendUnderTest) {
     for seed in 1..6 {
         let store = subject.factory.open(seed as u32).unwrap();
         let mut random = Random::new(seed);
@@ -347,7 +347,7 @@ fn histories_agree_with_a_model(subject: Subject) {
     }
 }
 
-fn versions_expire(subject: Subject) {
+fn versions_expire(subject: BackendUnderTest) {
     let store = subject.factory.open(0).unwrap();
     let written = NOW_SECS as u32;
     put_at(&*store, b"older", b"v", written - 50).unwrap();
@@ -384,7 +384,7 @@ fn a_full_memory_store_forgets_the_oldest() {
     assert!(matches!(put(&*store, b"k", &[0; 100_000]), Err(StorageError::TooLarge(_))));
 }
 
-fn losses_are_noted(subject: Subject) {
+fn losses_are_noted(subject: BackendUnderTest) {
     let store = subject.factory.open(3).unwrap();
     assert!(store.complete());
     store.note_loss(2).unwrap();
@@ -419,7 +419,7 @@ fn a_leveldb_tree_that_does_not_open_is_not_thrown_away() {
     assert_eq!(get(&*open().open(0).unwrap(), b"key").unwrap().unwrap(), b"value");
 }
 
-fn closed_to_writes_means_reads_only(subject: Subject) {
+fn closed_to_writes_means_reads_only(subject: BackendUnderTest) {
     let store = subject.factory.open(1).unwrap();
     for key in [&b"k"[..], b"kk"] {
         put(&*store, key, b"v").unwrap();
@@ -469,7 +469,7 @@ fn closing_to_writes_waits_for_those_under_way() {
     }
 }
 
-fn what_is_synced_is_said(subject: Subject) {
+fn what_is_synced_is_said(subject: BackendUnderTest) {
     let store = subject.factory.open(1).unwrap();
     assert_eq!((store.last_seq(), store.synced_seq()), (0, 0));
     for n in 1..50 {
@@ -490,7 +490,7 @@ fn what_is_synced_is_said(subject: Subject) {
 
 /// A caller that finds a version already stored must know which `seq` has to be synced before the
 /// version is durable.
-fn what_is_read_says_its_place(subject: Subject) {
+fn what_is_read_says_its_place(subject: BackendUnderTest) {
     let store = subject.factory.open(1).unwrap();
     let mut places: BTreeMap<Vec<u8>, u64> = BTreeMap::new();
     for n in 0..120 {
@@ -524,7 +524,7 @@ fn what_is_read_says_its_place(subject: Subject) {
     }
 }
 
-fn a_store_knows_itself(subject: Subject) {
+fn a_store_knows_itself(subject: BackendUnderTest) {
     let is_on_disk = subject.factory.name() != "memory";
     let fill = |boot: u64| {
         let store = subject.factory.open(1).unwrap();

@@ -59,9 +59,12 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The directory of the fixture that [`write_fixture`] writes. A new format version gets a new one.
+const NEW_FIXTURE: &str = "bitcask-new";
+
 /// Writes a fixture in the current format into the source tree: `cargo test -p ombak-storage --test
-/// format -- --ignored`. The name must be changed to that of the format version. An existing
-/// fixture is never overwritten.
+/// format -- --ignored`. Rename the directory to that of the format version, as `bitcask-v1`. An
+/// existing fixture is never overwritten.
 #[test]
 #[ignore = "writes into the source tree"]
 fn write_fixture() {
@@ -72,7 +75,7 @@ fn write_fixture() {
     for _ in 0..10 {
         store.maintain(NOW_SECS).unwrap();
     }
-    let to = fixture("bitcask-v1");
+    let to = fixture(NEW_FIXTURE);
     assert!(!to.exists(), "{} is there already", to.display());
     copy(&root.path().join(PARTITION.to_string()), &to);
 }

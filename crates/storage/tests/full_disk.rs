@@ -53,7 +53,7 @@ fn close_file(store: &dyn Backend) {
 }
 
 /// Makes one file of which three quarters are dead, and one that is all live.
-fn with_a_dead_file(store: &dyn Backend) {
+fn with_a_file_without_live_records(store: &dyn Backend) {
     for round in 0..4u8 {
         for n in 0..20 {
             put(store, &key(n), &[round; 300]).unwrap();
@@ -101,7 +101,7 @@ fn a_merge_that_has_no_room_for_its_commit_is_committed_when_there_is_some() {
     for backend in ["bitcask", "leveled"] {
         let (fs, dir) = (FaultyFs::new(1), scratch_dir());
         let store = open(backend, &fs, dir.path(), merging());
-        with_a_dead_file(&*store);
+        with_a_file_without_live_records(&*store);
         let before = names(&fs, dir.path(), backend);
         // The copies are written; next, they get their names.
         fill_disk_amid_merge(&*store, &fs, Call::Rename, 0);
@@ -136,7 +136,7 @@ fn a_merge_that_has_no_room_for_its_copies_removes_them_and_begins_again() {
         for free_bytes in (0..8000).step_by(250) {
             let (fs, dir) = (FaultyFs::new(1), scratch_dir());
             let store = open(backend, &fs, dir.path(), merging());
-            with_a_dead_file(&*store);
+            with_a_file_without_live_records(&*store);
             let before = names(&fs, dir.path(), backend);
             fill_disk_amid_merge(&*store, &fs, Call::Write, free_bytes);
             let when = format!("{backend}, {free_bytes} bytes free");

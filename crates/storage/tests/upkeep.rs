@@ -14,7 +14,7 @@ use ombak_storage::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-struct Subject {
+struct BackendUnderTest {
     store: Arc<dyn Backend>,
     _dir: tempfile::TempDir,
 }
@@ -30,29 +30,32 @@ fn config() -> JournalConfig {
     }
 }
 
-fn open(config: JournalConfig, make: impl FnOnce(tempfile::TempDir, JournalConfig) -> Subject) -> Subject {
+fn open(
+    config: JournalConfig,
+    make: impl FnOnce(tempfile::TempDir, JournalConfig) -> BackendUnderTest,
+) -> BackendUnderTest {
     make(scratch_dir(), config)
 }
 
-fn bitcask(dir: tempfile::TempDir, config: JournalConfig) -> Subject {
+fn bitcask(dir: tempfile::TempDir, config: JournalConfig) -> BackendUnderTest {
     let factory = BitcaskFactory::new(FaultyFs::new(1), dir.path().join("bitcask"), config).unwrap();
-    Subject { store: factory.open(1).unwrap(), _dir: dir }
+    BackendUnderTest { store: factory.open(1).unwrap(), _dir: dir }
 }
 
 fn ledger() -> LedgerConfig {
     LedgerConfig { memory_bytes_max: 8 << 10, table_bytes: 16 << 10, ..LedgerConfig::default() }
 }
 
-fn leveled(dir: tempfile::TempDir, config: JournalConfig) -> Subject {
+fn leveled(dir: tempfile::TempDir, config: JournalConfig) -> BackendUnderTest {
     let root = dir.path().join("leveled");
     let factory = LeveledFactory::new(FaultyFs::new(1), root, config, ledger(), Arc::new(NoTerms)).unwrap();
-    Subject { store: factory.open(1).unwrap(), _dir: dir }
+    BackendUnderTest { store: factory.open(1).unwrap(), _dir: dir }
 }
 
-fn leveldb(dir: tempfile::TempDir, config: JournalConfig) -> Subject {
+fn leveldb(dir: tempfile::TempDir, config: JournalConfig) -> BackendUnderTest {
     let root = dir.path().join("leveldb");
     let factory = LeveldbFactory::new(FaultyFs::new(1), root, config, ledger(), Arc::new(NoTerms)).unwrap();
-    Subject { store: factory.open(1).unwrap(), _dir: dir }
+    BackendUnderTest { store: factory.open(1).unwrap(), _dir: dir }
 }
 
 /// Overwrites a hundred keys again and again.
@@ -71,7 +74,7 @@ fn settle(store: &dyn Backend, now_secs: u64) {
     }
 }
 
-fn a_view_that_is_open_for_too_long_lets_go(subject: &Subject) {
+fn a_view_that_is_open_for_too_long_lets_go(subject: &BackendUnderTest) {
     let store = &*subject.store;
     overwrite(store, 1);
     let (mut fold, query) = (store.snapshot().unwrap(), store.ordered_snapshot(b"").unwrap());

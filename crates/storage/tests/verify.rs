@@ -103,24 +103,24 @@ struct Model {
 }
 
 /// A store with a history.
-struct World {
+struct TestSetup {
     dir: tempfile::TempDir,
     model: Model,
 }
 
-impl World {
+impl TestSetup {
     fn new(kind: StoreKind, seed: u64, is_closed: bool) -> Self {
         Self::on(Arc::new(RealFs), kind, seed, is_closed)
     }
 
     fn on(fs: Arc<dyn FileSystem>, kind: StoreKind, seed: u64, is_closed: bool) -> Self {
-        let mut world = Self { dir: scratch_dir(), model: Model::default() };
+        let mut setup = Self { dir: scratch_dir(), model: Model::default() };
         let mut random = Random::new(seed);
         for round in 0..4 {
-            let factory = factory_on(fs.clone(), kind, world.path()).unwrap();
+            let factory = factory_on(fs.clone(), kind, setup.path()).unwrap();
             let store = factory.open(0).unwrap();
             for _ in 0..70 {
-                world.step(&*store, &mut random);
+                setup.step(&*store, &mut random);
             }
             store.ordered_snapshot(BUCKET).unwrap();
             for _ in 0..6 {
@@ -129,11 +129,11 @@ impl World {
             if round < 3 || is_closed {
                 store.close().unwrap();
             } else {
-                world.step(&*store, &mut random);
+                setup.step(&*store, &mut random);
                 store.sync(store.last_seq()).unwrap();
             }
         }
-        world
+        setup
     }
 
     fn path(&self) -> &Path {
@@ -275,18 +275,18 @@ fn expected(model: &Model) -> Answers {
 fn whole_stores_are_whole_and_looking_changes_nothing() {
     for kind in KINDS {
         for seed in 0..12 {
-            let world = World::new(kind, seed, seed % 2 == 0);
-            drop(root(kind, world.path()));
-            let before = contents(world.path());
-            let report = verify(kind, world.path());
+            let setup = TestSetup::new(kind, seed, seed % 2 == 0);
+            drop(root(kind, setup.path()));
+            let before = contents(setup.path());
+            let report = verify(kind, setup.path());
             assert_eq!(report.findings, [], "{kind:?} {seed}");
-            assert!(contents(world.path()) == before, "{kind:?} {seed}: looking changed something");
+            assert!(contents(setup.path()) == before, "{kind:?} {seed}: looking changed something");
             if seed % 2 == 0 {
-                assert_eq!(report.keys, world.model.now.len() as u64, "{kind:?} {seed}");
+                assert_eq!(report.keys, setup.model.now.len() as u64, "{kind:?} {seed}");
             }
             assert!(kind == StoreKind::Leveldb || report.records >= report.keys);
-            let (found, complete) = answers(kind, world.path(), world.model.ever.keys().cloned()).unwrap();
-            assert!(found == expected(&world.model) && complete, "{kind:?} {seed}");
+            let (found, complete) = answers(kind, setup.path(), setup.model.ever.keys().cloned()).unwrap();
+            assert!(found == expected(&setup.model) && complete, "{kind:?} {seed}");
         }
     }
 }
@@ -348,18 +348,18 @@ fn every_flip_that_readers_see_is_found() {
     for kind in KINDS {
         let mut effects = BTreeMap::new();
         for seed in 0..4 {
-            let world = World::new(kind, seed, seed % 2 == 0);
-            let files = data_files(world.path());
+            let setup = TestSetup::new(kind, seed, seed % 2 == 0);
+            let files = data_files(setup.path());
             let mut random = Random::new(seed + 77);
             for round in 0..60 {
                 let (path, length) = &files[round % files.len()];
                 let bit = random.below(length * 8);
-                let copy = world.copy();
-                let path = copy.path().join(path.strip_prefix(world.path()).unwrap());
+                let copy = setup.copy();
+                let path = copy.path().join(path.strip_prefix(setup.path()).unwrap());
                 flip(&path, bit);
                 let report = verify(kind, copy.path());
-                let found = answers(kind, copy.path(), world.model.ever.keys().cloned());
-                let right = found.as_ref().is_ok_and(|(found, _)| *found == expected(&world.model));
+                let found = answers(kind, copy.path(), setup.model.ever.keys().cloned());
+                let right = found.as_ref().is_ok_and(|(found, _)| *found == expected(&setup.model));
                 let place = format!("{kind:?}, seed {seed}, {}, bit {bit}", path.display());
                 // After a kill, nothing shows that the last records had been synced.
                 let may_be_torn = seed % 2 == 1 && report.torn_bytes > 0;
@@ -410,14 +410,14 @@ fn a_repaired_store_serves_all_that_was_whole() {
     for kind in KINDS {
         let (mut repairs, mut lost) = (0, 0);
         for seed in 0..5 {
-            let world = World::new(kind, seed, seed % 2 == 0);
-            let files = data_files(world.path());
+            let setup = TestSetup::new(kind, seed, seed % 2 == 0);
+            let files = data_files(setup.path());
             let mut random = Random::new(seed + 1077);
             for round in 0..50 {
                 let (path, length) = &files[round % files.len()];
                 let bit = random.below(length * 8);
-                let copy = world.copy();
-                let path = copy.path().join(path.strip_prefix(world.path()).unwrap());
+                let copy = setup.copy();
+                let path = copy.path().join(path.strip_prefix(setup.path()).unwrap());
                 flip(&path, bit);
                 let place = format!("{kind:?}, seed {seed}, {}, bit {bit}", path.display());
                 let (before, after) = root(kind, copy.path()).repair(0, &mut |_| true).unwrap();
@@ -428,9 +428,9 @@ fn a_repaired_store_serves_all_that_was_whole() {
                 repairs += 1;
                 assert_eq!(verify(kind, copy.path()).findings, [], "{place}");
                 assert!(copy.path().join("quarantine").is_dir());
-                let keys = || world.model.ever.keys().cloned();
+                let keys = || setup.model.ever.keys().cloned();
                 let (found, complete) = answers(kind, copy.path(), keys()).unwrap_or_else(|e| panic!("{place}: {e}"));
-                let differing = check_repaired(&found, complete, &world.model, &place);
+                let differing = check_repaired(&found, complete, &setup.model, &place);
                 lost += differing.len();
                 let may_be =
                     |key: &Vec<u8>| before.findings.iter().any(|f| f.key.as_ref().is_none_or(|named| named == key));
@@ -459,16 +459,16 @@ fn a_data_file_that_is_gone_is_missed() {
     for kind in KINDS {
         let (mut missed, mut superseded) = (0, 0);
         for seed in 0..4 {
-            let world = World::new(kind, seed, true);
-            let files = data_files(world.path());
+            let setup = TestSetup::new(kind, seed, true);
+            let files = data_files(setup.path());
             let of_journal = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "data");
             for path in files.iter().map(|(path, _)| path).filter(of_journal) {
-                let (copy, started) = (world.copy(), world.copy());
-                let inside = path.strip_prefix(world.path()).unwrap();
+                let (copy, started) = (setup.copy(), setup.copy());
+                let inside = path.strip_prefix(setup.path()).unwrap();
                 fs::remove_file(copy.path().join(inside)).unwrap();
                 fs::remove_file(started.path().join(inside)).unwrap();
                 let place = format!("{kind:?}, seed {seed}, {}", inside.display());
-                let keys = || world.model.ever.keys().cloned();
+                let keys = || setup.model.ever.keys().cloned();
                 let (before, after) = root(kind, copy.path()).repair(0, &mut |_| true).unwrap();
                 assert_eq!(after.findings, [], "{place}: {before:?}");
                 assert!(answers(kind, started.path(), keys()).is_err(), "{place}: a store that lacks a file starts");
@@ -477,12 +477,12 @@ fn a_data_file_that_is_gone_is_missed() {
                 for (key, value) in &of_start.0 {
                     match value {
                         Err(_) => differing.push(key.clone()),
-                        Ok(value) => assert_eq!(value.as_ref(), world.model.now.get(key), "{place}: {key:?}"),
+                        Ok(value) => assert_eq!(value.as_ref(), setup.model.now.get(key), "{place}: {key:?}"),
                     }
                 }
                 let (found, complete) = answers(kind, copy.path(), keys()).unwrap();
                 assert!(!complete && !is_complete, "{place}: a loss is not told of");
-                for key in check_repaired(&found, complete, &world.model, &place) {
+                for key in check_repaired(&found, complete, &setup.model, &place) {
                     assert_eq!(found.0[&key], Ok(None), "{place}: {key:?} is older than what was acknowledged");
                 }
                 assert!(before.damaged > 0, "{place}: {before:?}");
@@ -504,17 +504,17 @@ fn a_data_file_that_is_gone_is_missed() {
 #[test]
 fn a_repair_takes_out_a_file_under_the_name_of_another() {
     for kind in [StoreKind::Bitcask, StoreKind::Leveled] {
-        let world = World::new(kind, 3, true);
-        let files = data_files(world.path()).into_iter().map(|(path, _)| path);
+        let setup = TestSetup::new(kind, 3, true);
+        let files = data_files(setup.path()).into_iter().map(|(path, _)| path);
         let files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|ext| ext == "data")).collect();
         let [first, .., last] = &files[..] else { panic!("{kind:?}: too few files: {files:?}") };
         fs::copy(first, last).unwrap();
-        assert!(answers(kind, world.path(), std::iter::empty()).is_err(), "{kind:?}: it starts");
-        let (before, after) = root(kind, world.path()).repair(0, &mut |_| true).unwrap();
+        assert!(answers(kind, setup.path(), std::iter::empty()).is_err(), "{kind:?}: it starts");
+        let (before, after) = root(kind, setup.path()).repair(0, &mut |_| true).unwrap();
         assert!(before.damaged > 0, "{kind:?}");
         assert_eq!(after.findings, [], "{kind:?}: left by the repair");
-        let (found, complete) = answers(kind, world.path(), world.model.ever.keys().cloned()).unwrap();
-        for key in check_repaired(&found, complete, &world.model, &format!("{kind:?}")) {
+        let (found, complete) = answers(kind, setup.path(), setup.model.ever.keys().cloned()).unwrap();
+        for key in check_repaired(&found, complete, &setup.model, &format!("{kind:?}")) {
             assert_eq!(found.0[&key], Ok(None), "{kind:?}: {key:?} is older than what was acknowledged");
         }
     }
@@ -522,17 +522,17 @@ fn a_repair_takes_out_a_file_under_the_name_of_another() {
 
 #[test]
 fn a_tree_that_is_gone_is_missed() {
-    let world = World::new(StoreKind::Leveldb, 1, true);
-    fs::remove_dir_all(world.path().join("0.ledger")).unwrap();
+    let setup = TestSetup::new(StoreKind::Leveldb, 1, true);
+    fs::remove_dir_all(setup.path().join("0.ledger")).unwrap();
     let kind = StoreKind::Leveldb;
-    let report = verify(kind, world.path());
+    let report = verify(kind, setup.path());
     let [finding] = &report.findings[..] else { panic!("{report:?}") };
     assert_eq!((finding.damage, finding.effect), (Damage::LedgerBehind, Effect::DoesNotOpen));
-    assert!(factory(kind, world.path()).unwrap().open(0).is_err());
-    let (_, after) = root(kind, world.path()).repair(0, &mut |_| true).unwrap();
+    assert!(factory(kind, setup.path()).unwrap().open(0).is_err());
+    let (_, after) = root(kind, setup.path()).repair(0, &mut |_| true).unwrap();
     assert_eq!(after.findings, []);
-    let (found, complete) = answers(kind, world.path(), world.model.ever.keys().cloned()).unwrap();
-    check_repaired(&found, complete, &world.model, "without its tree");
+    let (found, complete) = answers(kind, setup.path(), setup.model.ever.keys().cloned()).unwrap();
+    check_repaired(&found, complete, &setup.model, "without its tree");
     assert!(!complete);
 }
 
@@ -541,11 +541,11 @@ fn a_repair_that_a_crash_interrupts_is_finished_by_the_next() {
     for kind in KINDS {
         let mut points = 0;
         for seed in 0..3u64 {
-            // The same seed always gives the same world.
+            // The same seed always gives the same setup.
             let damaged = || {
                 let fs = FaultyFs::new(seed);
-                let world = World::on(fs.clone(), kind, seed, true);
-                let dir = world.path().join("0");
+                let setup = TestSetup::on(fs.clone(), kind, seed, true);
+                let dir = setup.path().join("0");
                 let mut names: Vec<_> =
                     fs.list(&dir).unwrap().into_iter().filter(|name| name.ends_with(".data")).collect();
                 names.sort();
@@ -556,35 +556,35 @@ fn a_repair_that_a_crash_interrupts_is_finished_by_the_next() {
                     fs.flip_bit(&path, random.below(bits)).unwrap();
                 }
                 if kind == StoreKind::Leveldb {
-                    let files = data_files(&world.path().join("0.ledger"));
+                    let files = data_files(&setup.path().join("0.ledger"));
                     let (path, length) = files.iter().max_by_key(|(_, length)| *length).unwrap();
                     flip(path, random.below(length * 8));
                 }
-                (fs, world)
+                (fs, setup)
             };
-            let (fs, world) = damaged();
-            let mut root = root_on(fs.clone(), kind, world.path()).unwrap();
+            let (fs, setup) = damaged();
+            let mut root = root_on(fs.clone(), kind, setup.path()).unwrap();
             let start = fs.calls();
             root.repair(0, &mut |_| true).unwrap();
             let calls = fs.calls() - start;
             drop(root);
             for number in (1..calls).step_by((calls as usize / 12).max(1)) {
-                let (fs, world) = damaged();
-                let mut root = root_on(fs.clone(), kind, world.path()).unwrap();
+                let (fs, setup) = damaged();
+                let mut root = root_on(fs.clone(), kind, setup.path()).unwrap();
                 fs.cut_power_at(number);
                 let result = root.repair(0, &mut |_| true);
                 assert!(result.is_err() || fs.is_off());
                 drop((root, result));
                 let place = format!("{kind:?}, seed {seed}, call {number}");
                 let fs = fs.restart([Loss::Some, Loss::Everything, Loss::Nothing][number as usize % 3]);
-                let mut root = root_on(fs.clone(), kind, world.path()).unwrap();
+                let mut root = root_on(fs.clone(), kind, setup.path()).unwrap();
                 let (before, after) = root.repair(0, &mut |_| true).unwrap_or_else(|e| panic!("{place}: {e}"));
                 assert_eq!(after.findings, [], "{place}: {before:?}");
                 drop(root);
-                let keys = world.model.ever.keys().cloned();
+                let keys = setup.model.ever.keys().cloned();
                 let (found, complete) =
-                    answers_on(fs, kind, world.path(), keys).unwrap_or_else(|e| panic!("{place}: {e}"));
-                let differing = check_repaired(&found, complete, &world.model, &place);
+                    answers_on(fs, kind, setup.path(), keys).unwrap_or_else(|e| panic!("{place}: {e}"));
+                let differing = check_repaired(&found, complete, &setup.model, &place);
                 assert!(differing.len() < 40, "{place}: {differing:?}");
                 points += 1;
             }

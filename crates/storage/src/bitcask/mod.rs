@@ -3,8 +3,8 @@
 //!
 //! What it is: a put is one write call, and a get is one read of known length.
 //!
-//! What it is not: the index in memory has no order. The ordered index (`ordered_index`) is built on first
-//! use. The crate `ombak-riak-files` reads the files of Riak's own bitcask.
+//! What it is not: the index in memory has no order. The ordered index (`ordered_index`) is built
+//! on first use. The crate `ombak-riak-files` reads the files of Riak's own bitcask.
 
 mod factory;
 mod head_cache;

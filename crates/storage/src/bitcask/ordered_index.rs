@@ -1,5 +1,6 @@
-//! The ordered index of a bitcask store: its keys and index entries, in a ledger of their own. It is built on first use, that is, when an ordered listing or
-//! index query asks for it or when an index entry is written. Other stores do not pay for it.
+//! The ordered index of a bitcask store: its keys and index entries, in a ledger of their own. It
+//! is built on first use, that is, when an ordered listing or index query asks for it or when an
+//! index entry is written. Other stores do not pay for it.
 //!
 //! ```text
 //! k storage_key                                 the index entries of the key: count u32, then

@@ -1,5 +1,5 @@
-//! What bitcask does with its journal: the journal has everything, and each start builds the index in
-//! memory from it. The optional ordered index on disk follows the journal.
+//! What bitcask does with its journal: the journal has everything, and each start builds the index
+//! in memory from it. The optional ordered index on disk follows the journal.
 
 use super::index::MemoryIndex;
 use crate::backend::LedgerStatus;

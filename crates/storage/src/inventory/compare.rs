@@ -156,8 +156,8 @@ pub(crate) fn compare(fs: &dyn FileSystem, dir: &Path, copies: &InventoryCopies)
     Ok(Comparison { store, node, missing })
 }
 
-/// Whether the tree beside the directory of a store has seen writes of that store. While a partition
-/// is being dropped, its tree may stay longer than its directory.
+/// Whether the tree beside the directory of a store has seen writes of that store. While a
+/// partition is being dropped, its tree may stay longer than its directory.
 fn has_left_a_tree(fs: &dyn FileSystem, dir: &Path) -> Result<bool, StorageError> {
     let Some((root, partition)) = dir.parent().zip(dir.file_name().and_then(OsStr::to_str)) else { return Ok(false) };
     if fs.list(&root.join(format!("{partition}{DROPPED_SUFFIX}"))).is_ok() {

@@ -49,8 +49,8 @@ impl<'a, P: JournalPolicy> JournalBackup<'a, P> {
     }
 }
 
-/// The data files of a store at the cut of a backup, for a journal that has everything. An index that
-/// can be rebuilt from the journal is left out.
+/// The data files of a store at the cut of a backup, for a journal that has everything. An index
+/// that can be rebuilt from the journal is left out.
 #[derive(Default)]
 pub(crate) struct JournalFiles {
     files: Vec<Arc<DataFile>>,

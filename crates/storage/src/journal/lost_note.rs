@@ -2,7 +2,8 @@
 //! removed from them, or losses that the source of the content had.
 //!
 //! Layout of the file `lost` in a partition's directory: magic 8, version u16, zero u16, count of
-//! places u32, unlisted losses u64, place u64 each, CRC-32 of all that u32. All integers are little-endian.
+//! places u32, unlisted losses u64, place u64 each, CRC-32 of all that u32. All integers are
+//! little-endian.
 //!
 //! Invariant: the note only grows. A note that cannot be read counts as one loss, because it is
 //! there only if something was lost.

@@ -12,16 +12,17 @@
 //! budget, and snapshots.
 //!
 //! What it is not: the journal does not know where the current version of a key lies. That is the
-//! task of the [`KeyIndex`](index::KeyIndex): in memory for bitcask, an ordered ledger on disk for leveled and
-//! leveldb.
+//! task of the [`KeyIndex`](index::KeyIndex): in memory for bitcask, an ordered ledger on disk for
+//! leveled and leveldb.
 //!
 //! Invariants:
 //! * A closed file is never appended to again.
 //! * A hint file exists only if its data file was synced as a whole.
 //! * An index points only at records whose write call has returned.
 //!
-//! Who calls whom: `background` schedules; it calls `merge`, and both call `store`. Each backend has
-//! a policy (`policy`) that says what differs for it; the code here has no switch between backends.
+//! Calls go one way: `background` schedules work and calls `merge`, and both call `store`. Each
+//! backend has a policy (`policy`) that says what differs for it. The code here has no switch
+//! between backends.
 
 mod background;
 mod backup;

@@ -98,8 +98,8 @@ pub(crate) trait JournalPolicy: RecoveryPolicy {
     /// Whether so much has gathered in the index's memory that a checkpoint is due.
     fn index_wants_checkpoint(index: &Self::Index) -> bool;
 
-    /// Whether background work should take a checkpoint: because the index wants one, or because the
-    /// disk is full and a checkpoint makes room.
+    /// Whether background work should take a checkpoint: because the index wants one, or because
+    /// the disk is full and a checkpoint makes room.
     fn wants_checkpoint(core: &Core<Self>, room: &mut RoomRetry, now_secs: u64) -> bool;
 
     /// Prepares the merges for a checkpoint. A start removes the outputs of an unfinished merge, so

@@ -72,7 +72,8 @@ pub(crate) fn check_only_copy(dir: &Path, store_dir: &Path, seq_min: u64) -> Res
 /// The suffixes of the directories of trees: ledgers, and orders of bitcask.
 const TREE_SUFFIXES: [&str; 2] = [".ledger", ".order"];
 
-/// The highest `seq` that a tree of a partition has noted; 0 if there is none, or it cannot be read.
+/// The highest `seq` that a tree of a partition has noted; 0 if there is none, or it cannot be
+/// read.
 pub(crate) fn seen_seq(root: &Path, partition: &str) -> Result<u64, StorageError> {
     let mut seen = 0;
     for suffix in TREE_SUFFIXES {

@@ -62,8 +62,8 @@ impl LedgerIndex<false> {
 
 /// What only the ledger of leveldb does: it has the values.
 impl LedgerIndex<true> {
-    /// The files of the ledger on disk, as the last [`flush`](PersistentIndex::flush) left them: the
-    /// path and the content of each, and a value that keeps them in place while it lives.
+    /// The files of the ledger on disk, as the last [`flush`](PersistentIndex::flush) left them:
+    /// the path and the content of each, and a value that keeps them in place while it lives.
     pub(crate) fn files(&self) -> Result<LedgerFiles, StorageError> {
         self.tree.files()
     }

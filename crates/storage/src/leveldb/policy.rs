@@ -1,5 +1,6 @@
-//! What leveldb does with its journal: the tree has everything up to its checkpoint, and the journal
-//! is only the log of later appends. Data files are removed when the tree has their versions on disk.
+//! What leveldb does with its journal: the tree has everything up to its checkpoint, and the
+//! journal is only the log of later appends. Data files are removed when the tree has their
+//! versions on disk.
 
 use crate::backend::LedgerStatus;
 use crate::error::StorageError;
@@ -69,8 +70,8 @@ impl RecoveryPolicy for LeveldbPolicy {
         seq <= self.seen_seq
     }
 
-    /// An old file that should have been removed may hold versions that were deleted in another file
-    /// that was removed. So nothing is loaded that the tree has seen.
+    /// An old file that should have been removed may hold versions that were deleted in another
+    /// file that was removed. So nothing is loaded that the tree has seen.
     fn is_in_journal(&self, seq: u64) -> bool {
         !self.has_seen(seq)
     }

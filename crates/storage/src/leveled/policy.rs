@@ -1,5 +1,5 @@
-//! What leveled does with its journal: the journal has everything, and a ledger on disk has the heads
-//! and the positions. A checkpoint in the ledger says what it has seen of each data file.
+//! What leveled does with its journal: the journal has everything, and a ledger on disk has the
+//! heads and the positions. A checkpoint in the ledger says what it has seen of each data file.
 
 use crate::backend::LedgerStatus;
 use crate::error::StorageError;

@@ -317,9 +317,9 @@ impl<'a> Repair<'a> {
         Ok(!old.is_empty() || has_hidden)
     }
 
-    /// The salt by which a commit names a file. If the header is whole, this is the salt in it, even
-    /// if the header is of another file that was put under this name. A commit does not remove a
-    /// file that has another salt.
+    /// The salt by which a commit names a file. If the header is whole, this is the salt in it,
+    /// even if the header is of another file that was put under this name. A commit does not remove
+    /// a file that has another salt.
     fn salt_on_disk(&self, file: &FileExam) -> u64 {
         let reader = FileReader { fs: self.fs, dir: &self.exam.dir, terms: &*self.root.terms };
         reader.salt_in_header(&file.path).or(file.salt).unwrap_or(0)

@@ -21,7 +21,7 @@ const SEEDS: u64 = 40;
 const PUTS: u64 = 6;
 
 /// A store with a history on a disk that will fail.
-struct Subject {
+struct BackendUnderTest {
     disk: Disk,
     store: Option<Arc<dyn Backend>>,
     oracle: Oracle,
@@ -29,7 +29,7 @@ struct Subject {
     when: String,
 }
 
-impl Subject {
+impl BackendUnderTest {
     fn new(kind: Kind, sync: SyncStrategy, seed: u64) -> Self {
         let disk = Disk::new(Options::of_seed(kind, sync, seed), seed);
         let when = format!("{kind:?}, seed {seed}");
@@ -137,9 +137,9 @@ impl Subject {
 }
 
 /// Runs a fault on every backend with many histories. The fault must show in some of them.
-fn on_all(sync: SyncStrategy, fault: impl Fn(&mut Subject) -> bool) {
+fn on_all(sync: SyncStrategy, fault: impl Fn(&mut BackendUnderTest) -> bool) {
     for kind in Kind::ALL {
-        let shown = (0..SEEDS).filter(|seed| fault(&mut Subject::new(kind, sync, *seed))).count();
+        let shown = (0..SEEDS).filter(|seed| fault(&mut BackendUnderTest::new(kind, sync, *seed))).count();
         assert!(shown > 0, "{kind:?}: the fault never showed");
     }
 }
@@ -391,7 +391,7 @@ fn a_sync_fails() {
 #[test]
 fn the_disk_does_not_answer() {
     for kind in Kind::ALL {
-        let mut subject = Subject::new(kind, SyncStrategy::OSync, 2);
+        let mut subject = BackendUnderTest::new(kind, SyncStrategy::OSync, 2);
         subject.put_or_refusal().unwrap();
         let (fs, store) = (subject.disk.fs.clone(), subject.store.clone().unwrap());
         let key = key_of(0);

@@ -37,7 +37,7 @@ const START_CALLS_MAX: u64 = 60;
 /// The most losses of power in a row, each during the start after the previous one.
 const STARTS_CUT_MAX: u64 = 3;
 /// For each backend, without and with corrupted ledgers: its share of the crashes in per cent.
-const SHARES: [(Kind, bool, u64); 8] = [
+const LIVE_SHARES: [(Kind, bool, u64); 8] = [
     (Kind::Bitcask, false, 20),
     (Kind::Bitcask, true, 5),
     (Kind::Leveled, false, 20),
@@ -163,8 +163,8 @@ fn cut_starts(disk: &mut Disk, random: &mut Random) -> (u64, bool) {
 }
 
 /// One life of a disk: several losses of power, each followed by merging and a clean restart. With
-/// `rots`, the last loss also corrupts ledgers.
-fn live(seed: u64, options: Options, rots: bool, totals: &Totals) {
+/// `corrupts_ledgers`, the last loss also corrupts ledgers.
+fn live(seed: u64, options: Options, corrupts_ledgers: bool, totals: &Totals) {
     let mut random = Random::new(seed);
     let mut disk = Disk::new(options, seed);
     let mut oracle = Oracle::default();
@@ -190,7 +190,7 @@ fn live(seed: u64, options: Options, rots: bool, totals: &Totals) {
         totals.starts_cut.fetch_add(starts_cut, Ordering::Relaxed);
         let durable = if had_power { durable } else { oracle.synced_seq };
         let when = format!("{when}, {starts_cut} starts cut");
-        if rots && generation + 1 == GENERATIONS {
+        if corrupts_ledgers && generation + 1 == GENERATIONS {
             let damage = ledgers.lock().unwrap().rot(&mut random);
             return check_rotten(&mut disk, oracle, durable, &format!("{when}, {damage}"), totals);
         }
@@ -251,13 +251,14 @@ fn number_of(variable: &str) -> Option<u64> {
 }
 
 /// Runs lives until this test has its share of all crashes.
-fn lives(kind: Kind, rots: bool) {
-    let share_percent = SHARES.iter().find(|share| (share.0, share.1) == (kind, rots)).expect("each has a share").2;
+fn lives(kind: Kind, corrupts_ledgers: bool) {
+    let share_percent =
+        LIVE_SHARES.iter().find(|share| (share.0, share.1) == (kind, corrupts_ledgers)).expect("each has a share").2;
     let totals = Totals::default();
     let one = |seed: u64| {
         let strategies = [SyncStrategy::OSync, SyncStrategy::None, SyncStrategy::Interval(Duration::ZERO)];
         let options = Options::of_seed(kind, strategies[seed as usize % 3], seed / 3);
-        let life = std::panic::AssertUnwindSafe(|| live(seed, options, rots, &totals));
+        let life = std::panic::AssertUnwindSafe(|| live(seed, options, corrupts_ledgers, &totals));
         if let Err(panic) = std::panic::catch_unwind(life) {
             eprintln!("{kind:?}: OMBAK_CRASH_SEED={seed} runs this life alone ({options:?})");
             std::panic::resume_unwind(panic);
@@ -280,18 +281,18 @@ fn lives(kind: Kind, rots: bool) {
     );
     assert!(crashes >= wanted && starts_cut > crashes / 10, "{crashes} crashes, {starts_cut} during a start");
     assert!(kind == Kind::Leveldb || merges * 10 > crashes, "only {merges} merges: the histories are too tame");
-    assert!(!rots || !kind.has_data_in_ledger() || damaged > 0, "no damage showed");
+    assert!(!corrupts_ledgers || !kind.has_data_in_ledger() || damaged > 0, "no damage showed");
 }
 
 /// The shares of the tests below add up to all crashes.
 #[test]
 fn shares_are_the_whole() {
-    assert_eq!(SHARES.iter().map(|share| share.2).sum::<u64>(), 100);
-    assert!(Kind::ALL.iter().all(|kind| [false, true].iter().all(|rots| SHARES.iter().any(|share| (
-        share.0, share.1
-    ) == (
-        *kind, *rots
-    )))));
+    assert_eq!(LIVE_SHARES.iter().map(|share| share.2).sum::<u64>(), 100);
+    assert!(Kind::ALL.iter().all(|kind| {
+        [false, true]
+            .iter()
+            .all(|corrupts_ledgers| LIVE_SHARES.iter().any(|share| (share.0, share.1) == (*kind, *corrupts_ledgers)))
+    }));
 }
 
 #[test]

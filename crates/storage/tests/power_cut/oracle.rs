@@ -9,7 +9,7 @@ use std::ops::Bound;
 /// Keys in each bucket.
 const KEYS: u64 = 5;
 /// A value has index entries unless its length is a multiple of this.
-const PLAIN_LENGTHS: usize = 2;
+const VALUE_LENGTHS: usize = 2;
 
 pub fn key_of(number: u64) -> Vec<u8> {
     [BUCKETS[number as usize % BUCKETS.len()], format!("key {}", number / BUCKETS.len() as u64).as_bytes()].concat()
@@ -20,7 +20,7 @@ pub fn key_count() -> u64 {
 }
 
 fn has_terms(value: &[u8]) -> bool {
-    !value.len().is_multiple_of(PLAIN_LENGTHS)
+    !value.len().is_multiple_of(VALUE_LENGTHS)
 }
 
 pub fn put(store: &dyn Backend, key: &[u8], value: &[u8]) -> Result<Appended, StorageError> {

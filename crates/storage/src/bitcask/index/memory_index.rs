@@ -108,8 +108,8 @@ impl MemoryIndex {
         self.order.read().as_ref().map_or(0, |order| order.seen_seq_on_disk())
     }
 
-    /// Removes the ordered index, because it does not match the journal. It is built again when it is
-    /// needed.
+    /// Removes the ordered index, because it does not match the journal. It is built again when it
+    /// is needed.
     pub(crate) fn remove_ordered_index(&mut self) -> Result<(), StorageError> {
         tracing::warn!(dir = %self.order_dir.display(), "the ordered index does not fit its journal: it is rebuilt when it is needed");
         self.discard_ordered_index();

@@ -92,8 +92,8 @@ impl Shard {
             .or_else(|| self.history.as_ref().and_then(|history| history.get(key, slot)))
     }
 
-    /// Inserts or replaces an entry. `seen_by_snapshots` says which snapshots see a version with a given
-    /// `seq`.
+    /// Inserts or replaces an entry. `seen_by_snapshots` says which snapshots see a version with a
+    /// given `seq`.
     pub(super) fn put(
         &mut self,
         hash: u64,

@@ -1,4 +1,5 @@
-//! Background work in bounded slices: syncs at an interval, hint files, checkpoints, sweeps, merges.
+//! Background work in bounded slices: syncs at an interval, hint files, checkpoints, sweeps,
+//! merges.
 //!
 //! [`BackgroundWork`] is the state under the lock of background work. Everything that must not run
 //! beside a merge or a checkpoint takes this lock.

@@ -47,8 +47,8 @@ struct Reclaimable {
 }
 
 impl FileSummary {
-    /// Tombstones that must stay are not reclaimable; otherwise a file of tombstones only would be merged
-    /// forever.
+    /// Tombstones that must stay are not reclaimable; otherwise a file of tombstones only would be
+    /// merged forever.
     fn reclaimable(&self, tombstones_go: bool) -> Reclaimable {
         let (kept, kept_bytes) = if tombstones_go { (0, 0) } else { (self.tombstones, self.tombstone_bytes) };
         let dead = self.records.saturating_sub(self.live_records + kept);

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 impl<P: JournalPolicy> Core<P> {
     /// Takes a checkpoint of the index; see [`JournalPolicy::checkpoint`]. The caller holds
-    /// `background`, so that no merge copies anything meanwhile. If a merge is under way, its
-    /// outputs are settled.
+    /// `background`, so that no merge copies anything meanwhile, and has settled the outputs of a
+    /// merge that is under way.
     pub(in crate::journal) fn checkpoint(&self) -> Result<(), StorageError> {
         if self.writer.lock().last_seq() == 0 {
             // Nothing was ever written to this store, so no checkpoint is needed.
@@ -54,8 +54,8 @@ where
         self.index.flush()
     }
 
-    /// The second half of a checkpoint: on disk when this returns. The first half took everything up
-    /// to `seq`.
+    /// The second half of a checkpoint: on disk when this returns. The first half took everything
+    /// up to `seq`.
     pub(crate) fn write_checkpoint(&self, seq: u64) -> Result<(), StorageError> {
         // The index on disk must not point at records that are not on disk.
         self.sync(seq)?;

@@ -131,9 +131,9 @@ impl<P: JournalPolicy> Core<P> {
         self.sync_appended()
     }
 
-    /// Syncs the active file if it was never synced, whatever the sync strategy: once for each file.
-    /// Only a synced file is listed in the inventory, and only a listed file can be missed by a
-    /// start. With the strategy `none`, nothing else syncs the file before it is closed.
+    /// Syncs the active file if it was never synced, whatever the sync strategy: once for each
+    /// file. Only a synced file is listed in the inventory, and only a listed file can be missed by
+    /// a start. With the strategy `none`, nothing else syncs the file before it is closed.
     pub(in crate::journal) fn sync_new_file(&self) -> Result<(), StorageError> {
         let is_unsynced = self.writer.lock().active.as_ref().is_some_and(|active| {
             active.length > FILE_HEADER_BYTES as u64 && active.file.counters.synced_length.load(Ordering::Acquire) == 0

@@ -2,8 +2,8 @@
 //!
 //! This module alone knows that the library `lsm-tree` implements the tree. [`Tree`] uses the
 //! library. [`TreeFiles`] reads the library's files without opening the tree. It relies on formats
-//! and on functions that the library does not promise to keep, so `Cargo.toml` pins the version, and
-//! a test below fails when the version changes.
+//! and on functions that the library does not promise to keep, so `Cargo.toml` pins the version,
+//! and a test below fails when the version changes.
 
 mod files;
 mod format;
