@@ -184,8 +184,8 @@ fn root_of(store: &SavedStore, target: &RestoreTarget) -> Result<PathBuf, Backup
     )))
 }
 
-/// Checks that a directory to be filled is empty. `allowed_names` may be there, and so may directories
-/// that lead to one of the stores in `inside`.
+/// Checks that a directory to be filled is empty. `allowed_names` may be there, and so may
+/// directories that lead to one of the stores in `inside`.
 fn check_empty(
     fs: &dyn FileSystem,
     dir: &Path,

@@ -1,6 +1,6 @@
-//! Checks for the files of the engine, for the fuzz targets and for the tests of this crate. No bytes
-//! make a reader panic, and a value that was accepted is read as the same value after it is written.
-//! Each function returns whether it accepted the bytes.
+//! Checks for the files of the engine, for the fuzz targets and for the tests of this crate. No
+//! bytes make a reader panic, and a value that was accepted is read as the same value after it is
+//! written. Each function returns whether it accepted the bytes.
 
 /// The file of bucket types and properties.
 pub fn buckets_file(bytes: &[u8]) -> bool {

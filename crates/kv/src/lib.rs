@@ -1,11 +1,11 @@
 //! The engine: partitions, the coordination of gets and puts, bucket types and properties, listing.
 //!
 //! What it is: the one place that knows what a quorum, a sibling and a tombstone mean for a
-//! request. The coordinators (`coordination`) are state machines without I/O; `engine` runs them over
-//! the partitions of this node, and [`Kv`] is the face of both.
+//! request. The coordinators (`coordination`) are state machines without I/O; `engine` runs them
+//! over the partitions of this node, and [`Kv`] is the face of both.
 //!
-//! What it is not: it has no wire format, no text format, no command line and no configuration file.
-//! It counts through `ombak_stats`, and backups read it from outside.
+//! What it is not: it has no wire format, no text format, no command line and no configuration
+//! file. It counts through `ombak_stats`, and backups read it from outside.
 //!
 //! Invariants:
 //! * A write counts only after its write call has returned, and after its sync where the request

@@ -352,7 +352,8 @@ impl Stats {
         ]
     }
 
-    /// All numbers under the names and suffixes of Riak's `/stats`, except the kinds of read repairs.
+    /// All numbers under the names and suffixes of Riak's `/stats`, except the kinds of read
+    /// repairs.
     pub fn numbers(&self) -> Vec<(String, u64)> {
         let mut numbers = Vec::new();
         for (name, spiral) in self.spirals() {

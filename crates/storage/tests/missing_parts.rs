@@ -278,8 +278,8 @@ fn a_small_file_that_is_gone_is_missed_after_a_kill() {
     }
 }
 
-/// The node has lost its own copy of the inventory, or never had one. The ledger says that there was
-/// something.
+/// The node has lost its own copy of the inventory, or never had one. The ledger says that there
+/// was something.
 #[test]
 fn a_partition_directory_that_is_gone_is_missed_by_its_ledger() {
     for kind in KINDS {
@@ -336,7 +336,8 @@ fn a_partition_that_has_nothing_is_not_missed() {
 #[test]
 fn an_ordered_query_goes_on_over_keys_with_accepted_loss() {
     for kind in [StoreKind::Bitcask, StoreKind::Leveled] {
-        // An order of keys that was made before the loss has its entries, another one is made after it.
+        // An order of keys that was made before the loss has its entries, another one is made after
+        // it.
         for (is_shortened, is_queried) in [(false, true), (true, true), (false, false), (true, false)] {
             let root = Root::new(kind);
             for (keys, term) in [(0..20, &b"old"[..]), (10..30, b"new")] {

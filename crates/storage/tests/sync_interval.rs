@@ -121,7 +121,8 @@ fn appends_are_synced_at_their_interval_while_a_ledger_is_caught_up_with() {
     }
 }
 
-/// The first ordered query over a bitcask store makes an order of its keys, and reads every head that has index entries.
+/// The first ordered query over a bitcask store makes an order of its keys, and reads every head
+/// that has index entries.
 #[test]
 fn appends_are_synced_at_their_interval_while_an_order_of_keys_is_made() {
     let (fs, dir) = (FaultyFs::new(1), scratch_dir());

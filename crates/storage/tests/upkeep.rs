@@ -201,7 +201,8 @@ fn outside_its_hours_a_journal_says_what_waits() {
     }
 }
 
-/// A store whose process is killed, which syncs nothing by itself: background work has synced and listed its only data file.
+/// A store whose process is killed, which syncs nothing by itself: background work has synced and
+/// listed its only data file.
 fn a_new_file_is_missed_after_a_kill(
     name: &str,
     open: impl Fn(&Arc<FaultyFs>) -> Result<Arc<dyn Backend>, StorageError>,

@@ -500,7 +500,8 @@ fn a_data_file_that_is_gone_is_missed() {
     }
 }
 
-/// One data file was copied over another one of the store: its header is whole, and says that it is another file.
+/// One data file was copied over another one of the store: its header is whole, and says that it is
+/// another file.
 #[test]
 fn a_repair_takes_out_a_file_under_the_name_of_another() {
     for kind in [StoreKind::Bitcask, StoreKind::Leveled] {

@@ -19,9 +19,9 @@
 //!           bytes content type, rare: (u8 kind, bytes+)*, 0       kinds: see `rare`
 //! ```
 //!
-//! Hot path: [`SingleSibling::read`] runs for every get, [`decode`] and [`encode_head`] for every put.
-//! [`decode`] and [`encode_head`] allocate only the vectors of an object; every text and value is a
-//! slice of the bytes that were read.
+//! Hot path: [`SingleSibling::read`] runs for every get, [`decode`] and [`encode_head`] for every
+//! put. [`decode`] and [`encode_head`] allocate only the vectors of an object; every text and value
+//! is a slice of the bytes that were read.
 //!
 //! A clock for clients is `4F 01 clock`. Neither the external term format (131) nor a raw DEFLATE
 //! stream can start with its first byte. Clocks that Riak issued (docs/riak/pb-api.md §17) can

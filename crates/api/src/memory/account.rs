@@ -11,12 +11,13 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A peer makes progress when it has moved this many bytes, or this share of what its connection holds: a peer that
-/// moves a byte now and then stalls all the same.
+/// A peer makes progress when it has moved this many bytes, or this share of what its connection
+/// holds: a peer that moves a byte now and then stalls all the same.
 const PROGRESS_BYTES_MIN: u64 = 4 << 10;
 const PROGRESS_SHARE: u64 = 1024;
 
-/// The account of one connection. Only what goes beyond [`ALLOWANCE_BYTES`] is taken from the budget.
+/// The account of one connection. Only what goes beyond [`ALLOWANCE_BYTES`] is taken from the
+/// budget.
 pub struct Account {
     budget: MemoryBudget,
     number: u64,
@@ -25,7 +26,8 @@ pub struct Account {
     held: Mutex<u64>,
     /// Bytes that the peer has moved since its last progress.
     moved: AtomicU64,
-    /// Of `held`: answers to the request that is under way, where requests come one after the other.
+    /// Of `held`: answers to the request that is under way, where requests come one after the
+    /// other.
     answers: AtomicU64,
 }
 
@@ -66,7 +68,8 @@ impl Account {
         }
     }
 
-    /// The node waits for the peer from now on: to send the rest of a request, or to take an answer.
+    /// The node waits for the peer from now on: to send the rest of a request, or to take an
+    /// answer.
     pub fn waits_for_peer(&self) {
         if !self.peer.is_waited_for() {
             self.moved.store(0, Ordering::Relaxed);
@@ -92,7 +95,8 @@ impl Account {
         self.peer.is_served();
     }
 
-    /// Completes when the connection has to end: its peer has stalled, and others need what it holds.
+    /// Completes when the connection has to end: its peer has stalled, and others need what it
+    /// holds.
     pub async fn ousted(&self) {
         self.peer.ousted().await;
     }

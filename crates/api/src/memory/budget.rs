@@ -67,7 +67,8 @@ struct Shared {
     #[cfg(test)]
     skew_ms: AtomicU64,
     accounts: AtomicU64,
-    /// When a connection that waits may look for stalled peers again, in milliseconds of the budget's clock.
+    /// When a connection that waits may look for stalled peers again, in milliseconds of the
+    /// budget's clock.
     next_look_ms: AtomicU64,
     ousted: AtomicU64,
     refused: AtomicU64,
@@ -143,8 +144,8 @@ impl MemoryBudget {
         self.0.released.notify_waiters();
     }
 
-    /// Calls `take` until it succeeds. Between two calls, connections are ended as the rule says (`holders.rs`), so that the
-    /// `bytes` become free.
+    /// Calls `take` until it succeeds. Between two calls, connections are ended as the rule says
+    /// (`holders.rs`), so that the `bytes` become free.
     pub(super) async fn wait_for(
         &self,
         account: u64,

@@ -1,16 +1,16 @@
-//! Which connection holds how many bytes of the budget, and which one loses them: the decisions, without locks, clock or
-//! wake-ups.
+//! Which connection holds how many bytes of the budget, and which one loses them: the decisions,
+//! without locks, clock or wake-ups.
 //!
-//! The rule:
-//! 1. Free memory goes to the connections that wait for it in the order of their line. Small ones stand before large ones:
-//!    a connection is small while it would hold no more than 1/64 of the budget. Among each kind, the one that began first
-//!    comes first.
-//! 2. While connections wait, those whose peers have stalled are ended, the one that has stalled longest first, and no more
-//!    of them than those who wait need.
-//! 3. As long as some holder does not wait for memory, nobody else is ended: its peer goes on, stalls or is done. When every
-//!    holder waits for memory, none of them can go on. Then the first in the line stays, and of the others those that hold most
-//!    are ended until the first can have what it asks for; of equals, the one that began last. The first of the large ones is
-//!    ended only when all others have been: so large requests get done, too, one after the other.
+//! The rule: 1. Free memory goes to the connections that wait for it in the order of their line.
+//! Small ones stand before large ones: a connection is small while it would hold no more than 1/64
+//! of the budget. Among each kind, the one that began first comes first. 2. While connections wait,
+//! those whose peers have stalled are ended, the one that has stalled longest first, and no more of
+//! them than those who wait need. 3. As long as some holder does not wait for memory, nobody else
+//! is ended: its peer goes on, stalls or is done. When every holder waits for memory, none of them
+//! can go on. Then the first in the line stays, and of the others those that hold most are ended
+//! until the first can have what it asks for; of equals, the one that began last. The first of the
+//! large ones is ended only when all others have been: so large requests get done, too, one after
+//! the other.
 //!
 //! How long one waits is bounded by whoever asks (`MemoryLimits::wait_max`).
 
@@ -41,8 +41,8 @@ impl Member {
         Self { bytes: 0, peer, began, asks: 0, asked_bytes: 0, ends: false }
     }
 
-    /// Whether it can use memory as soon as it gets some. A connection that waits for its peer, too, does not look at
-    /// memory before the peer has gone on.
+    /// Whether it can use memory as soon as it gets some. A connection that waits for its peer,
+    /// too, does not look at memory before the peer has gone on.
     fn waits_for_memory(&self) -> bool {
         self.asks > 0 && !self.ends && !self.peer.is_waited_for()
     }
@@ -63,7 +63,8 @@ impl Member {
 pub(super) struct Holders {
     bytes_max: u64,
     bytes_used: u64,
-    /// By the number of the account. An account that holds nothing and asks for nothing is not in it.
+    /// By the number of the account. An account that holds nothing and asks for nothing is not in
+    /// it.
     members: BTreeMap<u64, Member>,
     line: Line,
     /// How many members there have been.
@@ -89,8 +90,8 @@ impl Holders {
         self.members.get(&account).map_or(0, |member| member.bytes)
     }
 
-    /// Adds to what an account holds; false, without any change, when the budget has not so much left beside what those ask
-    /// for who stand in front of the account in the line.
+    /// Adds to what an account holds; false, without any change, when the budget has not so much
+    /// left beside what those ask for who stand in front of the account in the line.
     pub(super) fn take(&mut self, account: u64, peer: &Arc<Peer>, bytes: u64) -> bool {
         let free = self.bytes_max - self.bytes_used;
         if bytes > free
@@ -103,7 +104,8 @@ impl Holders {
         true
     }
 
-    /// What those ask for who stand in front of an account that asks for `bytes`. Counts no further than `enough`.
+    /// What those ask for who stand in front of an account that asks for `bytes`. Counts no further
+    /// than `enough`.
     fn asked_before(&self, account: u64, bytes: u64, enough: u64) -> u64 {
         let place = match self.members.get(&account) {
             Some(member) => self.place(member.bytes + bytes.max(member.asked_bytes), member.began),
@@ -157,7 +159,8 @@ impl Holders {
         });
     }
 
-    /// Changes a member, which may be new, may be one no longer, and may have another place in the line afterwards.
+    /// Changes a member, which may be new, may be one no longer, and may have another place in the
+    /// line afterwards.
     fn change(&mut self, account: u64, peer: &Arc<Peer>, change: impl FnOnce(&mut Member)) {
         let begun = &mut self.begun;
         let member = self.members.entry(account).or_insert_with(|| {
@@ -187,8 +190,8 @@ impl Holders {
         Place { is_large: bytes > self.bytes_max / SMALL_SHARE, began }
     }
 
-    /// Ends connections as the rule says, so that those who wait get memory; how many. What a connection holds that was told
-    /// before counts as free.
+    /// Ends connections as the rule says, so that those who wait get memory; how many. What a
+    /// connection holds that was told before counts as free.
     pub(super) fn relieve(&mut self, now_ms: u64, stalled_ms: u64) -> usize {
         let mut waiting = self.line.accounts().filter_map(|account| Some((account, self.members.get(&account)?)));
         let Some((first, member)) = waiting.find(|(_, member)| member.waits_for_memory()) else { return 0 };
@@ -229,8 +232,8 @@ impl Holders {
         stalled.into_iter().map(|(_, account)| account).collect()
     }
 
-    /// The connections that may lose what they hold because all wait for each other, in their order. None if any of them
-    /// can go on.
+    /// The connections that may lose what they hold because all wait for each other, in their
+    /// order. None if any of them can go on.
     fn jammed(&self, first: u64) -> Vec<u64> {
         if !self.holding().all(|(_, member)| member.waits_for_memory()) {
             return Vec::new();

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 /// Small connections that may wait at once, and large ones; more are refused.
 const LENGTH_MAX: usize = 1_000;
 
-/// The place of a connection in the line: small ones come before large ones, and then who began first comes first.
+/// The place of a connection in the line: small ones come before large ones, and then who began
+/// first comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     /// Whether the connection would hold more than a small share of the budget.
     pub(super) is_large: bool,
-    /// A number that grows with the time at which the connection began to hold memory, or to ask for it.
+    /// A number that grows with the time at which the connection began to hold memory, or to ask
+    /// for it.
     pub(super) began: u64,
 }
 

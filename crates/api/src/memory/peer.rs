@@ -10,7 +10,8 @@ const NOT_WAITING: u64 = u64::MAX;
 /// The peer of a connection. The connection writes it without a lock.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// Since when the node has waited for the peer without progress, in milliseconds of the budget's clock.
+    /// Since when the node has waited for the peer without progress, in milliseconds of the
+    /// budget's clock.
     stalled_since_ms: AtomicU64,
     /// The budget has told the connection to end.
     told_to_end: AtomicBool,

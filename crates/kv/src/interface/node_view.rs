@@ -1,5 +1,5 @@
-//! What the rest of the program sees of the node that the engine runs: its properties, its identity,
-//! its stores and its health.
+//! What the rest of the program sees of the node that the engine runs: its properties, its
+//! identity, its stores and its health.
 
 use super::kv::Kv;
 use super::requests::PreflistItem;

@@ -83,8 +83,8 @@ pub enum Failure {
     /// The caller would have to wait. Nothing has happened; the same call with [`Access::Blocking`]
     /// can succeed.
     WouldBlock,
-    /// The version of the key takes this many bytes, more than [`Access::BlockingUpTo`] allows. Nothing
-    /// has happened.
+    /// The version of the key takes this many bytes, more than [`Access::BlockingUpTo`] allows.
+    /// Nothing has happened.
     TooLarge(u64),
     /// The operation failed.
     Refused(Error),

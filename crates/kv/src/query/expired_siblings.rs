@@ -1,9 +1,10 @@
 //! Siblings that end before their object, and what queries do about their index entries.
 //!
-//! A store drops the index entries of an object once all of it has expired. Those of a sibling that ends while another one
-//! lives on stay until the key is written again. So the head of such an object yields one entry more, of a field that no
-//! client can name: its term is the moment at which the first of them ends. A query asks for these entries first; the keys
-//! that they name are the only ones whose objects it has to read.
+//! A store drops the index entries of an object once all of it has expired. Those of a sibling that
+//! ends while another one lives on stay until the key is written again. So the head of such an
+//! object yields one entry more, of a field that no client can name: its term is the moment at
+//! which the first of them ends. A query asks for these entries first; the keys that they name are
+//! the only ones whose objects it has to read.
 
 use super::living_terms::LivingTerms;
 use bytes::Bytes;
@@ -14,10 +15,12 @@ use std::collections::HashSet;
 
 /// A field of clients ends in `_bin` or `_int`.
 const FIELD: &[u8] = b"\0early end";
-/// Keys of one partition that a query remembers; where there are more it reads every object that it finds.
+/// Keys of one partition that a query remembers; where there are more it reads every object that it
+/// finds.
 const KEYS_MAX: usize = 10_000;
 
-/// The entry that an object has for its siblings that end early: the moment in Unix seconds, as a term.
+/// The entry that an object has for its siblings that end early: the moment in Unix seconds, as a
+/// term.
 pub(super) fn first_expiry_entry(object: &Object) -> Option<[u8; 4]> {
     let end = object.expires_secs();
     let indexed = object.siblings.iter().filter(|s| !s.meta.deleted && !s.meta.indexes.is_empty());
@@ -30,7 +33,8 @@ pub(super) const fn field() -> &'static [u8] {
     FIELD
 }
 
-/// The keys of a bucket, in one partition, whose index entries may be those of a sibling that has ended.
+/// The keys of a bucket, in one partition, whose index entries may be those of a sibling that has
+/// ended.
 #[derive(Default)]
 pub(super) struct KeysWithExpiredSiblings {
     keys: HashSet<Bytes>,
@@ -51,8 +55,8 @@ impl KeysWithExpiredSiblings {
         Ok(Self { keys, all, now, living: LivingTerms::default() })
     }
 
-    /// Whether an entry belongs to siblings that have ended, and to none that lives. All calls of one query name the same
-    /// bucket and field.
+    /// Whether an entry belongs to siblings that have ended, and to none that lives. All calls of
+    /// one query name the same bucket and field.
     pub(super) fn hides(
         &mut self,
         snapshot: &dyn Snapshot,
@@ -69,7 +73,8 @@ impl KeysWithExpiredSiblings {
         let object = match snapshot.read(&[bucket, &entry.key].concat()) {
             Ok(Some(found)) => stored::decode(&found.head, None).ok(),
             Ok(None) => Some(Object::default()),
-            // One key whose version is lost must not make queries fail. Whoever reads the key gets the error.
+            // One key whose version is lost must not make queries fail. Whoever reads the key gets
+            // the error.
             Err(StorageError::Damaged { .. }) => None,
             Err(error) => return Err(error),
         };

@@ -7,21 +7,24 @@ use ombak_types::time::UnixMicros;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
-/// What one partition of a query remembers, in bytes. An object that alone takes more is remembered until the next comes.
+/// What one partition of a query remembers, in bytes. An object that alone takes more is remembered
+/// until the next comes.
 const BYTES_MAX: usize = 4 << 20;
 /// What an object takes beside its key and its terms, and what a term takes, in bytes.
 const OBJECT_BYTES: usize = 160;
 const TERM_BYTES: usize = 16;
 
-/// For each object that was read, the terms of one field that its living siblings have. An object may have very many entries
-/// in the range of a query, and it is decoded for the first of them only.
+/// For each object that was read, the terms of one field that its living siblings have. An object
+/// may have very many entries in the range of a query, and it is decoded for the first of them
+/// only.
 #[derive(Default)]
 pub(super) struct LivingTerms {
     objects: HashMap<Bytes, Known>,
     /// The keys of `objects`, in the order in which they were read.
     order: VecDeque<Bytes>,
     bytes: usize,
-    /// Terms are remembered by 64 bits, with keys that nobody knows: two of one object are equal about never.
+    /// Terms are remembered by 64 bits, with keys that nobody knows: two of one object are equal
+    /// about never.
     hasher: RandomState,
 }
 
@@ -33,8 +36,9 @@ enum Known {
 }
 
 impl LivingTerms {
-    /// Whether a living sibling of an object has this term; none when the object has not been read. Where the object does
-    /// not decode, whoever reads it reports that, and all its terms count as living.
+    /// Whether a living sibling of an object has this term; none when the object has not been read.
+    /// Where the object does not decode, whoever reads it reports that, and all its terms count as
+    /// living.
     pub(super) fn has(&self, key: &[u8], term: &[u8]) -> Option<bool> {
         Some(match self.objects.get(key)? {
             Known::Nothing => true,

@@ -12,7 +12,7 @@
 //! budget, and snapshots.
 //!
 //! What it is not: the journal does not know where the current version of a key lies. That is the
-//! task of the [`KeyIndex`](index::KeyIndex): in memory for bitcask, an ordered ledger on disk for
+//! task of the [`KeyIndex`]: in memory for bitcask, an ordered ledger on disk for
 //! leveled and leveldb.
 //!
 //! Invariants:

@@ -107,7 +107,8 @@ impl<'a> LinkWalk<'a> {
         }
     }
 
-    /// Reads an object and adds it to what a step has found; false if there is none. What it takes in memory is counted.
+    /// Reads an object and adds it to what a step has found; false if there is none. What it takes
+    /// in memory is counted.
     async fn read(&mut self, bucket: &Bytes, key: &Bytes, reached: &mut Reached<'a>) -> Result<bool, Reply> {
         let left = self.objects_left.checked_sub(1);
         self.objects_left = left.ok_or_else(|| too_much(format!("more than {OBJECTS_MAX} objects")))?;
@@ -141,7 +142,8 @@ impl<'a> LinkWalk<'a> {
         Ok(reached)
     }
 
-    /// Takes all steps. What a step found that is not kept is forgotten as soon as the next step has been taken.
+    /// Takes all steps. What a step found that is not kept is forgotten as soon as the next step
+    /// has been taken.
     async fn walk(&mut self) -> Result<Multipart, Reply> {
         let (mut shown, mut kept) = (Vec::new(), Reached::default());
         let (mut at, mut is_kept) = (mem::take(&mut self.start), false);
@@ -159,7 +161,8 @@ impl<'a> LinkWalk<'a> {
         self.assemble(shown, kept).await
     }
 
-    /// Makes the answer. A large one is made away from the threads that serve connections, once there is memory for it.
+    /// Makes the answer. A large one is made away from the threads that serve connections, once
+    /// there is memory for it.
     async fn assemble(&self, shown: Shown, kept: Reached<'a>) -> Result<Multipart, Reply> {
         let shown = Arc::new(shown);
         let measured = shown.clone();

@@ -18,14 +18,15 @@ use tokio::time::{Instant, timeout_at};
 /// Room that is made for a body at first, at most: what is announced need not come.
 const ROOM_BYTES: usize = 32 << 10;
 
-/// What one read takes of a body at most, in bytes: a client that sends quickly must not keep the thread.
+/// What one read takes of a body at most, in bytes: a client that sends quickly must not keep the
+/// thread.
 const READ_BYTES_MAX: usize = 1 << 20;
 
 /// Why there is no body.
 #[derive(Debug)]
 pub enum BodyFailure {
-    /// It is not taken: 413 if it is too large, 408 if it is too slow, 503 if there is no memory for it, 400 if it is cut short
-    /// or not framed. What is left of it is not read.
+    /// It is not taken: 413 if it is too large, 408 if it is too slow, 503 if there is no memory
+    /// for it, 400 if it is cut short or not framed. What is left of it is not read.
     Refused(StatusCode),
     /// The connection has ended.
     Ended(End),
@@ -91,7 +92,8 @@ async fn read_length(
     body.extend_from_slice(&input.bytes.split());
     while body.len() < length {
         if body.len() == body.capacity() {
-            // At most twice of what has arrived, so that a client pays for what it makes the node hold.
+            // At most twice of what has arrived, so that a client pays for what it makes the node
+            // hold.
             let capacity = length.min(2 * body.len());
             if !lease.resize_now((body.capacity() + capacity) as u64) {
                 // A client that stalls must not stand in the line of those that wait for memory.

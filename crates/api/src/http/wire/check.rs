@@ -1,4 +1,5 @@
-//! What must hold of the decoders of requests, whatever a client sends: for the fuzz target, and for the tests here.
+//! What must hold of the decoders of requests, whatever a client sends: for the fuzz target, and
+//! for the tests here.
 
 use super::chunked::{ChunkDecoder, Progress};
 use super::framing::Framing;
@@ -28,13 +29,15 @@ enum End {
     Body,
 }
 
-/// No bytes make a decoder panic, hold more than its bounds or read a request otherwise because it came in pieces.
+/// No bytes make a decoder panic, hold more than its bounds or read a request otherwise because it
+/// came in pieces.
 pub fn requests(bytes: &[u8]) {
     let whole = read(bytes, usize::MAX);
     for piece in [1, 7, 100] {
         let pieces = read(bytes, piece);
         assert_eq!(whole.requests, pieces.requests);
-        // A head is looked at again only when all of it has come, or too much: what is wrong may show earlier or later.
+        // A head is looked at again only when all of it has come, or too much: what is wrong may
+        // show earlier or later.
         let shows_later = |end: &End| matches!(end, End::Wanting | End::Head(_));
         assert!(whole.end == pieces.end || shows_later(&whole.end) && shows_later(&pieces.end));
     }

@@ -1,7 +1,7 @@
 //! Bodies that come in chunks (RFC 9112 §7.1).
 //!
-//! A size line and the trailers end in CRLF, not in a bare LF: readers that take one differ about where a chunk begins.
-//! Extensions and trailers are read over.
+//! A size line and the trailers end in CRLF, not in a bare LF: readers that take one differ about
+//! where a chunk begins. Extensions and trailers are read over.
 
 use bytes::{Buf, BytesMut};
 
@@ -75,8 +75,9 @@ impl ChunkDecoder {
         }
     }
 
-    /// Moves what has come from the front of `input` to `content`. A chunk that goes beyond the limit is refused as soon as
-    /// its size is known. What lies behind the end of the body stays in `input`.
+    /// Moves what has come from the front of `input` to `content`. A chunk that goes beyond the
+    /// limit is refused as soon as its size is known. What lies behind the end of the body stays in
+    /// `input`.
     pub fn decode(&mut self, input: &mut BytesMut, content: &mut BytesMut) -> Result<Progress, ChunkError> {
         while let (true, Some(&byte)) = (self.state != State::Ended, input.first()) {
             if let State::Content(missing) = self.state {

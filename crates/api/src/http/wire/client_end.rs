@@ -1,7 +1,9 @@
-//! Whether a client is still there while its answer is made and nothing is sent yet: what nobody waits for must not go on.
+//! Whether a client is still there while its answer is made and nothing is sent yet: what nobody
+//! waits for must not go on.
 //!
-//! A client that has gone and one that only sends no more look the same, for nothing but the end of what it sends arrives. So
-//! the end is believed after a while: who closed one direction gets any answer that does not take long.
+//! A client that has gone and one that only sends no more look the same, for nothing but the end of
+//! what it sends arrives. So the end is believed after a while: who closed one direction gets any
+//! answer that does not take long.
 
 use std::future::pending;
 use std::time::Duration;
@@ -21,8 +23,8 @@ impl<'s> ClientEnd<'s> {
         Self { stream, patience }
     }
 
-    /// Returns when the client is taken to have gone. Never while something that it sent waits to be read: what comes behind
-    /// the next request cannot be seen.
+    /// Returns when the client is taken to have gone. Never while something that it sent waits to
+    /// be read: what comes behind the next request cannot be seen.
     pub async fn reached(self) {
         match self.stream.peek(&mut [0]).await {
             Ok(0) => sleep(self.patience).await,

@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last. Hot.
 //!
-//! Requests are answered one after the other. What a client sent ahead is answered before more is read, and the answers
-//! leave together.
+//! Requests are answered one after the other. What a client sent ahead is answered before more is
+//! read, and the answers leave together.
 
 use super::answer::{self, CONTINUE, Extent, Frame, LAST_CHUNK};
 use super::body::{self, BodyFailure};
@@ -62,7 +62,8 @@ pub enum End {
     /// The client sent what cannot be taken, and was told.
     #[error("a request head was refused: {0:?}")]
     Refused(HeadError),
-    /// A streamed answer could not be finished. Without `chunked`, only a reset shows it to the client.
+    /// A streamed answer could not be finished. Without `chunked`, only a reset shows it to the
+    /// client.
     #[error("{reason}")]
     CutOff {
         /// Why.
@@ -104,8 +105,9 @@ pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext
     }
 }
 
-/// Ends the connection so that the last answer arrives: closing it while the client still sends would make its system throw
-/// away what it has not read yet. What still comes is dropped, for a moment.
+/// Ends the connection so that the last answer arrives: closing it while the client still sends
+/// would make its system throw away what it has not read yet. What still comes is dropped, for a
+/// moment.
 pub async fn linger(mut stream: TcpStream) {
     let drain = async {
         stream.shutdown().await?;
@@ -197,7 +199,8 @@ impl Connection<'_> {
 
     /// Waits for more of a head that takes more memory than a connection has unasked.
     async fn fill_large_head(&mut self, deadline: Instant) -> Result<(), End> {
-        // What it has, and as much again when it grows; the lines of the head once more when it is parsed.
+        // What it has, and as much again when it grows; the lines of the head once more when it is
+        // parsed.
         let bytes = 3 * self.input.bytes.capacity() as u64;
         self.head_lease.resize(bytes).await.map_err(|_| End::Ousted)?;
         self.account.waits_for_peer();
@@ -317,8 +320,8 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// The next part, `None` after the last. What was collected before does not wait for it. A client that ends while nothing
-    /// is there to send has no use for the rest.
+    /// The next part, `None` after the last. What was collected before does not wait for it. A
+    /// client that ends while nothing is there to send has no use for the rest.
     async fn next_part(&mut self, parts: &mut Stream) -> Result<Option<<Stream as futures_util::Stream>::Item>, End> {
         if let Some(part) = poll_immediate(parts.next()).await {
             return Ok(part);

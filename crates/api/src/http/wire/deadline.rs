@@ -4,8 +4,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A deadline of one connection. Setting it costs nothing: its timer is set again only when it went off too early, or would
-/// go off too late. So a busy connection touches the timers of its thread about once per time limit, not once per request.
+/// A deadline of one connection. Setting it costs nothing: its timer is set again only when it went
+/// off too early, or would go off too late. So a busy connection touches the timers of its thread
+/// about once per time limit, not once per request.
 #[derive(Default)]
 pub struct Deadline {
     timer: Option<Pin<Box<Sleep>>>,

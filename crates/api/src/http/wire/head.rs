@@ -1,7 +1,7 @@
 //! Request heads: the start line and the header lines (RFC 9112 §2, §3, §5).
 //!
-//! Lines are taken as `httparse` takes them: they may end in a bare LF, but a header that is folded over lines, white space
-//! before a colon, and control characters make a head malformed.
+//! Lines are taken as `httparse` takes them: they may end in a bare LF, but a header that is folded
+//! over lines, white space before a colon, and control characters make a head malformed.
 
 use super::framing::{Framing, FramingLines};
 use super::request_lines::RequestLines;
@@ -75,8 +75,8 @@ impl HeadParser {
         Self { bytes_max, lines_max, looked_at: 0 }
     }
 
-    /// The next head, cut off the front of `input`; `None` if more bytes have to come. A client that sends a head byte by
-    /// byte does not have it parsed for each byte.
+    /// The next head, cut off the front of `input`; `None` if more bytes have to come. A client
+    /// that sends a head byte by byte does not have it parsed for each byte.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Head>, HeadError> {
         if input.is_empty() {
             return Ok(None);

@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 
-/// The name of a header of answers. Its text is what goes over the wire: Riak's clients may compare it with its case
-/// (docs/riak/http-api.md §5).
+/// The name of a header of answers. Its text is what goes over the wire: Riak's clients may compare
+/// it with its case (docs/riak/http-api.md §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name(&'static str);
 
@@ -36,8 +36,9 @@ const BYTES_USUAL: usize = 448;
 
 /// Header lines of an answer as they will be sent, in the order in which they were set.
 ///
-/// The headers that say how the answer is framed and where the connection stands (`Content-Length`, `Transfer-Encoding`,
-/// `Connection`, `Date`, `Server`) are not among them: the connection writes those.
+/// The headers that say how the answer is framed and where the connection stands (`Content-Length`,
+/// `Transfer-Encoding`, `Connection`, `Date`, `Server`) are not among them: the connection writes
+/// those.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
     /// Whole lines, each with its line end.
@@ -63,7 +64,8 @@ impl Headers {
         }
     }
 
-    /// Adds a header that is not there yet; `write` appends its value, which has to be one (see [`is_value`]).
+    /// Adds a header that is not there yet; `write` appends its value, which has to be one (see
+    /// [`is_value`]).
     pub fn write(&mut self, name: Name, write: impl FnOnce(&mut Vec<u8>)) {
         if self.lines.capacity() == 0 {
             self.lines.reserve(BYTES_USUAL);
@@ -107,7 +109,8 @@ impl Headers {
     }
 }
 
-/// Appends a header line of any name. Name and value have to be such: see [`is_name`] and [`is_value`].
+/// Appends a header line of any name. Name and value have to be such: see [`is_name`] and
+/// [`is_value`].
 pub fn push_line(lines: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     lines.extend_from_slice(name);
     lines.extend_from_slice(b": ");
@@ -115,7 +118,8 @@ pub fn push_line(lines: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     lines.extend_from_slice(b"\r\n");
 }
 
-/// Whether bytes can be the value of a header: visible characters, bytes beyond ASCII, spaces and tabs.
+/// Whether bytes can be the value of a header: visible characters, bytes beyond ASCII, spaces and
+/// tabs.
 pub fn is_value(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| matches!(byte, b'\t' | b' '..=b'~' | 0x80..))
 }

@@ -10,7 +10,8 @@ use std::task::{Context, Poll};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::ReadHalf;
 
-/// The receiving side of a connection. It has no memory of its own while everything that was read has been used.
+/// The receiving side of a connection. It has no memory of its own while everything that was read
+/// has been used.
 pub struct Input<'s> {
     /// The socket.
     pub half: ReadHalf<'s>,

@@ -6,10 +6,10 @@
 //! answers; it is the only part that waits.
 //!
 //! Invariants:
-//! * two readers of one request agree on where it ends: a request whose length can be read in two ways is refused, and the
-//!   connection ends with the refusal (RFC 9112 §6.3);
-//! * a head, a chunk's size line, the trailers and the body are bounded, and a bound is enforced on what a client announces,
-//!   before it comes.
+//! * two readers of one request agree on where it ends: a request whose length can be read in two
+//!   ways is refused, and the connection ends with the refusal (RFC 9112 §6.3);
+//! * a head, a chunk's size line, the trailers and the body are bounded, and a bound is enforced on
+//!   what a client announces, before it comes.
 
 pub mod answer;
 pub mod body;

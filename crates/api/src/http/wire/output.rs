@@ -15,7 +15,8 @@ use tokio::time::timeout;
 /// From this many bytes on, what is collected is sent before anything is added.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// Bodies and parts of bodies up to this size are copied behind their head; larger ones are sent from where they lie.
+/// Bodies and parts of bodies up to this size are copied behind their head; larger ones are sent
+/// from where they lie.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 
 /// The sending side of a connection: answers are collected and leave together.
@@ -43,7 +44,8 @@ impl<'s> Output<'s> {
         &mut self.buffer
     }
 
-    /// Adds a body or a part of one. What is large, or much together, is sent: a client that does not read stops us here.
+    /// Adds a body or a part of one. What is large, or much together, is sent: a client that does
+    /// not read stops us here.
     pub async fn add(&mut self, body: Bytes) -> Result<(), End> {
         if body.len() <= COPIED_BYTES_MAX {
             self.buffer().extend_from_slice(&body);
@@ -84,7 +86,8 @@ impl<'s> Output<'s> {
                 bytes.advance(written);
                 Ok(written)
             });
-            // A timer costs more than a write, so there is one only when the write does not finish at once.
+            // A timer costs more than a write, so there is one only when the write does not finish
+            // at once.
             let written = match poll_immediate(written.as_mut()).await {
                 Some(written) => written,
                 None => {

@@ -245,7 +245,8 @@ impl World {
 }
 
 fn script() -> impl Strategy<Value = Script> {
-    // A request that grows to twice its size fits into the budget, together with what it is copied from.
+    // A request that grows to twice its size fits into the budget, together with what it is copied
+    // from.
     let bytes = prop_oneof![1..SMALL_BYTES, 1..BYTES_MAX * 3 / 8];
     let sent_percent = prop_oneof![Just(100u64), 0..100u64];
     (0..500u64, bytes, sent_percent, 20..400u64, 0..50u64).prop_map(

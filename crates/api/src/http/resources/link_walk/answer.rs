@@ -52,8 +52,8 @@ impl Shown {
         whole
     }
 
-    /// The header lines and the value of the part that shows an object. If it has siblings, the part shows the first one
-    /// and names the others.
+    /// The header lines and the value of the part that shows an object. If it has siblings, the
+    /// part shows the first one and names the others.
     fn part<'f>(&self, found: &'f Found) -> Option<(Vec<u8>, &'f Bytes)> {
         let sibling = found.object.siblings.first()?;
         let bucket = Bucket::untyped(found.bucket.clone());
