@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 use tokio::sync::oneshot;
+use tokio::time::timeout_at;
 use tracing::error;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -60,6 +62,26 @@ impl IoPool {
             let _ = give.send(job());
         })?;
         take.await.map_err(|_| StoreFailure::internal("the operation broke down; the log says where").into())
+    }
+
+    /// Runs a job and waits for its result until the deadline. A result that comes later is
+    /// [`Error::Timeout`]; the job was executed nevertheless.
+    pub(crate) async fn run_until<T: Send + 'static>(
+        &self,
+        deadline: Option<Instant>,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Error> {
+        let running = self.run(job);
+        let result = match deadline {
+            None => running.await?,
+            Some(at) => timeout_at(at.into(), running).await.map_err(|_| Error::Timeout)??,
+        };
+        // The runtime's timer is coarser than a millisecond, so it can accept a job that ended after
+        // the deadline.
+        if deadline.is_some_and(|at| Instant::now() >= at) {
+            return Err(Error::Timeout);
+        }
+        Ok(result)
     }
 
     /// Executes the queued jobs and ends the threads.

@@ -42,19 +42,11 @@ impl Listing {
     }
 
     async fn step(&mut self, mut walk: ListWalk) -> Result<(ListWalk, Option<Vec<Bytes>>), Error> {
-        let work = self.engine.fold_pool.run(move || {
+        let work = move || {
             let batch = walk.next_batch();
             (walk, batch)
-        });
-        let (walk, batch) = match self.deadline {
-            None => work.await?,
-            Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Error::Timeout)??,
         };
-        // The runtime's timer is coarser than a millisecond, so it can accept work that ended after
-        // the deadline.
-        if self.deadline.is_some_and(|at| Instant::now() >= at) {
-            return Err(Error::Timeout);
-        }
+        let (walk, batch) = self.engine.fold_pool.run_until(self.deadline, work).await?;
         if walk.is_full() {
             return Err(Error::Overload);
         }

@@ -87,19 +87,11 @@ impl QueryResults {
     }
 
     async fn step(&mut self, mut walk: QueryWalk) -> Result<(QueryWalk, Option<Vec<IndexMatch>>), Error> {
-        let work = self.engine.fold_pool.run(move || {
+        let work = move || {
             let batch = walk.next_batch();
             (walk, batch)
-        });
-        let (walk, batch) = match self.deadline {
-            None => work.await?,
-            Some(at) => tokio::time::timeout_at(at.into(), work).await.map_err(|_| Error::Timeout)??,
         };
-        // The runtime's timer is coarser than a millisecond, so it can accept work that ended after
-        // the deadline.
-        if self.deadline.is_some_and(|at| Instant::now() >= at) {
-            return Err(Error::Timeout);
-        }
+        let (walk, batch) = self.engine.fold_pool.run_until(self.deadline, work).await?;
         Ok((walk, batch?))
     }
 }
