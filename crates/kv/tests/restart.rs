@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use support::stores::copy_dir;
 use support::{Node, map, values};
 
 fn config(dir: &Path) -> KvConfig {
@@ -85,19 +86,6 @@ async fn two_starts_over_the_same_bytes_never_share_an_actor() {
         assert_eq!(actors.len(), 1 + rounds);
         std::fs::remove_dir_all(&dir).unwrap();
         copy_dir(&copy, &dir);
-    }
-}
-
-fn copy_dir(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy_dir(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::json;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use support::stores::scratch_dir;
+use support::stores::{copy_dir, scratch_dir};
 use support::{Node, map};
 
 type Stores = fn(&Arc<FaultyFs>, &Path) -> Arc<dyn BackendFactory>;
@@ -131,18 +131,6 @@ fn cut_power(node: Node, fs: &FaultyFs, dir: &Path, loss: Loss) -> Arc<FaultyFs>
     fs::remove_dir_all(dir).unwrap();
     copy_dir(ledgers.path(), dir);
     fs
-}
-
-fn copy_dir(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let (from, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
-        if from.is_dir() {
-            copy_dir(&from, &to.join(name));
-        } else {
-            fs::copy(&from, to.join(name)).unwrap();
-        }
-    }
 }
 
 const ALL_STORES: [(&str, Stores); 3] = [("bitcask", bitcask), ("leveled", leveled), ("leveldb", leveldb)];

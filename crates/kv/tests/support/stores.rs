@@ -6,6 +6,7 @@ use ombak_storage::{
     BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
     MemoryFactory, MergeConfig, MultiFactory, Selector, StorageError,
 };
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -13,6 +14,19 @@ use tempfile::TempDir;
 /// A directory of the real file system, in memory where possible, so that no test waits for a disk.
 pub fn scratch_dir() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+/// Copies a directory with everything in it.
+pub fn copy_dir(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (from, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        if from.is_dir() {
+            copy_dir(&from, &to.join(name));
+        } else {
+            fs::copy(&from, to.join(name)).unwrap();
+        }
+    }
 }
 
 pub type Opener = fn(&Path) -> Arc<dyn BackendFactory>;
