@@ -7,8 +7,8 @@
 //! What it is not: it reads no configuration (`config::BackendSettings` does) and holds no lock on
 //! the data directory; each backend locks its own directory.
 
-pub mod data_mark;
 mod inventories;
+pub mod stores_file;
 
 pub use inventories::Inventories;
 

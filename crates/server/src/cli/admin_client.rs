@@ -21,7 +21,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestError {
     /// Nothing listens at the address, or what listens there does not answer as an Ombak node does.
-    Silent(String),
+    NoUsableAnswer(String),
     /// The node refused the request.
     Refused {
         /// The kind of the error, as in `ombak_api::admin::AdminError`.
@@ -35,7 +35,7 @@ impl RequestError {
     /// The failure of a command that has no wording of its own for a refusal.
     pub fn into_failure(self, target: &Target) -> Failure {
         match self {
-            Self::Silent(why) => target.silent(&why),
+            Self::NoUsableAnswer(why) => target.unreachable(&why),
             Self::Refused { kind, message } => {
                 let message = match target.token.unreadable() {
                     Some(advice) if kind == "no_token" => format!("{message} ({advice})"),
@@ -54,7 +54,7 @@ pub async fn request(target: &Target, method: Method, path: &str, body: &str) ->
     match json {
         Some(json) if status.is_success() => Ok(json),
         Some(json) if json.get("error").is_some() => Err(refused(&json)),
-        _ if status.is_success() => Err(RequestError::Silent("what listens there is no Ombak node".into())),
+        _ if status.is_success() => Err(RequestError::NoUsableAnswer("what listens there is no Ombak node".into())),
         _ => Err(RequestError::Refused {
             kind: "http".into(),
             message: format!("the node answers {status}: {}", String::from_utf8_lossy(&body).trim()),
@@ -68,11 +68,11 @@ fn refused(json: &Value) -> RequestError {
 }
 
 async fn send(target: &Target, method: Method, path: &str, body: &str) -> Result<(StatusCode, Bytes), RequestError> {
-    let silent = |e: &dyn std::fmt::Display| RequestError::Silent(e.to_string());
+    let unreachable = |e: &dyn std::fmt::Display| RequestError::NoUsableAnswer(e.to_string());
     let stream = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(target.http))
         .await
-        .map_err(|_| RequestError::Silent("connecting takes too long".into()))?
-        .map_err(|e| silent(&e))?;
+        .map_err(|_| RequestError::NoUsableAnswer("connecting takes too long".into()))?
+        .map_err(|e| unreachable(&e))?;
     let exchange = async {
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         // An error of the connection also reaches the caller through the request.
@@ -85,8 +85,8 @@ async fn send(target: &Target, method: Method, path: &str, body: &str) -> Result
     };
     tokio::time::timeout(ANSWER_TIMEOUT, exchange)
         .await
-        .map_err(|_| RequestError::Silent("the answer takes too long".into()))?
-        .map_err(|e| RequestError::Silent(format!("what listens there does not speak HTTP ({e})")))
+        .map_err(|_| RequestError::NoUsableAnswer("the answer takes too long".into()))?
+        .map_err(|e| RequestError::NoUsableAnswer(format!("what listens there does not speak HTTP ({e})")))
 }
 
 fn build(target: &Target, method: Method, path: &str, body: &str) -> Result<Request<Full<Bytes>>, hyper::http::Error> {

@@ -15,13 +15,13 @@ pub fn run(command: BackendCommand, common: &Common, out: Output) -> Result<(), 
         BackendCommand::Convert { from, to } => {
             let report = convert::run(&convert::Options { from, to }, &config::load(common)?).map_err(Failure::new)?;
             out.result(&json!(report), || report.to_text())?;
-            if report.complete { Ok(()) } else { Err(Failure::told()) }
+            if report.complete { Ok(()) } else { Err(Failure::already_reported()) }
         }
         BackendCommand::Verify { repair, backend } => {
             let report =
                 verify::run(&verify::Options { repair, backend }, &config::load(common)?).map_err(Failure::new)?;
             out.result(&json!(report), || report.to_text())?;
-            if report.is_well() { Ok(()) } else { Err(Failure::told()) }
+            if report.is_well() { Ok(()) } else { Err(Failure::already_reported()) }
         }
     }
 }

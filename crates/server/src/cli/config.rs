@@ -36,7 +36,7 @@ fn check(common: &Common, out: Output) -> Result<(), Failure> {
         (_, true) => out.result(&verdict, || "config is OK".into()),
         (true, false) => {
             out.line(&verdict.to_string())?;
-            Err(Failure::told())
+            Err(Failure::already_reported())
         }
         (false, false) => Err(Failure::new(errors.join("\n"))),
     }
@@ -76,8 +76,8 @@ fn describe(key: &str, common: &Common, out: Output) -> Result<(), Failure> {
     let origin = setting.map(|s| s.origin.to_string());
     let effect = match spec.meaning {
         Meaning::Works => "works",
-        Meaning::Ignored(_) => "none",
-        Meaning::NotYet(_) => "not yet",
+        Meaning::NoEffect(_) => "none",
+        Meaning::NotSupportedYet(_) => "not yet",
     };
     let json = json!({
         "key": key, "doc": spec.doc, "syntax": spec.kind.describe(), "default": spec.default, "value": value,

@@ -36,7 +36,7 @@ impl Failure {
 
     /// A command whose printed result already reports the failure. Only the exit code remains to be
     /// set.
-    pub fn told() -> Self {
+    pub fn already_reported() -> Self {
         Self::new("").after_result()
     }
 

@@ -124,7 +124,7 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
 fn import(options: &import::Options, common: &args::Common, out: Output) -> Result<(), Failure> {
     let report = import::bitcask(options, &config::load(common)?).map_err(Failure::new)?;
     out.result(&json!(report), || report.to_text())?;
-    if report.complete && !report.left_something_out() { Ok(()) } else { Err(Failure::told()) }
+    if report.complete && !report.left_something_out() { Ok(()) } else { Err(Failure::already_reported()) }
 }
 
 fn wait_for(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {

@@ -45,7 +45,7 @@ pub async fn ping(common: &Common, out: Output) -> Result<(), Failure> {
     match request(&target, Method::GET, "/health/live", "").await {
         // A node that refuses this request still answers, so it is alive.
         Ok(_) | Err(RequestError::Refused { .. }) => out.result(&json!({"ping": "pong"}), || "pong".into()),
-        Err(RequestError::Silent(why)) => {
+        Err(RequestError::NoUsableAnswer(why)) => {
             Err(Failure::no_node(format!("Node at {} not responding to pings: {why}", target.source)))
         }
     }

@@ -26,7 +26,7 @@ pub async fn connect(target: &Target) -> Result<Client, Failure> {
         None => ask(target).await?,
     };
     Client::connect(address).await.map_err(|e| match e {
-        ClientError::Connect { source, .. } => target.silent(&format!("{address}: {source}")),
+        ClientError::Connect { source, .. } => target.unreachable(&format!("{address}: {source}")),
         other => failure(&other),
     })
 }

@@ -61,7 +61,7 @@ impl Target {
     }
 
     /// The failure of a command when no node answers.
-    pub fn silent(&self, why: &str) -> Failure {
+    pub fn unreachable(&self, why: &str) -> Failure {
         let failure = Failure::no_node(format!(
             "no node answers at {}: {why}; start one with 'ombak start', or name another with --node HOST:PORT",
             self.source
@@ -115,7 +115,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let named = Common { data: Some(dir.path().to_owned()), ..Common::default() };
         let found = Target::find(&named).expect("found");
-        let said = found.silent("refused").message;
+        let said = found.unreachable("refused").message;
         let expected = format!("(no node runs in {}, so the one at {} was asked)", dir.path().display(), found.http);
         assert!(said.ends_with(&expected), "{said}");
     }

@@ -60,7 +60,7 @@ impl BackendSettings {
     pub(super) fn of_node(from: &Reader<'_>) -> Result<Self, Problem> {
         match from.text("storage_backend")?.as_str() {
             word @ ("multi" | "prefix_multi") => Ok(Self::Multi(multi(from, word == "prefix_multi")?)),
-            word => Self::of_word(from, word, 1),
+            word => Self::from_name(from, word, 1),
         }
     }
 
@@ -70,7 +70,7 @@ impl BackendSettings {
     pub fn named(effective: &Effective, name: &str) -> Result<Self, Problem> {
         let from = Reader::new(effective);
         if SINGLE_BACKENDS.contains(&name) {
-            return Self::of_word(&from, name, 1);
+            return Self::from_name(&from, name, 1);
         }
         // The names may be used while the node runs on a single backend. Only `storage_backend =
         // multi` itself excludes prefixes.
@@ -87,10 +87,10 @@ impl BackendSettings {
         })
     }
 
-    /// One backend by its word for `storage_backend`. `sharing`: how many backends of the node
-    /// share the memory that is set for all leveldb backends together.
-    fn of_word(from: &Reader<'_>, word: &str, sharing: u64) -> Result<Self, Problem> {
-        let memory_of = |from| LedgerMemory::of_leveldb(from, sharing);
+    /// Reads one backend, named by its word for `storage_backend`. `backends_sharing`: how many
+    /// backends of the node share the memory that is set for all leveldb backends together.
+    fn from_name(from: &Reader<'_>, word: &str, backends_sharing: u64) -> Result<Self, Problem> {
+        let memory_of = |from| LedgerMemory::of_leveldb(from, backends_sharing);
         Ok(match word {
             "memory" => Self::Memory(memory(from)),
             "leveled" => Self::Leveled(leveled(from)?),
@@ -250,9 +250,10 @@ fn multi(from: &Reader<'_>, by_prefix: bool) -> Result<MultiSettings, Problem> {
         )));
     }
     // Memory that is set for all leveldb backends together is divided among them.
-    let sharing = words.iter().filter(|(_, word)| matches!(word.as_str(), "leveldb" | "hanoidb")).count() as u64;
+    let backends_sharing =
+        words.iter().filter(|(_, word)| matches!(word.as_str(), "leveldb" | "hanoidb")).count() as u64;
     let open = |(name, word): &(String, String)| {
-        Ok((name.clone(), BackendSettings::of_word(&from.of_backend(name), word, sharing.max(1))?))
+        Ok((name.clone(), BackendSettings::from_name(&from.of_backend(name), word, backends_sharing.max(1))?))
     };
     let backends: Vec<(String, BackendSettings)> = words.iter().map(open).collect::<Result<_, _>>()?;
     let place = |key: &str, wanted: &str| {
@@ -312,8 +313,8 @@ fn prefixes(
 /// else in leveldb.
 fn riak_cs(from: &Reader<'_>) -> Result<MultiSettings, Problem> {
     let backends = vec![
-        ("be_default".to_owned(), BackendSettings::of_word(from, "leveldb", 1)?),
-        ("be_blocks".to_owned(), BackendSettings::of_word(from, "bitcask", 1)?),
+        ("be_default".to_owned(), BackendSettings::from_name(from, "leveldb", 1)?),
+        ("be_blocks".to_owned(), BackendSettings::from_name(from, "bitcask", 1)?),
     ];
     Ok(MultiSettings { by_prefix: true, backends, default: 0, prefixes: vec![(b"0b:".to_vec(), 1)] })
 }

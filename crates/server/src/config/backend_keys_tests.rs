@@ -106,7 +106,7 @@ fn each_key_that_works_changes_something() {
 #[test]
 fn each_key_without_effect_says_why() {
     for spec in all_keys().filter(|spec| FAMILIES.iter().any(|family| spec.name.starts_with(family))) {
-        let (Meaning::Ignored(why) | Meaning::NotYet(why)) = spec.meaning else { continue };
+        let (Meaning::NoEffect(why) | Meaning::NotSupportedYet(why)) = spec.meaning else { continue };
         let value = spec.default.unwrap_or("/x");
         for key in [spec.name.to_owned(), format!("multi_backend.a.{}", spec.name)] {
             let warnings = effective(&format!("{key} = {value}")).warnings;

@@ -8,9 +8,9 @@ pub enum Meaning {
     /// The key does what its documentation says.
     Works,
     /// A key of Riak that has no effect here. The text says why.
-    Ignored(&'static str),
+    NoEffect(&'static str),
     /// A key of a feature that this version does not have yet. The text names the feature.
-    NotYet(&'static str),
+    NotSupportedYet(&'static str),
 }
 
 /// The specification of one key of the configuration.
@@ -50,7 +50,7 @@ impl KeySpec {
         doc: &'static str,
         why: &'static str,
     ) -> Self {
-        Self { meaning: Meaning::Ignored(why), ..Self::works(name, kind, default, doc) }
+        Self { meaning: Meaning::NoEffect(why), ..Self::works(name, kind, default, doc) }
     }
 
     /// A key of Riak for a `feature` that does not exist here yet.
@@ -61,7 +61,7 @@ impl KeySpec {
         doc: &'static str,
         feature: &'static str,
     ) -> Self {
-        Self { meaning: Meaning::NotYet(feature), ..Self::works(name, kind, default, doc) }
+        Self { meaning: Meaning::NotSupportedYet(feature), ..Self::works(name, kind, default, doc) }
     }
 
     /// Whether `key` is this key or an instance of its pattern.
@@ -97,8 +97,10 @@ impl KeySpec {
     pub fn warning(&self) -> Option<String> {
         match self.meaning {
             Meaning::Works => None,
-            Meaning::Ignored(why) => Some(format!("has no effect: {why}")),
-            Meaning::NotYet(feature) => Some(format!("has no effect: this version does not have {feature} yet")),
+            Meaning::NoEffect(why) => Some(format!("has no effect: {why}")),
+            Meaning::NotSupportedYet(feature) => {
+                Some(format!("has no effect: this version does not have {feature} yet"))
+            }
         }
     }
 }

@@ -24,15 +24,15 @@ pub(super) struct LedgerMemory {
 }
 
 impl LedgerMemory {
-    /// Reads the `leveldb.*` keys. `sharing` backends of the node share the memory that is set for
-    /// all.
-    pub(super) fn of_leveldb(from: &Reader<'_>, sharing: u64) -> Result<Self, Problem> {
-        let (key, bytes) = budget(from, sharing)?;
+    /// Reads the `leveldb.*` keys. `backends_sharing`: how many backends of the node share the
+    /// memory that is set for all of them together.
+    pub(super) fn of_leveldb(from: &Reader<'_>, backends_sharing: u64) -> Result<Self, Problem> {
+        let (key, bytes) = budget(from, backends_sharing)?;
         let partitions = from.count::<u64>("ring_size")?;
         let threshold = from.bytes("leveldb.block_cache_threshold")?;
         let write_buffer_max = from.bytes("leveldb.write_buffer_size_max")?;
         Self::deal(bytes, partitions, threshold, write_buffer_max).ok_or_else(|| {
-            let least = (2 * WRITE_BUFFERS * WRITE_BUFFER_BYTES_MIN * partitions * sharing).div_ceil(1 << 20);
+            let least = (2 * WRITE_BUFFERS * WRITE_BUFFER_BYTES_MIN * partitions * backends_sharing).div_ceil(1 << 20);
             Problem::whole(format!(
                 "{key} comes to {bytes} bytes for a backend, too few for {partitions} partitions: at least {least}MB are needed"
             ))
@@ -52,7 +52,7 @@ impl LedgerMemory {
 }
 
 /// The key that takes precedence, and the number of bytes that it stands for.
-fn budget(from: &Reader<'_>, sharing: u64) -> Result<(String, u64), Problem> {
+fn budget(from: &Reader<'_>, backends_sharing: u64) -> Result<(String, u64), Problem> {
     let (key, bytes) = if from.flag("leveldb.limited_developer_mem")? {
         ("leveldb.limited_developer_mem", DEVELOPER_BYTES)
     } else if let Ok(bytes) = from.bytes("leveldb.maximum_memory") {
@@ -63,7 +63,7 @@ fn budget(from: &Reader<'_>, sharing: u64) -> Result<(String, u64), Problem> {
     };
     let counts = from.key(key);
     // Memory that is set for one backend is not shared with others.
-    let bytes = if counts == key { bytes / sharing } else { bytes };
+    let bytes = if counts == key { bytes / backends_sharing } else { bytes };
     Ok((counts, bytes))
 }
 

@@ -34,7 +34,7 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// One of the words of the first list. The second list has words of Riak that are refused, each
     /// with an explanation.
-    ChoiceOf(&'static [&'static str], &'static [(&'static str, &'static str)]),
+    ChoiceWithRefused(&'static [&'static str], &'static [(&'static str, &'static str)]),
     /// A number of replicas, `one`, `quorum` or `all`.
     Quorum,
     /// `keep`, `immediate` or a duration. A bare number is in milliseconds, as in Riak's
@@ -91,7 +91,7 @@ impl Kind {
                 .map(Value::Address)
                 .map_err(|_| "must be IP:PORT, such as 127.0.0.1:8098 or [::1]:8098".to_owned()),
             Self::Choice(words) => choice(text, words),
-            Self::ChoiceOf(words, refused) => match refused.iter().find(|(word, _)| *word == text) {
+            Self::ChoiceWithRefused(words, refused) => match refused.iter().find(|(word, _)| *word == text) {
                 Some((_, why)) => Err((*why).to_owned()),
                 None => choice(text, words),
             },
@@ -126,7 +126,7 @@ impl Kind {
             Self::Duration => "a time, such as 500ms, 10s, 3m, 1h, 1d or 1w".into(),
             Self::DurationOr(none) => format!("a time, such as 500ms, 10s, 3m, 1h, 1d or 1w; or {none}"),
             Self::Address => "IP:PORT".into(),
-            Self::Choice(words) | Self::ChoiceOf(words, _) => format!("one of {}", words.join(", ")),
+            Self::Choice(words) | Self::ChoiceWithRefused(words, _) => format!("one of {}", words.join(", ")),
             Self::Quorum => "a whole number, one, quorum or all".into(),
             Self::DeleteMode => "keep, immediate or a time (a bare number is milliseconds)".into(),
             Self::Hooks => "module:function, several separated by blanks".into(),
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_refused_word_says_why() {
-        let kind = Kind::ChoiceOf(&["bitcask"], &[("leveled", "not here")]);
+        let kind = Kind::ChoiceWithRefused(&["bitcask"], &[("leveled", "not here")]);
         assert_eq!(kind.parse("leveled"), Err("not here".into()));
         assert_eq!(kind.parse("x"), Err("must be bitcask".into()));
     }

@@ -3,7 +3,7 @@
 use super::copy::copy;
 use super::place;
 use super::report::Report;
-use crate::backends::{Inventories, data_mark, open_one, store_root_config};
+use crate::backends::{Inventories, open_one, store_root_config, stores_file};
 use crate::config::{BackendSettings, Effective, Settings};
 use crate::node::lock::DataDirLock;
 use crate::node::{join, open_files};
@@ -57,7 +57,7 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
         inventories.forget(&conversion.to.disk().map_or(PathBuf::new(), |disk| disk.data_root.clone()))?;
         conversion.put_in_place().or_else(|e| conversion.clear().and(Err(e)))?;
     }
-    data_mark::leave_behind(data_dir, &conversion.from, &conversion.to)?;
+    stores_file::record_conversion(data_dir, &conversion.from, &conversion.to)?;
     let mark = conversion.to_root.join(MARK);
     fs::remove_file(&mark).map_err(|e| format!("cannot remove {}: {e}", mark.display()))?;
     report.complete = true;
@@ -91,8 +91,8 @@ impl Conversion {
 
     fn report(&self) -> Report {
         let (from, to) = (self.from_root.clone(), self.to_root.clone());
-        let Options { from: replaces, to: backend } = self.names.clone();
-        Report { from, to, backend, replaces, ..Report::default() }
+        let Options { from: replaced, to: backend } = self.names.clone();
+        Report { from, to, backend, replaced, ..Report::default() }
     }
 
     /// Whether an earlier conversion put all new files in place but did not record it. Data of

@@ -1,6 +1,6 @@
 //! The directory for the new files: checked before anything is written, and cleared at the end.
 
-use crate::backends::data_mark;
+use crate::backends::stores_file;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub fn check(root: &Path) -> Result<(), String> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(refused(e)),
     }
-    if data_mark::holds_data(root) {
+    if stores_file::holds_data(root) {
         let root = root.display();
         return Err(format!("{root} has data already: move it away, or convert to a backend with another directory"));
     }

@@ -15,8 +15,9 @@ pub struct Report {
     pub to: PathBuf,
     /// The new backend: a word for `storage_backend`, or the name of one of several backends.
     pub backend: String,
-    /// The old backend, in the same form.
-    pub replaces: String,
+    /// The old backend, in the same form. The name in the JSON report is `replaces`.
+    #[serde(rename = "replaces")]
+    pub replaced: String,
     /// The number of partitions that had files.
     pub partitions: u64,
     /// The number of keys that were written.
@@ -31,15 +32,15 @@ impl Report {
         if !self.complete {
             return "Interrupted: the node is as it was. The same command begins anew.".into();
         }
-        let (from, to, replaces) = (self.from.display(), self.to.display(), &self.replaces);
-        let name = if SINGLE_BACKENDS.contains(&replaces.as_str()) {
+        let (from, to, replaced) = (self.from.display(), self.to.display(), &self.replaced);
+        let name = if SINGLE_BACKENDS.contains(&replaced.as_str()) {
             String::new()
         } else {
-            format!(", under the name {replaces} that buckets know")
+            format!(", under the name {replaced} that buckets know")
         };
         format!(
             "Converted {} keys of {} partitions, {} bytes: {to} has what {from} has.\n\
-             Start the node with {} in place of {replaces}{name}; then remove {from} when you like.",
+             Start the node with {} in place of {replaced}{name}; then remove {from} when you like.",
             self.keys, self.partitions, self.bytes, self.backend
         )
     }

@@ -58,7 +58,7 @@ pub fn start(settings: &LogSettings) -> Result<Log, String> {
         .map_err(|e| format!("cannot write the log {}: {e}; set logger.file elsewhere", settings.file.display()))?;
     let file = LogFile(Arc::new(Mutex::new(file)));
     let (filter_of_file, handle_of_file) = reload::Layer::new(filter(settings.level));
-    let (filter_of_people, handle_of_people) = reload::Layer::new(filter(settings.level));
+    let (operator_filter, operator_handle) = reload::Layer::new(filter(settings.level));
     // Without a filter of its own, the rate limit would also count lines that no output shows.
     let (filter_of_limit, handle_of_limit) = reload::Layer::new(filter(settings.level));
     let mut set_levels: Vec<SetLevel> = vec![
@@ -66,7 +66,7 @@ pub fn start(settings: &LogSettings) -> Result<Log, String> {
         Box::new(move |level| handle_of_limit.reload(filter(level))),
     ];
     if settings.to_stderr {
-        set_levels.push(Box::new(move |level| handle_of_people.reload(filter(level))));
+        set_levels.push(Box::new(move |level| operator_handle.reload(filter(level))));
     }
     let writer = file.clone();
     let to_file = fmt::layer()
@@ -82,7 +82,7 @@ pub fn start(settings: &LogSettings) -> Result<Log, String> {
         .log_internal_errors(false)
         .with_ansi(io::stderr().is_terminal())
         .with_writer(io::stderr)
-        .with_filter(filter_of_people);
+        .with_filter(operator_filter);
     let limit = Arc::<RateLimit>::default();
     tracing_subscriber::registry()
         .with(to_file)

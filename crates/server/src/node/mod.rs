@@ -14,7 +14,7 @@ mod starting;
 pub mod token;
 mod watchdog;
 
-use crate::backends::{self, Inventories, Stores, data_mark};
+use crate::backends::{self, Inventories, Stores, stores_file};
 use crate::config::{Effective, Problem, Settings};
 use crate::logging::{self, Log};
 use dir_access::{NodeDirs, foreign_owner};
@@ -212,7 +212,7 @@ async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bo
 pub fn open_engine(settings: &Settings, accepts_loss: bool) -> Result<Kv, String> {
     let data_dir = &settings.data_dir;
     let inventories = Inventories::new(data_dir, accepts_loss);
-    let compared = data_mark::compare(data_dir, &settings.backend, &inventories)?;
+    let compared = stores_file::compare(data_dir, &settings.backend, &inventories)?;
     let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
     check_start(&fs, data_dir, &settings.node_name, settings.ring_size, &settings.default_props)
         .map_err(|e| e.to_string())?;
@@ -220,7 +220,7 @@ pub fn open_engine(settings: &Settings, accepts_loss: bool) -> Result<Kv, String
     for warning in &compared.warnings {
         tracing::warn!("{warning}");
     }
-    compared.note(data_dir, &inventories)?;
+    compared.write(data_dir, &inventories)?;
     let Stores { factory, choice } = backends::open(&settings.backend, &inventories)?;
     let config = KvConfig {
         ring_size: settings.ring_size,

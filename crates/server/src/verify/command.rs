@@ -1,7 +1,7 @@
 //! Runs an examination: from the options of the command line to the stores and the report.
 
 use super::report::{Report, StoreReport};
-use crate::backends::{Inventories, data_mark, store_root_config};
+use crate::backends::{Inventories, store_root_config, stores_file};
 use crate::config::{BackendSettings, DiskSettings, Effective, Settings};
 use crate::import::Checkpoint;
 use crate::node::join;
@@ -93,7 +93,7 @@ fn bytes_of(root: &StoreRoot) -> Result<u64, String> {
 fn examine_files(data_dir: &Path) -> Vec<String> {
     let fs: Arc<dyn FileSystem> = Arc::new(RealFs);
     let mut damaged: Vec<String> = ombak_kv::examine_files(&fs, data_dir).iter().map(ToString::to_string).collect();
-    damaged.extend(data_mark::examine(data_dir).err());
+    damaged.extend(stores_file::examine(data_dir).err());
     damaged.extend(Checkpoint::examine(data_dir).err().map(|error| error.to_string()));
     damaged
 }

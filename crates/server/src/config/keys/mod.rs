@@ -75,7 +75,7 @@ mod tests {
         for spec in all() {
             assert!(seen.insert(spec.name), "{} twice", spec.name);
             assert!(spec.doc.len() > 10 && spec.doc.ends_with('.'), "{}: {:?}", spec.name, spec.doc);
-            if let Meaning::Ignored(text) | Meaning::NotYet(text) = spec.meaning {
+            if let Meaning::NoEffect(text) | Meaning::NotSupportedYet(text) = spec.meaning {
                 assert!(!text.is_empty() && !text.ends_with('.'), "{}", spec.name);
             }
         }

@@ -23,7 +23,7 @@ const REFUSED_IN_MULTI: &[(&str, &str)] = &[
 pub(super) const KEYS: &[KeySpec] = &[
     KeySpec::works(
         "storage_backend",
-        Kind::ChoiceOf(BACKENDS, REFUSED),
+        Kind::ChoiceWithRefused(BACKENDS, REFUSED),
         "bitcask",
         "How objects are stored: bitcask (append-only files, every key in memory), leveled (values in append-only files, \
          keys in order on disk), leveldb (everything in order on disk), hanoidb (leveldb in a directory of its own), \
@@ -58,7 +58,7 @@ pub(super) const KEYS: &[KeySpec] = &[
     ),
     KeySpec::works(
         "multi_backend.$name.storage_backend",
-        Kind::ChoiceOf(SINGLE_BACKENDS, REFUSED_IN_MULTI),
+        Kind::ChoiceWithRefused(SINGLE_BACKENDS, REFUSED_IN_MULTI),
         "",
         "One of several backends (storage_backend = multi or prefix_multi), under a name of your choice. Its own options \
          follow that name, multi_backend.NAME.bitcask.data_root for instance; what is not said there is as for the node.",

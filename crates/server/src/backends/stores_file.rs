@@ -29,15 +29,16 @@ const DEFAULT_ROOTS: [&str; 4] = ["bitcask", "leveled", "leveldb", "hanoidb"];
 /// Where the objects of a data directory lie: the content of `stores.json`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DataMark {
+pub struct StoresFile {
     format: u32,
     /// The stores that the node last served from.
     stores: Vec<Store>,
     /// The index in `stores` of the store for buckets that name no backend.
     default: usize,
     /// Directories that a conversion has copied to another backend. The node no longer needs their
-    /// objects.
-    left: BTreeSet<PathBuf>,
+    /// objects. The name in the file is `left`.
+    #[serde(rename = "left")]
+    converted_roots: BTreeSet<PathBuf>,
 }
 
 /// One store: a backend and its directory, for all partitions.
@@ -51,7 +52,7 @@ struct Store {
     data_root: Option<PathBuf>,
 }
 
-impl DataMark {
+impl StoresFile {
     /// The stores that the settings describe.
     fn of(data_dir: &Path, settings: &BackendSettings) -> Self {
         let store = |backend: &BackendSettings| Store {
@@ -60,7 +61,7 @@ impl DataMark {
         };
         let default = if let BackendSettings::Multi(multi) = settings { multi.default } else { 0 };
         let stores = settings.stores().into_iter().map(|(_, backend)| store(backend)).collect();
-        Self { format: FORMATS.current, stores, default, left: BTreeSet::new() }
+        Self { format: FORMATS.current, stores, default, converted_roots: BTreeSet::new() }
     }
 
     /// Reads the file of a data directory; `None` if there is no file. The error is one line for
@@ -97,7 +98,7 @@ pub struct Compared {
     /// Warnings for the operator, one line each.
     pub warnings: Vec<String>,
     /// The new content of the file; `None` if the file already says the same.
-    new: Option<DataMark>,
+    new: Option<StoresFile>,
     /// The directories whose stores were moved or given up. Their inventories are removed.
     forgotten: Vec<PathBuf>,
 }
@@ -105,7 +106,7 @@ pub struct Compared {
 impl Compared {
     /// Writes the new content to the data directory, if there is any, and removes the inventories
     /// of the directories whose stores were moved or given up.
-    pub fn note(&self, data_dir: &Path, inventories: &Inventories) -> Result<(), String> {
+    pub fn write(&self, data_dir: &Path, inventories: &Inventories) -> Result<(), String> {
         self.new.as_ref().map_or(Ok(()), |mark| mark.write(data_dir))?;
         self.forgotten.iter().try_for_each(|root| inventories.forget(root))
     }
@@ -114,11 +115,14 @@ impl Compared {
 /// Compares the settings with the stores that the node last served from. This function changes
 /// nothing. The error says which objects would not be found.
 pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Inventories) -> Result<Compared, String> {
-    let earlier = DataMark::read(data_dir)?;
-    let mut now = DataMark::of(data_dir, settings);
-    let left = earlier.as_ref().map(|mark| mark.left.clone()).unwrap_or_default();
+    let earlier = StoresFile::read(data_dir)?;
+    let mut now = StoresFile::of(data_dir, settings);
+    let converted_roots = earlier.as_ref().map(|mark| mark.converted_roots.clone()).unwrap_or_default();
     let in_use = |store: &Store| now.stores.contains(store);
-    now.left = left.into_iter().filter(|root| !now.stores.iter().any(|s| s.data_root.as_ref() == Some(root))).collect();
+    now.converted_roots = converted_roots
+        .into_iter()
+        .filter(|root| !now.stores.iter().any(|s| s.data_root.as_ref() == Some(root)))
+        .collect();
     let by_default = DEFAULT_ROOTS.map(|word| Store { backend: word.into(), data_root: Some(word.into()) });
     // A store that is not in use counts as abandoned even if the configuration has another backend
     // in the same directory, because that backend cannot read its files. A default directory that
@@ -127,7 +131,7 @@ pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Invent
     let elsewhere = by_default.iter().filter(|store| !now.stores.iter().any(|s| s.data_root == store.data_root));
     let (mut warnings, mut forgotten) = (Vec::new(), Vec::new());
     for store in known.chain(elsewhere).filter(|store| !in_use(store)) {
-        let Some(root) = store.data_root.as_ref().filter(|root| !now.left.contains(*root)) else { continue };
+        let Some(root) = store.data_root.as_ref().filter(|root| !now.converted_roots.contains(*root)) else { continue };
         let root = data_dir.join(root);
         if holds_data(&root) {
             return Err(abandoned(&store.backend, &root, settings));
@@ -138,7 +142,7 @@ pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Invent
         match moved_to(data_dir, store, &root, &now, inventories) {
             Some(place) => warnings.push(moved(&store.backend, &root, &place)),
             None if inventories.accepts_loss() => warnings.push(given_up(&store.backend, &root)),
-            None => return Err(not_there(&store.backend, &root, settings)),
+            None => return Err(missing_stores(&store.backend, &root, settings)),
         }
         // A backend that begins in the same directory still needs the inventory, because the
         // inventory records the loss.
@@ -152,22 +156,22 @@ pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Invent
 }
 
 /// Records that the objects of one backend now lie in the directory of another one.
-pub fn leave_behind(data_dir: &Path, backend: &BackendSettings, now_in: &BackendSettings) -> Result<(), String> {
+pub fn record_conversion(data_dir: &Path, backend: &BackendSettings, now_in: &BackendSettings) -> Result<(), String> {
     let Some(disk) = backend.disk() else { return Ok(()) };
     let mut mark =
-        DataMark::read(data_dir)?.unwrap_or_else(|| DataMark { format: FORMATS.current, ..DataMark::default() });
+        StoresFile::read(data_dir)?.unwrap_or_else(|| StoresFile { format: FORMATS.current, ..StoresFile::default() });
     let root = seen_from(data_dir, &disk.data_root);
-    let new = DataMark::of(data_dir, now_in).stores;
+    let new = StoresFile::of(data_dir, now_in).stores;
     let default = mark.stores.get(mark.default).cloned();
     mark.stores.retain(|store| store.data_root.as_ref() != Some(&root) && !new.contains(store));
-    mark.left.retain(|left| !new.iter().any(|store| store.data_root.as_ref() == Some(left)));
+    mark.converted_roots.retain(|root| !new.iter().any(|store| store.data_root.as_ref() == Some(root)));
     // The new store takes the place of the old one. If the old one was the store of buckets that
     // name no backend, so is the new one.
     let kept = default.and_then(|default| mark.stores.iter().position(|store| *store == default));
     mark.default = kept.unwrap_or(mark.stores.len());
     mark.stores.extend(new);
     mark.format = FORMATS.current;
-    mark.left.insert(root);
+    mark.converted_roots.insert(root);
     mark.write(data_dir)?;
     // From here on the old files may disappear: no start needs them.
     Inventories::new(data_dir, false).forget(&disk.data_root)
@@ -175,7 +179,7 @@ pub fn leave_behind(data_dir: &Path, backend: &BackendSettings, now_in: &Backend
 
 /// Checks that the file of a stopped node can be read. The error says what is damaged.
 pub fn examine(data_dir: &Path) -> Result<(), String> {
-    DataMark::read(data_dir).map(|_| ())
+    StoresFile::read(data_dir).map(|_| ())
 }
 
 fn abandoned(backend: &str, root: &Path, settings: &BackendSettings) -> String {
@@ -189,7 +193,13 @@ fn abandoned(backend: &str, root: &Path, settings: &BackendSettings) -> String {
 
 /// The root in use that the stores of `root` were moved to, if any. `root` itself is no longer
 /// used.
-fn moved_to(data_dir: &Path, store: &Store, root: &Path, now: &DataMark, inventories: &Inventories) -> Option<PathBuf> {
+fn moved_to(
+    data_dir: &Path,
+    store: &Store,
+    root: &Path,
+    now: &StoresFile,
+    inventories: &Inventories,
+) -> Option<PathBuf> {
     let same_backend = now.stores.iter().filter(|other| other.backend == store.backend);
     let mut places = same_backend.filter_map(|other| other.data_root.as_ref()).map(|place| data_dir.join(place));
     places.find(|place| inventories.have_moved(root, place))
@@ -207,7 +217,7 @@ fn given_up(backend: &str, root: &Path) -> String {
     )
 }
 
-fn not_there(backend: &str, root: &Path, settings: &BackendSettings) -> String {
+fn missing_stores(backend: &str, root: &Path, settings: &BackendSettings) -> String {
     let (root, wanted) = (root.display(), settings.name());
     format!(
         "objects of this node were in the {backend} files of {root}, which are not there, and storage_backend = {wanted} does \
@@ -218,7 +228,7 @@ fn not_there(backend: &str, root: &Path, settings: &BackendSettings) -> String {
 
 /// The warning for the case that buckets which name no backend now lie in another store, where the
 /// objects they had before are not found.
-fn default_changed(data_dir: &Path, earlier: &DataMark, now: &DataMark) -> Option<String> {
+fn default_changed(data_dir: &Path, earlier: &StoresFile, now: &StoresFile) -> Option<String> {
     let (before, after) = (earlier.stores.get(earlier.default)?, now.stores.get(now.default)?);
     let root = data_dir.join(before.data_root.as_ref()?);
     if before == after || !holds_data(&root) {
@@ -289,7 +299,7 @@ mod tests {
     fn start(dir: &Path, text: &str) -> Result<Vec<String>, String> {
         let inventories = Inventories::new(dir, false);
         let compared = compare(dir, &settings(dir, text), &inventories)?;
-        compared.note(dir, &inventories)?;
+        compared.write(dir, &inventories)?;
         Ok(compared.warnings)
     }
 
@@ -356,7 +366,7 @@ mod tests {
         let dir = dir.path();
         start(dir, "").expect("started");
         put_something(&dir.join("bitcask"));
-        leave_behind(dir, &settings(dir, ""), &settings(dir, "storage_backend = leveled")).expect("noted");
+        record_conversion(dir, &settings(dir, ""), &settings(dir, "storage_backend = leveled")).expect("noted");
         assert_eq!(start(dir, "storage_backend = leveled"), Ok(vec![]));
         assert_eq!(start(dir, "storage_backend = leveled"), Ok(vec![]));
         assert_eq!(start(dir, ""), Ok(vec![]));
