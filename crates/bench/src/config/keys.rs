@@ -106,7 +106,7 @@ const WORKING: &[&str] = &[
 ];
 
 /// Settings that are judged by their value.
-const LOOKED_AT: &[(&str, Look)] = &[
+const JUDGED_BY_VALUE: &[(&str, Judge)] = &[
     ("app_run_mode", app_run_mode),
     ("code_paths", code_paths),
     ("cookie", |_| Ignored("no Erlang virtual machine is asked for measurements".into())),
@@ -124,7 +124,7 @@ const LOOKED_AT: &[(&str, Look)] = &[
     ("test_dir", |_| Ignored("-d/--results-dir says where results go".into())),
 ];
 
-type Look = fn(&Term) -> Verdict;
+type Judge = fn(&Term) -> Verdict;
 
 /// How a setting is treated.
 enum Verdict {
@@ -144,7 +144,7 @@ pub fn check(settings: &Settings) -> Result<Vec<String>, ConfigError> {
         if WORKING.contains(&key) {
             continue;
         }
-        match LOOKED_AT.iter().find(|(name, _)| *name == key).map(|(_, look)| look(term)) {
+        match JUDGED_BY_VALUE.iter().find(|(name, _)| *name == key).map(|(_, judge)| judge(term)) {
             Some(Fine) => {}
             Some(Ignored(why)) => warnings.push(format!("{key} has no effect here: {why}")),
             Some(Refused(why)) => return Err(ConfigError::setting(key, why)),
@@ -155,7 +155,7 @@ pub fn check(settings: &Settings) -> Result<Vec<String>, ConfigError> {
 }
 
 fn unknown(key: &str) -> String {
-    let known = WORKING.iter().copied().chain(LOOKED_AT.iter().map(|(name, _)| *name));
+    let known = WORKING.iter().copied().chain(JUDGED_BY_VALUE.iter().map(|(name, _)| *name));
     match nearest(key, known) {
         Some(name) => format!("{key} is no setting that is known here and has no effect; {name} is one"),
         None => format!("{key} is no setting that is known here and has no effect"),
@@ -376,7 +376,7 @@ mod tests {
 
     #[test]
     fn every_setting_is_listed_once() {
-        let mut names: Vec<_> = WORKING.iter().copied().chain(LOOKED_AT.iter().map(|(name, _)| *name)).collect();
+        let mut names: Vec<_> = WORKING.iter().copied().chain(JUDGED_BY_VALUE.iter().map(|(name, _)| *name)).collect();
         names.sort_unstable();
         let count = names.len();
         names.dedup();

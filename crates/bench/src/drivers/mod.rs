@@ -58,7 +58,7 @@ pub enum Outcome {
         units: u32,
     },
     /// It is not counted at all.
-    Silent,
+    Uncounted,
     /// It failed. Its latency is not recorded.
     Failed(Reason),
     /// It has not ended, because the connection was lost. The caller counts an error and calls

@@ -31,7 +31,7 @@ impl Lines {
     }
 
     /// Whether this is the file `path` with this value of `repeat`.
-    pub(super) fn is(&self, path: &Path, repeat: bool) -> bool {
+    pub(super) fn has_source(&self, path: &Path, repeat: bool) -> bool {
         self.path == path && self.repeat == repeat
     }
 

@@ -180,7 +180,7 @@ impl Shared {
     }
 
     fn open(&mut self, path: &Path, repeat: bool) -> Result<(), ConfigError> {
-        if self.lines.iter().any(|lines| lines.is(path, repeat)) {
+        if self.lines.iter().any(|lines| lines.has_source(path, repeat)) {
             return Ok(());
         }
         let lines = Lines::open(path, repeat).map_err(|error| {
@@ -243,7 +243,7 @@ impl Shared {
         Ok(match content {
             Content::Constant(bytes) => KeySource::Constant(bytes.clone()),
             Content::Uuid => KeySource::Uuid,
-            Content::Lines { path, repeat } => match self.lines.iter().find(|lines| lines.is(path, *repeat)) {
+            Content::Lines { path, repeat } => match self.lines.iter().find(|lines| lines.has_source(path, *repeat)) {
                 Some(lines) => KeySource::Lines(Arc::clone(lines)),
                 None => return Err(ConfigError::setting(keys::SETTING, format!("{} is not open", path.display()))),
             },

@@ -1,8 +1,8 @@
 //! A chart: lines in a plot with two axes.
 
+use super::color_role::ColorRole;
 use super::drawing::{Anchor, Drawing, Point};
 use super::font;
-use super::ink::Ink;
 use super::scale::{Scale, Unit};
 
 /// The highest number of points on a line for which each point is marked.
@@ -42,7 +42,7 @@ pub(super) struct Axis {
 pub(super) struct Series {
     /// The name in the legend; empty if the title says enough.
     pub(super) name: String,
-    pub(super) ink: Ink,
+    pub(super) role: ColorRole,
     /// The points, ordered by x. A point without y leaves a gap in the line.
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
@@ -117,11 +117,11 @@ impl Chart {
         drawing.heading(Point::new(0.0, TITLE_SIZE), TITLE_SIZE, title);
         let legend_end = self.draw_legend(&mut drawing, TITLE_SIZE);
         let plot = self.plot(width, height, legend_end + ROW + 12.0);
-        drawing.text(Point::new(0.0, plot.top - 10.0), Anchor::Start, LABEL_SIZE, Ink::Muted, &plot.y.unit);
+        drawing.text(Point::new(0.0, plot.top - 10.0), Anchor::Start, LABEL_SIZE, ColorRole::Muted, &plot.y.unit);
         self.draw_axes(&mut drawing, &plot);
         if self.range.max.is_none() {
             let middle = Point::new((plot.left + plot.right) / 2.0, (plot.top + plot.bottom) / 2.0);
-            drawing.text(middle, Anchor::Middle, LABEL_SIZE, Ink::Muted, "nothing to draw");
+            drawing.text(middle, Anchor::Middle, LABEL_SIZE, ColorRole::Muted, "nothing to draw");
         }
         self.series.iter().for_each(|series| draw_series(&mut drawing, &plot, series));
         drawing
@@ -141,8 +141,8 @@ impl Chart {
                 y += ROW;
             }
             let middle = y - 4.0;
-            drawing.line(vec![Point::new(x, middle), Point::new(x + SWATCH, middle)], series.ink, 2.5);
-            drawing.text(Point::new(x + SWATCH + 5.0, y), Anchor::Start, LABEL_SIZE, Ink::Text, name);
+            drawing.line(vec![Point::new(x, middle), Point::new(x + SWATCH, middle)], series.role, 2.5);
+            drawing.text(Point::new(x + SWATCH + 5.0, y), Anchor::Start, LABEL_SIZE, ColorRole::Text, name);
             x += width + 14.0;
         }
         y
@@ -160,19 +160,23 @@ impl Chart {
     fn draw_axes(&self, drawing: &mut Drawing, plot: &Plot) {
         for (value, label) in &plot.y.ticks {
             let y = plot.y(*value);
-            drawing.line(vec![Point::new(plot.left, y), Point::new(plot.right, y)], Ink::Grid, 1.0);
-            drawing.text(Point::new(plot.left - 6.0, y + 4.0), Anchor::End, LABEL_SIZE, Ink::Muted, label);
+            drawing.line(vec![Point::new(plot.left, y), Point::new(plot.right, y)], ColorRole::Grid, 1.0);
+            drawing.text(Point::new(plot.left - 6.0, y + 4.0), Anchor::End, LABEL_SIZE, ColorRole::Muted, label);
         }
-        drawing.line(vec![Point::new(plot.left, plot.bottom), Point::new(plot.right, plot.bottom)], Ink::Muted, 1.0);
+        drawing.line(
+            vec![Point::new(plot.left, plot.bottom), Point::new(plot.right, plot.bottom)],
+            ColorRole::Muted,
+            1.0,
+        );
         for (value, label) in &plot.x.ticks {
             let x = plot.x(*value);
-            drawing.line(vec![Point::new(x, plot.bottom), Point::new(x, plot.bottom + 4.0)], Ink::Muted, 1.0);
+            drawing.line(vec![Point::new(x, plot.bottom), Point::new(x, plot.bottom + 4.0)], ColorRole::Muted, 1.0);
             let at = Point::new(x, plot.bottom + ROW);
-            drawing.text(at, Anchor::Middle, LABEL_SIZE, Ink::Muted, label);
+            drawing.text(at, Anchor::Middle, LABEL_SIZE, ColorRole::Muted, label);
         }
         let middle = Point::new((plot.left + plot.right) / 2.0, plot.bottom + 2.0 * ROW);
         let label = format!("{} ({})", self.x.label, plot.x.unit);
-        drawing.text(middle, Anchor::Middle, LABEL_SIZE, Ink::Muted, label);
+        drawing.text(middle, Anchor::Middle, LABEL_SIZE, ColorRole::Muted, label);
     }
 }
 
@@ -183,10 +187,10 @@ fn draw_series(drawing: &mut Drawing, plot: &Plot, series: &Series) {
             stretch.iter().filter_map(|(x, y)| Some(Point::new(plot.x(*x), plot.y((*y)?)))).collect();
         // A single point gives no line, so it is marked.
         if marked || points.len() == 1 {
-            points.iter().for_each(|point| drawing.dot(*point, 2.0, series.ink));
+            points.iter().for_each(|point| drawing.dot(*point, 2.0, series.role));
         }
         if points.len() > 1 {
-            drawing.line(points, series.ink, 1.5);
+            drawing.line(points, series.role, 1.5);
         }
     }
 }
@@ -197,7 +201,7 @@ mod tests {
     use super::*;
 
     fn chart(kind: RangeKind, points: Vec<(f64, Option<f64>)>) -> Chart {
-        let series = vec![Series { name: "one".to_owned(), ink: Ink::Line(0), points }];
+        let series = vec![Series { name: "one".to_owned(), role: ColorRole::Line(0), points }];
         let x = Axis { label: "elapsed", unit: Unit::Seconds, to: 50.0 };
         Chart { title: "get".to_owned(), x, y: Unit::Milliseconds, range: Range::of(kind, &series), series }
     }
@@ -205,7 +209,7 @@ mod tests {
     /// The lines of the first series, without the one in the legend.
     fn lines(drawing: &Drawing) -> Vec<&[Point]> {
         let line = |shape| match shape {
-            &Shape::Line { ref points, ink: Ink::Line(0), .. } => Some(points.as_slice()),
+            &Shape::Line { ref points, role: ColorRole::Line(0), .. } => Some(points.as_slice()),
             _ => None,
         };
         drawing.shapes.iter().filter_map(line).skip(1).collect()

@@ -6,14 +6,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::chart::{Axis, Chart, Range, RangeKind, Series};
+use super::color_role::ColorRole;
 use super::condense::{merged, totals};
-use super::course::{Across, Course};
 use super::csv::{SUMMARY_FILE, file_names};
-use super::ink::Ink;
 use super::metric::{self, Metric};
 use super::page::Page;
 use super::panels::{Section, share_range};
 use super::picture::picture;
+use super::plotted_windows::{PlottedWindows, XAxis};
 use super::scale::Unit;
 use super::table::{Row, Table};
 use super::{ReportError, basho, png};
@@ -158,9 +158,9 @@ impl Comparison {
         let mut x = Axis { label: "elapsed", unit: Unit::Seconds, to: 0.0 };
         let mut series: Vec<Series> = Vec::with_capacity(self.runs.len());
         for (place, compared) in self.runs.iter().enumerate() {
-            let course = Course::new(&compared.run, Across::Time);
-            x.to = x.to.max(course.axis.to);
-            series.push(course.series(&compared.name, Ink::Line(place), |window| value(compared, window)));
+            let plotted = PlottedWindows::new(&compared.run, XAxis::Time);
+            x.to = x.to.max(plotted.axis.to);
+            series.push(plotted.series(&compared.name, ColorRole::Line(place), |window| value(compared, window)));
         }
         Chart { title: title.to_owned(), x, y, range: Range::of(kind, &series), series }
     }

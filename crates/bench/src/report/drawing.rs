@@ -1,6 +1,6 @@
 //! The shapes of a chart, before they become SVG or pixels.
 
-use super::ink::Ink;
+use super::color_role::ColorRole;
 
 /// Lines, dots and text on a surface. The unit is a screen pixel, and y grows downwards.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,11 +13,11 @@ pub(super) struct Drawing {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Shape {
     /// Straight lines from point to point.
-    Line { points: Vec<Point>, ink: Ink, width: f32 },
+    Line { points: Vec<Point>, role: ColorRole, width: f32 },
     /// A filled circle.
-    Dot { at: Point, radius: f32, ink: Ink },
+    Dot { at: Point, radius: f32, role: ColorRole },
     /// One line of text. `at` is on its base line.
-    Text { at: Point, text: String, size: f32, bold: bool, anchor: Anchor, ink: Ink },
+    Text { at: Point, text: String, size: f32, bold: bool, anchor: Anchor, role: ColorRole },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,17 +50,17 @@ impl Drawing {
         self.shapes.extend(other.shapes.into_iter().map(|shape| shape.moved(at)));
     }
 
-    pub(super) fn line(&mut self, points: Vec<Point>, ink: Ink, width: f32) {
-        self.shapes.push(Shape::Line { points, ink, width });
+    pub(super) fn line(&mut self, points: Vec<Point>, role: ColorRole, width: f32) {
+        self.shapes.push(Shape::Line { points, role, width });
     }
 
-    pub(super) fn dot(&mut self, at: Point, radius: f32, ink: Ink) {
-        self.shapes.push(Shape::Dot { at, radius, ink });
+    pub(super) fn dot(&mut self, at: Point, radius: f32, role: ColorRole) {
+        self.shapes.push(Shape::Dot { at, radius, role });
     }
 
     /// Adds text of normal weight.
-    pub(super) fn text(&mut self, at: Point, anchor: Anchor, size: f32, ink: Ink, text: impl Into<String>) {
-        self.shapes.push(Shape::Text { at, text: text.into(), size, bold: false, anchor, ink });
+    pub(super) fn text(&mut self, at: Point, anchor: Anchor, size: f32, role: ColorRole, text: impl Into<String>) {
+        self.shapes.push(Shape::Text { at, text: text.into(), size, bold: false, anchor, role });
     }
 
     /// Adds a heading.
@@ -71,7 +71,7 @@ impl Drawing {
             size,
             bold: true,
             anchor: Anchor::Start,
-            ink: Ink::Text,
+            role: ColorRole::Text,
         });
     }
 }
@@ -80,12 +80,12 @@ impl Shape {
     fn moved(self, by: Point) -> Self {
         let moved = |point: Point| Point::new(point.x + by.x, point.y + by.y);
         match self {
-            Self::Line { points, ink, width } => {
-                Self::Line { points: points.into_iter().map(moved).collect(), ink, width }
+            Self::Line { points, role, width } => {
+                Self::Line { points: points.into_iter().map(moved).collect(), role, width }
             }
-            Self::Dot { at, radius, ink } => Self::Dot { at: moved(at), radius, ink },
-            Self::Text { at, text, size, bold, anchor, ink } => {
-                Self::Text { at: moved(at), text, size, bold, anchor, ink }
+            Self::Dot { at, radius, role } => Self::Dot { at: moved(at), radius, role },
+            Self::Text { at, text, size, bold, anchor, role } => {
+                Self::Text { at: moved(at), text, size, bold, anchor, role }
             }
         }
     }

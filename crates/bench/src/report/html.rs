@@ -3,10 +3,10 @@
 use crate::stats::{Origin, Run, Summary, Window};
 
 use super::condense::totals;
-use super::course::{Across, POINTS_MAX};
 use super::metric::{self, Metric};
 use super::page::Page;
 use super::panels::Section;
+use super::plotted_windows::{POINTS_MAX, XAxis};
 use super::text::{bytes, digits3, duration, grouped};
 
 const METRICS: [Metric; 7] =
@@ -143,10 +143,10 @@ fn charts(page: &mut Page, run: &Run, by_time: &[Section], by_volume: &[Section]
          <input class=\"across\" type=\"radio\" name=\"across\" id=\"volume\"/>\n\
          <label class=\"across\" for=\"time\">over time</label><label class=\"across\" for=\"volume\">over volume</label>\n",
     );
-    for (across, sections) in [(Across::Time, by_time), (Across::Volume, by_volume)] {
-        page.raw(match across {
-            Across::Time => "<div class=\"by-time\">\n",
-            Across::Volume => "<div class=\"by-volume\">\n",
+    for (x_axis, sections) in [(XAxis::Time, by_time), (XAxis::Volume, by_volume)] {
+        page.raw(match x_axis {
+            XAxis::Time => "<div class=\"by-time\">\n",
+            XAxis::Volume => "<div class=\"by-volume\">\n",
         });
         page.sections(sections);
         page.raw("</div>\n");

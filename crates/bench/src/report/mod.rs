@@ -13,19 +13,19 @@
 
 mod basho;
 mod chart;
+mod color_role;
 mod compare;
 mod condense;
-mod course;
 mod csv;
 mod drawing;
 mod error;
 mod font;
 mod html;
-mod ink;
 mod metric;
 mod page;
 mod panels;
 mod picture;
+mod plotted_windows;
 mod png;
 mod scale;
 mod svg;

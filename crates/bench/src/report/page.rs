@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use super::color_role::ColorRole;
 use super::drawing::Drawing;
-use super::ink::Ink;
 use super::panels::Section;
 use super::svg::Svg;
 use super::text::escaped;
@@ -24,7 +24,7 @@ pub(super) struct Page {
 
 impl Page {
     pub(super) fn new(title: &str) -> Self {
-        let (title, style) = (escaped(title), Ink::style_sheet() + include_str!("page.css"));
+        let (title, style) = (escaped(title), ColorRole::style_sheet() + include_str!("page.css"));
         let html = format!(
             "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>{title}</title>\n\

@@ -4,9 +4,9 @@ use crate::resources::ResourceSample;
 use crate::stats::{Run, Summary, Window};
 
 use super::chart::{Chart, Range, RangeKind, Series};
-use super::course::{Across, Course, POINTS_MAX};
-use super::ink::Ink;
+use super::color_role::ColorRole;
 use super::metric::{self, Metric};
+use super::plotted_windows::{POINTS_MAX, PlottedWindows, XAxis};
 use super::scale::Unit;
 
 /// A group of charts with a common title.
@@ -38,35 +38,35 @@ const LATENCY: [Group; 4] = [
 ];
 
 /// All charts of a run.
-pub(super) fn sections(run: &Run, across: Across) -> Vec<Section> {
-    let course = Course::new(run, across);
-    let mut sections = vec![Section { title: "Throughput", charts: vec![throughput(&course)] }];
-    sections.extend(latency(run, &course));
-    sections.extend(queueing(run, &course));
-    sections.extend(errors(run, &course));
-    sections.extend(resources(run, &course));
+pub(super) fn sections(run: &Run, x_axis: XAxis) -> Vec<Section> {
+    let plotted = PlottedWindows::new(run, x_axis);
+    let mut sections = vec![Section { title: "Throughput", charts: vec![throughput(&plotted)] }];
+    sections.extend(latency(run, &plotted));
+    sections.extend(queueing(run, &plotted));
+    sections.extend(errors(run, &plotted));
+    sections.extend(resources(run, &plotted));
     sections
 }
 
-fn chart(course: &Course, title: impl Into<String>, y: Unit, kind: RangeKind, series: Vec<Series>) -> Chart {
-    Chart { title: title.into(), x: course.axis.clone(), y, range: Range::of(kind, &series), series }
+fn chart(plotted: &PlottedWindows, title: impl Into<String>, y: Unit, kind: RangeKind, series: Vec<Series>) -> Chart {
+    Chart { title: title.into(), x: plotted.axis.clone(), y, range: Range::of(kind, &series), series }
 }
 
-fn throughput(course: &Course) -> Chart {
-    let mut series = vec![course.series("ok", Ink::Ok, |window| Some(window.per_second(window.units())))];
-    if course.windows.iter().any(|window| window.errors() > 0) {
-        series.push(course.series("failed", Ink::Error, |window| Some(window.per_second(window.errors()))));
+fn throughput(plotted: &PlottedWindows) -> Chart {
+    let mut series = vec![plotted.series("ok", ColorRole::Ok, |window| Some(window.per_second(window.units())))];
+    if plotted.windows.iter().any(|window| window.errors() > 0) {
+        series.push(plotted.series("failed", ColorRole::Error, |window| Some(window.per_second(window.errors()))));
     }
-    chart(course, "All operations", Unit::OperationsPerSecond, RangeKind::Linear, series)
+    chart(plotted, "All operations", Unit::OperationsPerSecond, RangeKind::Linear, series)
 }
 
 /// The indices and names of the operations for which `something` holds in any window.
 fn drawn<'a>(
     run: &'a Run,
-    course: &'a Course,
+    plotted: &'a PlottedWindows,
     something: impl Fn(&Summary) -> bool + 'a,
 ) -> impl Iterator<Item = (usize, &'a str)> {
-    let has_any = move |at: usize| course.windows.iter().any(|window| operation(window, at).is_some_and(&something));
+    let has_any = move |at: usize| plotted.windows.iter().any(|window| operation(window, at).is_some_and(&something));
     (0..run.operations.len()).filter(move |at| has_any(*at)).map(|at| (at, run.operation_name(at)))
 }
 
@@ -74,35 +74,35 @@ fn operation(window: &Window, at: usize) -> Option<&Summary> {
     window.operations.get(at)
 }
 
-fn latency(run: &Run, course: &Course) -> Vec<Section> {
-    let operations: Vec<(usize, &str)> = drawn(run, course, |operation| operation.units > 0).collect();
+fn latency(run: &Run, plotted: &PlottedWindows) -> Vec<Section> {
+    let operations: Vec<(usize, &str)> = drawn(run, plotted, |operation| operation.units > 0).collect();
     match operations[..] {
         [] => Vec::new(),
         // A run with a single operation has its latency charts side by side.
         [(at, label)] => {
-            let chart = |group| latency_chart(course, &group, at, format!("{label}: {}", group.short));
+            let chart = |group| latency_chart(plotted, &group, at, format!("{label}: {}", group.short));
             vec![Section { title: "Latency", charts: LATENCY.map(chart).into() }]
         }
-        [..] => LATENCY.map(|group| latency_section(course, &group, &operations)).into(),
+        [..] => LATENCY.map(|group| latency_section(plotted, &group, &operations)).into(),
     }
 }
 
 /// The charts of one group for all operations.
-fn latency_section(course: &Course, group: &Group, operations: &[(usize, &str)]) -> Section {
-    let chart = |(at, label): &(usize, &str)| latency_chart(course, group, *at, (*label).to_owned());
+fn latency_section(plotted: &PlottedWindows, group: &Group, operations: &[(usize, &str)]) -> Section {
+    let chart = |(at, label): &(usize, &str)| latency_chart(plotted, group, *at, (*label).to_owned());
     let mut charts: Vec<Chart> = operations.iter().map(chart).collect();
     share_range(&mut charts, RangeKind::Latency);
     Section { title: group.title, charts }
 }
 
-fn latency_chart(course: &Course, group: &Group, at: usize, title: String) -> Chart {
+fn latency_chart(plotted: &PlottedWindows, group: &Group, at: usize, title: String) -> Chart {
     let line = |(place, metric): (usize, &Metric)| {
         // A single line needs no name, because the heading says what it is.
         let name = if group.metrics.len() > 1 { metric.name } else { "" };
-        course.series(name, Ink::Line(place), |window| metric.ms(operation(window, at)?))
+        plotted.series(name, ColorRole::Line(place), |window| metric.ms(operation(window, at)?))
     };
     let series = group.metrics.iter().enumerate().map(line).collect();
-    chart(course, title, Unit::Milliseconds, RangeKind::Latency, series)
+    chart(plotted, title, Unit::Milliseconds, RangeKind::Latency, series)
 }
 
 /// Gives charts a common y axis, so that they can be compared side by side.
@@ -111,46 +111,46 @@ pub(super) fn share_range(charts: &mut [Chart], kind: RangeKind) {
     charts.iter_mut().for_each(|chart| chart.range = range);
 }
 
-fn queueing(run: &Run, course: &Course) -> Option<Section> {
-    let mut charts: Vec<Chart> = drawn(run, course, |operation| operation.queue.is_some())
+fn queueing(run: &Run, plotted: &PlottedWindows) -> Option<Section> {
+    let mut charts: Vec<Chart> = drawn(run, plotted, |operation| operation.queue.is_some())
         .map(|(at, label)| {
             let queue = |window: &Window| operation(window, at).and_then(|operation| operation.queue);
             let series = vec![
-                course.series("99th", Ink::Line(0), |window| Some(queue(window)?.p99_us as f64 / 1000.0)),
-                course.series("maximum", Ink::Line(1), |window| Some(queue(window)?.max_us as f64 / 1000.0)),
+                plotted.series("99th", ColorRole::Line(0), |window| Some(queue(window)?.p99_us as f64 / 1000.0)),
+                plotted.series("maximum", ColorRole::Line(1), |window| Some(queue(window)?.max_us as f64 / 1000.0)),
             ];
-            chart(course, label, Unit::Milliseconds, RangeKind::Latency, series)
+            chart(plotted, label, Unit::Milliseconds, RangeKind::Latency, series)
         })
         .collect();
     share_range(&mut charts, RangeKind::Latency);
     (!charts.is_empty()).then_some(Section { title: "How late operations began", charts })
 }
 
-fn errors(run: &Run, course: &Course) -> Option<Section> {
-    let series: Vec<Series> = drawn(run, course, |operation| operation.errors > 0)
+fn errors(run: &Run, plotted: &PlottedWindows) -> Option<Section> {
+    let series: Vec<Series> = drawn(run, plotted, |operation| operation.errors > 0)
         .enumerate()
         .map(|(place, (at, label))| {
             let rate = |window: &Window| operation(window, at).map(|operation| window.per_second(operation.errors));
-            course.series(label, Ink::Line(place), rate)
+            plotted.series(label, ColorRole::Line(place), rate)
         })
         .collect();
-    let chart = chart(course, "Failed operations", Unit::OperationsPerSecond, RangeKind::Linear, series);
+    let chart = chart(plotted, "Failed operations", Unit::OperationsPerSecond, RangeKind::Linear, series);
     (!chart.series.is_empty()).then_some(Section { title: "Errors", charts: vec![chart] })
 }
 
-fn resources(run: &Run, course: &Course) -> Option<Section> {
+fn resources(run: &Run, plotted: &PlottedWindows) -> Option<Section> {
     let stride = run.resources.len().div_ceil(POINTS_MAX).max(1);
     let samples: Vec<&ResourceSample> = run.resources.iter().step_by(stride).collect();
     let now = |name: &str, place: usize, value: fn(&ResourceSample) -> Option<f64>| {
-        let points = samples.iter().map(|sample| (course.place(sample.elapsed_s), value(sample))).collect();
-        Series { name: name.to_owned(), ink: Ink::Line(place), points }
+        let points = samples.iter().map(|sample| (plotted.place(sample.elapsed_s), value(sample))).collect();
+        Series { name: name.to_owned(), role: ColorRole::Line(place), points }
     };
     let rate = |name: &str, place: usize, value: fn(&ResourceSample) -> Option<f64>| {
         let points = samples.windows(2).filter_map(|pair| match pair {
-            [before, after] => Some((course.place(after.elapsed_s), per_second(before, after, value))),
+            [before, after] => Some((plotted.place(after.elapsed_s), per_second(before, after, value))),
             _ => None,
         });
-        Series { name: name.to_owned(), ink: Ink::Line(place), points: points.collect() }
+        Series { name: name.to_owned(), role: ColorRole::Line(place), points: points.collect() }
     };
     let charts = [
         ("Processor time", Unit::Cores, vec![rate("busy", 0, |sample| sample.cpu_s)]),
@@ -168,7 +168,7 @@ fn resources(run: &Run, course: &Course) -> Option<Section> {
     let charts: Vec<Chart> = charts
         .into_iter()
         .filter(|(_, _, series)| series.iter().flat_map(|series| &series.points).any(|(_, y)| y.is_some()))
-        .map(|(title, unit, series)| chart(course, title, unit, RangeKind::Linear, series))
+        .map(|(title, unit, series)| chart(plotted, title, unit, RangeKind::Linear, series))
         .collect();
     (!charts.is_empty()).then_some(Section { title: "What the server used", charts })
 }

@@ -1,9 +1,9 @@
 //! Draws pictures as PNG files.
 
 use super::ReportError;
+use super::color_role::ColorRole;
 use super::drawing::{Anchor, Drawing, Point, Shape};
 use super::font;
-use super::ink::Ink;
 use std::fs;
 use std::path::Path;
 use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
@@ -17,7 +17,7 @@ pub(super) fn write(path: &Path, drawing: &Drawing) -> Result<(), ReportError> {
     let (width, height) = ((drawing.width * SCALE).ceil() as u32, (drawing.height * SCALE).ceil() as u32);
     let mut pixels =
         Pixmap::new(width, height).ok_or_else(|| refused(format!("no picture has {width} x {height} pixels")))?;
-    pixels.fill(color(Ink::Paper));
+    pixels.fill(color(ColorRole::Paper));
     drawing.shapes.iter().for_each(|shape| draw(&mut pixels, shape));
     let bytes = pixels.encode_png().map_err(|error| refused(error.to_string()))?;
     fs::write(path, bytes).map_err(ReportError::io(path))
@@ -25,13 +25,13 @@ pub(super) fn write(path: &Path, drawing: &Drawing) -> Result<(), ReportError> {
 
 fn draw(pixels: &mut Pixmap, shape: &Shape) {
     match shape {
-        Shape::Line { points, ink, width } => draw_line(pixels, points, *ink, *width),
-        Shape::Dot { at, radius, ink } => {
+        Shape::Line { points, role, width } => draw_line(pixels, points, *role, *width),
+        Shape::Dot { at, radius, role } => {
             if let Some(circle) = PathBuilder::from_circle(at.x, at.y, *radius) {
-                fill(pixels, &circle, *ink, Point::new(0.0, 0.0));
+                fill(pixels, &circle, *role, Point::new(0.0, 0.0));
             }
         }
-        Shape::Text { at, text, size, bold, anchor, ink } => {
+        Shape::Text { at, text, size, bold, anchor, role } => {
             let width = font::width(text, *size, *bold);
             let x = match anchor {
                 Anchor::Start => at.x,
@@ -39,13 +39,13 @@ fn draw(pixels: &mut Pixmap, shape: &Shape) {
                 Anchor::End => at.x - width,
             };
             if let Some(outline) = font::outline(text, *size, *bold) {
-                fill(pixels, &outline, *ink, Point::new(x, at.y));
+                fill(pixels, &outline, *role, Point::new(x, at.y));
             }
         }
     }
 }
 
-fn draw_line(pixels: &mut Pixmap, points: &[Point], ink: Ink, width: f32) {
+fn draw_line(pixels: &mut Pixmap, points: &[Point], role: ColorRole, width: f32) {
     let mut path = PathBuilder::new();
     for (at, point) in points.iter().enumerate() {
         match at {
@@ -54,24 +54,24 @@ fn draw_line(pixels: &mut Pixmap, points: &[Point], ink: Ink, width: f32) {
         }
     }
     let Some(path) = path.finish() else { return };
-    let dash = if ink.dashed() { StrokeDash::new(vec![5.0, 3.0], 0.0) } else { None };
+    let dash = if role.dashed() { StrokeDash::new(vec![5.0, 3.0], 0.0) } else { None };
     let stroke = Stroke { width, line_cap: LineCap::Butt, line_join: LineJoin::Round, dash, ..Stroke::default() };
-    pixels.stroke_path(&path, &paint(ink), &stroke, Transform::from_scale(SCALE, SCALE), None);
+    pixels.stroke_path(&path, &paint(role), &stroke, Transform::from_scale(SCALE, SCALE), None);
 }
 
-fn fill(pixels: &mut Pixmap, path: &tiny_skia::Path, ink: Ink, at: Point) {
+fn fill(pixels: &mut Pixmap, path: &tiny_skia::Path, role: ColorRole, at: Point) {
     let transform = Transform::from_translate(at.x, at.y).post_scale(SCALE, SCALE);
-    pixels.fill_path(path, &paint(ink), FillRule::Winding, transform, None);
+    pixels.fill_path(path, &paint(role), FillRule::Winding, transform, None);
 }
 
-fn paint(ink: Ink) -> Paint<'static> {
+fn paint(role: ColorRole) -> Paint<'static> {
     let mut paint = Paint::default();
-    paint.set_color(color(ink));
+    paint.set_color(color(role));
     paint.anti_alias = true;
     paint
 }
 
-fn color(ink: Ink) -> Color {
-    let [red, green, blue] = ink.light();
+fn color(role: ColorRole) -> Color {
+    let [red, green, blue] = role.light();
     Color::from_rgba8(red, green, blue, u8::MAX)
 }

@@ -1,8 +1,8 @@
 //! Writes drawings as SVG inside a page. Colours are classes of the page's style sheet
-//! ([`Ink::style_sheet`]).
+//! ([`ColorRole::style_sheet`]).
 
+use super::color_role::ColorRole;
 use super::drawing::{Anchor, Drawing, Point, Shape};
-use super::ink::Ink;
 use super::text::escaped;
 use std::fmt::{self, Display, Formatter};
 
@@ -27,19 +27,19 @@ impl Display for Svg<'_> {
 
 fn write_shape(f: &mut Formatter<'_>, shape: &Shape) -> fmt::Result {
     match shape {
-        Shape::Line { points, ink, width } => {
+        Shape::Line { points, role, width } => {
             f.write_str("<path d=\"")?;
             for (at, Point { x, y }) in points.iter().enumerate() {
                 write!(f, "{}{x:.1} {y:.1}", if at == 0 { "M" } else { "L" })?;
             }
-            let dash = if ink.dashed() { " stroke-dasharray=\"5 3\"" } else { "" };
-            let name = ink.name();
+            let dash = if role.dashed() { " stroke-dasharray=\"5 3\"" } else { "" };
+            let name = role.name();
             write!(f, "\" class=\"s-{name}\" stroke-width=\"{width}\" stroke-linejoin=\"round\"{dash}/>")
         }
-        Shape::Dot { at: Point { x, y }, radius, ink } => {
-            write!(f, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" class=\"f-{}\"/>", ink.name())
+        Shape::Dot { at: Point { x, y }, radius, role } => {
+            write!(f, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" class=\"f-{}\"/>", role.name())
         }
-        Shape::Text { at, text, size, bold, anchor, ink } => write_text(f, *at, text, *size, *bold, *anchor, *ink),
+        Shape::Text { at, text, size, bold, anchor, role } => write_text(f, *at, text, *size, *bold, *anchor, *role),
     }
 }
 
@@ -50,7 +50,7 @@ fn write_text(
     size: f32,
     bold: bool,
     anchor: Anchor,
-    ink: Ink,
+    role: ColorRole,
 ) -> fmt::Result {
     let anchor = match anchor {
         Anchor::Start => "",
@@ -58,6 +58,6 @@ fn write_text(
         Anchor::End => " text-anchor=\"end\"",
     };
     let weight = if bold { " font-weight=\"600\"" } else { "" };
-    let (name, text) = (ink.name(), escaped(text));
+    let (name, text) = (role.name(), escaped(text));
     write!(f, "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" class=\"f-{name}\"{anchor}{weight}>{text}</text>")
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tiny_skia::Pixmap;
 
-use super::ink::Ink;
+use super::color_role::ColorRole;
 use super::{CsvFiles, compare, write};
 
 const WINDOWS: usize = 12;
@@ -78,13 +78,13 @@ fn chart_texts<'a>(page: &'a Document<'_>) -> Vec<&'a str> {
 }
 
 /// The number of pixels of a picture in each of these colours.
-fn pixels(path: &Path, inks: &[Ink]) -> Vec<usize> {
+fn pixels(path: &Path, roles: &[ColorRole]) -> Vec<usize> {
     let picture = Pixmap::decode_png(&fs::read(path).unwrap()).unwrap();
-    let count = |ink: &Ink| {
-        let color = ink.light();
+    let count = |role: &ColorRole| {
+        let color = role.light();
         picture.pixels().iter().filter(|pixel| [pixel.red(), pixel.green(), pixel.blue()] == color).count()
     };
-    inks.iter().map(count).collect()
+    roles.iter().map(count).collect()
 }
 
 #[test]
@@ -143,8 +143,17 @@ fn pictures_have_lines_and_writing_in_them() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &run("tuesday", 1000)).unwrap();
     for name in ["summary.png", "summary_by_volume.png"] {
-        let inks = [Ink::Paper, Ink::Text, Ink::Muted, Ink::Ok, Ink::Error, Ink::Line(0), Ink::Line(1), Ink::Line(2)];
-        let found = pixels(&dir.path().join(name), &inks);
+        let roles = [
+            ColorRole::Paper,
+            ColorRole::Text,
+            ColorRole::Muted,
+            ColorRole::Ok,
+            ColorRole::Error,
+            ColorRole::Line(0),
+            ColorRole::Line(1),
+            ColorRole::Line(2),
+        ];
+        let found = pixels(&dir.path().join(name), &roles);
         assert!(found[0] > 1_000_000, "{name}: paper {found:?}");
         assert!(found.iter().all(|count| *count > 500), "{name}: {found:?}");
     }
@@ -188,7 +197,10 @@ fn runs_are_compared_with_the_first() {
         2 + 2 * 2 * 2,
         "in each chart, twice"
     );
-    let found = pixels(&out.join("compare.png"), &[Ink::Text, Ink::Line(0), Ink::Line(1), Ink::Line(2)]);
+    let found = pixels(
+        &out.join("compare.png"),
+        &[ColorRole::Text, ColorRole::Line(0), ColorRole::Line(1), ColorRole::Line(2)],
+    );
     assert!(found[..3].iter().all(|count| *count > 500) && found[3] == 0, "{found:?}");
 }
 

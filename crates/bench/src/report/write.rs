@@ -4,9 +4,9 @@ use crate::stats::Run;
 use std::fs;
 use std::path::Path;
 
-use super::course::Across;
 use super::panels::{Section, sections};
 use super::picture::picture;
+use super::plotted_windows::XAxis;
 use super::{ReportError, html, png};
 
 /// Writes `run.json`, `report.html`, `summary.png` (over time) and `summary_by_volume.png` to
@@ -15,7 +15,7 @@ use super::{ReportError, html, png};
 pub fn write(dir: &Path, run: &Run) -> Result<(), ReportError> {
     // `run.json` comes first, because it cannot be recreated from the other files.
     run.save(dir)?;
-    let (by_time, by_volume) = (sections(run, Across::Time), sections(run, Across::Volume));
+    let (by_time, by_volume) = (sections(run, XAxis::Time), sections(run, XAxis::Volume));
     let path = dir.join("report.html");
     fs::write(&path, html::page(run, &by_time, &by_volume)).map_err(ReportError::io(&path))?;
     let picture_of = |name: &str, how: &str, sections: &[Section]| {

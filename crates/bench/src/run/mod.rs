@@ -14,7 +14,6 @@
 //! * Threads share no data while they run operations; each counts for itself.
 //! * The wait for unfinished operations at the end is limited.
 
-mod crew;
 mod live;
 mod mix;
 mod results;
@@ -22,5 +21,6 @@ mod runner;
 mod schedule;
 mod stop;
 mod worker;
+mod worker_threads;
 
 pub use runner::{Ending, Options, RunError, print_summary, run};

@@ -1,10 +1,10 @@
 //! A run, from its first connection to its report.
 
-use super::crew::{Crew, Orders};
 use super::live::Live;
 use super::mix::Mix;
 use super::results::Results;
 use super::stop::Stop;
+use super::worker_threads::{Shared, WorkerThreads};
 use crate::config::{Config, ConfigError};
 use crate::drivers::DriverError;
 use crate::generators::Generators;
@@ -126,17 +126,17 @@ pub async fn run(
     let threads = config.driver.threads(processors).min(config.concurrent).max(1);
     let duration = config.duration;
     let interval = config.report_interval;
-    let orders = Arc::new(Orders { config, generators, mix });
-    let crew = Crew::assemble(&orders, threads).await?;
+    let shared = Arc::new(Shared { config, generators, mix });
+    let worker_threads = WorkerThreads::assemble(&shared, threads).await?;
     let observer = Observer {
         csv: CsvFiles::create(&results.dir, &report.operations)?,
         report,
         sampler: Sampler::new(options.pid, options.data_dir.clone()),
         live: Live::new(duration),
         interval,
-        operations: orders.config.operations.len(),
+        operations: shared.config.operations.len(),
     };
-    observer.watch(crew, duration, interrupted, results, &orders).await
+    observer.watch(worker_threads, duration, interrupted, results, &shared).await
 }
 
 /// Collects the counts while the workers run.
@@ -154,16 +154,16 @@ impl Observer {
     /// cannot be written, the run ends, and as much of its report as possible is written.
     async fn watch(
         mut self,
-        mut crew: Crew,
+        mut worker_threads: WorkerThreads,
         duration: Option<Duration>,
         interrupted: impl Future<Output = ()>,
         results: Results,
-        orders: &Orders,
+        shared: &Shared,
     ) -> Result<Ending, RunError> {
         let start = Instant::now();
         let stop = Arc::new(Stop::new(duration.map(|duration| start + duration)));
         self.sample(start).await;
-        crew.start(start, &stop);
+        worker_threads.start(start, &stop);
         let mut tick = tokio::time::interval_at((start + TICK.min(self.interval)).into(), TICK.min(self.interval));
         tick.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let (mut second, mut window) = (Tally::new(self.operations), Tally::new(self.operations));
@@ -179,15 +179,15 @@ impl Observer {
         while !ended {
             tokio::select! {
                 _ = tick.tick() => {}
-                () = crew.wait() => ended = true,
+                () = worker_threads.wait() => ended = true,
                 () = interrupted.as_mut(), if !asked_to_stop => {
                     asked_to_stop = true;
                     self.live.say("stopping; the report follows");
-                    stop.say();
+                    stop.request();
                 }
             }
             let now = Instant::now();
-            crew.collect(&mut second);
+            worker_threads.collect(&mut second);
             self.live.update(now - start, (now - last_tick).as_secs_f64(), &second);
             second.drain_into(&mut window);
             last_tick = now;
@@ -197,7 +197,7 @@ impl Observer {
                     && trouble.is_none()
                 {
                     self.live.say(&format!("stopping: {error}"));
-                    stop.say();
+                    stop.request();
                     trouble = Some(RunError::from(error));
                 }
                 self.report.windows.push(closed);
@@ -209,9 +209,9 @@ impl Observer {
                 self.sample(start).await;
             }
         }
-        stop.say();
+        stop.request();
         self.live.finish();
-        self.sum_up(&total, &orders.generators);
+        self.sum_up(&total, &shared.generators);
         let ending = Ending {
             dir: results.dir.clone(),
             totals: self.report.totals.clone().unwrap_or_default(),
@@ -220,7 +220,7 @@ impl Observer {
         };
         // This runs on another thread, because this one must still react to a second interruption.
         let written = spawn_blocking(move || {
-            crew.join();
+            worker_threads.join();
             write(results, self.csv, &self.report)
         });
         let written = written.await.unwrap_or_else(|panic| Err(RunError::Unwritten(panic.to_string())));

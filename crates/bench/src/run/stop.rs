@@ -7,30 +7,30 @@ use tokio::sync::watch;
 /// The signal that ends a run. It may be given more than once.
 #[derive(Debug)]
 pub(super) struct Stop {
-    said: AtomicBool,
+    requested: AtomicBool,
     /// Whether an error was the reason, if the configuration ends the run at the first error.
     for_error: AtomicBool,
     /// Whether the panic of a worker was the reason.
     for_crash: AtomicBool,
-    told: watch::Sender<bool>,
+    signal: watch::Sender<bool>,
     /// The planned end of the run.
     end: Option<Instant>,
 }
 
 impl Stop {
     pub(super) fn new(end: Option<Instant>) -> Self {
-        let [said, for_error, for_crash] = [false; 3].map(AtomicBool::new);
-        Self { said, for_error, for_crash, told: watch::Sender::new(false), end }
+        let [requested, for_error, for_crash] = [false; 3].map(AtomicBool::new);
+        Self { requested, for_error, for_crash, signal: watch::Sender::new(false), end }
     }
 
-    pub(super) fn say(&self) {
-        self.said.store(true, Ordering::Relaxed);
-        self.told.send_replace(true);
+    pub(super) fn request(&self) {
+        self.requested.store(true, Ordering::Relaxed);
+        self.signal.send_replace(true);
     }
 
-    pub(super) fn say_for_error(&self) {
+    pub(super) fn request_for_error(&self) {
         self.for_error.store(true, Ordering::Relaxed);
-        self.say();
+        self.request();
     }
 
     pub(super) fn was_for_error(&self) -> bool {
@@ -39,9 +39,9 @@ impl Stop {
 
     /// Stops the run because a worker panicked. Without that worker, the other results would not
     /// match the configuration.
-    pub(super) fn say_for_crash(&self) {
+    pub(super) fn request_for_crash(&self) {
         self.for_crash.store(true, Ordering::Relaxed);
-        self.say();
+        self.request();
     }
 
     pub(super) fn was_for_crash(&self) -> bool {
@@ -50,7 +50,7 @@ impl Stop {
 
     /// Whether no new operation may begin.
     pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.said.load(Ordering::Relaxed) || self.end.is_some_and(|end| now >= end)
+        self.requested.load(Ordering::Relaxed) || self.end.is_some_and(|end| now >= end)
     }
 
     /// The planned end of the run.
@@ -61,6 +61,6 @@ impl Stop {
     /// Waits for the signal.
     pub(super) async fn wait(&self) {
         // The sender is a field of `self`, so it still exists.
-        drop(self.told.subscribe().wait_for(|said| *said).await);
+        drop(self.signal.subscribe().wait_for(|requested| *requested).await);
     }
 }

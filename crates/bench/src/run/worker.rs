@@ -50,7 +50,7 @@ pub(super) fn order_of(seed: [u64; 3], worker: usize) -> Random {
 
 /// The time from which the latency of an operation is measured, and how late it began.
 #[derive(Clone, Copy)]
-struct Turn {
+struct Timing {
     counted_from: Instant,
     /// How late the operation began; `None` without a schedule.
     late: Option<Duration>,
@@ -58,9 +58,9 @@ struct Turn {
 
 /// An operation that has begun. If the run is cut off before it ends, or if its worker panics, it
 /// counts as failed, so that no operation is lost from the counts.
-struct Begun<'a> {
+struct InFlight<'a> {
     operation: usize,
-    turn: Turn,
+    timing: Timing,
     /// The bytes of the value that was sent at the beginning. It is 0 if operations run one at a
     /// time.
     value_bytes: u64,
@@ -68,18 +68,18 @@ struct Begun<'a> {
     ended: bool,
 }
 
-impl<'a> Begun<'a> {
-    fn new(operation: usize, turn: Turn, value_bytes: u64, tally: &'a Mutex<Tally>) -> Self {
-        Self { operation, turn, value_bytes, tally, ended: false }
+impl<'a> InFlight<'a> {
+    fn new(operation: usize, timing: Timing, value_bytes: u64, tally: &'a Mutex<Tally>) -> Self {
+        Self { operation, timing, value_bytes, tally, ended: false }
     }
 
-    fn end(mut self) -> (Turn, u64) {
+    fn end(mut self) -> (Timing, u64) {
         self.ended = true;
-        (self.turn, self.value_bytes)
+        (self.timing, self.value_bytes)
     }
 }
 
-impl Drop for Begun<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if !self.ended {
             let reason = if std::thread::panicking() { &CRASH } else { &UNFINISHED };
@@ -99,21 +99,21 @@ impl Job<'_> {
     }
 
     async fn run_one_by_one(&mut self) {
-        while let Some(turn) = self.wait_for_turn().await {
+        while let Some(timing) = self.wait_until_due().await {
             let operation = self.mix.draw(&mut self.random);
-            let begun = Begun::new(operation, turn, 0, self.tally);
+            let current = InFlight::new(operation, timing, 0, self.tally);
             let mut outcome = self.driver.run(operation, &mut self.draw).await;
             while let Outcome::Retry(reason) = outcome {
                 self.failed(operation, &reason);
                 if self.stop.is_due(Instant::now()) {
-                    begun.end();
+                    current.end();
                     return;
                 }
                 outcome = self.driver.run(operation, &mut self.draw).await;
             }
-            let (turn, _) = begun.end();
+            let (timing, _) = current.end();
             let value_bytes = self.draw.take_value_bytes();
-            self.count(operation, outcome, turn, value_bytes);
+            self.count(operation, outcome, timing, value_bytes);
             if self.exhausted {
                 return;
             }
@@ -127,28 +127,28 @@ impl Job<'_> {
     /// operations in flight.
     async fn run_pipelined(&mut self) {
         let depth = self.driver.depth();
-        let mut turns: VecDeque<Begun<'_>> = VecDeque::with_capacity(depth);
+        let mut in_flight: VecDeque<InFlight<'_>> = VecDeque::with_capacity(depth);
         loop {
             let now = Instant::now();
             let mut ending = self.exhausted || self.stop.is_due(now);
-            while !ending && turns.len() < depth && self.due.is_none_or(|due| due <= now) {
+            while !ending && in_flight.len() < depth && self.due.is_none_or(|due| due <= now) {
                 let operation = self.mix.draw(&mut self.random);
-                let turn = Turn { counted_from: self.due.unwrap_or(now), late: self.due.map(|due| now - due) };
+                let timing = Timing { counted_from: self.due.unwrap_or(now), late: self.due.map(|due| now - due) };
                 self.due = self.next_due();
                 let outcome = self.driver.send(operation, &mut self.draw);
                 let value_bytes = self.draw.take_value_bytes();
                 match outcome {
-                    None => turns.push_back(Begun::new(operation, turn, value_bytes, self.tally)),
+                    None => in_flight.push_back(InFlight::new(operation, timing, value_bytes, self.tally)),
                     // After an operation that ended at once, the thread's other workers get their
                     // turn.
                     Some(outcome) => {
-                        self.count(operation, outcome, turn, value_bytes);
+                        self.count(operation, outcome, timing, value_bytes);
                         ending |= self.exhausted;
                         break;
                     }
                 }
             }
-            if turns.is_empty() {
+            if in_flight.is_empty() {
                 if ending {
                     return;
                 }
@@ -158,7 +158,7 @@ impl Job<'_> {
                 }
                 continue;
             }
-            let room_at = self.due.filter(|_| !ending && turns.len() < depth);
+            let room_at = self.due.filter(|_| !ending && in_flight.len() < depth);
             let received = match room_at {
                 None => self.driver.receive().await,
                 Some(at) => {
@@ -170,9 +170,9 @@ impl Job<'_> {
                 }
             };
             // The driver has lost count of the operations that were begun if it has none in flight.
-            let (Some((operation, outcome)), Some(begun)) = (received, turns.pop_front()) else { return };
-            let (turn, value_bytes) = begun.end();
-            self.count(operation, outcome, turn, value_bytes);
+            let (Some((operation, outcome)), Some(current)) = (received, in_flight.pop_front()) else { return };
+            let (timing, value_bytes) = current.end();
+            self.count(operation, outcome, timing, value_bytes);
         }
     }
 
@@ -181,15 +181,15 @@ impl Job<'_> {
     }
 
     /// Waits until the next operation is due; `None` at the end of the run.
-    async fn wait_for_turn(&mut self) -> Option<Turn> {
+    async fn wait_until_due(&mut self) -> Option<Timing> {
         let now = Instant::now();
         if self.stop.is_due(now) {
             return None;
         }
-        let Some(due) = self.due else { return Some(Turn { counted_from: now, late: None }) };
+        let Some(due) = self.due else { return Some(Timing { counted_from: now, late: None }) };
         if due <= now {
             self.due = self.next_due();
-            return Some(Turn { counted_from: due, late: Some(now - due) });
+            return Some(Timing { counted_from: due, late: Some(now - due) });
         }
         self.sleep_until(due).await;
         let now = Instant::now();
@@ -202,9 +202,9 @@ impl Job<'_> {
         // count against the measured system. A longer delay is caused by the machine and counts.
         let punctual = late <= CLOCK_LATE_MAX;
         Some(if punctual {
-            Turn { counted_from: now, late: Some(Duration::ZERO) }
+            Timing { counted_from: now, late: Some(Duration::ZERO) }
         } else {
-            Turn { counted_from: due, late: Some(late) }
+            Timing { counted_from: due, late: Some(late) }
         })
     }
 
@@ -216,18 +216,18 @@ impl Job<'_> {
         }
     }
 
-    fn count(&mut self, operation: usize, outcome: Outcome, turn: Turn, value_bytes: u64) {
+    fn count(&mut self, operation: usize, outcome: Outcome, timing: Timing, value_bytes: u64) {
         match outcome {
             Outcome::Done { units } => {
-                let latency = turn.counted_from.elapsed();
+                let latency = timing.counted_from.elapsed();
                 let mut tally = self.tally();
                 tally.done(operation, units, micros(latency));
                 tally.sent(value_bytes);
-                if let Some(late) = turn.late {
+                if let Some(late) = timing.late {
                     tally.queued(operation, micros(late));
                 }
             }
-            Outcome::Silent => {}
+            Outcome::Uncounted => {}
             Outcome::Failed(reason) | Outcome::Retry(reason) => self.failed(operation, &reason),
             Outcome::Stop => self.exhausted = true,
         }
@@ -237,7 +237,7 @@ impl Job<'_> {
     fn failed(&self, operation: usize, reason: &Reason) {
         self.tally().failed(operation, reason);
         if self.shutdown_on_error {
-            self.stop.say_for_error();
+            self.stop.request_for_error();
         }
     }
 
@@ -284,15 +284,15 @@ mod tests {
     #[test]
     fn what_a_panic_or_the_end_cuts_off_is_counted() {
         let tally = Mutex::new(Tally::new(1));
-        let turn = Turn { counted_from: Instant::now(), late: None };
+        let timing = Timing { counted_from: Instant::now(), late: None };
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let _begun = Begun::new(0, turn, 0, &tally);
+            let _current = InFlight::new(0, timing, 0, &tally);
             panic!("a bug of a driver");
         }));
         assert!(panicked.is_err());
         assert_eq!(reasons(&tally), [("crash".into(), 1)]);
-        drop(Begun::new(0, turn, 0, &tally));
-        Begun::new(0, turn, 0, &tally).end();
+        drop(InFlight::new(0, timing, 0, &tally));
+        InFlight::new(0, timing, 0, &tally).end();
         assert_eq!(reasons(&tally), [("crash".into(), 1), ("unfinished".into(), 1)]);
     }
 

@@ -5,7 +5,7 @@ use super::request::{Request, put_encoded};
 use super::session::HttpSession;
 use super::worker::HttpWorker;
 use crate::config::{ConfigError, Operation, Settings};
-use crate::drivers::network::{Read, Reasons, Target, Trouble, bytes};
+use crate::drivers::network::{ExchangeError, Reasons, SettingsReader, Target, bytes};
 use crate::drivers::{DriverError, Prepared};
 use crate::term::Term;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ pub enum Disconnect {
 impl HttpPlan {
     /// Reads the settings of the driver.
     pub fn new(settings: &Settings, operations: &[Operation]) -> Result<Self, ConfigError> {
-        let read = Read(settings);
+        let read = SettingsReader(settings);
         refuse_tls(settings)?;
         let parse = |operation: &Operation| {
             HttpOperation::parse(&operation.term).map_err(|what| ConfigError::setting("operations", what))
@@ -113,7 +113,7 @@ impl HttpPlan {
             let host = target.to_string();
             let key = b"ombak-bench-probe";
             Request::new("GET", session.begin()).raw(&self.shared.path).segment(key).host(host.as_bytes()).end();
-            let refused = |why: Trouble| DriverError(format!("{target} refuses to read a key: {}", why.reason()));
+            let refused = |why: ExchangeError| DriverError(format!("{target} refuses to read a key: {}", why.reason()));
             match session.exchange(self.shared.timeout).await.map_err(refused)?.status {
                 200 | 300 | 404 => {}
                 status => return Err(refused(session.refused(status))),
@@ -166,7 +166,7 @@ fn refuse_tls(settings: &Settings) -> Result<(), ConfigError> {
     }
 }
 
-fn path(read: Read<'_>, key: &str, default: &str) -> Result<Vec<u8>, ConfigError> {
+fn path(read: SettingsReader<'_>, key: &str, default: &str) -> Result<Vec<u8>, ConfigError> {
     let path = read.text(key, default)?;
     if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(ConfigError::setting(key, format!("a path such as \"{default}\" is needed")));

@@ -1,7 +1,7 @@
 //! Sends requests over a connection and reads their answers, one at a time.
 
 use crate::drivers::DriverError;
-use crate::drivers::network::{Connection, Reasons, Target, Trouble};
+use crate::drivers::network::{Connection, ExchangeError, Reasons, Target};
 use httparse::{EMPTY_HEADER, Status};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -101,10 +101,10 @@ impl HttpSession {
     }
 
     /// The error for an answer with an unexpected status.
-    pub fn refused(&self, status: u16) -> Trouble {
+    pub fn refused(&self, status: u16) -> ExchangeError {
         let line = self.text.split(|&byte| byte == b'\n').find(|line| !line.is_empty()).unwrap_or_default();
         let text = format!("http_error {status} {}", String::from_utf8_lossy(line));
-        Trouble::Answer(self.reasons.of(text.trim_end().as_bytes()))
+        ExchangeError::Answer(self.reasons.of(text.trim_end().as_bytes()))
     }
 
     /// Closes the connection. The next use opens it again.
@@ -113,17 +113,17 @@ impl HttpSession {
         self.reused = false;
     }
 
-    /// Sends the request and reads the answer to its end. After [`Trouble::Disconnected`] this may
+    /// Sends the request and reads the answer to its end. After [`ExchangeError::Disconnected`] this may
     /// be called again, which sends the request again. A connection that was closed while no
     /// request was in flight is reopened silently.
-    pub async fn exchange(&mut self, limit: Duration) -> Result<Answer, Trouble> {
+    pub async fn exchange(&mut self, limit: Duration) -> Result<Answer, ExchangeError> {
         let was_reused = std::mem::take(&mut self.reused);
         let mut exchanged = self.attempt(limit).await;
-        if exchanged == Err((Trouble::Disconnected, Progress::Nothing)) && was_reused {
+        if exchanged == Err((ExchangeError::Disconnected, Progress::Nothing)) && was_reused {
             exchanged = self.attempt(limit).await;
         }
-        let exchanged = exchanged.map_err(|(trouble, _)| trouble);
-        self.unanswered = exchanged == Err(Trouble::Disconnected);
+        let exchanged = exchanged.map_err(|(error, _)| error);
+        self.unanswered = exchanged == Err(ExchangeError::Disconnected);
         match &exchanged {
             Ok(_) => {
                 self.connection.worked();
@@ -134,18 +134,18 @@ impl HttpSession {
         exchanged
     }
 
-    async fn attempt(&mut self, limit: Duration) -> Result<Answer, (Trouble, Progress)> {
-        self.connection.reopen().await.map_err(|trouble| (trouble, Progress::Nothing))?;
+    async fn attempt(&mut self, limit: Duration) -> Result<Answer, (ExchangeError, Progress)> {
+        self.connection.reopen().await.map_err(|error| (error, Progress::Nothing))?;
         let deadline = Instant::now() + limit;
         if self.connection.unread().is_empty() {
-            self.connection.transfer(deadline).await.map_err(|trouble| (trouble, Progress::Nothing))?;
-            self.answer(deadline).await.map_err(|trouble| (trouble, Progress::Something))
+            self.connection.transfer(deadline).await.map_err(|error| (error, Progress::Nothing))?;
+            self.answer(deadline).await.map_err(|error| (error, Progress::Something))
         } else {
-            Err((Trouble::answer("an answer that nobody asked for"), Progress::Something))
+            Err((ExchangeError::answer("an answer that nobody asked for"), Progress::Something))
         }
     }
 
-    async fn answer(&mut self, deadline: Instant) -> Result<Answer, Trouble> {
+    async fn answer(&mut self, deadline: Instant) -> Result<Answer, ExchangeError> {
         self.text.clear();
         self.vclock.clear();
         let head = loop {
@@ -154,7 +154,7 @@ impl HttpSession {
                 // An interim status such as 100 Continue. The final answer follows.
                 Some(_) => {}
                 None if self.connection.unread().len() > HEAD_BYTES_MAX => {
-                    return Err(Trouble::answer("an answer with too long a head"));
+                    return Err(ExchangeError::answer("an answer with too long a head"));
                 }
                 None => self.connection.transfer(deadline).await?,
             }
@@ -171,11 +171,12 @@ impl HttpSession {
     }
 
     /// Takes the head of an answer; `None` if it is not complete yet.
-    fn head(&mut self) -> Result<Option<Head>, Trouble> {
+    fn head(&mut self) -> Result<Option<Head>, ExchangeError> {
         let mut headers = [EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut headers);
         let parsed = response.parse(self.connection.unread());
-        let Status::Complete(head_bytes) = parsed.map_err(|_| Trouble::answer("an answer that is no HTTP"))? else {
+        let Status::Complete(head_bytes) = parsed.map_err(|_| ExchangeError::answer("an answer that is no HTTP"))?
+        else {
             return Ok(None);
         };
         let status = response.code.unwrap_or_default();
@@ -184,7 +185,7 @@ impl HttpSession {
             let is = |name| header.name.eq_ignore_ascii_case(name);
             if is("content-length") && head.framing != Framing::Chunked {
                 let length = std::str::from_utf8(header.value).ok().and_then(|text| text.trim().parse().ok());
-                head.framing = Framing::Length(length.ok_or(Trouble::answer("an answer of no known length"))?);
+                head.framing = Framing::Length(length.ok_or(ExchangeError::answer("an answer of no known length"))?);
             } else if is("transfer-encoding") && header.value.eq_ignore_ascii_case(b"chunked") {
                 head.framing = Framing::Chunked;
             } else if is("connection") {
@@ -202,7 +203,7 @@ impl HttpSession {
     }
 
     /// Takes this many bytes of the body and keeps the first ones.
-    async fn skip(&mut self, bytes: u64, deadline: Instant) -> Result<(), Trouble> {
+    async fn skip(&mut self, bytes: u64, deadline: Instant) -> Result<(), ExchangeError> {
         let mut left = bytes;
         loop {
             left -= self.skip_unread(left) as u64;
@@ -224,7 +225,7 @@ impl HttpSession {
         bytes
     }
 
-    async fn skip_chunks(&mut self, deadline: Instant) -> Result<u64, Trouble> {
+    async fn skip_chunks(&mut self, deadline: Instant) -> Result<u64, ExchangeError> {
         let mut body_bytes = 0u64;
         loop {
             let bytes = self.chunk_bytes(deadline).await?;
@@ -242,7 +243,7 @@ impl HttpSession {
         Ok(body_bytes)
     }
 
-    async fn chunk_bytes(&mut self, deadline: Instant) -> Result<u64, Trouble> {
+    async fn chunk_bytes(&mut self, deadline: Instant) -> Result<u64, ExchangeError> {
         loop {
             match httparse::parse_chunk_size(self.connection.unread()) {
                 Ok(Status::Complete((line_bytes, chunk_bytes))) => {
@@ -258,7 +259,7 @@ impl HttpSession {
     }
 
     /// Takes a line and returns its length with the line end.
-    async fn line_bytes(&mut self, deadline: Instant) -> Result<usize, Trouble> {
+    async fn line_bytes(&mut self, deadline: Instant) -> Result<usize, ExchangeError> {
         loop {
             let unread = self.connection.unread();
             if let Some(end) = unread.iter().position(|&byte| byte == b'\n') {
@@ -272,14 +273,14 @@ impl HttpSession {
         }
     }
 
-    async fn skip_rest(&mut self, deadline: Instant) -> Result<u64, Trouble> {
+    async fn skip_rest(&mut self, deadline: Instant) -> Result<u64, ExchangeError> {
         let mut body_bytes = 0u64;
         loop {
             body_bytes += self.skip_unread(u64::MAX) as u64;
             match self.connection.transfer(deadline).await {
                 Ok(()) => {}
-                Err(Trouble::Disconnected) => return Ok(body_bytes),
-                Err(trouble) => return Err(trouble),
+                Err(ExchangeError::Disconnected) => return Ok(body_bytes),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -292,4 +293,4 @@ enum Progress {
     Something,
 }
 
-const BAD_CHUNK: Trouble = Trouble::answer("an answer in chunks that cannot be read");
+const BAD_CHUNK: ExchangeError = ExchangeError::answer("an answer in chunks that cannot be read");

@@ -4,7 +4,7 @@ use super::operation::HttpOperation;
 use super::plan::{Disconnect, HttpSettings, write_search};
 use super::request::Request;
 use super::session::{Answer, HttpSession};
-use crate::drivers::network::Trouble;
+use crate::drivers::network::ExchangeError;
 use crate::drivers::{DONE, DriverError, Outcome};
 use crate::generators::Draw;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl HttpWorker {
                 answer.and_then(|answer| judge(one, answer, &place.session))
             }
         };
-        let outcome = outcome.unwrap_or_else(Trouble::outcome);
+        let outcome = outcome.unwrap_or_else(ExchangeError::outcome);
         // An operation that is retried stays with its server.
         if !matches!(outcome, Outcome::Retry(_)) {
             self.pass_turn();
@@ -102,9 +102,9 @@ impl HttpWorker {
         self.turn = (self.turn + 1) % self.places.len().max(1);
     }
 
-    async fn update(&mut self, turn: usize, existing: bool, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn update(&mut self, turn: usize, existing: bool, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         let (settings, Some(place)) = (&*self.settings, self.places.get_mut(turn)) else {
-            return Err(Trouble::Disconnected);
+            return Err(ExchangeError::Disconnected);
         };
         let (session, host) = (&mut place.session, &place.host);
         if !self.writing {
@@ -127,17 +127,17 @@ impl HttpWorker {
             self.writing = true;
         }
         let answer = session.exchange(settings.timeout).await;
-        self.writing = answer == Err(Trouble::Disconnected);
+        self.writing = answer == Err(ExchangeError::Disconnected);
         judge(&HttpOperation::Put, answer?, session)
     }
 
-    async fn put_file(&mut self, turn: usize) -> Result<Outcome, Trouble> {
+    async fn put_file(&mut self, turn: usize) -> Result<Outcome, ExchangeError> {
         let (settings, Some(place)) = (&*self.settings, self.places.get_mut(turn)) else {
-            return Err(Trouble::Disconnected);
+            return Err(ExchangeError::Disconnected);
         };
         if !place.session.is_unanswered() {
             let Some(path) = settings.files.get(self.files) else { return Ok(Outcome::Stop) };
-            let value = tokio::fs::read(path).await.map_err(|_| Trouble::answer("a file cannot be read"))?;
+            let value = tokio::fs::read(path).await.map_err(|_| ExchangeError::answer("a file cannot be read"))?;
             self.files += 1;
             let key = path.file_name().unwrap_or_default().as_encoded_bytes();
             put(settings, &self.client_id, key, &value, place);
@@ -195,22 +195,22 @@ fn write(
 }
 
 /// Judges an answer.
-fn judge(operation: &HttpOperation, answer: Answer, session: &HttpSession) -> Result<Outcome, Trouble> {
+fn judge(operation: &HttpOperation, answer: Answer, session: &HttpSession) -> Result<Outcome, ExchangeError> {
     match (operation, answer.status) {
         (HttpOperation::Get | HttpOperation::GetExisting, 200) if answer.body_bytes == 0 => {
-            Err(Trouble::answer("an object with an empty value"))
+            Err(ExchangeError::answer("an object with an empty value"))
         }
         (HttpOperation::Get | HttpOperation::GetExisting, 200 | 300) => Ok(DONE),
         (HttpOperation::Get, 404) => Ok(DONE),
-        (HttpOperation::GetExisting, 404) => Err(Trouble::answer("not_found")),
+        (HttpOperation::GetExisting, 404) => Err(ExchangeError::answer("not_found")),
         // The status is 200 if the request had `returnbody=true`.
         (HttpOperation::Put, 200 | 204) | (HttpOperation::Insert, 201 | 204) => Ok(DONE),
         (HttpOperation::Delete, 204 | 404) => Ok(DONE),
         (HttpOperation::Stat, 200) if session.text().first() == Some(&b'{') => Ok(DONE),
         (HttpOperation::Search { expected, .. }, 200) => match found(session.text()) {
             Some(found) if found == *expected => Ok(DONE),
-            Some(_) => Err(Trouble::answer("another number of results than expected")),
-            None => Err(Trouble::answer("an answer without a number of results")),
+            Some(_) => Err(ExchangeError::answer("another number of results than expected")),
+            None => Err(ExchangeError::answer("an answer without a number of results")),
         },
         (_, status) => Err(session.refused(status)),
     }

@@ -1,7 +1,7 @@
 //! A connection that is reopened after it was lost.
 
 use super::socket::{Outbox, Socket};
-use super::{Backoff, Target, Trouble};
+use super::{Backoff, ExchangeError, Target};
 use crate::drivers::DriverError;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -58,7 +58,7 @@ impl Connection {
 
     /// Opens the connection if it is closed, after a pause that grows with each failure. The
     /// current request is then sent from its beginning.
-    pub async fn reopen(&mut self) -> Result<(), Trouble> {
+    pub async fn reopen(&mut self) -> Result<(), ExchangeError> {
         if self.socket.is_some() {
             return Ok(());
         }
@@ -66,7 +66,7 @@ impl Connection {
         if !pause.is_zero() {
             sleep(pause).await;
         }
-        self.connect().await.map_err(|_| Trouble::Disconnected)
+        self.connect().await.map_err(|_| ExchangeError::Disconnected)
     }
 
     /// Closes the connection. The next use opens it again.
@@ -95,8 +95,8 @@ impl Connection {
 
     /// Sends pending bytes and receives at least one byte. The future may be dropped while it
     /// waits. After an error the connection is closed.
-    pub async fn transfer(&mut self, deadline: Instant) -> Result<(), Trouble> {
-        let Some(socket) = &mut self.socket else { return Err(Trouble::Disconnected) };
+    pub async fn transfer(&mut self, deadline: Instant) -> Result<(), ExchangeError> {
+        let Some(socket) = &mut self.socket else { return Err(ExchangeError::Disconnected) };
         let transferred = socket.transfer(&mut self.outbox, deadline).await;
         if transferred.is_err() {
             self.socket = None;

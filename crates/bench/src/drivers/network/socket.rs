@@ -3,7 +3,7 @@
 //! Invariant: an exchange allocates nothing if it fits into the memory that earlier exchanges have
 //! needed. Memory above a limit is released.
 
-use super::Trouble;
+use super::ExchangeError;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
@@ -144,7 +144,7 @@ impl Socket {
 
     /// Sends the rest of `outbox` and receives at least one byte. The future may be dropped while
     /// it waits: no sent or received byte is lost.
-    pub async fn transfer(&mut self, outbox: &mut Outbox, deadline: Instant) -> Result<(), Trouble> {
+    pub async fn transfer(&mut self, outbox: &mut Outbox, deadline: Instant) -> Result<(), ExchangeError> {
         self.make_room(INBOX_BYTES / 4);
         poll_fn(|cx| self.poll_transfer(outbox, deadline, cx)).await
     }
@@ -154,20 +154,20 @@ impl Socket {
         outbox: &mut Outbox,
         deadline: Instant,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(), Trouble>> {
+    ) -> Poll<Result<(), ExchangeError>> {
         while !outbox.rest().is_empty() {
             match Pin::new(&mut self.stream).poll_write(cx, outbox.rest()) {
                 Poll::Ready(Ok(bytes @ 1..)) => outbox.sent += bytes,
-                Poll::Ready(_) => return Poll::Ready(Err(Trouble::Disconnected)),
+                Poll::Ready(_) => return Poll::Ready(Err(ExchangeError::Disconnected)),
                 Poll::Pending => break,
             }
         }
         match pin!(self.stream.read_buf(&mut self.inbox.bytes)).poll(cx) {
             Poll::Ready(Ok(1..)) => return Poll::Ready(Ok(())),
-            Poll::Ready(_) => return Poll::Ready(Err(Trouble::Disconnected)),
+            Poll::Ready(_) => return Poll::Ready(Err(ExchangeError::Disconnected)),
             Poll::Pending => {}
         }
-        self.poll_deadline(deadline, cx).map(|()| Err(Trouble::Timeout))
+        self.poll_deadline(deadline, cx).map(|()| Err(ExchangeError::Timeout))
     }
 
     /// Polls the timer. The timer is reset only if it has fired or is set too late, which happens

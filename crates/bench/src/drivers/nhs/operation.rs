@@ -37,7 +37,7 @@ pub enum NhsOperation {
     /// From time to time reads a record in a way that makes the server compare its replicas.
     ForceAae,
     /// An operation of basho_bench that this program does not have. The text says why.
-    NotHere(&'static str),
+    Unsupported(&'static str),
 }
 
 const OBSOLETE: &str = "servers since Riak 2.9 do not have its kind of query";
@@ -59,12 +59,12 @@ const NAMES: [(&str, NhsOperation); 21] = [
     ("dobquery_http", NhsOperation::BirthdayQuery),
     ("list_keys", NhsOperation::ListKeys),
     ("force_aae", NhsOperation::ForceAae),
-    ("aae_query", NhsOperation::NotHere(OBSOLETE)),
-    ("segment_fold", NhsOperation::NotHere(OBSOLETE)),
-    ("alwaysget_updatewith2i_http", NhsOperation::NotHere(NEWEST)),
-    ("put_unique_http", NhsOperation::NotHere(NEWEST)),
-    ("get_unique_http", NhsOperation::NotHere(NEWEST)),
-    ("delete_unique_http", NhsOperation::NotHere(NEWEST)),
+    ("aae_query", NhsOperation::Unsupported(OBSOLETE)),
+    ("segment_fold", NhsOperation::Unsupported(OBSOLETE)),
+    ("alwaysget_updatewith2i_http", NhsOperation::Unsupported(NEWEST)),
+    ("put_unique_http", NhsOperation::Unsupported(NEWEST)),
+    ("get_unique_http", NhsOperation::Unsupported(NEWEST)),
+    ("delete_unique_http", NhsOperation::Unsupported(NEWEST)),
 ];
 
 impl NhsOperation {

@@ -6,7 +6,7 @@ use super::worker::NhsWorker;
 use crate::config::{ConfigError, Operation, Settings};
 use crate::drivers::http::request::Request;
 use crate::drivers::http::session::HttpSession;
-use crate::drivers::network::{Read, Reasons, Target, of_worker};
+use crate::drivers::network::{Reasons, SettingsReader, Target, of_worker};
 use crate::drivers::pb::probe;
 use crate::drivers::pb::session::PbSession;
 use crate::drivers::{DriverError, Prepared};
@@ -76,7 +76,7 @@ pub struct NhsSettings {
 impl NhsPlan {
     /// Reads the settings of the driver.
     pub fn new(settings: &Settings, operations: &[Operation]) -> Result<Self, ConfigError> {
-        let read = Read(settings);
+        let read = SettingsReader(settings);
         let (records_max, records_min, record_order) = always_get(settings)?;
         let (document_bytes, document_order) = unique(settings)?;
         let postcodes_max = read.count("postcode_indexcount", 3)?;
@@ -232,7 +232,7 @@ impl NhsPlan {
         }
         for (place, operation) in operations.iter().enumerate() {
             let why = match operation {
-                NhsOperation::NotHere(why) => Some((*why).to_owned()),
+                NhsOperation::Unsupported(why) => Some((*why).to_owned()),
                 operation if operation.queries_indexes() => no_queries.clone(),
                 operation if operation.writes_indexes() => no_entries.clone(),
                 _ => None,
@@ -285,12 +285,12 @@ fn known(operation: &Operation) -> Result<NhsOperation, ConfigError> {
     })
 }
 
-fn bucket(read: Read<'_>, key: &str, default: &str) -> Result<Vec<u8>, ConfigError> {
+fn bucket(read: SettingsReader<'_>, key: &str, default: &str) -> Result<Vec<u8>, ConfigError> {
     let name = read.text(key, default)?.into_bytes();
     if name.is_empty() { Err(ConfigError::setting(key, "a bucket's name is needed")) } else { Ok(name) }
 }
 
-fn sync(read: Read<'_>, key: &str, default: &str) -> Result<String, ConfigError> {
+fn sync(read: SettingsReader<'_>, key: &str, default: &str) -> Result<String, ConfigError> {
     let word = read.text(key, default)?;
     if ["one", "all", "backend"].contains(&word.as_str()) {
         return Ok(word);

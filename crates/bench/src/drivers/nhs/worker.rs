@@ -6,8 +6,8 @@ use super::plan::{NOMINATED, NhsSettings};
 use super::terms::{Terms, put_district, query_start};
 use crate::drivers::http::request::Request;
 use crate::drivers::http::session::HttpSession;
-use crate::drivers::network::{Background, Target, Trouble, unix_now};
-use crate::drivers::pb::reply::{GetReply, Indexes, Kept};
+use crate::drivers::network::{Background, ExchangeError, Target, unix_now};
+use crate::drivers::pb::reply::{GetReply, Indexes, ReadForUpdate};
 use crate::drivers::pb::session::PbSession;
 use crate::drivers::{DONE, Outcome, Reason};
 use crate::generators::Draw;
@@ -46,7 +46,7 @@ pub struct NhsWorker {
     /// adds a record.
     writing: bool,
     growing: bool,
-    kept: Kept,
+    kept: ReadForUpdate,
     terms: Terms,
     /// The variable part of a query.
     query: Vec<u8>,
@@ -79,7 +79,7 @@ impl NhsWorker {
             key: Vec::new(),
             writing: false,
             growing: false,
-            kept: Kept::default(),
+            kept: ReadForUpdate::default(),
             terms: Terms::default(),
             query: Vec::new(),
             listing: Background::default(),
@@ -90,10 +90,10 @@ impl NhsWorker {
     /// Runs one operation.
     pub async fn run(&mut self, operation: usize, draw: &mut Draw) -> Outcome {
         let operation = self.settings.operations.get(operation).copied();
-        self.attempt(operation, draw).await.unwrap_or_else(Trouble::outcome)
+        self.attempt(operation, draw).await.unwrap_or_else(ExchangeError::outcome)
     }
 
-    async fn attempt(&mut self, operation: Option<NhsOperation>, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn attempt(&mut self, operation: Option<NhsOperation>, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         match operation {
             Some(NhsOperation::Get) => self.get(draw).await,
             Some(NhsOperation::AlwaysGet) => self.always_get(draw).await,
@@ -113,7 +113,7 @@ impl NhsWorker {
             Some(NhsOperation::ListKeys) => Ok(self.list_keys().await),
             Some(NhsOperation::ForceAae) => self.force_aae(draw).await,
             // These operations are left out before the start.
-            Some(NhsOperation::NotHere(_)) | None => Ok(Outcome::Failed("unknown operation".into())),
+            Some(NhsOperation::Unsupported(_)) | None => Ok(Outcome::Failed("unknown operation".into())),
         }
     }
 
@@ -128,7 +128,7 @@ impl NhsWorker {
         write_get(&GetReq { bucket, key: Some(&self.key), ..GetReq::default() }, self.pb.begin());
     }
 
-    async fn get(&mut self, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn get(&mut self, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         if !self.pb.is_unanswered() {
             if !self.draw_key(draw) {
                 return Ok(Outcome::Stop);
@@ -139,10 +139,10 @@ impl NhsWorker {
         GetReply::read(body).map(|_| DONE)
     }
 
-    async fn always_get(&mut self, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn always_get(&mut self, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         if !self.pb.is_unanswered() {
             if self.records <= self.settings.records_min {
-                return Ok(Outcome::Silent);
+                return Ok(Outcome::Uncounted);
             }
             let number = eighty_twenty(self.records, draw);
             self.key_id.write(number, self.settings.record_order, &mut self.key);
@@ -152,10 +152,10 @@ impl NhsWorker {
         if GetReply::read(body)?.is_found() { Ok(DONE) } else { Err(NOT_FOUND) }
     }
 
-    async fn always_get_http(&mut self, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn always_get_http(&mut self, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         if !self.http.is_unanswered() {
             if self.records <= self.settings.records_min {
-                return Ok(Outcome::Silent);
+                return Ok(Outcome::Uncounted);
             }
             let number = eighty_twenty(self.records, draw);
             self.key_id.write(number, self.settings.record_order, &mut self.key);
@@ -165,13 +165,13 @@ impl NhsWorker {
         let answer = self.http.exchange(self.settings.http_timeout).await?;
         match answer.status {
             200 if answer.body_bytes > 0 => Ok(DONE),
-            200 => Err(Trouble::answer("an object with an empty value")),
+            200 => Err(ExchangeError::answer("an object with an empty value")),
             404 => Err(NOT_FOUND),
             status => Err(self.http.refused(status)),
         }
     }
 
-    async fn always_update(&mut self, indexed: bool, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn always_update(&mut self, indexed: bool, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         if !self.writing {
             if !self.pb.is_unanswered() {
                 self.growing = draw.uniform(self.settings.records_max) > self.records;
@@ -190,7 +190,7 @@ impl NhsWorker {
         written
     }
 
-    async fn update(&mut self, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn update(&mut self, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         if !self.writing {
             if !self.pb.is_unanswered() && !self.draw_key(draw) {
                 return Ok(Outcome::Stop);
@@ -203,7 +203,7 @@ impl NhsWorker {
 
     /// Reads the record of the current key and keeps what a rewrite needs. Returns whether the
     /// record exists.
-    async fn read_record(&mut self, indexes: Indexes) -> Result<bool, Trouble> {
+    async fn read_record(&mut self, indexes: Indexes) -> Result<bool, ExchangeError> {
         if !self.pb.is_unanswered() {
             self.write_get(Bucket::Records);
         }
@@ -233,13 +233,13 @@ impl NhsWorker {
         self.writing = true;
     }
 
-    async fn finish_write(&mut self) -> Result<Outcome, Trouble> {
+    async fn finish_write(&mut self) -> Result<Outcome, ExchangeError> {
         let written = self.pb.exchange(code::PUT_RESP, self.settings.pb_timeout).await.map(drop);
-        self.writing = written == Err(Trouble::Disconnected);
+        self.writing = written == Err(ExchangeError::Disconnected);
         written.map(|()| DONE)
     }
 
-    async fn put_unique(&mut self, document: Document, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn put_unique(&mut self, document: Document, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         if !self.pb.is_unanswered() {
             self.key_id.write(self.documents.1, self.settings.document_order, &mut self.key);
             self.kept.clear();
@@ -260,7 +260,7 @@ impl NhsWorker {
     }
 
     /// Reads the new document from the peer until it is found.
-    async fn wait_for_peer(&mut self) -> Result<Outcome, Trouble> {
+    async fn wait_for_peer(&mut self) -> Result<Outcome, ExchangeError> {
         let Some(peer) = &mut self.peer else { return Ok(DONE) };
         let deadline = Instant::now() + self.settings.pb_timeout;
         let bucket = Some(&self.settings.documents[..]);
@@ -270,13 +270,13 @@ impl NhsWorker {
                 Ok(body) if GetReply::read(body)?.is_found() => return Ok(DONE),
                 Ok(_) => {}
                 // The document has been written. A retry of the operation would write another one.
-                Err(trouble) => return Ok(Outcome::Failed(trouble.reason())),
+                Err(error) => return Ok(Outcome::Failed(error.reason())),
             }
         }
-        Err(Trouble::answer("not replicated within pb_timeout_general"))
+        Err(ExchangeError::answer("not replicated within pb_timeout_general"))
     }
 
-    async fn get_unique(&mut self, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn get_unique(&mut self, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         if !self.pb.is_unanswered() {
             let (low, next) = self.documents;
             // As in basho_bench, the number is drawn from low + 1 to next (docs/riak/basho-bench.md
@@ -290,7 +290,7 @@ impl NhsWorker {
         GetReply::read(body).map(|_| DONE)
     }
 
-    async fn delete_unique(&mut self) -> Result<Outcome, Trouble> {
+    async fn delete_unique(&mut self) -> Result<Outcome, ExchangeError> {
         if !self.pb.is_unanswered() {
             let (low, next) = self.documents;
             if low >= next {
@@ -302,7 +302,7 @@ impl NhsWorker {
         }
         let deleted = self.pb.exchange(code::DEL_RESP, self.settings.pb_timeout).await.map(drop);
         // After an error, too, the next operation deletes the next document.
-        self.documents.0 += u64::from(deleted != Err(Trouble::Disconnected));
+        self.documents.0 += u64::from(deleted != Err(ExchangeError::Disconnected));
         deleted.map(|()| DONE)
     }
 
@@ -311,7 +311,7 @@ impl NhsWorker {
         draw: &mut Draw,
         write: impl FnOnce(&mut Self, &mut Draw),
         is_answer: impl FnOnce(u16, &[u8]) -> bool,
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, ExchangeError> {
         if !self.http.is_unanswered() {
             write(self, draw);
         }
@@ -329,7 +329,7 @@ impl NhsWorker {
         self.listing.start(|| list_keys(target, settings)).await
     }
 
-    async fn force_aae(&mut self, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn force_aae(&mut self, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         let is_due = self.worker == NOMINATED && self.forced_aae.elapsed() >= FORCE_AAE_EVERY;
         if !self.http.is_unanswered() {
             if !is_due || self.pb.is_unanswered() {
@@ -352,7 +352,7 @@ impl NhsWorker {
     }
 }
 
-const NOT_FOUND: Trouble = Trouble::answer("not_found");
+const NOT_FOUND: ExchangeError = ExchangeError::answer("not_found");
 
 /// The bucket to read from.
 #[derive(Clone, Copy)]
@@ -412,6 +412,6 @@ async fn list_keys(target: Target, settings: Arc<NhsSettings>) -> Result<(), Rea
     let mut session = HttpSession::closed(&target, &settings.reasons);
     let request = Request::new("GET", session.begin()).raw(b"/buckets").segment(&settings.records);
     request.raw(b"/keys?keys=true").host(target.to_string().as_bytes()).end();
-    let answer = session.exchange(settings.fold_timeout).await.map_err(Trouble::reason)?;
+    let answer = session.exchange(settings.fold_timeout).await.map_err(ExchangeError::reason)?;
     if is_listing(answer.status, session.text()) { Ok(()) } else { Err(session.refused(answer.status).reason()) }
 }

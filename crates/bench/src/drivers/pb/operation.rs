@@ -29,7 +29,7 @@ pub enum PbOperation {
     PauseMinute,
     /// An operation of basho_bench that this program does not have. The text names the missing
     /// feature.
-    NotHere(&'static str),
+    Unsupported(&'static str),
 }
 
 /// The operations by their names in a configuration.
@@ -45,17 +45,17 @@ const NAMES: [(&str, PbOperation); 22] = [
     ("query_dob", PbOperation::QueryDob),
     ("listkeys", PbOperation::ListKeys),
     ("pause_minute", PbOperation::PauseMinute),
-    ("search", PbOperation::NotHere("full-text search")),
-    ("search_interval", PbOperation::NotHere("full-text search")),
-    ("mr_bucket_erlang", PbOperation::NotHere("MapReduce")),
-    ("mr_bucket_js", PbOperation::NotHere("MapReduce")),
-    ("mr_keylist_erlang", PbOperation::NotHere("MapReduce")),
-    ("mr_keylist_js", PbOperation::NotHere("MapReduce")),
-    ("counter_incr", PbOperation::NotHere("counters")),
-    ("counter_val", PbOperation::NotHere("counters")),
-    ("counter", PbOperation::NotHere("data types")),
-    ("team", PbOperation::NotHere("data types")),
-    ("game", PbOperation::NotHere("data types")),
+    ("search", PbOperation::Unsupported("full-text search")),
+    ("search_interval", PbOperation::Unsupported("full-text search")),
+    ("mr_bucket_erlang", PbOperation::Unsupported("MapReduce")),
+    ("mr_bucket_js", PbOperation::Unsupported("MapReduce")),
+    ("mr_keylist_erlang", PbOperation::Unsupported("MapReduce")),
+    ("mr_keylist_js", PbOperation::Unsupported("MapReduce")),
+    ("counter_incr", PbOperation::Unsupported("counters")),
+    ("counter_val", PbOperation::Unsupported("counters")),
+    ("counter", PbOperation::Unsupported("data types")),
+    ("team", PbOperation::Unsupported("data types")),
+    ("game", PbOperation::Unsupported("data types")),
 ];
 
 impl PbOperation {
@@ -95,9 +95,9 @@ mod tests {
     fn operations_are_known_by_name_also_those_that_are_not_here() {
         let atom = |name: &str| Term::Atom(name.to_owned());
         assert_eq!(PbOperation::parse(&atom("get")), Some(PbOperation::Get));
-        assert_eq!(PbOperation::parse(&atom("search")), Some(PbOperation::NotHere("full-text search")));
+        assert_eq!(PbOperation::parse(&atom("search")), Some(PbOperation::Unsupported("full-text search")));
         let counter = Term::Tuple(vec![atom("counter"), atom("increment")]);
-        assert_eq!(PbOperation::parse(&counter), Some(PbOperation::NotHere("data types")));
+        assert_eq!(PbOperation::parse(&counter), Some(PbOperation::Unsupported("data types")));
         for wrong in [atom("gte"), atom("counter"), Term::Tuple(vec![atom("get"), atom("x")]), Term::Integer(1)] {
             assert_eq!(PbOperation::parse(&wrong), None, "{wrong:?}");
         }

@@ -4,7 +4,7 @@
 //! again.
 
 use crate::drivers::Outcome;
-use crate::drivers::network::Trouble;
+use crate::drivers::network::ExchangeError;
 use std::collections::VecDeque;
 use tokio::time::Instant;
 
@@ -42,16 +42,16 @@ impl Pipeline {
     pub fn pop_lost(&mut self) -> Option<Outcome> {
         self.lost = self.lost.checked_sub(1)?;
         self.in_flight.pop_front();
-        Some(Outcome::Failed(Trouble::Disconnected.reason()))
+        Some(Outcome::Failed(ExchangeError::Disconnected.reason()))
     }
 
     /// Ends the oldest operation with this result. If the connection is not open any more, the
     /// other operations are lost.
-    pub fn pop(&mut self, received: Result<Outcome, Trouble>, is_open: bool) -> Outcome {
+    pub fn pop(&mut self, received: Result<Outcome, ExchangeError>, is_open: bool) -> Outcome {
         self.in_flight.pop_front();
         if !is_open {
             self.lost = self.in_flight.len();
         }
-        received.unwrap_or_else(|trouble| Outcome::Failed(trouble.reason()))
+        received.unwrap_or_else(|error| Outcome::Failed(error.reason()))
     }
 }

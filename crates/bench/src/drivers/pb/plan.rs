@@ -5,7 +5,7 @@ use super::probe;
 use super::session::PbSession;
 use super::worker::PbWorker;
 use crate::config::{ConfigError, Operation, Settings};
-use crate::drivers::network::{Read, Reasons, Target, bytes, of_worker};
+use crate::drivers::network::{Reasons, SettingsReader, Target, bytes, of_worker};
 use crate::drivers::{DriverError, Prepared};
 use crate::term::Term;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub struct Quorums {
 }
 
 impl Quorums {
-    fn read(read: Read<'_>) -> Result<Self, ConfigError> {
+    fn read(read: SettingsReader<'_>) -> Result<Self, ConfigError> {
         let replies = read.quorum("riakc_pb_replies")?.unwrap_or(ombak_types::Quorum::Majority.to_wire());
         let or_replies = |key| read.quorum(key).map(|quorum| quorum.unwrap_or(replies));
         Ok(Self {
@@ -84,7 +84,7 @@ impl Quorums {
 impl PbPlan {
     /// Reads the settings of the driver.
     pub fn new(settings: &Settings, operations: &[Operation]) -> Result<Self, ConfigError> {
-        let read = Read(settings);
+        let read = SettingsReader(settings);
         let general = read.millis("pb_timeout_general", TIMEOUT_DEFAULT)?;
         let (bucket_type, bucket) = bucket(settings)?;
         let shared = PbSettings {
@@ -138,7 +138,7 @@ impl PbPlan {
         let (bucket_type, bucket) = (self.shared.bucket_type.as_deref(), &self.shared.bucket);
         for (place, operation) in self.shared.operations.iter().enumerate() {
             let why = match operation {
-                PbOperation::NotHere(feature) => Some(format!("ombak-bench has no {feature}")),
+                PbOperation::Unsupported(feature) => Some(format!("ombak-bench has no {feature}")),
                 PbOperation::QueryPostcode | PbOperation::QueryDob => {
                     probe::no_indexes(session, bucket_type, bucket).await?
                 }
@@ -180,7 +180,7 @@ fn bucket(settings: &Settings) -> Result<(Option<Vec<u8>>, Vec<u8>), ConfigError
     Ok((bucket_type.filter(|name| name != b"default"), bucket))
 }
 
-fn depth(read: Read<'_>, operations: &[Operation]) -> Result<usize, ConfigError> {
+fn depth(read: SettingsReader<'_>, operations: &[Operation]) -> Result<usize, ConfigError> {
     let depth = read.count("riakc_pb_pipeline", 1)?;
     if !(1..=PIPELINE_MAX).contains(&depth) {
         let what = format!("a number of requests from 1 to {PIPELINE_MAX} is needed");

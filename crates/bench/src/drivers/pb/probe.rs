@@ -2,7 +2,7 @@
 
 use super::reply::GetReply;
 use super::session::PbSession;
-use crate::drivers::network::Trouble;
+use crate::drivers::network::ExchangeError;
 use crate::drivers::{DriverError, Reason};
 use ombak_proto::code;
 use ombak_proto::get_req::GetReq;
@@ -28,7 +28,7 @@ pub async fn read(
     let request = GetReq { bucket: Some(bucket), key: Some(NOBODYS), bucket_type, node_confirms, ..GetReq::default() };
     write_get(&request, session.begin());
     let answer = session.exchange(code::GET_RESP, LIMIT).await.and_then(GetReply::read);
-    answer.map(drop).map_err(Trouble::reason)
+    answer.map(drop).map_err(ExchangeError::reason)
 }
 
 /// Why the server has no secondary indexes; `None` if it has them.
@@ -49,8 +49,8 @@ pub async fn no_indexes(
     let answer = session.exchange(code::INDEX_RESP, LIMIT).await.map(drop);
     match answer {
         Ok(()) => Ok(None),
-        Err(Trouble::Answer(why)) => Ok(Some(format!("the server has no secondary indexes: {why}"))),
-        Err(trouble) => Err(failed(session, "an index query", trouble)),
+        Err(ExchangeError::Answer(why)) => Ok(Some(format!("the server has no secondary indexes: {why}"))),
+        Err(error) => Err(failed(session, "an index query", error)),
     }
 }
 
@@ -69,16 +69,16 @@ pub async fn no_index_entries(
     write_put(&put, session.begin());
     match session.exchange(code::PUT_RESP, LIMIT).await.map(drop) {
         Ok(()) => {}
-        Err(Trouble::Answer(why)) => return Ok(Some(format!("the server takes no index entries: {why}"))),
-        Err(trouble) => return Err(failed(session, "a write", trouble)),
+        Err(ExchangeError::Answer(why)) => return Ok(Some(format!("the server takes no index entries: {why}"))),
+        Err(error) => return Err(failed(session, "a write", error)),
     }
     write_delete(&DelRequest { bucket, key: NOBODYS, bucket_type, ..Default::default() }, session.begin());
     match session.exchange(code::DEL_RESP, LIMIT).await.map(drop) {
         Ok(()) => Ok(None),
-        Err(trouble) => Err(failed(session, "a delete", trouble)),
+        Err(error) => Err(failed(session, "a delete", error)),
     }
 }
 
-fn failed(session: &PbSession, what: &str, trouble: Trouble) -> DriverError {
-    DriverError(format!("{} fails in {what} that looks what it can do: {}", session.target(), trouble.reason()))
+fn failed(session: &PbSession, what: &str, error: ExchangeError) -> DriverError {
+    DriverError(format!("{} fails in {what} that looks what it can do: {}", session.target(), error.reason()))
 }

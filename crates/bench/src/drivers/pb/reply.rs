@@ -1,6 +1,6 @@
 //! The content of an `RpbGetResp`, borrowed from its frame, and the parts that an update keeps.
 
-use crate::drivers::network::Trouble;
+use crate::drivers::network::ExchangeError;
 use ombak_proto::wire::{Fields, Value, WireError};
 
 /// The answer to a read. Without contents, the key does not exist.
@@ -17,7 +17,7 @@ pub struct GetReply<'a> {
 impl<'a> GetReply<'a> {
     /// Decodes and checks the body: an object must have a vector clock, and each sibling must have
     /// a value or be marked as deleted.
-    pub fn read(body: &'a [u8]) -> Result<Self, Trouble> {
+    pub fn read(body: &'a [u8]) -> Result<Self, ExchangeError> {
         let mut reply = Self::default();
         let mut fields = Fields::new(body);
         while let Some(field) = fields.next().map_err(|_| UNREADABLE)? {
@@ -34,7 +34,7 @@ impl<'a> GetReply<'a> {
             }
         }
         if reply.contents > 0 && reply.vclock.is_empty() {
-            return Err(Trouble::answer("an object without a clock"));
+            return Err(ExchangeError::answer("an object without a clock"));
         }
         Ok(reply)
     }
@@ -45,9 +45,9 @@ impl<'a> GetReply<'a> {
     }
 }
 
-const UNREADABLE: Trouble = Trouble::answer("an answer that cannot be read");
+const UNREADABLE: ExchangeError = ExchangeError::answer("an answer that cannot be read");
 
-fn check_content(content: &[u8]) -> Result<(), Trouble> {
+fn check_content(content: &[u8]) -> Result<(), ExchangeError> {
     let (mut value_bytes, mut deleted) = (None, false);
     let mut fields = Fields::new(content);
     while let Some(field) = fields.next().map_err(|_| UNREADABLE)? {
@@ -58,8 +58,8 @@ fn check_content(content: &[u8]) -> Result<(), Trouble> {
         }
     }
     match value_bytes {
-        None => Err(Trouble::answer("an object without a value")),
-        Some(0) if !deleted => Err(Trouble::answer("an object with an empty value")),
+        None => Err(ExchangeError::answer("an object without a value")),
+        Some(0) if !deleted => Err(ExchangeError::answer("an object with an empty value")),
         Some(_) => Ok(()),
     }
 }
@@ -67,7 +67,7 @@ fn check_content(content: &[u8]) -> Result<(), Trouble> {
 /// The parts of a read object that an update keeps: the vector clock, and everything of the first
 /// sibling except its value.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct ReadForUpdate {
     /// The vector clock; empty if nothing was read.
     vclock: Vec<u8>,
     content_type: Vec<u8>,
@@ -84,7 +84,7 @@ pub enum Indexes {
     Remove,
 }
 
-impl Kept {
+impl ReadForUpdate {
     /// Forgets everything, because the key is new.
     pub fn clear(&mut self) {
         self.vclock.clear();
@@ -93,7 +93,7 @@ impl Kept {
     }
 
     /// Keeps what a put needs to replace this object.
-    pub fn keep(&mut self, reply: &GetReply<'_>, indexes: Indexes) -> Result<(), Trouble> {
+    pub fn keep(&mut self, reply: &GetReply<'_>, indexes: Indexes) -> Result<(), ExchangeError> {
         self.clear();
         self.vclock.extend_from_slice(reply.vclock);
         self.keep_fields(reply.first, indexes).map_err(|_| UNREADABLE)
@@ -175,7 +175,7 @@ mod tests {
             (b"\x0a\x00\x12\x01c".to_vec(), "an object without a value"),
             (whole[..whole.len() - 1].to_vec(), "an answer that cannot be read"),
         ] {
-            assert_eq!(GetReply::read(&body), Err(Trouble::answer(what)));
+            assert_eq!(GetReply::read(&body), Err(ExchangeError::answer(what)));
         }
         let tombstone = RpbContent { value: "".into(), deleted: Some(true), ..RpbContent::default() };
         assert!(GetReply::read(&reply(vec![tombstone], Some("c"))).is_ok());
@@ -185,7 +185,7 @@ mod tests {
     fn an_update_keeps_the_metadata_of_the_first_sibling() {
         let body = reply(vec![content(), RpbContent { value: "other".into(), ..RpbContent::default() }], Some("clock"));
         let reply = GetReply::read(&body).unwrap();
-        let mut kept = Kept::default();
+        let mut kept = ReadForUpdate::default();
         for (indexes, left) in [(Indexes::Keep, 1), (Indexes::Remove, 0)] {
             kept.keep(&reply, indexes).unwrap();
             let mut bytes = kept.fields().to_vec();

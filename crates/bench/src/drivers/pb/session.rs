@@ -5,7 +5,7 @@
 //! asked for.
 
 use crate::drivers::DriverError;
-use crate::drivers::network::{Connection, Reasons, Target, Trouble};
+use crate::drivers::network::{Connection, ExchangeError, Reasons, Target};
 use ombak_proto::code;
 use ombak_proto::frame::HEADER_BYTES;
 use ombak_proto::wire::{Fields, Value};
@@ -52,20 +52,20 @@ impl PbSession {
     }
 
     /// Sends the request, waits for its answer, and returns the body. The answer must have the
-    /// message code `answer`. After [`Trouble::Disconnected`] this may be called again, which sends
+    /// message code `answer`. After [`ExchangeError::Disconnected`] this may be called again, which sends
     /// the request again.
-    pub async fn exchange(&mut self, answer: u8, limit: Duration) -> Result<&[u8], Trouble> {
+    pub async fn exchange(&mut self, answer: u8, limit: Duration) -> Result<&[u8], ExchangeError> {
         let exchanged = self.exchange_frame(limit).await;
-        self.unanswered = exchanged == Err(Trouble::Disconnected);
+        self.unanswered = exchanged == Err(ExchangeError::Disconnected);
         exchanged?;
         self.body(answer)
     }
 
-    async fn exchange_frame(&mut self, limit: Duration) -> Result<(), Trouble> {
+    async fn exchange_frame(&mut self, limit: Duration) -> Result<(), ExchangeError> {
         self.connection.reopen().await?;
         if !self.connection.unread().is_empty() {
             self.connection.close();
-            return Err(Trouble::answer("an answer that nobody asked for"));
+            return Err(ExchangeError::answer("an answer that nobody asked for"));
         }
         self.next_frame(Instant::now() + limit).await
     }
@@ -82,19 +82,19 @@ impl PbSession {
 
     /// Sends what was written and waits for the next frame, which [`PbSession::body`] then returns.
     /// The future may be dropped while it waits.
-    pub async fn receive(&mut self, deadline: Instant) -> Result<(), Trouble> {
+    pub async fn receive(&mut self, deadline: Instant) -> Result<(), ExchangeError> {
         self.connection.reopen().await?;
         self.next_frame(deadline).await
     }
 
-    async fn next_frame(&mut self, deadline: Instant) -> Result<(), Trouble> {
+    async fn next_frame(&mut self, deadline: Instant) -> Result<(), ExchangeError> {
         self.release();
         loop {
             let unread = self.connection.unread();
             if let Some(length) = unread.first_chunk::<4>().map(|bytes| u32::from_be_bytes(*bytes) as usize) {
                 if length == 0 || length > ANSWER_BYTES_MAX {
                     self.connection.close();
-                    return Err(Trouble::answer("no frame of the protocol"));
+                    return Err(ExchangeError::answer("no frame of the protocol"));
                 }
                 let missing = (4 + length).saturating_sub(unread.len());
                 if missing == 0 {
@@ -109,15 +109,15 @@ impl PbSession {
     }
 
     /// The body of the received frame, if it has the message code `answer`. An error message from
-    /// the server becomes [`Trouble::Answer`].
-    pub fn body(&mut self, answer: u8) -> Result<&[u8], Trouble> {
+    /// the server becomes [`ExchangeError::Answer`].
+    pub fn body(&mut self, answer: u8) -> Result<&[u8], ExchangeError> {
         let frame = self.connection.unread().get(4..self.frame_bytes).unwrap_or_default();
         match frame.split_first() {
             Some((&code, _)) if code == answer => {}
-            Some((&code::ERROR_RESP, body)) => return Err(Trouble::Answer(self.reasons.of(error_text(body)))),
+            Some((&code::ERROR_RESP, body)) => return Err(ExchangeError::Answer(self.reasons.of(error_text(body)))),
             _ => {
                 self.close();
-                return Err(Trouble::answer("an answer of another kind"));
+                return Err(ExchangeError::answer("an answer of another kind"));
             }
         }
         Ok(self.connection.unread().get(HEADER_BYTES..self.frame_bytes).unwrap_or_default())

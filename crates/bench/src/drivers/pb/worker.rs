@@ -3,9 +3,9 @@
 use super::operation::PbOperation;
 use super::pipeline::Pipeline;
 use super::plan::PbSettings;
-use super::reply::{GetReply, Indexes, Kept};
+use super::reply::{GetReply, Indexes, ReadForUpdate};
 use super::session::PbSession;
-use crate::drivers::network::{Background, Target, Trouble, unix_now};
+use crate::drivers::network::{Background, ExchangeError, Target, unix_now};
 use crate::drivers::nhs::terms::{Terms, date, put_district};
 use crate::drivers::{DONE, Outcome, Reason};
 use crate::generators::Draw;
@@ -37,7 +37,7 @@ pub struct PbWorker {
     key: Vec<u8>,
     /// Whether the current update has finished its read and has to write.
     writing: bool,
-    kept: Kept,
+    kept: ReadForUpdate,
     terms: Terms,
     listing: Background,
 }
@@ -51,7 +51,7 @@ impl PbWorker {
             settings,
             key: Vec::new(),
             writing: false,
-            kept: Kept::default(),
+            kept: ReadForUpdate::default(),
             terms: Terms::default(),
             listing: Background::default(),
         }
@@ -60,10 +60,10 @@ impl PbWorker {
     /// Runs one operation.
     pub async fn run(&mut self, operation: usize, draw: &mut Draw) -> Outcome {
         let Some(&operation) = self.settings.operations.get(operation) else { return unknown() };
-        self.attempt(operation, draw).await.unwrap_or_else(Trouble::outcome)
+        self.attempt(operation, draw).await.unwrap_or_else(ExchangeError::outcome)
     }
 
-    async fn attempt(&mut self, operation: PbOperation, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn attempt(&mut self, operation: PbOperation, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         match operation {
             PbOperation::Get | PbOperation::GetExisting | PbOperation::Put | PbOperation::Delete => {
                 self.exchange(operation, draw).await
@@ -78,11 +78,11 @@ impl PbWorker {
                 tokio::time::sleep(Duration::from_secs(60)).await;
                 Ok(DONE)
             }
-            PbOperation::NotHere(_) => Ok(unknown()),
+            PbOperation::Unsupported(_) => Ok(unknown()),
         }
     }
 
-    async fn exchange(&mut self, operation: PbOperation, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn exchange(&mut self, operation: PbOperation, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         let settings = &self.settings;
         if !self.session.is_unanswered() && write(settings, operation, draw, self.session.begin()).is_none() {
             return Ok(Outcome::Stop);
@@ -92,7 +92,7 @@ impl PbWorker {
         judge(operation, body)
     }
 
-    async fn update(&mut self, update: Update, draw: &mut Draw) -> Result<Outcome, Trouble> {
+    async fn update(&mut self, update: Update, draw: &mut Draw) -> Result<Outcome, ExchangeError> {
         if !self.writing {
             if !self.session.is_unanswered() {
                 let Ok(key) = draw.key() else { return Ok(Outcome::Stop) };
@@ -118,7 +118,7 @@ impl PbWorker {
             self.writing = true;
         }
         let written = self.session.exchange(code::PUT_RESP, self.settings.write_timeout).await.map(drop);
-        self.writing = written == Err(Trouble::Disconnected);
+        self.writing = written == Err(ExchangeError::Disconnected);
         written.map(|()| DONE)
     }
 
@@ -126,7 +126,7 @@ impl PbWorker {
         &mut self,
         draw: &mut Draw,
         write: impl FnOnce(&PbSettings, &mut Draw, &mut Vec<u8>),
-    ) -> Result<Outcome, Trouble> {
+    ) -> Result<Outcome, ExchangeError> {
         if !self.session.is_unanswered() {
             write(&self.settings, draw, self.session.begin());
         }
@@ -176,9 +176,9 @@ impl PbWorker {
                 let body = self.session.body(settings.expected(what).0);
                 body.and_then(|body| judge(what, body))
             }
-            Err(trouble) => {
+            Err(error) => {
                 self.session.close();
-                Err(trouble)
+                Err(error)
             }
         };
         let is_open = self.session.is_open();
@@ -195,7 +195,7 @@ struct Update {
     indexed: bool,
 }
 
-const NOT_FOUND: Trouble = Trouble::answer("not_found");
+const NOT_FOUND: ExchangeError = ExchangeError::answer("not_found");
 
 /// The outcome of an operation that does not exist. This does not happen: indices come from the
 /// list of operations, and unsupported operations are left out before the start.
@@ -254,7 +254,7 @@ fn write(settings: &PbSettings, operation: PbOperation, draw: &mut Draw, out: &m
 }
 
 /// Judges an answer.
-fn judge(operation: PbOperation, body: &[u8]) -> Result<Outcome, Trouble> {
+fn judge(operation: PbOperation, body: &[u8]) -> Result<Outcome, ExchangeError> {
     match operation {
         PbOperation::Get => GetReply::read(body).map(|_| DONE),
         PbOperation::GetExisting if !GetReply::read(body)?.is_found() => Err(NOT_FOUND),
@@ -299,15 +299,16 @@ fn write_birthday_query(settings: &PbSettings, draw: &mut Draw, out: &mut Vec<u8
 }
 
 async fn list_keys(target: Target, settings: Arc<PbSettings>) -> Result<(), Reason> {
-    let mut session = PbSession::open(&target, &settings.reasons).await.map_err(|_| Trouble::Disconnected.reason())?;
+    let mut session =
+        PbSession::open(&target, &settings.reasons).await.map_err(|_| ExchangeError::Disconnected.reason())?;
     let bucket_type = settings.bucket_type.as_deref().map(Bytes::copy_from_slice);
     let request =
         RpbListKeysReq { bucket: Bytes::copy_from_slice(&settings.bucket), timeout: None, r#type: bucket_type };
     write_message(code::LIST_KEYS_REQ, &request, session.append());
     let deadline = Instant::now() + settings.list_timeout;
     loop {
-        session.receive(deadline).await.map_err(Trouble::reason)?;
-        let body = session.body(code::LIST_KEYS_RESP).map_err(Trouble::reason)?;
+        session.receive(deadline).await.map_err(ExchangeError::reason)?;
+        let body = session.body(code::LIST_KEYS_RESP).map_err(ExchangeError::reason)?;
         let part = RpbListKeysResp::decode(body).map_err(|_| Reason::from("an answer that cannot be read"))?;
         if part.done.unwrap_or(false) {
             return Ok(());

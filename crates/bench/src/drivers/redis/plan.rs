@@ -2,7 +2,7 @@
 
 use super::worker::{RedisOperation, RedisWorker};
 use crate::config::{ConfigError, Operation, Settings};
-use crate::drivers::network::{Read, Reasons, Target, of_worker};
+use crate::drivers::network::{Reasons, SettingsReader, Target, of_worker};
 use crate::drivers::{DriverError, Prepared};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub struct RedisPlan {
 
 impl RedisPlan {
     pub(in crate::drivers) fn new(settings: &Settings, operations: &[Operation]) -> Result<Self, ConfigError> {
-        let targets = Read(settings).targets("redis_ips", "redis_port", PORT_DEFAULT)?;
+        let targets = SettingsReader(settings).targets("redis_ips", "redis_port", PORT_DEFAULT)?;
         let operations =
             operations.iter().map(|operation| RedisOperation::parse(&operation.term)).collect::<Result<_, _>>()?;
         Ok(Self { targets, operations, reasons: Reasons::default() })

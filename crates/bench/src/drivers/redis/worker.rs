@@ -6,7 +6,7 @@
 
 use super::plan::open;
 use crate::config::ConfigError;
-use crate::drivers::network::{Backoff, Reasons, Target, Trouble};
+use crate::drivers::network::{Backoff, ExchangeError, Reasons, Target};
 use crate::drivers::{DONE, Outcome};
 use crate::generators::Draw;
 use crate::term::Term;
@@ -41,7 +41,7 @@ impl RedisOperation {
             Self::Get => matches!(answer, Value::BulkString(_) | Value::Nil),
             Self::Delete => matches!(answer, Value::Int(_)),
         };
-        if expected { DONE } else { Trouble::answer("an answer of another kind").outcome() }
+        if expected { DONE } else { ExchangeError::answer("an answer of another kind").outcome() }
     }
 }
 
@@ -96,8 +96,8 @@ impl RedisWorker {
             return Outcome::Stop;
         }
         let answer = self.exchange().await;
-        self.unanswered = answer == Err(Trouble::Disconnected);
-        answer.map_or_else(Trouble::outcome, |value| operation.judge(&value))
+        self.unanswered = answer == Err(ExchangeError::Disconnected);
+        answer.map_or_else(ExchangeError::outcome, |value| operation.judge(&value))
     }
 
     /// Writes the request. `None` if the key generator has ended.
@@ -117,29 +117,29 @@ impl RedisWorker {
     }
 
     /// Sends the request and waits for its answer, over a new connection if there is none. After
-    /// [`Trouble::Disconnected`] this may be called again, which sends the request again.
-    async fn exchange(&mut self) -> Result<Value, Trouble> {
+    /// [`ExchangeError::Disconnected`] this may be called again, which sends the request again.
+    async fn exchange(&mut self) -> Result<Value, ExchangeError> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             closed => {
                 sleep(self.backoff.pause()).await;
-                closed.insert(open(&self.target).map_err(|_| Trouble::Disconnected)?)
+                closed.insert(open(&self.target).map_err(|_| ExchangeError::Disconnected)?)
             }
         };
         match connection.req_packed_command(&self.request) {
             Ok(answer) => {
                 self.backoff.worked();
                 match answer {
-                    Value::ServerError(why) => Err(Trouble::Answer(self.reasons.of(why.to_string().as_bytes()))),
+                    Value::ServerError(why) => Err(ExchangeError::Answer(self.reasons.of(why.to_string().as_bytes()))),
                     value => Ok(value),
                 }
             }
             Err(error) => {
                 self.connection = None;
                 Err(match error {
-                    error if error.is_timeout() => Trouble::Timeout,
-                    error if error.is_io_error() => Trouble::Disconnected,
-                    _ => Trouble::answer("an answer that is none of Redis"),
+                    error if error.is_timeout() => ExchangeError::Timeout,
+                    error if error.is_io_error() => ExchangeError::Disconnected,
+                    _ => ExchangeError::answer("an answer that is none of Redis"),
                 })
             }
         }

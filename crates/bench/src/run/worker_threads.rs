@@ -20,14 +20,14 @@ use tokio::task::{JoinSet, LocalSet};
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What all threads share.
-pub(super) struct Orders {
+pub(super) struct Shared {
     pub(super) config: Config,
     pub(super) generators: Generators,
     pub(super) mix: Mix,
 }
 
 /// The threads of a run. Their workers are connected and wait for the start.
-pub(super) struct Crew {
+pub(super) struct WorkerThreads {
     threads: Vec<JoinHandle<()>>,
     tallies: Vec<Arc<Mutex<Tally>>>,
     /// An empty tally that replaces one of `tallies` while that one is added up.
@@ -43,22 +43,22 @@ struct Start {
     stop: Arc<Stop>,
 }
 
-impl Crew {
+impl WorkerThreads {
     /// Starts the threads and connects every worker.
-    pub(super) async fn assemble(orders: &Arc<Orders>, threads: usize) -> Result<Self, DriverError> {
+    pub(super) async fn assemble(shared: &Arc<Shared>, threads: usize) -> Result<Self, DriverError> {
         let (go, wait_for_go) = watch::channel(None);
         let (ready, mut readiness) = mpsc::channel(threads);
         let (finished, done) = mpsc::channel(1);
-        let spare = Tally::new(orders.config.operations.len());
-        let mut crew = Self { threads: Vec::new(), tallies: Vec::new(), spare, go, done };
+        let spare = Tally::new(shared.config.operations.len());
+        let mut all = Self { threads: Vec::new(), tallies: Vec::new(), spare, go, done };
         for thread in 0..threads {
-            let tally = Arc::new(Mutex::new(Tally::new(orders.config.operations.len())));
-            crew.tallies.push(tally.clone());
-            let part = Part { orders: orders.clone(), tally, first: thread + 1, step: threads };
+            let tally = Arc::new(Mutex::new(Tally::new(shared.config.operations.len())));
+            all.tallies.push(tally.clone());
+            let part = ThreadPart { shared: shared.clone(), tally, first: thread + 1, step: threads };
             let (ready, finished, go) = (ready.clone(), finished.clone(), wait_for_go.clone());
             let run = move || part.run(ready, go, finished);
             let spawned = std::thread::Builder::new().name(format!("bench-{thread}")).spawn(run);
-            crew.threads.push(spawned.map_err(|error| DriverError(format!("cannot start a thread: {error}")))?);
+            all.threads.push(spawned.map_err(|error| DriverError(format!("cannot start a thread: {error}")))?);
         }
         drop(ready);
         let mut connected = 0;
@@ -71,7 +71,7 @@ impl Crew {
                 "a thread ended by a panic while its workers connected; its message is above".into(),
             ));
         }
-        Ok(crew)
+        Ok(all)
     }
 
     /// Adds the counts since the last call to `into`. No worker has to wait while counts are added.
@@ -104,15 +104,15 @@ impl Crew {
 }
 
 /// The part of one thread.
-struct Part {
-    orders: Arc<Orders>,
+struct ThreadPart {
+    shared: Arc<Shared>,
     tally: Arc<Mutex<Tally>>,
     /// The number of its first worker. The numbers of the others follow in steps of `step`.
     first: usize,
     step: usize,
 }
 
-impl Part {
+impl ThreadPart {
     fn run(
         self,
         ready: mpsc::Sender<Result<(), DriverError>>,
@@ -121,54 +121,54 @@ impl Part {
     ) {
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
-            Err(error) => return say(ready, Err(no_runtime(&error))),
+            Err(error) => return report_ready(ready, Err(no_runtime(&error))),
         };
         runtime.block_on(async {
             let connected = self.connect().await;
             let workers = match connected {
                 Ok(workers) => workers,
-                Err(error) => return say(ready, Err(error)),
+                Err(error) => return report_ready(ready, Err(error)),
             };
-            say(ready, Ok(()));
+            report_ready(ready, Ok(()));
             // The sender has been dropped if another thread could not connect.
             let Ok(start) = go.wait_for(Option::is_some).await.map(|start| (*start).clone()) else { return };
             if let Some(start) = start {
-                self.let_loose(workers, start).await;
+                self.run_workers(workers, start).await;
             }
         });
         drop(finished);
     }
 
     async fn connect(&self) -> Result<Vec<(usize, Worker, Draw)>, DriverError> {
-        let config = &self.orders.config;
+        let config = &self.shared.config;
         let mut workers = Vec::new();
         for worker in (self.first..=config.concurrent).step_by(self.step) {
             let place = Place { worker, concurrent: config.concurrent, seed: config.rng_seed };
-            let draw = self.orders.generators.draw(place).map_err(|error| DriverError(error.to_string()))?;
+            let draw = self.shared.generators.draw(place).map_err(|error| DriverError(error.to_string()))?;
             workers.push((worker, config.driver.connect(worker).await?, draw));
         }
         Ok(workers)
     }
 
-    async fn let_loose(&self, workers: Vec<(usize, Worker, Draw)>, start: Start) {
+    async fn run_workers(&self, workers: Vec<(usize, Worker, Draw)>, start: Start) {
         let local = LocalSet::new();
         let mut working = JoinSet::new();
-        let config = &self.orders.config;
+        let config = &self.shared.config;
         for (worker, driver, draw) in workers {
-            let (orders, tally, start) = (self.orders.clone(), self.tally.clone(), start.clone());
+            let (shared, tally, start) = (self.shared.clone(), self.tally.clone(), start.clone());
             let (random, schedule) = (order_of(config.rng_seed, worker), Schedule::new(config.mode));
             let work = async move {
                 let job = Job {
                     driver,
                     draw,
                     random,
-                    mix: &orders.mix,
+                    mix: &shared.mix,
                     schedule,
                     due: None,
                     exhausted: false,
                     tally: &tally,
                     stop: &start.stop,
-                    shutdown_on_error: orders.config.shutdown_on_error,
+                    shutdown_on_error: shared.config.shutdown_on_error,
                     start: start.at,
                 };
                 job.run().await;
@@ -179,7 +179,7 @@ impl Part {
             while let Some(ended) = working.join_next().await {
                 // The panic has printed its message, and the operation is counted as a crash.
                 if ended.is_err() {
-                    start.stop.say_for_crash();
+                    start.stop.request_for_crash();
                 }
             }
         });
@@ -200,9 +200,9 @@ impl Part {
     }
 }
 
-/// Reports how connecting went and closes the thread's end of the channel. The crew is assembled
+/// Reports how connecting went and closes the thread's end of the channel. All workers are connected
 /// when all threads have reported.
-fn say(ready: mpsc::Sender<Result<(), DriverError>>, outcome: Result<(), DriverError>) {
+fn report_ready(ready: mpsc::Sender<Result<(), DriverError>>, outcome: Result<(), DriverError>) {
     // The channel has room for one message from each thread. If another thread has failed, nobody
     // receives this one.
     drop(ready.try_send(outcome));

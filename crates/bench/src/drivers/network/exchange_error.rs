@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 /// Why an exchange did not end with a good answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ExchangeError {
     /// The answer took too long. The connection cannot be used any more, because the answer may
     /// still arrive.
     Timeout,
@@ -15,7 +15,7 @@ pub enum Trouble {
     Answer(Reason),
 }
 
-impl Trouble {
+impl ExchangeError {
     /// An answer that is wrong in this way.
     pub const fn answer(what: &'static str) -> Self {
         Self::Answer(Cow::Borrowed(what))

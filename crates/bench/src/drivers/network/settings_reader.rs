@@ -11,9 +11,9 @@ const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Reads settings with their defaults, and describes what is wrong with an invalid one.
 #[derive(Clone, Copy, Debug)]
-pub struct Read<'a>(pub &'a Settings);
+pub struct SettingsReader<'a>(pub &'a Settings);
 
-impl Read<'_> {
+impl SettingsReader<'_> {
     /// A number, 0 or higher.
     pub fn count(self, key: &str, default: u64) -> Result<u64, ConfigError> {
         match self.0.get(key) {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn what_is_absent_has_its_default() {
         let settings = Settings::default();
-        let read = Read(&settings);
+        let read = SettingsReader(&settings);
         assert_eq!(read.count("a", 7), Ok(7));
         assert_eq!(read.text("a", "x").unwrap(), "x");
         assert_eq!(read.millis("a", Duration::from_secs(2)), Ok(Duration::from_secs(2)));
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn quorums_are_riaks() {
-        let quorum = |term| Read(&with("r", term)).quorum("r");
+        let quorum = |term| SettingsReader(&with("r", term)).quorum("r");
         for (word, number) in
             [("one", 4294967294), ("quorum", 4294967293), ("all", 4294967292), ("default", 4294967291)]
         {
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn times_may_be_endless_but_not_nothing() {
-        let millis = |term| Read(&with("t", term)).millis("t", Duration::ZERO);
+        let millis = |term| SettingsReader(&with("t", term)).millis("t", Duration::ZERO);
         assert_eq!(millis(Term::Integer(1500)), Ok(Duration::from_millis(1500)));
         assert_eq!(millis(Term::Atom("infinity".into())), Ok(FOREVER));
         assert_eq!(millis(Term::Integer(i128::MAX)), Ok(FOREVER));

@@ -3,7 +3,7 @@
 /// The colour of a shape. A page has two versions of each, for light and dark mode; a picture is
 /// light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ink {
+pub(super) enum ColorRole {
     Paper,
     Text,
     /// Labels of axes.
@@ -55,7 +55,7 @@ const LINE: [Shade; LINES] = [
     shade("line7", 0x3f3fbf, 0x9a9af5),
 ];
 
-impl Ink {
+impl ColorRole {
     /// The name in style sheets.
     pub(super) fn name(self) -> &'static str {
         self.shade().name
@@ -93,14 +93,14 @@ impl Ink {
     /// class for lines and one for areas.
     pub(super) fn style_sheet() -> String {
         let variables = |of: fn(&Shade) -> [u8; 3]| {
-            let variable = |ink: Self| {
-                let [red, green, blue] = of(ink.shade());
-                format!("--{}:#{red:02x}{green:02x}{blue:02x};", ink.name())
+            let variable = |role: Self| {
+                let [red, green, blue] = of(role.shade());
+                format!("--{}:#{red:02x}{green:02x}{blue:02x};", role.name())
             };
             Self::all().map(variable).collect::<String>()
         };
-        let classes = |ink: Self| {
-            let name = ink.name();
+        let classes = |role: Self| {
+            let name = role.name();
             format!(".s-{name}{{stroke:var(--{name});fill:none}}.f-{name}{{fill:var(--{name})}}")
         };
         format!(
