@@ -25,57 +25,60 @@ pub(super) const KEYS: &[KeySpec] = &[
         "storage_backend",
         Kind::ChoiceWithRefused(BACKENDS, REFUSED),
         "bitcask",
-        "How objects are stored: bitcask (append-only files, every key in memory), leveled (values in append-only files, \
-         keys in order on disk), leveldb (everything in order on disk), hanoidb (leveldb in a directory of its own), \
-         memory (nothing survives a restart), multi (several, a bucket's property 'backend' says which), prefix_multi \
-         (several, by prefixes of buckets first).",
+        "How objects are stored. bitcask: append-only files, with every key in memory. leveled: values in append-only \
+         files, with keys sorted on disk. leveldb: keys and values sorted on disk. hanoidb: the same as leveldb, in \
+         another directory. memory: only in memory, so that nothing survives a restart. multi: several backends; the \
+         bucket property 'backend' names one. prefix_multi: several backends; the prefixes of bucket names are \
+         checked first.",
     ),
     KeySpec::works(
         "hanoidb.data_root",
         Kind::Path,
         "$(platform_data_dir)/hanoidb",
-        "The directory of the files of storage_backend = hanoidb. Everything else is as leveldb.* says.",
+        "The directory of the files of storage_backend = hanoidb. The leveldb keys set everything else.",
     ),
     KeySpec::own(
         "disk_reserve",
         Kind::ByteSize,
         "64MB",
-        "What bitcask, leveled and leveldb keep free on their disks: with less, puts are refused, and deletes and merges go \
-         on. On a small file system at most a twentieth of it; 0 for none.",
+        "Space that bitcask, leveled and leveldb keep free on their disks. If less is free, puts are refused; deletes \
+         and merges continue. On a small file system, the reserve is at most a twentieth of its size. 0 means no \
+         reserve.",
     ),
-    KeySpec::works("memory_backend.ttl", Kind::Duration, "", "Age at which a value of the memory backend is gone."),
+    KeySpec::works("memory_backend.ttl", Kind::Duration, "", "Age after which a value of the memory backend expires."),
     KeySpec::works(
         "memory_backend.max_memory_per_vnode",
         Kind::ByteSize,
         "",
-        "Bytes that a partition of the memory backend may take; the oldest values go first.",
+        "Memory that a partition of the memory backend may use. The oldest values are removed first.",
     ),
     KeySpec::works(
         "multi_backend.default",
         Kind::Text,
         "",
-        "The backend of buckets that name none. Without it: the one that the configuration names first.",
+        "The backend of buckets that do not name one. Without this key, it is the first backend in the configuration.",
     ),
     KeySpec::works(
         "multi_backend.$name.storage_backend",
         Kind::ChoiceWithRefused(SINGLE_BACKENDS, REFUSED_IN_MULTI),
         "",
-        "One of several backends (storage_backend = multi or prefix_multi), under a name of your choice. Its own options \
-         follow that name, multi_backend.NAME.bitcask.data_root for instance; what is not said there is as for the node.",
+        "The kind of one of several backends, for storage_backend = multi or prefix_multi. NAME is any name. Options \
+         of this backend start with its name, for example multi_backend.NAME.bitcask.data_root. An option that is not \
+         set has the value that holds for the node.",
     ),
     KeySpec::own(
         "multi_backend_prefix_list",
         Kind::BackendPrefixes,
         "",
-        "Which untyped buckets lie in which backend (storage_backend = prefix_multi): PREFIX=NAME, several separated by \
-         blanks, the first that fits counts; %XX stands for a byte. Checked before the property 'backend'. In Riak this \
-         is set in advanced.config.",
+        "The backends of untyped buckets by prefixes of their names, for storage_backend = prefix_multi. The value is \
+         a list of PREFIX=NAME, separated by blanks; the first matching prefix counts, and %XX stands for a byte. The \
+         list is checked before the bucket property 'backend'. Riak sets this in advanced.config.",
     ),
     KeySpec::no_meaning(
         "backend_pause_ms",
         Kind::Int(0, 60_000),
         "10",
-        "Milliseconds to wait when a backend asks for a pause.",
-        "a write waits for as long as its store has to catch up",
+        "Milliseconds that a write waits when a backend asks for a pause.",
+        "a write waits exactly until its store has caught up",
     ),
 ];
