@@ -16,7 +16,10 @@ pub fn progress_bar(bytes: u64) -> ProgressBar {
     bar
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever asks twice will not wait; all that counts is durable already")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the user interrupted twice and does not want to wait; everything that matters is already synced to disk"
+)]
 fn end_at_once() -> ! {
     std::process::exit(EXIT_INTERRUPTED)
 }
@@ -25,7 +28,7 @@ fn end_at_once() -> ! {
 /// once.
 pub fn interrupt_flag() -> Result<Arc<AtomicBool>, String> {
     use tokio::signal::unix::{SignalKind, signal};
-    let refused = |e: std::io::Error| format!("the operating system refuses signal handlers: {e}");
+    let refused = |e: std::io::Error| format!("cannot install signal handlers: {e}");
     let flag = Arc::new(AtomicBool::new(false));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(refused)?;
     let (mut interrupt, mut terminate) = {

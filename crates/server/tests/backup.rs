@@ -190,7 +190,7 @@ fn a_backup_names_what_it_has_not_and_lies_in_no_directory_of_the_stores() {
     assert!(text.contains("lies in ./elsewhere/leveled, where the node has its objects"), "{text}");
     assert!(!home.path().join("elsewhere/leveled/backup").exists());
     let said = home.run(&["admin", "backup", "backup"]).ok();
-    assert!(said.ends_with("\nnot in it, as nothing of them is on disk: cache, sessions\n"), "{said}");
+    assert!(said.ends_with("\nnot included, because they have no files: cache, sessions\n"), "{said}");
     let said: serde_json::Value =
         serde_json::from_str(&home.run(&["--json", "admin", "backup", "backup"]).ok()).unwrap();
     assert_eq!(said["left_out"], serde_json::json!(["cache", "sessions"]));

@@ -25,8 +25,8 @@ fn values_are_put_read_listed_and_deleted() {
     assert_eq!(home.run(&["kv", "list", "greetings"]).ok(), "de\nen\n");
     assert_eq!(home.run(&["kv", "list"]).ok(), "greetings\n");
     assert_eq!(home.run(&["kv", "del", "greetings", "en"]).ok(), "greetings/en deleted\n");
-    assert_eq!(home.run(&["kv", "del", "greetings", "en"]).failed(1), "greetings/en is not there\n");
-    assert_eq!(home.run(&["kv", "get", "greetings", "en"]).failed(1), "greetings/en is not there\n");
+    assert_eq!(home.run(&["kv", "del", "greetings", "en"]).failed(1), "greetings/en does not exist\n");
+    assert_eq!(home.run(&["kv", "get", "greetings", "en"]).failed(1), "greetings/en does not exist\n");
     let text = home.run(&["kv", "put", "-t", "nonesuch", "greetings", "en", "hello"]).failed(1);
     assert!(text.contains("no active bucket type has this name"), "{text}");
     assert_eq!(home.run(&["kv", "get", "-t", "nope", "b", "k"]).failed(1).lines().count(), 1);

@@ -112,7 +112,11 @@ fn files_of_the_node_itself_are_examined_and_refused_at_a_start() {
         let said = report["node_files"][0].as_str().unwrap_or_default().to_owned();
         assert!(code == Some(1) && report["damaged_left"] == 1 && said.contains(name), "{name}: {report}");
         let text = home.run(&VERIFY);
-        assert!(text.out.ends_with("No repair mends that: see above what does.\n"), "{}", text.out);
+        assert!(
+            text.out.ends_with("--repair does not repair such files; the lines above say what to do.\n"),
+            "{}",
+            text.out
+        );
         if starts {
             home.start().stop();
         } else {

@@ -73,8 +73,8 @@ impl StoresFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
         };
-        let advice = "it says where the objects of this node lie; put back a copy, or remove it when you know that the \
-                      configuration names the backend that has them";
+        let advice = "this file records where the objects of this node lie; put back a copy, or remove the file if you \
+                      know that the configuration names the backend with the objects";
         saved_json::from_text(text, FORMATS).map(Some).map_err(|why| format!("{} {why}: {advice}", path.display()))
     }
 
@@ -185,9 +185,10 @@ pub fn examine(data_dir: &Path) -> Result<(), String> {
 fn abandoned(backend: &str, root: &Path, settings: &BackendSettings) -> String {
     let (root, wanted) = (root.display(), settings.name());
     format!(
-        "objects of this node lie in the {backend} files of {root}, which storage_backend = {wanted} does not use: none of \
-         them would be found. Configure {backend} with that directory again, move them with 'ombak admin backend \
-         convert', or move {root} away and run 'ombak start --accept-loss' once to start without them"
+        "objects of this node lie in the {backend} files of {root}, which storage_backend = {wanted} does not use. The \
+         node would not find these objects. Configure {backend} with that directory again, or convert the files with \
+         'ombak admin backend convert'. To start without the objects, move {root} away and run 'ombak start \
+         --accept-loss' once"
     )
 }
 
@@ -206,13 +207,13 @@ fn moved_to(
 }
 
 fn moved(backend: &str, root: &Path, place: &Path) -> String {
-    format!("the {backend} files of this node that were in {} are in {} now", root.display(), place.display())
+    format!("the {backend} files of this node were moved from {} to {}", root.display(), place.display())
 }
 
 fn given_up(backend: &str, root: &Path) -> String {
     format!(
-        "the operator has accepted a loss: objects of this node were in the {backend} files of {}, which are not there, and \
-         the node goes on without them",
+        "the operator has accepted a loss: objects of this node were in the {backend} files of {}, but these files are \
+         not there. The node starts without these objects",
         root.display()
     )
 }
@@ -220,9 +221,10 @@ fn given_up(backend: &str, root: &Path) -> String {
 fn missing_stores(backend: &str, root: &Path, settings: &BackendSettings) -> String {
     let (root, wanted) = (root.display(), settings.name());
     format!(
-        "objects of this node were in the {backend} files of {root}, which are not there, and storage_backend = {wanted} does \
-         not use them: none of them would be found. Its file system may not be mounted: mount it and configure {backend} with that \
-         directory again, or with the one to which all of it was moved, or run 'ombak start --accept-loss' once to start without them"
+        "objects of this node were in the {backend} files of {root}, but these files are not there, and storage_backend = \
+         {wanted} does not use them. The node would not find these objects. The file system of the directory may not be \
+         mounted: mount it and configure {backend} with that directory again. If all files were moved, configure \
+         {backend} with their new directory. To start without the objects, run 'ombak start --accept-loss' once"
     )
 }
 
@@ -235,8 +237,8 @@ fn default_changed(data_dir: &Path, earlier: &StoresFile, now: &StoresFile) -> O
         return None;
     }
     Some(format!(
-        "buckets that name no backend lie in {} from now on: what they have in the {} files of {} is not found by them until \
-         their property 'backend' or multi_backend.default names that again",
+        "buckets that name no backend lie in {} from now on. Their objects in the {} files of {} are not found until the \
+         bucket property 'backend' or multi_backend.default names that backend again",
         after.backend,
         before.backend,
         root.display()

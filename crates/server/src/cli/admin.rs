@@ -94,9 +94,11 @@ fn vnode_text(answer: &Value, now_secs: u64) -> String {
     row(&mut text, "all", "", &answer["total"], now_secs);
     let _ = write!(
         text,
-        "\nindex B/key: memory that the index takes for each key, beyond the key's own bytes ({} keys, {} bytes of index, \
-         {} of them keys); written/put: bytes written to disk for each byte put since the start; to merge: bytes of files that wait \
-         for it; last merge: how long ago, since the start",
+        "\nindex B/key: bytes of memory that the index needs for each key, without the key itself ({} keys, {} bytes of \
+         index, {} of them keys)\n\
+         written/put: bytes written to disk for each byte of a put, since the start of the node\n\
+         to merge: bytes of the files that wait for a merge\n\
+         last merge: time since the last merge after the start of the node",
         answer["total"]["key_count"], answer["total"]["index_bytes"], answer["total"]["key_bytes"]
     );
     text

@@ -54,7 +54,9 @@ pub async fn request(target: &Target, method: Method, path: &str, body: &str) ->
     match json {
         Some(json) if status.is_success() => Ok(json),
         Some(json) if json.get("error").is_some() => Err(refused(&json)),
-        _ if status.is_success() => Err(RequestError::NoUsableAnswer("what listens there is no Ombak node".into())),
+        _ if status.is_success() => {
+            Err(RequestError::NoUsableAnswer("the program at this address is not an Ombak node".into()))
+        }
         _ => Err(RequestError::Refused {
             kind: "http".into(),
             message: format!("the node answers {status}: {}", String::from_utf8_lossy(&body).trim()),
@@ -86,7 +88,7 @@ async fn send(target: &Target, method: Method, path: &str, body: &str) -> Result
     tokio::time::timeout(ANSWER_TIMEOUT, exchange)
         .await
         .map_err(|_| RequestError::NoUsableAnswer("the answer takes too long".into()))?
-        .map_err(|e| RequestError::NoUsableAnswer(format!("what listens there does not speak HTTP ({e})")))
+        .map_err(|e| RequestError::NoUsableAnswer(format!("the program at this address does not speak HTTP ({e})")))
 }
 
 fn build(target: &Target, method: Method, path: &str, body: &str) -> Result<Request<Full<Bytes>>, hyper::http::Error> {

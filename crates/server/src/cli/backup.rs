@@ -33,7 +33,7 @@ pub async fn create(dir: &Path, since: Option<&Path>, common: &Common, out: Outp
     loop {
         let now = request(&target, Method::GET, PATH, "").await.map_err(failed)?;
         if now["number"] != begun["number"] {
-            return Err(Failure::new("the node has begun another backup: its log says how this one ended"));
+            return Err(Failure::new("the node has begun another backup; its log says how this backup ended"));
         }
         match now["state"].as_str() {
             Some("done") => return out.result(&now["report"], || report_text(&now["report"])),
@@ -103,7 +103,7 @@ fn report_text(report: &Value) -> String {
     }
     let left_out: Vec<&str> = report["left_out"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !left_out.is_empty() {
-        text.push_str(&format!("\nnot in it, as nothing of them is on disk: {}", left_out.join(", ")));
+        text.push_str(&format!("\nnot included, because they have no files: {}", left_out.join(", ")));
     }
     text
 }

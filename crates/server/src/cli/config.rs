@@ -103,7 +103,7 @@ fn description(key: &str, spec: &KeySpec, value: Option<&str>, origin: Option<&s
     if let Some(warning) = spec.warning() {
         row("note:", &warning);
     } else if spec.own {
-        row("note:", "a key of Ombak; Riak's file does not have it");
+        row("note:", "Riak does not have this key");
     }
     text
 }
@@ -117,7 +117,7 @@ fn example() -> String {
     let mut text = String::from(
         "## Settings of Ombak, in the form of riak.conf. Every key that works is here with its default; remove the '#'\n\
          ## in front of those that you change. An environment variable goes before the file: OMBAK_ and the key in\n\
-         ## capitals, with __ for each dot. 'ombak config check' looks the file over.\n",
+         ## capitals, with __ for each dot. 'ombak config check' checks the file.\n",
     );
     for spec in config::all_keys().filter(|s| s.meaning == Meaning::Works) {
         let name = spec.name.replace("$name", "internal");

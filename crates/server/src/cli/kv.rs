@@ -80,7 +80,7 @@ async fn get(client: &mut Client, at: &At, chosen: Option<usize>, out: Output) -
         if out.json {
             out.line(&at.json(json!({"found": false})).to_string())?;
         }
-        return Err(Failure::new(format!("{} is not there", at.shown())).after_result());
+        return Err(Failure::new(format!("{} does not exist", at.shown())).after_result());
     };
     if out.json {
         return out.line(&at.json(found_json(&found)).to_string());
@@ -191,7 +191,7 @@ async fn delete(client: &mut Client, at: &At, out: Output) -> Result<(), Failure
     if out.json {
         out.line(&at.json(json!({"deleted": false})).to_string())?;
     }
-    Err(Failure::new(format!("{} is not there", at.shown())).after_result())
+    Err(Failure::new(format!("{} does not exist", at.shown())).after_result())
 }
 
 async fn list_keys(client: &mut Client, bucket: &Bucket, out: Output) -> Result<(), Failure> {
@@ -263,7 +263,7 @@ pub async fn self_test(common: &Common, out: Output) -> Result<(), Failure> {
     client.put(&at.bucket, Some(&at.key), content, seen.vclock).await.map_err(|e| failed("write", e.to_string()))?;
     let found = client.get(&at.bucket, &at.key).await.map_err(|e| failed("read", e.to_string()))?;
     if !found.iter().flat_map(|f| &f.siblings).any(|s| s.value == nonce.as_bytes()) {
-        return Err(failed("read", "it is not what was written".into()));
+        return Err(failed("read", "the value differs from the value that was written".into()));
     }
     out.result(&json!({"node": node, "cycles": 1}), || format!("Successfully completed 1 read/write cycle to '{node}'"))
 }

@@ -131,6 +131,6 @@ fn wait_for(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Fa
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|e| Failure::new(format!("the operating system refuses a runtime: {e}")))?
+        .map_err(|e| Failure::new(format!("cannot create a runtime: {e}")))?
         .block_on(command)
 }

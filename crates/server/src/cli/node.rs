@@ -92,8 +92,8 @@ fn status_text(node: &Value) -> String {
     }
     for loss in node["known_losses"].as_array().into_iter().flatten() {
         out.push_str(&format!(
-            "\nincomplete: in partition {} something is known to be missing, in {} places; 'ombak admin backend verify' says what \
-             is known",
+            "\nincomplete: data of partition {} is known to be missing, in {} places; 'ombak admin backend verify' \
+             shows what is known",
             loss["partition"], loss["places"]
         ));
     }
@@ -108,8 +108,8 @@ fn request_memory_text(memory: &Value) -> String {
         return String::new();
     }
     format!(
-        "\nmemory of requests: {} of {} MiB used, {} connections wait for some; {} connections were ended and {} requests refused \
-         for want of it",
+        "\nmemory of requests: {} of {} MiB used; {} connections wait for memory; {} connections were closed and {} \
+         requests refused because of the limit",
         number("used_bytes") >> 20,
         number("limit_bytes") >> 20,
         number("waiting_connections"),

@@ -156,8 +156,8 @@ impl BackendSettings {
         for (_, store) in self.stores() {
             if let Self::Hanoidb(disk) = store {
                 warnings.push(format!(
-                    "storage_backend = hanoidb is the leveldb backend here, in {}: Riak's hanoidb has had no maintainer for \
-                     years",
+                    "storage_backend = hanoidb is the leveldb backend here, in {}: Ombak does not have Riak's hanoidb, which \
+                     is no longer maintained",
                     disk.data_root.display()
                 ));
             }
@@ -165,7 +165,10 @@ impl BackendSettings {
         if let Self::Multi(MultiSettings { by_prefix: true, prefixes, .. }) = self
             && prefixes.is_empty()
         {
-            warnings.push("storage_backend = prefix_multi without multi_backend_prefix_list is multi".to_owned());
+            warnings.push(
+                "storage_backend = prefix_multi without multi_backend_prefix_list works like storage_backend = multi"
+                    .to_owned(),
+            );
         }
         warnings
     }
@@ -175,7 +178,10 @@ impl BackendSettings {
     fn without_effect(&self, effective: &Effective) -> Vec<String> {
         let Self::Multi(several) = self else {
             let mut declared = effective.instances("multi_backend.$name.storage_backend");
-            let why = format!("storage_backend = {} is not several", self.name());
+            let why = format!(
+                "it requires storage_backend = multi or prefix_multi, and storage_backend = {} is set",
+                self.name()
+            );
             return declared
                 .next()
                 .map(|setting| format!("{} has no effect: {why}", setting.key))
@@ -403,7 +409,7 @@ mod tests {
         let said = warnings(&format!("storage_backend = multi\n{several}\nmulti_backend.a.leveled.data_root = /x"));
         assert_eq!(said, ["multi_backend.a.leveled.data_root has no effect: multi_backend.a is bitcask"]);
         let said = warnings(several);
-        assert!(said.len() == 1 && said[0].contains("storage_backend = bitcask is not several"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("it requires storage_backend = multi or prefix_multi"), "{said:?}");
     }
 
     #[test]

@@ -263,7 +263,7 @@ impl Collected {
         let Some((before, rest)) = text.split_once("$(") else { return Ok(text.to_owned()) };
         let Some((key, after)) = rest.split_once(')') else { return Err(format!("{}: ')' is missing", shorten(text))) };
         if depth == 0 {
-            return Err(format!("$({key}) leads round in a circle, or too far"));
+            return Err(format!("$({key}) includes itself or is nested too deeply"));
         }
         let spec = keys::find(key).ok_or_else(|| unknown_key(key))?;
         let value = match (self.given.get(key), spec.default) {

@@ -155,7 +155,7 @@ impl Conversion {
             };
             let failed = |e: StorageError| {
                 let is_full = matches!(e, StorageError::DiskFull { .. });
-                let advice = if is_full { "" } else { "; 'ombak admin backend verify' tells of all damage" };
+                let advice = if is_full { "" } else { "; 'ombak admin backend verify' reports all damage" };
                 format!("partition {partition}: {e}; nothing is changed{advice}")
             };
             let source = from.open(*partition).map_err(failed)?;
@@ -228,7 +228,8 @@ impl Conversion {
         bar: &ProgressBar,
         interrupted: &AtomicBool,
     ) -> Result<bool, String> {
-        let lost = || format!("{} is not what was written to it: nothing is changed", self.staging.display());
+        let lost =
+            || format!("{} does not have the data that was written to it: nothing is changed", self.staging.display());
         let root = open_root(to)?.ok_or_else(lost)?;
         let mut found = 0;
         bar.set_length(partitions.iter().map(|partition| root.bytes(*partition)).sum());

@@ -18,7 +18,7 @@ pub fn resolved(root: &Path) -> io::Result<PathBuf> {
 pub fn check(root: &Path) -> Result<(), String> {
     let refused = |e: io::Error| format!("cannot read {}: {e}", root.display());
     match fs::metadata(root) {
-        Ok(found) if !found.is_dir() => return Err(format!("{} is no directory: move it away", root.display())),
+        Ok(found) if !found.is_dir() => return Err(format!("{} is not a directory: move it away", root.display())),
         Ok(_) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(e) => return Err(refused(e)),
@@ -30,8 +30,8 @@ pub fn check(root: &Path) -> Result<(), String> {
     if is_mount_point(root).map_err(refused)? {
         let root = root.display();
         return Err(format!(
-            "{root} is a mount point, and the new files come into being beside it: configure a directory below it, as in \
-             {root}/data"
+            "{root} is a mount point, and the new files are created next to it first: configure a directory inside it, \
+             such as {root}/data"
         ));
     }
     for entry in fs::read_dir(root).map_err(refused)? {
@@ -98,7 +98,7 @@ mod tests {
         fs::remove_file(root.join("notes")).expect("removed");
         remove_empty(&root).expect("removed");
         fs::write(&root, "a file").expect("written");
-        assert!(check(&root).expect_err("refused").contains("is no directory"));
+        assert!(check(&root).expect_err("refused").contains("is not a directory"));
     }
 
     #[test]

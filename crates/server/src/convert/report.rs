@@ -30,17 +30,17 @@ impl Report {
     /// The report as text for people.
     pub fn to_text(&self) -> String {
         if !self.complete {
-            return "Interrupted: the node is as it was. The same command begins anew.".into();
+            return "Interrupted: nothing was changed. The same command starts the conversion again.".into();
         }
         let (from, to, replaced) = (self.from.display(), self.to.display(), &self.replaced);
         let name = if SINGLE_BACKENDS.contains(&replaced.as_str()) {
             String::new()
         } else {
-            format!(", under the name {replaced} that buckets know")
+            format!(", under the name {replaced}, which buckets use")
         };
         format!(
-            "Converted {} keys of {} partitions, {} bytes: {to} has what {from} has.\n\
-             Start the node with {} in place of {replaced}{name}; then remove {from} when you like.",
+            "Converted {} keys of {} partitions, {} bytes: {to} has the data of {from}.\n\
+             Start the node with {} in place of {replaced}{name}. After that, {from} is no longer needed and may be removed.",
             self.keys, self.partitions, self.bytes, self.backend
         )
     }

@@ -50,7 +50,9 @@ pub enum CheckpointError {
         source: io::Error,
     },
     /// The file cannot be decoded.
-    #[error("{path}: {what}; start from the beginning with --restart (values that are in already stay as they are)")]
+    #[error(
+        "{path}: {what}; start from the beginning with --restart (values that were imported before stay unchanged)"
+    )]
     Unusable {
         /// The path of the file.
         path: PathBuf,

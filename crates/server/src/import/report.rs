@@ -81,12 +81,12 @@ impl Report {
         let _ = writeln!(out, "  copies read:          {}", self.copies);
         let _ = writeln!(out, "  keys that were new:   {}", self.keys_new);
         let _ = writeln!(out, "  copies merged:        {}", self.copies_merged);
-        let _ = writeln!(out, "  copies known already: {}", self.copies_known);
+        let _ = writeln!(out, "  copies known before:  {}", self.copies_known);
         let _ = write!(out, "  tombstones:           {}", self.tombstones);
         for (bucket_type, count) in &self.skipped_by_type {
             let _ = write!(
                 out,
-                "\nNot taken in: {count} copies of bucket type {bucket_type}, which this node does not have; create and \
+                "\nNot imported: {count} copies of bucket type {bucket_type}, which this node does not have; create and \
                  activate it, or name it in a file (--types FILE), and run the import again with --restart"
             );
         }
@@ -100,7 +100,7 @@ impl Report {
             let _ = write!(out, "\n  … and {} more", self.faults - self.first_faults.len() as u64);
         }
         if !self.complete {
-            out.push_str("\nThe same command goes on from here.");
+            out.push_str("\nThe same command continues from here.");
         }
         out
     }

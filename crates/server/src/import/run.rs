@@ -36,7 +36,7 @@ pub enum ImportError {
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
     /// The node cannot store more values.
-    #[error("this node cannot take in more: {0}; the same command goes on from here")]
+    #[error("this node cannot store more: {0}; the same command continues from here")]
     Node(Error),
 }
 

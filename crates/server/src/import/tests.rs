@@ -324,7 +324,7 @@ fn an_interrupted_import_goes_on_where_it_stopped() {
         if report.complete {
             break;
         }
-        assert!(report.to_text().ends_with("The same command goes on from here."));
+        assert!(report.to_text().ends_with("The same command continues from here."));
     }
     assert_eq!(runs, [(512, 0), (1024, 1), (1536, 2), (1800, 3)], "nothing twice, nothing left out");
     kv.close();

@@ -32,7 +32,7 @@ pub fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
 
 /// Registers the sockets with the tokio runtime in which this function is called.
 pub fn registered(listeners: Vec<TcpListener>) -> Result<Vec<tokio::net::TcpListener>, String> {
-    let refused = |e| format!("the operating system does not let the node wait for connections: {e}");
+    let refused = |e| format!("cannot wait for connections: {e}");
     listeners.into_iter().map(|listener| tokio::net::TcpListener::from_std(listener).map_err(refused)).collect()
 }
 
@@ -55,9 +55,12 @@ fn explain(e: &io::Error) -> String {
         io::ErrorKind::AddrInUse => {
             "the port is in use by another program (another node?): stop that one, or set another port".into()
         }
-        io::ErrorKind::AddrNotAvailable => "this machine does not have that address: set one that it has".into(),
+        io::ErrorKind::AddrNotAvailable => {
+            "this machine does not have that address: set an address of this machine".into()
+        }
         io::ErrorKind::PermissionDenied => {
-            "this user may not listen there: set a port above 1023, or give the program the right to".into()
+            "this user may not listen on this port: set a port above 1023, or give the program the right to use it"
+                .into()
         }
         _ => e.to_string(),
     }

@@ -86,7 +86,7 @@ fn try_for_a_moment(file: &File) -> Result<(), TryLockError> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a lock that is taken without blocking has no other way to be waited for"
+    reason = "there is no other way to wait for a lock that is taken without blocking"
 )]
 fn pause() {
     std::thread::sleep(PAUSE);
@@ -112,7 +112,7 @@ pub fn explain(e: &io::Error) -> String {
             "make room on that disk, or choose another with --data"
         }
         io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only: choose another with --data",
-        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => "something that is no directory is in the way",
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => "a part of the path is not a directory",
         _ => "check the path, or choose another with --data",
     };
     format!("{e}; {advice}")
@@ -167,6 +167,6 @@ mod tests {
         let file = dir.path().join("x");
         std::fs::write(&file, "").expect("write");
         let error = DataDirLock::take(&file).expect_err("no directory").to_string();
-        assert!(error.contains("is no directory"), "{error}");
+        assert!(error.contains("is not a directory"), "{error}");
     }
 }

@@ -130,7 +130,7 @@ fn open_unless_stopped(
         .name("ombak-open".into())
         .stack_size(OPENING_STACK_BYTES)
         .spawn(move || drop(tell.send(open_engine(&thread_settings, accepts_loss))))
-        .map_err(|e| format!("the operating system gives no threads: {e}"))?;
+        .map_err(|e| format!("cannot create threads: {e}"))?;
     runtime.block_on(async {
         tokio::select! {
             biased;
@@ -158,7 +158,7 @@ async fn serve(
 
     let stopping = stop.subscribe();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = NetworkThreads::start(threads).map_err(|e| format!("the operating system gives no threads: {e}"))?;
+    let threads = NetworkThreads::start(threads).map_err(|e| format!("cannot create threads: {e}"))?;
     let threads = Arc::new(threads);
     let memory = MemoryLimits { bytes_max: settings.request_memory_bytes, ..MemoryLimits::default() };
     let memory = MemoryBudget::new(memory);

@@ -22,7 +22,7 @@ impl Signals {
     /// Installs the handlers of the signals.
     pub fn listen(runtime: &Runtime) -> Result<Self, String> {
         let _guard = runtime.enter();
-        let listen = |kind| signal(kind).map_err(|e| format!("the operating system refuses signal handlers: {e}"));
+        let listen = |kind| signal(kind).map_err(|e| format!("cannot install signal handlers: {e}"));
         Ok(Self {
             stop: StopSignals {
                 terminate: listen(SignalKind::terminate())?,
@@ -39,7 +39,9 @@ impl Signals {
             while hangup.recv().await.is_some() {
                 match log.reopen() {
                     Ok(()) => tracing::info!("the log was reopened on SIGHUP"),
-                    Err(error) => tracing::error!(%error, "the log cannot be reopened; the file that was open goes on"),
+                    Err(error) => {
+                        tracing::error!(%error, "the log cannot be reopened; the node keeps writing to the old file")
+                    }
                 }
             }
         });

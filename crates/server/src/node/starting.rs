@@ -27,7 +27,7 @@ impl Starting {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
-            .map_err(|e| format!("the operating system gives no threads: {e}"))?;
+            .map_err(|e| format!("cannot create threads: {e}"))?;
         let signals = Signals::listen(&runtime)?;
         let (stop, stopping) = watch::channel(false);
         let watchdog = Watchdog::start(stopping, watchdog::CLOSE_LIMIT)?;

@@ -29,7 +29,7 @@ pub struct Watchdog {
 impl Watchdog {
     /// Starts the thread. `limit`: the time that a stop may take.
     pub fn start(stopping: watch::Receiver<bool>, limit: Duration) -> Result<Self, String> {
-        let refused = |e| format!("the operating system gives no threads: {e}");
+        let refused = |e| format!("cannot create threads: {e}");
         let runtime = Builder::new_current_thread().enable_all().build().map_err(refused)?;
         let stop = {
             let _inside = runtime.enter();
@@ -49,7 +49,7 @@ impl Watchdog {
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, String> {
-    signal(kind).map_err(|e| format!("the operating system refuses signal handlers: {e}"))
+    signal(kind).map_err(|e| format!("cannot install signal handlers: {e}"))
 }
 
 /// The sources that tell the watchdog that the node was told to stop.
@@ -59,7 +59,7 @@ struct StopSeen {
     stopping: watch::Receiver<bool>,
 }
 
-#[expect(clippy::disallowed_methods, reason = "whatever would have to be finished or closed first is what hangs")]
+#[expect(clippy::disallowed_methods, reason = "an orderly end could hang as well")]
 fn end_after(runtime: &Runtime, mut stop: StopSeen, limit: &watch::Receiver<Duration>) {
     let told = runtime.block_on(async {
         tokio::select! {

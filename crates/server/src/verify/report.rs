@@ -83,23 +83,23 @@ impl Report {
         match (self.complete, self.damaged, self.damaged_left) {
             (false, _, _) => "Interrupted: not everything was read.".into(),
             (true, 0, _) => "Nothing is damaged.".into(),
-            (true, damaged, 0) => format!("Repaired: {} taken out.", were_damaged(damaged)),
+            (true, damaged, 0) => format!("Repaired: {} removed.", were_damaged(damaged)),
             (true, damaged, left) if left == files => {
                 let repaired = if self.repair && damaged > files {
-                    format!("Repaired: {} taken out. ", were_damaged(damaged - files))
+                    format!("Repaired: {} removed. ", were_damaged(damaged - files))
                 } else {
                     String::new()
                 };
                 format!(
-                    "{repaired}Damaged: {} of the node itself. No repair mends that: see above what does.",
+                    "{repaired}Damaged: {} of the node itself. --repair does not repair such files; the lines above say what to do.",
                     counted(files, "file")
                 )
             }
             (true, damaged, left) if self.repair => {
-                format!("Of {}, {left} are left.", counted(damaged, "damaged place"))
+                format!("{left} of {} remain.", counted(damaged, "damaged place"))
             }
             (true, damaged, _) => format!(
-                "Damaged: {}. 'ombak admin backend verify --repair' takes out what is damaged in partitions and keeps the rest.",
+                "Damaged: {}. 'ombak admin backend verify --repair' removes damaged data from partitions and keeps everything else.",
                 counted(damaged, "place")
             ),
         }
@@ -141,7 +141,7 @@ impl StoreReport {
             self.keys
         );
         if self.torn_bytes > 0 {
-            let _ = writeln!(out, "  {} bytes that a crash left half written: no damage", self.torn_bytes);
+            let _ = writeln!(out, "  {} bytes of writes that a crash has cut off: this is not damage", self.torn_bytes);
         }
         if self.noted_losses > 0 {
             let _ = writeln!(
@@ -157,7 +157,7 @@ impl StoreReport {
             let _ = writeln!(out, "  … and {} more", self.damaged - self.findings.len() as u64);
         }
         if let Some(quarantine) = self.quarantine.as_ref().filter(|_| repair) {
-            let _ = writeln!(out, "  copies of what was taken out are in {}", quarantine.display());
+            let _ = writeln!(out, "  copies of the removed data are in {}", quarantine.display());
         }
     }
 }
