@@ -8,7 +8,7 @@ use crate::code;
 use crate::messages::RpbErrorResp;
 use crate::wire::{put_varint, varint_len};
 use bytes::Bytes;
-use ombak_types::stored::SingleSibling;
+use ombak_types::stored_object::SingleSibling;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Object, Sibling};
 use prost::Message;
@@ -265,7 +265,7 @@ mod tests {
     use crate::frame::{Frame, next_frame};
     use crate::messages::{RpbGetResp, RpbPutResp};
     use bytes::BytesMut;
-    use ombak_types::stored::{encode_clock, encode_head};
+    use ombak_types::stored_object::{encode_clock, encode_head};
     use ombak_types::{IndexEntry, Link, Metadata};
     use proptest::prelude::*;
 

@@ -3,7 +3,7 @@
 use crate::etf::{BinaryText, StringText};
 use crate::names::Bucket;
 use crate::store_failure::StoreFailure;
-use crate::stored::Corrupt;
+use crate::stored_object::Corrupt;
 
 /// The error of a request. `Display` is the text of Riak's Protocol Buffers errors
 /// (docs/riak/pb-api.md §1.1). The HTTP layer has its own texts and matches on the variants.

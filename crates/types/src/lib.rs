@@ -26,7 +26,7 @@ pub mod props;
 pub mod quorum;
 pub mod riak_object;
 mod store_failure;
-pub mod stored;
+pub mod stored_object;
 pub mod suggest;
 #[cfg(test)]
 mod testing;

@@ -19,7 +19,7 @@ use crate::clock::{Actor, COUNTER_MAX, Dot, VectorClock};
 use crate::error::Error;
 use crate::etf::{self, EtfError, Limits, Term};
 use crate::object::{IndexEntry, IndexTerm, Link, Metadata, Object};
-use crate::stored::check_clock_len;
+use crate::stored_object::check_clock_len;
 use crate::time::UnixMicros;
 use bytes::Bytes;
 use flate2::Decompress;

@@ -1,6 +1,6 @@
 //! Why a store could not read or write, in kinds that callers can tell apart.
 
-use crate::stored::Corrupt;
+use crate::stored_object::Corrupt;
 use std::fmt;
 
 /// The kind of a store's failure. A coordinator treats the kinds differently; a client sees only

@@ -16,7 +16,7 @@ use ombak_kv::{GetOptions, GetReply, GetRequest, IndexQuery, QueryRange};
 use ombak_proto::code;
 use ombak_proto::messages::{RpbCsBucketReq, RpbCsBucketResp, RpbGetResp, RpbIndexObject};
 use ombak_proto::reply::{content_message, write_message};
-use ombak_types::stored::encode_clock;
+use ombak_types::stored_object::encode_clock;
 use ombak_types::{Bucket, Error};
 use prost::Message;
 use std::ops::Bound;

@@ -18,7 +18,7 @@ use ombak_proto::{Frame, code, lenient, put_req};
 use ombak_types::error::PrecommitReason;
 use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::object::BadIndexEntry;
-use ombak_types::stored::{decode_clock, encode_clock};
+use ombak_types::stored_object::{decode_clock, encode_clock};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, Error, IndexEntry, Link, Metadata, Object, Quorum, Sibling, VectorClock};
 use std::hash::{DefaultHasher, Hash, Hasher};

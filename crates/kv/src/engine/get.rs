@@ -110,7 +110,7 @@ mod tests {
     use bytes::Bytes;
     use ombak_storage::{MemoryConfig, MemoryFactory, Write};
     use ombak_types::time::UnixMicros;
-    use ombak_types::{Actor, Bucket, Metadata, Object, Quorum, Sibling, VectorClock, stored};
+    use ombak_types::{Actor, Bucket, Metadata, Object, Quorum, Sibling, VectorClock, stored_object};
     use proptest::prelude::*;
     use std::sync::Arc;
 
@@ -189,7 +189,7 @@ mod tests {
         let buckets = engine.buckets.snapshot();
         let (partition, key) = engine.locate(bucket, key, buckets.props(bucket).unwrap());
         let mut head = Vec::new();
-        stored::encode_head(object, &mut head);
+        stored_object::encode_head(object, &mut head);
         if let Some(bit) = rotten.map(|at| at.index(head.len() * 8)) {
             head[bit / 8] ^= 1 << (bit % 8);
         }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ombak_types::props::SyncOnWrite;
-use ombak_types::stored::SingleSibling;
+use ombak_types::stored_object::SingleSibling;
 use ombak_types::{Bucket, Error, Object, Quorum, VectorClock};
 use std::time::Duration;
 

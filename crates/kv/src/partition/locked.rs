@@ -6,7 +6,7 @@ use crate::interface::PutCondition;
 use crate::names::Printable;
 use ombak_storage::{StorageError, Write};
 use ombak_types::time::UnixMicros;
-use ombak_types::{Error, Object, VectorClock, stored};
+use ombak_types::{Error, Object, VectorClock, stored_object};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -211,7 +211,7 @@ fn append(
     let appended = HEAD_BUFFER.with_borrow_mut(|head| {
         head.clear();
         head.shrink_to(HEAD_BUFFER_BYTES_KEPT);
-        stored::encode_head(&object, head);
+        stored_object::encode_head(&object, head);
         if let Some(rules) = rules {
             check_size(head.len() as u64 + object.value_bytes(), key, rules)?;
         }

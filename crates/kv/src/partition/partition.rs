@@ -6,8 +6,8 @@ use super::locks::KeyLocks;
 use super::{Access, Failure};
 use crate::names::Printable;
 use ombak_storage::{Backend, StorageError, Stored};
-use ombak_types::stored::{Corrupt, SingleSibling};
-use ombak_types::{Error, Object, stored};
+use ombak_types::stored_object::{Corrupt, SingleSibling};
+use ombak_types::{Error, Object, stored_object};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::error;
@@ -75,7 +75,7 @@ impl Partition {
 
     /// Decodes a version that [`Self::read`] returned.
     pub fn decode(&self, key: &[u8], found: &Stored) -> Result<Object, Failure> {
-        stored::decode(&found.head, found.body.as_ref()).map_err(|corrupt| self.corrupt(key, corrupt))
+        stored_object::decode(&found.head, found.body.as_ref()).map_err(|corrupt| self.corrupt(key, corrupt))
     }
 
     /// Returns a version that [`Self::read`] returned as [`Single`], if it is one sibling in its

@@ -10,7 +10,7 @@ use super::living_terms::LivingTerms;
 use bytes::Bytes;
 use ombak_storage::{Snapshot, StorageError, TermEntry, TermRange};
 use ombak_types::time::UnixMicros;
-use ombak_types::{Object, stored};
+use ombak_types::{Object, stored_object};
 use std::collections::HashSet;
 
 /// A field of clients ends in `_bin` or `_int`.
@@ -71,7 +71,7 @@ impl KeysWithExpiredSiblings {
             return Ok(!lives);
         }
         let object = match snapshot.read(&[bucket, &entry.key].concat()) {
-            Ok(Some(found)) => stored::decode(&found.head, None).ok(),
+            Ok(Some(found)) => stored_object::decode(&found.head, None).ok(),
             Ok(None) => Some(Object::default()),
             // One key whose version is lost must not make queries fail. Whoever reads the key gets
             // the error.
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn an_object_with_many_entries_is_read_once() {
         let mut head = Vec::new();
-        stored::encode_head(&object(), &mut head);
+        stored_object::encode_head(&object(), &mut head);
         let keys = ["one", "two"].map(Bytes::from);
         let early = keys.iter().map(|key| TermEntry { term: Bytes::from_static(&[0; 4]), key: key.clone() });
         let mut view = View { head: head.into(), early: early.collect(), reads: AtomicUsize::new(0), is_lost: false };

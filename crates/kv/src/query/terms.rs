@@ -4,7 +4,7 @@ use super::expired_siblings;
 use bytes::Bytes;
 use num_bigint::{BigInt, Sign};
 use ombak_storage::HeadTerms;
-use ombak_types::{IndexTerm, stored};
+use ombak_types::{IndexTerm, stored_object};
 
 /// Maximum length of an integer in bytes; no longer integer was ever accepted.
 const MAGNITUDE_BYTES_MAX: usize = u16::MAX as usize;
@@ -17,7 +17,7 @@ pub(crate) struct ObjectTerms;
 impl HeadTerms for ObjectTerms {
     fn visit(&self, head: &[u8], visit: &mut dyn FnMut(&[u8], &[u8])) {
         // A head that does not decode is reported when the object is read.
-        let Ok(object) = stored::decode(&Bytes::copy_from_slice(head), None) else { return };
+        let Ok(object) = stored_object::decode(&Bytes::copy_from_slice(head), None) else { return };
         for entry in object.siblings.iter().filter(|sibling| !sibling.meta.deleted).flat_map(|s| &s.meta.indexes) {
             visit(&entry.field, &sortable(&entry.term));
         }

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::clock::Actor;
     use crate::testing::any_object;
-    use crate::{VectorClock, stored};
+    use crate::{VectorClock, stored_object};
     use proptest::prelude::*;
 
     fn sibling(value: &'static str, change: impl FnOnce(&mut Metadata)) -> Sibling {
@@ -158,9 +158,9 @@ mod tests {
             // keeps its digest.
             let stored_before = Object { clock: object.clock.clone(), siblings: shuffled };
             let mut head = Vec::new();
-            stored::encode_head(&stored_before, &mut head);
+            stored_object::encode_head(&stored_before, &mut head);
             let body: Vec<u8> = stored_before.siblings.iter().flat_map(|s| s.value.to_vec()).collect();
-            let read = stored::decode(&head.into(), Some(&body.into())).expect("what was encoded");
+            let read = stored_object::decode(&head.into(), Some(&body.into())).expect("what was encoded");
             prop_assert_eq!(&read.siblings, &expected);
             prop_assert_eq!(read.digest(), stored_before.digest());
         }

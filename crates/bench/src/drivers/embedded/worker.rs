@@ -9,7 +9,7 @@ use crate::term::Term;
 use bytes::Bytes;
 use ombak_storage::{Backend, ReadMode, StorageError, Write};
 use ombak_types::names::encode_bucket_prefix;
-use ombak_types::stored::encode_head;
+use ombak_types::stored_object::encode_head;
 use ombak_types::{Actor, Bucket, Object, Sibling, VectorClock};
 use std::sync::Arc;
 

@@ -17,7 +17,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Method, StatusCode};
-use ombak_types::{Bucket, Error, VectorClock, stored};
+use ombak_types::{Bucket, Error, VectorClock, stored_object};
 
 /// The methods of an object, in Riak's order.
 const ALLOW: &str = "HEAD, GET, POST, PUT, DELETE";
@@ -48,7 +48,7 @@ fn check_type(ctx: &HttpContext, bucket: &Bucket, asked: Asked) -> Result<(), Re
 fn clock_header(request: &Request, name: LineName) -> Result<Option<VectorClock>, Error> {
     let Some(text) = request.header(name) else { return Ok(None) };
     let bytes = STANDARD.decode(text.trim_ascii()).map_err(|e| Error::BadClock(e.to_string()))?;
-    stored::decode_clock(&bytes).map(Some)
+    stored_object::decode_clock(&bytes).map(Some)
 }
 
 /// The vector clock that the client has read.

@@ -17,7 +17,7 @@ use crate::http::wire::request_lines::line;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use ombak_kv::{GetReply, GetRequest};
-use ombak_types::stored::SingleSibling;
+use ombak_types::stored_object::SingleSibling;
 use ombak_types::{Bucket, Object, VectorClock};
 use smallvec::smallvec;
 

@@ -11,8 +11,8 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::StatusCode;
 use ombak_types::object::DEFAULT_CONTENT_TYPE;
-use ombak_types::stored::SingleSibling;
-use ombak_types::{Bucket, Object, Sibling, VectorClock, stored};
+use ombak_types::stored_object::SingleSibling;
+use ombak_types::{Bucket, Object, Sibling, VectorClock, stored_object};
 
 /// The siblings of an object that an answer shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Choice {
 
 /// A vector clock in the form of a header value.
 pub fn clock_text(clock: &VectorClock) -> String {
-    STANDARD.encode(stored::encode_clock(clock))
+    STANDARD.encode(stored_object::encode_clock(clock))
 }
 
 /// The validators of the shown sibling, or of the object as a whole.
@@ -122,7 +122,7 @@ fn clock_tag(clock: &VectorClock) -> String {
 /// Sets the headers of every answer with an object.
 fn set_common(answer: &mut Reply, object: &Object, choice: Choice) {
     let Validators { etag, last_modified } = validators(object, choice);
-    let clock = stored::encode_clock(&object.clock);
+    let clock = stored_object::encode_clock(&object.clock);
     answer.headers.write(name::X_RIAK_VCLOCK, |out| write_base64(&clock, out));
     if let Some(etag) = etag {
         answer.set(name::ETAG, ["\"", &etag, "\""].concat());
@@ -219,7 +219,7 @@ fn sibling_list(object: &Object) -> Reply {
 
 /// The answer 300 with all siblings, one per part.
 fn sibling_parts(object: &Object, bucket: &Bucket, generation: Generation) -> Reply {
-    let mut parts = Multipart::new(&stored::encode_clock(&object.clock));
+    let mut parts = Multipart::new(&stored_object::encode_clock(&object.clock));
     for sibling in &object.siblings {
         parts.push(&multipart::sibling_headers(sibling, bucket, generation), &sibling.value);
     }
@@ -269,7 +269,7 @@ mod tests {
         ) {
             let object = object(vtag, content_type, last_modified, value);
             let (mut head, bucket) = (Vec::new(), Bucket::untyped(bucket));
-            stored::encode_head(&object, &mut head);
+            stored_object::encode_head(&object, &mut head);
             let read = SingleSibling::read(&head.into(), &object.siblings[0].value).expect("what was written");
             let stored = read.expect("one sibling without rare parts");
             for generation in [Generation::Riak, Generation::Buckets, Generation::Types] {
