@@ -77,7 +77,7 @@ async fn interrupted() {
             }
         })),
         Err(error) => {
-            eprintln!("ombak-bench: Ctrl-C cannot be heard: {error}");
+            eprintln!("ombak-bench: cannot react to Ctrl-C: {error}");
             std::future::pending().await
         }
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const AFTER_HELP: &str = "\
 Examples:
-  ombak-bench --dry-run nhs-general.config          say what a configuration would do
+  ombak-bench --dry-run nhs-general.config          show what a configuration would do
   ombak-bench --scale 0.001 nhs-general.config      run it on a small machine, everything a thousandth
   ombak-bench --pb db1:8087 --duration 30s FILE     half a minute against another server
   ombak-bench --set 'concurrent=16' FILE            with another setting

@@ -86,8 +86,8 @@ impl Change {
         if !target.is_empty() {
             let [(key, _)] = keys else {
                 let what = match keys {
-                    [] => format!("{driver} has no servers to be told of"),
-                    _ => format!("{driver} speaks two protocols: say --pb HOST:PORT and --http HOST:PORT"),
+                    [] => format!("{driver} does not connect to servers"),
+                    _ => format!("{driver} uses two protocols: set --pb HOST:PORT and --http HOST:PORT"),
                 };
                 return Err(ConfigError::setting("--target", what));
             };
@@ -164,11 +164,11 @@ mod tests {
         assert_eq!(changes("", "--target h:3"), listed(&["http_raw_ips: [{\"h\", 3}]"]));
         assert_eq!(
             changes("{driver, basho_bench_driver_nhs}.", "--target h:3"),
-            Err("--target: basho_bench_driver_nhs speaks two protocols: say --pb HOST:PORT and --http HOST:PORT".into())
+            Err("--target: basho_bench_driver_nhs uses two protocols: set --pb HOST:PORT and --http HOST:PORT".into())
         );
         assert_eq!(
             changes("{driver, basho_bench_driver_bitcask}.", "--target h:3"),
-            Err("--target: basho_bench_driver_bitcask has no servers to be told of".into())
+            Err("--target: basho_bench_driver_bitcask does not connect to servers".into())
         );
     }
 

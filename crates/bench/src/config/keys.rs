@@ -114,14 +114,14 @@ const JUDGED_BY_VALUE: &[(&str, Judge)] = &[
     ("log_level", |_| Ignored("nothing is logged; errors.csv and the report say what went wrong".into())),
     ("measurement_driver", measurement_driver),
     ("measurements", |_| Ignored("--pid and --data-dir measure the server's process instead".into())),
-    ("mynode", |_| Ignored("this is no Erlang node".into())),
+    ("mynode", |_| Ignored("ombak-bench is not an Erlang node".into())),
     ("nodes", |_| Ignored("no Erlang virtual machine is asked for measurements".into())),
     ("post_hook", |term| hook(term, "after the run")),
     ("pre_hook", |term| hook(term, "before the run")),
-    ("remote_nodes", |_| Ignored("every worker runs here".into())),
+    ("remote_nodes", |_| Ignored("all workers run in this process".into())),
     ("source_dir", source_dir),
     ("stats", stats),
-    ("test_dir", |_| Ignored("-d/--results-dir says where results go".into())),
+    ("test_dir", |_| Ignored("-d/--results-dir names the directory of the results".into())),
 ];
 
 type Judge = fn(&Term) -> Verdict;
@@ -157,8 +157,8 @@ pub fn check(settings: &Settings) -> Result<Vec<String>, ConfigError> {
 fn unknown(key: &str) -> String {
     let known = WORKING.iter().copied().chain(JUDGED_BY_VALUE.iter().map(|(name, _)| *name));
     match nearest(key, known) {
-        Some(name) => format!("{key} is no setting that is known here and has no effect; {name} is one"),
-        None => format!("{key} is no setting that is known here and has no effect"),
+        Some(name) => format!("{key} is an unknown setting and has no effect; did you mean {name}?"),
+        None => format!("{key} is an unknown setting and has no effect"),
     }
 }
 
@@ -200,9 +200,9 @@ fn code_paths(term: &Term) -> Verdict {
     let unknown: Vec<_> = paths.iter().filter(|path| !names_library(path)).map(Term::to_string).collect();
     match (paths.is_empty(), unknown.is_empty()) {
         (true, _) => Fine,
-        (_, true) => Ignored("what these libraries do is built in".into()),
+        (_, true) => Ignored("the functions of these libraries are built in".into()),
         _ => Refused(format!(
-            "{} may hold Erlang code, which is not run here; take it out, and use built-in drivers and generators",
+            "{} may hold Erlang code, which is not run here; remove it, and use built-in drivers and generators",
             unknown.join(", ")
         )),
     }
@@ -270,7 +270,7 @@ fn app_run_mode(term: &Term) -> Verdict {
     if term.as_atom() == Some("standalone") {
         Fine
     } else {
-        Ignored("ombak-bench is always a program of its own".into())
+        Ignored("ombak-bench always runs as a standalone program".into())
     }
 }
 
@@ -303,23 +303,26 @@ mod tests {
     fn what_is_harmless_is_warned_of() {
         for (text, warning) in [
             ("{log_level, debug}.", "nothing is logged; errors.csv and the report say what went wrong"),
-            ("{test_dir, \"tests\"}.", "-d/--results-dir says where results go"),
+            ("{test_dir, \"tests\"}.", "-d/--results-dir names the directory of the results"),
             ("{stats, {riemann}}.", "results are written as CSV files, a report and charts"),
-            ("{app_run_mode, included}.", "ombak-bench is always a program of its own"),
-            ("{remote_nodes, [{'a.local', bb25}]}.", "every worker runs here"),
+            ("{app_run_mode, included}.", "ombak-bench always runs as a standalone program"),
+            ("{remote_nodes, [{'a.local', bb25}]}.", "all workers run in this process"),
             ("{nodes, ['riak@127.0.0.1']}.", "no Erlang virtual machine is asked for measurements"),
             ("{cookie, riak}.", "no Erlang virtual machine is asked for measurements"),
-            ("{mynode, [bench, longnames]}.", "this is no Erlang node"),
+            ("{mynode, [bench, longnames]}.", "ombak-bench is not an Erlang node"),
             ("{measurements, [{memory, 1000}]}.", "--pid and --data-dir measure the server's process instead"),
             (
                 "{measurement_driver, basho_bench_measurement_erlangvm}.",
                 "--pid and --data-dir measure the server's process instead",
             ),
-            ("{code_paths, [\"deps/riakc\", \"deps/protobuffs\"]}.", "what these libraries do is built in"),
-            ("{code_paths, [\"../../public/bitcask\", \"/x/riak_kv/ebin/\"]}.", "what these libraries do is built in"),
+            ("{code_paths, [\"deps/riakc\", \"deps/protobuffs\"]}.", "the functions of these libraries are built in"),
+            (
+                "{code_paths, [\"../../public/bitcask\", \"/x/riak_kv/ebin/\"]}.",
+                "the functions of these libraries are built in",
+            ),
             (
                 "{code_paths, [\"<path to eleveldb>/ebin\", \"lib/riak_pb-2.3.2\"]}.",
-                "what these libraries do is built in",
+                "the functions of these libraries are built in",
             ),
         ] {
             let key = &text[1..text.find(',').unwrap()];
@@ -333,7 +336,7 @@ mod tests {
             (
                 "{code_paths, [\"deps/riakc\", \"../bb_files\"]}.",
                 "code_paths: \"../bb_files\" may hold Erlang code, which is not run here; \
-                 take it out, and use built-in drivers and generators",
+                 remove it, and use built-in drivers and generators",
             ),
             ("{code_paths, deps}.", "code_paths: a list of directories, not deps"),
             (
@@ -368,8 +371,8 @@ mod tests {
         assert_eq!(
             checked("{concurency, 5}. {hibari_servers, []}."),
             Ok(vec![
-                "concurency is no setting that is known here and has no effect; concurrent is one".to_owned(),
-                "hibari_servers is no setting that is known here and has no effect".to_owned(),
+                "concurency is an unknown setting and has no effect; did you mean concurrent?".to_owned(),
+                "hibari_servers is an unknown setting and has no effect".to_owned(),
             ])
         );
     }

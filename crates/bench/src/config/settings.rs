@@ -95,7 +95,7 @@ fn bytes_of(file: &Path) -> Result<Vec<u8>, ConfigError> {
         .and_then(|open| open.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
         .map_err(|error| trouble(error.to_string()))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(trouble(format!("it has more than {FILE_BYTES_MAX} bytes, so it is no configuration")));
+        return Err(trouble(format!("it has more than {FILE_BYTES_MAX} bytes, so it is not a configuration")));
     }
     Ok(bytes)
 }
@@ -141,6 +141,6 @@ mod tests {
         let large = dir.path().join("large");
         std::fs::write(&large, vec![b' '; FILE_BYTES_MAX as usize + 1]).unwrap();
         let error = Settings::from_files(&[&large]).unwrap_err().to_string();
-        assert!(error.ends_with("it has more than 4194304 bytes, so it is no configuration"), "{error}");
+        assert!(error.ends_with("it has more than 4194304 bytes, so it is not a configuration"), "{error}");
     }
 }

@@ -155,7 +155,7 @@ impl Plan {
             "basho_bench_driver_redis" => Self::Redis(redis::RedisPlan::new(settings, operations)?),
             "basho_bench_driver_null" => Self::Null(null::NullPlan::new(settings, operations)?),
             _ => {
-                let what = format!("there is no driver '{driver}'; there are {}", NAMES.join(", "));
+                let what = format!("there is no driver '{driver}'; the drivers are {}", NAMES.join(", "));
                 return Err(ConfigError::setting("driver", what));
             }
         })

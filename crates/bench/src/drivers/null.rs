@@ -34,7 +34,7 @@ impl NullPlan {
     }
 
     pub(super) fn describe(&self) -> Vec<String> {
-        vec!["nothing; what is measured is this program itself".into()]
+        vec!["no server; this driver measures ombak-bench itself".into()]
     }
 
     pub(super) async fn prepare(&mut self) -> Result<Prepared, DriverError> {
@@ -57,12 +57,14 @@ fn parse(term: &Term) -> Result<NullOperation, ConfigError> {
             _ => {}
         },
         Term::Tuple(_) => {}
-        _ => return Err(ConfigError::setting("operations", format!("{term} is no operation; there are {KNOWN}"))),
+        _ => {
+            return Err(ConfigError::setting(
+                "operations",
+                format!("{term} is not an operation; the operations are {KNOWN}"),
+            ));
+        }
     }
-    Err(ConfigError::setting(
-        "operations",
-        format!("the driver that does nothing does not know {term}; it knows {KNOWN}"),
-    ))
+    Err(ConfigError::setting("operations", format!("the null driver does not support {term}; it supports {KNOWN}")))
 }
 
 impl NullWorker {

@@ -151,7 +151,7 @@ impl Distribution {
         match *self {
             Self::Uniform { first, count } => {
                 let last = i128::from(first) + i128::from(count) - 1;
-                format!("integers from {} to {}, all alike", grouped(first), grouped(last))
+                format!("integers from {} to {}, uniformly distributed", grouped(first), grouped(last))
             }
             Self::EightyTwenty { fifth } => format!(
                 "integers from 1 to {}, four of five draws from the lowest fifth",

@@ -76,7 +76,8 @@ impl Reader {
         let (mut known, others): (Vec<_>, Vec<_>) =
             forms.iter().copied().partition(|form| nearest.is_some_and(|nearest| name_of(form) == nearest));
         if nearest.is_some() && nearest == name {
-            return self.error(format!("{term} has not the form of a {what} that it names: {}", known.join(" or ")));
+            return self
+                .error(format!("{term} does not have the form of the {what} that it names: {}", known.join(" or ")));
         }
         known.extend(others);
         self.error(format!("there is no {what} {term}; there are {}", known.join(", ")))

@@ -69,7 +69,7 @@ impl PoolSettings {
         if let Some(dir) = read.state_dir.take_if(|dir| !dir.is_absolute()) {
             let (setting, dir) = (resume::SETTING, dir.display());
             read.warnings
-                .push(format!("{setting}: {dir} is no absolute path; nothing will be resumed, as in basho_bench"));
+                .push(format!("{setting}: {dir} is not an absolute path; nothing will be resumed, as in basho_bench"));
         }
         Ok(read)
     }
@@ -124,7 +124,7 @@ impl Generators {
         outcome?;
         if mentions(keys.term(), "int_to_bin") {
             shared.warn(format!(
-                "{}: int_to_bin was withdrawn from basho_bench; it is taken as int_to_bin_bigendian with 32 bits",
+                "{}: basho_bench has removed int_to_bin; it is treated as int_to_bin_bigendian with 32 bits",
                 keys::SETTING
             ));
         }
@@ -164,7 +164,7 @@ impl Shared {
             Keys::Integers(Integers::Counted(count)) => {
                 if !count.is_partitioned() {
                     self.warn(format!(
-                        "{}: each worker goes through all of sequential_int; partitioned_sequential_int shares it out",
+                        "{}: each worker generates all of sequential_int; partitioned_sequential_int splits it among the workers",
                         keys::SETTING
                     ));
                 }

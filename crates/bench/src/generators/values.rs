@@ -232,7 +232,7 @@ impl Size {
             Self::Fixed(n) => bytes(n),
             Self::Uniform { above, more } => {
                 format!(
-                    "{} to {} bytes, all lengths alike",
+                    "{} to {} bytes, uniformly distributed",
                     grouped(above as i128 + 1),
                     grouped(above as i128 + i128::from(more))
                 )

@@ -68,7 +68,7 @@ impl WorkerThreads {
         }
         if connected < threads {
             return Err(DriverError(
-                "a thread ended by a panic while its workers connected; its message is above".into(),
+                "a thread panicked while its workers connected; the message of the panic is above".into(),
             ));
         }
         Ok(all)

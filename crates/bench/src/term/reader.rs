@@ -93,7 +93,7 @@ impl Reader<'_> {
                 Err(start
                     .wrong(format!("{name} is a variable, and a configuration has none; an atom would be '{name}'")))
             }
-            Some('#') => Err(self.cursor.wrong("maps and records mean nothing in a configuration")),
+            Some('#') => Err(self.cursor.wrong("maps and records are not allowed in a configuration")),
             _ => Err(self.cursor.wrong(format!("a term was expected, not {}", self.cursor.found()))),
         }
     }
@@ -224,7 +224,7 @@ impl Reader<'_> {
         };
         if c.is_digit(8) {
             let value = self.digits_of(8, 3);
-            return char::from_u32(value).ok_or_else(|| start.wrong("this is no character"));
+            return char::from_u32(value).ok_or_else(|| start.wrong("this is not a character"));
         }
         self.cursor.bump();
         let control = |code: u8| Ok(char::from(code));
@@ -297,7 +297,7 @@ impl Reader<'_> {
         }
         if self.cursor.peek() == Some('.') && self.cursor.peek_second().is_some_and(|c| c.is_ascii_digit()) {
             self.fraction(&mut digits, &start)?;
-            let number: f64 = digits.parse().map_err(|_| start.wrong("this is no number"))?;
+            let number: f64 = digits.parse().map_err(|_| start.wrong("this is not a number"))?;
             if !number.is_finite() {
                 return Err(start.wrong("this number is too large for a float"));
             }

@@ -122,7 +122,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("{a, <<1/float>>}.", "1:8: of the types of segments only a string's /utf8 is understood; write the bytes"),
         ("{a, <<b>>}.", "1:7: a binary is made of strings and of numbers from 0 to 255: <<\"a\",0>>"),
         ("{a, <<1.5>>}.", "1:7: a binary is made of strings and of numbers from 0 to 255: <<\"a\",0>>"),
-        ("{a, #{b => c}}.", "1:5: maps and records mean nothing in a configuration"),
+        ("{a, #{b => c}}.", "1:5: maps and records are not allowed in a configuration"),
         ("{a, <0.1.0>}.", "1:5: '<' begins a binary as in <<\"bytes\">>; nothing else does"),
         ("{a, 1e3}.", "1:5: a float has digits on both sides of its point: 1.0e3"),
         ("{a, 1.0e}.", "1:9: an exponent has digits: 1.0e-3"),

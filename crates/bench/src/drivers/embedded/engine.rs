@@ -54,7 +54,7 @@ impl Drop for Engine {
         }
         for store in self.stores.iter() {
             if let Err(error) = store.close() {
-                eprintln!("ombak-bench: a store does not close: {error}");
+                eprintln!("ombak-bench: cannot close a store: {error}");
             }
         }
     }
@@ -72,7 +72,7 @@ fn look_after(stores: &[Arc<dyn Backend>], ending: &(Mutex<bool>, Condvar)) {
         drop(over);
         for store in stores {
             if let Err(error) = store.maintain(unix_now().secs()) {
-                eprintln!("ombak-bench: upkeep of a store: {error}");
+                eprintln!("ombak-bench: maintenance of a store failed: {error}");
                 return;
             }
         }

@@ -130,11 +130,14 @@ fn kind(driver: &str, settings: &Settings) -> Result<Kind, ConfigError> {
     const KEY: &str = "ombak_backend";
     match settings.get(KEY) {
         None => Kind::of(driver.trim_start_matches("basho_bench_driver_")).ok_or_else(|| {
-            ConfigError::setting("driver", format!("{driver} is no engine; {{{KEY}, bitcask}} names one of {KINDS}"))
+            ConfigError::setting(
+                "driver",
+                format!("{driver} does not name an engine; {{{KEY}, bitcask}} names one of {KINDS}"),
+            )
         }),
         Some(Term::Atom(name)) => Kind::of(name)
-            .ok_or_else(|| ConfigError::setting(KEY, format!("there is no engine '{name}'; there are {KINDS}"))),
-        Some(other) => Err(ConfigError::setting(KEY, format!("{other} is no engine; there are {KINDS}"))),
+            .ok_or_else(|| ConfigError::setting(KEY, format!("there is no engine '{name}'; the engines are {KINDS}"))),
+        Some(other) => Err(ConfigError::setting(KEY, format!("{other} is not an engine; the engines are {KINDS}"))),
     }
 }
 
@@ -152,7 +155,7 @@ fn sync(settings: &Settings) -> Result<SyncStrategy, ConfigError> {
     let flags = match settings.get(KEY) {
         None => return Ok(SyncStrategy::None),
         Some(Term::List(flags)) => flags,
-        Some(other) => return Err(ConfigError::setting(KEY, format!("{other} is no list, such as [o_sync]"))),
+        Some(other) => return Err(ConfigError::setting(KEY, format!("{other} is not a list such as [o_sync]"))),
     };
     let mut sync = SyncStrategy::None;
     for flag in flags {
@@ -160,7 +163,7 @@ fn sync(settings: &Settings) -> Result<SyncStrategy, ConfigError> {
             Term::Atom(name) if name == "o_sync" => sync = SyncStrategy::OSync,
             Term::Atom(name) if name == "read_write" => {}
             other => {
-                return Err(ConfigError::setting(KEY, format!("{other} means nothing here; o_sync and read_write do")));
+                return Err(ConfigError::setting(KEY, format!("{other} is not supported; o_sync and read_write are")));
             }
         }
     }
@@ -182,8 +185,8 @@ fn text(settings: &Settings, key: &str) -> Result<Option<String>, ConfigError> {
         Some(Term::Text(text)) => Ok(Some(text.clone())),
         Some(Term::Binary(bytes)) => match String::from_utf8(bytes.clone()) {
             Ok(text) => Ok(Some(text)),
-            Err(_) => Err(ConfigError::setting(key, "is no UTF-8 text")),
+            Err(_) => Err(ConfigError::setting(key, "is not UTF-8 text")),
         },
-        Some(other) => Err(ConfigError::setting(key, format!("{other} is no text, such as \"data\""))),
+        Some(other) => Err(ConfigError::setting(key, format!("{other} is not a text such as \"data\""))),
     }
 }

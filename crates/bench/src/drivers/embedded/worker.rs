@@ -29,7 +29,7 @@ impl EmbeddedOperation {
             Term::Atom(name) if name == "delete" => Ok(Self::Delete),
             other => Err(ConfigError::setting(
                 "operations",
-                format!("an engine alone does not know {other}; it knows get, put and delete"),
+                format!("embedded engines do not support {other}; they support get, put and delete"),
             )),
         }
     }

@@ -18,8 +18,8 @@ impl SettingsReader<'_> {
     pub fn count(self, key: &str, default: u64) -> Result<u64, ConfigError> {
         match self.0.get(key) {
             None => Ok(default),
-            Some(Term::Integer(n)) => u64::try_from(*n).map_err(|_| wrong(key, "a number from 0 on is needed")),
-            Some(_) => Err(wrong(key, "a number from 0 on is needed")),
+            Some(Term::Integer(n)) => u64::try_from(*n).map_err(|_| wrong(key, "a number of 0 or more is needed")),
+            Some(_) => Err(wrong(key, "a number of 0 or more is needed")),
         }
     }
 
@@ -42,7 +42,7 @@ impl SettingsReader<'_> {
                 Ok(Duration::from_millis(u64::try_from(*n).unwrap_or(u64::MAX)).min(FOREVER))
             }
             Some(Term::Atom(word)) if word == "infinity" => Ok(FOREVER),
-            Some(_) => Err(wrong(key, "milliseconds are needed (from 1 on), or infinity")),
+            Some(_) => Err(wrong(key, "a number of milliseconds (1 or more) or infinity is needed")),
         }
     }
 

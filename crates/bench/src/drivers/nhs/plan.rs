@@ -242,7 +242,7 @@ impl NhsPlan {
         if uses(NhsOperation::is_nominated) {
             prepared
                 .notes
-                .push(format!("list_keys and force_aae are done by worker {NOMINATED} only, if there is one"));
+                .push(format!("only worker {NOMINATED} runs list_keys and force_aae, if there is such a worker"));
         }
         Ok(())
     }

@@ -80,5 +80,9 @@ pub async fn no_index_entries(
 }
 
 fn failed(session: &PbSession, what: &str, error: ExchangeError) -> DriverError {
-    DriverError(format!("{} fails in {what} that looks what it can do: {}", session.target(), error.reason()))
+    DriverError(format!(
+        "{}: {what} to check which operations the server supports failed: {}",
+        session.target(),
+        error.reason()
+    ))
 }

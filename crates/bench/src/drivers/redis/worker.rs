@@ -29,7 +29,7 @@ impl RedisOperation {
             Term::Atom(name) if name == "delete" => Ok(Self::Delete),
             other => Err(ConfigError::setting(
                 "operations",
-                format!("the Redis driver does not know {other}; it knows get, put and delete"),
+                format!("the Redis driver does not support {other}; it supports get, put and delete"),
             )),
         }
     }

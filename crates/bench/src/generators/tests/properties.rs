@@ -165,8 +165,8 @@ fn a_blob_file_stands_in_for_pools_and_small_pools_are_told() {
 #[test]
 fn spaces_and_descriptions_tell_what_comes() {
     for (text, space, words) in [
-        ("{uniform_int, 100000}", Some(100_000), "integers from 1 to 100,000, all alike"),
-        ("{uniform_int, 7, 10}", Some(10), "integers from 7 to 16, all alike"),
+        ("{uniform_int, 100000}", Some(100_000), "integers from 1 to 100,000, uniformly distributed"),
+        ("{uniform_int, 7, 10}", Some(10), "integers from 7 to 16, uniformly distributed"),
         (
             "{eightytwenty_int, 60000000}",
             Some(60_000_000),
@@ -186,7 +186,7 @@ fn spaces_and_descriptions_tell_what_comes() {
         (
             "{{int_to_bin_littleendian, 8}, {uniform_int, 1000}}",
             Some(256),
-            "integers from 1 to 1,000, all alike, as 8 bits little endian",
+            "integers from 1 to 1,000, uniformly distributed, as 8 bits little endian",
         ),
         (
             "{{int_to_bin_bigendian, 1024}, {pareto_int, 1000}}",
@@ -196,12 +196,12 @@ fn spaces_and_descriptions_tell_what_comes() {
         (
             "{concat_binary, <<\"user\">>, {to_binstr, \"~10..0w\", {uniform_int, 10}}}",
             Some(10),
-            "always \"user\", followed by integers from 1 to 10, all alike, printed as \"~10..0w\"",
+            "always \"user\", followed by integers from 1 to 10, uniformly distributed, printed as \"~10..0w\"",
         ),
         (
             "{base64, {{crypto_hash, sha}, {str_to_bin, {int_to_str, {uniform_int, 10}}}}}",
             Some(10),
-            "integers from 1 to 10, all alike, as decimal text, hashed with sha, in base64",
+            "integers from 1 to 10, uniformly distributed, as decimal text, hashed with sha, in base64",
         ),
         ("uuid_v4", None, "random UUIDs of 16 bytes"),
     ] {
@@ -213,8 +213,8 @@ fn spaces_and_descriptions_tell_what_comes() {
         ("{fixed_bin, 1}", Some(1.0), "1 byte, random bytes"),
         ("{fixed_bin, 8000, 0}", Some(8000.0), "8,000 bytes, each of them 0"),
         ("{fixed_char, 50}", Some(50.0), "50 bytes, random printable characters"),
-        ("{uniform_bin, 1000, 2000}", Some(1500.5), "1,001 to 2,000 bytes, all lengths alike, random bytes"),
-        ("{uniform_int, 10}", None, "integers from 1 to 10, all alike"),
+        ("{uniform_bin, 1000, 2000}", Some(1500.5), "1,001 to 2,000 bytes, uniformly distributed, random bytes"),
+        ("{uniform_int, 10}", None, "integers from 1 to 10, uniformly distributed"),
     ] {
         let spec = value_spec(text).unwrap();
         assert_eq!((spec.mean_bytes(), spec.describe().as_str()), (mean, words), "{text}");
