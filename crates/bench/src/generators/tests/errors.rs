@@ -52,13 +52,16 @@ fn value_generators_that_cannot_be_are_refused_with_what_would_be_right() {
         ("{semi_compressible, 8000, 8000, 10, 2}", ["XLProb is a probability", "not 2"]),
         ("{semi_compressible, 8000, 8000, 0, 0.1}", ["XLMult must be a number above 0", "not 0"]),
         ("{semi_compressible, 8000, 8000, 1000000, 0.1}", ["16,000,000,000 bytes", "268,435,456"]),
-        ("{semi_compressible, 8000, 8000}", ["has not the form", "{semi_compressible, Min, Mean, XLMult, XLProb}"]),
+        (
+            "{semi_compressible, 8000, 8000}",
+            ["does not have the form", "{semi_compressible, Min, Mean, XLMult, XLProb}"],
+        ),
         ("{fixed_bim, 10}", ["there are {fixed_bin, Size}, {fixed_bin, Size, Byte}", "{uniform_int, Max}"]),
         (
             "{function, basho_bench_driver_riakc_pb, mapred_valgen, []}",
             ["mapred_valgen is Erlang code", "{fixed_bin, Size}"],
         ),
-        ("fixed_bin", ["has not the form", "{fixed_bin, Size}"]),
+        ("fixed_bin", ["does not have the form", "{fixed_bin, Size}"]),
     ] {
         let error = value_spec(text).unwrap_err().to_string();
         assert!(
