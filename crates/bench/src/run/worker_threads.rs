@@ -200,8 +200,8 @@ impl ThreadPart {
     }
 }
 
-/// Reports how connecting went and closes the thread's end of the channel. All workers are connected
-/// when all threads have reported.
+/// Reports how connecting went and closes the thread's end of the channel. All workers are
+/// connected when all threads have reported.
 fn report_ready(ready: mpsc::Sender<Result<(), DriverError>>, outcome: Result<(), DriverError>) {
     // The channel has room for one message from each thread. If another thread has failed, nobody
     // receives this one.

@@ -52,8 +52,8 @@ impl PbSession {
     }
 
     /// Sends the request, waits for its answer, and returns the body. The answer must have the
-    /// message code `answer`. After [`ExchangeError::Disconnected`] this may be called again, which sends
-    /// the request again.
+    /// message code `answer`. After [`ExchangeError::Disconnected`] this may be called again, which
+    /// sends the request again.
     pub async fn exchange(&mut self, answer: u8, limit: Duration) -> Result<&[u8], ExchangeError> {
         let exchanged = self.exchange_frame(limit).await;
         self.unanswered = exchanged == Err(ExchangeError::Disconnected);
