@@ -89,13 +89,13 @@ fn pair(term: Term) -> Result<(String, Term), Term> {
 }
 
 fn bytes_of(file: &Path) -> Result<Vec<u8>, ConfigError> {
-    let trouble = |what: String| ConfigError::File { file: file.display().to_string(), what };
+    let unreadable = |what: String| ConfigError::File { file: file.display().to_string(), what };
     let mut bytes = Vec::new();
     File::open(file)
         .and_then(|open| open.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
-        .map_err(|error| trouble(error.to_string()))?;
+        .map_err(|error| unreadable(error.to_string()))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(trouble(format!("it has more than {FILE_BYTES_MAX} bytes, so it is not a configuration")));
+        return Err(unreadable(format!("it has more than {FILE_BYTES_MAX} bytes, so it is not a configuration")));
     }
     Ok(bytes)
 }

@@ -17,7 +17,7 @@ pub(super) struct Lines {
     path: PathBuf,
     repeat: bool,
     file: Mutex<BufReader<File>>,
-    trouble: OnceLock<String>,
+    failure: OnceLock<String>,
 }
 
 impl Lines {
@@ -27,7 +27,7 @@ impl Lines {
         if file.fill_buf()?.is_empty() {
             return Err(io::Error::other("the file is empty; it should have a key on each line"));
         }
-        Ok(Self { path: path.to_owned(), repeat, file: Mutex::new(file), trouble: OnceLock::new() })
+        Ok(Self { path: path.to_owned(), repeat, file: Mutex::new(file), failure: OnceLock::new() })
     }
 
     /// Whether this is the file `path` with this value of `repeat`.
@@ -36,8 +36,8 @@ impl Lines {
     }
 
     /// The error that ended reading before the end of the file.
-    pub(super) fn trouble(&self) -> Option<&str> {
-        self.trouble.get().map(String::as_str)
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
     }
 
     /// Appends the next line without its line end.
@@ -56,7 +56,7 @@ impl Lines {
                 Ok(())
             }
             Err(error) => {
-                self.trouble.get_or_init(|| format!("{}: {error}", self.path.display()));
+                self.failure.get_or_init(|| format!("{}: {error}", self.path.display()));
                 Err(Exhausted)
             }
         }
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!([next(&once), next(&once), next(&once)], [Ok(b"a".to_vec()), Ok(vec![]), Ok(b"c".to_vec())]);
         assert_eq!(next(&once), Err(Exhausted));
         assert_eq!(next(&once), Err(Exhausted));
-        assert_eq!(once.trouble(), None);
+        assert_eq!(once.failure(), None);
         let again = lines(b"a\nb\n", true);
         for key in [b"a", b"b", b"a", b"b", b"a"] {
             assert_eq!(next(&again), Ok(key.to_vec()));
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(next(&lines(&longest, true)), Ok(longest.clone()));
         let long = lines(&[longest.as_slice(), b"k\n"].concat(), true);
         assert_eq!(next(&long), Err(Exhausted));
-        assert!(long.trouble().unwrap().contains("longer than 65536 bytes"));
+        assert!(long.failure().unwrap().contains("longer than 65536 bytes"));
     }
 
     #[test]

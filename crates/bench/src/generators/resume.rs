@@ -14,7 +14,7 @@ pub(super) const SETTING: &str = "sequential_int_state_dir";
 #[derive(Debug)]
 pub(super) struct StateDir {
     dir: PathBuf,
-    trouble: Arc<OnceLock<String>>,
+    failure: Arc<OnceLock<String>>,
 }
 
 /// The state file of one worker: the integer that it had reached, in Erlang's external term format.
@@ -23,7 +23,7 @@ pub(super) struct ResumeFile {
     file: PathBuf,
     temporary: PathBuf,
     bytes: Vec<u8>,
-    trouble: Arc<OnceLock<String>>,
+    failure: Arc<OnceLock<String>>,
 }
 
 impl StateDir {
@@ -33,18 +33,18 @@ impl StateDir {
             let dir = dir.display();
             ConfigError::setting(SETTING, format!("{dir} must be a directory that can be written to: {error}"))
         })?;
-        Ok(Self { dir: dir.to_owned(), trouble: Arc::default() })
+        Ok(Self { dir: dir.to_owned(), failure: Arc::default() })
     }
 
     /// The state file of a worker.
     pub(super) fn file(&self, worker: usize) -> ResumeFile {
         let name = |ending| self.dir.join(format!("{worker}{ending}"));
-        ResumeFile { file: name(""), temporary: name(".tmp"), bytes: Vec::new(), trouble: Arc::clone(&self.trouble) }
+        ResumeFile { file: name(""), temporary: name(".tmp"), bytes: Vec::new(), failure: Arc::clone(&self.failure) }
     }
 
     /// Why a state could not be written.
-    pub(super) fn trouble(&self) -> Option<&str> {
-        self.trouble.get().map(String::as_str)
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
     }
 }
 
@@ -69,12 +69,12 @@ impl ResumeFile {
     /// Records that the worker has reached `n`. The state is written once in 500 numbers, when `n`
     /// modulo 500 is 400. This call blocks on the file system, as it does in basho_bench.
     pub(super) fn passed(&mut self, n: u64) {
-        if n % 500 != 400 || self.trouble.get().is_some() {
+        if n % 500 != 400 || self.failure.get().is_some() {
             return;
         }
         if let Err(error) = self.write(n) {
             let file = self.file.display();
-            self.trouble
+            self.failure
                 .get_or_init(|| format!("{SETTING}: {file} could not be written, nothing can be resumed: {error}"));
         }
     }
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(file.read(), Ok(Some(400)));
         file.passed(900);
         assert_eq!(std::fs::read(dir.path().join("made/here/3")).unwrap(), [131, 98, 0, 0, 3, 132]);
-        assert_eq!(state.trouble(), None);
+        assert_eq!(state.failure(), None);
     }
 
     #[test]
@@ -123,6 +123,6 @@ mod tests {
         std::fs::remove_dir(dir.path().join("gone")).unwrap();
         let mut file = state.file(1);
         file.passed(400);
-        assert!(state.trouble().unwrap().contains("could not be written"));
+        assert!(state.failure().unwrap().contains("could not be written"));
     }
 }

@@ -140,8 +140,8 @@ impl Generators {
     /// Warnings about settings that have less effect than expected. After the run they also name
     /// the files that could not be read or written any more.
     pub fn warnings(&self) -> Vec<String> {
-        let lines = self.0.lines.iter().filter_map(|lines| lines.trouble());
-        let state = self.0.state.iter().filter_map(StateDir::trouble);
+        let lines = self.0.lines.iter().filter_map(|lines| lines.failure());
+        let state = self.0.state.iter().filter_map(StateDir::failure);
         let known = self.0.warnings.iter().map(String::as_str);
         known.chain(lines).chain(state).map(str::to_owned).collect()
     }

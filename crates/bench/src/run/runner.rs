@@ -175,7 +175,7 @@ impl Observer {
         let mut interrupted = std::pin::pin!(interrupted);
         let mut asked_to_stop = false;
         let mut ended = false;
-        let mut trouble = None;
+        let mut first_error = None;
         while !ended {
             tokio::select! {
                 _ = tick.tick() => {}
@@ -194,11 +194,11 @@ impl Observer {
             if ended || now >= window_due {
                 let closed = Window::new((now - start).as_secs_f64(), (now - window_start).as_secs_f64(), &window);
                 if let Err(error) = self.csv.window(&closed)
-                    && trouble.is_none()
+                    && first_error.is_none()
                 {
                     self.live.say(&format!("stopping: {error}"));
                     stop.request();
-                    trouble = Some(RunError::from(error));
+                    first_error = Some(RunError::from(error));
                 }
                 self.report.windows.push(closed);
                 window.drain_into(&mut total);
@@ -224,7 +224,7 @@ impl Observer {
             write(results, self.csv, &self.report)
         });
         let written = written.await.unwrap_or_else(|panic| Err(RunError::Unwritten(panic.to_string())));
-        trouble.map_or(written, Err).map(|()| ending)
+        first_error.map_or(written, Err).map(|()| ending)
     }
 
     /// Adds the totals and the notes to the report.

@@ -139,14 +139,14 @@ impl Effective {
 }
 
 fn read(path: &Path) -> Result<String, Problem> {
-    let trouble = |what: String| Problem::whole(format!("cannot read the configuration {}: {what}", path.display()));
-    let file = std::fs::File::open(path).map_err(|e| trouble(e.to_string()))?;
+    let unreadable = |what: String| Problem::whole(format!("cannot read the configuration {}: {what}", path.display()));
+    let file = std::fs::File::open(path).map_err(|e| unreadable(e.to_string()))?;
     let mut bytes = Vec::new();
-    file.take(file::FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| trouble(e.to_string()))?;
+    file.take(file::FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|e| unreadable(e.to_string()))?;
     if bytes.len() as u64 > file::FILE_BYTES_MAX {
-        return Err(trouble(format!("it is larger than {} bytes; is it a configuration?", file::FILE_BYTES_MAX)));
+        return Err(unreadable(format!("it is larger than {} bytes; is it a configuration?", file::FILE_BYTES_MAX)));
     }
-    String::from_utf8(bytes).map_err(|_| trouble("it is not UTF-8 text".into()))
+    String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text".into()))
 }
 
 #[derive(Default)]

@@ -178,7 +178,7 @@ impl NhsPlan {
                 let why = match answer {
                     Ok(answer) if answer.status == 204 => continue,
                     Ok(answer) => session.refused(answer.status).reason(),
-                    Err(trouble) => trouble.reason(),
+                    Err(error) => error.reason(),
                 };
                 let bucket = bucket.escape_ascii();
                 return Err(DriverError(format!("{target} does not set {document} for bucket {bucket}: {why}")));
