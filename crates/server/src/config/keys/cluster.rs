@@ -48,7 +48,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         "handoff_deletes",
         Kind::Flag,
         "disabled",
-        "Whether a handoff removes tombstones that it finds.",
+        "Whether requests to remove tombstones are forwarded during a handoff.",
         CLUSTER,
     ),
     KeySpec::not_yet(
@@ -133,7 +133,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         "token_request_mode",
         Kind::Choice(&["head_only", "basic_consensus", "primary_consensus"]),
         "primary_consensus",
-        "How nodes agree on the token of a conditional put.",
+        "Which nodes are asked for the token of a conditional put.",
         CLUSTER,
     ),
     KeySpec::not_yet(

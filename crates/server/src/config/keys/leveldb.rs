@@ -157,19 +157,19 @@ pub(super) const KEYS: &[KeySpec] = &[
         "Number of tombstones in a file that starts a compaction.",
         "the sizes of levels decide what is compacted",
     ),
-    KeySpec::no_meaning("leveldb.tiered", Kind::Text, "off", "The first level that lies on the slow disk.", ONE_DIR),
+    KeySpec::no_meaning(
+        "leveldb.tiered",
+        Kind::Text,
+        "off",
+        "The first level that is stored in leveldb.tiered.path.slow.",
+        ONE_DIR,
+    ),
     KeySpec::no_meaning(
         "leveldb.tiered.path.fast",
         Kind::Path,
         "",
-        "The directory of the levels on the fast disk.",
+        "The directory of the levels below leveldb.tiered.",
         ONE_DIR,
     ),
-    KeySpec::no_meaning(
-        "leveldb.tiered.path.slow",
-        Kind::Path,
-        "",
-        "The directory of the levels on the slow disk.",
-        ONE_DIR,
-    ),
+    KeySpec::no_meaning("leveldb.tiered.path.slow", Kind::Path, "", "The directory of the other levels.", ONE_DIR),
 ];

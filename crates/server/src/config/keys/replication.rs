@@ -28,14 +28,14 @@ pub(super) const KEYS: &[KeySpec] = &[
         "replrtq_srcobjectlimit",
         Kind::Int(0, INT_MAX),
         "1000",
-        "Number of changes that a queue holds together with their objects.",
+        "Length of a queue up to which it holds changes together with their objects.",
         REPL,
     ),
     KeySpec::not_yet(
         "replrtq_srcobjectsize",
         Kind::ByteSize,
         "200KB",
-        "Size up to which an object is held in a queue.",
+        "Largest size of an object that a queue holds.",
         REPL,
     ),
     KeySpec::not_yet(
@@ -56,7 +56,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         "replrtq_vnodecheck",
         Kind::Text,
         "one",
-        "Which replicas must have stored a change before it can be fetched.",
+        "The number of replicas that a fetch of a change reads: one, quorum or all.",
         REPL,
     ),
     KeySpec::not_yet(
@@ -151,7 +151,7 @@ pub(super) const KEYS: &[KeySpec] = &[
         "ttaaefs_cluster_slice",
         Kind::Int(1, 4),
         "1",
-        "The quarter of the time in which this cluster runs its full-sync checks.",
+        "The slice of the time (1 to 4) in which this cluster runs its full-sync checks.",
         REPL,
     ),
     KeySpec::not_yet(
