@@ -67,12 +67,11 @@ pub(super) const KEYS: &[KeySpec] = &[
         "Number of keys that a partition gathers in memory before it writes them to its ledger. Each takes about 210 \
          bytes.",
     ),
-    KeySpec::works(
+    KeySpec::own(
         "leveled.penciller_memory",
         Kind::ByteSize,
         "64MB",
-        "Memory that all partitions together use to gather keys. Each partition has an equal share. Riak does not \
-         have this key.",
+        "Memory in which all partitions together gather keys. Each partition has an equal share.",
     ),
     KeySpec::no_meaning(
         "leveled.cache_size",
