@@ -107,7 +107,7 @@ impl Compared {
     /// Writes the new content to the data directory, if there is any, and removes the inventories
     /// of the directories whose stores were moved or given up.
     pub fn write(&self, data_dir: &Path, inventories: &Inventories) -> Result<(), String> {
-        self.new.as_ref().map_or(Ok(()), |mark| mark.write(data_dir))?;
+        self.new.as_ref().map_or(Ok(()), |recorded| recorded.write(data_dir))?;
         self.forgotten.iter().try_for_each(|root| inventories.forget(root))
     }
 }
@@ -117,7 +117,7 @@ impl Compared {
 pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Inventories) -> Result<Compared, String> {
     let earlier = StoresFile::read(data_dir)?;
     let mut now = StoresFile::of(data_dir, settings);
-    let converted_roots = earlier.as_ref().map(|mark| mark.converted_roots.clone()).unwrap_or_default();
+    let converted_roots = earlier.as_ref().map(|recorded| recorded.converted_roots.clone()).unwrap_or_default();
     let in_use = |store: &Store| now.stores.contains(store);
     now.converted_roots = converted_roots
         .into_iter()
@@ -127,7 +127,7 @@ pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Invent
     // A store that is not in use counts as abandoned even if the configuration has another backend
     // in the same directory, because that backend cannot read its files. A default directory that
     // another configured backend uses is not checked.
-    let known = earlier.iter().flat_map(|mark| &mark.stores);
+    let known = earlier.iter().flat_map(|recorded| &recorded.stores);
     let elsewhere = by_default.iter().filter(|store| !now.stores.iter().any(|s| s.data_root == store.data_root));
     let (mut warnings, mut forgotten) = (Vec::new(), Vec::new());
     for store in known.chain(elsewhere).filter(|store| !in_use(store)) {
@@ -158,21 +158,21 @@ pub fn compare(data_dir: &Path, settings: &BackendSettings, inventories: &Invent
 /// Records that the objects of one backend now lie in the directory of another one.
 pub fn record_conversion(data_dir: &Path, backend: &BackendSettings, now_in: &BackendSettings) -> Result<(), String> {
     let Some(disk) = backend.disk() else { return Ok(()) };
-    let mut mark =
+    let mut recorded =
         StoresFile::read(data_dir)?.unwrap_or_else(|| StoresFile { format: FORMATS.current, ..StoresFile::default() });
     let root = seen_from(data_dir, &disk.data_root);
     let new = StoresFile::of(data_dir, now_in).stores;
-    let default = mark.stores.get(mark.default).cloned();
-    mark.stores.retain(|store| store.data_root.as_ref() != Some(&root) && !new.contains(store));
-    mark.converted_roots.retain(|root| !new.iter().any(|store| store.data_root.as_ref() == Some(root)));
+    let default = recorded.stores.get(recorded.default).cloned();
+    recorded.stores.retain(|store| store.data_root.as_ref() != Some(&root) && !new.contains(store));
+    recorded.converted_roots.retain(|root| !new.iter().any(|store| store.data_root.as_ref() == Some(root)));
     // The new store takes the place of the old one. If the old one was the store of buckets that
     // name no backend, so is the new one.
-    let kept = default.and_then(|default| mark.stores.iter().position(|store| *store == default));
-    mark.default = kept.unwrap_or(mark.stores.len());
-    mark.stores.extend(new);
-    mark.format = FORMATS.current;
-    mark.converted_roots.insert(root);
-    mark.write(data_dir)?;
+    let kept = default.and_then(|default| recorded.stores.iter().position(|store| *store == default));
+    recorded.default = kept.unwrap_or(recorded.stores.len());
+    recorded.stores.extend(new);
+    recorded.format = FORMATS.current;
+    recorded.converted_roots.insert(root);
+    recorded.write(data_dir)?;
     // From here on the old files may disappear: no start needs them.
     Inventories::new(data_dir, false).forget(&disk.data_root)
 }
