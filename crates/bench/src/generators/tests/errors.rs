@@ -115,7 +115,7 @@ fn pool_settings_are_read_or_refused() {
     assert_eq!(read(&[("sequential_int_state_dir", "\"\"")]), Ok(PoolSettings::new(SEED)));
     let relative = read(&[("sequential_int_state_dir", "\"state\"")]).unwrap();
     assert_eq!(relative.state_dir, None);
-    assert!(relative.warnings[0].contains("no absolute path"), "{:?}", relative.warnings);
+    assert!(relative.warnings[0].contains("not an absolute path"), "{:?}", relative.warnings);
     for (key, text) in [
         ("value_generator_source_size", "0"),
         ("value_generator_source_size", "5000000000"),
