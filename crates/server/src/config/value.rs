@@ -105,9 +105,9 @@ impl Kind {
             Self::Hooks => hooks(text),
             Self::BackendPrefixes => backend_prefixes(text).map(|_| Value::Text(text.to_owned())),
             Self::Origins => words(text, |word| parse_origin(word).is_some())
-                .map_err(|word| format!("'{word}' is no origin: it must be SCHEME://HOST or SCHEME://HOST:PORT")),
+                .map_err(|word| format!("'{word}' is not an origin: it must be SCHEME://HOST or SCHEME://HOST:PORT")),
             Self::HostNames => words(text, is_host_name)
-                .map_err(|word| format!("'{word}' is no host name: it must be a name or an address without a port")),
+                .map_err(|word| format!("'{word}' is not a host name: it must be a name or an address without a port")),
         }
     }
 
@@ -400,11 +400,11 @@ mod tests {
     fn lists_for_web_pages_name_the_word_that_is_wrong() {
         for bad in ["a.example", "http://", "http://a/", "https://a,http://b", "null", "*"] {
             let why = Kind::Origins.parse(&format!("http://ok {bad}"));
-            assert!(why.is_err_and(|why| why.starts_with(&format!("'{bad}' is no origin"))), "{bad}");
+            assert!(why.is_err_and(|why| why.starts_with(&format!("'{bad}' is not an origin"))), "{bad}");
         }
         for bad in ["a:8098", "http://a", "a,b", "*", "[::1]"] {
             let why = Kind::HostNames.parse(&format!("ok {bad}"));
-            assert!(why.is_err_and(|why| why.starts_with(&format!("'{bad}' is no host name"))), "{bad}");
+            assert!(why.is_err_and(|why| why.starts_with(&format!("'{bad}' is not a host name"))), "{bad}");
         }
     }
 

@@ -55,7 +55,7 @@ pub enum TokenError {
         owner: u32,
     },
     /// The path is not a regular file.
-    #[error("{path} is no regular file: remove it, and the next start makes one")]
+    #[error("{path} is not a regular file: remove it, and the next start creates one")]
     NoFile {
         /// The path.
         path: PathBuf,
