@@ -5,18 +5,17 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::chart::{Axis, Chart, Range, RangeKind, Series};
-use super::color_role::ColorRole;
+use super::charts::{Axis, Chart, Range, RangeKind, Series, Unit};
 use super::condense::{merged, totals};
 use super::csv::{SUMMARY_FILE, file_names};
+use super::graphics::{ColorRole, png};
 use super::metric::{self, Metric};
 use super::page::Page;
-use super::panels::{Section, share_range};
 use super::picture::picture;
 use super::plotted_windows::{PlottedWindows, XAxis};
-use super::scale::Unit;
+use super::sections::{Section, share_range};
 use super::table::{Row, Table};
-use super::{ReportError, basho, png};
+use super::{ReportError, basho};
 
 const TITLE: &str = "Runs compared";
 /// The metrics in the table.

@@ -1,8 +1,11 @@
 //! Result files, charts and comparisons (docs/riak/basho-bench.md §6, §7).
 //!
 //! What it is: [`CsvFiles`] are written in basho_bench's format during a run. [`write`] turns a
-//! finished run into a page and pictures, and [`compare`] does so for several runs. A chart is a
-//! `drawing`, which becomes SVG in a page and pixels in a picture, so that both show the same.
+//! finished run into a page and pictures, and [`compare`] does so for several runs.
+//!
+//! Parts: `csv` writes and `basho` reads the files of basho_bench; `plotted_windows` and `condense`
+//! prepare the windows of a run; `sections` chooses the charts; `charts` draws them; `graphics`
+//! turns drawings into SVG and PNG; `page`, `run_page` and `picture` arrange them.
 //!
 //! What it is not: it does not know how the numbers were measured, and it does not smooth them.
 //!
@@ -12,23 +15,18 @@
 //! * A logarithmic axis is labelled as such.
 
 mod basho;
-mod chart;
-mod color_role;
+mod charts;
 mod compare;
 mod condense;
 mod csv;
-mod drawing;
 mod error;
-mod font;
-mod html;
+mod graphics;
 mod metric;
 mod page;
-mod panels;
 mod picture;
 mod plotted_windows;
-mod png;
-mod scale;
-mod svg;
+mod run_page;
+mod sections;
 mod table;
 #[cfg(test)]
 mod tests;

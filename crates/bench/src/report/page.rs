@@ -3,10 +3,8 @@
 
 use std::fmt::Write as _;
 
-use super::color_role::ColorRole;
-use super::drawing::Drawing;
-use super::panels::Section;
-use super::svg::Svg;
+use super::graphics::{ColorRole, Drawing, Svg};
+use super::sections::Section;
 use super::text::escaped;
 
 /// The size of a chart on a narrow screen, or of one of many charts.

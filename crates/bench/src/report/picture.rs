@@ -1,7 +1,7 @@
 //! Combines several charts into one picture.
 
-use super::drawing::{Drawing, Point};
-use super::panels::Section;
+use super::graphics::{Drawing, Point};
+use super::sections::Section;
 
 /// The width of the picture, the same as in basho_bench.
 const WIDTH: f32 = 1280.0;

@@ -2,10 +2,9 @@
 
 use crate::stats::{Run, Window};
 
-use super::chart::{Axis, Series};
-use super::color_role::ColorRole;
+use super::charts::{Axis, Series, Unit};
 use super::condense::{condensed, without_remnant};
-use super::scale::Unit;
+use super::graphics::ColorRole;
 
 /// The highest number of points on a line. More points could not be distinguished.
 pub(super) const POINTS_MAX: usize = 240;

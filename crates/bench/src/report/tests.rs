@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tiny_skia::Pixmap;
 
-use super::color_role::ColorRole;
+use super::graphics::ColorRole;
 use super::{CsvFiles, compare, write};
 
 const WINDOWS: usize = 12;

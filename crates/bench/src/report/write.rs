@@ -4,10 +4,11 @@ use crate::stats::Run;
 use std::fs;
 use std::path::Path;
 
-use super::panels::{Section, sections};
+use super::graphics::png;
 use super::picture::picture;
 use super::plotted_windows::XAxis;
-use super::{ReportError, html, png};
+use super::sections::{Section, sections};
+use super::{ReportError, run_page};
 
 /// Writes `run.json`, `report.html`, `summary.png` (over time) and `summary_by_volume.png` to
 /// `dir`. The volume is the bytes of values that were sent, or the number of operations if none of
@@ -17,7 +18,7 @@ pub fn write(dir: &Path, run: &Run) -> Result<(), ReportError> {
     run.save(dir)?;
     let (by_time, by_volume) = (sections(run, XAxis::Time), sections(run, XAxis::Volume));
     let path = dir.join("report.html");
-    fs::write(&path, html::page(run, &by_time, &by_volume)).map_err(ReportError::io(&path))?;
+    fs::write(&path, run_page::page(run, &by_time, &by_volume)).map_err(ReportError::io(&path))?;
     let picture_of = |name: &str, how: &str, sections: &[Section]| {
         png::write(&dir.join(name), &picture(&format!("{}{how}", run.name), sections))
     };

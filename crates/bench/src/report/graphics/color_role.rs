@@ -3,7 +3,7 @@
 /// The colour of a shape. A page has two versions of each, for light and dark mode; a picture is
 /// light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ColorRole {
+pub(in crate::report) enum ColorRole {
     Paper,
     Text,
     /// Labels of axes.
@@ -18,7 +18,7 @@ pub(super) enum ColorRole {
 }
 
 /// The number of lines that have different colours. Further lines are dashed.
-pub(super) const LINES: usize = 8;
+const LINES: usize = 8;
 
 struct Shade {
     name: &'static str,
@@ -62,7 +62,7 @@ impl ColorRole {
     }
 
     /// Red, green and blue in light mode.
-    pub(super) fn light(self) -> [u8; 3] {
+    pub(in crate::report) fn light(self) -> [u8; 3] {
         self.shade().light
     }
 
@@ -91,7 +91,7 @@ impl ColorRole {
 
     /// The rules of the style sheet: the colours of both modes as variables, and for each colour a
     /// class for lines and one for areas.
-    pub(super) fn style_sheet() -> String {
+    pub(in crate::report) fn style_sheet() -> String {
         let variables = |of: fn(&Shade) -> [u8; 3]| {
             let variable = |role: Self| {
                 let [red, green, blue] = of(role.shade());

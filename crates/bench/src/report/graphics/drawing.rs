@@ -4,14 +4,14 @@ use super::color_role::ColorRole;
 
 /// Lines, dots and text on a surface. The unit is a screen pixel, and y grows downwards.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Drawing {
-    pub(super) width: f32,
-    pub(super) height: f32,
-    pub(super) shapes: Vec<Shape>,
+pub(in crate::report) struct Drawing {
+    pub(in crate::report) width: f32,
+    pub(in crate::report) height: f32,
+    pub(in crate::report) shapes: Vec<Shape>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Shape {
+pub(in crate::report) enum Shape {
     /// Straight lines from point to point.
     Line { points: Vec<Point>, role: ColorRole, width: f32 },
     /// A filled circle.
@@ -21,50 +21,57 @@ pub(super) enum Shape {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Point {
-    pub(super) x: f32,
-    pub(super) y: f32,
+pub(in crate::report) struct Point {
+    pub(in crate::report) x: f32,
+    pub(in crate::report) y: f32,
 }
 
 /// Which part of a text is at its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Anchor {
+pub(in crate::report) enum Anchor {
     Start,
     Middle,
     End,
 }
 
 impl Point {
-    pub(super) fn new(x: f32, y: f32) -> Self {
+    pub(in crate::report) fn new(x: f32, y: f32) -> Self {
         Self { x, y }
     }
 }
 
 impl Drawing {
-    pub(super) fn new(width: f32, height: f32) -> Self {
+    pub(in crate::report) fn new(width: f32, height: f32) -> Self {
         Self { width, height, shapes: Vec::new() }
     }
 
     /// Copies another drawing onto this one.
-    pub(super) fn place(&mut self, at: Point, other: Drawing) {
+    pub(in crate::report) fn place(&mut self, at: Point, other: Drawing) {
         self.shapes.extend(other.shapes.into_iter().map(|shape| shape.moved(at)));
     }
 
-    pub(super) fn line(&mut self, points: Vec<Point>, role: ColorRole, width: f32) {
+    pub(in crate::report) fn line(&mut self, points: Vec<Point>, role: ColorRole, width: f32) {
         self.shapes.push(Shape::Line { points, role, width });
     }
 
-    pub(super) fn dot(&mut self, at: Point, radius: f32, role: ColorRole) {
+    pub(in crate::report) fn dot(&mut self, at: Point, radius: f32, role: ColorRole) {
         self.shapes.push(Shape::Dot { at, radius, role });
     }
 
     /// Adds text of normal weight.
-    pub(super) fn text(&mut self, at: Point, anchor: Anchor, size: f32, role: ColorRole, text: impl Into<String>) {
+    pub(in crate::report) fn text(
+        &mut self,
+        at: Point,
+        anchor: Anchor,
+        size: f32,
+        role: ColorRole,
+        text: impl Into<String>,
+    ) {
         self.shapes.push(Shape::Text { at, text: text.into(), size, bold: false, anchor, role });
     }
 
     /// Adds a heading.
-    pub(super) fn heading(&mut self, at: Point, size: f32, text: impl Into<String>) {
+    pub(in crate::report) fn heading(&mut self, at: Point, size: f32, text: impl Into<String>) {
         self.shapes.push(Shape::Text {
             at,
             text: text.into(),

@@ -3,11 +3,10 @@
 use crate::resources::ResourceSample;
 use crate::stats::{Run, Summary, Window};
 
-use super::chart::{Chart, Range, RangeKind, Series};
-use super::color_role::ColorRole;
+use super::charts::{Chart, Range, RangeKind, Series, Unit};
+use super::graphics::ColorRole;
 use super::metric::{self, Metric};
 use super::plotted_windows::{POINTS_MAX, PlottedWindows, XAxis};
-use super::scale::Unit;
 
 /// A group of charts with a common title.
 #[derive(Debug)]

@@ -1,18 +1,19 @@
 //! Draws pictures as PNG files.
 
-use super::ReportError;
-use super::color_role::ColorRole;
-use super::drawing::{Anchor, Drawing, Point, Shape};
-use super::font;
+use crate::report::ReportError;
 use std::fs;
 use std::path::Path;
 use tiny_skia::{Color, FillRule, LineCap, LineJoin, Paint, PathBuilder, Pixmap, Stroke, StrokeDash, Transform};
+
+use super::color_role::ColorRole;
+use super::drawing::{Anchor, Drawing, Point, Shape};
+use super::font;
 
 /// Pixels per unit of a drawing, for screens with a high resolution.
 const SCALE: f32 = 2.0;
 
 /// Writes a drawing to `path` as a PNG file.
-pub(super) fn write(path: &Path, drawing: &Drawing) -> Result<(), ReportError> {
+pub(in crate::report) fn write(path: &Path, drawing: &Drawing) -> Result<(), ReportError> {
     let refused = |what: String| ReportError::Picture { path: path.to_owned(), what };
     let (width, height) = ((drawing.width * SCALE).ceil() as u32, (drawing.height * SCALE).ceil() as u32);
     let mut pixels =

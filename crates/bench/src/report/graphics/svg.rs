@@ -1,15 +1,16 @@
 //! Writes drawings as SVG inside a page. Colours are classes of the page's style sheet
 //! ([`ColorRole::style_sheet`]).
 
-use super::color_role::ColorRole;
-use super::drawing::{Anchor, Drawing, Point, Shape};
-use super::text::escaped;
+use crate::report::text::escaped;
 use std::fmt::{self, Display, Formatter};
 
+use super::color_role::ColorRole;
+use super::drawing::{Anchor, Drawing, Point, Shape};
+
 /// A drawing as an `svg` element. `label` describes it for screen readers.
-pub(super) struct Svg<'a> {
-    pub(super) drawing: &'a Drawing,
-    pub(super) label: &'a str,
+pub(in crate::report) struct Svg<'a> {
+    pub(in crate::report) drawing: &'a Drawing,
+    pub(in crate::report) label: &'a str,
 }
 
 impl Display for Svg<'_> {

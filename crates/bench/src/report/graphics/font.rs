@@ -13,13 +13,13 @@ static BOLD: LazyLock<Face<'static>> =
     LazyLock::new(|| Face::parse(notosans::BOLD_TTF, 0).expect("the font can be read"));
 
 /// The width of a text in a picture.
-pub(super) fn width(text: &str, size: f32, bold: bool) -> f32 {
+pub(in crate::report) fn width(text: &str, size: f32, bold: bool) -> f32 {
     let face = face(bold);
     text.chars().map(|c| advance(face, glyph(face, c))).sum::<f32>() * scale(face, size)
 }
 
 /// As much of a text as fits into `width_max`, with an ellipsis if it was cut.
-pub(super) fn fitted(text: &str, size: f32, bold: bool, width_max: f32) -> String {
+pub(in crate::report) fn fitted(text: &str, size: f32, bold: bool, width_max: f32) -> String {
     if width(text, size, bold) <= width_max {
         return text.to_owned();
     }
