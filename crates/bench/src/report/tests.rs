@@ -139,6 +139,49 @@ fn a_report_draws_everything_over_time_and_over_volume() {
 }
 
 #[test]
+fn charts_take_their_colours_from_the_page_which_has_a_dark_mode() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &run("tuesday", 1000)).unwrap();
+    let html = fs::read_to_string(dir.path().join("report.html")).unwrap();
+    let page = parsed(&html);
+    let style = texts(&page, "style").concat();
+    let (light, rest) = style.split_once("@media(prefers-color-scheme:dark)").unwrap();
+    let (dark, rules) = rest.split_once('\n').unwrap();
+    let shapes = || page.descendants().filter(|node| ["path", "circle", "text"].contains(&node.tag_name().name()));
+    assert!(shapes().count() > 100, "{html}");
+    for shape in shapes() {
+        assert!(["fill", "stroke", "style"].iter().all(|name| shape.attribute(*name).is_none()), "{shape:?}");
+        let class = shape.attribute("class").unwrap();
+        let (_, color) = class.split_once('-').unwrap();
+        let variable = format!("--{color}:#");
+        assert!(light.contains(&variable) && dark.contains(&variable), "{class}: {style}");
+        assert!(rules.contains(&format!(".{class}{{")), "{class}: {style}");
+    }
+}
+
+#[test]
+fn few_charts_are_drawn_for_wide_and_for_narrow_screens() {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), &run("tuesday", 1000)).unwrap();
+    let html = fs::read_to_string(dir.path().join("report.html")).unwrap();
+    let page = parsed(&html);
+    let charts = |class: &str| {
+        let figures = page.descendants().filter(|node| node.attribute("class") == Some(class));
+        let charts = figures.filter_map(|figure| figure.first_element_child());
+        charts.map(|chart| (chart.attribute("aria-label"), chart.attribute("viewBox"))).collect::<Vec<_>>()
+    };
+    let (broad, narrow) = (charts("broad"), charts("narrow"));
+    assert!(!broad.is_empty() && broad.len() == narrow.len(), "{broad:?} {narrow:?}");
+    for ((broad_label, broad_size), (narrow_label, narrow_size)) in broad.iter().zip(&narrow) {
+        assert!(broad_label.is_some() && broad_label == narrow_label, "{broad_label:?} {narrow_label:?}");
+        assert!(matches!(*broad_size, Some("0 0 600 270" | "0 0 1200 300")), "{broad_size:?}");
+        assert_eq!(*narrow_size, Some("0 0 400 240"));
+    }
+    let style = texts(&page, "style").concat();
+    assert!(style.contains("@media(max-width:44rem){.broad{display:none}.narrow{display:block}"), "{style}");
+}
+
+#[test]
 fn pictures_have_lines_and_writing_in_them() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &run("tuesday", 1000)).unwrap();
