@@ -42,7 +42,7 @@ impl<'a> Span<'a> {
 
 /// The options of a query in addition to field and terms.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wishes<'a> {
+pub(crate) struct QueryOptions<'a> {
     pub(crate) results_max: Option<usize>,
     pub(crate) continuation: Option<&'a [u8]>,
     pub(crate) pattern: Option<&'a [u8]>,
@@ -76,15 +76,20 @@ impl fmt::Display for BadQuery {
 }
 
 /// Builds the query of a request.
-pub(crate) fn query(bucket: Bucket, field: &[u8], span: Span<'_>, wishes: &Wishes<'_>) -> Result<IndexQuery, BadQuery> {
+pub(crate) fn query(
+    bucket: Bucket,
+    field: &[u8],
+    span: Span<'_>,
+    options: &QueryOptions<'_>,
+) -> Result<IndexQuery, BadQuery> {
     let range = query_range(field, span)?;
-    let pattern = wishes.pattern.map(|pattern| compile(&range, pattern)).transpose()?;
-    let after = wishes.continuation.map(|text| read_continuation(&range, text)).transpose()?;
+    let pattern = options.pattern.map(|pattern| compile(&range, pattern)).transpose()?;
+    let after = options.continuation.map(|text| read_continuation(&range, text)).transpose()?;
     Ok(IndexQuery {
         bucket,
         range,
         after,
-        results_max: wishes.results_max,
+        results_max: options.results_max,
         pattern,
         shows_tombstones: field == KEY_FIELD,
     })
@@ -188,17 +193,17 @@ pub(crate) fn term_text(term: &IndexTerm) -> Bytes {
 mod tests {
     use super::*;
 
-    fn made(field: &[u8], span: Span<'_>, wishes: &Wishes<'_>) -> Result<IndexQuery, BadQuery> {
-        query(Bucket::untyped("b"), field, span, wishes)
+    fn made(field: &[u8], span: Span<'_>, options: &QueryOptions<'_>) -> Result<IndexQuery, BadQuery> {
+        query(Bucket::untyped("b"), field, span, options)
     }
 
-    fn refused(field: &[u8], span: Span<'_>, wishes: &Wishes<'_>) -> String {
-        made(field, span, wishes).unwrap_err().to_string()
+    fn refused(field: &[u8], span: Span<'_>, options: &QueryOptions<'_>) -> String {
+        made(field, span, options).unwrap_err().to_string()
     }
 
     #[test]
     fn fields_and_terms_are_riaks() {
-        let none = Wishes::default();
+        let none = QueryOptions::default();
         let int = |n: i64| IndexTerm::Int(n.into());
         let range = made(b"AGE_int", Span::Range(b"-5", b"10"), &none).unwrap().range;
         assert_eq!(range, QueryRange::Terms { field: "age_int".into(), from: int(-5), to: int(10) });
@@ -224,34 +229,35 @@ mod tests {
             (b"$bucket", b"", None),
         ] {
             let text = continuation(&IndexMatch { term: term.clone(), key: key.clone() });
-            let wishes = Wishes { continuation: Some(text.as_bytes()), ..Wishes::default() };
-            assert_eq!(made(field, Span::Equal(from), &wishes).unwrap().after, Some((term, key.clone())));
+            let options = QueryOptions { continuation: Some(text.as_bytes()), ..QueryOptions::default() };
+            assert_eq!(made(field, Span::Equal(from), &options).unwrap().after, Some((term, key.clone())));
         }
         let of_keys = continuation(&IndexMatch { term: None, key });
         for text in [&b"zork"[..], b"", b"g2EB", of_keys.as_bytes()] {
-            let wishes = Wishes { continuation: Some(text), ..Wishes::default() };
-            assert!(refused(b"f_bin", Span::Equal(b"a"), &wishes).starts_with("{invalid_continuation,"));
+            let options = QueryOptions { continuation: Some(text), ..QueryOptions::default() };
+            assert!(refused(b"f_bin", Span::Equal(b"a"), &options).starts_with("{invalid_continuation,"));
         }
     }
 
     #[test]
     fn patterns_match_bytes() {
-        let wishes = |pattern: &'static [u8]| Wishes { pattern: Some(pattern), ..Wishes::default() };
-        let query = made(b"f_bin", Span::Range(b"a", b"z"), &wishes(b"^a.*z$")).unwrap();
+        let options = |pattern: &'static [u8]| QueryOptions { pattern: Some(pattern), ..QueryOptions::default() };
+        let query = made(b"f_bin", Span::Range(b"a", b"z"), &options(b"^a.*z$")).unwrap();
         assert!(query.pattern.unwrap().is_match(b"a\xff\xfez"));
-        let text = refused(b"f_int", Span::Equal(b"1"), &wishes(b"a"));
+        let text = refused(b"f_int", Span::Equal(b"1"), &options(b"a"));
         assert_eq!(text, "Can not use term regular expression in integer query");
         assert!(
-            refused(b"f_bin", Span::Equal(b"a"), &wishes(b"("))
+            refused(b"f_bin", Span::Equal(b"a"), &options(b"("))
                 .starts_with("Invalid term regular expression <<\"(\">> : ")
         );
         let perls = [&b"(?=a)"[..], b"(?<!a)", b"(a)\\1", b"(?>a)", b"(?R)", b"(?R)(?1)", b"\\\\(?R)", b"\\Qa\\E"];
         for perls in perls {
-            let text = refused(b"f_bin", Span::Equal(b"a"), &Wishes { pattern: Some(perls), ..Wishes::default() });
+            let text =
+                refused(b"f_bin", Span::Equal(b"a"), &QueryOptions { pattern: Some(perls), ..QueryOptions::default() });
             assert!(text.len() > "Invalid term regular expression <<\"\">> : \"\"".len() + perls.len(), "{text}");
         }
-        assert!(made(b"f_bin", Span::Equal(b"a"), &wishes(b"\\((?:\\(?R)")).is_ok(), "an escaped parenthesis");
+        assert!(made(b"f_bin", Span::Equal(b"a"), &options(b"\\((?:\\(?R)")).is_ok(), "an escaped parenthesis");
         let bomb = b"((((a{1,1000}){1,1000}){1,1000}){1,1000})";
-        assert!(made(b"f_bin", Span::Equal(b"a"), &wishes(bomb)).is_err());
+        assert!(made(b"f_bin", Span::Equal(b"a"), &options(bomb)).is_err());
     }
 }

@@ -7,6 +7,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+pub mod access;
 pub mod admin;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -16,10 +17,11 @@ pub mod jobs;
 pub mod memory;
 mod network_threads;
 pub mod pb;
-mod spare;
 mod stop;
+mod thread_buffers;
 mod turn;
 
+pub use access::{Access, AccessPolicy, Permission};
 pub use jobs::{JobClass, JobSwitches};
 pub use memory::{MemoryBudget, MemoryLimits};
 pub use network_threads::NetworkThreads;

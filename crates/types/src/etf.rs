@@ -18,7 +18,7 @@ mod text;
 pub(crate) use decode::inflate;
 pub use decode::{EtfError, Limits, decode, decode_with};
 pub use encode::{encode, encode_to};
-pub use text::{AtomText, BinaryText, StringText};
+pub use text::{AtomText, BinaryText, CharListText, StringText};
 
 use bytes::Bytes;
 use num_bigint::BigInt;

@@ -57,7 +57,7 @@ fn request_memory(memory: MemoryStatus) -> Value {
         "limit_bytes": memory.bytes_max,
         "used_bytes": memory.bytes_used,
         "waiting_connections": memory.waiting,
-        "ended_connections": memory.ousted_total,
+        "ended_connections": memory.evicted_total,
         "refused_requests": memory.refused_total,
     })
 }

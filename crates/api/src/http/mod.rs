@@ -25,7 +25,6 @@ mod beside;
 mod conditional;
 mod context;
 mod csrf;
-mod erlang;
 mod error_status;
 mod graph;
 mod gzip;

@@ -3,11 +3,12 @@
 //! Every parameter is checked on every method, even where it has no effect. The first invalid one
 //! is answered with Riak's error text (docs/riak/http-api.md §0, §17).
 
+use super::reply;
 use super::request::Request;
-use super::{erlang, reply};
 use http::StatusCode;
 use ombak_kv::{GetOptions, PutOptions};
 use ombak_types::Quorum;
+use ombak_types::etf::CharListText;
 use ombak_types::props::SyncOnWrite;
 use reply::Reply;
 use std::time::Duration;
@@ -111,7 +112,7 @@ pub fn time_limit(request: &Request) -> Result<Option<TimeLimit>, Reply> {
             Ok(ms) if ms > 0 => TimeLimit::Within(Duration::from_millis(ms)),
             _ => TimeLimit::Passed,
         })),
-        None => Err(bad(format!("Bad timeout value {}\n", erlang::string(text)))),
+        None => Err(bad(format!("Bad timeout value {}\n", CharListText(text)))),
     }
 }
 

@@ -97,8 +97,8 @@ impl Account {
 
     /// Completes when the connection has to end: its peer has stalled, and others need what it
     /// holds.
-    pub async fn ousted(&self) {
-        self.peer.ousted().await;
+    pub async fn evicted(&self) {
+        self.peer.evicted().await;
     }
 
     fn try_grow(&self, bytes: u64) -> bool {
@@ -276,11 +276,11 @@ mod tests {
         stalled.waits_for_peer();
         let mut wanted = asking.lease();
         let (asked, ()) = tokio::join!(wanted.resize(FREE + 500), async {
-            stalled.ousted().await;
+            stalled.evicted().await;
             drop(held);
         });
         assert_eq!(asked, Ok(()));
-        assert_eq!((budget.status().bytes_used, budget.status().ousted_total), (500, 1));
+        assert_eq!((budget.status().bytes_used, budget.status().evicted_total), (500, 1));
     }
 
     #[tokio::test]
@@ -291,11 +291,11 @@ mod tests {
         held.resize(FREE + 900).await.unwrap();
         stalled.waits_for_peer();
         // This part waits first and is not polled any more.
-        let mut other = Box::pin(stalled.ousted());
+        let mut other = Box::pin(stalled.evicted());
         assert_eq!((&mut other).now_or_never(), None);
         let mut wanted = asking.lease();
         let (asked, ()) = tokio::join!(wanted.resize(FREE + 500), async {
-            stalled.ousted().await;
+            stalled.evicted().await;
             drop(held);
         });
         assert_eq!(asked, Ok(()));
@@ -310,7 +310,7 @@ mod tests {
         served.waits_for_peer();
         served.serves_peer();
         assert_eq!(asking.lease().resize(FREE + 500).await, Err(OutOfMemory));
-        assert_eq!(served.ousted().now_or_never(), None);
+        assert_eq!(served.evicted().now_or_never(), None);
     }
 
     #[tokio::test]
@@ -328,7 +328,7 @@ mod tests {
             quick.peer_moved(PROGRESS_BYTES_MIN as usize);
         }
         assert_eq!(asking.lease().resize(FREE + 500_000).await, Err(OutOfMemory));
-        assert_eq!((slow.ousted().now_or_never(), quick.ousted().now_or_never()), (Some(()), None));
+        assert_eq!((slow.evicted().now_or_never(), quick.evicted().now_or_never()), (Some(()), None));
     }
 
     #[tokio::test]
@@ -344,7 +344,7 @@ mod tests {
             // The last progress of the peer comes while the honest connection waits already.
             tokio::time::sleep(Duration::from_millis(200)).await;
             stalling.peer_moved(PROGRESS_BYTES_MIN as usize);
-            tokio::time::timeout(PATIENCE, stalling.ousted()).await.expect("the other connection still asks");
+            tokio::time::timeout(PATIENCE, stalling.evicted()).await.expect("the other connection still asks");
             drop(held);
         };
         let (asked, ()) = tokio::join!(wanted.resize(FREE + 900), stalls);

@@ -48,7 +48,7 @@ pub struct MemoryStatus {
     /// Connections that wait for memory.
     pub waiting: u64,
     /// Connections that were ended because others needed the memory that they held.
-    pub ousted_total: u64,
+    pub evicted_total: u64,
     /// Requests that were refused for want of memory.
     pub refused_total: u64,
 }
@@ -70,7 +70,7 @@ struct Shared {
     /// When a connection that waits may look for stalled peers again, in milliseconds of the
     /// budget's clock.
     next_look_ms: AtomicU64,
-    ousted: AtomicU64,
+    evicted: AtomicU64,
     refused: AtomicU64,
 }
 
@@ -100,7 +100,7 @@ impl MemoryBudget {
             skew_ms: AtomicU64::new(0),
             accounts: AtomicU64::new(0),
             next_look_ms: AtomicU64::new(0),
-            ousted: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }))
     }
@@ -117,7 +117,7 @@ impl MemoryBudget {
             bytes_max: self.0.limits.bytes_max,
             bytes_used: holders.bytes_used(),
             waiting: holders.waiting() as u64,
-            ousted_total: self.0.ousted.load(Ordering::Relaxed),
+            evicted_total: self.0.evicted.load(Ordering::Relaxed),
             refused_total: self.0.refused.load(Ordering::Relaxed),
         }
     }
@@ -182,7 +182,7 @@ impl MemoryBudget {
             }
             tokio::select! {
                 () = released => {}
-                () = peer.ousted() => break,
+                () = peer.evicted() => break,
                 () = sleep_until(deadline.min(now + LOOK_INTERVAL)) => {}
             }
         }
@@ -199,7 +199,7 @@ impl MemoryBudget {
         let stalled_ms = u64::try_from(self.0.limits.stalled_after.as_millis()).unwrap_or(u64::MAX);
         let told = self.0.holders.lock().relieve(now_ms, stalled_ms);
         if told > 0 {
-            self.0.ousted.fetch_add(told as u64, Ordering::Relaxed);
+            self.0.evicted.fetch_add(told as u64, Ordering::Relaxed);
             tracing::debug!(connections = told, "memory is short: connections are ended");
         }
     }

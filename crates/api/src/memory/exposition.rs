@@ -10,7 +10,7 @@ impl MemoryStatus {
             ("limit_bytes", "gauge", "Memory that requests and answers in flight may take.", self.bytes_max),
             ("used_bytes", "gauge", "Memory that requests and answers in flight take.", self.bytes_used),
             ("waiting_connections", "gauge", "Connections that wait for such memory.", self.waiting),
-            ("evictions_total", "counter", "Connections ended because others needed their memory.", self.ousted_total),
+            ("evictions_total", "counter", "Connections ended because others needed their memory.", self.evicted_total),
             ("refusals_total", "counter", "Requests refused for want of memory.", self.refused_total),
         ];
         let mut out = Exposition::default();

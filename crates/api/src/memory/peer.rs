@@ -65,7 +65,7 @@ impl Peer {
     }
 
     /// Completes once the connection has been told to give back what it holds.
-    pub(super) async fn ousted(&self) {
+    pub(super) async fn evicted(&self) {
         loop {
             let mut told = pin!(self.wake.notified());
             // Before the look: what is said after it must not be missed.

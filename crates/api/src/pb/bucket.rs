@@ -1,17 +1,100 @@
 //! Properties of buckets and bucket types (docs/riak/pb-api.md §8).
 
 use super::context::PbContext;
-use super::refusal::{ErlangBinary, Refusal};
-use super::{object, props};
+use super::failure::Failure;
+use super::handler::{Exchange, Handler, Immediate, Request, Streaming};
+use super::refusal::Refusal;
+use super::{message, props};
+use crate::access::{Access, Permission};
 use bytes::Bytes;
 use ombak_kv::buckets::{BucketRegistry, PropsError};
+use ombak_proto::code;
 use ombak_proto::messages::{
     RpbGetBucketReq, RpbGetBucketResp, RpbGetBucketTypeReq, RpbResetBucketReq, RpbSetBucketReq, RpbSetBucketTypeReq,
 };
+use ombak_proto::reply::{write_empty, write_message};
+use ombak_types::etf::BinaryText;
 use ombak_types::{Bucket, Error};
 
-pub(super) fn get(ctx: &PbContext, req: RpbGetBucketReq) -> Result<RpbGetBucketResp, Refusal> {
-    let bucket = object::bucket(req.r#type, req.bucket)?;
+/// The messages of this feature.
+pub(super) const HANDLERS: &[Handler] = &[
+    Handler::immediate::<RpbGetBucketReq>(code::GET_BUCKET_REQ),
+    Handler::streaming::<RpbSetBucketReq>(code::SET_BUCKET_REQ),
+    Handler::streaming::<RpbResetBucketReq>(code::RESET_BUCKET_REQ),
+    Handler::immediate::<RpbGetBucketTypeReq>(code::GET_BUCKET_TYPE_REQ),
+    Handler::streaming::<RpbSetBucketTypeReq>(code::SET_BUCKET_TYPE_REQ),
+];
+
+impl Request for RpbGetBucketReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::GetBucket, self.r#type.as_deref(), &self.bucket))
+    }
+}
+
+impl Immediate for RpbGetBucketReq {
+    fn serve(self, exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
+        write_message(code::GET_BUCKET_RESP, &get(exchange.ctx, self)?, &mut exchange.writer.buffer);
+        Ok(())
+    }
+}
+
+impl Request for RpbSetBucketReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::SetBucket, self.r#type.as_deref(), &self.bucket))
+    }
+}
+
+impl Streaming for RpbSetBucketReq {
+    async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
+        set(exchange.ctx, self).await?;
+        write_empty(code::SET_BUCKET_RESP, &mut exchange.writer.buffer);
+        Ok(())
+    }
+}
+
+impl Request for RpbResetBucketReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::SetBucket, self.r#type.as_deref(), &self.bucket))
+    }
+}
+
+impl Streaming for RpbResetBucketReq {
+    async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
+        reset(exchange.ctx, self).await?;
+        write_empty(code::RESET_BUCKET_RESP, &mut exchange.writer.buffer);
+        Ok(())
+    }
+}
+
+impl Request for RpbGetBucketTypeReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_type(Permission::GetBucketType, Some(&self.r#type)))
+    }
+}
+
+impl Immediate for RpbGetBucketTypeReq {
+    fn serve(self, exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
+        write_message(code::GET_BUCKET_RESP, &get_type(exchange.ctx, &self)?, &mut exchange.writer.buffer);
+        Ok(())
+    }
+}
+
+impl Request for RpbSetBucketTypeReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_type(Permission::SetBucketType, Some(&self.r#type)))
+    }
+}
+
+impl Streaming for RpbSetBucketTypeReq {
+    async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
+        set_type(exchange.ctx, self).await?;
+        write_empty(code::SET_BUCKET_RESP, &mut exchange.writer.buffer);
+        Ok(())
+    }
+}
+
+fn get(ctx: &PbContext, req: RpbGetBucketReq) -> Result<RpbGetBucketResp, Refusal> {
+    let bucket = message::bucket(req.r#type, req.bucket)?;
     let map = ctx.kv.buckets().bucket_map(&bucket).map_err(|error| match error {
         Error::NoType(bucket) => Refusal::no_such_type(&bucket.bucket_type),
         other => other.into(),
@@ -19,26 +102,26 @@ pub(super) fn get(ctx: &PbContext, req: RpbGetBucketReq) -> Result<RpbGetBucketR
     Ok(RpbGetBucketResp { props: props::to_message(&map) })
 }
 
-pub(super) async fn set(ctx: &PbContext, req: RpbSetBucketReq) -> Result<(), Refusal> {
-    let bucket = object::bucket(req.r#type, req.bucket)?;
+async fn set(ctx: &PbContext, req: RpbSetBucketReq) -> Result<(), Refusal> {
+    let bucket = message::bucket(req.r#type, req.bucket)?;
     let changes = props::from_message(&req.props);
     change_bucket(ctx, bucket, move |buckets, bucket| buckets.set_bucket(bucket, &changes)).await
 }
 
-pub(super) async fn reset(ctx: &PbContext, req: RpbResetBucketReq) -> Result<(), Refusal> {
-    let bucket = object::bucket(req.r#type, req.bucket)?;
+async fn reset(ctx: &PbContext, req: RpbResetBucketReq) -> Result<(), Refusal> {
+    let bucket = message::bucket(req.r#type, req.bucket)?;
     change_bucket(ctx, bucket, |buckets, bucket| buckets.reset_bucket(bucket)).await
 }
 
-pub(super) fn get_type(ctx: &PbContext, req: &RpbGetBucketTypeReq) -> Result<RpbGetBucketResp, Refusal> {
+fn get_type(ctx: &PbContext, req: &RpbGetBucketTypeReq) -> Result<RpbGetBucketResp, Refusal> {
     let map = ctx.kv.buckets().type_map(&req.r#type).map_err(|error| match error {
-        Error::NoType(_) => Refusal::new(format!("Invalid bucket type: {}", ErlangBinary(&req.r#type))),
+        Error::NoType(_) => Refusal::new(format!("Invalid bucket type: {}", BinaryText(&req.r#type))),
         other => other.into(),
     })?;
     Ok(RpbGetBucketResp { props: props::to_message(&map) })
 }
 
-pub(super) async fn set_type(ctx: &PbContext, req: RpbSetBucketTypeReq) -> Result<(), Refusal> {
+async fn set_type(ctx: &PbContext, req: RpbSetBucketTypeReq) -> Result<(), Refusal> {
     let (bucket_type, changes) = (detached(&req.r#type), props::from_message(&req.props));
     let changed = change(ctx, move |buckets| buckets.update_type(&bucket_type, &changes)).await?;
     changed.map_err(|error| match error {

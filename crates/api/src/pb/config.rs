@@ -1,7 +1,9 @@
 //! The limits and switches of the Protocol Buffers interface.
 
+use crate::access::AccessPolicy;
 use crate::jobs::JobSwitches;
 use ombak_proto::frame::FRAME_BYTES_MAX_DEFAULT;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The limits and switches of the Protocol Buffers interface.
@@ -27,6 +29,8 @@ pub struct PbConfig {
     pub keepalive: bool,
     /// The expensive requests that are allowed.
     pub jobs: JobSwitches,
+    /// Decides which requests are allowed. Without a policy, all are.
+    pub policy: Option<Arc<dyn AccessPolicy>>,
 }
 
 impl Default for PbConfig {
@@ -41,6 +45,7 @@ impl Default for PbConfig {
             nagle: false,
             keepalive: true,
             jobs: JobSwitches::default(),
+            policy: None,
         }
     }
 }

@@ -1,18 +1,21 @@
 //! Serves one connection from its first byte to its last.
 
+use super::close_reason::CloseReason;
 use super::context::PbContext;
-use super::dispatch::{self, Session};
-use super::object::Operation;
+use super::failure::Failure;
+use super::handler::{Exchange, Serve, open_operation};
+use super::operation::Operation;
 use super::pipeline::Pipeline;
 use super::reader::Reader;
+use super::registry;
+use super::session::Session;
 use super::writer::Writer;
 use crate::memory::{Account, OutOfMemory};
 use crate::turn::Turn;
 use futures_util::future::poll_immediate;
-use ombak_proto::FrameError;
 use ombak_proto::reply::write_error;
+use ombak_proto::{Frame, FrameError};
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::time::Duration;
@@ -25,27 +28,6 @@ use tokio::time::timeout;
 /// peer has read it.
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: usize = 1 << 20;
-
-/// Why a connection ends.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum End {
-    #[error("the peer closed it")]
-    Closed,
-    #[error("the node is stopping")]
-    Stopping,
-    #[error("a frame was begun and not finished in time")]
-    SlowFrame,
-    #[error("the peer did not take its answers in time")]
-    SlowPeer,
-    #[error("there was no memory for its request")]
-    OutOfMemory,
-    #[error("it did not take its answers while others needed the memory")]
-    Ousted,
-    #[error("{0}")]
-    Frame(#[from] FrameError),
-    #[error("{0}")]
-    Io(#[from] io::Error),
-}
 
 /// Serves a connection until one side ends it. `stop` completes when the node stops.
 pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbContext, stop: impl Future<Output = ()>) {
@@ -63,13 +45,13 @@ pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbConte
         connection.run(pin!(stop)).await
     };
     match end {
-        End::Closed | End::Stopping => {}
-        End::Frame(FrameError::TooLarge { .. }) => {
+        CloseReason::Closed | CloseReason::Stopping => {}
+        CloseReason::Frame(FrameError::TooLarge { .. }) => {
             tracing::info!(%peer, %end, "a Protocol Buffers connection was closed");
             linger(&mut stream).await;
         }
         // The memory of the connection has been released by now.
-        End::OutOfMemory => {
+        CloseReason::OutOfMemory => {
             tracing::debug!(%peer, %end, "a Protocol Buffers connection was closed");
             tell(stream, OutOfMemory.to_string()).await;
         }
@@ -78,7 +60,7 @@ pub(super) async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: &PbConte
 }
 
 /// Answers that there are too many connections.
-pub(super) async fn refuse(stream: TcpStream, connections_max: usize) {
+pub(super) async fn refuse_connection(stream: TcpStream, connections_max: usize) {
     let text = format!("overload: this node serves {connections_max} connections and has no room for more");
     tell(stream, text).await;
 }
@@ -121,7 +103,7 @@ struct Connection<'c> {
 }
 
 impl Connection<'_> {
-    async fn run(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> End {
+    async fn run(&mut self, mut stop: Pin<&mut impl Future<Output = ()>>) -> CloseReason {
         loop {
             let round = async {
                 self.answer_what_was_read().await?;
@@ -130,14 +112,14 @@ impl Connection<'_> {
             };
             match round.await {
                 Ok(()) => {}
-                Err(End::Frame(refused @ FrameError::TooLarge { .. })) => return self.give_up(refused).await,
+                Err(CloseReason::Frame(refused @ FrameError::TooLarge { .. })) => return self.give_up(refused).await,
                 Err(end) => return end,
             }
         }
     }
 
     /// Answers every complete frame that was read, in order.
-    async fn answer_what_was_read(&mut self) -> Result<(), End> {
+    async fn answer_what_was_read(&mut self) -> Result<(), CloseReason> {
         let mut pipeline = Pipeline::new(&self.ctx.kv, self.account, self.ctx.config.in_flight_max);
         loop {
             let frame = match self.reader.next_frame() {
@@ -151,28 +133,59 @@ impl Connection<'_> {
                     return Err(error.into());
                 }
             };
-            match Operation::parse(&frame) {
-                Some(Ok(operation)) if pipeline.is_empty() && !self.reader.has_frame() => {
+            let operation = match registry::find(&frame).map(|handler| handler.serve) {
+                Ok(Serve::OneKey(parse)) => open_operation(parse, &frame, self.ctx),
+                Ok(serve) => {
+                    pipeline.finish(&mut self.writer).await?;
+                    self.answer_in_turn(serve, &frame).await?;
+                    self.request_ended().await?;
+                    continue;
+                }
+                Err(refusal) => Err(refusal),
+            };
+            match operation {
+                Ok(operation) if pipeline.is_empty() && !self.reader.has_frame() => {
                     self.answer_alone(operation).await?;
                 }
-                Some(Ok(operation)) => pipeline.push(operation, &mut self.writer).await?,
-                Some(Err(refusal)) => {
+                Ok(operation) => pipeline.push(operation, &mut self.writer).await?,
+                Err(refusal) => {
                     pipeline.finish(&mut self.writer).await?;
                     write_error(refusal.into_text(), &mut self.writer.buffer);
                 }
-                None => {
-                    pipeline.finish(&mut self.writer).await?;
-                    dispatch::answer(&frame, &mut self.session, self.ctx, &mut self.reader, &mut self.writer).await?;
-                }
             }
-            self.writer.relieve().await?;
-            self.turn.request_ended().await;
+            self.request_ended().await?;
+        }
+    }
+
+    async fn request_ended(&mut self) -> Result<(), CloseReason> {
+        self.writer.flush_if_full().await?;
+        self.turn.request_ended().await;
+        Ok(())
+    }
+
+    /// Answers a request that must neither overtake others nor be overtaken.
+    async fn answer_in_turn(&mut self, serve: Serve, frame: &Frame) -> Result<(), CloseReason> {
+        let Self { ctx, reader, writer, session, .. } = self;
+        let mut exchange = Exchange { frame, ctx, session, reader, writer };
+        let answered = match serve {
+            Serve::Immediate(serve) => serve(&mut exchange).map_err(Failure::Refused),
+            Serve::Streaming(serve) => serve(exchange).await,
+            // Requests for one key are answered by the pipeline.
+            Serve::OneKey(_) => Ok(()),
+        };
+        match answered {
+            Ok(()) => Ok(()),
+            Err(Failure::Refused(refusal)) => {
+                write_error(refusal.into_text(), &mut self.writer.buffer);
+                Ok(())
+            }
+            Err(Failure::Closed(reason)) => Err(reason),
         }
     }
 
     /// Answers a request that no other one follows, which is the usual case. It runs in place, so
     /// that its future is not allocated.
-    async fn answer_alone(&mut self, operation: Operation) -> Result<(), End> {
+    async fn answer_alone(&mut self, operation: Operation) -> Result<(), CloseReason> {
         let mut running = pin!(operation.run(&self.ctx.kv, self.account.lease()));
         let answer = match poll_immediate(running.as_mut()).await {
             Some(answer) => answer,
@@ -185,10 +198,10 @@ impl Connection<'_> {
         Ok(())
     }
 
-    async fn give_up(&mut self, refused: FrameError) -> End {
+    async fn give_up(&mut self, refused: FrameError) -> CloseReason {
         write_error(format!("Error processing incoming message: {refused}"), &mut self.writer.buffer);
         match self.writer.flush().await {
-            Ok(()) => self.writer.shutdown().await.map_or_else(End::Io, |()| End::Frame(refused)),
+            Ok(()) => self.writer.shutdown().await.map_or_else(CloseReason::Io, |()| CloseReason::Frame(refused)),
             Err(end) => end,
         }
     }

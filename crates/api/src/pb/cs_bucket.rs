@@ -4,11 +4,13 @@
 //! that was deleted in the meantime is skipped.
 
 use super::context::PbContext;
-use super::dispatch::Failure;
+use super::failure::Failure;
+use super::handler::{Exchange, Handler, Request, Streaming};
 use super::reader::Reader;
 use super::refusal::Refusal;
 use super::writer::Writer;
-use super::{index, object};
+use super::{index, message};
+use crate::access::{Access, Permission};
 use crate::index_query;
 use crate::memory::Lease;
 use bytes::Bytes;
@@ -21,9 +23,27 @@ use ombak_types::{Bucket, Error};
 use prost::Message;
 use std::ops::Bound;
 
+/// The messages of this feature.
+pub(super) const HANDLERS: &[Handler] = &[Handler::streaming::<RpbCsBucketReq>(code::CS_BUCKET_REQ)];
+
+impl Request for RpbCsBucketReq {
+    /// Riak asks for no permission (docs/riak/pb-api.md §5), although the answer has the values of
+    /// objects. Here the request needs the permission of the query that it is.
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::Index, self.r#type.as_deref(), &self.bucket))
+    }
+}
+
+impl Streaming for RpbCsBucketReq {
+    async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
+        let Exchange { ctx, reader, writer, .. } = exchange;
+        objects(ctx, self, reader, writer).await
+    }
+}
+
 /// The query for the keys of a request.
 fn keys(req: &RpbCsBucketReq) -> Result<IndexQuery, Refusal> {
-    let bucket = object::bucket(req.r#type.clone(), req.bucket.clone())?;
+    let bucket = message::bucket(req.r#type.clone(), req.bucket.clone())?;
     let from = match req.start_incl() {
         true => Bound::Included(req.start_key.clone()),
         false => Bound::Excluded(req.start_key.clone()),
@@ -39,7 +59,7 @@ fn keys(req: &RpbCsBucketReq) -> Result<IndexQuery, Refusal> {
     Ok(IndexQuery { bucket, range, after, results_max: None, pattern: None, shows_tombstones: false })
 }
 
-pub(super) async fn objects(
+async fn objects(
     ctx: &PbContext,
     req: RpbCsBucketReq,
     reader: &mut Reader<'_>,
@@ -64,7 +84,7 @@ pub(super) async fn objects(
             lease.add(reply.encoded_len() as u64).await?;
             write_message(code::CS_BUCKET_RESP, &reply, &mut writer.buffer);
             writer.hold(lease);
-            writer.relieve().await?;
+            writer.flush_if_full().await?;
             last = Some(found);
             left -= 1;
         }
@@ -83,7 +103,7 @@ async fn read(
     req: &RpbCsBucketReq,
     lease: &mut Lease<'_>,
 ) -> Result<Option<RpbGetResp>, Error> {
-    let options = GetOptions { timeout: object::timeout(req.timeout), ..GetOptions::default() };
+    let options = GetOptions { timeout: message::timeout(req.timeout), ..GetOptions::default() };
     let request = GetRequest { bucket: bucket.clone(), key: key.clone(), options };
     match ctx.kv.read_into(&request, lease).await?.into_reply()? {
         GetReply::NotFound { .. } => Ok(None),

@@ -1,12 +1,14 @@
 //! Secondary index queries (docs/riak/pb-api.md §10).
 
 use super::context::PbContext;
-use super::dispatch::Failure;
+use super::failure::Failure;
+use super::handler::{Exchange, Handler, Request, Streaming};
 use super::reader::Reader;
-use super::refusal::{ErlangBinary, Refusal};
+use super::refusal::Refusal;
 use super::writer::Writer;
-use super::{listing, object};
-use crate::index_query::{self, BadQuery, Span, Wishes};
+use super::{listing, message};
+use crate::access::{Access, Permission};
+use crate::index_query::{self, BadQuery, QueryOptions, Span};
 use crate::jobs::JobClass;
 use bytes::Bytes;
 use ombak_kv::{IndexMatch, QueryResults};
@@ -14,9 +16,26 @@ use ombak_proto::code;
 use ombak_proto::messages::rpb_index_req::IndexQueryType;
 use ombak_proto::messages::{RpbIndexReq, RpbIndexResp, RpbPair};
 use ombak_proto::reply::write_message;
+use ombak_types::etf::BinaryText;
 use std::time::Duration;
 
-pub(super) async fn query(
+/// The messages of this feature.
+pub(super) const HANDLERS: &[Handler] = &[Handler::streaming::<RpbIndexReq>(code::INDEX_REQ)];
+
+impl Request for RpbIndexReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::Index, self.r#type.as_deref(), &self.bucket))
+    }
+}
+
+impl Streaming for RpbIndexReq {
+    async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
+        let Exchange { ctx, reader, writer, .. } = exchange;
+        query(ctx, self, reader, writer).await
+    }
+}
+
+async fn query(
     ctx: &PbContext,
     req: RpbIndexReq,
     reader: &mut Reader<'_>,
@@ -24,19 +43,19 @@ pub(super) async fn query(
 ) -> Result<(), Failure> {
     let streamed = req.stream.unwrap_or(false);
     ctx.config.jobs.check(if streamed { JobClass::StreamSecondaryIndex } else { JobClass::SecondaryIndex })?;
-    let bucket = object::bucket(req.r#type.clone(), req.bucket.clone())?;
+    let bucket = message::bucket(req.r#type.clone(), req.bucket.clone())?;
     if req.max_results == Some(0) {
         let nothing = RpbIndexResp { done: streamed.then_some(true), ..RpbIndexResp::default() };
         write_message(code::INDEX_RESP, &nothing, &mut writer.buffer);
         return Ok(());
     }
     let span = span(&req)?;
-    let wishes = Wishes {
+    let options = QueryOptions {
         results_max: req.max_results.map(|max| max as usize),
         continuation: req.continuation.as_deref(),
         pattern: req.term_regex.as_deref(),
     };
-    let query = index_query::query(bucket, &req.index, span, &wishes).map_err(refusal)?;
+    let query = index_query::query(bucket, &req.index, span, &options).map_err(refusal)?;
     let with_terms = req.return_terms.unwrap_or(false) && index_query::has_terms(&query.range, span);
     let mut results = ctx.kv.query(query, limit(req.timeout))?;
     if streamed {
@@ -52,7 +71,7 @@ pub(super) fn limit(timeout_ms: Option<u32>) -> Option<Duration> {
 }
 
 fn span(req: &RpbIndexReq) -> Result<Span<'_>, Refusal> {
-    let show = |text: Option<&Bytes>| text.map_or("undefined".to_owned(), |text| ErlangBinary(text).to_string());
+    let show = |text: Option<&Bytes>| text.map_or("undefined".to_owned(), |text| BinaryText(text).to_string());
     // A query of `$bucket` is for all keys of the bucket, so its key and range have no meaning.
     if &req.index[..] == b"$bucket" {
         return Ok(Span::Equal(b""));
@@ -151,9 +170,5 @@ pub(super) async fn next_batch(
     results: &mut QueryResults,
     reader: &mut Reader<'_>,
 ) -> Result<Option<Vec<IndexMatch>>, Failure> {
-    tokio::select! {
-        biased;
-        batch = results.next() => Ok(batch.transpose()?),
-        end = reader.gone() => Err(Failure::Ended(end)),
-    }
+    Ok(reader.while_open(results.next()).await?.transpose()?)
 }

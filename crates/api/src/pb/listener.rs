@@ -46,7 +46,7 @@ pub async fn serve(listener: TcpListener, ctx: Arc<PbContext>, mut shutdown: wat
             Ok((stream, peer)) => {
                 tracing::warn!(%peer, max = ctx.config.connections_max, "too many Protocol Buffers connections");
                 if refusals.len() < REFUSALS_MAX {
-                    refusals.spawn(connection::refuse(stream, ctx.config.connections_max));
+                    refusals.spawn(connection::refuse_connection(stream, ctx.config.connections_max));
                 }
             }
             Err(error) => {

@@ -4,11 +4,13 @@
 //! for the end.
 
 use super::context::PbContext;
-use super::dispatch::Failure;
-use super::object;
+use super::failure::Failure;
+use super::handler::{Exchange, Handler, Request, Streaming};
+use super::message;
 use super::reader::Reader;
 use super::refusal::Refusal;
 use super::writer::Writer;
+use crate::access::{Access, Permission};
 use crate::jobs::JobClass;
 use crate::memory::Lease;
 use bytes::Bytes;
@@ -19,25 +21,57 @@ use ombak_proto::reply::write_message;
 use ombak_types::Error;
 use ombak_types::names::DEFAULT_TYPE;
 
-pub(super) async fn keys(
+/// The messages of this feature.
+pub(super) const HANDLERS: &[Handler] = &[
+    Handler::streaming::<RpbListKeysReq>(code::LIST_KEYS_REQ),
+    Handler::streaming::<RpbListBucketsReq>(code::LIST_BUCKETS_REQ),
+];
+
+impl Request for RpbListKeysReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::ListKeys, self.r#type.as_deref(), &self.bucket))
+    }
+}
+
+impl Streaming for RpbListKeysReq {
+    async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
+        let Exchange { ctx, reader, writer, .. } = exchange;
+        keys(ctx, self, reader, writer).await
+    }
+}
+
+impl Request for RpbListBucketsReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_type(Permission::ListBuckets, self.r#type.as_deref()))
+    }
+}
+
+impl Streaming for RpbListBucketsReq {
+    async fn serve(self, exchange: Exchange<'_, '_>) -> Result<(), Failure> {
+        let Exchange { ctx, reader, writer, .. } = exchange;
+        buckets(ctx, self, reader, writer).await
+    }
+}
+
+async fn keys(
     ctx: &PbContext,
     req: RpbListKeysReq,
     reader: &mut Reader<'_>,
     writer: &mut Writer<'_>,
 ) -> Result<(), Failure> {
     ctx.config.jobs.check(JobClass::StreamListKeys)?;
-    let bucket = object::bucket(req.r#type, req.bucket)?;
-    let mut listing = ctx.kv.list_keys(&bucket, object::timeout(req.timeout)).map_err(named_type)?;
+    let bucket = message::bucket(req.r#type, req.bucket)?;
+    let mut listing = ctx.kv.list_keys(&bucket, message::timeout(req.timeout)).map_err(named_type)?;
     while let Some(keys) = next_batch(&mut listing, reader).await? {
         write_message(code::LIST_KEYS_RESP, &RpbListKeysResp { keys, done: None }, &mut writer.buffer);
-        writer.relieve().await?;
+        writer.flush_if_full().await?;
     }
     let end = RpbListKeysResp { keys: Vec::new(), done: Some(true) };
     write_message(code::LIST_KEYS_RESP, &end, &mut writer.buffer);
     Ok(())
 }
 
-pub(super) async fn buckets(
+async fn buckets(
     ctx: &PbContext,
     req: RpbListBucketsReq,
     reader: &mut Reader<'_>,
@@ -45,8 +79,8 @@ pub(super) async fn buckets(
 ) -> Result<(), Failure> {
     let streamed = req.stream.unwrap_or(false);
     ctx.config.jobs.check(if streamed { JobClass::StreamListBuckets } else { JobClass::ListBuckets })?;
-    let bucket_type = object::non_empty("Type", req.r#type.unwrap_or(Bytes::from_static(DEFAULT_TYPE)))?;
-    let mut listing = ctx.kv.list_buckets(&bucket_type, object::timeout(req.timeout)).map_err(named_type)?;
+    let bucket_type = message::non_empty("Type", req.r#type.unwrap_or(Bytes::from_static(DEFAULT_TYPE)))?;
+    let mut listing = ctx.kv.list_buckets(&bucket_type, message::timeout(req.timeout)).map_err(named_type)?;
     if !streamed {
         let mut lease = writer.lease();
         let buckets = all_names(&mut listing, reader, ctx.config.frame_bytes_max, &mut lease).await?;
@@ -56,7 +90,7 @@ pub(super) async fn buckets(
     }
     while let Some(buckets) = next_batch(&mut listing, reader).await? {
         write_message(code::LIST_BUCKETS_RESP, &RpbListBucketsResp { buckets, done: None }, &mut writer.buffer);
-        writer.relieve().await?;
+        writer.flush_if_full().await?;
     }
     let end = RpbListBucketsResp { buckets: Vec::new(), done: Some(true) };
     write_message(code::LIST_BUCKETS_RESP, &end, &mut writer.buffer);
@@ -71,14 +105,9 @@ fn named_type(error: Error) -> Refusal {
 }
 
 /// The next names. If the peer closes the connection meanwhile, the connection ends.
-pub(super) async fn next_batch(listing: &mut Listing, reader: &mut Reader<'_>) -> Result<Option<Vec<Bytes>>, Failure> {
+async fn next_batch(listing: &mut Listing, reader: &mut Reader<'_>) -> Result<Option<Vec<Bytes>>, Failure> {
     loop {
-        let batch = tokio::select! {
-            biased;
-            batch = listing.next() => batch.transpose()?,
-            end = reader.gone() => return Err(Failure::Ended(end)),
-        };
-        match batch {
+        match reader.while_open(listing.next()).await?.transpose()? {
             Some(names) if names.is_empty() => {}
             batch => return Ok(batch),
         }

@@ -3,6 +3,9 @@
 //! What it is: [`serve`] accepts connections. Each connection has one task that reads the bytes
 //! that are available, answers every complete frame in order, and writes the answers together.
 //!
+//! A feature is a module that lists the messages that it serves (`handler`); `registry` collects
+//! the lists. Every request passes the `gate` before its feature sees it.
+//!
 //! What it is not: it knows nothing about quorums and siblings. The engine takes every decision
 //! about data.
 //!
@@ -10,24 +13,34 @@
 //! * Answers are sent in the order of the requests, however many run at the same time.
 //! * The resources that a peer can use are bounded: connections, the size of a frame, unsent
 //!   replies, requests in progress, and the time for each of these.
+//! * The modules use each other in one direction only (`tests/structure` checks that).
 //! * A message that cannot be served is answered with an `RpbErrorResp`. The connection ends only
 //!   if its bytes cannot be split into frames.
 
 mod bucket;
+mod close_reason;
 mod config;
 mod connection;
 mod context;
 mod cs_bucket;
-mod dispatch;
+mod failure;
+mod gate;
+mod handler;
 mod index;
-mod later;
 mod listener;
 mod listing;
+mod message;
 mod object;
+mod object_messages;
+mod operation;
 mod pipeline;
 mod props;
 mod reader;
 mod refusal;
+mod registry;
+mod server_info;
+mod session;
+mod unsupported;
 mod writer;
 
 #[cfg(test)]

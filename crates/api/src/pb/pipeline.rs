@@ -4,8 +4,8 @@
 //! Answers are sent in the order of the requests. Two requests for the same key never overlap, so
 //! the second one sees the effect of the first.
 
-use super::connection::End;
-use super::object::{Answered, Operation};
+use super::close_reason::CloseReason;
+use super::operation::{Answered, Operation};
 use super::writer::Writer;
 use crate::memory::Account;
 use futures_util::future::{BoxFuture, FutureExt, poll_immediate, ready};
@@ -35,7 +35,7 @@ impl<'k> Pipeline<'k> {
 
     /// Starts an operation after those that it must not overtake, and writes the answers that are
     /// ready.
-    pub(super) async fn push(&mut self, operation: Operation, writer: &mut Writer<'k>) -> Result<(), End> {
+    pub(super) async fn push(&mut self, operation: Operation, writer: &mut Writer<'k>) -> Result<(), CloseReason> {
         let key = operation.key_fingerprint();
         while self.keys.len() >= self.running_max || self.keys.contains(&key) {
             self.take_one(writer).await?;
@@ -67,17 +67,17 @@ impl<'k> Pipeline<'k> {
     }
 
     /// Waits for all operations in progress and writes their answers.
-    pub(super) async fn finish(&mut self, writer: &mut Writer<'k>) -> Result<(), End> {
+    pub(super) async fn finish(&mut self, writer: &mut Writer<'k>) -> Result<(), CloseReason> {
         while !self.is_empty() {
             self.take_one(writer).await?;
-            writer.relieve().await?;
+            writer.flush_if_full().await?;
         }
         Ok(())
     }
 
     /// Waits for the oldest operation. Answers that are ready are sent first, so that the peer does
     /// not wait for them.
-    async fn take_one(&mut self, writer: &mut Writer<'k>) -> Result<(), End> {
+    async fn take_one(&mut self, writer: &mut Writer<'k>) -> Result<(), CloseReason> {
         let answer = match poll_immediate(self.next()).await {
             Some(answer) => answer,
             None => {

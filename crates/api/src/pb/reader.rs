@@ -4,10 +4,10 @@
 //! this buffer is received into memory of its own, which grows as the frame arrives and is counted
 //! by the connection's account.
 
+use super::close_reason::CloseReason;
 use super::config::PbConfig;
-use super::connection::End;
 use crate::memory::{Account, Lease};
-use crate::spare::{self, INPUT_BYTES};
+use crate::thread_buffers::{self, INPUT_BYTES};
 use bytes::{BufMut, Bytes, BytesMut};
 use ombak_proto::frame::{self, Frame, FrameError};
 use std::future::{Future, pending, poll_fn};
@@ -113,7 +113,7 @@ impl<'s> Reader<'s> {
     /// Waits for more bytes. Between frames the peer may pause for any time; within a frame it may
     /// not. All received requests have been answered, so nothing else refers to the buffer and its
     /// front can be reused.
-    pub(super) async fn fill(&mut self, stop: Pin<&mut impl Future<Output = ()>>) -> Result<(), End> {
+    pub(super) async fn fill(&mut self, stop: Pin<&mut impl Future<Output = ()>>) -> Result<(), CloseReason> {
         if self.large.is_none() {
             // The large frame before this one has been answered.
             self.lease.clear();
@@ -125,7 +125,7 @@ impl<'s> Reader<'s> {
             tokio::select! {
                 biased;
                 read = self.read_first() => read,
-                () = stop => return Err(End::Stopping),
+                () = stop => return Err(CloseReason::Stopping),
             }
         } else {
             frame::make_room(&mut self.buffer, INPUT_BYTES);
@@ -133,34 +133,34 @@ impl<'s> Reader<'s> {
             tokio::select! {
                 biased;
                 read = self.half.read_buf(&mut self.buffer) => read,
-                () = sleep_until(deadline) => return Err(End::SlowFrame),
-                () = stop => return Err(End::Stopping),
+                () = sleep_until(deadline) => return Err(CloseReason::SlowFrame),
+                () = stop => return Err(CloseReason::Stopping),
             }
         };
         match read {
-            Ok(0) => Err(End::Closed),
+            Ok(0) => Err(CloseReason::Closed),
             Ok(_) => Ok(()),
-            Err(error) => Err(End::Io(error)),
+            Err(error) => Err(CloseReason::Io(error)),
         }
     }
 
     /// If the received bytes are the beginning of a large frame, moves them to memory of its own.
-    async fn begin_large(&mut self) -> Result<(), End> {
+    async fn begin_large(&mut self) -> Result<(), CloseReason> {
         let length = match frame::total_length(&self.buffer, self.frame_bytes_max) {
             Ok(Some(length)) if length > SMALL_FRAME_BYTES_MAX => length,
             // Bytes that are not a valid frame have been refused by `next_frame`.
             _ => return Ok(()),
         };
         let capacity = length.min(2 * SMALL_FRAME_BYTES_MAX.max(self.buffer.len()));
-        self.lease.resize(capacity as u64).await.map_err(|_| End::OutOfMemory)?;
+        self.lease.resize(capacity as u64).await.map_err(|_| CloseReason::OutOfMemory)?;
         let mut bytes = Vec::with_capacity(capacity);
         bytes.extend_from_slice(&self.buffer);
-        spare::give_input(mem::take(&mut self.buffer));
+        thread_buffers::give_input(mem::take(&mut self.buffer));
         self.large = Some(LargeFrame { bytes, length });
         Ok(())
     }
 
-    async fn fill_large(&mut self, stop: Pin<&mut impl Future<Output = ()>>) -> Result<(), End> {
+    async fn fill_large(&mut self, stop: Pin<&mut impl Future<Output = ()>>) -> Result<(), CloseReason> {
         let Some(large) = &mut self.large else { return Ok(()) };
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.frame_timeout);
         let needed = large.capacity_needed();
@@ -178,17 +178,17 @@ impl<'s> Reader<'s> {
         };
         let read = tokio::select! {
             biased;
-            () = self.account.ousted() => return Err(End::OutOfMemory),
-            read = read => read.map_err(End::Io)?,
-            () = sleep_until(deadline) => return Err(End::SlowFrame),
-            () = stop => return Err(End::Stopping),
+            () = self.account.evicted() => return Err(CloseReason::OutOfMemory),
+            read = read => read.map_err(CloseReason::Io)?,
+            () = sleep_until(deadline) => return Err(CloseReason::SlowFrame),
+            () = stop => return Err(CloseReason::Stopping),
         };
         if read == 0 {
-            return Err(End::Closed);
+            return Err(CloseReason::Closed);
         }
         if is_full {
             self.account.serves_peer();
-            self.lease.resize(both).await.map_err(|_| End::OutOfMemory)?;
+            self.lease.resize(both).await.map_err(|_| CloseReason::OutOfMemory)?;
             large.grow_now(needed, both, &mut self.lease);
             return Ok(());
         }
@@ -205,39 +205,49 @@ impl<'s> Reader<'s> {
     /// Reads the next bytes after everything has been answered, into the buffer of this thread.
     async fn read_first(&mut self) -> io::Result<usize> {
         if self.buffer.capacity() > 0 {
-            spare::give_input(mem::take(&mut self.buffer));
+            thread_buffers::give_input(mem::take(&mut self.buffer));
         }
         // Each poll is a separate read that keeps no state from the one before.
         poll_fn(|cx| {
-            let mut buffer = spare::input();
+            let mut buffer = thread_buffers::input();
             let read = pin!(self.half.read_buf(&mut buffer)).poll(cx);
             match &read {
                 Poll::Ready(Ok(1..)) => self.buffer = buffer,
-                _ => spare::give_input(buffer),
+                _ => thread_buffers::give_input(buffer),
             }
             read
         })
         .await
     }
 
+    /// Waits for work whose end the peer waits for. If the peer closes the connection meanwhile, the
+    /// work is dropped and the connection ends.
+    pub(super) async fn while_open<T>(&mut self, work: impl Future<Output = T>) -> Result<T, CloseReason> {
+        tokio::select! {
+            biased;
+            done = work => Ok(done),
+            reason = self.peer_closed() => Err(reason),
+        }
+    }
+
     /// Returns when the peer has closed the connection. This reads a little ahead, so that the end
     /// is seen behind requests that were already sent.
-    pub(super) async fn gone(&mut self) -> End {
+    async fn peer_closed(&mut self) -> CloseReason {
         loop {
             match self.half.ready(Interest::READABLE).await {
-                Ok(ready) if ready.is_read_closed() => return End::Closed,
+                Ok(ready) if ready.is_read_closed() => return CloseReason::Closed,
                 Ok(_) => {}
-                Err(error) => return End::Io(error),
+                Err(error) => return CloseReason::Io(error),
             }
             if self.buffer.len() >= READ_AHEAD_BYTES_MAX {
                 return pending().await;
             }
             frame::make_room(&mut self.buffer, INPUT_BYTES);
             match self.half.try_read_buf(&mut self.buffer) {
-                Ok(0) => return End::Closed,
+                Ok(0) => return CloseReason::Closed,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return End::Io(error),
+                Err(error) => return CloseReason::Io(error),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::memory::OutOfMemory;
 use ombak_types::Error;
-use std::fmt::{self, Display, Write as _};
+use std::fmt::Display;
 
 /// Why a request is refused, as the text of the `RpbErrorResp`. The connection stays open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,44 +38,5 @@ impl From<OutOfMemory> for Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         Self(error.to_string())
-    }
-}
-
-/// Displays bytes as an Erlang shell does: `<<"text">>` if they are printable, otherwise
-/// `<<1,2,3>>`.
-pub(super) struct ErlangBinary<'a>(pub(super) &'a [u8]);
-
-impl Display for ErlangBinary<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("<<")?;
-        if !self.0.is_empty() && self.0.iter().all(|b| matches!(b, b' '..=b'~')) {
-            f.write_char('"')?;
-            for &byte in self.0 {
-                if matches!(byte, b'"' | b'\\') {
-                    f.write_char('\\')?;
-                }
-                f.write_char(char::from(byte))?;
-            }
-            f.write_char('"')?;
-        } else {
-            for (at, byte) in self.0.iter().enumerate() {
-                let comma = if at == 0 { "" } else { "," };
-                write!(f, "{comma}{byte}")?;
-            }
-        }
-        f.write_str(">>")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn binaries_print_as_erlang_prints_them() {
-        assert_eq!(ErlangBinary(b"nonesuch").to_string(), r#"<<"nonesuch">>"#);
-        assert_eq!(ErlangBinary(br#"a"b\"#).to_string(), r#"<<"a\"b\\">>"#);
-        assert_eq!(ErlangBinary(&[0, 255]).to_string(), "<<0,255>>");
-        assert_eq!(ErlangBinary(b"").to_string(), "<<>>");
     }
 }

@@ -1,9 +1,9 @@
 //! The sending side of a connection: collects frames and sends them together.
 
+use super::close_reason::CloseReason;
 use super::config::PbConfig;
-use super::connection::End;
 use crate::memory::{Account, Lease};
-use crate::spare;
+use crate::thread_buffers;
 use bytes::Bytes;
 use futures_util::future::poll_immediate;
 use ombak_proto::reply::Output;
@@ -63,7 +63,7 @@ impl<'s> Writer<'s> {
     /// Prepares a buffer for the next frames.
     pub(super) fn begin(&mut self) {
         if self.buffer.capacity() == 0 {
-            self.buffer = spare::output();
+            self.buffer = thread_buffers::output();
         }
     }
 
@@ -90,20 +90,20 @@ impl<'s> Writer<'s> {
     }
 
     /// Sends the collected bytes if they are many. If the peer does not read, this waits.
-    pub(super) async fn relieve(&mut self) -> Result<(), End> {
+    pub(super) async fn flush_if_full(&mut self) -> Result<(), CloseReason> {
         if self.buffer.len() < FLUSH_BYTES && self.queue.is_empty() { Ok(()) } else { self.flush().await }
     }
 
     /// Sends all collected bytes, in one system call if the peer's window allows it and no value is
     /// large.
-    pub(super) async fn flush(&mut self) -> Result<(), End> {
+    pub(super) async fn flush(&mut self) -> Result<(), CloseReason> {
         while let Some(part) = self.queue.pop_front() {
             self.send(&part).await?;
         }
         if !self.buffer.is_empty() {
             let buffer = mem::take(&mut self.buffer);
             self.send(&buffer).await?;
-            spare::give_output(buffer);
+            thread_buffers::give_output(buffer);
         }
         if !self.leases.is_empty() {
             self.leases.clear();
@@ -111,37 +111,37 @@ impl<'s> Writer<'s> {
         Ok(())
     }
 
-    async fn send(&mut self, bytes: &[u8]) -> Result<(), End> {
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), CloseReason> {
         if bytes.len() <= FLUSH_BYTES * 2 {
             let mut all = pin!(self.half.write_all(bytes));
             // A timer costs more than a write, so it is created only if the write does not complete
             // at once.
             if let Some(sent) = poll_immediate(all.as_mut()).await {
-                return sent.map_err(End::Io);
+                return sent.map_err(CloseReason::Io);
             }
             self.account.waits_for_peer();
             let sent = tokio::select! {
                 biased;
                 sent = timeout(self.write_timeout, all) => sent,
-                () = self.account.ousted() => return Err(End::Ousted),
+                () = self.account.evicted() => return Err(CloseReason::Evicted),
             };
             self.account.serves_peer();
-            return sent.map_err(|_| End::SlowPeer)?.map_err(End::Io);
+            return sent.map_err(|_| CloseReason::SlowPeer)?.map_err(CloseReason::Io);
         }
         self.send_large(bytes).await
     }
 
     /// Sends bytes that the peer is not expected to accept at once.
-    async fn send_large(&mut self, mut bytes: &[u8]) -> Result<(), End> {
+    async fn send_large(&mut self, mut bytes: &[u8]) -> Result<(), CloseReason> {
         let deadline = Instant::now() + self.write_timeout;
         self.account.waits_for_peer();
         while !bytes.is_empty() {
             let part = &bytes[..bytes.len().min(WRITE_BYTES_MAX)];
             let sent = tokio::select! {
                 biased;
-                () = self.account.ousted() => return Err(End::Ousted),
-                sent = self.half.write(part) => sent.map_err(End::Io)?,
-                () = sleep_until(deadline) => return Err(End::SlowPeer),
+                () = self.account.evicted() => return Err(CloseReason::Evicted),
+                sent = self.half.write(part) => sent.map_err(CloseReason::Io)?,
+                () = sleep_until(deadline) => return Err(CloseReason::SlowPeer),
             };
             self.account.peer_moved(sent);
             bytes = &bytes[sent..];

@@ -171,6 +171,12 @@ fn bombs_do_not_inflate() {
 fn texts_are_erlangs() {
     assert_eq!(Term::binary("é".as_bytes()).to_string(), "<<\"Ã©\">>");
     assert_eq!(Term::binary(b"").to_string(), "<<>>");
+    assert_eq!(BinaryText(br#"a"b\"#).to_string(), r#"<<"a\"b\\">>"#);
+    assert_eq!(BinaryText(&[0, 255]).to_string(), "<<0,255>>");
+    assert_eq!(CharListText(b"foo").to_string(), "\"foo\"");
+    assert_eq!(CharListText(b"a\"b\\").to_string(), "\"a\\\"b\\\\\"");
+    assert_eq!(CharListText(b"").to_string(), "\"\"");
+    assert_eq!(CharListText(b"a\x01").to_string(), "[97,1]");
     assert_eq!(Term::atom("riak@127").to_string(), "riak@127");
     assert_eq!(Term::atom("riak@127.0.0.1").to_string(), "'riak@127.0.0.1'");
     assert_eq!(Term::atom("it's").to_string(), "'it\\'s'");

@@ -11,12 +11,7 @@ impl fmt::Display for Term {
             Self::Float(n) => write!(f, "{n:?}"),
             Self::Atom(name) => fmt_atom(name, f),
             Self::Binary(bytes) => fmt_binary(bytes, f),
-            Self::String(bytes) if is_printable(bytes) => fmt_quoted(bytes, f),
-            Self::String(bytes) => {
-                f.write_char('[')?;
-                fmt_separated(bytes, f)?;
-                f.write_char(']')
-            }
+            Self::String(bytes) => fmt_char_list(bytes, f),
             Self::Tuple(items) => {
                 f.write_char('{')?;
                 fmt_separated(items, f)?;
@@ -49,6 +44,15 @@ pub struct BinaryText<'a>(pub &'a [u8]);
 impl fmt::Display for BinaryText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt_binary(self.0, f)
+    }
+}
+
+/// Formats bytes as a list of characters: `"text"`, `[1,2,3]` or `""`.
+pub struct CharListText<'a>(pub &'a [u8]);
+
+impl fmt::Display for CharListText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt_char_list(self.0, f)
     }
 }
 
@@ -90,6 +94,15 @@ fn fmt_binary(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt_separated(bytes, f)?;
     }
     f.write_str(">>")
+}
+
+fn fmt_char_list(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    if is_printable(bytes) {
+        return fmt_quoted(bytes, f);
+    }
+    f.write_char('[')?;
+    fmt_separated(bytes, f)?;
+    f.write_char(']')
 }
 
 /// Whether Erlang treats the bytes as printable Latin-1 text.

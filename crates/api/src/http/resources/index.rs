@@ -5,18 +5,18 @@ use crate::JobClass;
 use crate::http::base62;
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::erlang;
 use crate::http::error_status::{self, Asked};
 use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
 use crate::http::names::{json_elements, json_name};
 use crate::http::params;
 use crate::http::reply::{self, Reply, StreamAborted};
 use crate::http::request::Request;
-use crate::index_query::{self, BadQuery, Span, Wishes};
+use crate::index_query::{self, BadQuery, QueryOptions, Span};
 use bytes::Bytes;
 use futures_util::stream;
 use http::StatusCode;
 use ombak_kv::{IndexMatch, IndexQuery, QueryResults};
+use ombak_types::etf::CharListText;
 use ombak_types::{Bucket, Error};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -56,12 +56,12 @@ impl<'a> Index<'a> {
         let wanted = self.flag("return_terms")?;
         let results_max = self.request.parameter("max_results").map(max_results).transpose()?;
         let timeout = self.request.parameter("timeout").map(timeout).transpose()?;
-        let wishes = Wishes {
+        let options = QueryOptions {
             results_max,
             continuation: self.request.parameter("continuation"),
             pattern: self.request.parameter("term_regex"),
         };
-        let query = index_query::query(self.bucket.clone(), field, span, &wishes).map_err(|bad| refusal(&bad))?;
+        let query = index_query::query(self.bucket.clone(), field, span, &options).map_err(|bad| refusal(&bad))?;
         let with_terms = wanted && index_query::has_terms(&query.range, span);
         Ok(Query { query, with_terms, is_streamed, timeout })
     }
@@ -71,7 +71,7 @@ impl<'a> Index<'a> {
         match text.to_ascii_lowercase().as_slice() {
             b"true" => Ok(true),
             b"false" => Ok(false),
-            _ => Err(bad(format!("Invalid \"{name}\". {} is not a boolean", erlang::string(text)))),
+            _ => Err(bad(format!("Invalid \"{name}\". {} is not a boolean", CharListText(text)))),
         }
     }
 }
@@ -126,7 +126,7 @@ fn max_results(text: &[u8]) -> Result<usize, Reply> {
     let shown = match params::integer(text) {
         Some(max) if max > 0 => return Ok(usize::try_from(max).unwrap_or(usize::MAX)),
         Some(number) => number.to_string(),
-        None => erlang::string(text),
+        None => CharListText(text).to_string(),
     };
     Err(bad(format!("Invalid \"max_results\". {shown} is not a positive integer")))
 }
@@ -134,7 +134,7 @@ fn max_results(text: &[u8]) -> Result<usize, Reply> {
 /// Parses the parameter `timeout`. Zero means no limit.
 fn timeout(text: &[u8]) -> Result<Duration, Reply> {
     let ms = params::integer(text).and_then(|ms| u64::try_from(ms).ok());
-    let refused = || bad(format!("Bad timeout value {}. Must be a non-negative integer\n", erlang::string(text)));
+    let refused = || bad(format!("Bad timeout value {}. Must be a non-negative integer\n", CharListText(text)));
     ms.map(Duration::from_millis).ok_or_else(refused)
 }
 
@@ -143,7 +143,7 @@ fn refusal(problem: &BadQuery) -> Reply {
         BadQuery::UnknownField(_) | BadQuery::BadTerm { .. } => bad(format!("Invalid query: {problem}\n")),
         BadQuery::PatternOnIntegers => bad("Can not use term regular expressions on integer queries".to_owned()),
         BadQuery::BadPattern { pattern, why } => {
-            let (pattern, why) = (erlang::string(pattern), erlang::string(why.as_bytes()));
+            let (pattern, why) = (CharListText(pattern), CharListText(why.as_bytes()));
             bad(format!("Invalid term regular expression {pattern} : {why}"))
         }
         BadQuery::BadContinuation(_) => bad(format!("Invalid query: {problem}\n")),

@@ -3,7 +3,6 @@
 use super::props_body;
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::erlang;
 use crate::http::graph::{Existence, Offers, Resource};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
@@ -11,6 +10,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use ombak_kv::PropsError;
 use ombak_types::PropMap;
+use ombak_types::etf::BinaryText;
 
 /// The resource for GET and PUT of a bucket type's properties.
 pub struct TypeProps<'a> {
@@ -60,7 +60,7 @@ impl Resource for TypeProps<'_> {
         match props_body::change(move || kv.buckets().update_type(&bucket_type, &changes)).await {
             Ok(()) => reply::bare(StatusCode::NO_CONTENT, Bytes::new()),
             Err(PropsError::NoType) => {
-                let name = erlang::binary(&self.bucket_type);
+                let name = BinaryText(&self.bucket_type);
                 reply::text(StatusCode::NOT_FOUND, format!("Cannot modify unknown bucket type: {name}"))
             }
             Err(error) => props_body::refusal(&error),

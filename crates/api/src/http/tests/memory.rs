@@ -50,7 +50,7 @@ async fn clients_that_stall_within_large_requests_do_not_keep_others_from_writin
             stream
         }));
     }
-    until("the budget is exhausted", async || server.memory.status().ousted_total > 0).await;
+    until("the budget is exhausted", async || server.memory.status().evicted_total > 0).await;
     write_and_read(&server, 1 << 10).await;
     let mut streams = Vec::new();
     for client in stalled {
@@ -75,7 +75,7 @@ async fn clients_that_do_not_read_large_answers_do_not_keep_others_from_reading(
         stream.write_all(get).await.expect("sent");
         silent.push(stream);
     }
-    until("the budget is exhausted", async || server.memory.status().ousted_total > 0).await;
+    until("the budget is exhausted", async || server.memory.status().evicted_total > 0).await;
     assert_eq!(server.get("/buckets/b/keys/honest").await.body.len(), CLIENT_BYTES);
     write_and_read(&server, 1 << 20).await;
     let status = server.memory.status();

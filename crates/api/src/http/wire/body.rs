@@ -178,7 +178,7 @@ impl<'l> Pace<'l> {
                 tokio::select! {
                     biased;
                     read = timeout_at(pause_end, read) => read.map_err(|_| LATE)?,
-                    () = self.account.ousted() => return Err(OutOfMemory.into()),
+                    () = self.account.evicted() => return Err(OutOfMemory.into()),
                 }
             }
         };

@@ -55,7 +55,7 @@ pub enum End {
     SlowReader,
     /// The client does not go on, and others need the memory.
     #[error("the client made no progress while others needed the memory")]
-    Ousted,
+    Evicted,
     /// The last answer said so.
     #[error("an answer ended it")]
     Answered,
@@ -98,7 +98,7 @@ pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext
     };
     tracing::debug!(%peer, %end, "HTTP connection ended");
     match end {
-        End::Closed | End::Stopping | End::SlowReader | End::Ousted | End::Io(_) => {}
+        End::Closed | End::Stopping | End::SlowReader | End::Evicted | End::Io(_) => {}
         End::CutOff { chunked: false, .. } => reset(&stream),
         _ if is_stopping => {}
         _ => linger(stream).await,
@@ -202,12 +202,12 @@ impl Connection<'_> {
         // What it has, and as much again when it grows; the lines of the head once more when it is
         // parsed.
         let bytes = 3 * self.input.bytes.capacity() as u64;
-        self.head_lease.resize(bytes).await.map_err(|_| End::Ousted)?;
+        self.head_lease.resize(bytes).await.map_err(|_| End::Evicted)?;
         self.account.waits_for_peer();
         let read = tokio::select! {
             biased;
             read = poll_fn(|cx| self.input.poll_fill(cx)) => read?,
-            () = self.account.ousted() => return Err(End::Ousted),
+            () = self.account.evicted() => return Err(End::Evicted),
             () = sleep_until(deadline) => return Err(End::SlowHead),
         };
         self.account.peer_moved(read);

@@ -1,6 +1,6 @@
 //! What has been read from a connection and not been used yet.
 
-use crate::spare::{self, INPUT_BYTES};
+use crate::thread_buffers::{self, INPUT_BYTES};
 use bytes::BytesMut;
 use std::future::Future;
 use std::io;
@@ -32,14 +32,14 @@ impl<'s> Input<'s> {
             return pin!(self.half.read_buf(&mut self.bytes)).poll(cx);
         }
         if self.bytes.capacity() > 0 {
-            spare::give_input(mem::take(&mut self.bytes));
+            thread_buffers::give_input(mem::take(&mut self.bytes));
         }
         // Each poll is a read of its own that keeps nothing from the one before.
-        let mut buffer = spare::input();
+        let mut buffer = thread_buffers::input();
         let read = pin!(self.half.read_buf(&mut buffer)).poll(cx);
         match &read {
             Poll::Ready(Ok(1..)) => self.bytes = buffer,
-            _ => spare::give_input(buffer),
+            _ => thread_buffers::give_input(buffer),
         }
         read
     }

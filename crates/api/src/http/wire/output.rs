@@ -2,7 +2,7 @@
 
 use super::connection::End;
 use crate::memory::Account;
-use crate::spare;
+use crate::thread_buffers;
 use bytes::{Buf, Bytes};
 use futures_util::future::poll_immediate;
 use std::pin::pin;
@@ -39,7 +39,7 @@ impl<'s> Output<'s> {
     /// Where to write what is sent next.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         if self.buffer.capacity() == 0 {
-            self.buffer = spare::output();
+            self.buffer = thread_buffers::output();
         }
         &mut self.buffer
     }
@@ -54,7 +54,7 @@ impl<'s> Output<'s> {
         let collected = mem::take(&mut self.buffer);
         let mut both = (&collected[..]).chain(body);
         self.write(&mut both).await?;
-        spare::give_output(collected);
+        thread_buffers::give_output(collected);
         Ok(())
     }
 
@@ -70,7 +70,7 @@ impl<'s> Output<'s> {
         }
         let collected = mem::take(&mut self.buffer);
         self.write(&mut &collected[..]).await?;
-        spare::give_output(collected);
+        thread_buffers::give_output(collected);
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl<'s> Output<'s> {
                     tokio::select! {
                         biased;
                         written = timeout(self.write_timeout, written) => written.map_err(|_| End::SlowReader)?,
-                        () = self.account.ousted() => return Err(End::Ousted),
+                        () = self.account.evicted() => return Err(End::Evicted),
                     }
                 }
             };

@@ -58,7 +58,7 @@ async fn clients_that_stall_within_large_requests_do_not_keep_others_from_writin
             wire
         }));
     }
-    until("the budget is exhausted", async || node.memory.status().ousted_total > 0).await;
+    until("the budget is exhausted", async || node.memory.status().evicted_total > 0).await;
     write_and_read(&node, 1 << 10).await;
     let mut wires = Vec::new();
     for client in stalled {
@@ -86,7 +86,7 @@ async fn clients_that_do_not_read_large_answers_do_not_keep_others_from_reading(
         wire.send_bytes(&requests).await;
         silent.push(wire);
     }
-    until("the budget is exhausted", async || node.memory.status().ousted_total > 0).await;
+    until("the budget is exhausted", async || node.memory.status().evicted_total > 0).await;
     let mut wire = node.connect().await;
     for _ in 0..3 {
         let found: RpbGetResp = wire.ask(code::GET_REQ, &get("honest"), code::GET_RESP).await;

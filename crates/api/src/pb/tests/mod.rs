@@ -1,5 +1,6 @@
 //! Tests over real sockets, against a real engine on the memory backend.
 
+mod access;
 mod expiry;
 mod index;
 mod limits;

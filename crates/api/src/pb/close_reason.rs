@@ -1,0 +1,25 @@
+//! Why a connection ends.
+
+use ombak_proto::FrameError;
+use std::io;
+
+/// Why a connection ends.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CloseReason {
+    #[error("the peer closed it")]
+    Closed,
+    #[error("the node is stopping")]
+    Stopping,
+    #[error("a frame was begun and not finished in time")]
+    SlowFrame,
+    #[error("the peer did not take its answers in time")]
+    SlowPeer,
+    #[error("there was no memory for its request")]
+    OutOfMemory,
+    #[error("it did not take its answers while others needed the memory")]
+    Evicted,
+    #[error("{0}")]
+    Frame(#[from] FrameError),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
