@@ -2,6 +2,7 @@
 
 use super::pages::PageRules;
 use super::resources::stats::StatsCache;
+use crate::access::AccessPolicy;
 use crate::admin::AdminContext;
 use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_kv::Kv;
@@ -77,6 +78,8 @@ pub struct HttpContext {
     /// The state for requests below `/admin`. Without it there are no such resources.
     pub admin: Option<AdminContext>,
     pub(super) pages: PageRules,
+    /// Decides which requests are allowed. Without a policy, all are.
+    pub(super) policy: Option<Arc<dyn AccessPolicy>>,
     /// The threads that serve connections.
     pub threads: Arc<NetworkThreads>,
     /// The memory budget of requests and answers in flight.
@@ -96,13 +99,19 @@ impl HttpContext {
     ) -> Self {
         let memory = MemoryBudget::new(MemoryLimits::default());
         let (pages, stats) = (PageRules::default(), StatsCache::default());
-        Self { kv, jobs, limits, stats_source, admin, pages, threads, memory, stats }
+        Self { kv, jobs, limits, stats_source, admin, pages, policy: None, threads, memory, stats }
     }
 
     /// The same state with a memory budget that is shared with other interfaces.
     #[must_use]
     pub fn with_memory(self, memory: MemoryBudget) -> Self {
         Self { memory, ..self }
+    }
+
+    /// The same state with a policy that decides which requests are allowed.
+    #[must_use]
+    pub fn with_policy(self, policy: Arc<dyn AccessPolicy>) -> Self {
+        Self { policy: Some(policy), ..self }
     }
 
     /// The same state with these rules for web pages.

@@ -9,7 +9,7 @@ use ombak_types::error::PrecommitReason;
 
 /// The kind of request. Some errors have different answers for different kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum RequestKind {
     /// A read of an object.
     Get,
     /// A write of an object.
@@ -21,12 +21,12 @@ pub enum Asked {
 }
 
 /// The answer to a failed request.
-pub fn reply_for(error: &Error, asked: Asked) -> Reply {
+pub fn reply_for(error: &Error, asked: RequestKind) -> Reply {
     use StatusCode as S;
     match error {
         Error::Timeout => reply::text(S::SERVICE_UNAVAILABLE, "request timed out\n"),
         Error::NotFound => match asked {
-            Asked::Put => reply::page(S::CONFLICT),
+            RequestKind::Put => reply::page(S::CONFLICT),
             _ => reply::text(S::NOT_FOUND, "not found\n"),
         },
         Error::Modified => reply::page(S::CONFLICT),
@@ -67,13 +67,13 @@ pub fn reply_for(error: &Error, asked: Asked) -> Reply {
 
 /// Riak sends this text without a content type for a read, and as HTML for a delete
 /// (docs/riak/http-api.md §17).
-fn n_val_violation(n: u32, asked: Asked) -> Reply {
+fn n_val_violation(n: u32, asked: RequestKind) -> Reply {
     let text = format!("Specified w/dw/pw/node_confirms values invalid for bucket n value of {n}\n");
     let mut reply = match asked {
-        Asked::Delete => reply::html(StatusCode::BAD_REQUEST, text),
+        RequestKind::Delete => reply::html(StatusCode::BAD_REQUEST, text),
         _ => reply::text(StatusCode::BAD_REQUEST, text),
     };
-    if asked == Asked::Get {
+    if asked == RequestKind::Get {
         reply.headers.remove(name::CONTENT_TYPE);
     }
     reply
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use ombak_types::{Bucket, StoreFailure, StoreFailureKind};
 
-    fn said(error: Error, asked: Asked) -> (u16, String) {
+    fn said(error: Error, asked: RequestKind) -> (u16, String) {
         let reply = reply_for(&error, asked);
         let body = reply.whole_body().expect("a whole body");
         (reply.status.as_u16(), String::from_utf8_lossy(body).into_owned())
@@ -110,11 +110,11 @@ mod tests {
 
     #[test]
     fn quorum_errors_have_riaks_words() {
-        let get = |error| said(error, Asked::Get);
+        let get = |error| said(error, RequestKind::Get);
         let short = Error::QuorumUnsatisfied { option: "r", need: 2, got: 1 };
         assert_eq!(get(short), (503, "R-value unsatisfied: 1/2\n".into()));
         let confirms = Error::NodeConfirmsUnsatisfied { need: 3, got: 2 };
-        assert_eq!(said(confirms, Asked::Put), (503, "node_confirms-value unsatisfied: 2/3\n".into()));
+        assert_eq!(said(confirms, RequestKind::Put), (503, "node_confirms-value unsatisfied: 2/3\n".into()));
         let nodes = Error::InsufficientNodes { have: 1, need: 9 };
         assert_eq!(get(nodes), (500, "Error:\n{insufficient_nodes,1,need,9}\n".into()));
         let text = "Specified w/dw/pw/node_confirms values invalid for bucket n value of 3\n";
@@ -131,7 +131,7 @@ mod tests {
         {
             let failure = StoreFailure::new(kind, "no \"room\"");
             let text = "Error:\n{storage_error,\"no \\\"room\\\"\"}\n";
-            assert_eq!(said(Error::Storage(failure), Asked::Put), (500, text.into()));
+            assert_eq!(said(Error::Storage(failure), RequestKind::Put), (500, text.into()));
         }
     }
 
@@ -139,7 +139,7 @@ mod tests {
     fn a_refused_object_learns_the_limit() {
         let text = "The object would be larger than the 1000 bytes that this node takes\n";
         let refused = Error::TooLarge { bytes: 1048, bytes_max: 1000 };
-        assert_eq!(said(refused, Asked::Put), (413, text.into()));
+        assert_eq!(said(refused, RequestKind::Put), (413, text.into()));
     }
 
     #[test]
@@ -148,8 +148,8 @@ mod tests {
             let reply = reply_for(&Error::NValViolation(3), asked);
             reply.headers.get(name::CONTENT_TYPE).map(|value| String::from_utf8_lossy(value).into_owned())
         };
-        assert_eq!(content_type(Asked::Get), None);
-        assert_eq!(content_type(Asked::Put).as_deref(), Some("text/plain"));
-        assert_eq!(content_type(Asked::Delete).as_deref(), Some("text/html"));
+        assert_eq!(content_type(RequestKind::Get), None);
+        assert_eq!(content_type(RequestKind::Put).as_deref(), Some("text/plain"));
+        assert_eq!(content_type(RequestKind::Delete).as_deref(), Some("text/html"));
     }
 }

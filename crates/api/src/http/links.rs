@@ -3,7 +3,7 @@
 //! A stored link has a bucket, a key and a tag, but no bucket type. Every answer also has a link to
 //! the bucket, with `rel="up"`. A client may send that link back, and it is ignored then.
 
-use super::route::Generation;
+use super::path::Generation;
 use super::url;
 use bytes::Bytes;
 use ombak_types::Link;

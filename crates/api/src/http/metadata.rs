@@ -5,9 +5,9 @@
 //! headers or change how an answer is parsed. They are left out of HTTP answers and stay stored.
 
 use super::links;
+use super::path::Generation;
 use super::reply::{self, Reply};
 use super::request::Request;
-use super::route::Generation;
 use super::wire::headers::{is_name, is_value, push_line};
 use super::wire::request_lines::line;
 use bytes::Bytes;

@@ -2,8 +2,8 @@
 //! (docs/riak/http-api.md).
 //!
 //! What it is: Riak's resources on top of the engine. [`serve`] runs one listener. The module
-//! `graph` takes the decisions that HTTP itself prescribes. Each file below `resources` states the
-//! facts of one resource.
+//! `decision_graph` takes the decisions that HTTP itself prescribes. Each file below `resources`
+//! states the facts of one resource and lists its paths; `registry` collects the lists.
 //!
 //! What it is not: the administration interface. Requests below `/admin` are passed to
 //! [`crate::admin`].
@@ -21,25 +21,26 @@
 
 mod accept;
 mod base62;
-mod beside;
 mod conditional;
 mod context;
 mod csrf;
+mod decision_graph;
 mod error_status;
-mod graph;
 mod gzip;
 mod held;
 mod links;
 mod metadata;
 mod multipart;
 mod names;
+mod offload;
 mod pages;
 mod params;
+mod path;
 mod range;
+mod registry;
 pub(crate) mod reply;
 mod request;
 mod resources;
-mod route;
 mod server;
 mod service;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Bodies of the type `multipart/mixed`: the siblings of an object, or the results of a link walk
 //! (docs/riak/http-api.md §5.1, §5.4).
 
-use super::route::Generation;
+use super::path::Generation;
 use super::{base62, links, metadata};
 use bytes::Bytes;
 use httpdate::HttpDate;

@@ -15,7 +15,7 @@ pub struct Reply {
     /// The body.
     pub body: ReplyBody,
     /// Whether the connection is closed after this answer.
-    pub closes: bool,
+    pub close_connection: bool,
 }
 
 /// A complete body, or one that is made while it is sent.
@@ -54,7 +54,7 @@ impl Reply {
 
 /// An answer without headers.
 pub fn bare(status: StatusCode, body: impl Into<Bytes>) -> Reply {
-    Reply { status, headers: Headers::default(), body: ReplyBody::Whole(body.into()), closes: false }
+    Reply { status, headers: Headers::default(), body: ReplyBody::Whole(body.into()), close_connection: false }
 }
 
 /// An answer with a body of this content type.

@@ -2,15 +2,35 @@
 
 use super::listing;
 use crate::JobClass;
+use crate::access::{Access, Permission};
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::error_status::{self, Asked};
-use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::decide;
+use crate::http::decision_graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::error_status::{self, RequestKind};
+use crate::http::path::Part::{Name, Word};
+use crate::http::path::parts::RIAK;
+use crate::http::path::{Call, Generation, Path, Serve};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::StatusCode;
 use std::time::Duration;
+
+/// The paths of this resource.
+pub const PATHS: &[Path] = &[
+    Path::new("buckets", Generation::Buckets, &[Word(b"buckets")], Serve::Boxed(run)).ends_with_client(),
+    Path::new("buckets", Generation::Types, &[Word(b"types"), Name, Word(b"buckets")], Serve::Boxed(run))
+        .ends_with_client(),
+    Path::new("buckets", Generation::Riak, RIAK, Serve::Boxed(run)).ends_with_client(),
+];
+
+fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move {
+        decide(call.ctx, &mut Buckets::new(call.ctx, call.request, call.bucket_type()), call.request).await
+    })
+}
 
 /// The resource `GET …/buckets?buckets=true|stream`.
 pub struct Buckets<'a> {
@@ -36,6 +56,10 @@ impl<'a> Buckets<'a> {
 }
 
 impl Resource for Buckets<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_type(Permission::ListBuckets, Some(&self.bucket_type)))
+    }
+
     fn allow(&self) -> &'static str {
         READ_ONLY
     }
@@ -59,7 +83,7 @@ impl Resource for Buckets<'_> {
     async fn answer(&mut self, _offer: usize) -> Reply {
         let Some(class) = self.class() else { return reply::json(StatusCode::OK, "{}") };
         match self.ctx.kv.list_buckets(&self.bucket_type, Some(self.timeout)) {
-            Err(error) => error_status::reply_for(&error, Asked::Other),
+            Err(error) => error_status::reply_for(&error, RequestKind::Other),
             Ok(list) if class == JobClass::ListBuckets => listing::document(list, "buckets", "").await,
             Ok(list) => listing::documents(list, "buckets", None),
         }

@@ -1,17 +1,45 @@
 //! The resources `/health/live`, `/health/ready` and `/health/listeners`, for programs that
 //! supervise the process or look for its ports.
 
+use crate::access::Access;
 use crate::admin::known_losses;
 use crate::http::context::HttpContext;
-use crate::http::graph::{Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::decide;
+use crate::http::decision_graph::{Offers, READ_ONLY, Resource};
+use crate::http::path::Part::Word;
+use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
+use futures_util::future::BoxFuture;
 use http::StatusCode;
 use serde_json::json;
+
+/// The paths of these resources.
+pub const PATHS: &[Path] = &[
+    Path::plain("live", &[Word(b"health"), Word(b"live")], live),
+    Path::plain("ready", &[Word(b"health"), Word(b"ready")], ready),
+    Path::plain("listeners", &[Word(b"health"), Word(b"listeners")], listeners),
+];
+
+fn live(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move { decide(call.ctx, &mut Live, call.request).await })
+}
+
+fn ready(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move { decide(call.ctx, &mut Ready::new(call.ctx), call.request).await })
+}
+
+fn listeners(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move { decide(call.ctx, &mut Listeners::new(call.ctx), call.request).await })
+}
 
 /// The resource `GET /health/live`: the process answers, so a restart would not help.
 pub struct Live;
 
 impl Resource for Live {
+    fn access(&self) -> Option<Access<'_>> {
+        None
+    }
+
     fn allow(&self) -> &'static str {
         READ_ONLY
     }
@@ -39,6 +67,10 @@ impl<'a> Ready<'a> {
 }
 
 impl Resource for Ready<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        None
+    }
+
     fn allow(&self) -> &'static str {
         READ_ONLY
     }
@@ -77,6 +109,10 @@ impl<'a> Listeners<'a> {
 }
 
 impl Resource for Listeners<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        None
+    }
+
     fn allow(&self) -> &'static str {
         READ_ONLY
     }

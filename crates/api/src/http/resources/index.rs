@@ -2,17 +2,22 @@
 //! (docs/riak/http-api.md §6).
 
 use crate::JobClass;
+use crate::access::{Access, Permission};
 use crate::http::base62;
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::error_status::{self, Asked};
-use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::decide;
+use crate::http::decision_graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::error_status::{self, RequestKind};
 use crate::http::names::{json_elements, json_name};
 use crate::http::params;
+use crate::http::path::Part::{Name, Rest, Word};
+use crate::http::path::{Call, Generation, Path, Serve};
 use crate::http::reply::{self, Reply, StreamAborted};
 use crate::http::request::Request;
 use crate::index_query::{self, BadQuery, QueryOptions, Span};
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use futures_util::stream;
 use http::StatusCode;
 use ombak_kv::{IndexMatch, IndexQuery, QueryResults};
@@ -20,6 +25,26 @@ use ombak_types::etf::CharListText;
 use ombak_types::{Bucket, Error};
 use serde_json::{Value, json};
 use std::time::Duration;
+
+/// The paths of this resource.
+pub const PATHS: &[Path] = &[
+    Path::new("index", Generation::Buckets, &[Word(b"buckets"), Name, Word(b"index"), Rest], Serve::Boxed(run))
+        .ends_with_client(),
+    Path::new(
+        "index",
+        Generation::Types,
+        &[Word(b"types"), Name, Word(b"buckets"), Name, Word(b"index"), Rest],
+        Serve::Boxed(run),
+    )
+    .ends_with_client(),
+];
+
+fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move {
+        decide(call.ctx, &mut Index::new(call.ctx, call.request, call.bucket(), call.parts_from_key()), call.request)
+            .await
+    })
+}
 
 /// The largest results, in bytes, that are sent in one piece.
 const WHOLE_BYTES_MAX: usize = 64 * 1024;
@@ -77,6 +102,10 @@ impl<'a> Index<'a> {
 }
 
 impl Resource for Index<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::Index, Some(&self.bucket.bucket_type), &self.bucket.name))
+    }
+
     fn allow(&self) -> &'static str {
         READ_ONLY
     }
@@ -84,7 +113,7 @@ impl Resource for Index<'_> {
     async fn prepare(&mut self) -> Result<(), Reply> {
         let is_streamed = self.request.parameter_is("stream", "true");
         let class = if is_streamed { JobClass::StreamSecondaryIndex } else { JobClass::SecondaryIndex };
-        self.ctx.jobs.check(class).map_err(|error| error_status::reply_for(&error, Asked::Other))?;
+        self.ctx.jobs.check(class).map_err(|error| error_status::reply_for(&error, RequestKind::Other))?;
         self.asked = match self.path.as_slice() {
             [field, term] => Some(self.parse(field, Span::Equal(term), is_streamed)?),
             [field, from, to] => Some(self.parse(field, Span::Range(from, to), is_streamed)?),
@@ -110,7 +139,7 @@ impl Resource for Index<'_> {
             return reply::json(StatusCode::OK, "{\"keys\":[]}");
         };
         match self.ctx.kv.query(query, timeout) {
-            Err(error) => error_status::reply_for(&error, Asked::Other),
+            Err(error) => error_status::reply_for(&error, RequestKind::Other),
             Ok(results) if is_streamed => parts(results, with_terms),
             Ok(results) => document(results, with_terms).await,
         }
@@ -192,7 +221,7 @@ async fn document(mut results: QueryResults, with_terms: bool) -> Reply {
                 head += &elements(&batch, with_terms);
                 last = batch.last().cloned();
             }
-            Some(Err(error)) => return error_status::reply_for(&error, Asked::Other),
+            Some(Err(error)) => return error_status::reply_for(&error, RequestKind::Other),
             None => return reply::json(StatusCode::OK, head + &ending(&results, last.as_ref())),
         }
     }

@@ -4,16 +4,38 @@
 
 use super::{listing, props_body};
 use crate::JobClass;
+use crate::access::{Access, Permission};
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::error_status::{self, Asked};
-use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::decide;
+use crate::http::decision_graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::error_status::{self, RequestKind};
+use crate::http::path::Generation;
+use crate::http::path::{Call, Path, Serve, parts};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
-use crate::http::route::Generation;
+use futures_util::future::BoxFuture;
 use http::StatusCode;
 use ombak_types::{Bucket, PropMap};
 use std::time::Duration;
+
+/// The paths of this resource.
+pub const PATHS: &[Path] = &[
+    Path::new("keys", Generation::Buckets, parts::KEYS, Serve::Boxed(run)).ends_with_client(),
+    Path::new("keys", Generation::Types, parts::TYPED_KEYS, Serve::Boxed(run)).ends_with_client(),
+    Path::new("keys", Generation::Riak, parts::RIAK_BUCKET, Serve::Boxed(run)).when(lists_keys).ends_with_client(),
+];
+
+fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move {
+        decide(call.ctx, &mut Keys::new(call.ctx, call.request, call.bucket(), call.generation()), call.request).await
+    })
+}
+
+/// Whether a request for `/riak/BUCKET` is for the keys of the bucket and not for its properties.
+fn lists_keys(request: &Request) -> bool {
+    request.is_read() && (request.parameter_is("keys", "true") || request.parameter_is("keys", "stream"))
+}
 
 /// The resource `GET …/keys?keys=true|stream`.
 pub struct Keys<'a> {
@@ -47,6 +69,10 @@ impl<'a> Keys<'a> {
 }
 
 impl Resource for Keys<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::ListKeys, Some(&self.bucket.bucket_type), &self.bucket.name))
+    }
+
     fn allow(&self) -> &'static str {
         READ_ONLY
     }
@@ -70,7 +96,7 @@ impl Resource for Keys<'_> {
         let Some(class) = self.class() else { return reply::json(StatusCode::OK, "{}") };
         let list = match self.ctx.kv.list_keys(&self.bucket, Some(self.timeout)) {
             Ok(list) => list,
-            Err(error) => return error_status::reply_for(&error, Asked::Other),
+            Err(error) => return error_status::reply_for(&error, RequestKind::Other),
         };
         let props = self.props_member();
         if class == JobClass::ListKeys {

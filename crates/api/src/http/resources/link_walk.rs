@@ -10,18 +10,23 @@ mod answer;
 mod size;
 
 use crate::JobClass;
+use crate::access::{Access, Permission};
 use crate::http::context::HttpContext;
-use crate::http::error_status::{self, Asked};
-use crate::http::graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::decide;
+use crate::http::decision_graph::{Existence, Offers, READ_ONLY, Resource};
+use crate::http::error_status::{self, RequestKind};
 use crate::http::held::Held;
 use crate::http::multipart::{self, Multipart};
+use crate::http::path::Generation;
+use crate::http::path::Part::{Name, Rest, Word};
+use crate::http::path::{Call, Path, Serve};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
-use crate::http::route::Generation;
 use crate::http::url;
 use crate::http::wire::headers::name;
 use answer::{Shown, TooLarge};
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::StatusCode;
 use ombak_kv::{GetOptions, GetReply, GetRequest};
 use ombak_types::{Bucket, Error, Link, Object};
@@ -31,6 +36,33 @@ use std::collections::HashSet;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The paths of this resource. A path without steps is an object's, which the registry finds before.
+pub const PATHS: &[Path] = &[
+    Path::new(
+        "link walk",
+        Generation::Buckets,
+        &[Word(b"buckets"), Name, Word(b"keys"), Name, Rest],
+        Serve::Boxed(run),
+    )
+    .ends_with_client(),
+    Path::new(
+        "link walk",
+        Generation::Types,
+        &[Word(b"types"), Name, Word(b"buckets"), Name, Word(b"keys"), Name, Rest],
+        Serve::Boxed(run),
+    )
+    .ends_with_client(),
+    Path::new("link walk", Generation::Riak, &[Word(b"riak"), Name, Name, Rest], Serve::Boxed(run)).ends_with_client(),
+];
+
+fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move {
+        let (bucket, key, steps) = (call.bucket(), call.key(), call.undecoded_parts_after_key());
+        let mut walk = LinkWalk::new(call.ctx, call.request, bucket, key, steps, call.generation());
+        decide(call.ctx, &mut walk, call.request).await
+    })
+}
 
 const STEPS_MAX: usize = 64;
 const OBJECTS_MAX: usize = 10_000;
@@ -198,12 +230,18 @@ impl<'a> Reached<'a> {
 }
 
 impl Resource for LinkWalk<'_> {
+    /// The permission for the first object only. Riak refuses link walks when security is on
+    /// (docs/riak/semantics.md §11).
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::Get, Some(&self.bucket.bucket_type), &self.bucket.name))
+    }
+
     fn allow(&self) -> &'static str {
         READ_ONLY
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        self.ctx.jobs.check(JobClass::MapReduce).map_err(|e| error_status::reply_for(&e, Asked::Other))?;
+        self.ctx.jobs.check(JobClass::MapReduce).map_err(|e| error_status::reply_for(&e, RequestKind::Other))?;
         if !self.bucket.is_default_type() {
             let text = "Link-walking is not allowed on keys stored in bucket-types.";
             return Err(reply::text(StatusCode::FORBIDDEN, text));
@@ -281,7 +319,7 @@ fn bad_walk() -> Reply {
 }
 
 fn refusal(error: &Error) -> Reply {
-    error_status::reply_for(error, Asked::Get)
+    error_status::reply_for(error, RequestKind::Get)
 }
 
 fn too_many_bytes() -> Reply {

@@ -6,7 +6,7 @@
 
 use crate::JobClass;
 use crate::http::context::HttpContext;
-use crate::http::error_status::{self, Asked};
+use crate::http::error_status::{self, RequestKind};
 use crate::http::names::json_elements;
 use crate::http::params;
 use crate::http::reply::{self, Reply, StreamAborted};
@@ -30,7 +30,7 @@ const JSON: &str = "application/json";
 /// Checks whether a listing of this job class is allowed, and returns its time limit.
 pub fn permit(ctx: &HttpContext, request: &Request, class: Option<JobClass>) -> Result<Duration, Reply> {
     if let Some(class) = class {
-        ctx.jobs.check(class).map_err(|e| error_status::reply_for(&e, Asked::Other))?;
+        ctx.jobs.check(class).map_err(|e| error_status::reply_for(&e, RequestKind::Other))?;
     }
     params::listing_timeout(request, TIMEOUT)
 }

@@ -1,12 +1,24 @@
 //! The resource `/metrics`: statistics for Prometheus.
 
 use super::stats;
+use crate::access::Access;
 use crate::http::context::HttpContext;
-use crate::http::graph::{Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::decide;
+use crate::http::decision_graph::{Offers, READ_ONLY, Resource};
+use crate::http::path::Part::Word;
+use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
+use futures_util::future::BoxFuture;
 use http::StatusCode;
 use ombak_monitoring::{PROMETHEUS_CONTENT_TYPE, prometheus_text};
 use std::sync::Arc;
+
+/// The paths of this resource.
+pub const PATHS: &[Path] = &[Path::plain("metrics", &[Word(b"metrics")], run)];
+
+fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move { decide(call.ctx, &mut Metrics::new(call.ctx), call.request).await })
+}
 
 /// The resource `GET /metrics`.
 pub struct Metrics {
@@ -21,6 +33,10 @@ impl Metrics {
 }
 
 impl Resource for Metrics {
+    fn access(&self) -> Option<Access<'_>> {
+        None
+    }
+
     fn allow(&self) -> &'static str {
         READ_ONLY
     }

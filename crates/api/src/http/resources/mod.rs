@@ -1,7 +1,7 @@
 //! The resources, one file each. A resource states its facts and makes its own answers;
-//! [`super::graph`] takes the decisions of HTTP.
+//! [`super::decision_graph`] takes the decisions of HTTP.
 
-pub mod absent;
+pub mod administration;
 pub mod buckets;
 pub mod health;
 pub mod index;
@@ -16,3 +16,4 @@ mod props_body;
 pub mod root;
 pub mod stats;
 pub mod type_props;
+pub mod unsupported;

@@ -2,15 +2,39 @@
 //! (docs/riak/http-api.md §4).
 
 use super::props_body;
+use crate::access::{Access, Permission};
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::graph::{Existence, Offers, Resource};
+use crate::http::decision_graph::decide;
+use crate::http::decision_graph::{Existence, Offers, Resource};
+use crate::http::path::Generation;
+use crate::http::path::Part::{Name, Word};
+use crate::http::path::parts::RIAK_BUCKET;
+use crate::http::path::{Call, Path, Serve};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
-use crate::http::route::Generation;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{Method, StatusCode};
 use ombak_types::{Bucket, PropMap};
+
+/// The paths of this resource.
+pub const PATHS: &[Path] = &[
+    Path::new("props", Generation::Buckets, &[Word(b"buckets"), Name, Word(b"props")], Serve::Boxed(run)),
+    Path::new(
+        "props",
+        Generation::Types,
+        &[Word(b"types"), Name, Word(b"buckets"), Name, Word(b"props")],
+        Serve::Boxed(run),
+    ),
+    Path::new("props", Generation::Riak, RIAK_BUCKET, Serve::Boxed(run)),
+];
+
+fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move {
+        decide(call.ctx, &mut Props::new(call.ctx, call.request, call.bucket(), call.generation()), call.request).await
+    })
+}
 
 /// The resource for GET, PUT and DELETE of a bucket's properties.
 pub struct Props<'a> {
@@ -30,6 +54,11 @@ impl<'a> Props<'a> {
 }
 
 impl Resource for Props<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        let permission = if self.request.is_read() { Permission::GetBucket } else { Permission::SetBucket };
+        Some(Access::to_bucket(permission, Some(&self.bucket.bucket_type), &self.bucket.name))
+    }
+
     fn allow(&self) -> &'static str {
         match self.generation {
             Generation::Riak => "HEAD, GET, PUT",

@@ -1,8 +1,8 @@
 //! Bucket properties in JSON bodies, and the refusals of changes (docs/riak/http-api.md §4, §17).
 
-use crate::http::beside;
-use crate::http::graph::{Offers, Types};
+use crate::http::decision_graph::{Offers, Types};
 use crate::http::names::json_name;
+use crate::http::offload;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::http::wire::request_lines::line;
@@ -29,7 +29,7 @@ pub async fn changes(request: &Request) -> Result<PropMap, Reply> {
         return Ok(PropMap::new());
     }
     let body = request.body.clone();
-    beside::run(body.len(), move || parse(&body)).await?
+    offload::run(body.len(), move || parse(&body)).await?
 }
 
 fn parse(body: &[u8]) -> Result<PropMap, Reply> {

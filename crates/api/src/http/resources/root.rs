@@ -1,10 +1,21 @@
 //! The resource `/`: a list of the resources. Old clients look up the prefixes of paths here.
 
-use crate::http::graph::{Offers, READ_ONLY, Resource};
+use crate::access::Access;
+use crate::http::decision_graph::decide;
+use crate::http::decision_graph::{Offers, READ_ONLY, Resource};
+use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
 use crate::http::wire::headers::name;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::StatusCode;
+
+/// The paths of this resource.
+pub const PATHS: &[Path] = &[Path::plain("root", &[], run)];
+
+fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move { decide(call.ctx, &mut Root, call.request).await })
+}
 
 /// Riak's resource names with the first parts of their paths (docs/riak/http-api.md §1). The list
 /// includes resources that do not exist here yet, because clients look up names here, not features.
@@ -46,6 +57,10 @@ const RESOURCES: [(&str, &[&str]); 16] = [
 pub struct Root;
 
 impl Resource for Root {
+    fn access(&self) -> Option<Access<'_>> {
+        None
+    }
+
     fn allow(&self) -> &'static str {
         READ_ONLY
     }

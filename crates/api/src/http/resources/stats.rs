@@ -1,10 +1,15 @@
 //! The resource `/stats`: Riak's statistics, as compact JSON or spread over lines for people
 //! (docs/riak/http-api.md §1).
 
+use crate::access::Access;
 use crate::http::context::{HttpContext, StatsSource};
-use crate::http::graph::{Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::decide;
+use crate::http::decision_graph::{Offers, READ_ONLY, Resource};
+use crate::http::path::Part::Word;
+use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::StatusCode;
 use ombak_kv::Kv;
 use ombak_monitoring::{NodeFacts, SystemFacts, riak_stats};
@@ -12,6 +17,13 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The paths of this resource.
+pub const PATHS: &[Path] = &[Path::plain("stats", &[Word(b"stats")], run)];
+
+fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move { decide(call.ctx, &mut Stats::new(call.ctx), call.request).await })
+}
 
 /// How long an answer is reused before it is computed again.
 const FRESH_FOR: Duration = Duration::from_secs(1);
@@ -71,6 +83,10 @@ impl Stats {
 }
 
 impl Resource for Stats {
+    fn access(&self) -> Option<Access<'_>> {
+        None
+    }
+
     fn allow(&self) -> &'static str {
         READ_ONLY
     }

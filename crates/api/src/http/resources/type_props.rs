@@ -1,16 +1,31 @@
 //! The properties of a bucket type: `/types/T/props` (docs/riak/http-api.md §4).
 
 use super::props_body;
+use crate::access::{Access, Permission};
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::graph::{Existence, Offers, Resource};
+use crate::http::decision_graph::decide;
+use crate::http::decision_graph::{Existence, Offers, Resource};
+use crate::http::path::Part::{Name, Word};
+use crate::http::path::{Call, Generation, Path, Serve};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::StatusCode;
 use ombak_kv::PropsError;
 use ombak_types::PropMap;
 use ombak_types::etf::BinaryText;
+
+/// The paths of this resource.
+pub const PATHS: &[Path] =
+    &[Path::new("type props", Generation::Types, &[Word(b"types"), Name, Word(b"props")], Serve::Boxed(run))];
+
+fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
+    Box::pin(async move {
+        decide(call.ctx, &mut TypeProps::new(call.ctx, call.request, call.bucket_type()), call.request).await
+    })
+}
 
 /// The resource for GET and PUT of a bucket type's properties.
 pub struct TypeProps<'a> {
@@ -29,6 +44,11 @@ impl<'a> TypeProps<'a> {
 }
 
 impl Resource for TypeProps<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        let permission = if self.request.is_read() { Permission::GetBucketType } else { Permission::SetBucketType };
+        Some(Access::to_type(permission, Some(&self.bucket_type)))
+    }
+
     fn allow(&self) -> &'static str {
         "HEAD, GET, PUT"
     }

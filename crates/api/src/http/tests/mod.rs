@@ -1,5 +1,6 @@
 //! Tests of the interface as clients see it: real sockets, and a real engine on the memory backend.
 
+mod access;
 mod deadlines;
 mod expiry;
 mod index;
@@ -17,6 +18,7 @@ mod wire;
 use super::context::{HttpContext, HttpLimits, StatsSource};
 use super::pages::PageRules;
 use super::wire::connection;
+use crate::access::AccessPolicy;
 use crate::stop::Stop;
 use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_kv::clock::{WallClock, system_clock};
@@ -76,6 +78,18 @@ impl Server {
 
     /// Starts a server over an engine with this configuration. The engine's files are in `dir`.
     async fn over(config: KvConfig, dir: TempDir, memory: MemoryLimits, limits: HttpLimits, jobs: JobSwitches) -> Self {
+        Self::changed(config, dir, memory, limits, jobs, |ctx| ctx).await
+    }
+
+    /// Starts a server whose state `change` may change.
+    async fn changed(
+        config: KvConfig,
+        dir: TempDir,
+        memory: MemoryLimits,
+        limits: HttpLimits,
+        jobs: JobSwitches,
+        change: impl FnOnce(HttpContext) -> HttpContext,
+    ) -> Self {
         let memory = MemoryBudget::new(memory);
         let kv = tokio::task::spawn_blocking(move || Kv::open(config)).await.expect("no panic").expect("opens");
         let threads = Arc::new(NetworkThreads::start(2).expect("threads"));
@@ -83,7 +97,7 @@ impl Server {
         // The requests that tests write out in full call the server by these names.
         let pages = PageRules::new(&[], &["h".to_owned(), "x".to_owned()], []);
         let ctx = HttpContext::new(kv.clone(), jobs, limits, source, None, threads);
-        let ctx = Arc::new(ctx.with_pages(pages).with_memory(memory.clone()));
+        let ctx = Arc::new(change(ctx.with_pages(pages).with_memory(memory.clone())));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let addr = listener.local_addr().expect("an address");
         let (shutdown, stopped) = watch::channel(false);
@@ -123,6 +137,15 @@ impl Server {
         let stop = Stop::new(&self.shutdown.subscribe());
         tokio::spawn(connection::serve(served, peer, self.ctx.clone(), stop));
         stream
+    }
+
+    /// Starts a server with a policy that decides which requests are allowed.
+    async fn guarded(policy: Arc<dyn AccessPolicy>) -> Self {
+        let dir = TempDir::new().expect("a directory");
+        let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
+        let config = KvConfig { ring_size: 8, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
+        let (limits, jobs) = (HttpLimits::default(), JobSwitches::default());
+        Self::changed(config, dir, MemoryLimits::default(), limits, jobs, |ctx| ctx.with_policy(policy)).await
     }
 
     async fn connect(&self) -> TcpStream {

@@ -154,7 +154,7 @@ impl Connection<'_> {
         let head = self.next_head().await?;
         let (is_http_11, keep_alive, is_head) = (head.is_http_11, head.keep_alive, head.method == Method::HEAD);
         let reply = self.reply_to(head).await?;
-        let keep_alive = keep_alive && !reply.closes && !self.stop.is_set();
+        let keep_alive = keep_alive && !reply.close_connection && !self.stop.is_set();
         let sent = self.send(reply, is_http_11, keep_alive, is_head).await;
         self.account.release_answer();
         sent

@@ -3,7 +3,7 @@
 use super::super::object::render;
 use super::{BYTES_MAX, Found};
 use crate::http::multipart::{self, Multipart};
-use crate::http::route::Generation;
+use crate::http::path::Generation;
 use crate::http::url;
 use bytes::Bytes;
 use ombak_types::Bucket;

@@ -2,9 +2,10 @@
 
 use super::render::{self, Choice};
 use super::{ALLOW, check_type, seen_clock};
+use crate::access::{Access, Permission};
 use crate::http::context::HttpContext;
-use crate::http::error_status::{self, Asked};
-use crate::http::graph::{Existence, Offers, Resource, Types};
+use crate::http::decision_graph::{Existence, Offers, Resource, Types};
+use crate::http::error_status::{self, RequestKind};
 use crate::http::params::ObjectParams;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
@@ -31,14 +32,18 @@ impl<'a> Delete<'a> {
 }
 
 impl Resource for Delete<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::Delete, Some(&self.bucket.bucket_type), &self.bucket.name))
+    }
+
     fn allow(&self) -> &'static str {
         ALLOW
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        check_type(self.ctx, &self.bucket, Asked::Delete)?;
+        check_type(self.ctx, &self.bucket, RequestKind::Delete)?;
         self.params = ObjectParams::parse(self.request)?;
-        self.seen = seen_clock(self.request, Asked::Delete)?;
+        self.seen = seen_clock(self.request, RequestKind::Delete)?;
         Ok(())
     }
 
@@ -62,7 +67,7 @@ impl Resource for Delete<'_> {
                 Ok(Existence::Present(current))
             }
             Ok(GetReply::NotFound { .. }) => Ok(Existence::Missing),
-            Err(error) => Err(error_status::reply_for(&error, Asked::Delete)),
+            Err(error) => Err(error_status::reply_for(&error, RequestKind::Delete)),
         }
     }
 
@@ -76,7 +81,7 @@ impl Resource for Delete<'_> {
         match self.ctx.kv.delete(request).await {
             Ok(reply) if reply.found => reply::bare(StatusCode::NO_CONTENT, Bytes::new()),
             Ok(_) => reply::text(StatusCode::NOT_FOUND, "not found\n"),
-            Err(error) => error_status::reply_for(&error, Asked::Delete),
+            Err(error) => error_status::reply_for(&error, RequestKind::Delete),
         }
     }
 }

@@ -7,11 +7,12 @@ pub mod render;
 pub mod write;
 
 use crate::http::context::HttpContext;
-use crate::http::error_status::{self, Asked};
-use crate::http::graph;
+use crate::http::decision_graph::{self, decide};
+use crate::http::error_status::{self, RequestKind};
+use crate::http::path::Part::{Name, Word};
+use crate::http::path::{Generation, Path, Serve, parts};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
-use crate::http::route::Generation;
 use crate::http::wire::request_lines::{LineName, line};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -22,25 +23,49 @@ use ombak_types::{Bucket, Error, VectorClock, stored_object};
 /// The methods of an object, in Riak's order.
 const ALLOW: &str = "HEAD, GET, POST, PUT, DELETE";
 
+/// The paths of objects.
+pub const PATHS: &[Path] = &[
+    Path::new("object", Generation::Buckets, &[Word(b"buckets"), Name, Word(b"keys"), Name], Serve::Object),
+    Path::new(
+        "object",
+        Generation::Types,
+        &[Word(b"types"), Name, Word(b"buckets"), Name, Word(b"keys"), Name],
+        Serve::Object,
+    ),
+    Path::new("object", Generation::Riak, &[Word(b"riak"), Name, Name], Serve::Object),
+    Path::new("new object", Generation::Buckets, parts::KEYS, Serve::NewObject).when(is_post),
+    Path::new("new object", Generation::Types, parts::TYPED_KEYS, Serve::NewObject).when(is_post),
+    Path::new("new object", Generation::Riak, parts::RIAK_BUCKET, Serve::NewObject).when(is_post),
+];
+
+fn is_post(request: &Request) -> bool {
+    request.method == Method::POST
+}
+
 /// Answers a request about one object.
 pub async fn run(ctx: &HttpContext, request: &Request, bucket: Bucket, key: Bytes, generation: Generation) -> Reply {
     match request.method {
         Method::GET | Method::HEAD => {
-            graph::run(&mut read::Read::new(ctx, request, bucket, key, generation), request).await
+            decide(ctx, &mut read::Read::new(ctx, request, bucket, key, generation), request).await
         }
         Method::PUT | Method::POST => {
-            graph::run(&mut write::Write::new(ctx, request, bucket, Some(key), generation), request).await
+            decide(ctx, &mut write::Write::new(ctx, request, bucket, Some(key), generation), request).await
         }
-        Method::DELETE => graph::run(&mut delete::Delete::new(ctx, request, bucket, key), request).await,
-        _ => match graph::admit(request, ALLOW).await {
+        Method::DELETE => decide(ctx, &mut delete::Delete::new(ctx, request, bucket, key), request).await,
+        _ => match decision_graph::admit(ctx, request, ALLOW, None).await {
             Err(refusal) => refusal,
             Ok(()) => reply::page(StatusCode::METHOD_NOT_ALLOWED),
         },
     }
 }
 
+/// Stores a new object under a key that the server chooses.
+pub async fn run_new(ctx: &HttpContext, request: &Request, bucket: Bucket, generation: Generation) -> Reply {
+    decide(ctx, &mut write::Write::new(ctx, request, bucket, None, generation), request).await
+}
+
 /// Refuses a bucket whose type does not exist.
-fn check_type(ctx: &HttpContext, bucket: &Bucket, asked: Asked) -> Result<(), Reply> {
+fn check_type(ctx: &HttpContext, bucket: &Bucket, asked: RequestKind) -> Result<(), Reply> {
     ctx.kv.buckets().snapshot().props(bucket).map(|_| ()).map_err(|e| error_status::reply_for(&e, asked))
 }
 
@@ -52,6 +77,6 @@ fn clock_header(request: &Request, name: LineName) -> Result<Option<VectorClock>
 }
 
 /// The vector clock that the client has read.
-fn seen_clock(request: &Request, asked: Asked) -> Result<Option<VectorClock>, Reply> {
+fn seen_clock(request: &Request, asked: RequestKind) -> Result<Option<VectorClock>, Reply> {
     clock_header(request, line::X_RIAK_VCLOCK).map_err(|e| error_status::reply_for(&e, asked))
 }

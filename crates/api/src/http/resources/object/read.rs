@@ -2,16 +2,17 @@
 
 use super::render::{self, Choice, Rendering};
 use super::{ALLOW, check_type};
+use crate::access::{Access, Permission};
 use crate::http::conditional::Validators;
 use crate::http::context::HttpContext;
-use crate::http::error_status::{self, Asked};
-use crate::http::graph::{Existence, Offers, Resource};
+use crate::http::decision_graph::{Existence, Offers, Resource};
+use crate::http::error_status::{self, RequestKind};
 use crate::http::metadata;
 use crate::http::params::ObjectParams;
+use crate::http::path::Generation;
 use crate::http::range::{self, Wanted};
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
-use crate::http::route::Generation;
 use crate::http::wire::headers::name;
 use crate::http::wire::request_lines::line;
 use bytes::Bytes;
@@ -68,7 +69,7 @@ impl<'a> Read<'a> {
     fn keep(&mut self, read: ombak_kv::Read) -> Result<(), Reply> {
         self.found = match read {
             ombak_kv::Read::Single(single) if single.vtag().is_some() => Found::Single(single),
-            other => match other.into_reply().map_err(|error| error_status::reply_for(&error, Asked::Get))? {
+            other => match other.into_reply().map_err(|error| error_status::reply_for(&error, RequestKind::Get))? {
                 GetReply::Found(object) => {
                     let choice = Choice::of(&object, self.vtag());
                     Found::Object(object, choice)
@@ -83,7 +84,7 @@ impl<'a> Read<'a> {
     fn part(&self, value: &Bytes, validators: impl FnOnce() -> Validators, whole: Reply) -> Reply {
         let len = value.len();
         let wanted = match self.request.lines.get(line::RANGE) {
-            Some(header) if self.request.method == Method::GET && self.range_holds(validators) => {
+            Some(header) if self.request.method == Method::GET && self.range_condition_holds(validators) => {
                 range::parse(header, len)
             }
             _ => Wanted::Whole,
@@ -107,7 +108,7 @@ impl<'a> Read<'a> {
 
     /// Whether a requested range may be served. If the request has a condition on the version (RFC
     /// 9110 §13.1.5), the range is served only for exactly that entity tag.
-    fn range_holds(&self, validators: impl FnOnce() -> Validators) -> bool {
+    fn range_condition_holds(&self, validators: impl FnOnce() -> Validators) -> bool {
         let Some(tag) = self.request.lines.get(line::IF_RANGE) else { return true };
         validators().etag.is_some_and(|etag| tag == format!("\"{etag}\"").as_bytes())
     }
@@ -126,17 +127,21 @@ impl<'a> Read<'a> {
 }
 
 impl Resource for Read<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::Get, Some(&self.bucket.bucket_type), &self.bucket.name))
+    }
+
     fn allow(&self) -> &'static str {
         ALLOW
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        check_type(self.ctx, &self.bucket, Asked::Get)?;
+        check_type(self.ctx, &self.bucket, RequestKind::Get)?;
         let options = ObjectParams::parse(self.request)?.get_options()?;
         let request = GetRequest { bucket: self.bucket.clone(), key: self.key.clone(), options };
         match self.request.read(&self.ctx.kv, &request).await {
             Ok(read) => self.keep(read),
-            Err(error) => Err(error_status::reply_for(&error, Asked::Get)),
+            Err(error) => Err(error_status::reply_for(&error, RequestKind::Get)),
         }
     }
 

@@ -2,10 +2,10 @@
 
 use crate::http::conditional::Validators;
 use crate::http::multipart::{self, Multipart};
+use crate::http::path::Generation;
 use crate::http::reply::{self, Reply};
-use crate::http::route::Generation;
 use crate::http::wire::headers::{is_value, name};
-use crate::http::{base62, beside, links, metadata};
+use crate::http::{base62, links, metadata, offload};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -151,7 +151,7 @@ impl Rendering {
     /// Makes the answer and returns the object with it. If there is much metadata, or if many
     /// values have to be combined, this work takes long and does not run on a network thread.
     pub async fn make(self) -> Result<(Object, Reply), Reply> {
-        beside::run(self.cost_bytes(), move || {
+        offload::run(self.cost_bytes(), move || {
             let reply = match self.choice.sibling(&self.object) {
                 Some(sibling) => one(&self.object, sibling, self.choice, &self.bucket, self.generation),
                 None if self.in_parts => sibling_parts(&self.object, &self.bucket, self.generation),

@@ -6,13 +6,14 @@
 
 use super::render::{self, Choice, Rendering};
 use super::{ALLOW, check_type, clock_header, seen_clock};
+use crate::access::{Access, Permission};
 use crate::http::context::HttpContext;
-use crate::http::error_status::{self, Asked};
-use crate::http::graph::{Existence, Offers, Resource};
+use crate::http::decision_graph::{Existence, Offers, Resource};
+use crate::http::error_status::{self, RequestKind};
 use crate::http::params::ObjectParams;
+use crate::http::path::Generation;
 use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
-use crate::http::route::Generation;
 use crate::http::wire::headers::name;
 use crate::http::wire::request_lines::line;
 use crate::http::{accept, metadata, url};
@@ -110,15 +111,19 @@ impl<'a> Write<'a> {
 }
 
 impl Resource for Write<'_> {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::Put, Some(&self.bucket.bucket_type), &self.bucket.name))
+    }
+
     fn allow(&self) -> &'static str {
         ALLOW
     }
 
     async fn prepare(&mut self) -> Result<(), Reply> {
-        check_type(self.ctx, &self.bucket, Asked::Put)?;
+        check_type(self.ctx, &self.bucket, RequestKind::Put)?;
         self.meta = metadata::parse(self.request, &self.bucket, self.generation)?;
         self.params = ObjectParams::parse(self.request)?;
-        self.seen = seen_clock(self.request, Asked::Put)?;
+        self.seen = seen_clock(self.request, RequestKind::Put)?;
         Ok(())
     }
 
@@ -145,7 +150,7 @@ impl Resource for Write<'_> {
                 self.condition = PutCondition::IfNoneMatch;
                 Ok(Existence::Missing)
             }
-            Err(error) => Err(error_status::reply_for(&error, Asked::Put)),
+            Err(error) => Err(error_status::reply_for(&error, RequestKind::Put)),
         }
     }
 
@@ -170,7 +175,7 @@ impl Resource for Write<'_> {
             {
                 reply::page(StatusCode::PRECONDITION_FAILED)
             }
-            Err(error) => error_status::reply_for(&error, Asked::Put),
+            Err(error) => error_status::reply_for(&error, RequestKind::Put),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The decisions of HTTP, in the order of Riak's web server.
+//! Webmachine's decision graph: the decisions of HTTP, in the order of Riak's web server.
 //!
 //! A [`Resource`] states facts: which methods it supports, whether the request is valid, which
 //! media types it offers, and whether it exists. This module derives the statuses 304, 405, 406,
@@ -6,11 +6,13 @@
 //! media type was chosen has no `Vary` (docs/riak/http-api.md §17).
 
 use super::conditional::{self, Validators, Verdict};
+use super::context::HttpContext;
 use super::reply::{Reply, ReplyBody};
 use super::request::Request;
 use super::wire::headers::name;
 use super::wire::request_lines::line;
-use super::{accept, beside, csrf, gzip, reply};
+use super::{accept, csrf, gzip, offload, reply};
+use crate::access::Access;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -49,6 +51,9 @@ pub enum Existence {
 
 /// The facts about one request to one resource.
 pub trait Resource: Send {
+    /// What the request does, and to which bucket; `None` if it needs no permission.
+    fn access(&self) -> Option<Access<'_>>;
+
     /// The value of `Allow`. Any other method is refused.
     fn allow(&self) -> &'static str;
 
@@ -75,8 +80,8 @@ pub trait Resource: Send {
 pub const READ_ONLY: &str = "GET, HEAD";
 
 /// Takes a request through all decisions.
-pub async fn run<R: Resource>(resource: &mut R, request: &Request) -> Reply {
-    if let Err(refusal) = admit(request, resource.allow()).await {
+pub async fn decide<R: Resource>(ctx: &HttpContext, resource: &mut R, request: &Request) -> Reply {
+    if let Err(refusal) = admit(ctx, request, resource.allow(), resource.access()).await {
         return refusal;
     }
     if let Err(refusal) = resource.prepare().await {
@@ -88,7 +93,7 @@ pub async fn run<R: Resource>(resource: &mut R, request: &Request) -> Reply {
         None if offers.types.is_empty() => 0,
         None => return reply::page(StatusCode::NOT_ACCEPTABLE),
     };
-    let mut answer = decide(resource, request, offer).await;
+    let mut answer = answer_in_state(resource, request, offer).await;
     if let Some(vary) = vary(&offers) {
         answer.set(name::VARY, vary);
     }
@@ -99,8 +104,16 @@ pub async fn run<R: Resource>(resource: &mut R, request: &Request) -> Reply {
     }
 }
 
-/// The decisions that need no resource: method, checksum, origin.
-pub async fn admit(request: &Request, allow: &'static str) -> Result<(), Reply> {
+/// The decisions that need no resource: method, checksum, origin, permission.
+///
+/// Every request passes here before its resource reads anything of it. The permission is
+/// webmachine's decision `forbidden`.
+pub async fn admit(
+    ctx: &HttpContext,
+    request: &Request,
+    allow: &'static str,
+    access: Option<Access<'_>>,
+) -> Result<(), Reply> {
     const KNOWN: [Method; 8] = [
         Method::GET,
         Method::HEAD,
@@ -122,12 +135,15 @@ pub async fn admit(request: &Request, allow: &'static str) -> Result<(), Reply> 
     }
     if let Some(md5) = request.lines.get(line::CONTENT_MD5) {
         let (md5, body) = (md5.to_vec(), request.body.clone());
-        if !beside::run(body.len(), move || is_md5_of(&md5, &body)).await? {
+        if !offload::run(body.len(), move || is_md5_of(&md5, &body)).await? {
             return Err(reply::page(StatusCode::BAD_REQUEST));
         }
     }
     if csrf::is_foreign(request) {
         return Err(reply::page(StatusCode::FORBIDDEN));
+    }
+    if let (Some(policy), Some(access)) = (&ctx.policy, access) {
+        policy.check(&access).map_err(|why| reply::text(StatusCode::FORBIDDEN, why))?;
     }
     Ok(())
 }
@@ -136,7 +152,8 @@ fn is_md5_of(text: &[u8], body: &[u8]) -> bool {
     STANDARD.decode(text.trim_ascii()).is_ok_and(|given| given == Md5::digest(body)[..])
 }
 
-async fn decide<R: Resource>(resource: &mut R, request: &Request, offer: usize) -> Reply {
+/// The answer in the state that the resource is in: missing, present, unchanged.
+async fn answer_in_state<R: Resource>(resource: &mut R, request: &Request, offer: usize) -> Reply {
     let current = match resource.existence().await {
         Err(refusal) => return refusal,
         Ok(Existence::Present(current)) => current,
@@ -181,7 +198,7 @@ async fn compress(mut answer: Reply) -> Reply {
         return answer;
     }
     let plain = plain.clone();
-    let packed = beside::run(plain.len() * COST, move || gzip::compress(plain)).await.ok().flatten();
+    let packed = offload::run(plain.len() * COST, move || gzip::compress(plain)).await.ok().flatten();
     let Some(packed) = packed else { return answer };
     answer.body = ReplyBody::Whole(packed);
     answer.set(name::CONTENT_ENCODING, "gzip");
