@@ -85,7 +85,7 @@ impl BackupPlace {
     /// Opens the directory of a new backup. Missing directories of its path are created. A relative
     /// path is relative to the root.
     pub(super) fn create(&self, wanted: &Path) -> Result<OpenDir, AdminError> {
-        let (root, below) = self.judge(wanted)?;
+        let (root, below) = self.check_path(wanted)?;
         let refused = |e: io::Error| {
             AdminError::Refused(format!(
                 "cannot create {}: {e}; {KEY} says where backups go",
@@ -98,13 +98,13 @@ impl BackupPlace {
 
     /// Opens the directory of an earlier backup.
     pub(super) fn find(&self, wanted: &Path) -> Result<OpenDir, AdminError> {
-        let (root, below) = self.judge(wanted)?;
+        let (root, below) = self.check_path(wanted)?;
         self.open(&root, &below, false)
     }
 
     /// Checks a path. Returns the root, and the path of the backup below it, both without symbolic
     /// links.
-    fn judge(&self, wanted: &Path) -> Result<(PathBuf, PathBuf), AdminError> {
+    fn check_path(&self, wanted: &Path) -> Result<(PathBuf, PathBuf), AdminError> {
         let refused = |path: &Path, what: &str| AdminError::Refused(format!("{}: {what}", path.display()));
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -156,7 +156,7 @@ impl BackupPlace {
 fn refusal(dir: &Path, error: Errno) -> AdminError {
     let dir = dir.display();
     AdminError::Refused(match error {
-        Errno::LOOP | Errno::NOTDIR => format!("{dir} is no directory, or was replaced by a link just now"),
+        Errno::LOOP | Errno::NOTDIR => format!("{dir} is not a directory, or was replaced by a link just now"),
         Errno::NOENT => format!("{dir} is not there"),
         other => format!("cannot use {dir}: {}; {KEY} says where backups go", io::Error::from(other)),
     })
@@ -313,7 +313,7 @@ mod tests {
     fn a_link_that_is_swapped_in_after_the_judgement_is_not_followed() {
         let (dir, place) = scene();
         std::fs::create_dir(place.root.join("x")).expect("create");
-        let (root, below) = place.judge(Path::new("x/y")).expect("fine");
+        let (root, below) = place.check_path(Path::new("x/y")).expect("fine");
         std::fs::remove_dir(place.root.join("x")).expect("remove");
         symlink(dir.path().join("outside"), place.root.join("x")).expect("link");
         let said = place.open(&root, &below, true).expect_err("refused").to_string();

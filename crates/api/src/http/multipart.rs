@@ -131,7 +131,6 @@ pub fn write_http_date(at: UnixMicros, out: &mut Vec<u8>) {
 }
 
 /// The date that lies `ahead` from now.
-#[allow(clippy::disallowed_methods, reason = "a header for caches; nothing that is kept or decided depends on it")]
 #[expect(clippy::disallowed_methods, reason = "Expires is a date of the wall clock")]
 pub fn http_date_in(ahead: Duration) -> String {
     httpdate::fmt_http_date(SystemTime::now() + ahead)

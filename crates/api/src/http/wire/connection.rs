@@ -279,7 +279,7 @@ impl Connection<'_> {
                 ReplyBody::Stream(parts) => self.send_parts(parts, extent == Extent::Chunked).await?,
             }
         } else {
-            self.output.relieve().await?;
+            self.output.flush_if_full().await?;
         }
         if keep_alive {
             return Ok(());

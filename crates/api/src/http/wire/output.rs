@@ -49,7 +49,7 @@ impl<'s> Output<'s> {
     pub async fn add(&mut self, body: Bytes) -> Result<(), End> {
         if body.len() <= COPIED_BYTES_MAX {
             self.buffer().extend_from_slice(&body);
-            return self.relieve().await;
+            return self.flush_if_full().await;
         }
         let collected = mem::take(&mut self.buffer);
         let mut both = (&collected[..]).chain(body);
@@ -59,7 +59,7 @@ impl<'s> Output<'s> {
     }
 
     /// Sends what is collected if it is much.
-    pub async fn relieve(&mut self) -> Result<(), End> {
+    pub async fn flush_if_full(&mut self) -> Result<(), End> {
         if self.buffer.len() < FLUSH_BYTES { Ok(()) } else { self.flush().await }
     }
 
