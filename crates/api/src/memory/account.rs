@@ -1,4 +1,4 @@
-//! What one connection holds of the budget.
+//! The memory that one connection holds.
 
 use super::ALLOWANCE_BYTES;
 use super::budget::{MemoryBudget, OutOfMemory};
@@ -11,23 +11,23 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A peer makes progress when it has moved this many bytes, or this share of what its connection
-/// holds: a peer that moves a byte now and then stalls all the same.
+/// A peer makes progress when it has moved this many bytes, or this share of the bytes that its
+/// connection holds, whichever is more. A peer that moves a byte now and then counts as stalled.
 const PROGRESS_BYTES_MIN: u64 = 4 << 10;
 const PROGRESS_SHARE: u64 = 1024;
 
-/// The account of one connection. Only what goes beyond [`ALLOWANCE_BYTES`] is taken from the
+/// The account of one connection. Only the bytes beyond [`ALLOWANCE_BYTES`] are taken from the
 /// budget.
 pub struct Account {
     budget: MemoryBudget,
     number: u64,
     peer: Arc<Peer>,
-    /// Bytes that the connection holds, the allowance included.
+    /// The bytes that the connection holds, including the allowance.
     held: Mutex<u64>,
-    /// Bytes that the peer has moved since its last progress.
+    /// The bytes that the peer has moved since its last progress.
     moved: AtomicU64,
-    /// Of `held`: answers to the request that is under way, where requests come one after the
-    /// other.
+    /// The part of `held` that belongs to the answer to the current request. It is used where
+    /// requests are answered one after the other.
     answers: AtomicU64,
 }
 
@@ -43,24 +43,24 @@ impl Account {
         }
     }
 
-    /// A part of what the connection holds, empty so far.
+    /// Creates a lease for a part of the connection. It holds no bytes yet.
     pub fn lease(&self) -> Lease<'_> {
         Lease { account: self, bytes: 0 }
     }
 
-    /// Memory for what is read to answer the request that is under way.
+    /// Creates a reservation for an object that is read to answer the current request.
     pub fn answer_room(&self) -> AnswerRoom<'_> {
         AnswerRoom { account: self, bytes: 0 }
     }
 
-    /// Adds to what the answer to the request under way holds.
+    /// Adds bytes to those that the answer to the current request holds.
     pub async fn hold_answer(&self, bytes: u64) -> Result<(), OutOfMemory> {
         self.grow(bytes).await?;
         self.answers.fetch_add(bytes, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Gives back what the answer held: it has been sent.
+    /// Gives back the bytes of the answer after it has been sent.
     #[inline]
     pub fn release_answer(&self) {
         if self.answers.load(Ordering::Relaxed) > 0 {
@@ -68,8 +68,8 @@ impl Account {
         }
     }
 
-    /// The node waits for the peer from now on: to send the rest of a request, or to take an
-    /// answer.
+    /// Notes that the node waits for the peer from now on, either for the rest of a request or
+    /// until the peer accepts an answer.
     pub fn waits_for_peer(&self) {
         if !self.peer.is_waited_for() {
             self.moved.store(0, Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl Account {
         }
     }
 
-    /// The peer has sent or taken so many bytes.
+    /// Notes that the peer has sent or accepted this many bytes.
     pub fn peer_moved(&self, bytes: usize) {
         if !self.peer.is_waited_for() {
             return;
@@ -90,12 +90,12 @@ impl Account {
         }
     }
 
-    /// The node works on a request of the peer, or waits for the next one.
+    /// Notes that the node works on a request of the peer, or waits for the next request.
     pub fn serves_peer(&self) {
         self.peer.is_served();
     }
 
-    /// Completes when the connection has to end: its peer has stalled, and others need what it
+    /// Completes when the connection has to end, because other connections need the memory that it
     /// holds.
     pub async fn evicted(&self) {
         self.peer.evicted().await;
@@ -142,19 +142,20 @@ fn beyond_allowance(bytes: u64) -> u64 {
     bytes.saturating_sub(ALLOWANCE_BYTES as u64)
 }
 
-/// Bytes that one part of a connection holds. Dropping it gives them back.
+/// The bytes that one part of a connection holds. Dropping the lease gives them back.
 pub struct Lease<'a> {
     account: &'a Account,
     bytes: u64,
 }
 
 impl Lease<'_> {
-    /// How many bytes it stands for.
+    /// The number of bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Makes it stand for `bytes`. To hold more, it may have to wait; an error leaves it as it was.
+    /// Changes the number of bytes. If the number grows, this may wait for memory. After an error
+    /// the lease is unchanged.
     pub async fn resize(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
         if bytes > self.bytes {
             self.account.grow(bytes - self.bytes).await?;
@@ -165,7 +166,7 @@ impl Lease<'_> {
         Ok(())
     }
 
-    /// Makes it stand for `bytes` if that is possible at once.
+    /// Changes the number of bytes if that is possible without waiting. Returns whether it was.
     pub fn resize_now(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         if !self.account.try_grow(more) {
@@ -176,23 +177,23 @@ impl Lease<'_> {
         true
     }
 
-    /// Adds `bytes` to what it stands for.
+    /// Adds `bytes` to the lease. This may wait for memory.
     pub async fn add(&mut self, bytes: u64) -> Result<(), OutOfMemory> {
         self.resize(self.bytes + bytes).await
     }
 
-    /// Adds what another part of the connection holds.
+    /// Takes over the bytes of another lease of the connection.
     pub fn merge(&mut self, mut other: Self) {
         self.bytes += mem::take(&mut other.bytes);
     }
 
-    /// Keeps it until the answer to the request under way has been sent
+    /// Keeps the bytes until the answer to the current request has been sent
     /// ([`Account::release_answer`]).
     pub fn keep_for_answer(mut self) {
         self.account.answers.fetch_add(mem::take(&mut self.bytes), Ordering::Relaxed);
     }
 
-    /// Gives everything back.
+    /// Gives all bytes back.
     pub fn clear(&mut self) {
         if self.bytes > 0 {
             self.account.shrink(self.bytes);
@@ -208,7 +209,8 @@ impl MemoryReservation for Lease<'_> {
     }
 }
 
-/// Memory for one read of the request that is under way. It stays with the connection's answer.
+/// The memory for one read of the current request. The bytes stay with the answer of the
+/// connection.
 pub struct AnswerRoom<'a> {
     account: &'a Account,
     bytes: u64,
@@ -290,7 +292,7 @@ mod tests {
         let mut held = stalled.lease();
         held.resize(FREE + 900).await.unwrap();
         stalled.waits_for_peer();
-        // This part waits first and is not polled any more.
+        // This part of the connection waits first and is not polled any more.
         let mut other = Box::pin(stalled.evicted());
         assert_eq!((&mut other).now_or_never(), None);
         let mut wanted = asking.lease();
@@ -341,7 +343,7 @@ mod tests {
         held.resize(FREE + 400).await.unwrap();
         stalling.waits_for_peer();
         let stalls = async {
-            // The last progress of the peer comes while the honest connection waits already.
+            // The peer makes its last progress while the honest connection already waits.
             tokio::time::sleep(Duration::from_millis(200)).await;
             stalling.peer_moved(PROGRESS_BYTES_MIN as usize);
             tokio::time::timeout(PATIENCE, stalling.evicted()).await.expect("the other connection still asks");

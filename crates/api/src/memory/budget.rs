@@ -11,17 +11,17 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// How often a connection that waits for memory looks for peers that have stalled meanwhile.
+/// How often a connection that waits for memory checks whether peers have stalled meanwhile.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// The time between two such looks of whatever connections, in milliseconds.
+/// The shortest time between two such checks of all connections together, in milliseconds.
 const LOOK_PAUSE_MS: u64 = 5;
 
-/// The size of a budget and how it is defended.
+/// The size of a budget, and the time limits of the connections that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Bytes of all requests and answers in flight.
+    /// The highest number of bytes of all requests and answers in flight.
     pub bytes_max: u64,
-    /// How long a peer makes no progress before its connection may lose what it holds.
+    /// How long a peer may make no progress before its connection may be ended.
     pub stalled_after: Duration,
     /// How long a connection waits for memory before it is refused.
     pub wait_max: Duration,
@@ -33,27 +33,27 @@ impl Default for MemoryLimits {
     }
 }
 
-/// There was no memory left for a request or its answer.
+/// There was no memory for a request or its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("overload: the memory for requests in flight is exhausted")]
 pub struct OutOfMemory;
 
-/// What a budget says of itself.
+/// The state of a budget, for monitoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStatus {
     /// The size of the budget, in bytes.
     pub bytes_max: u64,
-    /// Bytes that connections hold.
+    /// The bytes that connections hold.
     pub bytes_used: u64,
-    /// Connections that wait for memory.
+    /// The number of connections that wait for memory.
     pub waiting: u64,
-    /// Connections that were ended because others needed the memory that they held.
+    /// The number of connections that were ended because others needed the memory that they held.
     pub evicted_total: u64,
-    /// Requests that were refused for want of memory.
+    /// The number of requests that were refused because there was no memory.
     pub refused_total: u64,
 }
 
-/// A budget. Cheap to clone: clones share everything.
+/// A budget. Cloning is cheap, and clones share one budget.
 #[derive(Clone)]
 pub struct MemoryBudget(Arc<Shared>);
 
@@ -63,7 +63,7 @@ struct Shared {
     /// Notified when bytes are given back.
     released: Notify,
     began: Instant,
-    /// What tests add to the clock.
+    /// The time that tests add to the clock.
     #[cfg(test)]
     skew_ms: AtomicU64,
     accounts: AtomicU64,
@@ -89,7 +89,7 @@ impl Drop for Asking<'_> {
 }
 
 impl MemoryBudget {
-    /// A budget that nobody has taken from.
+    /// Creates a budget of which nothing is in use.
     pub fn new(limits: MemoryLimits) -> Self {
         Self(Arc::new(Shared {
             limits,
@@ -105,12 +105,12 @@ impl MemoryBudget {
         }))
     }
 
-    /// The account of a new connection.
+    /// Opens an account for a new connection.
     pub fn open_account(&self) -> Account {
         Account::new(self.clone(), self.0.accounts.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Sizes and counts.
+    /// The sizes and counts of the budget.
     pub fn status(&self) -> MemoryStatus {
         let holders = self.0.holders.lock();
         MemoryStatus {
@@ -122,7 +122,7 @@ impl MemoryBudget {
         }
     }
 
-    /// Milliseconds since the budget was made.
+    /// The milliseconds since the budget was created.
     pub(super) fn now_ms(&self) -> u64 {
         let now_ms = self.0.began.elapsed().as_millis() as u64;
         #[cfg(test)]
@@ -144,8 +144,8 @@ impl MemoryBudget {
         self.0.released.notify_waiters();
     }
 
-    /// Calls `take` until it succeeds. Between two calls, connections are ended as the rule says
-    /// (`holders.rs`), so that the `bytes` become free.
+    /// Calls `take` until it succeeds. Between two calls, connections are ended according to the
+    /// rule (`holders.rs`), so that `bytes` become free.
     pub(super) async fn wait_for(
         &self,
         account: u64,
@@ -158,7 +158,7 @@ impl MemoryBudget {
             let _asking = Asking { budget: &self.0, account };
             got = self.wait(account, peer, bytes, take).await;
         }
-        // A connection that was ended has been counted as such.
+        // A connection that was ended has already been counted.
         if got.is_err() && !peer.is_told_to_end() {
             self.0.refused.fetch_add(1, Ordering::Relaxed);
         }
@@ -167,10 +167,11 @@ impl MemoryBudget {
 
     async fn wait(&self, account: u64, peer: &Peer, bytes: u64, take: impl Fn() -> bool) -> Result<(), OutOfMemory> {
         let deadline = Instant::now() + self.0.limits.wait_max;
-        // An account that holds most of the budget itself can wait for ever.
+        // An account that itself holds most of the budget could wait for ever.
         while self.0.holders.lock().held(account).saturating_add(bytes) <= self.0.limits.bytes_max {
             let mut released = pin!(self.0.released.notified());
-            // Before the attempt: what is given back after it must not be missed.
+            // This comes before the attempt, so that bytes that are given back after it are not
+            // missed.
             released.as_mut().enable();
             if take() {
                 return Ok(());
@@ -190,7 +191,7 @@ impl MemoryBudget {
     }
 
     fn relieve(&self) {
-        // Many may wait, and each look goes over all holders.
+        // Many connections may wait, and each check goes over all holders.
         let (now_ms, next_ms) = (self.now_ms(), self.0.next_look_ms.load(Ordering::Relaxed));
         if now_ms < next_ms {
             return;

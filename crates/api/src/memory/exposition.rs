@@ -4,7 +4,7 @@ use super::MemoryStatus;
 use ombak_monitoring::Exposition;
 
 impl MemoryStatus {
-    /// Its part of `GET /metrics`.
+    /// The metrics of the budget in the answer to `GET /metrics`.
     pub fn to_prometheus(&self) -> String {
         let metrics = [
             ("limit_bytes", "gauge", "Memory that requests and answers in flight may take.", self.bytes_max),

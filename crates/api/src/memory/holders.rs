@@ -1,18 +1,19 @@
-//! Which connection holds how many bytes of the budget, and which one loses them: the decisions,
-//! without locks, clock or wake-ups.
+//! Decides which connections get memory and which are ended. It knows how many bytes of the budget
+//! each connection holds. It has no locks, no clock and no wake-ups.
 //!
-//! The rule: 1. Free memory goes to the connections that wait for it in the order of their line.
-//! Small ones stand before large ones: a connection is small while it would hold no more than 1/64
-//! of the budget. Among each kind, the one that began first comes first. 2. While connections wait,
-//! those whose peers have stalled are ended, the one that has stalled longest first, and no more of
-//! them than those who wait need. 3. As long as some holder does not wait for memory, nobody else
-//! is ended: its peer goes on, stalls or is done. When every holder waits for memory, none of them
-//! can go on. Then the first in the line stays, and of the others those that hold most are ended
-//! until the first can have what it asks for; of equals, the one that began last. The first of the
-//! large ones is ended only when all others have been: so large requests get done, too, one after
-//! the other.
+//! The rule has three parts. 1. Free memory goes to the waiting connections in the order of their
+//! queue. Small connections come before large connections. A connection is small while it would
+//! hold at most 1/64 of the budget. Among connections of the same kind, the connection that began
+//! first comes first. 2. While connections wait, connections whose peers have stalled are ended,
+//! beginning with the longest stall. No more connections are ended than the waiting connections
+//! need. 3. While at least one holder does not wait for memory, no other connection is ended,
+//! because this holder will finish, go on or stall. When every holder waits for memory, no holder
+//! can go on. Then the first connection in the queue stays. Of the others, those that hold most are
+//! ended until the first connection can have the memory that it asks for; of equals, the connection
+//! that began last is ended first. The first large connection in the queue is ended only after all
+//! others, so that large requests are also completed, one after the other.
 //!
-//! How long one waits is bounded by whoever asks (`MemoryLimits::wait_max`).
+//! The caller bounds the waiting time (`MemoryLimits::wait_max`).
 
 use super::line::{Line, Place};
 use super::peer::Peer;
@@ -28,11 +29,11 @@ struct Member {
     bytes: u64,
     peer: Arc<Peer>,
     began: u64,
-    /// How many parts of the connection wait.
+    /// The number of parts of the connection that wait.
     asks: usize,
-    /// The most that one of them asks for.
+    /// The highest number of bytes that one of these parts asks for.
     asked_bytes: u64,
-    /// It has been told to give back what it holds.
+    /// Whether the connection has been told to give back the bytes that it holds.
     ends: bool,
 }
 
@@ -41,13 +42,13 @@ impl Member {
         Self { bytes: 0, peer, began, asks: 0, asked_bytes: 0, ends: false }
     }
 
-    /// Whether it can use memory as soon as it gets some. A connection that waits for its peer,
-    /// too, does not look at memory before the peer has gone on.
+    /// Whether the connection would use memory at once if it got some. A connection that also waits
+    /// for its peer takes no memory before its peer has made progress.
     fn waits_for_memory(&self) -> bool {
         self.asks > 0 && !self.ends && !self.peer.is_waited_for()
     }
 
-    /// Since when its peer has stalled, if that is at least `stalled_ms`.
+    /// The time since which its peer has stalled, if that is at least `stalled_ms` ago.
     fn stalled_since_ms(&self, now_ms: u64, stalled_ms: u64) -> Option<u64> {
         self.peer.waited_for_since_ms().filter(|since_ms| now_ms.saturating_sub(*since_ms) >= stalled_ms)
     }
@@ -63,11 +64,11 @@ impl Member {
 pub(super) struct Holders {
     bytes_max: u64,
     bytes_used: u64,
-    /// By the number of the account. An account that holds nothing and asks for nothing is not in
-    /// it.
+    /// The members by the number of their account. An account that holds nothing and asks for
+    /// nothing is not a member.
     members: BTreeMap<u64, Member>,
     line: Line,
-    /// How many members there have been.
+    /// The number of members that there have been.
     begun: u64,
 }
 
@@ -80,18 +81,18 @@ impl Holders {
         self.bytes_used
     }
 
-    /// How many connections wait for memory.
+    /// The number of connections that wait for memory.
     pub(super) fn waiting(&self) -> usize {
         self.line.accounts().count()
     }
 
-    /// How much an account holds.
+    /// The number of bytes that an account holds.
     pub(super) fn held(&self, account: u64) -> u64 {
         self.members.get(&account).map_or(0, |member| member.bytes)
     }
 
-    /// Adds to what an account holds; false, without any change, when the budget has not so much
-    /// left beside what those ask for who stand in front of the account in the line.
+    /// Adds bytes to those that an account holds. Returns false and changes nothing if the free
+    /// memory is not enough for these bytes and for the connections before this one in the queue.
     pub(super) fn take(&mut self, account: u64, peer: &Arc<Peer>, bytes: u64) -> bool {
         let free = self.bytes_max - self.bytes_used;
         if bytes > free
@@ -104,8 +105,8 @@ impl Holders {
         true
     }
 
-    /// What those ask for who stand in front of an account that asks for `bytes`. Counts no further
-    /// than `enough`.
+    /// The number of bytes that the connections ask for that are before an account in the queue, if
+    /// that account asks for `bytes`. The sum may end once it reaches `enough`.
     fn asked_before(&self, account: u64, bytes: u64, enough: u64) -> u64 {
         let place = match self.members.get(&account) {
             Some(member) => self.place(member.bytes + bytes.max(member.asked_bytes), member.began),
@@ -123,7 +124,8 @@ impl Holders {
         asked
     }
 
-    /// A part of a connection waits for so many bytes; false when too many wait.
+    /// Notes that a part of a connection waits for this many bytes. Returns false if too many
+    /// connections wait.
     pub(super) fn ask(&mut self, account: u64, peer: &Arc<Peer>, bytes: u64) -> bool {
         let is_new = self.members.get(&account).is_none_or(|member| member.asks == 0);
         if is_new && self.line.is_full(self.place(self.held(account) + bytes, 0)) {
@@ -136,7 +138,7 @@ impl Holders {
         true
     }
 
-    /// A part of a connection waits no longer.
+    /// Notes that a part of a connection waits no longer.
     pub(super) fn ask_no_more(&mut self, account: u64) {
         let Some(peer) = self.members.get(&account).map(|member| member.peer.clone()) else { return };
         self.change(account, &peer, |member| {
@@ -145,7 +147,7 @@ impl Holders {
         });
     }
 
-    /// Gives back some of what an account holds.
+    /// Gives back some of the bytes that an account holds.
     pub(super) fn give(&mut self, account: u64, bytes: u64) {
         let Some(member) = self.members.get(&account) else { return };
         let (bytes, peer) = (bytes.min(member.bytes), member.peer.clone());
@@ -159,8 +161,8 @@ impl Holders {
         });
     }
 
-    /// Changes a member, which may be new, may be one no longer, and may have another place in the
-    /// line afterwards.
+    /// Changes a member and updates its place in the queue. The member is created if necessary, and
+    /// removed if it holds and asks for nothing afterwards.
     fn change(&mut self, account: u64, peer: &Arc<Peer>, change: impl FnOnce(&mut Member)) {
         let begun = &mut self.begun;
         let member = self.members.entry(account).or_insert_with(|| {
@@ -190,8 +192,8 @@ impl Holders {
         Place { is_large: bytes > self.bytes_max / SMALL_SHARE, began }
     }
 
-    /// Ends connections as the rule says, so that those who wait get memory; how many. What a
-    /// connection holds that was told before counts as free.
+    /// Ends connections according to the rule, so that waiting connections get memory. Returns
+    /// their number. The bytes of connections that were told to end before count as free.
     pub(super) fn relieve(&mut self, now_ms: u64, stalled_ms: u64) -> usize {
         let mut waiting = self.line.accounts().filter_map(|account| Some((account, self.members.get(&account)?)));
         let Some((first, member)) = waiting.find(|(_, member)| member.waits_for_memory()) else { return 0 };
@@ -205,7 +207,8 @@ impl Holders {
         stalled + self.end(jammed, free, first_asked).0
     }
 
-    /// Ends connections, in this order, until so much is free; how many, and what is free then.
+    /// Ends connections in this order until `wanted` bytes are free. Returns the number of
+    /// connections, and the number of free bytes.
     fn end(&mut self, accounts: Vec<u64>, mut free: u64, wanted: u64) -> (usize, u64) {
         let mut told = 0;
         for account in accounts {
@@ -224,7 +227,7 @@ impl Holders {
         holding.map(|(account, member)| (*account, member))
     }
 
-    /// The connections whose peers have stalled, the one that has stalled longest first.
+    /// The connections whose peers have stalled, the longest stall first.
     fn stalled(&self, now_ms: u64, stalled_ms: u64) -> Vec<u64> {
         let stalled = |(account, member): (u64, &Member)| Some((member.stalled_since_ms(now_ms, stalled_ms)?, account));
         let mut stalled: Vec<_> = self.holding().filter_map(stalled).collect();
@@ -232,8 +235,8 @@ impl Holders {
         stalled.into_iter().map(|(_, account)| account).collect()
     }
 
-    /// The connections that may lose what they hold because all wait for each other, in their
-    /// order. None if any of them can go on.
+    /// The connections that may be ended because all holders wait for each other, in the order in
+    /// which they are ended. There are none if any holder can go on.
     fn jammed(&self, first: u64) -> Vec<u64> {
         if !self.holding().all(|(_, member)| member.waits_for_memory()) {
             return Vec::new();

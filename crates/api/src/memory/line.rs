@@ -1,12 +1,13 @@
-//! The line of connections that wait for memory.
+//! The queue of connections that wait for memory.
 
 use std::collections::BTreeMap;
 
-/// Small connections that may wait at once, and large ones; more are refused.
+/// The highest number of small connections, and of large connections, that wait at the same time.
+/// Further ones are refused.
 const LENGTH_MAX: usize = 1_000;
 
-/// The place of a connection in the line: small ones come before large ones, and then who began
-/// first comes first.
+/// The place of a connection in the queue. Small connections come before large connections. Within
+/// a kind, the connection that began first comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     /// Whether the connection would hold more than a small share of the budget.
@@ -16,7 +17,7 @@ pub(super) struct Place {
     pub(super) began: u64,
 }
 
-/// The accounts that wait, by their places.
+/// The waiting accounts by their places.
 #[derive(Default)]
 pub(super) struct Line {
     small: BTreeMap<u64, u64>,
@@ -28,7 +29,7 @@ impl Line {
         self.small.is_empty() && self.large.is_empty()
     }
 
-    /// Whether nobody else may wait at a place of this kind.
+    /// Whether no further connection may wait at a place of this kind.
     pub(super) fn is_full(&self, place: Place) -> bool {
         let side = if place.is_large { &self.large } else { &self.small };
         side.len() >= LENGTH_MAX
@@ -42,7 +43,7 @@ impl Line {
         self.side(place).remove(&place.began);
     }
 
-    /// The accounts in front of a place, in order.
+    /// The accounts before a place, in order.
     pub(super) fn before(&self, place: Place) -> impl Iterator<Item = u64> {
         let (small_end, large_end) = if place.is_large { (u64::MAX, place.began) } else { (place.began, 0) };
         self.small.range(..small_end).chain(self.large.range(..large_end)).map(|(_, account)| *account)

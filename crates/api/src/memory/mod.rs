@@ -3,19 +3,19 @@
 //! What it is: a [`MemoryBudget`] of a fixed number of bytes. Each connection has an [`Account`]
 //! with it. The account counts what the connection holds: a request that is being received, a
 //! request under way, and answers that the peer has not taken yet. A connection gives its bytes
-//! back as soon as it holds them no longer.
+//! back as soon as it no longer holds them.
 //!
-//! What it is not: it does not count objects inside the engine, nor what the sockets' buffers in
-//! the kernel hold.
+//! What it is not: it does not count objects inside the engine, and it does not count the buffers
+//! of sockets in the kernel.
 //!
 //! Invariants:
-//! * the accounts together never hold more than the budget, beside a small allowance for each
+//! * the accounts together never hold more than the budget, apart from a small allowance for each
 //!   connection;
-//! * a request that fits into the allowance touches nothing that connections share;
-//! * when the budget is exhausted, connections whose peers make no progress lose what they hold,
-//!   the one that has stalled longest first. Connections that wait for memory are ended only if all
-//!   holders wait for each other (`holders.rs` has the rule);
-//! * a connection waits for memory for at most `MemoryLimits::wait_max` and is refused then.
+//! * a request that fits into the allowance uses no state that connections share;
+//! * when the budget is exhausted, connections whose peers make no progress are ended, beginning
+//!   with the longest stall. Connections that wait for memory are ended only if all holders wait
+//!   for each other (`holders.rs` has the rule);
+//! * a connection waits for memory for at most `MemoryLimits::wait_max` and is then refused.
 
 mod account;
 mod budget;

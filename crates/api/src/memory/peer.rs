@@ -1,19 +1,19 @@
-//! What the budget knows of the peer of a connection.
+//! The state of a connection's peer, as far as the budget needs it.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
-/// A time that never comes: the node does not wait for the peer.
+/// This value means that the node does not wait for the peer.
 const NOT_WAITING: u64 = u64::MAX;
 
-/// The peer of a connection. The connection writes it without a lock.
+/// The peer of a connection. The connection updates this state without a lock.
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// Since when the node has waited for the peer without progress, in milliseconds of the
-    /// budget's clock.
+    /// The time since which the node has waited for the peer without progress, in milliseconds of
+    /// the budget's clock.
     stalled_since_ms: AtomicU64,
-    /// The budget has told the connection to end.
+    /// Whether the budget has told the connection to end.
     told_to_end: AtomicBool,
     wake: Notify,
 }
@@ -26,12 +26,12 @@ impl Default for Peer {
 }
 
 impl Peer {
-    /// The node waits for the peer, which last made progress now.
+    /// Notes that the node waits for the peer and that the peer has made progress now.
     pub(super) fn stalls_since(&self, now_ms: u64) {
         self.stalled_since_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    /// The node works on a request: the peer cannot make progress.
+    /// Notes that the node works on a request, so that the peer cannot make progress.
     pub(super) fn is_served(&self) {
         self.stalled_since_ms.store(NOT_WAITING, Ordering::Relaxed);
     }
@@ -41,34 +41,34 @@ impl Peer {
         self.waited_for_since_ms().is_some()
     }
 
-    /// Since when the node has waited for the peer without progress.
+    /// The time since which the node has waited for the peer without progress.
     pub(super) fn waited_for_since_ms(&self) -> Option<u64> {
         let since_ms = self.stalled_since_ms.load(Ordering::Relaxed);
         (since_ms != NOT_WAITING).then_some(since_ms)
     }
 
-    /// Tells the connection to give back what it holds.
+    /// Tells the connection to give back the bytes that it holds.
     pub(super) fn tell_to_end(&self) {
         self.told_to_end.store(true, Ordering::Release);
         // Several parts of the connection may wait, and not all of them may be polled.
         self.wake.notify_waiters();
     }
 
-    /// The connection has given back what it held.
+    /// Notes that the connection has given back the bytes that it held.
     pub(super) fn has_given_back(&self) {
         self.told_to_end.store(false, Ordering::Release);
     }
 
-    /// Whether the connection has been told to give back what it holds, and still holds some.
+    /// Whether the connection has been told to give back its bytes and still holds some of them.
     pub(super) fn is_told_to_end(&self) -> bool {
         self.told_to_end.load(Ordering::Acquire)
     }
 
-    /// Completes once the connection has been told to give back what it holds.
+    /// Completes when the connection has been told to give back the bytes that it holds.
     pub(super) async fn evicted(&self) {
         loop {
             let mut told = pin!(self.wake.notified());
-            // Before the look: what is said after it must not be missed.
+            // This comes before the check, so that a notification after the check is not missed.
             told.as_mut().enable();
             if self.is_told_to_end() {
                 return;

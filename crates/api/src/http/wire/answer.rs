@@ -1,40 +1,40 @@
-//! The bytes of answers: heads, and the frames of chunks.
+//! Encodes answers: heads, and the size lines of chunks.
 
 use super::date;
 use super::headers::Headers;
 use http::StatusCode;
 use std::io::Write;
 
-/// The name that this server gives itself.
+/// The value of the header `Server`.
 const SERVER: &str = concat!("Ombak/", env!("CARGO_PKG_VERSION"));
 
-/// The only answer before the last one: the body may come.
+/// The only interim answer: the client may send the body.
 pub const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// The end of a chunked body.
+/// The last chunk of a chunked body.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// How a client sees where an answer's body ends.
+/// How a client finds the end of an answer's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// After so many bytes.
+    /// The body ends after this many bytes.
     Length(usize),
-    /// With the last chunk.
+    /// The body ends with the last chunk.
     Chunked,
-    /// With the connection, or it has no body and says nothing of one.
+    /// The body ends with the connection, or there is no body and no header about one.
     Unsaid,
 }
 
-/// What a head says beside the resource's own headers.
+/// The parts of a head other than the headers that the resource has set.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame {
-    /// The status.
+    /// The status of the answer.
     pub status: StatusCode,
-    /// Whether the client speaks HTTP/1.1; otherwise it speaks 1.0.
+    /// Whether the client uses HTTP/1.1; otherwise it uses HTTP/1.0.
     pub is_http_11: bool,
-    /// Whether another request may follow.
+    /// Whether another request may follow on the connection.
     pub keep_alive: bool,
-    /// Where the body ends.
+    /// The end of the body.
     pub extent: Extent,
 }
 
@@ -72,7 +72,7 @@ fn write_status_line(out: &mut Vec<u8>, frame: &Frame) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The reason phrase; that of a 404 is Riak's own.
+/// The reason phrase. For 404 it is Riak's own.
 fn reason(status: StatusCode) -> &'static str {
     match status {
         StatusCode::OK => "OK",
@@ -82,14 +82,14 @@ fn reason(status: StatusCode) -> &'static str {
     }
 }
 
-/// Appends the line in front of a chunk of so many bytes, at least one.
+/// Appends the size line of a chunk with this number of bytes, which is at least one.
 pub fn write_chunk_size(out: &mut Vec<u8>, bytes: usize) {
     // Writing to memory does not fail.
     let _ = write!(out, "{bytes:x}\r\n");
 }
 
 fn write_decimal(out: &mut Vec<u8>, number: usize) {
-    /// As many digits as the largest number has.
+    /// The number of digits of the largest number.
     const DIGITS_MAX: usize = 20;
     let (mut digits, mut rest, mut at) = ([0; DIGITS_MAX], number, DIGITS_MAX);
     loop {
@@ -114,7 +114,7 @@ mod unit {
         let mut out = Vec::new();
         write_head(&mut out, &frame, &headers);
         let text = String::from_utf8(out).unwrap();
-        // Without the value of `Date`.
+        // The value of `Date` is left out.
         let (before, after) = text.split_once("Date: ").unwrap();
         format!("{before}Date: {}", &after[29..])
     }

@@ -1,4 +1,4 @@
-//! Reading request bodies: not too much, not too slowly, not too many at once.
+//! Reads request bodies, with bounds on their size, their duration and their memory.
 
 use super::chunked::{ChunkDecoder, ChunkError, Progress};
 use super::connection::End;
@@ -15,18 +15,20 @@ use std::pin::pin;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout_at};
 
-/// Room that is made for a body at first, at most: what is announced need not come.
+/// The largest memory that is allocated for a body at first, in bytes. A client need not send the
+/// length that it announces.
 const ROOM_BYTES: usize = 32 << 10;
 
-/// What one read takes of a body at most, in bytes: a client that sends quickly must not keep the
-/// thread.
+/// The highest number of bytes of a body that one read takes. A client that sends quickly must not
+/// occupy the thread.
 const READ_BYTES_MAX: usize = 1 << 20;
 
-/// Why there is no body.
+/// Why a body was not read.
 #[derive(Debug)]
 pub enum BodyFailure {
-    /// It is not taken: 413 if it is too large, 408 if it is too slow, 503 if there is no memory
-    /// for it, 400 if it is cut short or not framed. What is left of it is not read.
+    /// The body is refused with this status: 413 if it is too large, 408 if it is too slow, 503 if
+    /// there is no memory for it, 400 if it is cut short or its framing is invalid. The rest of the
+    /// body is not read.
     Refused(StatusCode),
     /// The connection has ended.
     Ended(End),
@@ -47,12 +49,12 @@ impl From<ChunkError> for BodyFailure {
     }
 }
 
-/// Whether a body is refused for the length that its head announces.
+/// Whether a body is refused because of the length that its head announces.
 pub fn is_too_large(framing: Framing, limits: &HttpLimits) -> bool {
     matches!(framing, Framing::Length(length) if length > limits.body_bytes_max as u64)
 }
 
-/// Reads a body to its end. The lease stands for the memory that it takes.
+/// Reads a body to its end. The lease counts the memory of the body.
 pub async fn read<'a>(
     framing: Framing,
     input: &mut Input<'_>,
@@ -64,10 +66,10 @@ pub async fn read<'a>(
         Framing::Empty => Bytes::new(),
         _ if is_too_large(framing, limits) => return Err(BodyFailure::Refused(StatusCode::PAYLOAD_TOO_LARGE)),
         Framing::Length(length) => {
-            // Not more than the limit, which is of this type.
+            // The length is at most the limit, which has this type.
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             if input.bytes.len() >= length {
-                // Most bodies come with their head, and are not copied.
+                // Most bodies arrive together with their head. They are not copied.
                 input.bytes.split_to(length).freeze()
             } else {
                 read_length(length, input, limits, account, &mut lease).await?
@@ -92,12 +94,12 @@ async fn read_length(
     body.extend_from_slice(&input.bytes.split());
     while body.len() < length {
         if body.len() == body.capacity() {
-            // At most twice of what has arrived, so that a client pays for what it makes the node
-            // hold.
+            // The capacity is at most twice the received bytes, so that a client has to send what
+            // it makes the node hold.
             let capacity = length.min(2 * body.len());
             if !lease.resize_now((body.capacity() + capacity) as u64) {
-                // A client that stalls must not stand in the line of those that wait for memory.
-                // So the connection asks for memory when bytes have arrived that need it.
+                // A connection whose client has stalled must not wait in the queue for memory. So
+                // the connection asks for memory only when bytes have arrived that need it.
                 pace.keep(input.half.peek(&mut [0])).await?;
             }
             grow(&mut body, capacity, account, lease).await?;
@@ -111,7 +113,7 @@ async fn read_length(
     Ok(body.into())
 }
 
-/// Makes room in a body for `capacity` bytes in all.
+/// Grows a body to a capacity of `capacity` bytes in total.
 async fn grow(
     body: &mut Vec<u8>,
     capacity: usize,
@@ -119,7 +121,8 @@ async fn grow(
     lease: &mut Lease<'_>,
 ) -> Result<(), OutOfMemory> {
     account.serves_peer();
-    // The old memory is there until its bytes have been moved to the new.
+    // The old memory is released only after its bytes were moved to the new memory, so both are
+    // counted.
     lease.resize((body.capacity() + capacity) as u64).await?;
     body.reserve_exact(capacity - body.len());
     lease.resize(capacity as u64).await
@@ -150,7 +153,7 @@ async fn read_chunks(
     }
 }
 
-/// How fast a body has to come.
+/// The time limits within which a body has to arrive.
 struct Pace<'l> {
     limits: &'l HttpLimits,
     account: &'l Account,
@@ -162,7 +165,7 @@ impl<'l> Pace<'l> {
         Self { limits, account, end: Instant::now() + limits.body_timeout }
     }
 
-    /// What was read, at least one byte, if it came in time.
+    /// Waits for a read within the time limits. Returns the number of bytes, which is at least one.
     async fn keep(&self, read: impl Future<Output = io::Result<usize>>) -> Result<usize, BodyFailure> {
         const LATE: BodyFailure = BodyFailure::Refused(StatusCode::REQUEST_TIMEOUT);
         let now = Instant::now();

@@ -1,5 +1,5 @@
-//! What must hold of the decoders of requests, whatever a client sends: for the fuzz target, and
-//! for the tests here.
+//! Properties of the decoders of requests that must hold for any input. The fuzz target and the
+//! tests of this module use them.
 
 use super::chunked::{ChunkDecoder, Progress};
 use super::framing::Framing;
@@ -10,34 +10,34 @@ const HEAD_BYTES_MAX: usize = 4096;
 const LINES_MAX: usize = 40;
 const BODY_BYTES_MAX: usize = 4096;
 
-/// What a connection makes of some bytes.
+/// The requests that a connection decodes from some bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Read {
-    /// Method, path with query, and body of each request that came to its end.
+    /// Method, path with query, and body of each complete request.
     requests: Vec<(String, String, Bytes)>,
     end: End,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
 enum End {
-    /// More bytes have to come.
+    /// More bytes are needed.
     #[default]
     Wanting,
-    /// No further bytes are looked at, for the head's sake.
+    /// A head was refused, so no further bytes are decoded.
     Head(HeadError),
-    /// No further bytes are looked at, for the body's sake.
+    /// A body was refused, so no further bytes are decoded.
     Body,
 }
 
-/// No bytes make a decoder panic, hold more than its bounds or read a request otherwise because it
-/// came in pieces.
+/// Checks that no decoder panics or exceeds its bounds, and that a request is decoded in the same
+/// way if it arrives in pieces.
 pub fn requests(bytes: &[u8]) {
     let whole = read(bytes, usize::MAX);
     for piece in [1, 7, 100] {
         let pieces = read(bytes, piece);
         assert_eq!(whole.requests, pieces.requests);
-        // A head is looked at again only when all of it has come, or too much: what is wrong may
-        // show earlier or later.
+        // A head is parsed again only if it may be complete or if it is too large. So an error may
+        // be found earlier or later.
         let shows_later = |end: &End| matches!(end, End::Wanting | End::Head(_));
         assert!(whole.end == pieces.end || shows_later(&whole.end) && shows_later(&pieces.end));
     }
@@ -58,7 +58,7 @@ fn read(bytes: &[u8], piece: usize) -> Read {
 struct Reader {
     parser: HeadParser,
     input: BytesMut,
-    /// The request whose body is read.
+    /// The request whose body is being read.
     begun: Option<Begun>,
     read: Read,
 }
@@ -83,7 +83,7 @@ impl Default for Reader {
 }
 
 impl Reader {
-    /// Whether it made progress and should be called again.
+    /// Takes one step. Returns whether it made progress and should be called again.
     fn step(&mut self) -> bool {
         if self.read.end != End::Wanting {
             return false;

@@ -1,26 +1,26 @@
-//! Bodies that come in chunks (RFC 9112 §7.1).
+//! Decodes chunked bodies (RFC 9112 §7.1).
 //!
-//! A size line and the trailers end in CRLF, not in a bare LF: readers that take one differ about
-//! where a chunk begins. Extensions and trailers are read over.
+//! Size lines and trailers must end in CRLF. A bare LF is refused, because readers that accept it
+//! disagree about where a chunk begins. Extensions and trailers are ignored.
 
 use bytes::{Buf, BytesMut};
 
-/// Bytes of extensions and trailers that one body may have. They say nothing that is used.
+/// The highest number of bytes of extensions and trailers in one body. Nothing uses their contents.
 const EXTRA_BYTES_MAX: usize = 16 * 1024;
 
-/// Leading zeros and white space that one size line may have.
+/// The highest number of leading zeros and white-space bytes in one size line.
 const PADDING_BYTES_MAX: usize = 256;
 
-/// Why a chunked body is not taken.
+/// Why a chunked body is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChunkError {
-    /// It is not in chunks, or says too much beside them.
+    /// The body is not valid, or its extensions, trailers or padding are too long.
     Malformed,
-    /// It is, or is going to be, larger than is taken.
+    /// The body is larger than the limit, or announces that it will be.
     TooLarge,
 }
 
-/// How far a decoder has come.
+/// The progress of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// It needs more bytes.
@@ -29,11 +29,11 @@ pub enum Progress {
     Ended,
 }
 
-/// Decodes one body.
+/// The decoder of one body.
 #[derive(Clone, Debug)]
 pub struct ChunkDecoder {
     state: State,
-    /// Bytes of content that may still be announced.
+    /// The bytes of content that may still be announced.
     bytes_left: usize,
     extra_left: usize,
     padding_left: usize,
@@ -41,31 +41,31 @@ pub struct ChunkDecoder {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In the digits of a size. Holds the size so far, `None` before the first digit.
+    /// In the digits of a size. It holds the size so far, or `None` before the first digit.
     Size(Option<usize>),
-    /// White space behind a size.
+    /// In the white space after a size.
     SizeSpace(usize),
-    /// In an extension behind a size.
+    /// In an extension after a size.
     Extension(usize),
-    /// Behind the CR of a size line.
+    /// After the CR of a size line.
     SizeLf(usize),
-    /// So many bytes of a chunk are missing.
+    /// In the content of a chunk. It holds the number of missing bytes.
     Content(usize),
     ContentCr,
     ContentLf,
-    /// At the start of a line behind the last chunk.
+    /// At the start of a line after the last chunk.
     TrailerStart,
-    /// Within such a line.
+    /// Within a trailer line.
     Trailer,
-    /// Behind the CR of such a line.
+    /// After the CR of a trailer line.
     TrailerLf,
-    /// Behind the CR of the empty line.
+    /// After the CR of the empty line.
     EndLf,
     Ended,
 }
 
 impl ChunkDecoder {
-    /// For a body whose content has at most `bytes_max` bytes.
+    /// Creates a decoder for a body whose content has at most `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> Self {
         Self {
             state: State::Size(None),
@@ -75,9 +75,9 @@ impl ChunkDecoder {
         }
     }
 
-    /// Moves what has come from the front of `input` to `content`. A chunk that goes beyond the
-    /// limit is refused as soon as its size is known. What lies behind the end of the body stays in
-    /// `input`.
+    /// Decodes the bytes at the front of `input` and appends the content to `content`. A chunk that
+    /// exceeds the limit is refused as soon as its size is known. Bytes after the end of the body
+    /// stay in `input`.
     pub fn decode(&mut self, input: &mut BytesMut, content: &mut BytesMut) -> Result<Progress, ChunkError> {
         while let (true, Some(&byte)) = (self.state != State::Ended, input.first()) {
             if let State::Content(missing) = self.state {
@@ -123,7 +123,7 @@ impl ChunkDecoder {
         })
     }
 
-    /// A size with one more digit, if that much is taken.
+    /// A size with one more digit, or an error if the size exceeds the limit.
     fn grow(&mut self, size: Option<usize>, digit: u8) -> Result<usize, ChunkError> {
         let digit = char::from(digit).to_digit(16).ok_or(ChunkError::Malformed)? as usize;
         if size == Some(0) {
@@ -139,7 +139,7 @@ impl ChunkDecoder {
     }
 }
 
-/// Takes one byte from what is left of a bound.
+/// Takes one byte from the rest of a bound.
 fn take(left: &mut usize) -> Result<(), ChunkError> {
     *left = left.checked_sub(1).ok_or(ChunkError::Malformed)?;
     Ok(())
@@ -150,10 +150,10 @@ mod unit {
     use super::*;
     use proptest::prelude::*;
 
-    /// The content, and what is left behind the body.
+    /// The content, and the bytes after the body.
     type Decoded = (Vec<u8>, Vec<u8>);
 
-    /// What comes of an input in pieces of `piece` bytes; `None` if the body has no end.
+    /// Decodes an input in pieces of `piece` bytes. Returns `None` if the body is not complete.
     fn decode(bytes: &[u8], piece: usize) -> Result<Option<Decoded>, ChunkError> {
         let (mut decoder, mut input, mut content) = (ChunkDecoder::new(1000), BytesMut::new(), BytesMut::new());
         let mut pieces = bytes.chunks(piece);

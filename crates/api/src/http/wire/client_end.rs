@@ -1,16 +1,17 @@
-//! Whether a client is still there while its answer is made and nothing is sent yet: what nobody
-//! waits for must not go on.
+//! Finds out whether the client has closed the connection while its answer is computed and nothing
+//! is sent yet. Work for a client that has left is abandoned.
 //!
-//! A client that has gone and one that only sends no more look the same, for nothing but the end of
-//! what it sends arrives. So the end is believed after a while: who closed one direction gets any
-//! answer that does not take long.
+//! A client that has left cannot be told apart from a client that has only closed its sending side:
+//! in both cases the stream of received bytes ends. So the client is considered gone only some time
+//! after that. A client that has only closed its sending side still gets an answer that does not
+//! take long.
 
 use std::future::pending;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-/// Where the end of a client shows.
+/// Watches for the end of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientEnd<'s> {
     stream: &'s TcpStream,
@@ -18,13 +19,14 @@ pub struct ClientEnd<'s> {
 }
 
 impl<'s> ClientEnd<'s> {
-    /// The end of the client of `stream`, `patience` after it came.
+    /// Watches `stream`. The client is considered gone when `patience` has passed after the end of
+    /// the received bytes.
     pub fn new(stream: &'s TcpStream, patience: Duration) -> Self {
         Self { stream, patience }
     }
 
-    /// Returns when the client is taken to have gone. Never while something that it sent waits to
-    /// be read: what comes behind the next request cannot be seen.
+    /// Returns when the client is considered gone. It never returns while received bytes wait to be
+    /// read, because the end behind the next request cannot be seen.
     pub async fn reached(self) {
         match self.stream.peek(&mut [0]).await {
             Ok(0) => sleep(self.patience).await,

@@ -1,7 +1,7 @@
-//! One connection, from its first byte to its last. Hot.
+//! Serves one connection from its first byte to its last. Hot.
 //!
-//! Requests are answered one after the other. What a client sent ahead is answered before more is
-//! read, and the answers leave together.
+//! Requests are answered one after the other. Requests that were already received are answered
+//! before more bytes are read, and their answers are sent together.
 
 use super::answer::{self, CONTINUE, Extent, Frame, LAST_CHUNK};
 use super::body::{self, BodyFailure};
@@ -35,43 +35,44 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// How long a client is given to notice that the connection ends.
+/// How long the server keeps reading after its last answer, so that the client can receive the
+/// answer.
 const LINGER: Duration = Duration::from_secs(2);
 
 /// Why a connection ends.
 #[derive(Debug, thiserror::Error)]
 pub enum End {
-    /// The client closed it.
+    /// The client has closed the connection.
     #[error("the client closed it")]
     Closed,
-    /// The node stops.
+    /// The node is stopping.
     #[error("the node is stopping")]
     Stopping,
-    /// A head did not come in time, or no request did.
+    /// A head was not complete in time, or no request arrived in time.
     #[error("no request came in time")]
     SlowHead,
-    /// The client does not read.
+    /// The client does not read its answers.
     #[error("the client does not take its answers")]
     SlowReader,
-    /// The client does not go on, and others need the memory.
+    /// The client made no progress while other connections needed its memory.
     #[error("the client made no progress while others needed the memory")]
     Evicted,
-    /// The last answer said so.
+    /// The last answer ends the connection.
     #[error("an answer ended it")]
     Answered,
-    /// The client sent what cannot be taken, and was told.
+    /// The head of a request was refused, and the client was told.
     #[error("a request head was refused: {0:?}")]
     Refused(HeadError),
-    /// A streamed answer could not be finished. Without `chunked`, only a reset shows it to the
-    /// client.
+    /// A streamed answer could not be completed. Without chunks, only a reset of the connection
+    /// shows that to the client.
     #[error("{reason}")]
     CutOff {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// Whether the client sees it by the missing last chunk.
+        /// Whether the answer is chunked, so that the client notices the missing last chunk.
         chunked: bool,
     },
-    /// The socket failed.
+    /// The socket has failed.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
@@ -105,9 +106,9 @@ pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext
     }
 }
 
-/// Ends the connection so that the last answer arrives: closing it while the client still sends
-/// would make its system throw away what it has not read yet. What still comes is dropped, for a
-/// moment.
+/// Ends the connection so that the last answer arrives. If the connection were closed while the
+/// client still sends, the client's kernel would discard the bytes that the client has not read
+/// yet. Until the client closes the connection or the time is over, received bytes are dropped.
 pub async fn linger(mut stream: TcpStream) {
     let drain = async {
         stream.shutdown().await?;
@@ -115,13 +116,13 @@ pub async fn linger(mut stream: TcpStream) {
         while stream.read(&mut dropped).await? > 0 {}
         io::Result::Ok(())
     };
-    // Whatever happens: there is nothing more to do for this client.
+    // The outcome does not matter, because nothing more is sent to this client.
     let _ = timeout(LINGER, drain).await;
 }
 
 /// Makes the end of the connection an error for the client.
 fn reset(stream: &TcpStream) {
-    // If it cannot be set, the connection ends like any other.
+    // If the option cannot be set, the connection ends in the usual way.
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
 }
 
@@ -131,7 +132,7 @@ struct Connection<'s> {
     peer: IpAddr,
     input: Input<'s>,
     output: Output<'s>,
-    /// Stands for the memory of a large head.
+    /// The lease on the memory of a large head.
     head_lease: Lease<'s>,
     parser: HeadParser,
     patience: Deadline,
@@ -149,7 +150,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Takes one request and answers it. Nothing of the answer need have been sent afterwards.
+    /// Reads one request and answers it. The answer need not have been sent when this returns.
     async fn exchange(&mut self) -> Result<(), End> {
         let head = self.next_head().await?;
         let (is_http_11, keep_alive, is_head) = (head.is_http_11, head.keep_alive, head.method == Method::HEAD);
@@ -160,10 +161,10 @@ impl Connection<'_> {
         sent
     }
 
-    /// The next request's head. While there is none, everything that is collected is sent.
+    /// Reads the head of the next request. Before it waits, it sends all collected answers.
     async fn next_head(&mut self) -> Result<Head, End> {
         let mut deadline = None;
-        // The request before has been answered.
+        // The previous request has been answered.
         self.head_lease.clear();
         loop {
             match self.parser.next(&mut self.input.bytes) {
@@ -177,7 +178,7 @@ impl Connection<'_> {
                 self.fill_large_head(*deadline.get_or_insert_with(|| Instant::now() + limit)).await?;
                 continue;
             }
-            // A request that has begun is waited for even if the node stops.
+            // The rest of a request that has begun is read even if the node is stopping.
             let is_idle = self.input.bytes.is_empty();
             poll_fn(|cx| {
                 match self.input.poll_fill(cx) {
@@ -197,10 +198,10 @@ impl Connection<'_> {
         }
     }
 
-    /// Waits for more of a head that takes more memory than a connection has unasked.
+    /// Reads more of a head that needs more memory than the allowance of a connection.
     async fn fill_large_head(&mut self, deadline: Instant) -> Result<(), End> {
-        // What it has, and as much again when it grows; the lines of the head once more when it is
-        // parsed.
+        // This counts the present buffer, the same again for its growth, and once more for the
+        // parsed lines.
         let bytes = 3 * self.input.bytes.capacity() as u64;
         self.head_lease.resize(bytes).await.map_err(|_| End::Evicted)?;
         self.account.waits_for_peer();
@@ -237,7 +238,7 @@ impl Connection<'_> {
         self.output.flush().await.err().unwrap_or(End::Refused(error))
     }
 
-    /// The answer to the request whose head has come.
+    /// Reads the body of a request and returns the answer to the request.
     async fn reply_to(&mut self, head: Head) -> Result<Reply, End> {
         let limits = &self.ctx.limits;
         let framing = head.framing;
@@ -256,7 +257,7 @@ impl Connection<'_> {
         if let Some(reply) = poll_immediate(running.as_mut()).await {
             return Ok(reply);
         }
-        // The client need not wait for this answer to get those before it.
+        // The answers before this one are sent, so that the client need not wait for them.
         self.output.flush().await?;
         Ok(running.await)
     }
@@ -288,7 +289,7 @@ impl Connection<'_> {
         Err(End::Answered)
     }
 
-    /// Sends a body that is made while it is sent, as fast as the client takes it.
+    /// Sends a body that is produced while it is sent, as fast as the client reads it.
     async fn send_parts(&mut self, mut parts: Stream, chunked: bool) -> Result<(), End> {
         while let Some(part) = self.next_part(&mut parts).await? {
             match part {
@@ -306,7 +307,7 @@ impl Connection<'_> {
     }
 
     async fn send_part(&mut self, bytes: Bytes, chunked: bool) -> Result<(), End> {
-        // A chunk without bytes would be the last one.
+        // An empty chunk would end the body.
         if bytes.is_empty() {
             return Ok(());
         }
@@ -320,8 +321,8 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// The next part, `None` after the last. What was collected before does not wait for it. A
-    /// client that ends while nothing is there to send has no use for the rest.
+    /// Waits for the next part of a body; `None` after the last one. The parts before it are sent
+    /// first. If the client leaves while there is nothing to send, the rest is abandoned.
     async fn next_part(&mut self, parts: &mut Stream) -> Result<Option<<Stream as futures_util::Stream>::Item>, End> {
         if let Some(part) = poll_immediate(parts.next()).await {
             return Ok(part);

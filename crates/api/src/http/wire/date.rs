@@ -1,17 +1,17 @@
-//! The `Date` of answers.
+//! The header `Date` of answers.
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`
+/// The length of a date such as `Sun, 06 Nov 1994 08:49:37 GMT`.
 const BYTES: usize = 29;
 
 thread_local! {
-    /// The second that the text is of, and the text.
+    /// The last second for which the text was made, and the text.
     static LAST: Cell<(u64, [u8; BYTES])> = const { Cell::new((u64::MAX, [0; BYTES])) };
 }
 
-/// Appends the date of this moment. Its text is made once a second and thread.
+/// Appends the current date. Each thread makes the text once per second.
 #[expect(clippy::disallowed_methods, reason = "Date is a date of the wall clock")]
 pub fn write_now(out: &mut Vec<u8>) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,27 +1,27 @@
-//! Deadlines that move often and are seldom reached.
+//! Deadlines that change often and are seldom reached.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A deadline of one connection. Setting it costs nothing: its timer is set again only when it went
-/// off too early, or would go off too late. So a busy connection touches the timers of its thread
-/// about once per time limit, not once per request.
+/// A deadline of one connection. Moving it later costs nothing: the timer is set again only if it
+/// has fired too early or would fire too late. So a busy connection uses the timers of its thread
+/// about once per time limit, and not once per request.
 #[derive(Default)]
 pub struct Deadline {
     timer: Option<Pin<Box<Sleep>>>,
-    /// Whom the timer wakes.
+    /// The waker that the timer wakes.
     waker: Option<Waker>,
 }
 
 impl Deadline {
-    /// Ready once `at` has passed. `now` is the present time.
+    /// Ready when `at` has passed. `now` is the current time.
     pub fn poll_passed(&mut self, at: Instant, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(at)));
         if timer.deadline() > at {
             timer.as_mut().reset(at);
         } else if now < timer.deadline() && self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
-            // The timer has been polled and goes off later.
+            // The timer has been polled and will fire later.
             return Poll::Pending;
         }
         self.waker = Some(cx.waker().clone());

@@ -1,23 +1,23 @@
-//! How long the body of a request is (RFC 9112 §6).
+//! Decides where the body of a request ends (RFC 9112 §6).
 
 use super::head::HeadError;
 
-/// Where a request's body ends.
+/// The end of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// There is no body.
     Empty,
-    /// After this many bytes, at least one.
+    /// The body ends after this many bytes, at least one.
     Length(u64),
-    /// With the last chunk.
+    /// The body ends with the last chunk.
     Chunked,
 }
 
-/// What the header lines seen so far say about the body.
+/// The header lines about the body that have been parsed so far.
 #[derive(Debug, Default)]
 pub struct FramingLines {
     length: Option<u64>,
-    /// The codings of all `Transfer-Encoding` lines, as far as they matter.
+    /// A summary of the codings of all `Transfer-Encoding` lines.
     coding: Option<Coding>,
 }
 
@@ -25,14 +25,14 @@ pub struct FramingLines {
 enum Coding {
     /// `chunked` and nothing else.
     Chunked,
-    /// `chunked` over something else, which would have to be decoded, too.
+    /// `chunked` applied to another coding, which would also have to be decoded.
     ChunkedOverOther,
-    /// Something that has no end of its own.
+    /// A coding that does not mark the end of the body.
     Endless,
 }
 
 impl FramingLines {
-    /// Takes a `Content-Length` line. Several have to be equal.
+    /// Adds a `Content-Length` line. If there are several, their values must be equal.
     pub fn content_length(&mut self, value: &[u8]) -> Result<(), HeadError> {
         let length = decimal(value).ok_or(HeadError::Malformed)?;
         match self.length.replace(length) {
@@ -41,7 +41,7 @@ impl FramingLines {
         }
     }
 
-    /// Takes a `Transfer-Encoding` line.
+    /// Adds a `Transfer-Encoding` line.
     pub fn transfer_encoding(&mut self, value: &[u8]) {
         for coding in value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
             let is_chunked = coding.eq_ignore_ascii_case(b"chunked");
@@ -53,12 +53,12 @@ impl FramingLines {
         }
     }
 
-    /// Where the body ends, if all lines together say so in one way only.
+    /// Decides where the body ends, or refuses lines that could be understood in several ways.
     pub fn decide(&self, is_http_11: bool) -> Result<Framing, HeadError> {
         match (self.coding, self.length) {
             (None, None | Some(0)) => Ok(Framing::Empty),
             (None, Some(length)) => Ok(Framing::Length(length)),
-            // A reader that knows only one of the two would see another end.
+            // A reader that knows only one of the two headers would find a different end.
             (Some(_), Some(_)) => Err(HeadError::Malformed),
             (Some(_), None) if !is_http_11 => Err(HeadError::Malformed),
             (Some(Coding::Chunked), None) => Ok(Framing::Chunked),
@@ -68,7 +68,7 @@ impl FramingLines {
     }
 }
 
-/// A number of decimal digits only: neither a sign nor white space.
+/// Parses a number that consists of decimal digits only, without sign or white space.
 fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;

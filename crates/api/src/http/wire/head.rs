@@ -1,7 +1,7 @@
-//! Request heads: the start line and the header lines (RFC 9112 §2, §3, §5).
+//! Parses request heads: the start line and the header lines (RFC 9112 §2, §3, §5).
 //!
-//! Lines are taken as `httparse` takes them: they may end in a bare LF, but a header that is folded
-//! over lines, white space before a colon, and control characters make a head malformed.
+//! Lines follow the rules of `httparse`: they may end in a bare LF. A header that is folded over
+//! several lines, white space before a colon, or a control character makes a head malformed.
 
 use super::framing::{Framing, FramingLines};
 use super::request_lines::RequestLines;
@@ -12,44 +12,44 @@ use httparse::{Error as ParseError, Header, ParserConfig, Status};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Header lines that are looked for at first. A head with more is parsed a second time, with room
-/// for as many as are allowed.
+/// The number of header lines for which there is room at first. A head with more lines is parsed
+/// again, with room for the highest allowed number.
 const LINES_USUAL: usize = 32;
 
 /// A request without its body.
 #[derive(Debug)]
 pub struct Head {
-    /// What to do.
+    /// The method.
     pub method: Method,
-    /// Its address.
+    /// The address.
     pub target: Target,
     /// The header lines.
     pub lines: RequestLines,
-    /// Whether the client speaks HTTP/1.1; otherwise it speaks 1.0.
+    /// Whether the client uses HTTP/1.1; otherwise it uses HTTP/1.0.
     pub is_http_11: bool,
-    /// Where its body ends.
+    /// The end of the body.
     pub framing: Framing,
-    /// Whether the client may send another request behind it.
+    /// Whether the client may send another request after this one.
     pub keep_alive: bool,
-    /// The client waits for `100 Continue` before it sends the body.
+    /// Whether the client waits for `100 Continue` before it sends the body.
     pub expects_continue: bool,
 }
 
-/// Why a head is not taken.
+/// Why a head is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadError {
-    /// It is no request head, or its body has no length that every reader agrees on.
+    /// It is not a valid request head, or readers could disagree about the length of its body.
     Malformed,
-    /// It has more bytes or header lines than are taken.
+    /// It has more bytes or header lines than allowed.
     TooLarge,
-    /// Its address is longer than one can be.
+    /// Its address is too long.
     UriTooLong,
-    /// Its body comes in a transfer coding that is not known.
+    /// Its body has an unknown transfer coding.
     UnknownCoding,
 }
 
 impl HeadError {
-    /// The status that tells it.
+    /// The status of the answer.
     pub fn status(self) -> StatusCode {
         match self {
             Self::Malformed => StatusCode::BAD_REQUEST,
@@ -60,23 +60,23 @@ impl HeadError {
     }
 }
 
-/// Cuts heads off the bytes of one connection.
+/// Parses the heads on one connection.
 #[derive(Clone, Debug)]
 pub struct HeadParser {
     bytes_max: usize,
     lines_max: usize,
-    /// Bytes at the front that have been looked at and hold no complete head.
+    /// The number of bytes at the front that have been searched and hold no complete head.
     looked_at: usize,
 }
 
 impl HeadParser {
-    /// Takes heads of up to `bytes_max` bytes and `lines_max` header lines.
+    /// Creates a parser for heads of at most `bytes_max` bytes and `lines_max` header lines.
     pub fn new(bytes_max: usize, lines_max: usize) -> Self {
         Self { bytes_max, lines_max, looked_at: 0 }
     }
 
-    /// The next head, cut off the front of `input`; `None` if more bytes have to come. A client
-    /// that sends a head byte by byte does not have it parsed for each byte.
+    /// Splits the next head off the front of `input`; `None` if more bytes are needed. A head that
+    /// arrives byte by byte is not parsed again for each byte.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Head>, HeadError> {
         if input.is_empty() {
             return Ok(None);
@@ -109,7 +109,7 @@ impl HeadParser {
     }
 }
 
-/// Whether an empty line, which ends a head, ends behind the first `before` bytes.
+/// Whether an empty line, which ends a head, ends after the first `before` bytes.
 fn ends_within(bytes: &[u8], before: usize) -> bool {
     let unseen = &bytes[before.saturating_sub(3)..];
     unseen.iter().enumerate().any(|(at, byte)| {
@@ -118,7 +118,7 @@ fn ends_within(bytes: &[u8], before: usize) -> bool {
     })
 }
 
-/// A head that still lies in the input.
+/// A parsed head whose bytes are still in the input.
 struct Parsed {
     bytes: usize,
     method: Method,
@@ -129,7 +129,8 @@ struct Parsed {
 }
 
 impl Parsed {
-    /// The head at the front of `bytes`, if all of it has come. `room` limits its header lines.
+    /// Parses the head at the front of `bytes`; `None` if it is not complete. `room` limits the
+    /// number of header lines.
     fn of<'b>(
         bytes: &'b [u8],
         room: &mut [MaybeUninit<Header<'b>>],
@@ -162,7 +163,7 @@ impl Parsed {
         Ok(Some(Self { bytes: length, method, target, is_http_11: version == 1, lines, said }))
     }
 
-    /// The head, cut off the front of `input`. It shares the memory of the input.
+    /// Splits the head off the front of `input`. It shares the memory of the input.
     fn cut_off(self, input: &mut BytesMut) -> Result<Head, HeadError> {
         let Self { method, is_http_11, mut lines, said, .. } = self;
         let bytes = input.split_to(self.bytes).freeze();
@@ -180,7 +181,7 @@ impl Parsed {
     }
 }
 
-/// What the header lines say about the request itself and its connection.
+/// The header lines that concern the request itself and its connection.
 #[derive(Default)]
 struct Said {
     framing: FramingLines,
@@ -193,7 +194,7 @@ impl Said {
     fn hear(&mut self, name: &[u8], value: &[u8]) -> Result<(), HeadError> {
         let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
         match name.len() {
-            // Which of two names is meant, the next reader may decide differently.
+            // With two `Host` lines, different readers could choose different hosts.
             4 if is(b"host") && std::mem::replace(&mut self.has_host, true) => return Err(HeadError::Malformed),
             6 if is(b"expect") => self.expects_continue = value.eq_ignore_ascii_case(b"100-continue"),
             10 if is(b"connection") => self.connection.add(value),
@@ -205,7 +206,7 @@ impl Said {
     }
 }
 
-/// What the `Connection` lines of a request say.
+/// The options in the `Connection` lines of a request.
 #[derive(Default)]
 struct ConnectionLines {
     close: bool,

@@ -1,13 +1,13 @@
-//! The header lines of an answer, spelled as Riak spells them.
+//! The header lines of an answer, with Riak's spelling.
 
 use smallvec::SmallVec;
 
-/// The name of a header of answers. Its text is what goes over the wire: Riak's clients may compare
-/// it with its case (docs/riak/http-api.md §5).
+/// The name of a header of answers. It is sent in exactly this spelling, because Riak's clients may
+/// compare names with their case (docs/riak/http-api.md §5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name(&'static str);
 
-/// The spelling of each name that answers carry, as recorded from Riak; `X-Ombak-…` are our own.
+/// The names of headers in answers, spelled as recorded from Riak.
 #[allow(missing_docs, reason = "the names say it")]
 pub mod name {
     use super::Name;
@@ -28,22 +28,21 @@ pub mod name {
     pub const X_RIAK_VCLOCK: Name = Name("X-Riak-Vclock");
 }
 
-/// How many lines of known names an answer has as a rule. More lie in memory of their own.
+/// The usual number of lines with known names in an answer. More lines need an allocation.
 const LINES_USUAL: usize = 8;
 
-/// Room for the lines of an object without metadata, in bytes.
+/// The space for the lines of an object without metadata, in bytes.
 const BYTES_USUAL: usize = 448;
 
-/// Header lines of an answer as they will be sent, in the order in which they were set.
+/// The header lines of an answer as they will be sent, in the order in which they were set.
 ///
-/// The headers that say how the answer is framed and where the connection stands (`Content-Length`,
-/// `Transfer-Encoding`, `Connection`, `Date`, `Server`) are not among them: the connection writes
-/// those.
+/// They do not include `Content-Length`, `Transfer-Encoding`, `Connection`, `Date` and `Server`,
+/// which the connection writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
-    /// Whole lines, each with its line end.
+    /// The whole lines, each with its line end.
     lines: Vec<u8>,
-    /// Where the lines of known names lie.
+    /// The positions of the lines with known names.
     known: SmallVec<[Line; LINES_USUAL]>,
 }
 
@@ -55,7 +54,7 @@ struct Line {
 }
 
 impl Headers {
-    /// Sets a header, in place of one of the same name. A value that cannot be one is left out.
+    /// Sets a header, and replaces a header with the same name. An invalid value is ignored.
     pub fn set(&mut self, name: Name, value: impl AsRef<[u8]>) {
         let value = value.as_ref();
         if is_value(value) {
@@ -64,7 +63,7 @@ impl Headers {
         }
     }
 
-    /// Adds a header that is not there yet; `write` appends its value, which has to be one (see
+    /// Adds a header that is not set yet. `write` appends its value, which must be valid (see
     /// [`is_value`]).
     pub fn write(&mut self, name: Name, write: impl FnOnce(&mut Vec<u8>)) {
         if self.lines.capacity() == 0 {
@@ -78,7 +77,7 @@ impl Headers {
         self.known.push(Line { name, start, end: self.lines.len() });
     }
 
-    /// Adds whole lines of other names, each with its line end, as [`push_line`] writes them.
+    /// Adds whole lines with other names, each with its line end, as [`push_line`] writes them.
     pub fn append_lines(&mut self, lines: &[u8]) {
         self.lines.extend_from_slice(lines);
     }
@@ -89,7 +88,7 @@ impl Headers {
         self.lines.get(line.start + name.0.len() + 2..line.end - 2)
     }
 
-    /// Takes a header away.
+    /// Removes a header and returns its value.
     pub fn remove(&mut self, name: Name) -> Option<Vec<u8>> {
         let value = self.get(name)?.to_vec();
         let at = self.known.iter().position(|line| line.name == name)?;
@@ -109,8 +108,8 @@ impl Headers {
     }
 }
 
-/// Appends a header line of any name. Name and value have to be such: see [`is_name`] and
-/// [`is_value`].
+/// Appends a header line with any name. Name and value must be valid (see [`is_name`] and
+/// [`is_value`]).
 pub fn push_line(lines: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     lines.extend_from_slice(name);
     lines.extend_from_slice(b": ");
@@ -118,15 +117,15 @@ pub fn push_line(lines: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     lines.extend_from_slice(b"\r\n");
 }
 
-/// Whether bytes can be the value of a header: visible characters, bytes beyond ASCII, spaces and
+/// Whether bytes are a valid value of a header: visible characters, bytes beyond ASCII, spaces and
 /// tabs.
 pub fn is_value(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| matches!(byte, b'\t' | b' '..=b'~' | 0x80..))
 }
 
-/// Whether bytes can be the name of a header: a token (RFC 9110 §5.6.2).
+/// Whether bytes are a valid name of a header, which is a token (RFC 9110 §5.6.2).
 pub fn is_name(bytes: &[u8]) -> bool {
-    /// Longer names are refused by too many clients to be of use.
+    /// The longest name, in bytes. Too many clients refuse longer names.
     const BYTES_MAX: usize = 64 * 1024 - 1;
     let is_token_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
     (1..=BYTES_MAX).contains(&bytes.len()) && bytes.iter().all(is_token_byte)

@@ -1,4 +1,4 @@
-//! What has been read from a connection and not been used yet.
+//! The bytes that were read from a connection and have not been used yet.
 
 use crate::thread_buffers::{self, INPUT_BYTES};
 use bytes::BytesMut;
@@ -15,17 +15,17 @@ use tokio::net::tcp::ReadHalf;
 pub struct Input<'s> {
     /// The socket.
     pub half: ReadHalf<'s>,
-    /// Bytes that were read and not used.
+    /// The bytes that were read and have not been used.
     pub bytes: BytesMut,
 }
 
 impl<'s> Input<'s> {
-    /// Of a socket.
+    /// Creates the receiving side of a socket.
     pub fn new(half: ReadHalf<'s>) -> Self {
         Self { half, bytes: BytesMut::new() }
     }
 
-    /// Reads once; 0 is the end.
+    /// Reads once. 0 means that the client has closed its sending side.
     pub fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if !self.bytes.is_empty() {
             self.bytes.reserve(INPUT_BYTES.max(self.bytes.len()));
@@ -34,7 +34,7 @@ impl<'s> Input<'s> {
         if self.bytes.capacity() > 0 {
             thread_buffers::give_input(mem::take(&mut self.bytes));
         }
-        // Each poll is a read of its own that keeps nothing from the one before.
+        // Each poll is a separate read that keeps no state from the one before.
         let mut buffer = thread_buffers::input();
         let read = pin!(self.half.read_buf(&mut buffer)).poll(cx);
         match &read {

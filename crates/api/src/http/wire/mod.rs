@@ -1,15 +1,15 @@
-//! HTTP/1.1 as it lies on a connection.
+//! HTTP/1.1 on a connection.
 //!
 //! [`head`], [`request_lines`], [`target`], [`framing`] and [`chunked`] decode requests and are
-//! pure: bytes in, values or errors out. [`answer`] and [`headers`] write answers with Riak's
-//! spelling of header names. [`connection`] reads from a socket, asks the service and writes the
-//! answers; it is the only part that waits.
+//! pure: they turn bytes into values or errors. [`answer`] and [`headers`] write answers with
+//! Riak's spelling of header names. [`connection`] reads from a socket, calls the service and
+//! writes the answers. Only it, [`body`], [`client_end`] and `output` wait.
 //!
 //! Invariants:
-//! * two readers of one request agree on where it ends: a request whose length can be read in two
-//!   ways is refused, and the connection ends with the refusal (RFC 9112 §6.3);
-//! * a head, a chunk's size line, the trailers and the body are bounded, and a bound is enforced on
-//!   what a client announces, before it comes.
+//! * all readers of a request agree on where it ends. A request whose length could be understood in
+//!   two ways is refused, and the connection ends after the refusal (RFC 9112 §6.3);
+//! * heads, size lines of chunks, trailers and bodies are bounded. A length that a client announces
+//!   is checked before the bytes arrive.
 
 pub mod answer;
 pub mod body;

@@ -1,4 +1,4 @@
-//! What is going to be written to a connection.
+//! The bytes that wait to be sent on a connection.
 
 use super::connection::End;
 use crate::memory::Account;
@@ -12,31 +12,32 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::tcp::WriteHalf;
 use tokio::time::timeout;
 
-/// From this many bytes on, what is collected is sent before anything is added.
+/// The number of collected bytes from which they are sent before more are added.
 const FLUSH_BYTES: usize = 64 << 10;
 
-/// Bodies and parts of bodies up to this size are copied behind their head; larger ones are sent
-/// from where they lie.
+/// The largest body, or part of a body, that is copied behind its head, in bytes. Larger ones are
+/// sent without a copy.
 const COPIED_BYTES_MAX: usize = 16 << 10;
 
-/// The sending side of a connection: answers are collected and leave together.
+/// The sending side of a connection. It collects answers and sends them together.
 ///
-/// This is the one place where bytes of answers wait for a client.
+/// Only here do bytes of answers wait for a client.
 pub struct Output<'s> {
     half: WriteHalf<'s>,
-    /// Bytes that have not been sent yet. Has no memory of its own while there are none.
+    /// The bytes that have not been sent yet. While there are none, the buffer has no memory.
     buffer: Vec<u8>,
     account: &'s Account,
     write_timeout: Duration,
 }
 
 impl<'s> Output<'s> {
-    /// Of a socket; a client that takes nothing for `write_timeout` is given up.
+    /// Creates the sending side of a socket. The connection ends if the client accepts nothing for
+    /// `write_timeout`.
     pub fn new(half: WriteHalf<'s>, account: &'s Account, write_timeout: Duration) -> Self {
         Self { half, buffer: Vec::new(), account, write_timeout }
     }
 
-    /// Where to write what is sent next.
+    /// The buffer to which the next bytes to send are appended.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         if self.buffer.capacity() == 0 {
             self.buffer = thread_buffers::output();
@@ -44,8 +45,8 @@ impl<'s> Output<'s> {
         &mut self.buffer
     }
 
-    /// Adds a body or a part of one. What is large, or much together, is sent: a client that does
-    /// not read stops us here.
+    /// Adds a body or a part of one. Large bodies, and many collected bytes, are sent at once. If
+    /// the client does not read, this waits.
     pub async fn add(&mut self, body: Bytes) -> Result<(), End> {
         if body.len() <= COPIED_BYTES_MAX {
             self.buffer().extend_from_slice(&body);
@@ -58,12 +59,12 @@ impl<'s> Output<'s> {
         Ok(())
     }
 
-    /// Sends what is collected if it is much.
+    /// Sends the collected bytes if they are many.
     pub async fn flush_if_full(&mut self) -> Result<(), End> {
         if self.buffer.len() < FLUSH_BYTES { Ok(()) } else { self.flush().await }
     }
 
-    /// Sends everything that is collected, in one system call if the client's window allows it.
+    /// Sends all collected bytes, in one system call if the client's window allows it.
     pub async fn flush(&mut self) -> Result<(), End> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -81,12 +82,12 @@ impl<'s> Output<'s> {
                 if !is_one_piece {
                     return half.write_buf(bytes).await;
                 }
-                // One piece takes the cheaper system call.
+                // One contiguous piece needs only the cheaper system call.
                 let written = half.write(bytes.chunk()).await?;
                 bytes.advance(written);
                 Ok(written)
             });
-            // A timer costs more than a write, so there is one only when the write does not finish
+            // A timer costs more than a write, so it is created only if the write does not complete
             // at once.
             let written = match poll_immediate(written.as_mut()).await {
                 Some(written) => written,

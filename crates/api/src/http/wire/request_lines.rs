@@ -1,14 +1,14 @@
-//! The header lines of a request, where they lie in its head. Hot.
+//! The header lines of a request, as positions in its head. Hot.
 //!
-//! Reading a head copies no line and builds no table. An answer asks for about a dozen names, and a
-//! request has few of them. So a set of 64 marks tells for most names that no line has them, and
-//! only the others are looked for.
+//! Parsing a head copies no line and builds no table. To answer a request, about a dozen names are
+//! looked up, and a request has few of them. So a set of 64 marks shows for most names that no line
+//! has them, and only the others are searched for.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// Header lines of a usual request. Those of a request with more lie in memory of their own.
+/// The usual number of header lines in a request. More lines need an allocation.
 const LINES_USUAL: usize = 12;
 
 /// The name of a header of requests, in lower case.
@@ -19,7 +19,7 @@ pub struct LineName {
 }
 
 impl LineName {
-    /// From its text, which has to be in lower case.
+    /// Creates a name from its text, which must be in lower case.
     pub const fn new(text: &'static str) -> Self {
         Self { text, mark: mark(text.as_bytes()) }
     }
@@ -29,7 +29,7 @@ impl LineName {
     }
 }
 
-/// The names that requests are asked for.
+/// The names that are looked up in requests.
 #[allow(missing_docs, reason = "the names say it")]
 pub mod line {
     use super::LineName;
@@ -54,15 +54,16 @@ pub mod line {
     pub const X_RIAK_VCLOCK: LineName = LineName::new("x-riak-vclock");
 }
 
-/// The mark of a name, whatever its case: one bit of 64. Different names may share one.
+/// The mark of a name, without regard to case: one bit of 64. Different names may have the same
+/// mark.
 const fn mark(name: &[u8]) -> u64 {
-    /// Makes a letter of either case the same byte.
+    /// The bit that turns an upper-case letter into lower case.
     const LOWER: u8 = 0x20;
     let (Some(first), Some(last)) = (name.first(), name.last()) else { return 1 };
     1 << ((name.len() + 7 * (*first | LOWER) as usize + 13 * (*last | LOWER) as usize) % 64)
 }
 
-/// Where a line lies in its head.
+/// The position of a line in its head.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     name_at: u32,
@@ -80,17 +81,17 @@ pub struct RequestLines {
     marks: u64,
 }
 
-/// A line does not lie in the head, or at a place that has no number.
+/// A line is not part of the head, or its position or length does not fit into the number type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadLine;
 
 impl RequestLines {
-    /// None so far.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a line of `head`, by its name and its value, which are slices of it.
+    /// Adds a line of `head`. Its name and its value must be slices of `head`.
     #[inline]
     pub fn push(&mut self, head: &[u8], name: &[u8], value: &[u8]) -> Result<(), BadLine> {
         let place = |part: &[u8]| {
@@ -107,44 +108,45 @@ impl RequestLines {
         Ok(())
     }
 
-    /// Attaches the head that the lines were pushed from: they are read from it from now on.
+    /// Attaches the head whose lines were added. From now on the lines are read from it.
     pub fn attach(&mut self, head: Bytes) {
         self.head = head;
     }
 
-    /// How many lines there are.
+    /// The number of lines.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// The value of the first line of this name.
+    /// The value of the first line with this name.
     #[inline]
     pub fn get(&self, name: LineName) -> Option<&[u8]> {
         self.all(name).next()
     }
 
-    /// [`Self::get`] for values that are visible ASCII characters, spaces and tabs.
+    /// Does the same as [`Self::get`] for values of visible ASCII characters, spaces and tabs. Any
+    /// other value is `None`.
     pub fn get_text(&self, name: LineName) -> Option<&str> {
         let value = self.get(name)?;
         let is_text = value.iter().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
         std::str::from_utf8(value).ok().filter(|_| is_text)
     }
 
-    /// Whether there is a line of this name.
+    /// Whether there is a line with this name.
     #[inline]
     pub fn contains(&self, name: LineName) -> bool {
         self.get(name).is_some()
     }
 
-    /// The values of all lines of this name, in their order.
+    /// The values of all lines with this name, in their order.
     #[inline]
     pub fn all(&self, name: LineName) -> impl Iterator<Item = &[u8]> {
-        // What no line has a mark for, is not looked for.
+        // If no line has the mark of the name, no line has the name.
         let lines = if self.marks & name.mark == 0 { &[] } else { &self.lines[..] };
         lines.iter().filter(move |line| name.names(self.name(line))).map(|line| self.value(line))
     }
 
-    /// The values of all lines of this name as one, joined with `, ` (RFC 9110 §5.2).
+    /// The values of all lines with this name, joined with `, ` (RFC 9110 §5.2).
     #[inline]
     pub fn joined(&self, name: LineName) -> Option<Cow<'_, [u8]>> {
         let mut values = self.all(name);
@@ -152,19 +154,20 @@ impl RequestLines {
         Some(join(first, values))
     }
 
-    /// [`Self::joined`], as a slice of the head where there is one line.
+    /// Does the same as [`Self::joined`]. If there is one line, the value shares the memory of the
+    /// head.
     pub fn joined_bytes(&self, name: LineName) -> Option<Bytes> {
         self.joined(name).map(|value| self.to_bytes(value))
     }
 
-    /// The names that are wanted, in lower case and in the order in which they come first, each
-    /// with its joined values. `is_wanted` is asked without regard to case.
+    /// The names for which `is_wanted` returns true, in lower case and in the order of their first
+    /// lines, each with its joined values. `is_wanted` must ignore case.
     pub fn wanted(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<(String, Bytes)> {
         let wanted = self.lines.iter().filter(|line| is_wanted(self.name(line))).enumerate();
         let mut named: Vec<(usize, String, &Line)> =
             wanted.map(|(at, line)| (at, self.lower_name(line), line)).collect();
-        // Lines of one name come together and keep their order, in time that does not grow with the
-        // square of their number.
+        // Sorting groups the lines with the same name and keeps their order. It avoids time that
+        // grows with the square of the number of lines.
         named.sort_by(|(_, one, _), (_, other, _)| one.cmp(other));
         let mut groups: Vec<_> = named.chunk_by(|(_, one, _), (_, other, _)| one == other).collect();
         groups.sort_by_key(|group| group[0].0);
@@ -177,7 +180,7 @@ impl RequestLines {
     }
 
     fn lower_name(&self, line: &Line) -> String {
-        // A name is a token, which is ASCII.
+        // A name is a token, so it is ASCII.
         String::from_utf8_lossy(self.name(line)).to_ascii_lowercase()
     }
 
@@ -200,7 +203,7 @@ impl RequestLines {
     }
 }
 
-/// Several values as one.
+/// Joins several values.
 fn join<'v>(first: &'v [u8], others: impl Iterator<Item = &'v [u8]>) -> Cow<'v, [u8]> {
     let mut joined = Cow::Borrowed(first);
     for value in others {
@@ -213,7 +216,7 @@ fn join<'v>(first: &'v [u8], others: impl Iterator<Item = &'v [u8]>) -> Cow<'v, 
 
 #[cfg(test)]
 impl RequestLines {
-    /// Lines with these names and values, in a head of nothing else.
+    /// Lines with these names and values, in a head that has no other lines.
     pub fn sample(pairs: &[(&str, &str)]) -> Self {
         let text: String = pairs.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let (head, mut lines, mut at) = (Bytes::from(text), Self::new(), 0);

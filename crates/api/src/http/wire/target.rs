@@ -1,8 +1,8 @@
-//! The address that a request is for (RFC 9112 §3.2). Hot.
+//! The address of a request (RFC 9112 §3.2). Hot.
 //!
-//! Most addresses are a path, with or without a query, of characters that need no second look. They
-//! are taken as they lie in the head. [`Uri`] reads every other form: whole URIs, an authority,
-//! `*`, a fragment, rare characters.
+//! Most addresses are a path, with or without a query, of characters that need no decoding. They
+//! are used as slices of the head. [`Uri`] parses every other form: whole URIs, an authority, `*`,
+//! a fragment, rare characters.
 
 use bytes::Bytes;
 use http::Uri;
@@ -19,18 +19,18 @@ pub struct Target {
 
 #[derive(Clone, Debug)]
 enum Form {
-    /// A path, and a query if the text is longer than it.
+    /// A path, followed by a query if the text is longer than the path.
     Plain { path_bytes: usize },
-    /// Any other. Boxed because it is rare and large.
+    /// Any other form. It is boxed because it is rare and large.
     Other(Box<Uri>),
 }
 
-/// A text is no address.
+/// A text is not a valid address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadTarget;
 
 impl Target {
-    /// Reads an address of at most [`TARGET_BYTES_MAX`] bytes.
+    /// Parses an address of at most [`TARGET_BYTES_MAX`] bytes.
     pub fn read(text: Bytes) -> Result<Self, BadTarget> {
         let form = match plain_path_bytes(&text) {
             Some(path_bytes) => Form::Plain { path_bytes },
@@ -42,13 +42,13 @@ impl Target {
     /// The path.
     pub fn path(&self) -> &str {
         match &self.form {
-            // Such a path is ASCII.
+            // A plain path is ASCII.
             Form::Plain { path_bytes } => std::str::from_utf8(&self.text[..*path_bytes]).unwrap_or_default(),
             Form::Other(uri) => uri.path(),
         }
     }
 
-    /// The path, for slices that are kept.
+    /// The path as shared bytes, from which slices can be kept.
     pub fn path_bytes(&self) -> Bytes {
         match &self.form {
             Form::Plain { path_bytes } => self.text.slice(..*path_bytes),
@@ -56,7 +56,7 @@ impl Target {
         }
     }
 
-    /// The query, for slices that are kept.
+    /// The query as shared bytes, from which slices can be kept.
     pub fn query_bytes(&self) -> Option<Bytes> {
         match &self.form {
             Form::Plain { path_bytes } if *path_bytes < self.text.len() => Some(self.text.slice(path_bytes + 1..)),
@@ -65,7 +65,7 @@ impl Target {
         }
     }
 
-    /// Who is asked, if the address says so.
+    /// The host and port, if the address has them.
     pub fn authority(&self) -> Option<&str> {
         match &self.form {
             Form::Plain { .. } => None,
@@ -74,8 +74,9 @@ impl Target {
     }
 }
 
-/// How long the path of an address is that has only a path, perhaps a query, and only characters
-/// that stand for themselves there (RFC 3986 §3.3, §3.4, with `%`).
+/// The length of the path in an address that consists of a path and perhaps a query, and only of
+/// characters that are allowed there without encoding (RFC 3986 §3.3, §3.4), and `%`. `None` for
+/// any other address.
 fn plain_path_bytes(text: &[u8]) -> Option<usize> {
     if text.first() != Some(&b'/') {
         return None;
@@ -86,7 +87,7 @@ fn plain_path_bytes(text: &[u8]) -> Option<usize> {
     (is_query && query.first().is_none_or(|byte| *byte == b'?')).then_some(path_bytes)
 }
 
-/// Which bytes stand for themselves in a path.
+/// The bytes that are allowed in a path without encoding, and `%`.
 static IS_PLAIN: [bool; 256] = {
     let (mut table, mut at) = ([false; 256], 0);
     while at < 128 {

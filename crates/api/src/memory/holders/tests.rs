@@ -1,4 +1,4 @@
-//! The rule as a whole: connections of all kinds at one budget, without threads and clocks.
+//! Tests of the whole rule: connections of all kinds use one budget, without threads and clocks.
 
 use super::*;
 use proptest::prelude::*;
@@ -8,16 +8,16 @@ const STALLED_MS: u64 = 100;
 const FIRST_BYTES: u64 = 100;
 const SMALL_BYTES: u64 = BYTES_MAX / SMALL_SHARE / 2;
 
-/// What a peer does.
+/// The behaviour of a peer.
 #[derive(Clone, Debug)]
 struct Script {
     begins_ms: u64,
-    /// Of the whole request.
+    /// The bytes of the whole request.
     bytes: u64,
-    /// So many of them are sent; fewer than all means that the peer stalls.
+    /// The bytes that the peer sends. If they are fewer than all, the peer stalls after them.
     sent_bytes: u64,
     bytes_per_ms: u64,
-    /// How long the node works on the request once it is there.
+    /// How long the node works on the request after it has arrived.
     work_ms: u64,
 }
 
@@ -34,7 +34,7 @@ impl Script {
         self.sent_bytes == self.bytes
     }
 
-    /// The longest time in which such a connection can keep all others waiting.
+    /// The longest time for which such a connection can keep all others waiting.
     fn busy_ms(&self) -> u64 {
         const ASKS_MAX: u64 = 20;
         self.sent_bytes / self.bytes_per_ms + self.work_ms + STALLED_MS + 4 * ASKS_MAX
@@ -51,7 +51,7 @@ enum State {
     Ended,
 }
 
-/// A connection as the interfaces run it: its memory doubles while the request arrives.
+/// A connection as the interfaces serve it. Its memory doubles while the request arrives.
 struct Connection {
     number: u64,
     script: Script,
@@ -59,7 +59,7 @@ struct Connection {
     held: u64,
     received: u64,
     state: State,
-    /// When it began to hold memory or to ask for it, as a count.
+    /// The number of connections that began to hold memory or to ask for it before this one.
     began: u64,
 }
 
@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// The old memory is there until its bytes have been moved to the new.
+    /// The old memory is held until its bytes have been moved to the new memory.
     fn grow(&mut self, holders: &mut Holders, now_ms: u64) {
         self.peer.is_served();
         let bytes = self.script.bytes.min((2 * self.held).max(FIRST_BYTES));
@@ -137,7 +137,7 @@ impl Connection {
         matches!(self.state, State::Asking { .. })
     }
 
-    /// Whether nothing more happens to it unless others need its memory.
+    /// Whether the connection stays as it is unless others need its memory.
     fn is_settled(&self) -> bool {
         match self.state {
             State::Done | State::Ended => true,
@@ -171,7 +171,7 @@ impl World {
         self.connections.push(Connection::new(self.connections.len() as u64, script));
     }
 
-    /// Lets time pass until nobody waits for anything but peers that send no more.
+    /// Lets time pass until connections wait only for peers that send nothing more.
     fn settle(&mut self) {
         let last_begin_ms = self.connections.iter().map(|c| c.script.begins_ms).max().unwrap_or(0);
         let busy_ms: u64 = self.connections.iter().map(|c| c.script.busy_ms()).sum();
@@ -195,7 +195,8 @@ impl World {
         self.relieve();
     }
 
-    /// Whoever is ended that has not stalled must have been in a jam.
+    /// A connection that is ended without a stall must have been among holders that all waited for
+    /// each other.
     fn relieve(&mut self) {
         let is_told = |c: &Connection| c.peer.is_told_to_end();
         let told_before: Vec<bool> = self.connections.iter().map(is_told).collect();
@@ -245,8 +246,8 @@ impl World {
 }
 
 fn script() -> impl Strategy<Value = Script> {
-    // A request that grows to twice its size fits into the budget, together with what it is copied
-    // from.
+    // A request that grows to twice its size fits into the budget together with the memory from
+    // which it is copied.
     let bytes = prop_oneof![1..SMALL_BYTES, 1..BYTES_MAX * 3 / 8];
     let sent_percent = prop_oneof![Just(100u64), 0..100u64];
     (0..500u64, bytes, sent_percent, 20..400u64, 0..50u64).prop_map(
@@ -260,7 +261,7 @@ fn script() -> impl Strategy<Value = Script> {
     )
 }
 
-/// A request that is not small, and begins later.
+/// A large request that begins later.
 fn enlarged(script: Script, later_ms: u64) -> Script {
     const MORE_BYTES: u64 = BYTES_MAX / 8;
     let sent_bytes = script.sent_bytes + if script.is_honest() { MORE_BYTES } else { 0 };
@@ -268,7 +269,7 @@ fn enlarged(script: Script, later_ms: u64) -> Script {
 }
 
 proptest! {
-    /// `pass_one_ms` and `settle` check the rule: see there.
+    /// `pass_one_ms` and `settle` check the rule.
     #[test]
     fn everybody_gets_on_or_is_ended_in_bounded_time(scripts in prop::collection::vec(script(), 1..24)) {
         let mut world = World::new(scripts);
@@ -305,7 +306,7 @@ proptest! {
 fn a_large_request_waits_until_those_who_stall_count_as_stalled() {
     let mut world = World::new((0..50).map(|_| Script::stalling(0, 60_000, 12_000)).collect());
     world.settle();
-    // They have sent all that they will send, some of them just now.
+    // The peers have sent everything that they will send, some of them just now.
     assert!(world.connections.iter().any(|c| !c.is_stalled(world.now_ms) && c.held > 0));
     world.add(Script::honest(0, 20_000));
     world.settle();
