@@ -4,8 +4,7 @@
 use crate::access::Access;
 use crate::admin::known_losses;
 use crate::http::context::HttpContext;
-use crate::http::decision_graph::decide;
-use crate::http::decision_graph::{Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::{Offers, READ_ONLY, Resource, decide};
 use crate::http::path::Part::Word;
 use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};

@@ -3,8 +3,7 @@
 use super::stats;
 use crate::access::Access;
 use crate::http::context::HttpContext;
-use crate::http::decision_graph::decide;
-use crate::http::decision_graph::{Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::{Offers, READ_ONLY, Resource, decide};
 use crate::http::path::Part::Word;
 use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};

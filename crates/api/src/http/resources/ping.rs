@@ -1,8 +1,7 @@
 //! The resource `/ping`: shows that the process answers.
 
 use crate::access::Access;
-use crate::http::decision_graph::decide;
-use crate::http::decision_graph::{Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::{Offers, READ_ONLY, Resource, decide};
 use crate::http::path::Part::Word;
 use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};

@@ -1,8 +1,7 @@
 //! The resource `/`: a list of the resources. Old clients look up the prefixes of paths here.
 
 use crate::access::Access;
-use crate::http::decision_graph::decide;
-use crate::http::decision_graph::{Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::{Offers, READ_ONLY, Resource, decide};
 use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
 use crate::http::wire::headers::name;

@@ -3,8 +3,7 @@
 
 use crate::access::Access;
 use crate::http::context::{HttpContext, StatsSource};
-use crate::http::decision_graph::decide;
-use crate::http::decision_graph::{Offers, READ_ONLY, Resource};
+use crate::http::decision_graph::{Offers, READ_ONLY, Resource, decide};
 use crate::http::path::Part::Word;
 use crate::http::path::{Call, Path};
 use crate::http::reply::{self, Reply};
@@ -14,7 +13,7 @@ use http::StatusCode;
 use ombak_kv::Kv;
 use ombak_monitoring::{NodeFacts, SystemFacts, riak_stats};
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::Path as FsPath;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -61,7 +60,7 @@ impl StatsCache {
 /// The facts that statistics need in addition to the counters. This reads small files of the
 /// operating system, so it must not run on a network thread.
 pub fn facts(kv: &Kv, source: &StatsSource) -> NodeFacts {
-    let dirs: Vec<&Path> = source.dirs.iter().map(|dir| dir.as_path()).collect();
+    let dirs: Vec<&FsPath> = source.dirs.iter().map(|dir| dir.as_path()).collect();
     NodeFacts {
         node_name: kv.node_name().to_owned(),
         ring: Arc::new(kv.ring().clone()),
