@@ -1,6 +1,7 @@
 //! Secondary index queries: `/buckets/B/index/FIELD/TERM` and `/buckets/B/index/FIELD/FROM/TO`
 //! (docs/riak/http-api.md §6).
 
+use super::paged_document::{self, Batches, error_document};
 use crate::JobClass;
 use crate::access::{Access, Permission};
 use crate::http::base62;
@@ -12,7 +13,7 @@ use crate::http::names::{json_elements, json_name};
 use crate::http::params;
 use crate::http::path::Part::{Name, Rest, Word};
 use crate::http::path::{Call, Generation, Path, Serve};
-use crate::http::reply::{self, Reply, StreamAborted};
+use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use crate::index_query::{self, BadQuery, QueryOptions, Span};
 use bytes::Bytes;
@@ -44,11 +45,6 @@ fn run(call: Call<'_>) -> BoxFuture<'_, Reply> {
             .await
     })
 }
-
-/// The largest results, in bytes, that are sent in one piece.
-const WHOLE_BYTES_MAX: usize = 64 * 1024;
-
-const JSON: &str = "application/json";
 
 /// The resource `GET …/index/…`.
 pub struct Index<'a> {
@@ -205,46 +201,39 @@ fn continuation(results: &QueryResults, last: Option<&IndexMatch>) -> Option<Str
     last.filter(|_| results.is_full()).map(index_query::continuation)
 }
 
-/// Answers with one JSON document. An early error is an answer of its own. After
-/// [`WHOLE_BYTES_MAX`] bytes of results, an error cuts the answer off.
-async fn document(mut results: QueryResults, with_terms: bool) -> Reply {
-    let mut head = format!("{{\"{}\":[", member(with_terms));
-    let start = head.len();
-    let mut last = None;
-    while head.len() < WHOLE_BYTES_MAX {
-        match results.next().await {
-            Some(Ok(batch)) => {
-                if head.len() > start {
-                    head.push(',');
-                }
-                head += &elements(&batch, with_terms);
-                last = batch.last().cloned();
-            }
-            Some(Err(error)) => return error_status::reply_for(&error, RequestKind::Other),
-            None => return reply::json(StatusCode::OK, head + &ending(&results, last.as_ref())),
-        }
-    }
-    let rest = stream::unfold(Some((results, head, last)), move |state| async move {
-        let (mut results, held, last) = state?;
-        if !held.is_empty() {
-            return Some((Ok(Bytes::from(held)), Some((results, String::new(), last))));
-        }
-        Some(match results.next().await {
-            Some(Ok(batch)) => {
-                let part = format!(",{}", elements(&batch, with_terms));
-                (Ok(Bytes::from(part)), Some((results, held, batch.last().cloned())))
-            }
-            Some(Err(error)) => (Err(StreamAborted(error.to_string())), None),
-            None => (Ok(Bytes::from(ending(&results, last.as_ref()))), None),
-        })
-    });
-    reply::stream(JSON, rest)
+/// Answers with one JSON document.
+async fn document(results: QueryResults, with_terms: bool) -> Reply {
+    let head = format!("{{\"{}\":[", member(with_terms));
+    paged_document::answer(Matches { results, with_terms, last: None }, head).await
 }
 
-fn ending(results: &QueryResults, last: Option<&IndexMatch>) -> String {
-    match continuation(results, last) {
-        None => "]}".to_owned(),
-        Some(text) => format!("],\"continuation\":{}}}", Value::String(text)),
+/// The results of a query.
+struct Matches {
+    results: QueryResults,
+    with_terms: bool,
+    /// The last match so far.
+    last: Option<IndexMatch>,
+}
+
+impl Batches for Matches {
+    async fn next(&mut self) -> Option<Result<String, Error>> {
+        let batch = match self.results.next().await? {
+            Ok(batch) => batch,
+            Err(error) => return Some(Err(error)),
+        };
+        self.last = batch.last().cloned();
+        Some(Ok(elements(&batch, self.with_terms)))
+    }
+
+    fn ending(&self) -> String {
+        match continuation(&self.results, self.last.as_ref()) {
+            None => "]}".to_owned(),
+            Some(text) => format!("],\"continuation\":{}}}", Value::String(text)),
+        }
+    }
+
+    fn refusal(&self, error: &Error) -> Reply {
+        error_status::reply_for(error, RequestKind::Other)
     }
 }
 
@@ -289,8 +278,4 @@ fn parts(results: QueryResults, with_terms: bool) -> Reply {
         }
     });
     reply::stream(&content_type, parts)
-}
-
-fn error_document(error: &Error) -> String {
-    json!({"error": error.to_string()}).to_string()
 }

@@ -4,23 +4,20 @@
 //! Names are sent as they are found, as fast as the client reads them. The memory for names that
 //! wait is bounded. The listing ends if the client closes the connection.
 
+use super::paged_document::{self, Batches, error_document};
 use crate::JobClass;
 use crate::http::context::HttpContext;
 use crate::http::error_status::{self, RequestKind};
 use crate::http::names::json_elements;
 use crate::http::params;
-use crate::http::reply::{self, Reply, StreamAborted};
+use crate::http::reply::{self, Reply};
 use crate::http::request::Request;
 use bytes::Bytes;
 use futures_util::stream;
 use http::StatusCode;
 use ombak_kv::Listing;
 use ombak_types::Error;
-use serde_json::json;
 use std::time::Duration;
-
-/// The largest listing, in bytes, that is sent in one piece.
-const WHOLE_BYTES_MAX: usize = 64 * 1024;
 
 /// The default time limit of a listing, as in Riak.
 pub const TIMEOUT: Duration = Duration::from_secs(300);
@@ -38,37 +35,28 @@ pub fn permit(ctx: &HttpContext, request: &Request, class: Option<JobClass>) -> 
 /// Answers with one document such as `{"keys":[…]}`. `before` is put in front of the list's member,
 /// for example `"props":{…},`.
 ///
-/// An error that occurs before [`WHOLE_BYTES_MAX`] bytes were found is answered as in Riak, with
-/// 200 and `{"error":…}`. A later error cuts the answer off.
-pub async fn document(mut listing: Listing, member: &str, before: &str) -> Reply {
-    let mut head = format!("{{{before}\"{member}\":[");
-    let start = head.len();
-    while head.len() < WHOLE_BYTES_MAX {
-        match listing.next().await {
-            Some(Ok(batch)) => push_batch(&mut head, start, &batch),
-            Some(Err(error)) => return reply::json(StatusCode::OK, error_document(&error)),
-            None => return reply::json(StatusCode::OK, head + "]}"),
-        }
-    }
-    let rest = stream::unfold(Some((listing, head)), |state| async move {
-        let (mut listing, held) = state?;
-        if !held.is_empty() {
-            return Some((Ok(Bytes::from(held)), Some((listing, String::new()))));
-        }
-        Some(match listing.next().await {
-            Some(Ok(batch)) => (Ok(Bytes::from(format!(",{}", json_elements(&batch)))), Some((listing, held))),
-            Some(Err(error)) => (Err(StreamAborted(error.to_string())), None),
-            None => (Ok(Bytes::from_static(b"]}")), None),
-        })
-    });
-    reply::stream(JSON, rest)
+/// An error that occurs before anything has been sent is answered as in Riak, with 200 and
+/// `{"error":…}`. A later error cuts the answer off.
+pub async fn document(listing: Listing, member: &str, before: &str) -> Reply {
+    paged_document::answer(Names(listing), format!("{{{before}\"{member}\":[")).await
 }
 
-fn push_batch(head: &mut String, start: usize, batch: &[Bytes]) {
-    if head.len() > start {
-        head.push(',');
+/// The names of a listing.
+struct Names(Listing);
+
+impl Batches for Names {
+    async fn next(&mut self) -> Option<Result<String, Error>> {
+        let batch = self.0.next().await?;
+        Some(batch.map(|names| json_elements(&names)))
     }
-    *head += &json_elements(batch);
+
+    fn ending(&self) -> String {
+        "]}".to_owned()
+    }
+
+    fn refusal(&self, error: &Error) -> Reply {
+        reply::json(StatusCode::OK, error_document(error))
+    }
 }
 
 /// Answers with a stream of documents: `first` if given, `{"keys":[…]}` for every batch, and at the
@@ -87,8 +75,4 @@ pub fn documents(listing: Listing, member: &'static str, first: Option<String>) 
         })
     });
     reply::stream(JSON, batches)
-}
-
-fn error_document(error: &Error) -> String {
-    json!({"error": error.to_string()}).to_string()
 }

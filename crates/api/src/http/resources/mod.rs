@@ -10,6 +10,7 @@ pub mod link_walk;
 mod listing;
 pub mod metrics;
 pub mod object;
+mod paged_document;
 pub mod ping;
 pub mod props;
 mod props_body;
