@@ -1,11 +1,11 @@
-//! Memory that answering a request takes.
+//! The memory that answering a request needs.
 
 use crate::memory::Lease;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use ombak_kv::MemoryReservation;
 use ombak_types::Error;
 
-/// Memory that a part of answering a request holds. Dropping it gives the memory back.
+/// The memory that one part of answering a request holds. Dropping it gives the memory back.
 #[derive(Default)]
 pub struct Held<'a> {
     /// `None` in unit tests, where requests come without a connection.
@@ -13,12 +13,13 @@ pub struct Held<'a> {
 }
 
 impl<'a> Held<'a> {
-    /// Memory that the lease stands for.
+    /// Creates it from a lease.
     pub fn new(lease: Option<Lease<'a>>) -> Self {
         Self { lease }
     }
 
-    /// Makes it so many bytes. To become more, it may have to wait; the error refuses the request.
+    /// Changes the number of bytes. If the number grows, this may wait for memory. An error refuses
+    /// the request.
     pub async fn resize(&mut self, bytes: u64) -> Result<(), Error> {
         match &mut self.lease {
             Some(lease) => lease.resize(bytes).await.map_err(|_| Error::Overload),
@@ -26,7 +27,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Adds what another part holds.
+    /// Takes over the memory of another part.
     pub fn merge(&mut self, other: Self) {
         match (&mut self.lease, other.lease) {
             (Some(lease), Some(other)) => lease.merge(other),
@@ -35,7 +36,7 @@ impl<'a> Held<'a> {
         }
     }
 
-    /// Keeps it until the answer has been sent.
+    /// Keeps the memory until the answer has been sent.
     pub fn keep_for_answer(self) {
         if let Some(lease) = self.lease {
             lease.keep_for_answer();

@@ -1,7 +1,7 @@
 //! Reads request bodies, with bounds on their size, their duration and their memory.
 
 use super::chunked::{ChunkDecoder, ChunkError, Progress};
-use super::connection::End;
+use super::close_reason::CloseReason;
 use super::framing::Framing;
 use super::input::Input;
 use crate::http::context::HttpLimits;
@@ -31,7 +31,7 @@ pub enum BodyFailure {
     /// body is not read.
     Refused(StatusCode),
     /// The connection has ended.
-    Ended(End),
+    Ended(CloseReason),
 }
 
 impl From<OutOfMemory> for BodyFailure {
@@ -191,7 +191,7 @@ impl<'l> Pace<'l> {
         match come {
             Ok(0) => Err(BodyFailure::Refused(StatusCode::BAD_REQUEST)),
             Ok(bytes) => Ok(bytes),
-            Err(error) => Err(BodyFailure::Ended(End::Io(error))),
+            Err(error) => Err(BodyFailure::Ended(CloseReason::Io(error))),
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::answer::{self, CONTINUE, Extent, Frame, LAST_CHUNK};
 use super::body::{self, BodyFailure};
 use super::client_end::ClientEnd;
+use super::close_reason::CloseReason;
 use super::deadline::Deadline;
 use super::framing::Framing;
 use super::head::{Head, HeadError, HeadParser};
@@ -39,44 +40,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// answer.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// Why a connection ends.
-#[derive(Debug, thiserror::Error)]
-pub enum End {
-    /// The client has closed the connection.
-    #[error("the client closed it")]
-    Closed,
-    /// The node is stopping.
-    #[error("the node is stopping")]
-    Stopping,
-    /// A head was not complete in time, or no request arrived in time.
-    #[error("no request came in time")]
-    SlowHead,
-    /// The client does not read its answers.
-    #[error("the client does not take its answers")]
-    SlowReader,
-    /// The client made no progress while other connections needed its memory.
-    #[error("the client made no progress while others needed the memory")]
-    Evicted,
-    /// The last answer ends the connection.
-    #[error("an answer ended it")]
-    Answered,
-    /// The head of a request was refused, and the client was told.
-    #[error("a request head was refused: {0:?}")]
-    Refused(HeadError),
-    /// A streamed answer could not be completed. Without chunks, only a reset of the connection
-    /// shows that to the client.
-    #[error("{reason}")]
-    CutOff {
-        /// The reason.
-        reason: String,
-        /// Whether the answer is chunked, so that the client notices the missing last chunk.
-        chunked: bool,
-    },
-    /// The socket has failed.
-    #[error("{0}")]
-    Io(#[from] io::Error),
-}
-
 /// Serves a connection until one side ends it.
 pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext>, stop: Stop) {
     let account = Arc::new(ctx.memory.open_account());
@@ -99,8 +62,12 @@ pub async fn serve(mut stream: TcpStream, peer: SocketAddr, ctx: Arc<HttpContext
     };
     tracing::debug!(%peer, %end, "HTTP connection ended");
     match end {
-        End::Closed | End::Stopping | End::SlowReader | End::Evicted | End::Io(_) => {}
-        End::CutOff { chunked: false, .. } => reset(&stream),
+        CloseReason::Closed
+        | CloseReason::Stopping
+        | CloseReason::SlowReader
+        | CloseReason::Evicted
+        | CloseReason::Io(_) => {}
+        CloseReason::CutOff { chunked: false, .. } => reset(&stream),
         _ if is_stopping => {}
         _ => linger(stream).await,
     }
@@ -140,7 +107,7 @@ struct Connection<'s> {
 }
 
 impl Connection<'_> {
-    async fn run(&mut self) -> End {
+    async fn run(&mut self) -> CloseReason {
         let mut turn = Turn::default();
         loop {
             if let Err(end) = self.exchange().await {
@@ -151,7 +118,7 @@ impl Connection<'_> {
     }
 
     /// Reads one request and answers it. The answer need not have been sent when this returns.
-    async fn exchange(&mut self) -> Result<(), End> {
+    async fn exchange(&mut self) -> Result<(), CloseReason> {
         let head = self.next_head().await?;
         let (is_http_11, keep_alive, is_head) = (head.is_http_11, head.keep_alive, head.method == Method::HEAD);
         let reply = self.reply_to(head).await?;
@@ -162,7 +129,7 @@ impl Connection<'_> {
     }
 
     /// Reads the head of the next request. Before it waits, it sends all collected answers.
-    async fn next_head(&mut self) -> Result<Head, End> {
+    async fn next_head(&mut self) -> Result<Head, CloseReason> {
         let mut deadline = None;
         // The previous request has been answered.
         self.head_lease.clear();
@@ -182,41 +149,41 @@ impl Connection<'_> {
             let is_idle = self.input.bytes.is_empty();
             poll_fn(|cx| {
                 match self.input.poll_fill(cx) {
-                    Poll::Ready(Ok(0)) => return Poll::Ready(Err(End::Closed)),
+                    Poll::Ready(Ok(0)) => return Poll::Ready(Err(CloseReason::Closed)),
                     Poll::Ready(Ok(_)) => return Poll::Ready(Ok(())),
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(End::Io(error))),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(CloseReason::Io(error))),
                     Poll::Pending => {}
                 }
                 if is_idle && Pin::new(&mut self.stop).poll(cx).is_ready() {
-                    return Poll::Ready(Err(End::Stopping));
+                    return Poll::Ready(Err(CloseReason::Stopping));
                 }
                 let now = Instant::now();
                 let deadline = *deadline.get_or_insert(now + limit);
-                self.patience.poll_passed(deadline, now, cx).map(|()| Err(End::SlowHead))
+                self.patience.poll_passed(deadline, now, cx).map(|()| Err(CloseReason::SlowHead))
             })
             .await?;
         }
     }
 
     /// Reads more of a head that needs more memory than the allowance of a connection.
-    async fn fill_large_head(&mut self, deadline: Instant) -> Result<(), End> {
+    async fn fill_large_head(&mut self, deadline: Instant) -> Result<(), CloseReason> {
         // This counts the present buffer, the same again for its growth, and once more for the
         // parsed lines.
         let bytes = 3 * self.input.bytes.capacity() as u64;
-        self.head_lease.resize(bytes).await.map_err(|_| End::Evicted)?;
+        self.head_lease.resize(bytes).await.map_err(|_| CloseReason::Evicted)?;
         self.account.waits_for_peer();
         let read = tokio::select! {
             biased;
             read = poll_fn(|cx| self.input.poll_fill(cx)) => read?,
-            () = self.account.evicted() => return Err(End::Evicted),
-            () = sleep_until(deadline) => return Err(End::SlowHead),
+            () = self.account.evicted() => return Err(CloseReason::Evicted),
+            () = sleep_until(deadline) => return Err(CloseReason::SlowHead),
         };
         self.account.peer_moved(read);
         self.account.serves_peer();
-        if read == 0 { Err(End::Closed) } else { Ok(()) }
+        if read == 0 { Err(CloseReason::Closed) } else { Ok(()) }
     }
 
-    async fn refuse_head(&mut self, error: HeadError) -> End {
+    async fn refuse_head(&mut self, error: HeadError) -> CloseReason {
         let limits = &self.ctx.limits;
         let text = match error {
             HeadError::Malformed => "The request head is malformed, or it says in more than one way which host it is \
@@ -235,11 +202,11 @@ impl Connection<'_> {
         let frame = Frame { status: error.status(), is_http_11: true, keep_alive: false, extent };
         answer::write_head(self.output.buffer(), &frame, &headers);
         self.output.buffer().extend_from_slice(text.as_bytes());
-        self.output.flush().await.err().unwrap_or(End::Refused(error))
+        self.output.flush().await.err().unwrap_or(CloseReason::Refused(error))
     }
 
     /// Reads the body of a request and returns the answer to the request.
-    async fn reply_to(&mut self, head: Head) -> Result<Reply, End> {
+    async fn reply_to(&mut self, head: Head) -> Result<Reply, CloseReason> {
         let limits = &self.ctx.limits;
         let framing = head.framing;
         if head.expects_continue && framing != Framing::Empty && !body::is_too_large(framing, limits) {
@@ -262,7 +229,13 @@ impl Connection<'_> {
         Ok(running.await)
     }
 
-    async fn send(&mut self, reply: Reply, is_http_11: bool, keep_alive: bool, is_head: bool) -> Result<(), End> {
+    async fn send(
+        &mut self,
+        reply: Reply,
+        is_http_11: bool,
+        keep_alive: bool,
+        is_head: bool,
+    ) -> Result<(), CloseReason> {
         let Reply { status, headers, body, .. } = reply;
         let may_have_body = !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         let (extent, keep_alive) = match &body {
@@ -286,17 +259,17 @@ impl Connection<'_> {
             return Ok(());
         }
         self.output.flush().await?;
-        Err(End::Answered)
+        Err(CloseReason::Answered)
     }
 
     /// Sends a body that is produced while it is sent, as fast as the client reads it.
-    async fn send_parts(&mut self, mut parts: Stream, chunked: bool) -> Result<(), End> {
+    async fn send_parts(&mut self, mut parts: Stream, chunked: bool) -> Result<(), CloseReason> {
         while let Some(part) = self.next_part(&mut parts).await? {
             match part {
                 Ok(bytes) => self.send_part(bytes, chunked).await?,
                 Err(aborted) => {
                     self.output.flush().await?;
-                    return Err(End::CutOff { reason: aborted.to_string(), chunked });
+                    return Err(CloseReason::CutOff { reason: aborted.to_string(), chunked });
                 }
             }
         }
@@ -306,7 +279,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    async fn send_part(&mut self, bytes: Bytes, chunked: bool) -> Result<(), End> {
+    async fn send_part(&mut self, bytes: Bytes, chunked: bool) -> Result<(), CloseReason> {
         // An empty chunk would end the body.
         if bytes.is_empty() {
             return Ok(());
@@ -323,7 +296,10 @@ impl Connection<'_> {
 
     /// Waits for the next part of a body; `None` after the last one. The parts before it are sent
     /// first. If the client leaves while there is nothing to send, the rest is abandoned.
-    async fn next_part(&mut self, parts: &mut Stream) -> Result<Option<<Stream as futures_util::Stream>::Item>, End> {
+    async fn next_part(
+        &mut self,
+        parts: &mut Stream,
+    ) -> Result<Option<<Stream as futures_util::Stream>::Item>, CloseReason> {
         if let Some(part) = poll_immediate(parts.next()).await {
             return Ok(part);
         }
@@ -332,7 +308,7 @@ impl Connection<'_> {
         tokio::select! {
             biased;
             part = parts.next() => Ok(part),
-            () = client.reached() => Err(End::Closed),
+            () = client.reached() => Err(CloseReason::Closed),
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod body;
 pub mod check;
 pub mod chunked;
 pub mod client_end;
+mod close_reason;
 pub mod connection;
 mod date;
 mod deadline;

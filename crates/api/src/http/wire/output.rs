@@ -1,6 +1,6 @@
 //! The bytes that wait to be sent on a connection.
 
-use super::connection::End;
+use super::close_reason::CloseReason;
 use crate::memory::Account;
 use crate::thread_buffers;
 use bytes::{Buf, Bytes};
@@ -47,7 +47,7 @@ impl<'s> Output<'s> {
 
     /// Adds a body or a part of one. Large bodies, and many collected bytes, are sent at once. If
     /// the client does not read, this waits.
-    pub async fn add(&mut self, body: Bytes) -> Result<(), End> {
+    pub async fn add(&mut self, body: Bytes) -> Result<(), CloseReason> {
         if body.len() <= COPIED_BYTES_MAX {
             self.buffer().extend_from_slice(&body);
             return self.flush_if_full().await;
@@ -60,12 +60,12 @@ impl<'s> Output<'s> {
     }
 
     /// Sends the collected bytes if they are many.
-    pub async fn flush_if_full(&mut self) -> Result<(), End> {
+    pub async fn flush_if_full(&mut self) -> Result<(), CloseReason> {
         if self.buffer.len() < FLUSH_BYTES { Ok(()) } else { self.flush().await }
     }
 
     /// Sends all collected bytes, in one system call if the client's window allows it.
-    pub async fn flush(&mut self) -> Result<(), End> {
+    pub async fn flush(&mut self) -> Result<(), CloseReason> {
         if self.buffer.is_empty() {
             return Ok(());
         }
@@ -75,7 +75,7 @@ impl<'s> Output<'s> {
         Ok(())
     }
 
-    async fn write(&mut self, bytes: &mut (impl Buf + Send)) -> Result<(), End> {
+    async fn write(&mut self, bytes: &mut (impl Buf + Send)) -> Result<(), CloseReason> {
         while bytes.has_remaining() {
             let (half, is_one_piece) = (&mut self.half, bytes.chunk().len() == bytes.remaining());
             let mut written = pin!(async {
@@ -95,14 +95,14 @@ impl<'s> Output<'s> {
                     self.account.waits_for_peer();
                     tokio::select! {
                         biased;
-                        written = timeout(self.write_timeout, written) => written.map_err(|_| End::SlowReader)?,
-                        () = self.account.evicted() => return Err(End::Evicted),
+                        written = timeout(self.write_timeout, written) => written.map_err(|_| CloseReason::SlowReader)?,
+                        () = self.account.evicted() => return Err(CloseReason::Evicted),
                     }
                 }
             };
             let written = written?;
             if written == 0 {
-                return Err(End::Io(io::ErrorKind::WriteZero.into()));
+                return Err(CloseReason::Io(io::ErrorKind::WriteZero.into()));
             }
             self.account.peer_moved(written);
         }
