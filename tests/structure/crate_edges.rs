@@ -21,6 +21,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-stats", &[]),
     ("ombak-monitoring", &["ombak-ring", "ombak-storage", "ombak-stats"]),
     ("ombak-node-files", &["ombak-storage"]),
+    ("ombak-runtime", &["ombak-types"]),
     ("ombak-kv", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats", "ombak-node-files"]),
     ("ombak-backup", &["ombak-types", "ombak-storage", "ombak-node-files", "ombak-kv"]),
     (

@@ -1,0 +1,31 @@
+//! Time, randomness, tasks, threads and sockets, behind traits.
+//!
+//! What it is: the only way by which the engine and everything between nodes reaches the outside
+//! world, files excepted (`ombak_storage::fs` is the seam for files). [`TokioRuntime`] and
+//! [`TcpNetwork`] are the real world. The simulator has a world of its own, in which one seed
+//! decides the order of all events.
+//!
+//! What it is not: it is no executor, and it knows nothing of keys and nodes. Locks and channels
+//! need no seam: `parking_lot` and `tokio::sync` have neither a clock nor threads.
+//!
+//! Invariants:
+//! * Code above this crate that the simulator runs calls no clock, random source, thread, task or
+//!   socket but through these traits.
+//! * A queue of jobs is bounded and refuses what does not fit.
+//! * A job that panics ends neither its thread nor the process.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod network;
+mod other_clocks;
+mod pool;
+mod real;
+mod runtime;
+mod time_limit;
+
+pub use network::{Listener, Network, Stream};
+pub use other_clocks::OtherClocks;
+pub use pool::{Job, JobQueue, Pool, PoolError};
+pub use real::{TcpNetwork, TokioRuntime};
+pub use runtime::{BoxFuture, NoRandomBytes, Periodic, Runtime, RuntimeExt};
+pub use time_limit::{TimeLimitPassed, within};

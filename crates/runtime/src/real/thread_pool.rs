@@ -1,0 +1,143 @@
+//! Threads that wait for disks instead of the network threads.
+
+use crate::pool::{Job, JobQueue, PoolError};
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use tracing::error;
+
+struct Jobs {
+    waiting: VecDeque<Job>,
+    open: bool,
+}
+
+struct Queue {
+    jobs: Mutex<Jobs>,
+    changed: Condvar,
+    jobs_max: usize,
+}
+
+/// A fixed number of threads behind a bounded queue.
+pub(super) struct ThreadPool {
+    queue: Arc<Queue>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl ThreadPool {
+    pub(super) fn start(name: &str, threads: usize, jobs_max: usize) -> io::Result<Self> {
+        let jobs = Mutex::new(Jobs { waiting: VecDeque::new(), open: true });
+        let queue = Arc::new(Queue { jobs, changed: Condvar::new(), jobs_max });
+        let pool = Self { queue, threads: Mutex::new(Vec::new()) };
+        for i in 0..threads.max(1) {
+            let queue = pool.queue.clone();
+            let thread = thread::Builder::new().name(format!("{name}-{i}")).spawn(move || queue.work())?;
+            pool.threads.lock().push(thread);
+        }
+        Ok(pool)
+    }
+}
+
+impl JobQueue for ThreadPool {
+    fn submit(&self, job: Job) -> Result<(), PoolError> {
+        let mut jobs = self.queue.jobs.lock();
+        if !jobs.open {
+            return Err(PoolError::Stopped);
+        }
+        if jobs.waiting.len() >= self.queue.jobs_max {
+            return Err(PoolError::Full);
+        }
+        jobs.waiting.push_back(job);
+        self.queue.changed.notify_one();
+        Ok(())
+    }
+
+    fn stop(&self) {
+        self.queue.jobs.lock().open = false;
+        self.queue.changed.notify_all();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        for thread in threads.into_iter().filter(|t| t.thread().id() != thread::current().id()) {
+            // A job that panicked was already caught and logged.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for ThreadPool {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Queue {
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            if catch_unwind(AssertUnwindSafe(job)).is_err() {
+                error!("a job of the I/O threads panicked");
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Job> {
+        let mut jobs = self.jobs.lock();
+        loop {
+            if let Some(job) = jobs.waiting.pop_front() {
+                return Some(job);
+            }
+            if !jobs.open {
+                return None;
+            }
+            self.changed.wait(&mut jobs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Pool, PoolError, Runtime, TokioRuntime};
+    use std::sync::Arc;
+    use std::sync::mpsc::sync_channel;
+    use std::time::Duration;
+
+    fn pool(jobs_max: usize) -> Pool {
+        let runtime: Arc<dyn Runtime> = Arc::new(TokioRuntime);
+        Pool::start(&runtime, "test", 1, jobs_max).unwrap()
+    }
+
+    #[tokio::test]
+    async fn runs_jobs_and_survives_a_panic() {
+        let pool = pool(8);
+        let broken: Result<(), PoolError> = pool.run(|| panic!("on purpose")).await;
+        assert_eq!(broken, Err(PoolError::Panicked));
+        assert_eq!(pool.run(|| 7).await, Ok(7));
+        pool.stop();
+        assert_eq!(pool.run(|| 7).await, Err(PoolError::Stopped));
+    }
+
+    #[tokio::test]
+    async fn a_result_after_the_deadline_is_late() {
+        let pool = pool(8);
+        let now = TokioRuntime.now();
+        assert_eq!(pool.run_until(Some(now + Duration::from_secs(600)), || 7).await, Ok(7));
+        assert_eq!(pool.run_until(None, || 7).await, Ok(7));
+        assert_eq!(pool.run_until(Some(now), || 7).await, Err(PoolError::Late));
+    }
+
+    #[test]
+    fn a_full_queue_refuses() {
+        let pool = pool(1);
+        let (release, gate) = sync_channel::<()>(1);
+        let (started, running) = sync_channel(1);
+        pool.submit(move || {
+            started.send(()).unwrap();
+            gate.recv().unwrap();
+        })
+        .unwrap();
+        running.recv().unwrap();
+        assert_eq!(pool.submit(|| ()), Ok(()));
+        assert_eq!(pool.submit(|| ()), Err(PoolError::Full));
+        release.send(()).unwrap();
+    }
+}

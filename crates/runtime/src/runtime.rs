@@ -1,0 +1,72 @@
+//! The seam for time, randomness, tasks and threads.
+
+use crate::pool::JobQueue;
+use ombak_types::time::UnixMicros;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A future without a borrow, ready to be sent to another thread.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The world in which a node lives. All parts of one node share one runtime.
+pub trait Runtime: Send + Sync {
+    /// A time that never goes back, whatever happens to the wall clock.
+    fn now(&self) -> Instant;
+
+    /// The time of day. It may jump in both directions.
+    fn wall_clock(&self) -> UnixMicros;
+
+    /// Fills a buffer with random bytes that nobody can predict.
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<(), NoRandomBytes>;
+
+    /// Lets a task run beside its caller until it ends. The task must be quick between its awaits:
+    /// it shares its thread with connections.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
+
+    /// Completes at `at`, at the earliest.
+    fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()>;
+
+    /// Starts `threads` threads (at least one) that execute the jobs of one queue, in its order.
+    /// The queue refuses a job when `jobs_max` jobs wait.
+    fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>>;
+
+    /// Starts a thread that calls `round` again and again, with a pause of `interval` before each
+    /// call, until the returned handle is stopped or dropped.
+    fn start_periodic(
+        &self,
+        name: &str,
+        interval: Duration,
+        round: Box<dyn FnMut() + Send>,
+    ) -> io::Result<Box<dyn Periodic>>;
+}
+
+/// A handle on work that repeats. Dropping it stops the work, too.
+pub trait Periodic: Send + Sync {
+    /// Stops the work, and waits for a round that is under way.
+    fn stop(&self);
+}
+
+/// The source of random bytes failed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the machine gives no random bytes: {0}")]
+pub struct NoRandomBytes(pub String);
+
+/// What every runtime can do on top of [`Runtime`].
+pub trait RuntimeExt: Runtime {
+    /// A random number.
+    fn random_u64(&self) -> Result<u64, NoRandomBytes> {
+        let mut bytes = [0; 8];
+        self.fill_random(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Completes after `duration`, at the earliest.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.sleep_until(self.now() + duration)
+    }
+}
+
+impl<R: Runtime + ?Sized> RuntimeExt for R {}
