@@ -13,8 +13,8 @@
 use crate::error::{BackupError, io_error, unusable};
 use crate::manifest::Manifest;
 use ombak_kv::Kv;
-use ombak_node_files::hex;
 use ombak_storage::fs::{FileSystem, read_file, replace_file};
+use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::io;
@@ -30,8 +30,7 @@ const OWNER_BYTES_MAX: u64 = 64 << 10;
 #[derive(Serialize, Deserialize)]
 struct Owner {
     format: u32,
-    #[serde(with = "hex")]
-    node_id: u64,
+    node_id: NodeId,
     node_name: String,
 }
 

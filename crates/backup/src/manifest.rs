@@ -4,6 +4,7 @@ use crate::backup_files::path_inside;
 use crate::error::{BackupError, io_error, unusable};
 use ombak_node_files::hex;
 use ombak_storage::fs::{FileSystem, read_file, replace_file};
+use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -30,8 +31,7 @@ pub(crate) struct Manifest {
     /// The node's name.
     pub(crate) node_name: String,
     /// The node's identity.
-    #[serde(with = "hex")]
-    pub(crate) node_id: u64,
+    pub(crate) node_id: NodeId,
     /// The node's boot number.
     pub(crate) boot: u64,
     /// Number of partitions of the node's ring.
@@ -247,7 +247,7 @@ mod tests {
         Manifest {
             began_secs: 1_700_000_000,
             node_name: "n@h".into(),
-            node_id: u64::MAX - 3,
+            node_id: NodeId::new(u64::MAX - 3),
             boot: 4,
             ring_size: 64,
             node: vec![file(None)],

@@ -78,7 +78,7 @@ const GAUGES_AND_COUNTERS: [(&str, &str, &str, &str); 11] = [
 pub fn prometheus_text(stats: &Stats, facts: &NodeFacts, stores: &[(u32, Status)]) -> String {
     let mut out = Exposition::with_capacity(16 * 1024);
     out.family("build_info", "gauge", "Always 1; the labels say what runs.");
-    out.sample("build_info", &[("version", env!("CARGO_PKG_VERSION")), ("node", &facts.node_name)], 1);
+    out.sample("build_info", &[("version", env!("CARGO_PKG_VERSION")), ("node", &facts.node_name())], 1);
     for (name, spiral) in stats.spirals() {
         if let Some((_, ours, help)) = COUNTERS.iter().find(|(riak, ..)| *riak == name) {
             out.single(ours, "counter", help, spiral.total());
@@ -210,14 +210,17 @@ mod tests {
     use crate::metric_rules::violations;
     use crate::system::SystemFacts;
     use ombak_ring::{Ring, RingSize, RingVersion};
+    use ombak_types::NodeId;
+    use std::collections::BTreeMap;
     use std::sync::Arc;
     use std::time::Instant;
 
     fn exposition(stats: &Stats, stores: &[(u32, Status)]) -> String {
-        let ring = Ring::of_one_node("n\"@h", RingSize::DEFAULT, RingVersion::first(1));
+        let node_id = NodeId::new(7);
         let facts = NodeFacts {
-            node_name: "n\"@h".into(),
-            ring: Arc::new(ring),
+            node_id,
+            node_names: BTreeMap::from([(node_id, "n\"@h".into())]),
+            ring: Arc::new(Ring::of_one_node(node_id, RingSize::DEFAULT, RingVersion::first(1))),
             backend: "memory",
             system: SystemFacts::default(),
         };

@@ -75,14 +75,15 @@ fn zeros(out: &mut Map<String, Value>) {
 }
 
 fn about_node(facts: &NodeFacts, out: &mut Map<String, Value>) {
-    let members: Vec<&str> = facts.ring.nodes().map(|(_, name)| name).collect();
-    let others: Vec<&str> = members.iter().copied().filter(|name| *name != facts.node_name).collect();
+    let owners = || facts.ring.nodes().map(|(node, id)| (node, id, facts.name_of(id)));
+    let members: Vec<String> = owners().map(|(_, _, name)| name).collect();
+    let others: Vec<String> = owners().filter(|(_, id, _)| *id != facts.node_id).map(|(_, _, name)| name).collect();
     let ownership: Vec<String> =
-        facts.ring.nodes().map(|(node, name)| format!("{{'{name}',{}}}", facts.ring.partitions_owned(node))).collect();
-    let mine = facts.ring.node(&facts.node_name).map_or(0, |node| facts.ring.partitions_owned(node));
+        owners().map(|(node, _, name)| format!("{{'{name}',{}}}", facts.ring.partitions_owned(node))).collect();
+    let mine = facts.ring.node(facts.node_id).map_or(0, |node| facts.ring.partitions_owned(node));
     let partitions = facts.ring.size().get();
     let members_of_stats = [
-        ("nodename", Value::from(facts.node_name.as_str())),
+        ("nodename", Value::from(facts.node_name())),
         ("connected_nodes", Value::from(others)),
         ("ring_members", Value::from(members)),
         ("ring_ownership", Value::from(format!("[{}]", ownership.join(",")))),
@@ -140,13 +141,20 @@ mod tests {
     use crate::system::SystemFacts;
     use ombak_ring::{Ring, RingSize, RingVersion};
     use ombak_stats::ReadRepair;
-    use std::collections::BTreeSet;
+    use ombak_types::NodeId;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     fn facts() -> NodeFacts {
-        let ring = Ring::of_one_node("n@h", RingSize::DEFAULT, RingVersion::first(1));
-        NodeFacts { node_name: "n@h".into(), ring: Arc::new(ring), backend: "bitcask", system: SystemFacts::default() }
+        let node_id = NodeId::new(7);
+        NodeFacts {
+            node_id,
+            node_names: BTreeMap::from([(node_id, "n@h".into())]),
+            ring: Arc::new(Ring::of_one_node(node_id, RingSize::DEFAULT, RingVersion::first(1))),
+            backend: "bitcask",
+            system: SystemFacts::default(),
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Facts in `/stats` and `/metrics` beside the counters: the node, its ring and the machine.
 
 use ombak_ring::Ring;
+use ombak_types::NodeId;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,14 +10,28 @@ use std::sync::Arc;
 /// The node that reports the statistics.
 #[derive(Clone, Debug)]
 pub struct NodeFacts {
-    /// The node's name.
-    pub node_name: String,
+    /// The node.
+    pub node_id: NodeId,
+    /// The names of the cluster's members.
+    pub node_names: BTreeMap<NodeId, String>,
     /// The ring that the node serves.
     pub ring: Arc<Ring>,
     /// The value of `storage_backend`.
     pub backend: &'static str,
     /// The machine and the process.
     pub system: SystemFacts,
+}
+
+impl NodeFacts {
+    /// The name of the node that reports the statistics.
+    pub fn node_name(&self) -> String {
+        self.name_of(self.node_id)
+    }
+
+    /// The name of a member; the identity of a node whose name is not known.
+    pub fn name_of(&self, node: NodeId) -> String {
+        self.node_names.get(&node).cloned().unwrap_or_else(|| node.to_string())
+    }
 }
 
 /// The machine and this process, as the operating system reports them. Unknown values are 0.

@@ -4,6 +4,7 @@ use crate::error::NodeFileError;
 use crate::identity::Identity;
 use crate::saved_json::{self, Formats};
 use ombak_storage::fs::{FileLock, FileSystem, read_file, replace_file};
+use ombak_types::NodeId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -58,7 +59,7 @@ impl NodeDirectory {
             Some(found) => Identity { format: IDENTITY_FORMATS.current, boot: found.boot + 1, ..found },
             None => Identity {
                 format: IDENTITY_FORMATS.current,
-                node_id: random_u64()?,
+                node_id: NodeId::new(random_u64()?),
                 ring_lineage: random_u64()?,
                 ring_size,
                 boot: 1,

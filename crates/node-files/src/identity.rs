@@ -1,6 +1,7 @@
 //! The identity of a node.
 
 use crate::hex;
+use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
 
 /// The identity of a node, to which the data directory belongs.
@@ -9,9 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct Identity {
     /// Version of the file's format.
     pub format: u32,
-    /// A random number, drawn at the first start.
-    #[serde(with = "hex")]
-    pub node_id: u64,
+    /// The node, a random number, drawn at the first start. It is on disk before the node uses it.
+    pub node_id: NodeId,
     /// The lineage of the ring: a random number, drawn at the first start.
     #[serde(with = "hex")]
     pub ring_lineage: u64,

@@ -154,32 +154,35 @@ impl Iterator for Walk<'_> {
 mod tests {
     use super::*;
     use crate::{RingSize, RingVersion};
+    use ombak_types::NodeId;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    const N: [NodeId; 5] = [NodeId::new(0), NodeId::new(1), NodeId::new(2), NodeId::new(3), NodeId::new(4)];
+
     fn ring(owners: &[u8]) -> Ring {
-        let names: Vec<String> = owners.iter().map(|o| format!("n{o}")).collect();
-        Ring::from_owners(&names, RingVersion::first(1)).unwrap()
+        let ids: Vec<NodeId> = owners.iter().map(|o| NodeId::new(u64::from(*o))).collect();
+        Ring::from_owners(&ids, RingVersion::first(1)).unwrap()
     }
 
     fn striped(nodes: u8, size: u32) -> Ring {
         ring(&(0..size).map(|p| (p % u32::from(nodes)) as u8).collect::<Vec<_>>())
     }
 
-    /// (partition, name of the serving node, whether that node is the primary)
-    fn shown(ring: &Ring, positions: &[Position]) -> Vec<(u32, String, bool)> {
-        positions.iter().map(|p| (p.partition, ring.name(p.node).to_owned(), p.is_primary())).collect()
+    /// (partition, the serving node, whether that node is the primary)
+    fn shown(ring: &Ring, positions: &[Position]) -> Vec<(u32, NodeId, bool)> {
+        positions.iter().map(|p| (p.partition, ring.id(p.node), p.is_primary())).collect()
     }
 
-    fn row(partition: u32, node: &str, primary: bool) -> (u32, String, bool) {
-        (partition, node.to_owned(), primary)
+    fn row(partition: u32, node: NodeId, primary: bool) -> (u32, NodeId, bool) {
+        (partition, node, primary)
     }
 
     #[test]
     fn one_node_stands_in_all_positions() {
-        let ring = Ring::of_one_node("n0", RingSize::DEFAULT, RingVersion::first(1));
+        let ring = Ring::of_one_node(N[0], RingSize::DEFAULT, RingVersion::first(1));
         let rows = shown(&ring, &ring.positions(63, 3, |_| true));
-        assert_eq!(rows, [row(63, "n0", true), row(0, "n0", true), row(1, "n0", true)]);
+        assert_eq!(rows, [row(63, N[0], true), row(0, N[0], true), row(1, N[0], true)]);
         assert!(ring.positions(63, 3, |_| false).is_empty());
         assert!(!ring.positions(0, 8, |_| true).spilled(), "no allocation");
     }
@@ -187,14 +190,14 @@ mod tests {
     #[test]
     fn two_nodes_share_three_positions_by_the_ring() {
         let ring = striped(2, 8);
-        let b = ring.node("n1").unwrap();
+        let b = ring.node(N[1]).unwrap();
         assert_eq!(
             shown(&ring, &ring.positions(1, 3, |_| true)),
-            [row(1, "n1", true), row(2, "n0", true), row(3, "n1", true)]
+            [row(1, N[1], true), row(2, N[0], true), row(3, N[1], true)]
         );
         assert_eq!(
             shown(&ring, &ring.positions(1, 3, |n| n != b)),
-            [row(1, "n0", false), row(2, "n0", true), row(3, "n0", false)]
+            [row(1, N[0], false), row(2, N[0], true), row(3, N[0], false)]
         );
     }
 
@@ -203,7 +206,7 @@ mod tests {
         let ring = ring(&[0, 0, 0, 1, 1, 2, 0, 0]);
         assert_eq!(
             shown(&ring, &ring.positions(0, 4, |_| true)),
-            [row(0, "n0", true), row(3, "n1", true), row(5, "n2", true), row(3, "n0", true)]
+            [row(0, N[0], true), row(3, N[1], true), row(5, N[2], true), row(3, N[0], true)]
         );
     }
 
@@ -211,32 +214,32 @@ mod tests {
     #[test]
     fn the_last_node_up_answers_for_all() {
         let ring = striped(3, 8);
-        let a = ring.node("n0").unwrap();
+        let a = ring.node(N[0]).unwrap();
         let rows = shown(&ring, &ring.positions(0, 3, |n| n == a));
-        assert_eq!(rows, [row(0, "n0", true), row(1, "n0", false), row(2, "n0", false)]);
+        assert_eq!(rows, [row(0, N[0], true), row(1, N[0], false), row(2, N[0], false)]);
         assert_eq!(ring.primaries(0, 3, |n| n == a).len(), 1);
     }
 
     #[test]
     fn stand_ins_that_run_out_leave_the_rest_to_the_list() {
         let ring = striped(5, 8);
-        let down: Vec<_> = ["n0", "n1", "n2", "n3"].iter().map(|n| ring.node(n).unwrap()).collect();
+        let down: Vec<_> = N[..4].iter().map(|n| ring.node(*n).unwrap()).collect();
         let two_down = ring.positions(0, 4, |n| !down[..2].contains(&n));
         assert_eq!(
             shown(&ring, &two_down),
-            [row(0, "n4", false), row(1, "n2", false), row(2, "n2", true), row(3, "n3", true)]
+            [row(0, N[4], false), row(1, N[2], false), row(2, N[2], true), row(3, N[3], true)]
         );
         let all_of_the_list_down = ring.positions(0, 4, |n| !down.contains(&n));
-        assert!(all_of_the_list_down.iter().all(|p| ring.name(p.node) == "n4" && !p.is_primary()));
+        assert!(all_of_the_list_down.iter().all(|p| ring.id(p.node) == N[4] && !p.is_primary()));
     }
 
     #[test]
     fn the_preference_list_shows_primaries_first() {
         let ring = striped(4, 8);
-        let a = ring.node("n0").unwrap();
+        let a = ring.node(N[0]).unwrap();
         assert_eq!(
             shown(&ring, &ring.preflist(0, 3, |n| n != a)),
-            [row(1, "n1", true), row(2, "n2", true), row(0, "n3", false)]
+            [row(1, N[1], true), row(2, N[2], true), row(0, N[3], false)]
         );
     }
 

@@ -2,6 +2,7 @@
 
 use crate::key_hash::KeyHash;
 use crate::partition::{BadRingSize, RingSize};
+use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -40,17 +41,25 @@ impl fmt::Display for RingVersion {
     }
 }
 
-/// The number of a node in one ring. It has no meaning for another ring.
+/// The number of a node in one ring. It has no meaning for another ring; [`NodeId`] has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeIndex(pub(crate) u16);
 
-/// Every partition and its owner. A ring is immutable; a new ring replaces it.
+impl NodeIndex {
+    /// The place of the node in [`Ring::nodes`], from 0.
+    pub fn get(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Every partition and its owner. A ring is immutable; a new ring replaces it. A ring knows the
+/// identities of nodes, not their names and addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Saved", into = "Saved")]
 pub struct Ring {
     size: RingSize,
     version: RingVersion,
-    nodes: Vec<String>,
+    nodes: Vec<NodeId>,
     owners: Vec<NodeIndex>,
 }
 
@@ -60,15 +69,12 @@ pub enum BadRing {
     /// The number of owners is not a valid ring size.
     #[error(transparent)]
     Size(#[from] BadRingSize),
-    /// A node without a name owns a partition.
-    #[error("partition {0} belongs to a node without a name")]
-    NamelessOwner(u32),
     /// A saved ring has an owner that is not in its list of nodes.
     #[error("partition {0} belongs to a node that the ring does not list")]
     UnknownOwner(u32),
     /// A saved ring lists a node twice.
     #[error("node {0} is listed twice")]
-    RepeatedNode(String),
+    RepeatedNode(NodeId),
     /// A later version of the program saved the ring.
     #[error("the ring was saved in format {0}; this version reads format {FORMAT}")]
     Format(u32),
@@ -76,20 +82,17 @@ pub enum BadRing {
 
 impl Ring {
     /// Creates a ring of one node.
-    pub fn of_one_node(node: &str, size: RingSize, version: RingVersion) -> Self {
-        Self { size, version, nodes: vec![node.to_owned()], owners: vec![NodeIndex(0); size.get() as usize] }
+    pub fn of_one_node(node: NodeId, size: RingSize, version: RingVersion) -> Self {
+        Self { size, version, nodes: vec![node], owners: vec![NodeIndex(0); size.get() as usize] }
     }
 
     /// Creates a ring from the owner of each partition, in the order of the partitions.
-    pub fn from_owners<N: AsRef<str>>(owners: &[N], version: RingVersion) -> Result<Self, BadRing> {
+    pub fn from_owners(owners: &[NodeId], version: RingVersion) -> Result<Self, BadRing> {
         let size = RingSize::new(u32::try_from(owners.len()).unwrap_or(u32::MAX))?;
         let mut ring = Self { size, version, nodes: Vec::new(), owners: Vec::with_capacity(owners.len()) };
-        for (partition, name) in (0u32..).zip(owners.iter().map(AsRef::as_ref)) {
-            if name.is_empty() {
-                return Err(BadRing::NamelessOwner(partition));
-            }
-            let node = ring.node(name).unwrap_or_else(|| {
-                ring.nodes.push(name.to_owned());
+        for &owner in owners {
+            let node = ring.node(owner).unwrap_or_else(|| {
+                ring.nodes.push(owner);
                 // There are at most as many nodes as partitions, so at most RingSize::MAX.
                 NodeIndex((ring.nodes.len() - 1) as u16)
             });
@@ -109,8 +112,8 @@ impl Ring {
     }
 
     /// The nodes that own partitions, in the order of their first partition.
-    pub fn nodes(&self) -> impl Iterator<Item = (NodeIndex, &str)> {
-        (0u16..).zip(&self.nodes).map(|(i, name)| (NodeIndex(i), name.as_str()))
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeIndex, NodeId)> {
+        (0u16..).zip(&self.nodes).map(|(i, id)| (NodeIndex(i), *id))
     }
 
     /// The number of nodes that own partitions.
@@ -119,21 +122,27 @@ impl Ring {
     }
 
     /// The index of a node, if it owns a partition.
-    pub fn node(&self, name: &str) -> Option<NodeIndex> {
-        (0u16..).zip(&self.nodes).find(|(_, known)| **known == *name).map(|(i, _)| NodeIndex(i))
+    pub fn node(&self, id: NodeId) -> Option<NodeIndex> {
+        self.nodes().find(|(_, known)| *known == id).map(|(node, _)| node)
     }
 
-    /// The name of a node of this ring.
+    /// The identity of a node of this ring.
     ///
     /// # Panics
-    /// When `node` is of another ring.
-    pub fn name(&self, node: NodeIndex) -> &str {
-        &self.nodes[usize::from(node.0)]
+    /// When `node` is of another ring that has more nodes.
+    pub fn id(&self, node: NodeIndex) -> NodeId {
+        self.nodes[node.get()]
     }
 
     /// The owner of a partition. Numbers beyond the ring's size wrap around.
     pub fn owner(&self, partition: u32) -> NodeIndex {
         self.owners[(partition % self.size.get()) as usize]
+    }
+
+    /// The owner of each partition, in the order of the partitions: what [`Self::from_owners`]
+    /// takes.
+    pub fn owners(&self) -> impl ExactSizeIterator<Item = NodeId> {
+        self.owners.iter().map(|owner| self.id(*owner))
     }
 
     /// The number of partitions that a node owns.
@@ -147,15 +156,16 @@ impl Ring {
     }
 }
 
-/// The version of [`Saved`] that is written.
-const FORMAT: u32 = 1;
+/// The version of [`Saved`] that is written. Version 1 had names in place of identities and was
+/// never stored.
+const FORMAT: u32 = 2;
 
 /// The stored and transmitted form of a ring.
 #[derive(Serialize, Deserialize)]
 struct Saved {
     format: u32,
     version: RingVersion,
-    nodes: Vec<String>,
+    nodes: Vec<NodeId>,
     /// For each partition, the index of its owner in `nodes`.
     owners: Vec<u16>,
 }
@@ -175,12 +185,11 @@ impl TryFrom<Saved> for Ring {
             return Err(BadRing::Format(saved.format));
         }
         if let Some((_, twin)) = saved.nodes.iter().enumerate().find(|(i, n)| saved.nodes[..*i].contains(n)) {
-            return Err(BadRing::RepeatedNode(twin.clone()));
+            return Err(BadRing::RepeatedNode(*twin));
         }
         let mut owners = Vec::with_capacity(saved.owners.len());
         for (partition, &owner) in (0u32..).zip(&saved.owners) {
-            let name = saved.nodes.get(usize::from(owner)).ok_or(BadRing::UnknownOwner(partition))?;
-            owners.push(name.as_str());
+            owners.push(*saved.nodes.get(usize::from(owner)).ok_or(BadRing::UnknownOwner(partition))?);
         }
         Self::from_owners(&owners, saved.version)
     }
@@ -191,29 +200,33 @@ mod tests {
     use super::*;
 
     const V1: RingVersion = RingVersion::first(0xabc);
+    const A: NodeId = NodeId::new(0xa);
+    const B: NodeId = NodeId::new(0xb);
+    const C: NodeId = NodeId::new(0xc);
 
     #[test]
     fn owners_are_numbered_in_the_order_of_their_first_partition() {
-        let ring = Ring::from_owners(&["b", "a", "b", "c", "b", "a", "b", "c"], V1).unwrap();
-        assert_eq!(ring.nodes().map(|(_, name)| name).collect::<Vec<_>>(), ["b", "a", "c"]);
-        assert_eq!(ring.name(ring.owner(5)), "a");
+        let owners = [B, A, B, C, B, A, B, C];
+        let ring = Ring::from_owners(&owners, V1).unwrap();
+        assert_eq!(ring.nodes().map(|(_, id)| id).collect::<Vec<_>>(), [B, A, C]);
+        assert_eq!(ring.owners().collect::<Vec<_>>(), owners);
+        assert_eq!(ring.id(ring.owner(5)), A);
         assert_eq!(ring.owner(8), ring.owner(0), "numbers go round");
-        let b = ring.node("b").unwrap();
-        assert_eq!((ring.partitions_owned(b), ring.node_count(), ring.node("d")), (4, 3, None));
+        let b = ring.node(B).unwrap();
+        assert_eq!((b.get(), ring.partitions_owned(b), ring.node_count()), (0, 4, 3));
+        assert_eq!(ring.node(NodeId::new(0xd)), None);
     }
 
     #[test]
     fn what_is_no_ring_is_refused() {
-        assert!(matches!(Ring::from_owners(&["a"; 12], V1), Err(BadRing::Size(_))));
-        assert!(matches!(Ring::from_owners::<&str>(&[], V1), Err(BadRing::Size(_))));
-        let nameless = ["a", "a", "", "a", "a", "a", "a", "a"];
-        assert_eq!(Ring::from_owners(&nameless, V1), Err(BadRing::NamelessOwner(2)));
+        assert!(matches!(Ring::from_owners(&[A; 12], V1), Err(BadRing::Size(_))));
+        assert!(matches!(Ring::from_owners(&[], V1), Err(BadRing::Size(_))));
     }
 
     #[test]
     fn a_ring_survives_being_saved() {
-        let one = Ring::of_one_node("riak@127.0.0.1", RingSize::DEFAULT, V1);
-        let three = Ring::from_owners(&["a", "b", "c", "a", "b", "c", "a", "b"], V1.next()).unwrap();
+        let one = Ring::of_one_node(A, RingSize::DEFAULT, V1);
+        let three = Ring::from_owners(&[A, B, C, A, B, C, A, B], V1.next()).unwrap();
         for ring in [one, three] {
             let text = serde_json::to_string(&ring).unwrap();
             assert_eq!(serde_json::from_str::<Ring>(&text).unwrap(), ring);
@@ -222,11 +235,16 @@ mod tests {
 
     #[test]
     fn a_damaged_or_newer_saved_ring_is_named() {
-        let good = r#"{"format":1,"version":{"lineage":1,"number":1},"nodes":["a","b"],"owners":[0,1,0,1,0,1,0,1]}"#;
-        assert!(serde_json::from_str::<Ring>(good).is_ok());
+        let good = concat!(
+            r#"{"format":2,"version":{"lineage":1,"number":1},"nodes":["000000000000000a","000000000000000b"],"#,
+            r#""owners":[0,1,0,1,0,1,0,1]}"#
+        );
+        let ring = serde_json::from_str::<Ring>(good).unwrap();
+        assert_eq!(ring, Ring::from_owners(&[A, B, A, B, A, B, A, B], RingVersion::first(1)).unwrap());
+        assert_eq!(serde_json::to_string(&ring).unwrap(), good);
         for (from, to, why) in [
-            ("\"format\":1", "\"format\":2", "saved in format 2"),
-            ("\"b\"", "\"a\"", "node a is listed twice"),
+            ("\"format\":2", "\"format\":3", "saved in format 3"),
+            ("000b", "000a", "node 000000000000000a is listed twice"),
             ("[0,1,0,1,0,1,0,1]", "[0,1,0,7,0,1,0,1]", "partition 3 belongs to a node that the ring does not list"),
             ("[0,1,0,1,0,1,0,1]", "[0,1]", "power of two"),
         ] {

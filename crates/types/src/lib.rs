@@ -4,8 +4,8 @@
 //! What it is: plain data with its rules. Merging two copies of an object, pruning a clock and
 //! checking a bucket property depend only on their arguments.
 //!
-//! What it is not: it has no I/O, no clock, no randomness, and no knowledge of nodes or partitions.
-//! The caller passes in times and actors.
+//! What it is not: it has no I/O, no clock and no randomness. Of nodes it knows only their identity,
+//! and of partitions nothing. The caller passes in times and actors.
 //!
 //! Invariants:
 //! * An [`Object`] always has at least one sibling once it was written; a tombstone is a sibling
@@ -20,6 +20,7 @@ pub mod clock;
 pub mod error;
 pub mod etf;
 pub mod names;
+mod node_id;
 pub mod object;
 pub mod phash2;
 pub mod props;
@@ -35,6 +36,7 @@ pub mod time;
 pub use clock::{Actor, ClockEntry, Dot, VectorClock};
 pub use error::Error;
 pub use names::Bucket;
+pub use node_id::{BadNodeId, NodeId};
 pub use object::{IndexEntry, IndexTerm, Link, Metadata, Object, Sibling};
 pub use props::{BucketProps, PropMap};
 pub use quorum::Quorum;

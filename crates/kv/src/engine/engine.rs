@@ -66,7 +66,7 @@ impl Engine {
         // A start counts only after all stores have opened.
         let identity = directory.start(config.ring_size)?;
         let version = RingVersion::first(identity.ring_lineage);
-        let ring = Ring::of_one_node(&config.node_name, ring_size, version);
+        let ring = Ring::of_one_node(identity.node_id, ring_size, version);
         if identity.boot == 1 && stores.iter().any(|store| store.last_seq() > 0) {
             warn!(
                 ring_size = identity.ring_size,

@@ -11,8 +11,9 @@ use ombak_stats::Stats;
 use ombak_storage::fs::FileSystem;
 use ombak_storage::{Backend, Status};
 use ombak_types::time::UnixMicros;
-use ombak_types::{Bucket, Error};
+use ombak_types::{Bucket, Error, NodeId};
 use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ impl Kv {
         let home = self.engine.home_of(bucket, key, &props);
         let item = |p: &Position| PreflistItem {
             partition: p.partition,
-            node: ring.name(p.node).to_owned(),
+            node: self.name_of(ring.id(p.node)),
             primary: p.is_primary(),
         };
         Ok(ring.preflist(home, props.n_val, |_| true).iter().map(item).collect())
@@ -99,6 +100,16 @@ impl Kv {
     /// The name of this node.
     pub fn node_name(&self) -> &str {
         &self.engine.config.node_name
+    }
+
+    /// The names of the ring's nodes. The ring has only this node.
+    pub fn node_names(&self) -> BTreeMap<NodeId, String> {
+        BTreeMap::from([(self.identity().node_id, self.node_name().to_owned())])
+    }
+
+    /// The name of a node of the ring; its identity when its name is not known.
+    fn name_of(&self, node: NodeId) -> String {
+        if node == self.identity().node_id { self.node_name().to_owned() } else { node.to_string() }
     }
 
     /// The status of the store of each partition: (partition, status).

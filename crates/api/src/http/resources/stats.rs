@@ -62,7 +62,8 @@ impl StatsCache {
 pub fn facts(kv: &Kv, source: &StatsSource) -> NodeFacts {
     let dirs: Vec<&FsPath> = source.dirs.iter().map(|dir| dir.as_path()).collect();
     NodeFacts {
-        node_name: kv.node_name().to_owned(),
+        node_id: kv.identity().node_id,
+        node_names: kv.node_names(),
         ring: Arc::new(kv.ring().clone()),
         backend: source.backend,
         system: SystemFacts::read(&dirs),
