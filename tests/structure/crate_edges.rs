@@ -22,6 +22,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-monitoring", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats"]),
     ("ombak-node-files", &["ombak-types", "ombak-storage"]),
     ("ombak-runtime", &["ombak-types"]),
+    ("ombak-peer", &["ombak-types", "ombak-runtime"]),
     ("ombak-kv", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats", "ombak-node-files"]),
     ("ombak-backup", &["ombak-types", "ombak-storage", "ombak-node-files", "ombak-kv"]),
     (

@@ -1,0 +1,38 @@
+//! The transport between the nodes of a cluster.
+//!
+//! What it is: it carries opaque requests and answers of numbered services over a few connections
+//! for each pair of nodes. Each layer is usable and tested by itself:
+//!
+//! * [`frame`] is the layout of the bytes on a connection.
+//! * [`handshake`] proves that both sides know the cluster's secret and exchanges who they are.
+//! * [`clock`] relates the clocks of the two sides, so that a request's age survives a pause.
+//! * [`mux`] shares one connection between many requests.
+//!
+//! What it is not: it knows no keys, objects, rings or quorums. It starts no retry of its own: a
+//! request is sent at most once, over one connection, and dies with that connection
+//! (docs/design/replication.md §6 and §12). It does not encrypt: whoever can change packets between
+//! two nodes can change requests after the handshake. Mutual TLS can wrap the stream below.
+//!
+//! Invariants:
+//! * [`frame`], [`handshake`], [`clock`] and [`mux`] have no I/O, read no clock and draw no random
+//!   numbers.
+//! * No bytes of a peer cause a panic, or an allocation that the limits in force do not cover.
+//! * A stranger, who does not know the secret, learns nothing except which protocol versions the
+//!   node speaks.
+//! * Every queue counts its bytes and its entries, and refuses more at once.
+//! * A caller learns whether its request was provably not executed.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+pub mod clock;
+mod cursor;
+pub mod error;
+pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod handshake;
+pub mod identity;
+
+pub use error::{PeerError, RefusalCode};
+pub use identity::{Lane, NodeIdentity, RingVersion};
+pub use ombak_types::NodeId;
