@@ -1,12 +1,12 @@
 //! The placement of keys: a key's hash, its home partition, the ring that assigns partitions to
-//! nodes, and the positions of a key's replicas.
+//! nodes, the claim that makes such a ring, and the positions of a key's replicas.
 //!
 //! What it is: Riak's placement (docs/riak/semantics.md §1) under the rule of one stored copy per
 //! node (docs/design/replication.md §14). Every function depends only on its arguments; the caller
 //! passes in which nodes are up.
 //!
-//! What it is not: it does not decide which node should own which partition (claim), does not know
-//! how a ring changes step by step, keeps no state and does no I/O.
+//! What it is not: it does not know who is up or how a ring changes step by step, keeps no state and
+//! does no I/O. It knows nodes by their ids, not by name or address.
 //!
 //! Invariants:
 //! * A ring's size is a power of two between 8 and 1,024 and never changes under a version.
@@ -16,6 +16,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+pub mod claim;
 mod key_hash;
 mod partition;
 mod positions;
