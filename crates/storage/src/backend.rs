@@ -1,16 +1,23 @@
 //! The interface of a storage backend: one store for each partition.
+//!
+//! **Expired versions.** A version that has expired is hidden: `get`, `head`, listings, index
+//! queries and, by default, folds treat its key as absent. It stays in the store, clock included,
+//! until somebody removes it with [`Backend::delete_if`]. A store that forgot it alone would let an
+//! older copy return from another replica. Whoever removes versions like tombstones (the reaper of
+//! the layer above) finds it with a fold that shows expired versions
+//! ([`Expired::Kept`](crate::Expired)), and whoever merges copies reads it with
+//! [`Backend::head_with_expired`]. Stores with a configured limit of age or size are the exception;
+//! `crate::drops` says what they remove and why.
 
 use crate::backup::StoreBackup;
+use crate::drops::{DropObserver, drop_each};
 use crate::error::StorageError;
+use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
 use bytes::Bytes;
-use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// How many keys [`drop_each`] takes from a snapshot at a time.
-const DROP_BATCH: usize = 1000;
 
 /// The longest read in bytes that [`ReadMode::Cached`] does. Longer ones take too long to copy and
 /// to check.
@@ -77,111 +84,10 @@ impl HeadTerms for NoTerms {
 /// The receipt of an append. It exists only after the write call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Digest of the version that this append replaced.
+    /// Digest of the version that this append replaced or removed, also if it had expired.
     pub previous: Option<u64>,
     /// The position in the store's append order.
     pub seq: u64,
-}
-
-/// Whether a storage key belongs to a class: the keys of all buckets with the same `n_val`.
-pub type Class<'a> = dyn Fn(&[u8]) -> bool + Sync + 'a;
-
-/// Which keys a fold visits (docs/design/replication.md §1).
-#[derive(Clone, Copy)]
-pub struct Scope<'a> {
-    /// The prefix of the storage keys.
-    pub prefix: &'a [u8],
-    /// The class of the keys; none: keys of every class.
-    pub class: Option<&'a Class<'a>>,
-}
-
-impl<'a> Scope<'a> {
-    /// Every key.
-    pub const ALL: Self = Self { prefix: b"", class: None };
-
-    /// Keys that begin with `prefix`.
-    pub const fn prefix(prefix: &'a [u8]) -> Self {
-        Self { prefix, class: None }
-    }
-
-    /// Whether a storage key is in this scope.
-    pub fn includes(&self, key: &[u8]) -> bool {
-        key.starts_with(self.prefix) && self.class.is_none_or(|class| class(key))
-    }
-}
-
-/// How much of each version a fold hands out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// The digest.
-    Keys,
-    /// The digest and the head. A fold does not read bodies if the index has the heads.
-    Heads,
-    /// The digest, the head and the body.
-    Objects,
-}
-
-/// One version that a fold visits.
-#[derive(Clone, Debug)]
-pub struct FoldEntry {
-    /// The storage key.
-    pub key: Bytes,
-    /// The version's digest.
-    pub digest: u64,
-    /// The version's place in the store's append order.
-    pub seq: u64,
-    /// The head and the body, as far as the [`Detail`] asks for them.
-    pub stored: Option<Stored>,
-    /// The attributes of the write. Stores on disk give them with [`Detail::Objects`].
-    pub attrs: Option<WriteAttrs>,
-}
-
-/// The attributes of a write besides key, head, body and digest. With them, a version can be copied
-/// to another store unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WriteAttrs {
-    /// Unix seconds of the write.
-    pub tstamp_secs: u32,
-    /// Unix seconds at which the version expires, as the writer asked, whatever the configuration
-    /// of the store says; 0: never.
-    pub expires_secs: u32,
-    /// Whether the head has index entries.
-    pub has_terms: bool,
-}
-
-/// A range of the keys of one bucket, in order.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyRange<'a> {
-    /// The prefix of the bucket's storage keys.
-    pub bucket: &'a [u8],
-    /// The lower bound.
-    pub from: Bound<&'a [u8]>,
-    /// The upper bound.
-    pub to: Bound<&'a [u8]>,
-}
-
-/// A range of the terms of one index field of a bucket, ordered by term and then by key.
-#[derive(Clone, Copy, Debug)]
-pub struct TermRange<'a> {
-    /// The prefix of the bucket's storage keys.
-    pub bucket: &'a [u8],
-    /// The field name, with its `_bin` or `_int`.
-    pub field: &'a [u8],
-    /// The first term, in the form that [`HeadTerms`] gives.
-    pub from: &'a [u8],
-    /// The last term, inclusive.
-    pub to: &'a [u8],
-    /// The term and the key of the last entry of the page before.
-    pub after: Option<(&'a [u8], &'a [u8])>,
-}
-
-/// One secondary index entry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TermEntry {
-    /// The term, in the form that sorts bytewise.
-    pub term: Bytes,
-    /// The key within its bucket.
-    pub key: Bytes,
 }
 
 /// Sizes and states of a store, for `vnode-status` and metrics.
@@ -267,29 +173,6 @@ pub struct LedgerStatus {
     pub pending_bytes: u64,
 }
 
-/// A consistent snapshot of a store's keys, unaffected by later writes. While it lives, it keeps
-/// files from being removed.
-pub trait Snapshot: Send {
-    /// The next entries of a fold, at most `count_max`; empty at the end.
-    fn next(&mut self, scope: &Scope<'_>, detail: Detail, count_max: usize) -> Result<Vec<FoldEntry>, StorageError>;
-
-    /// Keys of one bucket in order, at most `count_max`. Only snapshots of
-    /// [`Backend::ordered_snapshot`] have an order.
-    fn keys_in_order(&mut self, range: &KeyRange<'_>, count_max: usize) -> Result<Vec<FoldEntry>, StorageError>;
-
-    /// Index entries in order, at most `count_max`. Only snapshots of [`Backend::ordered_snapshot`]
-    /// have an order.
-    fn terms_in_order(&mut self, range: &TermRange<'_>, count_max: usize) -> Result<Vec<TermEntry>, StorageError>;
-
-    /// Whether some version in the snapshot may expire. True where that is not known.
-    fn may_expire(&self) -> bool {
-        true
-    }
-
-    /// The version of a key in this snapshot.
-    fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError>;
-}
-
 /// The store of one partition. All calls are safe from any thread. The caller makes sure that the
 /// read-modify-write cycles of one key do not interleave (one writer for each key).
 pub trait Backend: Send + Sync {
@@ -299,6 +182,14 @@ pub trait Backend: Send + Sync {
 
     /// The current version of a key without its body.
     fn head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError>;
+
+    /// [`get`](Self::get) that also returns a version that has expired. A store that removes expired
+    /// versions by itself has none to return.
+    fn get_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError>;
+
+    /// [`head`](Self::head) that also returns a version that has expired, as
+    /// [`get_with_expired`](Self::get_with_expired) does.
+    fn head_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError>;
 
     /// Fails as a put of this key would fail if the store is closed, closed to writes or poisoned.
     /// A caller uses this when it has nothing to append because the version is already there.
@@ -314,12 +205,22 @@ pub trait Backend: Send + Sync {
     /// crash of the process, but not necessarily of the machine.
     fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError>;
 
-    /// Removes a key and all of its versions; `None` when the key was not there.
+    /// Removes a key and all of its versions, expired ones too; `None` when the key was not there.
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError>;
 
-    /// Removes a key if its current version has this digest; `None` when it has not. What the
-    /// caller proved about a version holds for that version only (docs/design/replication.md §4).
+    /// Removes a key if its current version, expired or not, has this digest; `None` when it has
+    /// not. What the caller proved about a version holds for that version only
+    /// (docs/design/replication.md §4).
     fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError>;
+
+    /// [`delete_if`](Self::delete_if) that tells the observer instead of giving a receipt; returns
+    /// whether the version was removed.
+    fn drop_if(&self, key: &[u8], digest: u64) -> Result<bool, StorageError>;
+
+    /// Sets who learns of the entries that this store removes by itself; false if that was set
+    /// before. Whoever opens a store calls this before the first write and the first
+    /// [`maintain`](Self::maintain).
+    fn observe_drops(&self, observer: Arc<dyn DropObserver>) -> bool;
 
     /// Waits until everything up to `seq` survives a loss of power. Blocks: not for network
     /// threads. One fsync serves all callers that wait at the same time.
@@ -373,10 +274,10 @@ pub trait Backend: Send + Sync {
     /// [`complete`](Self::complete) is false.
     fn note_loss(&self, lost_ranges: u64) -> Result<(), StorageError>;
 
-    /// Removes the keys of a scope and returns how many there were. Uses bounded memory. Not
-    /// atomic: other writes run meanwhile.
+    /// Removes the keys of a scope, expired versions included, and returns how many there were.
+    /// Uses bounded memory. Not atomic: other writes run meanwhile. The observer learns of each.
     fn drop_scope(&self, scope: &Scope<'_>) -> Result<u64, StorageError> {
-        drop_each(&mut *self.snapshot()?, scope, |entry| self.delete_if(&entry.key, entry.digest))
+        drop_each(&mut *self.snapshot()?, scope, |entry| self.drop_if(&entry.key, entry.digest))
     }
 
     /// Removes everything, files included. The store takes no calls afterwards.
@@ -386,9 +287,9 @@ pub trait Backend: Send + Sync {
     /// This never sets the clock of the store back; only [`maintain`](Self::maintain) does.
     fn tell_time(&self, now_secs: u64);
 
-    /// Does background work that is due: merging, syncing at an interval, expiry. A maintenance
-    /// thread calls this every few hundred milliseconds. It returns after a bounded amount of work.
-    /// `now_secs` is Unix time.
+    /// Does background work that is due: merging, syncing at an interval, removal of versions that
+    /// are older than the configured age. A maintenance thread calls this every few hundred
+    /// milliseconds. It returns after a bounded amount of work. `now_secs` is Unix time.
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError>;
 
     /// How often appends are to be synced (`sync.strategy = interval`). None if
@@ -418,24 +319,6 @@ pub trait Backend: Send + Sync {
     /// before, and closes the files. Other threads may write meanwhile: each of their writes is
     /// either refused or synced.
     fn close(&self) -> Result<(), StorageError>;
-}
-
-/// Removes the keys of a scope that a snapshot has, and returns how many there were.
-pub(crate) fn drop_each(
-    view: &mut dyn Snapshot,
-    scope: &Scope<'_>,
-    remove: impl Fn(&FoldEntry) -> Result<Option<Appended>, StorageError>,
-) -> Result<u64, StorageError> {
-    let mut dropped = 0;
-    loop {
-        let batch = view.next(scope, Detail::Keys, DROP_BATCH)?;
-        if batch.is_empty() {
-            return Ok(dropped);
-        }
-        for entry in &batch {
-            dropped += u64::from(remove(entry)?.is_some());
-        }
-    }
 }
 
 /// Opens the stores of one configured backend.

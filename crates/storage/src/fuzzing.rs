@@ -5,8 +5,9 @@
 //! accepts must be what the encoder writes. Checksums would stop a fuzzer, so each layout is tested
 //! with the bytes as they are, and again with right checksums.
 
-use crate::backend::{ReadMode, TermRange};
+use crate::backend::ReadMode;
 use crate::bitcask::check_order_entry;
+use crate::fold::TermRange;
 use crate::fs::sim::FaultyFs;
 use crate::fs::{File, FileSystem, OpenMode};
 use crate::inventory::Inventory;

@@ -21,13 +21,16 @@
 pub mod backend;
 mod backup;
 pub mod bitcask;
+mod drops;
 pub mod error;
+mod fold;
 pub mod fs;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod identity;
 mod inventory;
 mod journal;
+mod key_hash;
 mod ledger;
 pub mod leveldb;
 pub mod leveled;
@@ -38,15 +41,17 @@ mod seq;
 pub mod verify;
 
 pub use backend::{
-    Appended, Backend, BackendFactory, Class, Detail, FoldEntry, HeadTerms, KeyRange, LastMerge, LedgerStatus, NoTerms,
-    ReadMode, Scope, Snapshot, Status, Stored, TermEntry, TermRange, Write, WriteAttrs,
+    Appended, Backend, BackendFactory, HeadTerms, LastMerge, LedgerStatus, NoTerms, ReadMode, Status, Stored, Write,
 };
 pub use backup::{CutContent, CutFile, StoreBackup, StoreCut};
 pub use bitcask::BitcaskFactory;
+pub use drops::DropObserver;
 pub use error::StorageError;
+pub use fold::{Class, Detail, Expired, FoldEntry, KeyRange, Scope, Snapshot, TermEntry, TermRange, WriteAttrs};
 pub use identity::StoreIdentity;
 pub use inventory::{InventoryConfig, begin_restored, check_root, has_moved_to, promises_anything};
 pub use journal::{Compression, CompressionPoint, JournalConfig, MergeConfig, MergePolicy, SyncStrategy};
+pub use key_hash::{KEY_HASH_VERSION, KeyHashRange, key_hash};
 pub use ledger::LedgerConfig;
 pub use leveldb::LeveldbFactory;
 pub use leveled::LeveledFactory;

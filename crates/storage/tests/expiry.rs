@@ -1,5 +1,5 @@
 //! Expiry of versions: by the age that the store is configured with, or by the time that the writer
-//! asked for.
+//! asked for. Only a store with a limit of age removes expired versions by itself.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -7,8 +7,8 @@ mod common;
 use common::*;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
 use ombak_storage::{
-    Backend, BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MergeConfig,
-    NoTerms, StorageError, Write,
+    Backend, BackendFactory, BitcaskFactory, Detail, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory,
+    MergeConfig, NoTerms, ReadMode, Scope, StorageError, Write,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +48,7 @@ fn maintain(store: &dyn Backend, now_secs: u64) {
 fn a_clock_that_goes_back_brings_no_older_version_back() {
     let fs = FaultyFs::new(1);
     let mut config = config();
+    config.expiry_secs = Some(1000);
     // The budget comes only from appends, and a merge waits until it is 64 KiB.
     (config.merge.io_bytes_per_sec, config.sweep_interval_secs) = (1, 0);
     (config.merge.trigger_dead_bytes, config.merge.threshold_dead_bytes) = (500, 500);
@@ -71,6 +72,44 @@ fn a_clock_that_goes_back_brings_no_older_version_back() {
     drop(store);
     let store = open(&fs.restart(Loss::Nothing), config);
     assert_eq!(get(&*store, b"k").unwrap(), None, "an older version is back, or a forgotten one");
+}
+
+/// A merge copies an expired version like any other. Once it is removed, merges give its space back.
+#[test]
+fn merges_keep_expired_versions_until_they_are_removed() {
+    let fs = FaultyFs::new(1);
+    let mut config = config();
+    config.merge = eager_merges();
+    let store = open(&fs, config);
+    put(&*store, b"k", b"older").unwrap();
+    for n in 0..20 {
+        put_until(&*store, &format!("ends {n}"), &[1; 400], NOW_SECS + 10);
+    }
+    put_until(&*store, "k", b"newer", NOW_SECS + 10);
+    let churn = |times| {
+        for n in 0..times {
+            put(&*store, b"overwritten", &[n as u8; 700]).unwrap();
+            store.maintain(NOW_SECS + 11).unwrap();
+        }
+        maintain(&*store, NOW_SECS + 11);
+    };
+    churn(60);
+    let merged = store.status();
+    assert!(merged.merges > 0 && merged.keys == 22, "{merged:?}");
+    assert_eq!(value_of(store.get_with_expired(b"k", ReadMode::Blocking).unwrap()).unwrap(), b"newer");
+    let mut fold = store.snapshot().unwrap();
+    for entry in fold.next(&Scope::EVERYTHING, Detail::Keys, 100).unwrap().iter().filter(|entry| entry.is_expired) {
+        assert!(store.delete_if(&entry.key, entry.digest).unwrap().is_some());
+    }
+    drop(fold);
+    churn(60);
+    let status = store.status();
+    let bytes = status.live_bytes + status.dead_bytes;
+    assert!(status.keys == 1 && bytes < 20 * 400, "{status:?}");
+    drop(store);
+    let store = open(&fs.restart(Loss::Nothing), config);
+    assert!(store.get_with_expired(b"k", ReadMode::Blocking).unwrap().is_none());
+    assert_eq!(store.status().keys, 1);
 }
 
 /// `bitcask.expiry.grace_time`: how long a file with only expired versions may wait for its merge.
@@ -116,9 +155,9 @@ fn a_version_ends_by_its_age_or_by_its_own_time() {
 
 type Opened = Result<Arc<dyn Backend>, StorageError>;
 
-/// A sweep removes expired versions, also after a restart that read nothing of the journal. A store
-/// in which nothing expires reports that.
-fn expired_versions_are_forgotten(open: &dyn Fn() -> Opened) {
+/// An expired version is hidden and stays, with its clock, until it is removed like a tombstone. A
+/// store in which nothing expires reports that.
+fn expired_versions_stay_until_they_are_removed(open: &dyn Fn() -> Opened) {
     let store = open().unwrap();
     put(&*store, b"stays", b"v").unwrap();
     store.close().unwrap();
@@ -133,34 +172,47 @@ fn expired_versions_are_forgotten(open: &dyn Fn() -> Opened) {
     assert!(store.snapshot().unwrap().may_expire());
     assert_eq!(store.status().keys, 2);
     maintain(&*store, NOW_SECS + 11);
-    assert_eq!((store.status().keys, get(&*store, b"ends").unwrap()), (1, None));
+    assert_eq!((store.status().keys, get(&*store, b"ends").unwrap()), (2, None));
     store.close().unwrap();
     drop(store);
     let store = open().unwrap();
     maintain(&*store, NOW_SECS + 11);
+    assert_eq!(get(&*store, b"ends").unwrap(), None);
+    assert_eq!(value_of(store.get_with_expired(b"ends", ReadMode::Blocking).unwrap()).unwrap(), b"v");
+    assert_eq!(store.snapshot().unwrap().next(&Scope::ALL, Detail::Keys, 10).unwrap().len(), 1);
+    let all = store.snapshot().unwrap().next(&Scope::KEPT, Detail::Objects, 10).unwrap();
+    let ended = all.iter().find(|entry| entry.is_expired).expect("the expired version");
+    assert_eq!((&ended.key[..], u64::from(ended.expires_secs), all.len()), (&b"ends"[..], NOW_SECS + 10, 2));
+    assert_eq!(value_of(ended.stored.clone()).unwrap(), b"v");
+    let removed = store.delete_if(b"ends", ended.digest).unwrap().expect("it is there");
+    assert_eq!((removed.previous, store.status().keys), (Some(ended.digest), 1));
+    store.close().unwrap();
+    drop(store);
+    let store = open().unwrap();
     assert_eq!(store.status().keys, 1);
+    assert!(store.get_with_expired(b"ends", ReadMode::Blocking).unwrap().is_none());
     assert!(get(&*store, b"stays").unwrap().is_some());
 }
 
 #[test]
-fn expired_versions_are_forgotten_by_bitcask() {
+fn expired_versions_stay_in_bitcask() {
     let fs = FaultyFs::new(1);
-    expired_versions_are_forgotten(&|| BitcaskFactory::new(fs.clone(), "/data", config())?.open(0));
+    expired_versions_stay_until_they_are_removed(&|| BitcaskFactory::new(fs.clone(), "/data", config())?.open(0));
 }
 
 #[test]
-fn expired_versions_are_forgotten_by_leveled() {
+fn expired_versions_stay_in_leveled() {
     let (fs, dir) = (FaultyFs::new(1), scratch_dir());
-    expired_versions_are_forgotten(&|| {
+    expired_versions_stay_until_they_are_removed(&|| {
         let ledger = LedgerConfig::default();
         LeveledFactory::new(fs.clone(), dir.path(), config(), ledger, Arc::new(NoTerms))?.open(0)
     });
 }
 
 #[test]
-fn expired_versions_are_forgotten_by_leveldb() {
+fn expired_versions_stay_in_leveldb() {
     let (fs, dir) = (FaultyFs::new(1), scratch_dir());
-    expired_versions_are_forgotten(&|| {
+    expired_versions_stay_until_they_are_removed(&|| {
         let ledger = LedgerConfig::default();
         LeveldbFactory::new(fs.clone(), dir.path(), config(), ledger, Arc::new(NoTerms))?.open(0)
     });

@@ -425,7 +425,7 @@ fn leveled_answers_heads_folds_and_ordered_listings_without_its_journal() {
         let found = store.head(format!("key {n}").as_bytes(), ReadMode::Blocking).unwrap().unwrap();
         assert_eq!((found.head.to_vec(), found.body), (head_of(&value(n)), None));
     }
-    let everything = Scope { prefix: b"", class: None };
+    let everything = Scope::ALL;
     let mut snapshot = store.snapshot().unwrap();
     assert_eq!(snapshot.next(&everything, Detail::Heads, 100).unwrap().len(), 50);
     let range = KeyRange { bucket: b"", from: Bound::Unbounded, to: Bound::Unbounded };

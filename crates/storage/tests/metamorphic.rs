@@ -1,6 +1,11 @@
 //! The same random history on every backend and set of options must give the answers of a model.
 //! Histories have puts, deletes, folds, ordered keys, index queries in pages, expiry, maintenance,
 //! and restarts with and without a close.
+//!
+//! Each history also keeps a tree over the digests, as a replica does: an XOR that learns only from
+//! receipts and from the observer of drops. It must always equal the XOR over a full fold. In
+//! stores with a limit of age or size, the model learns from the observer what the store removed,
+//! and checks that it was allowed to.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod common;
@@ -8,10 +13,12 @@ mod common;
 use common::*;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::{
-    Backend, BackendFactory, BitcaskFactory, Compression, CompressionPoint, Detail, HeadTerms, JournalConfig, KeyRange,
-    LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig, MemoryFactory, MergeConfig, MultiFactory, ReadMode,
-    Scope, Selector, StorageError, SyncStrategy, TermRange, Write, WriteAttrs,
+    Appended, Backend, BackendFactory, BitcaskFactory, Compression, CompressionPoint, Detail, DropObserver, Expired,
+    HeadTerms, JournalConfig, KeyHashRange, KeyRange, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
+    MemoryFactory, MergeConfig, MultiFactory, ReadMode, Scope, Selector, StorageError, SyncStrategy, TermRange, Write,
+    WriteAttrs, key_hash,
 };
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::Path;
@@ -59,6 +66,37 @@ fn ledger() -> LedgerConfig {
 fn memory(_: &Path, _: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
     let config = MemoryConfig { opened_at_secs: now_secs, ..MemoryConfig::default() };
     Ok(Box::new(MemoryFactory::with_terms(config, Arc::new(LineTerms))))
+}
+
+/// Versions older than this expire in the stores with a limit of age.
+const AGE_SECS: u32 = 12;
+/// The most that the memory store with a limit of size holds.
+const MEMORY_BYTES: u64 = 12_000;
+
+fn aged(now_secs: u64) -> JournalConfig {
+    JournalConfig { expiry_secs: Some(AGE_SECS), ..journal(now_secs) }
+}
+
+fn aging_memory(_: &Path, _: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
+    let config = MemoryConfig { ttl_secs: Some(AGE_SECS), opened_at_secs: now_secs, ..MemoryConfig::default() };
+    Ok(Box::new(MemoryFactory::with_terms(config, Arc::new(LineTerms))))
+}
+
+fn small_memory(_: &Path, _: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
+    let config = MemoryConfig { bytes_max: Some(MEMORY_BYTES), opened_at_secs: now_secs, ..MemoryConfig::default() };
+    Ok(Box::new(MemoryFactory::with_terms(config, Arc::new(LineTerms))))
+}
+
+fn aging_bitcask(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
+    Ok(Box::new(BitcaskFactory::with_terms(fs, dir, aged(now_secs), &ledger(), Arc::new(LineTerms))?))
+}
+
+fn aging_leveled(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
+    Ok(Box::new(LeveledFactory::new(fs, dir, aged(now_secs), ledger(), Arc::new(LineTerms))?))
+}
+
+fn aging_leveldb(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
+    Ok(Box::new(LeveldbFactory::new(fs, dir, aged(now_secs), ledger(), Arc::new(LineTerms))?))
 }
 
 fn bitcask(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
@@ -122,8 +160,35 @@ struct Version {
     body: Vec<u8>,
     digest: u64,
     tstamp_secs: u32,
+    /// As the writer asked.
     expires_secs: u32,
+    /// With the age limit of the store; 0: never.
+    ends_secs: u32,
+    seq: u64,
     terms: BTreeSet<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What a store may remove by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    None,
+    Age,
+    Size,
+}
+
+/// Remembers what a store has removed by itself.
+#[derive(Default)]
+struct Drops(Mutex<Vec<(Vec<u8>, u64)>>);
+
+impl DropObserver for Drops {
+    fn dropped(&self, key: &[u8], digest: u64) {
+        self.0.lock().push((key.to_vec(), digest));
+    }
+}
+
+/// What a version adds to a tree.
+fn leaf(key: &[u8], digest: u64) -> u64 {
+    key_hash(&[key, &digest.to_le_bytes()].concat())
 }
 
 struct History {
@@ -133,7 +198,14 @@ struct History {
     fs: Arc<FaultyFs>,
     factory: Box<dyn BackendFactory>,
     store: Arc<dyn Backend>,
+    /// The versions that the store holds, expired ones included.
     model: BTreeMap<Vec<u8>, Version>,
+    /// Versions that the store forgot because of their age. A start may find them again.
+    forgotten: BTreeMap<Vec<u8>, Version>,
+    drops: Arc<Drops>,
+    /// The tree: an XOR of leaves.
+    tree: u64,
+    limit: Limit,
     now_secs: u64,
     is_durable: bool,
     expires_anything: bool,
@@ -141,11 +213,14 @@ struct History {
 }
 
 impl History {
-    fn new(open: Opener, seed: u64, is_durable: bool) -> Self {
+    fn new(open: Opener, seed: u64, is_durable: bool, limit: Limit) -> Self {
         let dir = scratch_dir();
         let fs = FaultyFs::new(seed);
         let factory = open(&dir.path().join("store"), fs.clone(), NOW_SECS).unwrap();
         let store = factory.open(0).unwrap();
+        let drops = Arc::<Drops>::default();
+        assert!(store.observe_drops(drops.clone()));
+        assert!(!store.observe_drops(drops.clone()), "it has one");
         let random = Random::new(seed + 1);
         Self {
             random,
@@ -155,6 +230,10 @@ impl History {
             factory,
             store,
             model: BTreeMap::new(),
+            forgotten: BTreeMap::new(),
+            drops,
+            tree: 0,
+            limit,
             now_secs: NOW_SECS,
             is_durable,
             expires_anything: seed.is_multiple_of(4),
@@ -194,16 +273,65 @@ impl History {
         let (body, has_terms) = (&[left, right], !terms.is_empty());
         let write = Write { key: &key, head: &head, body, digest, tstamp_secs, expires_secs, has_terms };
         let appended = self.store.put(&write).unwrap();
-        let old = self.model.insert(key, Version { head, body: value, digest, tstamp_secs, expires_secs, terms });
-        // The store may have removed an expired version already, or not.
-        if !self.expires_anything {
-            assert_eq!(appended.previous, old.map(|old| old.digest));
+        let seq = appended.seq;
+        let ends_secs = match (self.limit, expires_secs) {
+            (Limit::Age, 0) => tstamp_secs + AGE_SECS,
+            (Limit::Age, wanted) => wanted.min(tstamp_secs + AGE_SECS),
+            (Limit::None | Limit::Size, wanted) => wanted,
+        };
+        let new = Version { head, body: value, digest, tstamp_secs, expires_secs, ends_secs, seq, terms };
+        self.tree ^= leaf(&key, digest);
+        self.forgotten.remove(&key);
+        let old = self.model.insert(key.clone(), new);
+        self.apply_receipt(&key, Some(appended), old.as_ref());
+        assert_eq!(self.store.last_seq(), seq);
+        self.apply_drops(false);
+    }
+
+    /// Takes the version that an append replaced or removed out of the tree.
+    fn apply_receipt(&mut self, key: &[u8], receipt: Option<Appended>, old: Option<&Version>) {
+        let previous = receipt.and_then(|receipt| receipt.previous);
+        assert_eq!(previous, old.map(|old| old.digest));
+        self.tree ^= previous.map_or(0, |digest| leaf(key, digest));
+    }
+
+    /// Takes what the store has removed by itself out of the model and the tree. `by_age`: no record
+    /// in the store says that it is gone.
+    fn apply_drops(&mut self, by_age: bool) -> u64 {
+        let drops = std::mem::take(&mut *self.drops.0.lock());
+        for (key, digest) in &drops {
+            let old = self.model.remove(key).expect("a drop of a version that is there");
+            assert_eq!(old.digest, *digest);
+            self.tree ^= leaf(key, *digest);
+            if by_age {
+                self.forgotten.insert(key.clone(), old);
+            }
         }
-        assert_eq!(self.store.last_seq(), appended.seq);
+        drops.len() as u64
+    }
+
+    /// All versions of the store, as a fold over everything gives them.
+    fn everything(&self) -> BTreeMap<Vec<u8>, u64> {
+        let (mut found, mut snapshot) = (BTreeMap::new(), self.store.snapshot().unwrap());
+        loop {
+            let batch = snapshot.next(&Scope::EVERYTHING, Detail::Keys, 17).unwrap();
+            if batch.is_empty() {
+                return found;
+            }
+            found.extend(batch.into_iter().map(|entry| (entry.key.to_vec(), entry.digest)));
+        }
+    }
+
+    /// The tree must be what a fold computes.
+    fn check_tree(&self) {
+        let found = self.everything();
+        let expected: BTreeMap<_, _> = self.model.iter().map(|(key, version)| (key.clone(), version.digest)).collect();
+        assert_eq!(found, expected);
+        assert_eq!(found.iter().fold(0, |tree, (key, digest)| tree ^ leaf(key, *digest)), self.tree);
     }
 
     fn is_alive(&self, version: &Version) -> bool {
-        version.expires_secs == 0 || u64::from(version.expires_secs) >= self.now_secs
+        version.ends_secs == 0 || u64::from(version.ends_secs) >= self.now_secs
     }
 
     fn alive(&self, key: &[u8]) -> Option<&Version> {
@@ -212,18 +340,25 @@ impl History {
 
     fn delete(&mut self) {
         let key = self.key();
-        self.store.delete(&key).unwrap();
-        self.model.remove(&key);
+        let receipt = self.store.delete(&key).unwrap();
+        let old = self.model.remove(&key);
+        self.apply_receipt(&key, receipt, old.as_ref());
         assert!(self.store.get(&key, ReadMode::Blocking).unwrap().is_none());
     }
 
     fn delete_if(&mut self) {
         let key = self.key();
-        let Some((digest, alive)) = self.model.get(&key).map(|old| (old.digest, self.is_alive(old))) else { return };
+        let Some(digest) = self.model.get(&key).map(|old| old.digest) else { return };
         assert!(self.store.delete_if(&key, digest + 1).unwrap().is_none());
-        let removed = self.store.delete_if(&key, digest).unwrap();
-        assert!(removed.is_some() || !alive);
-        self.model.remove(&key);
+        assert!(!self.store.drop_if(&key, digest + 1).unwrap());
+        if self.random.below(2) == 0 {
+            let receipt = self.store.delete_if(&key, digest).unwrap();
+            let old = self.model.remove(&key);
+            self.apply_receipt(&key, receipt, old.as_ref());
+        } else {
+            assert!(self.store.drop_if(&key, digest).unwrap());
+            assert_eq!(self.apply_drops(false), 1);
+        }
     }
 
     fn read(&mut self) {
@@ -233,23 +368,46 @@ impl History {
         assert_eq!(found.map(|s| (s.head.to_vec(), s.body.map(|b| b.to_vec()), s.digest)), expected);
         let head = self.store.head(&key, ReadMode::Blocking).unwrap();
         assert_eq!(head.map(|s| (s.head.to_vec(), s.digest)), expected.map(|(head, _, digest)| (head, digest)));
+        let is_kept = |version: &&Version| self.limit != Limit::Age || self.is_alive(version);
+        let kept = self.model.get(&key).filter(is_kept).map(|v| (v.head.clone(), Some(v.body.clone()), v.digest));
+        let found = self.store.get_with_expired(&key, ReadMode::Blocking).unwrap();
+        assert_eq!(found.map(|s| (s.head.to_vec(), s.body.map(|b| b.to_vec()), s.digest)), kept);
+        let head = self.store.head_with_expired(&key, ReadMode::Blocking).unwrap();
+        assert_eq!(head.map(|s| (s.head.to_vec(), s.digest)), kept.map(|(head, _, digest)| (head, digest)));
     }
 
     fn fold(&mut self) {
         let bucket = BUCKETS[self.random.below(3) as usize];
         let odd = |key: &[u8]| key.last().is_some_and(|byte| byte % 2 == 1);
-        let (scope, detail) = match self.random.below(4) {
+        let (mut scope, detail) = match self.random.below(4) {
             0 => (Scope::ALL, Detail::Keys),
             1 => (Scope::prefix(bucket), Detail::Heads),
-            2 => (Scope { prefix: bucket, class: Some(&odd) }, Detail::Objects),
-            _ => (Scope { prefix: b"", class: Some(&odd) }, Detail::Heads),
+            2 => (Scope { class: Some(&odd), ..Scope::prefix(bucket) }, Detail::Objects),
+            _ => (Scope { class: Some(&odd), ..Scope::ALL }, Detail::Heads),
         };
+        scope.expired = [Expired::Hidden, Expired::Kept, Expired::All][self.random.below(3) as usize];
+        let shows_expired = match scope.expired {
+            Expired::Hidden => false,
+            Expired::Kept => self.limit != Limit::Age,
+            Expired::All => true,
+        };
+        if self.random.below(3) == 0 {
+            scope.since_seq = self.random.below(self.store.last_seq() + 1);
+        }
+        if self.random.below(3) == 0 {
+            let key = self.key();
+            // Half of the ranges are narrow enough for an index to skip parts of itself.
+            let width = if self.random.below(2) == 0 { u64::MAX / 4 } else { 3 << 40 };
+            let first = key_hash(&key).saturating_sub(self.random.below(width));
+            scope.hashes = Some(KeyHashRange { first, last: first.saturating_add(width) });
+        }
         let count_max = 1 + self.random.below(40) as usize;
         let mut snapshot = self.store.snapshot().unwrap();
         let expected: BTreeMap<Vec<u8>, Version> = self
             .model
             .iter()
-            .filter(|(key, version)| scope.includes(key) && self.is_alive(version))
+            .filter(|(_, version)| shows_expired || self.is_alive(version))
+            .filter(|(key, version)| scope.includes(key) && version.seq > scope.since_seq)
             .map(|(key, version)| (key.clone(), version.clone()))
             .collect();
         // Later writes must not be visible in this fold.
@@ -264,7 +422,8 @@ impl History {
             }
             for entry in batch {
                 let expected = expected.get(&entry.key[..]).expect("a key of the moment");
-                assert_eq!(entry.digest, expected.digest);
+                assert_eq!((entry.digest, entry.seq), (expected.digest, expected.seq));
+                assert_eq!((entry.expires_secs, entry.is_expired), (expected.ends_secs, !self.is_alive(expected)));
                 assert_eq!(entry.stored.is_some(), detail != Detail::Keys);
                 if detail == Detail::Objects && self.is_durable {
                     let Version { tstamp_secs, expires_secs, .. } = *expected;
@@ -351,18 +510,20 @@ impl History {
     fn drop_scope(&mut self) {
         let bucket = BUCKETS[self.random.below(3) as usize];
         let even = |key: &[u8]| key.last().is_some_and(|byte| byte % 2 == 0);
-        let scope = Scope { prefix: bucket, class: Some(&even) };
-        let expected = self.model.iter().filter(|(key, version)| scope.includes(key) && self.is_alive(version)).count();
-        assert_eq!(self.store.drop_scope(&scope).unwrap(), expected as u64);
-        let now_secs = self.now_secs;
-        let is_alive = |v: &Version| v.expires_secs == 0 || u64::from(v.expires_secs) >= now_secs;
-        self.model.retain(|key, version| !(scope.includes(key) && is_alive(version)));
+        let scope = Scope { class: Some(&even), ..Scope::prefix(bucket) };
+        let expected = self.model.keys().filter(|key| scope.includes(key)).count() as u64;
+        assert_eq!(self.store.drop_scope(&scope).unwrap(), expected);
+        assert_eq!(self.apply_drops(false), expected);
+        assert!(!self.model.keys().any(|key| scope.includes(key)));
     }
 
     fn maintain(&mut self) {
         self.now_secs += self.random.below(8);
         for _ in 0..1 + self.random.below(3) {
             self.store.maintain(self.now_secs).unwrap();
+            let is_wrong = |(key, _): &(Vec<u8>, u64)| self.limit != Limit::Age || self.alive(key).is_some();
+            assert!(!self.drops.0.lock().iter().any(is_wrong), "a version that must stay is gone");
+            self.apply_drops(true);
         }
     }
 
@@ -394,11 +555,28 @@ impl History {
         self.store = self.factory.open(0).unwrap();
         let now = self.store.status();
         assert_eq!((now.lost_ranges, now.torn_bytes), (0, 0));
-        // Expired versions are counted until they are removed.
-        if !self.expires_anything {
+        // Versions that were too old may be there again until a sweep.
+        if self.limit == Limit::Age {
+            self.find_forgotten();
+        } else {
             assert_eq!(now.keys, status.keys);
         }
         assert!(self.store.complete());
+        assert!(self.store.observe_drops(self.drops.clone()));
+    }
+
+    /// A store with a limit of age does not record which versions it has forgotten. A start may
+    /// find them again, but none that is older, and only as expired ones.
+    fn find_forgotten(&mut self) {
+        for (key, digest) in self.everything() {
+            if !self.model.contains_key(&key) {
+                let version = self.forgotten.remove(&key).expect("a version that was forgotten");
+                assert_eq!(version.digest, digest);
+                assert!(!self.is_alive(&version));
+                self.model.insert(key, version);
+            }
+        }
+        self.tree = self.model.iter().fold(0, |tree, (key, version)| tree ^ leaf(key, version.digest));
     }
 
     fn step(&mut self) {
@@ -416,13 +594,21 @@ impl History {
             95 => self.store.sync(self.store.last_seq()).unwrap(),
             _ => self.restart(),
         }
+        assert_eq!(self.apply_drops(false), 0, "every step takes its drops");
+        if self.random.below(8) == 0 {
+            self.check_tree();
+        }
     }
 }
 
 fn histories(open: Opener, is_durable: bool) {
+    limited_histories(open, is_durable, Limit::None);
+}
+
+fn limited_histories(open: Opener, is_durable: bool, limit: Limit) {
     let count = std::env::var("OMBAK_HISTORIES").map_or(HISTORIES, |count| count.parse().expect("a number"));
     for seed in 0..count {
-        let mut history = History::new(open, seed, is_durable);
+        let mut history = History::new(open, seed, is_durable, limit);
         for step in 0..STEPS {
             let before = std::panic::AssertUnwindSafe(&mut history);
             if let Err(panic) = std::panic::catch_unwind(move || { before }.step()) {
@@ -436,6 +622,31 @@ fn histories(open: Opener, is_durable: bool) {
 #[test]
 fn memory_answers_as_the_model() {
     histories(memory, false);
+}
+
+#[test]
+fn aging_memory_answers_as_the_model() {
+    limited_histories(aging_memory, false, Limit::Age);
+}
+
+#[test]
+fn small_memory_answers_as_the_model() {
+    limited_histories(small_memory, false, Limit::Size);
+}
+
+#[test]
+fn aging_bitcask_answers_as_the_model() {
+    limited_histories(aging_bitcask, true, Limit::Age);
+}
+
+#[test]
+fn aging_leveled_answers_as_the_model() {
+    limited_histories(aging_leveled, true, Limit::Age);
+}
+
+#[test]
+fn aging_leveldb_answers_as_the_model() {
+    limited_histories(aging_leveldb, true, Limit::Age);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Stores that fail on demand.
 
 use ombak_storage::{
-    Appended, Backend, BackendFactory, MemoryConfig, MemoryFactory, ReadMode, SeqSource, Snapshot, Status,
-    StorageError, StoreIdentity, Stored, Write,
+    Appended, Backend, BackendFactory, DropObserver, MemoryConfig, MemoryFactory, ReadMode, SeqSource, Snapshot,
+    Status, StorageError, StoreIdentity, Stored, Write,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -125,6 +125,16 @@ impl Backend for FaultyStore {
         self.inner.head(key, mode)
     }
 
+    fn get_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        self.check_read(mode)?;
+        self.inner.get_with_expired(key, mode)
+    }
+
+    fn head_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        self.check_read(mode)?;
+        self.inner.head_with_expired(key, mode)
+    }
+
     fn check_writable(&self, key: &[u8]) -> Result<(), StorageError> {
         self.inner.check_writable(key)
     }
@@ -148,7 +158,16 @@ impl Backend for FaultyStore {
     }
 
     fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError> {
+        self.faults.check_partition(self.partition)?;
         self.inner.delete_if(key, digest)
+    }
+
+    fn drop_if(&self, key: &[u8], digest: u64) -> Result<bool, StorageError> {
+        self.inner.drop_if(key, digest)
+    }
+
+    fn observe_drops(&self, observer: Arc<dyn DropObserver>) -> bool {
+        self.inner.observe_drops(observer)
     }
 
     fn synced_seq(&self) -> u64 {

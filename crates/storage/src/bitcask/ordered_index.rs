@@ -15,8 +15,9 @@
 //!   memory or the version that was just put there. So the last change of a key has seen its newest
 //!   version.
 
-use crate::backend::{HeadTerms, KeyRange, LedgerStatus, TermRange};
+use crate::backend::{HeadTerms, LedgerStatus};
 use crate::error::StorageError;
+use crate::fold::{KeyRange, TermRange};
 use crate::journal::le_at;
 use crate::ledger::{
     Change, Difference, KeyBounds, LedgerKey, ORDERED_UP_TO, Tree, TreeShared, TreeView, note, remove_dir, store_key,

@@ -130,7 +130,8 @@ pub struct JournalConfig {
     /// `leveled.journal_objectcount`: a file with this many versions is closed and a new one is
     /// begun.
     pub file_records_max: u64,
-    /// `bitcask.expiry`: versions older than this are absent.
+    /// `bitcask.expiry`: versions older than this are absent. A store with such a limit forgets
+    /// expired versions by itself (see `crate::drops`).
     pub expiry_secs: Option<u32>,
     /// `bitcask.expiry.grace_time`: how long a file may wait for its merge after its versions have
     /// expired.
@@ -141,7 +142,7 @@ pub struct JournalConfig {
     pub compression: Compression,
     /// When bodies are compressed.
     pub compression_point: CompressionPoint,
-    /// Seconds between two sweeps that remove expired versions.
+    /// Seconds between two sweeps that remove expired versions, if `expiry_secs` is set.
     pub sweep_interval_secs: u32,
     /// `leveled.snapshot_timeout_long`: how long a snapshot for folds may be open.
     pub snapshot_secs_max: Option<u32>,
@@ -169,6 +170,11 @@ impl JournalConfig {
             (Some(by_age), 0) => by_age,
             (Some(by_age), wanted) => by_age.min(wanted),
         }
+    }
+
+    /// Whether the store removes expired versions by itself.
+    pub(crate) fn forgets_expired(&self) -> bool {
+        self.expiry_secs.is_some()
     }
 
     /// Whether a version had expired when the store was opened.

@@ -1,11 +1,12 @@
 //! A snapshot of a store.
 
-use super::index::{IndexAnswer, KeyIndex, OrderedIndex};
+use super::index::{Entry, IndexAnswer, KeyIndex, OrderedIndex};
 use super::policy::JournalPolicy;
 use super::read::{Read, Wanted};
 use super::store::Core;
-use crate::backend::{Detail, FoldEntry, KeyRange, ReadMode, Scope, Snapshot, Stored, TermEntry, TermRange};
+use crate::backend::{ReadMode, Stored};
 use crate::error::StorageError;
+use crate::fold::{Detail, Expired, FoldEntry, KeyRange, Scope, Snapshot, TermEntry, TermRange};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -60,20 +61,35 @@ impl<P: JournalPolicy> JournalSnapshot<P> {
         view: &<P::Index as KeyIndex>::View,
         key: &[u8],
         wanted: Wanted,
+        expired: Expired,
     ) -> Result<Option<Read>, StorageError> {
         let indexed = P::Index::key(key);
         let look = || self.core.index.get_at(indexed, view, ReadMode::Blocking);
-        self.core.read_with(key, ReadMode::Blocking, wanted, look)
+        self.core.read_with(key, ReadMode::Blocking, wanted, expired, look)
     }
 
-    /// Completes an entry of a fold with the requested detail. None if the version has expired
-    /// meanwhile.
+    /// An entry of a fold without head and body.
+    fn fold_entry(&self, key: &[u8], entry: &Entry) -> FoldEntry {
+        FoldEntry {
+            key: Bytes::copy_from_slice(key),
+            digest: entry.digest,
+            seq: entry.seq,
+            expires_secs: entry.expires_secs,
+            is_expired: self.core.is_expired(entry.expires_secs),
+            stored: None,
+            attrs: None,
+        }
+    }
+
+    /// Completes an entry of a fold with the requested detail. None if expired versions are hidden
+    /// and this one has expired meanwhile.
     fn detail(
         &self,
         view: &<P::Index as KeyIndex>::View,
         key: &[u8],
         found: IndexAnswer,
         detail: Detail,
+        expired: Expired,
     ) -> Result<Option<FoldEntry>, StorageError> {
         let IndexAnswer { entry, head, body, attrs } = found;
         let whole = |head, body| {
@@ -83,17 +99,16 @@ impl<P: JournalPolicy> JournalSnapshot<P> {
         let read = match (detail, head, body) {
             (Detail::Keys, ..) => None,
             (Detail::Heads, Some(head), _) => whole(head, None),
-            (Detail::Heads, None, _) => self.read_as(view, key, Wanted::Head)?,
+            (Detail::Heads, None, _) => self.read_as(view, key, Wanted::Head, expired)?,
             (Detail::Objects, Some(head), Some(body)) => whole(head, Some(body)),
-            (Detail::Objects, ..) => self.read_as(view, key, Wanted::Whole)?,
+            (Detail::Objects, ..) => self.read_as(view, key, Wanted::Whole, expired)?,
         };
         if detail != Detail::Keys && read.is_none() {
             return Ok(None);
         }
         let attrs = read.as_ref().and_then(|read| read.attrs).filter(|_| detail == Detail::Objects);
         let stored = read.map(|read| read.stored);
-        let key = Bytes::copy_from_slice(key);
-        Ok(Some(FoldEntry { key, digest: entry.digest, seq: entry.seq, stored, attrs }))
+        Ok(Some(FoldEntry { stored, attrs, ..self.fold_entry(key, &entry) }))
     }
 }
 
@@ -102,12 +117,12 @@ impl<P: JournalPolicy> Snapshot for JournalSnapshot<P> {
         self.with_view(|view| {
             let core = &*self.core;
             let mut batch: Vec<FoldEntry> = Vec::new();
-            // An empty batch means the end, so a batch in which everything has expired must not be
-            // returned.
+            // An empty batch means the end, so a batch in which everything has expired meanwhile
+            // must not be returned.
             while batch.is_empty() && count_max > 0 {
                 let mut met: Vec<(Bytes, IndexAnswer)> = Vec::with_capacity(count_max.min(1024));
-                core.index.walk(view, scope.prefix, |key, found| {
-                    if scope.includes(key) && !core.is_expired(found.entry.expires_secs) {
+                core.index.walk(view, scope, |key, found| {
+                    if scope.selects(key, found.entry.seq, core.is_hidden(found.entry.expires_secs, scope.expired)) {
                         met.push((Bytes::copy_from_slice(key), found));
                     }
                     met.len() < count_max
@@ -116,7 +131,7 @@ impl<P: JournalPolicy> Snapshot for JournalSnapshot<P> {
                     break;
                 }
                 for (key, found) in met {
-                    batch.extend(self.detail(view, &key, found, detail)?);
+                    batch.extend(self.detail(view, &key, found, detail, scope.expired)?);
                 }
             }
             Ok(batch)
@@ -131,8 +146,7 @@ impl<P: JournalPolicy> Snapshot for JournalSnapshot<P> {
             }
             self.core.index.keys_in_order(view, range, |key, entry| {
                 if !self.core.is_expired(entry.expires_secs) {
-                    let key = Bytes::copy_from_slice(key);
-                    batch.push(FoldEntry { key, digest: entry.digest, seq: entry.seq, stored: None, attrs: None });
+                    batch.push(self.fold_entry(key, entry));
                 }
                 batch.len() < count_max
             })?;
@@ -152,7 +166,7 @@ impl<P: JournalPolicy> Snapshot for JournalSnapshot<P> {
     }
 
     fn read(&self, key: &[u8]) -> Result<Option<Stored>, StorageError> {
-        self.with_view(|view| Ok(self.read_as(view, key, Wanted::Whole)?.map(|read| read.stored)))
+        self.with_view(|view| Ok(self.read_as(view, key, Wanted::Whole, Expired::Hidden)?.map(|read| read.stored)))
     }
 }
 

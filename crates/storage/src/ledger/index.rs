@@ -10,8 +10,9 @@ use super::keys::{KeyBounds, LedgerKey, after_prefix, keys_from, note, store_key
 use super::opening::open_usable;
 use super::terms::{term_keys, visit_terms};
 use super::tree::{Change, Tree, TreeShared, TreeView};
-use crate::backend::{HeadTerms, KeyRange, LedgerStatus, ReadMode, TermRange, WriteAttrs};
+use crate::backend::{HeadTerms, LedgerStatus, ReadMode};
 use crate::error::StorageError;
+use crate::fold::{KeyRange, Scope, TermRange, WriteAttrs};
 use crate::journal::{
     Compacted, Entry, IndexAnswer, IndexSizes, JournalConfig, KeyIndex, Loaded, OrderedIndex, Position, ReadHead,
     SweepCursor, Version,
@@ -437,10 +438,10 @@ impl<const HAS_VALUES: bool> KeyIndex for LedgerIndex<HAS_VALUES> {
     fn walk(
         &self,
         view: &mut LedgerView,
-        prefix: &[u8],
+        scope: &Scope<'_>,
         mut visit: impl FnMut(&[u8], IndexAnswer) -> bool,
     ) -> Result<(), StorageError> {
-        let from = keys_from(prefix);
+        let from = keys_from(scope.prefix);
         let to = after_prefix(&from);
         let LedgerView { tree, passed } = view;
         let start = passed.clone();

@@ -14,7 +14,7 @@
 //! 65,000 bytes have no defined order among themselves.
 
 use super::tree::KEY_BYTES_MAX;
-use crate::backend::KeyRange;
+use crate::fold::KeyRange;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::ops::Bound;
 use xxhash_rust::xxh3::xxh3_128;

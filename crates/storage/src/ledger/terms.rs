@@ -2,8 +2,9 @@
 
 use super::keys::{LedgerKey, after_prefix, put_escaped, put_term_prefix, split_term};
 use super::tree::{Tree, TreeView};
-use crate::backend::{HeadTerms, TermRange};
+use crate::backend::HeadTerms;
 use crate::error::StorageError;
+use crate::fold::TermRange;
 use bytes::{BufMut, Bytes, BytesMut};
 use ombak_types::names::split_storage_key;
 use std::ops::Bound;

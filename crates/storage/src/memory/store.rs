@@ -1,9 +1,11 @@
 //! The memory store of one partition.
 
-use super::snapshot::MemorySnapshot;
+use super::snapshot::{MemorySnapshot, SnapshotExpiry};
 use super::terms::put_term_key;
-use crate::backend::{Appended, Backend, HeadTerms, ReadMode, Snapshot, Status, Stored, Write};
+use crate::backend::{Appended, Backend, HeadTerms, ReadMode, Status, Stored, Write};
+use crate::drops::{DropNotifier, DropObserver};
 use crate::error::StorageError;
+use crate::fold::{Expired, Snapshot};
 use crate::identity::{StoreIdentity, random_id};
 use crate::limits::check_sizes;
 use crate::seq::SeqSource;
@@ -146,20 +148,21 @@ impl State {
         old
     }
 
-    fn evict_oldest(&mut self, terms: &dyn HeadTerms) -> bool {
+    /// Removes the oldest version and tells the observer.
+    fn evict_oldest(&mut self, terms: &dyn HeadTerms, drops: &DropNotifier) -> bool {
         let Some((_, key)) = self.by_age.first_key_value() else { return false };
         let key = key.clone();
-        self.remove(&key, terms).is_some()
+        self.remove(&key, terms).inspect(|old| drops.dropped(&key, old.digest)).is_some()
     }
 
-    /// Removes one expired version, if there is any.
-    fn remove_expired(&mut self, now_secs: u64, terms: &dyn HeadTerms) -> bool {
+    /// Removes one expired version, if there is any, and tells the observer.
+    fn remove_expired(&mut self, now_secs: u64, terms: &dyn HeadTerms, drops: &DropNotifier) -> bool {
         let Some(((expires_secs, _), key)) = self.by_expiry.first_key_value() else { return false };
         if u64::from(*expires_secs) >= now_secs {
             return false;
         }
         let key = key.clone();
-        self.remove(&key, terms).is_some()
+        self.remove(&key, terms).inspect(|old| drops.dropped(&key, old.digest)).is_some()
     }
 }
 
@@ -169,6 +172,8 @@ pub(super) struct MemoryStore {
     terms: Arc<dyn HeadTerms>,
     seqs: SeqSource,
     state: RwLock<State>,
+    /// Called with the lock of the state held for writing.
+    drops: DropNotifier,
     now_secs: AtomicU64,
     lost_ranges: AtomicU64,
 }
@@ -177,17 +182,19 @@ impl MemoryStore {
     pub(super) fn new(config: MemoryConfig, terms: Arc<dyn HeadTerms>, seqs: SeqSource) -> Result<Self, StorageError> {
         let now_secs = AtomicU64::new(config.opened_at_secs);
         let id = random_id(Path::new("memory"))?;
-        Ok(Self { id, config, terms, seqs, state: RwLock::default(), now_secs, lost_ranges: AtomicU64::new(0) })
+        let (state, drops, lost_ranges) = (RwLock::default(), DropNotifier::default(), AtomicU64::new(0));
+        Ok(Self { id, config, terms, seqs, state, drops, now_secs, lost_ranges })
     }
 
     fn now_secs(&self) -> u64 {
         self.now_secs.load(Ordering::Relaxed)
     }
 
-    fn read(&self, key: &[u8], with_body: bool) -> Result<Option<Stored>, StorageError> {
+    fn read(&self, key: &[u8], with_body: bool, expired: Expired) -> Result<Option<Stored>, StorageError> {
         let state = self.state.read();
         state.check_open()?;
-        let entry = state.entries.get(key).filter(|entry| !entry.is_expired(self.now_secs()));
+        let shows_expired = expired.shows(self.config.ttl_secs.is_some());
+        let entry = state.entries.get(key).filter(|entry| shows_expired || !entry.is_expired(self.now_secs()));
         Ok(entry.map(|entry| entry.stored(with_body)))
     }
 
@@ -200,7 +207,14 @@ impl MemoryStore {
         }
     }
 
-    fn delete(&self, key: &[u8], condition: impl Fn(&Entry) -> bool) -> Result<Option<Appended>, StorageError> {
+    /// Removes a key if its version satisfies `condition`. `removed` gets the digest of that
+    /// version, before any other write.
+    fn delete(
+        &self,
+        key: &[u8],
+        condition: impl Fn(&Entry) -> bool,
+        removed: impl FnOnce(u64),
+    ) -> Result<Option<Appended>, StorageError> {
         let mut state = self.state.write();
         state.check_writable()?;
         if !state.entries.get(key).is_some_and(condition) {
@@ -208,17 +222,26 @@ impl MemoryStore {
         }
         let Some(old) = state.remove(key, &*self.terms) else { return Ok(None) };
         state.seq = self.seqs.take();
+        removed(old.digest);
         Ok(Some(Appended { previous: Some(old.digest), seq: state.seq }))
     }
 }
 
 impl Backend for MemoryStore {
     fn get(&self, key: &[u8], _mode: ReadMode) -> Result<Option<Stored>, StorageError> {
-        self.read(key, true)
+        self.read(key, true, Expired::Hidden)
     }
 
     fn head(&self, key: &[u8], _mode: ReadMode) -> Result<Option<Stored>, StorageError> {
-        self.read(key, false)
+        self.read(key, false, Expired::Hidden)
+    }
+
+    fn get_with_expired(&self, key: &[u8], _mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        self.read(key, true, Expired::Kept)
+    }
+
+    fn head_with_expired(&self, key: &[u8], _mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        self.read(key, false, Expired::Kept)
     }
 
     fn check_writable(&self, _key: &[u8]) -> Result<(), StorageError> {
@@ -256,16 +279,27 @@ impl Backend for MemoryStore {
         state.seq = seq;
         let ages = self.config.bytes_max.is_some();
         let previous = state.insert(write.key, entry, ages, &*self.terms).map(|old| old.digest);
-        while self.config.bytes_max.is_some_and(|max| state.bytes > max) && state.evict_oldest(&*self.terms) {}
+        while self.config.bytes_max.is_some_and(|max| state.bytes > max)
+            && state.evict_oldest(&*self.terms, &self.drops)
+        {}
         Ok(Appended { previous, seq })
     }
 
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
-        self.delete(key, |_| true)
+        self.delete(key, |_| true, |_| {})
     }
 
     fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError> {
-        self.delete(key, |entry| entry.digest == digest)
+        self.delete(key, |entry| entry.digest == digest, |_| {})
+    }
+
+    fn drop_if(&self, key: &[u8], digest: u64) -> Result<bool, StorageError> {
+        let tell = |digest| self.drops.dropped(key, digest);
+        Ok(self.delete(key, |entry| entry.digest == digest, tell)?.is_some())
+    }
+
+    fn observe_drops(&self, observer: Arc<dyn DropObserver>) -> bool {
+        self.drops.set(observer)
     }
 
     fn sync(&self, _seq: u64) -> Result<(), StorageError> {
@@ -296,8 +330,12 @@ impl Backend for MemoryStore {
         let state = self.state.read();
         state.check_open()?;
         let (entries, terms) = (state.ordered.clone(), state.terms.clone());
-        let may_expire = !state.by_expiry.is_empty();
-        Ok(Box::new(MemorySnapshot::new(entries, terms, self.now_secs(), may_expire)))
+        let expiry = SnapshotExpiry {
+            now_secs: self.now_secs(),
+            may_expire: !state.by_expiry.is_empty(),
+            is_forgotten: self.config.ttl_secs.is_some(),
+        };
+        Ok(Box::new(MemorySnapshot::new(entries, terms, expiry)))
     }
 
     fn ordered_snapshot(&self, _bucket: &[u8]) -> Result<Box<dyn Snapshot>, StorageError> {
@@ -338,12 +376,13 @@ impl Backend for MemoryStore {
 
     fn maintain(&self, now_secs: u64) -> Result<(), StorageError> {
         self.now_secs.store(now_secs, Ordering::Relaxed);
-        if self.state.read().by_expiry.is_empty() {
+        // Without a configured age, expired versions stay until they are removed like tombstones.
+        if self.config.ttl_secs.is_none() || self.state.read().by_expiry.is_empty() {
             return Ok(());
         }
         let mut state = self.state.write();
         let mut left = EXPIRED_PER_SLICE_MAX;
-        while left > 0 && state.remove_expired(now_secs, &*self.terms) {
+        while left > 0 && state.remove_expired(now_secs, &*self.terms, &self.drops) {
             left -= 1;
         }
         Ok(())

@@ -1,8 +1,9 @@
 //! A snapshot of all stores of a partition.
 
 use super::Selector;
-use crate::backend::{Detail, FoldEntry, KeyRange, Scope, Snapshot, Stored, TermEntry, TermRange};
+use crate::backend::Stored;
 use crate::error::StorageError;
+use crate::fold::{Detail, FoldEntry, KeyRange, Scope, Snapshot, TermEntry, TermRange};
 use ombak_types::names::split_storage_key;
 use std::sync::Arc;
 
@@ -33,8 +34,9 @@ impl Snapshot for MultiSnapshot {
         }
         while let Some(store) = self.stores.get_mut(self.at) {
             let (at, selector) = (self.at, &*self.selector);
-            let is_here = |key: &[u8]| selector.select(key).is_ok_and(|selected| selected == at) && scope.includes(key);
-            let here = Scope { prefix: scope.prefix, class: Some(&is_here) };
+            let is_in_class = |key: &[u8]| scope.class.is_none_or(|class| class(key));
+            let is_here = |key: &[u8]| selector.select(key).is_ok_and(|selected| selected == at) && is_in_class(key);
+            let here = Scope { class: Some(&is_here), ..*scope };
             let batch = store.next(&here, detail, count_max)?;
             if !batch.is_empty() || count_max == 0 {
                 return Ok(batch);

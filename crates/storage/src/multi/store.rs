@@ -3,9 +3,11 @@
 use super::Selector;
 use super::backup::MultiBackup;
 use super::snapshot::MultiSnapshot;
-use crate::backend::{Appended, Backend, ReadMode, Scope, Snapshot, Status, Stored, Write, drop_each};
+use crate::backend::{Appended, Backend, ReadMode, Status, Stored, Write};
 use crate::backup::StoreBackup;
+use crate::drops::{DropObserver, drop_each};
 use crate::error::StorageError;
+use crate::fold::{Scope, Snapshot};
 use crate::identity::StoreIdentity;
 use crate::seq::SeqSource;
 use parking_lot::RwLock;
@@ -14,6 +16,22 @@ use std::time::{Duration, Instant};
 
 /// A store with the name of its backend.
 type Child = (String, Arc<dyn Backend>);
+
+/// Tells the observer only of keys whose bucket belongs to this store. Folds and reads do not see
+/// the other keys that the store may have.
+struct SelectedDrops {
+    at: usize,
+    selector: Arc<dyn Selector>,
+    observer: Arc<dyn DropObserver>,
+}
+
+impl DropObserver for SelectedDrops {
+    fn dropped(&self, key: &[u8], digest: u64) {
+        if self.selector.select(key).is_ok_and(|selected| selected == self.at) {
+            self.observer.dropped(key, digest);
+        }
+    }
+}
 
 pub(super) struct MultiStore {
     stores: Vec<Child>,
@@ -53,6 +71,14 @@ impl Backend for MultiStore {
         self.store(key)?.head(key, mode)
     }
 
+    fn get_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        self.store(key)?.get_with_expired(key, mode)
+    }
+
+    fn head_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        self.store(key)?.head_with_expired(key, mode)
+    }
+
     fn check_writable(&self, key: &[u8]) -> Result<(), StorageError> {
         self.store(key)?.check_writable(key)
     }
@@ -74,6 +100,20 @@ impl Backend for MultiStore {
     fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError> {
         let _writing = self.gate.read();
         self.store(key)?.delete_if(key, digest)
+    }
+
+    fn drop_if(&self, key: &[u8], digest: u64) -> Result<bool, StorageError> {
+        let _writing = self.gate.read();
+        self.store(key)?.drop_if(key, digest)
+    }
+
+    fn observe_drops(&self, observer: Arc<dyn DropObserver>) -> bool {
+        let selected = |(at, store): (usize, &dyn Backend)| {
+            let (selector, observer) = (self.selector.clone(), observer.clone());
+            store.observe_drops(Arc::new(SelectedDrops { at, selector, observer }))
+        };
+        let results: Vec<bool> = self.stores().enumerate().map(selected).collect();
+        results.into_iter().all(|is_set| is_set)
     }
 
     fn sync(&self, seq: u64) -> Result<(), StorageError> {
@@ -172,7 +212,7 @@ impl Backend for MultiStore {
         for store in self.stores() {
             dropped += drop_each(&mut *store.snapshot()?, scope, |entry| {
                 let _writing = self.gate.read();
-                store.delete_if(&entry.key, entry.digest)
+                store.drop_if(&entry.key, entry.digest)
             })?;
         }
         Ok(dropped)

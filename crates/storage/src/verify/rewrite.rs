@@ -3,8 +3,8 @@
 //! The file is written like the output of a merge: under another name until all of it is on disk.
 //! So a crash leaves either nothing or the whole file.
 
-use crate::backend::WriteAttrs;
 use crate::error::{StorageError, io_error};
+use crate::fold::WriteAttrs;
 use crate::fs::{File, FileSystem, OpenMode};
 use crate::journal::format::{
     ALL_SYNCED, BodyCoding, FILE_HEADER_BYTES, FileHeader, HintEntry, HintWriter, Kind, RecordFields, RecordHeader,

@@ -2,14 +2,16 @@
 //! needed, the ordered index of keys and index entries.
 
 use super::{HashedKey, Index, SNAPSHOTS_MAX, SnapshotSlot};
-use crate::backend::{KeyRange, LedgerStatus, ReadMode, TermRange};
+use crate::backend::{LedgerStatus, ReadMode};
 use crate::bitcask::head_cache::{HeadCache, StoreId};
 use crate::bitcask::ordered_index::{OrderedIndexShared, OrderedIndexTree};
 use crate::error::{StorageError, io_error};
+use crate::fold::{KeyRange, Scope, TermRange};
 use crate::fs::{FileSystem, RealFs};
 use crate::journal::{
     Compacted, Entry, IndexAnswer, IndexSizes, KeyIndex, Loaded, OrderedIndex, Position, ReadHead, SweepCursor, Version,
 };
+use crate::key_hash::KeyHashRange;
 use crate::ledger::{TreeView, remove_dir};
 use crate::limits::SEQ_MAX;
 use bytes::Bytes;
@@ -238,17 +240,8 @@ impl KeyIndex for MemoryIndex {
 
     fn remove_if(&self, key: HashedKey<'_>, condition: impl Fn(&Entry) -> bool) -> Result<Option<Entry>, StorageError> {
         let removed = self.index.remove_if(key, condition);
-        if removed.is_some()
-            && let Some(order) = self.order.read().clone()
-        {
-            // Another thread may have put the key in between.
-            let copy = |_: &[u8], _: &Entry| Err(ordered_index_is_missing());
-            if self.index.get(key).is_none() {
-                self.set_in_ordered_index(&order, key.key, &copy).or_else(|error| match error {
-                    StorageError::Busy(_) => Ok(()),
-                    error => Err(error),
-                })?;
-            }
+        if removed.is_some() {
+            self.update_ordered_index(key.key, None);
         }
         Ok(removed)
     }
@@ -347,10 +340,11 @@ impl KeyIndex for MemoryIndex {
     fn walk(
         &self,
         view: &mut MemoryView,
-        _prefix: &[u8],
+        scope: &Scope<'_>,
         mut visit: impl FnMut(&[u8], IndexAnswer) -> bool,
     ) -> Result<(), StorageError> {
-        self.index.walk(&mut view.slot, |key, entry| visit(key, IndexAnswer::of_entry(*entry)));
+        let hashes = scope.hashes.unwrap_or(KeyHashRange::ALL);
+        self.index.walk(&mut view.slot, hashes, |key, entry| visit(key, IndexAnswer::of_entry(*entry)));
         Ok(())
     }
 }
@@ -375,7 +369,7 @@ impl OrderedIndex for MemoryIndex {
                 keys.extend(changed.drain(rest..));
                 !changed.is_empty()
             }
-            BuildState::Walking(slot) => self.index.walk(slot, |key, _| {
+            BuildState::Walking(slot) => self.index.walk(slot, KeyHashRange::ALL, |key, _| {
                 keys.push(Bytes::copy_from_slice(key));
                 keys.len() < count_max
             }),

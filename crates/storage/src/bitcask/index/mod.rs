@@ -18,14 +18,16 @@ mod shard;
 pub(crate) use memory_index::MemoryIndex;
 
 use crate::journal::{Entry, IndexSizes, Loaded, Position, SweepCursor};
+use crate::key_hash::{KeyHashRange, key_hash};
 use bytes::Bytes;
 use history::SlotMask;
 use parking_lot::{Mutex, RwLock};
 use shard::{Shard, ShardWalk};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use xxhash_rust::xxh3::xxh3_64;
 
 const SHARDS: usize = 32;
+/// The lowest bit of a hash that chooses the shard.
+const SHARD_BITS_FROM: u32 = 40;
 /// The most snapshots at the same time: one bit each.
 pub(crate) const SNAPSHOTS_MAX: usize = 64;
 /// Entries that a walk visits under one lock.
@@ -40,13 +42,13 @@ pub(crate) struct HashedKey<'a> {
 
 impl<'a> HashedKey<'a> {
     pub(crate) fn new(key: &'a [u8]) -> Self {
-        Self { key, hash: xxh3_64(key) }
+        Self { key, hash: key_hash(key) }
     }
 
     /// The shard is chosen by bits in the middle of the hash, because the tables use its lowest and
     /// highest bits.
     fn shard(self) -> usize {
-        (self.hash >> 40) as usize % SHARDS
+        (self.hash >> SHARD_BITS_FROM) as usize % SHARDS
     }
 }
 
@@ -187,10 +189,19 @@ impl Index {
     }
 
     /// Continues a snapshot's walk until `visit` has enough (true) or all entries were visited
-    /// (false).
-    pub(crate) fn walk(&self, snapshot: &mut SnapshotSlot, mut visit: impl FnMut(&[u8], &Entry) -> bool) -> bool {
+    /// (false). Shards without keys whose hash is in the range are skipped.
+    pub(crate) fn walk(
+        &self,
+        snapshot: &mut SnapshotSlot,
+        hashes: KeyHashRange,
+        mut visit: impl FnMut(&[u8], &Entry) -> bool,
+    ) -> bool {
         let mut enough = false;
         while let Some(shard) = self.shards.get(snapshot.shard) {
+            if !hashes.meets(SHARD_BITS_FROM, SHARDS, snapshot.shard) {
+                snapshot.shard += 1;
+                continue;
+            }
             let more =
                 shard.write().walk(&mut snapshot.walk, snapshot.slot, snapshot.seq, VISITS_PER_LOCK, |key, entry| {
                     let more = visit(key, entry);

@@ -65,7 +65,7 @@ fn agrees_with_a_map_and_snapshots_see_their_moment() {
                 if let Some((slot, seen, found)) = snapshots.first_mut() {
                     assert_eq!(index.get_at(HashedKey::new(&key), slot), seen.get(&key).copied());
                     let mut left = 150;
-                    let more = index.walk(slot, |key, entry| {
+                    let more = index.walk(slot, KeyHashRange::ALL, |key, entry| {
                         assert_eq!(seen.get(key), Some(entry));
                         found.push(key.to_vec());
                         left -= 1;
@@ -151,7 +151,7 @@ fn a_walk_of_all_there_is_keeps_one_version_of_a_key_however_often_it_changes() 
     let grown = index.sizes().bytes - bytes;
     assert!(grown < 1000, "{grown} bytes");
     let mut met = 0;
-    index.walk(&mut walk, |_, _| {
+    index.walk(&mut walk, KeyHashRange::ALL, |_, _| {
         met += 1;
         true
     });

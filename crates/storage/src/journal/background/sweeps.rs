@@ -1,4 +1,7 @@
-//! Sweeps that remove expired versions from the index.
+//! Sweeps that remove expired versions from the index, in stores with a configured age of versions.
+//!
+//! In other stores an expired version stays until it is removed like a tombstone
+//! (`crate::drops` says why).
 
 use crate::error::StorageError;
 use crate::journal::format::RECORD_HEADER_BYTES;
@@ -20,7 +23,7 @@ pub(super) struct Sweeps {
 impl<P: JournalPolicy> Core<P> {
     /// Removes expired versions from the index. Their records on disk are dead from then on.
     pub(super) fn sweep_expired(&self, sweeps: &mut Sweeps, now_secs: u64) -> Result<(), StorageError> {
-        if !self.expires_anything() {
+        if !self.shared.config.forgets_expired() {
             return Ok(());
         }
         if sweeps.cursor.is_none() && now_secs >= sweeps.next_secs {
@@ -38,8 +41,7 @@ impl<P: JournalPolicy> Core<P> {
             expired => expired?,
         };
         for key in expired {
-            let removed = self.index.remove_if(P::Index::key(&key), |entry| self.is_expired(entry.expires_secs))?;
-            if let Some(old) = removed {
+            if let Some(old) = self.forget(&key, |entry| self.is_expired(entry.expires_secs))? {
                 self.uncount_live(&old);
                 self.count_swept(&old, key.len());
             }

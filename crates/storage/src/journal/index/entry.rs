@@ -1,6 +1,6 @@
 //! What an index stores about a version, and what it answers.
 
-use crate::backend::WriteAttrs;
+use crate::fold::WriteAttrs;
 use bytes::Bytes;
 
 /// The longest head in units; longer heads are stored as [`HEAD_UNITS_MANY`].

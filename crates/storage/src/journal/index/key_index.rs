@@ -3,6 +3,7 @@
 use super::entry::{Compacted, Entry, IndexAnswer, IndexSizes, Loaded, Position, SweepCursor, Version};
 use crate::backend::{LedgerStatus, ReadMode};
 use crate::error::StorageError;
+use crate::fold::Scope;
 use bytes::Bytes;
 
 /// An index that knows, for each key, where its current version lies.
@@ -43,7 +44,8 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     /// Removes a key.
     fn remove(&self, key: Self::Key<'_>, before: Self::EntryBeforeWrite<'_>) -> Option<Entry>;
 
-    /// Removes a key if its version satisfies `condition`.
+    /// Removes a key if its version satisfies `condition`. The writer's lock is held, except during
+    /// a load.
     fn remove_if(&self, key: Self::Key<'_>, condition: impl Fn(&Entry) -> bool) -> Result<Option<Entry>, StorageError>;
 
     /// Changes the position of a version; false if the key's version is no longer the one at
@@ -93,11 +95,11 @@ pub(crate) trait KeyIndex: Send + Sync + 'static {
     ) -> Result<Option<IndexAnswer>, StorageError>;
 
     /// Continues the walk of a snapshot until `visit` returns false (it has enough) or all keys
-    /// were visited. May visit keys that do not begin with `prefix`.
+    /// were visited. May visit keys that are not in the scope; may skip only such keys.
     fn walk(
         &self,
         view: &mut Self::View,
-        prefix: &[u8],
+        scope: &Scope<'_>,
         visit: impl FnMut(&[u8], IndexAnswer) -> bool,
     ) -> Result<(), StorageError>;
 }

@@ -6,8 +6,7 @@
 //! * [`PersistentIndex`] has its entries on disk, up to a checkpoint.
 //!
 //! The journal decides what is written and in which order (`seq`). It calls the index under the
-//! writer's lock, except for relocations and removals by merges, which the index must make atomic
-//! by itself.
+//! writer's lock, except for relocations by merges, which the index must make atomic by itself.
 
 mod entry;
 mod key_index;

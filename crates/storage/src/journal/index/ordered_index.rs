@@ -2,8 +2,8 @@
 
 use super::entry::Entry;
 use super::key_index::KeyIndex;
-use crate::backend::{KeyRange, TermRange};
 use crate::error::StorageError;
+use crate::fold::{KeyRange, TermRange};
 use bytes::Bytes;
 
 /// Reads the head of a version of a key.

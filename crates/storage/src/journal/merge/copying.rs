@@ -45,12 +45,12 @@ impl MergeJob {
                     self.copy_tombstone(core, key, header)?;
                 }
                 None => {}
-                Some(entry) if core.is_expired(entry.expires_secs) => {
+                Some(entry) if core.shared.config.forgets_expired() && core.is_expired(entry.expires_secs) => {
                     // The versions that it superseded must not become visible again.
                     if hides_something {
                         self.copy_tombstone(core, key.clone(), header)?;
                     }
-                    if core.index.remove_if(hashed, here)?.is_some() {
+                    if core.forget(&key, here)?.is_some() {
                         input.counters.remove_live(entry.position.size);
                     }
                 }

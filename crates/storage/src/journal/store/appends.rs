@@ -58,6 +58,22 @@ impl<P: JournalPolicy> Core<P> {
         }
     }
 
+    /// Removes a version that is older than the configured age from the index, if it satisfies
+    /// `condition`, and tells the observer. Nothing is appended.
+    pub(in crate::journal) fn forget(
+        &self,
+        key: &[u8],
+        condition: impl Fn(&Entry) -> bool,
+    ) -> Result<Option<Entry>, StorageError> {
+        // With the writer's lock, the observer learns of this before any later put of the key.
+        let _writer = self.writer.lock();
+        let removed = self.index.remove_if(P::Index::key(key), condition)?;
+        if let Some(old) = &removed {
+            self.drops.dropped(key, old.digest);
+        }
+        Ok(removed)
+    }
+
     pub(super) fn put(&self, write: &Write<'_>) -> Result<Appended, StorageError> {
         let body_len = check_sizes(write)?;
         let config = &self.shared.config;
@@ -101,11 +117,13 @@ impl<P: JournalPolicy> Core<P> {
         Ok(Appended { previous: previous.map(|old| old.digest), seq })
     }
 
-    /// Removes a key if its current version satisfies `condition`.
+    /// Removes a key if its current version satisfies `condition`. `removed` gets the digest of that
+    /// version, before any other append.
     pub(super) fn delete(
         &self,
         key: &[u8],
         condition: impl Fn(&Entry) -> bool,
+        removed: impl FnOnce(u64),
     ) -> Result<Option<Appended>, StorageError> {
         let indexed = P::Index::key(key);
         let mut writer = self.writer.lock();
@@ -131,6 +149,7 @@ impl<P: JournalPolicy> Core<P> {
         let old = self.index.remove(indexed, before);
         if let Some(old) = &old {
             self.uncount_live(old);
+            removed(old.digest);
         }
         Ok(Some(Appended { previous: old.map(|old| old.digest), seq }))
     }

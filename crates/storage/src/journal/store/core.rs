@@ -3,7 +3,9 @@
 //! Locks, in the order in which they may be taken: `background`, `writer`, an index shard, `files`.
 //! Reads take the last two and hold neither while they wait for the disk.
 
+use crate::drops::DropNotifier;
 use crate::error::StorageError;
+use crate::fold::Expired;
 use crate::inventory::PromisedFile;
 use crate::journal::background::BackgroundWork;
 use crate::journal::data_file::DataFile;
@@ -42,6 +44,8 @@ pub(crate) struct Core<P: JournalPolicy> {
     /// that lock for long.
     pub(in crate::journal) last_sync: Mutex<Instant>,
     pub(in crate::journal) counters: StoreCounters,
+    /// Called with the writer's lock held.
+    pub(in crate::journal) drops: DropNotifier,
     /// Lost ranges that no open data file counts: the name of their file is lost too, or the file
     /// cannot be read at all.
     pub(in crate::journal) lost_ranges: AtomicU64,
@@ -96,6 +100,7 @@ impl<P: JournalPolicy> Core<P> {
             background: Mutex::new(background),
             last_sync: Mutex::new(Instant::now()),
             counters: StoreCounters::default(),
+            drops: DropNotifier::default(),
             lost_ranges: AtomicU64::new(found.lost_ranges),
             torn_bytes: found.torn_bytes,
             now_secs,
@@ -114,6 +119,11 @@ impl<P: JournalPolicy> Core<P> {
 
     pub(in crate::journal) fn is_expired(&self, expires_secs: u32) -> bool {
         expires_secs != 0 && u64::from(expires_secs) < self.now_secs.load(Ordering::Relaxed)
+    }
+
+    /// Whether a version has expired and is not among the visible ones.
+    pub(in crate::journal) fn is_hidden(&self, expires_secs: u32, visible: Expired) -> bool {
+        self.is_expired(expires_secs) && !visible.shows(self.shared.config.forgets_expired())
     }
 
     /// Fails when the store is closed. A poisoned store is open for reads.

@@ -17,11 +17,12 @@ use super::backup::JournalBackup;
 use super::config::SyncStrategy;
 use super::index::KeyIndex;
 use super::policy::JournalPolicy;
-use super::read::Wanted;
 use super::snapshot::JournalSnapshot;
-use crate::backend::{Appended, Backend, ReadMode, Snapshot, Status, Stored, Write};
+use crate::backend::{Appended, Backend, ReadMode, Status, Stored, Write};
 use crate::backup::StoreBackup;
+use crate::drops::DropObserver;
 use crate::error::StorageError;
+use crate::fold::{Expired, Snapshot};
 use crate::identity::StoreIdentity;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,15 +35,19 @@ pub(crate) struct Store<P: JournalPolicy> {
 
 impl<P: JournalPolicy> Backend for Store<P> {
     fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
-        let indexed = P::Index::key(key);
-        let read = self.core.read_with(key, mode, Wanted::Whole, || self.core.index.get(indexed, mode))?;
-        Ok(read.map(|read| read.stored))
+        self.core.get(key, mode, Expired::Hidden)
     }
 
     fn head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
-        let indexed = P::Index::key(key);
-        let read = self.core.read_with(key, mode, Wanted::Head, || self.core.index.get_head(indexed, mode))?;
-        Ok(read.map(|read| read.stored))
+        self.core.head(key, mode, Expired::Hidden)
+    }
+
+    fn get_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        self.core.get(key, mode, Expired::Kept)
+    }
+
+    fn head_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
+        self.core.head(key, mode, Expired::Kept)
     }
 
     fn check_writable(&self, _key: &[u8]) -> Result<(), StorageError> {
@@ -59,11 +64,20 @@ impl<P: JournalPolicy> Backend for Store<P> {
     }
 
     fn delete(&self, key: &[u8]) -> Result<Option<Appended>, StorageError> {
-        self.core.delete(key, |_| true)
+        self.core.delete(key, |_| true, |_| {})
     }
 
     fn delete_if(&self, key: &[u8], digest: u64) -> Result<Option<Appended>, StorageError> {
-        self.core.delete(key, |entry| entry.digest == digest)
+        self.core.delete(key, |entry| entry.digest == digest, |_| {})
+    }
+
+    fn drop_if(&self, key: &[u8], digest: u64) -> Result<bool, StorageError> {
+        let tell = |digest| self.core.drops.dropped(key, digest);
+        Ok(self.core.delete(key, |entry| entry.digest == digest, tell)?.is_some())
+    }
+
+    fn observe_drops(&self, observer: Arc<dyn DropObserver>) -> bool {
+        self.core.drops.set(observer)
     }
 
     fn sync(&self, seq: u64) -> Result<(), StorageError> {

@@ -3,6 +3,7 @@
 use super::core::Core;
 use crate::backend::{ReadMode, Stored};
 use crate::error::StorageError;
+use crate::fold::Expired;
 use crate::journal::index::{IndexAnswer, KeyIndex, OrderedIndex};
 use crate::journal::policy::JournalPolicy;
 use crate::journal::read::{Read, Wanted, read_record};
@@ -16,6 +17,18 @@ const READ_TRIES_MAX: usize = 64;
 pub(in crate::journal) const ORDERED_INDEX_SLICE: usize = 10_000;
 
 impl<P: JournalPolicy> Core<P> {
+    pub(super) fn get(&self, key: &[u8], mode: ReadMode, expired: Expired) -> Result<Option<Stored>, StorageError> {
+        let indexed = P::Index::key(key);
+        let read = self.read_with(key, mode, Wanted::Whole, expired, || self.index.get(indexed, mode))?;
+        Ok(read.map(|read| read.stored))
+    }
+
+    pub(super) fn head(&self, key: &[u8], mode: ReadMode, expired: Expired) -> Result<Option<Stored>, StorageError> {
+        let indexed = P::Index::key(key);
+        let read = self.read_with(key, mode, Wanted::Head, expired, || self.index.get_head(indexed, mode))?;
+        Ok(read.map(|read| read.stored))
+    }
+
     /// Reads a version of a key. Retries the look-up if a merge moves the version between the
     /// look-up and the read.
     pub(in crate::journal) fn read_with(
@@ -23,14 +36,14 @@ impl<P: JournalPolicy> Core<P> {
         key: &[u8],
         mode: ReadMode,
         wanted: Wanted,
+        expired: Expired,
         look: impl Fn() -> Result<Option<IndexAnswer>, StorageError>,
     ) -> Result<Option<Read>, StorageError> {
         self.check_open()?;
         let mut last = StorageError::Damaged { file: self.dir.clone(), offset: 0, what: "a data file is not there" };
         for _ in 0..READ_TRIES_MAX {
-            let Some(found) = look()?.filter(|found| !self.is_expired(found.entry.expires_secs)) else {
-                return Ok(None);
-            };
+            let is_visible = |found: &IndexAnswer| !self.is_hidden(found.entry.expires_secs, expired);
+            let Some(found) = look()?.filter(is_visible) else { return Ok(None) };
             let IndexAnswer { entry, head, body, attrs } = found;
             let body = body.filter(|_| wanted == Wanted::Whole);
             if let Some(head) = head.filter(|_| wanted == Wanted::Head || body.is_some()) {
@@ -65,7 +78,7 @@ impl<P: JournalPolicy> Core<P> {
     pub(in crate::journal) fn build_ordered_index(&self, count_max: usize) -> Result<bool, StorageError> {
         self.index.build_ordered_index(count_max, &|key, entry| {
             let look = || Ok(Some(IndexAnswer::of_entry(*entry)));
-            let read = self.read_with(key, ReadMode::Blocking, Wanted::Head, look)?;
+            let read = self.read_with(key, ReadMode::Blocking, Wanted::Head, Expired::Hidden, look)?;
             Ok(read.map(|read| read.stored.head).unwrap_or_default())
         })
     }
