@@ -157,6 +157,26 @@ async fn a_value_ends_with_its_time() {
     .await;
 }
 
+/// Each start sweeps the stores, so the test need not wait for the next sweep.
+#[tokio::test]
+async fn an_expired_value_is_reaped_in_every_delete_mode() {
+    for backend in ["bitcask", "leveled", "leveldb"] {
+        let timed = Timed::on(backend, json!({"allow_mult": true, "dvv_enabled": true}));
+        timed.put("short", "v", "10").await;
+        timed.node.put("stays", "v", VectorClock::new()).await.unwrap();
+        timed.node.put("gone", "v", VectorClock::new()).await.unwrap();
+        timed.node.delete("gone").await.unwrap();
+        timed.wait_secs(11);
+        timed.lists(&["stays"]).await;
+        timed.node.wait_for_keys_stored(3).await;
+        let timed = timed.restarted().await;
+        // The tombstone is there: the delete mode is `keep`.
+        timed.node.wait_for_keys_stored(2).await;
+        assert!(timed.is_there("stays").await);
+        assert!(matches!(timed.node.get("gone").await, Ok(GetReply::NotFound { tombstone: Some(_) })));
+    }
+}
+
 #[tokio::test]
 async fn a_buckets_values_live_as_its_property_says_unless_they_say_it_themselves() {
     let timed = Timed::start();

@@ -9,9 +9,10 @@
 //! copy.
 //!
 //! An object is absent when all its values have expired. Before that, expired siblings are not
-//! shown, and the next coordinated write drops them. A store forgets an absent object together with
-//! its clock, as if the object had never existed. The rules of [`crate::partition::ActorSource`]
-//! keep later writes safe.
+//! shown, and the next coordinated write drops them. A store hides an absent object from listings
+//! and queries. Its clock stays and keeps older copies away, until the reaper removes the object
+//! like a tombstone. From then on it is as if the object had never existed, and the rules of
+//! [`crate::partition::ActorSource`] keep later writes safe.
 
 use bytes::Bytes;
 use ombak_types::props::ttl_secs;

@@ -80,7 +80,7 @@ impl Engine {
         let actors = Arc::new(ActorSource::new(random_u64()?));
         let partition = |(number, store)| Arc::new(Partition::new(number, store, actors.clone()));
         let partitions: Arc<[Arc<Partition>]> = (0..).zip(stores).map(partition).collect();
-        let reaper = Arc::new(Reaper::new(config.delete_mode, partitions.clone()));
+        let reaper = Arc::new(Reaper::new(config.delete_mode, config.clock.clone(), partitions.clone()));
         let stats = Arc::new(Stats::new(Instant::now()));
         let disk_pool = IoPool::start("ombak-io", config.io_threads, config.requests_max + partitions.len())?;
         let large_request_pool = IoPool::start("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;

@@ -131,11 +131,11 @@ impl Engine {
         match kind {
             WriteKind::Coordinated => locked.coordinate(std::mem::take(&mut request.object), &self.vtags.next(), rules),
             // The key holds a tombstone, or a value that was written under other rules: the new
-            // value needs a clock to replace it.
+            // value needs a clock to replace it. It replaces an expired value, too.
             WriteKind::WriteOnce if locked.local().is_some_and(|l| !l.clock.is_empty()) => {
                 let mut object = std::mem::take(&mut request.object);
-                if let Some(tombstone) = locked.local().filter(|l| l.is_deleted()) {
-                    object.clock.merge(&tombstone.clock);
+                if let Some(absent) = locked.local().filter(|l| l.is_absent(rules.now)) {
+                    object.clock.merge(&absent.clock);
                 }
                 locked.coordinate(object, &self.vtags.next(), rules)
             }

@@ -1,13 +1,23 @@
-//! Removes tombstones when their time has come (docs/riak/semantics.md §2.2).
+//! Removes tombstones when their time has come (docs/riak/semantics.md §2.2), and versions that have
+//! expired.
 //!
 //! Its memory is bounded: when the queue has no room for a tombstone, a later sweep over the
 //! partitions' indexes finds it. The same sweep finds the tombstones of an earlier run. A failed
 //! removal is retried later, and so is the sweep of a partition that cannot be read; the other
 //! partitions are swept meanwhile.
+//!
+//! A store hides an expired version and keeps it, because its clock keeps older copies away. The
+//! reaper removes it like a tombstone, in every delete mode: without the removal its space would
+//! never come back. Only sweeps find expired versions, so sweeps repeat. A repeated sweep visits
+//! the partitions whose store has versions that expire; the others cost it one snapshot. It begins
+//! a minute after the sweep before, or later: the pause is 50 times as long as the work of that
+//! sweep, so sweeps take at most a fiftieth of one processor, however many keys there are. A
+//! removal makes room with the next merge.
 
 use crate::config::DeleteMode;
+use crate::config::clock::WallClock;
 use crate::partition::{Access, Failure, Partition, is_tombstone};
-use ombak_storage::{Detail, Scope, Snapshot, StorageError};
+use ombak_storage::{Detail, FoldEntry, Scope, Snapshot, StorageError};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -26,8 +36,13 @@ const RETRY_DELAY_MAX: Duration = Duration::from_secs(300);
 const SWEEP_ENTRIES: usize = 2_000;
 /// Maximum duration of the removals in one round.
 const ROUND: Duration = Duration::from_millis(50);
+/// The pause between two sweeps for expired versions: at least this long, and at least this many
+/// times as long as the work of the first.
+const SWEEP_PAUSE_MIN: Duration = Duration::from_secs(60);
+const SWEEP_PAUSE_PER_WORK: u32 = 50;
 
-struct Tombstone {
+/// A version that is to be removed: a tombstone, or one that has expired.
+struct Reapable {
     due: Instant,
     partition: u32,
     key: Box<[u8]>,
@@ -41,6 +56,10 @@ struct Sweep {
     begins: Instant,
     /// Indexes of the partitions to walk over; the first one is the current one.
     left: VecDeque<usize>,
+    /// Whether it passes over partitions without versions that expire.
+    only_expiring: bool,
+    /// How long its work has taken so far.
+    worked: Duration,
     snapshot: Option<Box<dyn Snapshot>>,
     /// Partitions whose index could not be read to its end.
     failed: Vec<usize>,
@@ -51,47 +70,69 @@ struct Sweep {
 impl Sweep {
     fn over(partitions: impl IntoIterator<Item = usize>, begins: Instant, failures: u32) -> Self {
         let left = partitions.into_iter().collect();
-        Self { begins, left, snapshot: None, failed: Vec::new(), failures }
+        Self {
+            begins,
+            left,
+            only_expiring: false,
+            worked: Duration::ZERO,
+            snapshot: None,
+            failed: Vec::new(),
+            failures,
+        }
     }
 }
 
 struct State {
     /// Sorted by `due`, because all tombstones wait equally long.
-    waiting: VecDeque<Tombstone>,
-    /// Tombstones whose removal failed, by the time of the next try and a unique number.
-    retries: BTreeMap<(Instant, u64), Tombstone>,
+    waiting: VecDeque<Reapable>,
+    /// Expired versions that a sweep has found. They are due.
+    expired: VecDeque<Reapable>,
+    /// Versions whose removal failed, by the time of the next try and a unique number.
+    retries: BTreeMap<(Instant, u64), Reapable>,
     retries_numbered: u64,
     sweep: Option<Sweep>,
     /// Set when a tombstone found no room after the current sweep had begun: the time when another
     /// sweep begins.
     sweep_again_at: Option<Instant>,
+    /// The time when the next sweep for expired versions begins; none while a sweep is under way.
+    sweep_expired_at: Option<Instant>,
 }
 
 impl State {
+    /// The number of versions in the queues.
+    fn queued(&self) -> usize {
+        self.waiting.len() + self.expired.len()
+    }
+
     /// Schedules another sweep, which finds a tombstone for which there is no room.
     fn sweep_again(&mut self, at: Instant) {
         self.sweep_again_at = Some(self.sweep_again_at.map_or(at, |earlier| earlier.min(at)));
     }
 }
 
-/// Removes tombstones, each only if it is unchanged.
+/// Removes tombstones and expired versions, each only if it is unchanged.
 pub(crate) struct Reaper {
     mode: DeleteMode,
+    clock: WallClock,
+    sweep_pause_min: Duration,
     partitions: Arc<[Arc<Partition>]>,
     state: Mutex<State>,
 }
 
 impl Reaper {
-    pub(super) fn new(mode: DeleteMode, partitions: Arc<[Arc<Partition>]>) -> Self {
-        let sweep = (mode != DeleteMode::Keep).then(|| Sweep::over(0..partitions.len(), Instant::now(), 0));
+    pub(super) fn new(mode: DeleteMode, clock: WallClock, partitions: Arc<[Arc<Partition>]>) -> Self {
+        let now = Instant::now();
+        let sweep = Some(Sweep::over(0..partitions.len(), now, 0));
         let state = State {
             waiting: VecDeque::new(),
+            expired: VecDeque::new(),
             retries: BTreeMap::new(),
             retries_numbered: 0,
             sweep,
             sweep_again_at: None,
+            sweep_expired_at: None,
         };
-        Self { mode, partitions, state: Mutex::new(state) }
+        Self { mode, clock, sweep_pause_min: SWEEP_PAUSE_MIN, partitions, state: Mutex::new(state) }
     }
 
     /// Schedules the removal of a tombstone that was just written.
@@ -99,7 +140,7 @@ impl Reaper {
         match self.mode {
             DeleteMode::Keep => {}
             DeleteMode::Immediate => {
-                if !matches!(reap(partition, key, digest, Access::Inline), Ok(())) {
+                if !matches!(self.reap(partition, key, digest, Access::Inline), Ok(())) {
                     self.wait(partition.number(), key, digest, Duration::ZERO);
                 }
             }
@@ -110,23 +151,34 @@ impl Reaper {
     fn wait(&self, partition: u32, key: &[u8], digest: u64, delay: Duration) {
         let now = Instant::now();
         let mut state = self.state.lock();
-        if state.waiting.len() >= WAITING_MAX {
+        if state.queued() >= WAITING_MAX {
             state.sweep_again(now);
             return;
         }
-        state.waiting.push_back(Tombstone { due: now + delay, partition, key: key.into(), digest, failures: 0 });
+        state.waiting.push_back(Reapable { due: now + delay, partition, key: key.into(), digest, failures: 0 });
     }
 
-    /// Makes one round: removes the due tombstones and continues the sweep. Called repeatedly.
+    fn reap_expired(&self, partition: u32, found: &FoldEntry) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        if state.queued() >= WAITING_MAX {
+            state.sweep_again(now);
+            return;
+        }
+        let (key, digest) = (found.key[..].into(), found.digest);
+        state.expired.push_back(Reapable { due: now, partition, key, digest, failures: 0 });
+    }
+
+    /// Makes one round: removes the due versions and continues the sweep. Called repeatedly.
     pub(super) fn round(&self) {
         let end = Instant::now() + ROUND;
         while Instant::now() < end {
             let Some(due) = self.next_due() else { break };
             let Some(partition) = self.partitions.get(due.partition as usize) else { continue };
-            match reap(partition, &due.key, due.digest, Access::Blocking) {
+            match self.reap(partition, &due.key, due.digest, Access::Blocking) {
                 Ok(()) | Err(Failure::WouldBlock | Failure::TooLarge(_)) => {}
                 Err(Failure::Refused(why)) => {
-                    debug!(partition = due.partition, %why, "a tombstone stays for now");
+                    debug!(partition = due.partition, %why, "a tombstone or an expired version stays for now");
                     self.retry_later(due);
                 }
             }
@@ -134,17 +186,20 @@ impl Reaper {
         self.continue_sweep();
     }
 
-    fn next_due(&self) -> Option<Tombstone> {
+    fn next_due(&self) -> Option<Reapable> {
         let now = Instant::now();
         let mut state = self.state.lock();
         if state.waiting.front().is_some_and(|tombstone| tombstone.due <= now) {
             return state.waiting.pop_front();
         }
+        if let Some(expired) = state.expired.pop_front() {
+            return Some(expired);
+        }
         let retry = state.retries.first_entry().filter(|entry| entry.key().0 <= now)?;
         Some(retry.remove())
     }
 
-    fn retry_later(&self, mut tombstone: Tombstone) {
+    fn retry_later(&self, mut tombstone: Reapable) {
         let now = Instant::now();
         tombstone.failures = tombstone.failures.saturating_add(1);
         tombstone.due = now + retry_delay(tombstone.failures);
@@ -162,7 +217,7 @@ impl Reaper {
     fn take_sweep(&self) -> Option<Sweep> {
         let now = Instant::now();
         let mut state = self.state.lock();
-        if state.waiting.len() > WAITING_MAX / 2 {
+        if state.queued() > WAITING_MAX / 2 {
             return None;
         }
         // A sweep that waits to repeat unreadable partitions does not hold up the others: a new
@@ -172,15 +227,22 @@ impl Reaper {
             let failures = state.sweep.as_ref().map_or(0, |sweep| sweep.failures);
             state.sweep_again_at = None;
             state.sweep = Some(Sweep::over(0..self.partitions.len(), now, failures));
+        } else if waits && state.sweep_expired_at.is_some_and(|at| at <= now) {
+            let (failures, only_expiring) = state.sweep.as_ref().map_or((0, true), |sweep| (sweep.failures, false));
+            state.sweep = Some(Sweep { only_expiring, ..Sweep::over(0..self.partitions.len(), now, failures) });
         }
-        state.sweep.take_if(|sweep| sweep.begins <= now)
+        let sweep = state.sweep.take_if(|sweep| sweep.begins <= now)?;
+        state.sweep_expired_at = None;
+        Some(sweep)
     }
 
     fn continue_sweep(&self) {
         let Some(mut sweep) = self.take_sweep() else { return };
+        let began = Instant::now();
         let mut entries = 0;
         while entries < SWEEP_ENTRIES {
             let Some(partition) = sweep.left.front().and_then(|place| self.partitions.get(*place)) else {
+                sweep.worked += began.elapsed();
                 return self.end_sweep(sweep);
             };
             match self.sweep_batch(partition, &mut sweep) {
@@ -199,15 +261,19 @@ impl Reaper {
                 }
             }
         }
+        sweep.worked += began.elapsed();
         self.state.lock().sweep = Some(sweep);
     }
 
     /// Ends a sweep. Another sweep repeats the partitions that could not be read.
     fn end_sweep(&self, sweep: Sweep) {
+        let now = Instant::now();
+        let mut state = self.state.lock();
+        state.sweep_expired_at = Some(now + self.sweep_pause_min.max(sweep.worked * SWEEP_PAUSE_PER_WORK));
         if !sweep.failed.is_empty() {
             let failures = sweep.failures.saturating_add(1);
-            let begins = Instant::now() + retry_delay(failures);
-            self.state.lock().sweep = Some(Sweep::over(sweep.failed, begins, failures));
+            let begins = now + retry_delay(failures);
+            state.sweep = Some(Sweep::over(sweep.failed, begins, failures));
         }
     }
 
@@ -217,12 +283,25 @@ impl Reaper {
             Some(snapshot) => snapshot,
             None => sweep.snapshot.insert(partition.store().snapshot()?),
         };
-        let batch = snapshot.next(&Scope::ALL, Detail::Keys, SWEEP_ENTRIES)?;
-        for entry in batch.iter().filter(|e| is_tombstone(e.digest)) {
-            let delay = if let DeleteMode::After(delay) = self.mode { delay } else { Duration::ZERO };
-            self.wait(partition.number(), &entry.key, entry.digest, delay);
+        if !snapshot.may_expire() && (sweep.only_expiring || self.mode == DeleteMode::Keep) {
+            return Ok(0);
+        }
+        let batch = snapshot.next(&Scope::KEPT, Detail::Keys, SWEEP_ENTRIES)?;
+        for entry in &batch {
+            match self.mode {
+                _ if entry.is_expired => self.reap_expired(partition.number(), entry),
+                // The queue has the tombstones, or a sweep over everything will find them.
+                _ if sweep.only_expiring || !is_tombstone(entry.digest) => {}
+                DeleteMode::Keep => {}
+                DeleteMode::Immediate => self.wait(partition.number(), &entry.key, entry.digest, Duration::ZERO),
+                DeleteMode::After(delay) => self.wait(partition.number(), &entry.key, entry.digest, delay),
+            }
         }
         Ok(batch.len())
+    }
+
+    fn reap(&self, partition: &Partition, key: &[u8], digest: u64, access: Access) -> Result<(), Failure> {
+        partition.lock(key, access)?.reap(digest, (self.clock)()).map(drop)
     }
 }
 
@@ -232,21 +311,23 @@ fn retry_delay(failures: u32) -> Duration {
     (RETRY_DELAY_MIN * (1 << doublings)).min(RETRY_DELAY_MAX)
 }
 
-fn reap(partition: &Partition, key: &[u8], digest: u64, access: Access) -> Result<(), Failure> {
-    partition.lock(key, access)?.reap(digest).map(drop)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::partition::ActorSource;
+    use crate::config::ObjectLimits;
+    use crate::config::clock::system_clock;
+    use crate::partition::{ActorSource, WriteRules};
     use ombak_storage::{BackendFactory, MemoryConfig, MemoryFactory};
+    use ombak_types::names::encode_storage_key;
+    use ombak_types::time::UnixMicros;
+    use ombak_types::{Bucket, BucketProps, Object, Sibling, VectorClock};
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
     fn a_partition_that_stays_unreadable_does_not_hold_up_the_sweep_of_the_others() {
         let (factory, actors) = (MemoryFactory::new(MemoryConfig::default()), Arc::new(ActorSource::new(1)));
         let partition = |n| Arc::new(Partition::new(n, factory.open(n).unwrap(), actors.clone()));
-        let reaper = Reaper::new(DeleteMode::Immediate, (0..3).map(partition).collect());
+        let reaper = Reaper::new(DeleteMode::Immediate, system_clock(), (0..3).map(partition).collect());
         let mut first = reaper.take_sweep().expect("the sweep at the start");
         assert!(reaper.take_sweep().is_none(), "it is under way");
         first.failed.extend([1]);
@@ -256,5 +337,110 @@ mod tests {
         reaper.state.lock().sweep_again(Instant::now());
         let next = reaper.take_sweep().expect("a sweep");
         assert_eq!((next.left.into_iter().collect::<Vec<_>>(), next.failures), (vec![0, 1, 2], 1));
+    }
+
+    /// One partition with a reaper, and a time that the test sets.
+    struct Swept {
+        partition: Arc<Partition>,
+        reaper: Reaper,
+        now_secs: Arc<AtomicU64>,
+    }
+
+    impl Swept {
+        fn new(mode: DeleteMode) -> Self {
+            let store = MemoryFactory::new(MemoryConfig::default()).open(0).unwrap();
+            let partition = Arc::new(Partition::new(0, store, Arc::new(ActorSource::new(1))));
+            let now_secs = Arc::new(AtomicU64::new(1));
+            let seconds = now_secs.clone();
+            let clock: WallClock = Arc::new(move || UnixMicros::from_secs(seconds.load(Ordering::SeqCst)));
+            let mut reaper = Reaper::new(mode, clock, [partition.clone()].into());
+            reaper.sweep_pause_min = Duration::ZERO;
+            Self { partition, reaper, now_secs }
+        }
+
+        fn set_time(&self, now_secs: u64) {
+            self.now_secs.store(now_secs, Ordering::SeqCst);
+            self.partition.store().tell_time(now_secs);
+        }
+
+        fn put(&self, key: &str, mut sibling: Sibling, expires_secs: Option<u32>) {
+            sibling.meta.expires_secs = expires_secs;
+            let (props, limits) = (BucketProps::default(), ObjectLimits::default());
+            let now = (self.reaper.clock)();
+            let rules = WriteRules { props: &props, limits: &limits, now, deadline: None };
+            let storage_key = key_of(key);
+            let mut locked = self.partition.lock(&storage_key, Access::Blocking).unwrap();
+            locked.load_for(&VectorClock::new(), false).unwrap();
+            let object = Object { clock: VectorClock::new(), siblings: vec![sibling] };
+            locked.coordinate(object, b"vtag", &rules).unwrap();
+        }
+
+        /// Whether the store holds the key, hidden or not.
+        fn holds(&self, key: &str) -> bool {
+            self.partition.head(&key_of(key), Access::Blocking).unwrap().is_some()
+        }
+
+        /// Makes enough rounds for a whole sweep and its removals. The pause after a sweep grows
+        /// with its work, so the next one is called for.
+        fn sweep(&self) {
+            if let Some(at) = &mut self.reaper.state.lock().sweep_expired_at {
+                *at = Instant::now();
+            }
+            for _ in 0..4 {
+                self.reaper.round();
+            }
+        }
+    }
+
+    fn key_of(key: &str) -> Vec<u8> {
+        let mut storage_key = Vec::new();
+        encode_storage_key(&Bucket::untyped("b"), key.as_bytes(), &mut storage_key);
+        storage_key
+    }
+
+    #[test]
+    fn expired_versions_are_reaped_in_every_delete_mode() {
+        for mode in [DeleteMode::Keep, DeleteMode::Immediate, DeleteMode::After(Duration::from_secs(3600))] {
+            let swept = Swept::new(mode);
+            swept.put("ends", Sibling::new("v"), Some(10));
+            swept.put("later", Sibling::new("v"), Some(20));
+            swept.put("stays", Sibling::new("v"), None);
+            swept.put("gone", Sibling::tombstone(), None);
+            swept.set_time(10);
+            swept.sweep();
+            assert!(swept.holds("ends") && swept.holds("later") && swept.holds("stays"), "{mode:?}");
+            assert_eq!(swept.holds("gone"), mode != DeleteMode::Immediate, "{mode:?}");
+            swept.set_time(11);
+            assert!(swept.holds("ends"), "{mode:?}: the store hides it, and keeps it");
+            swept.sweep();
+            assert!(!swept.holds("ends") && swept.holds("later") && swept.holds("stays"), "{mode:?}");
+            swept.set_time(21);
+            swept.sweep();
+            assert!(!swept.holds("later") && swept.holds("stays"), "{mode:?}: sweeps repeat");
+            assert_eq!(swept.holds("gone"), mode != DeleteMode::Immediate, "{mode:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_written_over_an_expired_version_stays() {
+        let swept = Swept::new(DeleteMode::Immediate);
+        swept.put("k", Sibling::new("old"), Some(10));
+        swept.set_time(11);
+        swept.reaper.continue_sweep();
+        assert_eq!(swept.reaper.state.lock().expired.len(), 1);
+        swept.put("k", Sibling::new("new"), Some(30));
+        swept.sweep();
+        assert!(swept.holds("k"));
+    }
+
+    #[test]
+    fn the_pause_between_sweeps_grows_with_their_work() {
+        let swept = Swept::new(DeleteMode::Immediate);
+        let mut sweep = swept.reaper.take_sweep().expect("the sweep at the start");
+        sweep.worked = Duration::from_secs(10);
+        let before = Instant::now();
+        swept.reaper.end_sweep(sweep);
+        let next = swept.reaper.state.lock().sweep_expired_at.expect("another sweep");
+        assert!(next >= before + Duration::from_secs(500));
     }
 }

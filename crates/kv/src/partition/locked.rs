@@ -56,7 +56,7 @@ impl<'a> Locked<'a> {
         Self { partition, key, _guard: guard, local, local_seq, access }
     }
 
-    /// The current version, with empty values.
+    /// The current version with empty values, also if it has expired.
     pub fn local(&self) -> Option<&Object> {
         self.local.as_ref()
     }
@@ -106,7 +106,7 @@ impl<'a> Locked<'a> {
                 local.siblings.clear();
             }
         } else if let Some(local) = &mut local {
-            local.drop_expired(rules.now);
+            keep_what_lives(local, rules.now);
         }
         let mut object = Object::coordinate(local, incoming, &actor, now, rules.props.dvv_enabled);
         object.clock.prune(&rules.pruning(), now);
@@ -142,15 +142,23 @@ impl<'a> Locked<'a> {
     }
 
     /// Removes the key if it still holds exactly the version with this digest, and the version is a
-    /// tombstone.
-    pub fn reap(self, expected: u64) -> Result<bool, Failure> {
-        let Some(local) = self.local.filter(Object::is_deleted) else { return Ok(false) };
-        if digest(&local) != expected {
+    /// tombstone or has expired.
+    pub fn reap(self, expected: u64, now: UnixMicros) -> Result<bool, Failure> {
+        if !self.local.is_some_and(|local| local.is_absent(now)) {
             return Ok(false);
         }
-        let removed = self.partition.store().delete(self.key)?;
+        let removed = self.partition.store().delete_if(self.key, expected)?;
         Ok(removed.is_some())
     }
+}
+
+/// Drops what a new event replaces anyway: the expired siblings, or all siblings if the object has
+/// expired as a whole, tombstones included. Its clock stays.
+fn keep_what_lives(local: &mut Object, now: UnixMicros) {
+    if !local.is_deleted() && local.is_absent(now) {
+        local.siblings.clear();
+    }
+    local.drop_expired(now);
 }
 
 /// The current version with its values; `head` is its head. An answer may show the values, and the
@@ -225,7 +233,7 @@ fn append(
     Ok(Written { object, seq: appended.seq, is_new: true, digest })
 }
 
-/// The time at which a store may forget the object; 0 means never. An object with some expiring
+/// The time after which a store hides the object; 0 means never. An object with some expiring
 /// siblings gets the largest time instead of 0: a store in which nothing expires tells queries that
 /// they need not look for expiring siblings.
 fn expires_secs(object: &Object) -> u32 {

@@ -38,12 +38,13 @@ impl Partition {
         &self.store
     }
 
-    /// The current version in its stored form.
+    /// The current version in its stored form, also if it has expired: its clock says what it has
+    /// replaced. The coordinator hides expired values from clients.
     pub fn read(&self, key: &[u8], access: Access) -> Result<Option<Stored>, Failure> {
         if let Access::BlockingUpTo(bytes_max) = access {
             self.check_size(key, bytes_max)?;
         }
-        let found = self.store.get(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?;
+        let found = self.store.get_with_expired(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?;
         found.map(|found| access.check(&found).map(|()| found)).transpose()
     }
 
@@ -54,19 +55,20 @@ impl Partition {
         size.filter(|&bytes| bytes > bytes_max).map_or(Ok(()), |bytes| Err(Failure::TooLarge(bytes)))
     }
 
-    /// The current version with its values.
+    /// The current version with its values, also if it has expired.
     pub fn get(&self, key: &[u8], access: Access) -> Result<Option<Object>, Failure> {
         self.read(key, access)?.map(|found| self.decode(key, &found)).transpose()
     }
 
-    /// The current version, with empty values.
+    /// The current version with empty values, also if it has expired.
     pub fn head(&self, key: &[u8], access: Access) -> Result<Option<Object>, Failure> {
         Ok(self.head_with_seq(key, access)?.map(|(head, _)| head))
     }
 
     /// [`Self::head`] together with the version's position in the store's append order.
     fn head_with_seq(&self, key: &[u8], access: Access) -> Result<Option<(Object, u64)>, Failure> {
-        let Some(found) = self.store.head(key, access.read_mode()).map_err(|e| self.unreadable(key, e))? else {
+        let Some(found) = self.store.head_with_expired(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?
+        else {
             return Ok(None);
         };
         access.check(&found)?;

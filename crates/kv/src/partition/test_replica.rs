@@ -50,6 +50,7 @@ impl Replica {
         locked.merge(object.clone(), &self.rules(&limits)).unwrap();
     }
 
+    /// What this replica answers to a coordinator.
     pub(super) fn get(&self) -> Option<Object> {
         self.partition.get(&self.key, Access::Blocking).unwrap()
     }
@@ -64,17 +65,24 @@ impl Replica {
         self.partition.store().delete(&self.key).unwrap();
     }
 
-    /// Removes the key if it holds exactly this tombstone.
+    /// Removes the key if it holds exactly this version, which is a tombstone or has expired.
     pub(super) fn reap(&self, tombstone: &Object) -> bool {
         let locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
-        locked.reap(super::digest(tombstone)).unwrap()
+        locked.reap(super::digest(tombstone), UnixMicros::from_secs(self.now_secs.get())).unwrap()
+    }
+
+    /// Removes the key, which has expired, together with its clock.
+    pub(super) fn forget_expired(&self) {
+        let expired = self.get().expect("a version that is kept");
+        assert!(self.reap(&expired));
+        assert_eq!(self.get(), None);
     }
 
     pub(super) fn set_props(&mut self, props: BucketProps) {
         self.props = props;
     }
 
-    /// Sets the time of this replica; its store forgets what has expired.
+    /// Sets the time of this replica and of its store.
     pub(super) fn set_time(&self, now_secs: u64) {
         self.now_secs.set(now_secs);
         self.partition.store().maintain(now_secs).unwrap();

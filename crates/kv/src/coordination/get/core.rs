@@ -285,6 +285,10 @@ impl GetCore {
         }
         // Expired siblings are dropped after the newest was chosen: a replaced sibling must not
         // reappear when the newest expires.
+        let is_expired = !object.is_deleted() && object.is_absent(self.plan.now);
+        if is_expired {
+            return GetReply::NotFound { tombstone: None };
+        }
         expiry::show(&mut object, self.plan.now);
         if object.is_deleted() {
             let has_tombstone = !object.siblings.is_empty();
