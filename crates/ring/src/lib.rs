@@ -1,11 +1,12 @@
 //! The placement of keys: a key's hash, its home partition, the ring that assigns partitions to
-//! nodes, the claim that makes such a ring, and the positions of a key's replicas.
+//! nodes, the claim that makes such a ring, the staged changes that lead to another ring, and the
+//! positions of a key's replicas.
 //!
 //! What it is: Riak's placement (docs/riak/semantics.md §1) under the rule of one stored copy per
 //! node (docs/design/replication.md §14). Every function depends only on its arguments; the caller
 //! passes in which nodes are up.
 //!
-//! What it is not: it does not know who is up or how a ring changes step by step, keeps no state and
+//! What it is not: it does not know who is up or how data moves to new owners, keeps no state and
 //! does no I/O. It knows nodes by their ids, not by name or address.
 //!
 //! Invariants:
@@ -21,6 +22,7 @@ mod key_hash;
 mod partition;
 mod positions;
 mod ring;
+pub mod staging;
 
 pub use key_hash::KeyHash;
 pub use partition::{BadPartitionIndex, BadRingSize, PartitionIndex, RingSize};
