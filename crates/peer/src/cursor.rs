@@ -4,6 +4,15 @@
 
 use std::fmt;
 
+/// The longest start of `text` that has at most `bytes_max` bytes.
+pub(crate) fn text_start(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// The bytes end before the value does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes end inside a value")]

@@ -32,6 +32,7 @@ pub mod frame;
 pub mod fuzzing;
 pub mod handshake;
 pub mod identity;
+pub mod mux;
 
 pub use error::{PeerError, RefusalCode};
 pub use identity::{Lane, NodeIdentity, RingVersion};

@@ -1,6 +1,7 @@
 //! Writing frames.
 
 use super::{Frame, FrameKind, GOODBYE_TEXT_BYTES_MAX, HEADER_BYTES, PAYLOAD_BYTES_MAX, StreamId};
+use crate::cursor::text_start;
 
 /// The fixed part of a frame.
 pub fn encode_header(kind: FrameKind, stream: StreamId, payload_bytes: usize) -> [u8; HEADER_BYTES] {
@@ -29,7 +30,7 @@ pub fn encode_frame(frame: &Frame, out: &mut Vec<u8>) {
         Frame::Ping { id, clock_us } => (FrameKind::Ping, StreamId(0), id_and_clock(*id, *clock_us)),
         Frame::Pong { id, clock_us } => (FrameKind::Pong, StreamId(0), id_and_clock(*id, *clock_us)),
         Frame::Goodbye { reason, text } => {
-            let text = &text.as_bytes()[..text.floor_char_boundary(GOODBYE_TEXT_BYTES_MAX)];
+            let text = text_start(text, GOODBYE_TEXT_BYTES_MAX).as_bytes();
             (FrameKind::Goodbye, StreamId(0), [&reason.code().to_le_bytes(), text].concat())
         }
     };

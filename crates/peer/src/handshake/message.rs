@@ -14,7 +14,7 @@
 //! All integers are little-endian. The greeting keeps its layout in all versions.
 
 use super::outcome::{HandshakeError, Refusal, RefusalKind};
-use crate::cursor::{Cursor, Truncated};
+use crate::cursor::{Cursor, Truncated, text_start};
 use crate::identity::{CAPABILITIES_MAX, CAPABILITY_BYTES_MAX, Lane, NodeIdentity};
 use ombak_types::NodeId;
 use std::collections::BTreeSet;
@@ -216,7 +216,7 @@ fn capabilities(cursor: &mut Cursor<'_>) -> Result<BTreeSet<String>, HandshakeEr
 }
 
 pub(super) fn encode_refusal(refusal: &Refusal) -> Vec<u8> {
-    let text = &refusal.text.as_bytes()[..refusal.text.floor_char_boundary(TEXT_BYTES_MAX)];
+    let text = text_start(&refusal.text, TEXT_BYTES_MAX).as_bytes();
     [&refusal.kind.code().to_le_bytes(), text].concat()
 }
 

@@ -1,0 +1,388 @@
+//! One side of a connection.
+
+use super::ITEM_COST_BYTES;
+use super::body::Body;
+use super::calls::{Calls, Needs, window_bytes};
+use super::config::MuxConfig;
+use super::event::{ConnectionError, Event, Response};
+use super::heartbeat::Heartbeat;
+use super::message::Message;
+use super::output::OutputBuffer;
+use super::schedule::Schedule;
+use super::served::{Arrival, ItemRoom, ServedRequests};
+use crate::clock::ClockSample;
+use crate::error::PeerError;
+use crate::frame::{
+    AnswerHead, AnswerStatus, Frame, FrameKind, GoodbyeReason, Priority, RequestHead, StreamId, encode_frame,
+    encode_header, next_frame,
+};
+use crate::identity::RingVersion;
+use bytes::BytesMut;
+
+/// Which side of a connection this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// It opened the connection.
+    Initiator,
+    /// It accepted the connection.
+    Responder,
+}
+
+/// A request that is to be sent.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The number of the service.
+    pub service: u16,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// The version of the ring that the caller acts on.
+    pub ring: RingVersion,
+    /// When the request came into being, on this node's clock. A request that another node made and
+    /// this one forwards was born there.
+    pub born_us: i64,
+    /// When nobody needs the answer any more, on this node's clock.
+    pub deadline_us: i64,
+    /// The window of a streamed answer in bytes, or zero for a single answer. Half of it, less
+    /// [`ITEM_COST_BYTES`], bounds the length of an item.
+    pub window_bytes: usize,
+    /// The body.
+    pub body: Body,
+}
+
+/// Why an item of a streamed answer was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemRefused {
+    /// The caller has to consume items first. [`Event::Room`] says when to try again.
+    Full,
+    /// The item is larger than half the window.
+    TooLarge,
+    /// The caller does not want items, or not any more.
+    NotWanted,
+}
+
+/// One side of a connection. `T` is what callers give along with their requests.
+#[derive(Debug)]
+pub struct Mux<T> {
+    side: Side,
+    next_stream: u64,
+    calls: Calls<T>,
+    served: ServedRequests,
+    schedule: Schedule,
+    heartbeat: Heartbeat,
+    goodbye: Option<(GoodbyeReason, String)>,
+    said_goodbye: bool,
+}
+
+impl<T: Clone> Mux<T> {
+    /// A connection whose handshake has ended with `clock` as the first comparison of the clocks.
+    pub fn new(side: Side, config: &MuxConfig, clock: ClockSample, now_us: i64) -> Self {
+        Self {
+            side,
+            next_stream: if side == Side::Initiator { 1 } else { 2 },
+            calls: Calls::new(config),
+            served: ServedRequests::new(config),
+            schedule: Schedule::default(),
+            heartbeat: Heartbeat::new(config, clock, now_us),
+            goodbye: None,
+            said_goodbye: false,
+        }
+    }
+
+    /// Takes a request to be sent. It fails at once with [`PeerError::Overload`] if a limit is
+    /// reached, and otherwise ends with one [`Event::Answered`].
+    pub fn call(&mut self, request: Request, token: T) -> Result<StreamId, PeerError> {
+        if self.goodbye.is_some() || self.said_goodbye {
+            return Err(PeerError::Unreachable);
+        }
+        let stream = StreamId(self.next_stream);
+        let window_bytes = if request.window_bytes == 0 { 0 } else { window_bytes(request.window_bytes) };
+        let needs = Needs {
+            priority: request.priority,
+            born_us: request.born_us,
+            deadline_us: request.deadline_us,
+            body_bytes: request.body.len(),
+            window_bytes,
+        };
+        self.calls.open(stream, needs, token)?;
+        self.next_stream += 2;
+        let head = RequestHead {
+            service: request.service,
+            priority: request.priority,
+            window_bytes: window_bytes as u32,
+            body_bytes: request.body.len() as u32,
+            ring: request.ring,
+            born_us: request.born_us,
+            deadline_us: request.deadline_us,
+        };
+        self.schedule.push(stream, request.priority, 0, Message::request(&head, request.body));
+        Ok(stream)
+    }
+
+    /// Ends an own request that nobody waits for any more. No event follows.
+    pub fn cancel(&mut self, stream: StreamId) {
+        if self.calls.give_up(stream).is_some() {
+            self.schedule.remove(stream);
+        }
+    }
+
+    /// Notes that the caller of a streamed answer has consumed an item of `item_bytes` bytes.
+    pub fn consumed(&mut self, stream: StreamId, item_bytes: usize) {
+        self.calls.consumed(stream, item_bytes);
+    }
+
+    /// Takes the answer of a service. Every [`Event::Request`] is answered once.
+    pub fn answer(&mut self, stream: StreamId, status: AnswerStatus, body: Body) {
+        let Some((priority, fits)) = self.served.on_answer(stream, body.len()) else {
+            self.schedule.remove(stream);
+            return;
+        };
+        let (status, body) = if fits { (status, body) } else { (AnswerStatus::Lost, Body::new()) };
+        self.push_answer(stream, priority, status, body);
+    }
+
+    /// Takes an item of a streamed answer.
+    pub fn send_item(&mut self, stream: StreamId, item: Body) -> Result<(), ItemRefused> {
+        match self.served.take_item(stream, ITEM_COST_BYTES.saturating_add(item.len())) {
+            ItemRoom::Taken(priority, window_bytes) => {
+                self.schedule.push(stream, priority, window_bytes, Message::item(item));
+                Ok(())
+            }
+            ItemRoom::Full => Err(ItemRefused::Full),
+            ItemRoom::TooLarge => Err(ItemRefused::TooLarge),
+            ItemRoom::NotWanted => Err(ItemRefused::NotWanted),
+        }
+    }
+
+    /// Whether nobody wants the answer to a request of the peer any more.
+    pub fn is_cancelled(&self, stream: StreamId) -> bool {
+        self.served.is_cancelled(stream)
+    }
+
+    /// How many requests of the peer are under way.
+    pub fn served_under_way(&self) -> usize {
+        self.served.under_way()
+    }
+
+    /// Closes the connection after a last frame that says why. New requests are not taken.
+    pub fn say_goodbye(&mut self, reason: GoodbyeReason, text: impl Into<String>) {
+        if !self.said_goodbye && self.goodbye.is_none() {
+            self.goodbye = Some((reason, text.into()));
+        }
+    }
+
+    /// Whether the last frame has been written to the output.
+    pub const fn said_goodbye(&self) -> bool {
+        self.said_goodbye
+    }
+
+    /// Takes whole frames off `buffer`.
+    pub fn receive(
+        &mut self,
+        buffer: &mut BytesMut,
+        now_us: i64,
+        events: &mut Vec<Event<T>>,
+    ) -> Result<(), ConnectionError> {
+        self.heartbeat.heard(now_us);
+        while let Some(frame) = next_frame(buffer)? {
+            self.on_frame(frame, now_us, events)?;
+        }
+        Ok(())
+    }
+
+    fn on_frame(&mut self, frame: Frame, now_us: i64, events: &mut Vec<Event<T>>) -> Result<(), ConnectionError> {
+        match frame {
+            Frame::Request { stream, head, chunk } => {
+                self.check_side(stream, false)?;
+                let arrival = self.served.on_request(stream, head, chunk, self.heartbeat.clocks(), now_us)?;
+                self.on_arrival(stream, arrival, events);
+            }
+            Frame::RequestChunk { stream, chunk } => {
+                self.check_side(stream, false)?;
+                let arrival = self.served.on_chunk(stream, &chunk, self.heartbeat.clocks(), now_us)?;
+                self.on_arrival(stream, arrival, events);
+            }
+            Frame::Answer { stream, head, chunk } => {
+                self.check_side(stream, true)?;
+                let response = self.calls.on_answer(stream, head, chunk)?;
+                self.on_response(stream, response, events);
+            }
+            Frame::AnswerChunk { stream, chunk } => {
+                self.check_side(stream, true)?;
+                let response = self.calls.on_answer_chunk(stream, &chunk)?;
+                self.on_response(stream, response, events);
+            }
+            Frame::Item { stream, length, chunk } => {
+                self.check_side(stream, true)?;
+                self.calls.on_item(stream, length, chunk, events)?;
+            }
+            Frame::ItemChunk { stream, chunk } => {
+                self.check_side(stream, true)?;
+                self.calls.on_item_chunk(stream, &chunk, events)?;
+            }
+            Frame::Cancel { stream } => {
+                self.check_side(stream, false)?;
+                self.schedule.remove(stream);
+                if self.served.on_cancel(stream) {
+                    events.push(Event::Room { stream });
+                }
+            }
+            Frame::Credit { stream, bytes } => {
+                self.check_side(stream, false)?;
+                self.schedule.add_credit(stream, usize::try_from(bytes).unwrap_or(usize::MAX));
+            }
+            Frame::Ping { id, .. } => self.heartbeat.on_ping(id),
+            Frame::Pong { id, clock_us } => self.heartbeat.on_pong(id, clock_us, now_us)?,
+            Frame::Goodbye { reason, text } => events.push(Event::Goodbye { reason, text }),
+        }
+        Ok(())
+    }
+
+    /// Checks that a frame belongs to a request of the right side.
+    fn check_side(&self, stream: StreamId, of_ours: bool) -> Result<(), ConnectionError> {
+        let is_ours = stream.is_of_initiator() == (self.side == Side::Initiator);
+        if is_ours == of_ours { Ok(()) } else { Err(ConnectionError::WrongSide) }
+    }
+
+    fn on_arrival(&mut self, stream: StreamId, arrival: Arrival, events: &mut Vec<Event<T>>) {
+        match arrival {
+            Arrival::Pending => {}
+            Arrival::Execute(request) => {
+                if request.window_bytes > 0 {
+                    self.schedule.open(stream, request.priority, request.window_bytes);
+                }
+                events.push(Event::Request(request));
+            }
+            Arrival::Refuse(priority, status) => self.push_answer(stream, priority, status, Body::new()),
+        }
+    }
+
+    fn push_answer(&mut self, stream: StreamId, priority: Priority, status: AnswerStatus, body: Body) {
+        let head = AnswerHead { status, body_bytes: body.len() as u32 };
+        self.schedule.push(stream, priority, 0, Message::answer(&head.encode(), body));
+    }
+
+    fn on_response(&mut self, stream: StreamId, response: Option<Response>, events: &mut Vec<Event<T>>) {
+        let Some(response) = response else { return };
+        // Whatever of the request has not left yet is of no use any more.
+        self.schedule.remove(stream);
+        // An answer that did not fit may still be on its way.
+        let is_lost = matches!(response, Err(PeerError::AnswerLost));
+        let ended = if is_lost { self.calls.give_up(stream) } else { self.calls.end(stream) };
+        if let Some(ended) = ended {
+            events.push(Event::Answered { token: ended.token, response });
+        }
+    }
+
+    /// Ends what is due. It has to be called whenever [`Mux::next_time_us`] has come.
+    pub fn on_time(&mut self, now_us: i64, events: &mut Vec<Event<T>>) -> Result<(), ConnectionError> {
+        while let Some(stream) = self.calls.overdue(now_us) {
+            self.fail(stream, PeerError::Timeout, events);
+        }
+        self.heartbeat.check(now_us)
+    }
+
+    /// Ends an own request with `error`, or with [`PeerError::Unreachable`] if the peer cannot have
+    /// seen all of it.
+    fn fail(&mut self, stream: StreamId, error: PeerError, events: &mut Vec<Event<T>>) {
+        self.schedule.remove(stream);
+        if let Some(ended) = self.calls.give_up(stream) {
+            let error = if ended.left_whole { error } else { PeerError::Unreachable };
+            events.push(Event::Answered { token: ended.token, response: Err(error) });
+        }
+    }
+
+    /// When [`Mux::on_time`] or [`Mux::fill`] has something to do without any other cause.
+    pub fn next_time_us(&self) -> i64 {
+        let next_us = self.heartbeat.next_time_us();
+        self.calls.first_deadline_us().map_or(next_us, |deadline_us| deadline_us.min(next_us))
+    }
+
+    /// Whether [`Mux::fill`] would write something.
+    pub fn has_output(&self, now_us: i64) -> bool {
+        !self.said_goodbye
+            && (self.goodbye.is_some()
+                || self.heartbeat.has_output(now_us)
+                || self.calls.has_notices()
+                || !self.schedule.is_empty())
+    }
+
+    /// Writes frames until `out` has `bytes_target` bytes or nothing is left to send. It exceeds
+    /// the target by less than one frame, so whatever is urgent waits for little.
+    pub fn fill(&mut self, now_us: i64, bytes_target: usize, out: &mut OutputBuffer, events: &mut Vec<Event<T>>) {
+        if self.said_goodbye {
+            return;
+        }
+        self.heartbeat.write(now_us, out);
+        while let Some(notice) = self.calls.next_notice() {
+            let payload = notice.credit_bytes.to_le_bytes();
+            let payload = if notice.kind == FrameKind::Credit { &payload[..] } else { &[] };
+            out.put(&encode_header(notice.kind, notice.stream, payload.len()));
+            out.put(payload);
+        }
+        if let Some((reason, text)) = self.goodbye.take() {
+            let mut frame = Vec::new();
+            encode_frame(&Frame::Goodbye { reason, text }, &mut frame);
+            out.put(&frame);
+            self.said_goodbye = true;
+            return;
+        }
+        while out.len() < bytes_target {
+            let Some(stream) = self.schedule.next() else { return };
+            if self.calls.is_stale(stream, now_us) {
+                self.fail(stream, PeerError::Unreachable, events);
+                continue;
+            }
+            let Some(written) = self.schedule.write_next(out) else { return };
+            if stream.is_of_initiator() == (self.side == Side::Initiator) {
+                self.calls.on_written(written);
+            } else if self.served.on_written(written) {
+                events.push(Event::Room { stream });
+            }
+        }
+    }
+
+    /// Ends all own requests, because the connection has ended.
+    pub fn close(&mut self, events: &mut Vec<Event<T>>) {
+        while let Some(stream) = self.calls.first() {
+            self.fail(stream, PeerError::Closed, events);
+        }
+    }
+
+    /// By how much ages on this connection may be too high, in microseconds.
+    pub fn clock_error_us(&self, now_us: i64) -> i64 {
+        self.heartbeat.clocks().error_us(now_us)
+    }
+}
+
+/// What a connection holds, in entries and bytes.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) calls: [usize; 3],
+    pub(super) queued_bytes: [usize; 3],
+    pub(super) arriving_bytes: usize,
+    pub(super) served: [usize; 3],
+    pub(super) served_bytes: [usize; 3],
+    pub(super) answers_bytes: usize,
+    pub(super) served_entries: usize,
+    pub(super) scheduled_bytes: usize,
+}
+
+#[cfg(test)]
+impl<T: Clone> Mux<T> {
+    pub(super) fn held(&self) -> Held {
+        let (calls, queued_bytes, arriving_bytes) = self.calls.held();
+        let (served, served_bytes, answers_bytes, served_entries) = self.served.held();
+        let scheduled_bytes = self.schedule.queued_bytes();
+        Held {
+            calls,
+            queued_bytes,
+            arriving_bytes,
+            served,
+            served_bytes,
+            answers_bytes,
+            served_entries,
+            scheduled_bytes,
+        }
+    }
+}

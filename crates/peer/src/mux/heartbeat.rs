@@ -1,0 +1,107 @@
+//! Pings: whether the peer lives, and what its clock shows.
+
+use super::config::MuxConfig;
+use super::event::ConnectionError;
+use super::output::OutputBuffer;
+use crate::clock::{ClockAlignment, ClockSample};
+use crate::frame::{FrameKind, StreamId, encode_header};
+
+/// A ping that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    id: u64,
+    at_us: i64,
+}
+
+/// The pings of both sides of a connection.
+#[derive(Debug)]
+pub(super) struct Heartbeat {
+    clocks: ClockAlignment,
+    interval_us: i64,
+    silence_max_us: i64,
+    heard_at_us: i64,
+    next_ping_us: i64,
+    next_id: u64,
+    unanswered: Option<Sent>,
+    /// The ping of the peer that has to be answered. A later one takes the place of an earlier one.
+    to_answer: Option<u64>,
+}
+
+impl Heartbeat {
+    pub(super) const fn new(config: &MuxConfig, first: ClockSample, now_us: i64) -> Self {
+        Self {
+            clocks: ClockAlignment::new(first),
+            interval_us: config.ping_interval_us,
+            silence_max_us: config.silence_max_us,
+            heard_at_us: now_us,
+            next_ping_us: now_us,
+            next_id: 1,
+            unanswered: None,
+            to_answer: None,
+        }
+    }
+
+    pub(super) const fn clocks(&self) -> &ClockAlignment {
+        &self.clocks
+    }
+
+    pub(super) const fn heard(&mut self, now_us: i64) {
+        self.heard_at_us = now_us;
+    }
+
+    pub(super) const fn on_ping(&mut self, id: u64) {
+        self.to_answer = Some(id);
+    }
+
+    pub(super) fn on_pong(&mut self, id: u64, theirs_us: i64, now_us: i64) -> Result<(), ConnectionError> {
+        let Some(sent) = self.unanswered.filter(|sent| sent.id == id) else { return Ok(()) };
+        self.unanswered = None;
+        let sample = ClockSample { asked_at_us: sent.at_us, theirs_us, answered_at_us: now_us };
+        Ok(self.clocks.add(sample)?)
+    }
+
+    /// Fails if the peer owes an answer and nothing has arrived for too long.
+    pub(super) fn check(&self, now_us: i64) -> Result<(), ConnectionError> {
+        match self.unanswered {
+            Some(_) if now_us >= self.silence_ends_us() => Err(ConnectionError::Silent),
+            _ => Ok(()),
+        }
+    }
+
+    fn silence_ends_us(&self) -> i64 {
+        let asked_at_us = self.unanswered.map_or(self.heard_at_us, |sent| sent.at_us);
+        self.heard_at_us.max(asked_at_us).saturating_add(self.silence_max_us)
+    }
+
+    const fn ping_is_due(&self, now_us: i64) -> bool {
+        self.unanswered.is_none() && now_us >= self.next_ping_us
+    }
+
+    pub(super) const fn has_output(&self, now_us: i64) -> bool {
+        self.to_answer.is_some() || self.ping_is_due(now_us)
+    }
+
+    /// When [`Heartbeat::check`] or [`Heartbeat::write`] has something to do.
+    pub(super) fn next_time_us(&self) -> i64 {
+        if self.unanswered.is_some() { self.silence_ends_us() } else { self.next_ping_us }
+    }
+
+    /// Writes the ping and the pong that are due, with the clock as it is now.
+    pub(super) fn write(&mut self, now_us: i64, out: &mut OutputBuffer) {
+        if let Some(id) = self.to_answer.take() {
+            write(FrameKind::Pong, id, now_us, out);
+        }
+        if self.ping_is_due(now_us) {
+            write(FrameKind::Ping, self.next_id, now_us, out);
+            self.unanswered = Some(Sent { id: self.next_id, at_us: now_us });
+            self.next_id += 1;
+            self.next_ping_us = now_us.saturating_add(self.interval_us);
+        }
+    }
+}
+
+fn write(kind: FrameKind, id: u64, now_us: i64, out: &mut OutputBuffer) {
+    out.put(&encode_header(kind, StreamId(0), 16));
+    out.put(&id.to_le_bytes());
+    out.put(&now_us.to_le_bytes());
+}
