@@ -17,13 +17,17 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod change_set;
 pub mod claim;
+mod coverage;
 mod key_hash;
 mod partition;
 mod positions;
 mod ring;
 pub mod staging;
 
+pub use change_set::{ChangedHome, ReplicaSet};
+pub use coverage::{CoveragePart, CoveragePlan, ReplicaState};
 pub use key_hash::KeyHash;
 pub use partition::{BadPartitionIndex, BadRingSize, PartitionIndex, RingSize};
 pub use positions::{Position, Positions};

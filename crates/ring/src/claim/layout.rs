@@ -1,18 +1,18 @@
 //! The layout of a new ring: balanced, and with the largest spacing that exists.
 //!
 //! The members stand in rows, one after the other, and every row has them in the same order. There
-//! are size / members rows, rounded up. If the division leaves no rest, all members are in all rows.
-//! Otherwise each of the last members in the order is missing in one row: the very last ones are
-//! missing in the first row, those before them in the second row, and so on. The rows miss equally
-//! many members, give or take one.
+//! are size / members rows, rounded up. If the division leaves no rest, all members are in all
+//! rows. Otherwise each of the last members in the order is missing in one row: the very last ones
+//! are missing in the first row, those before them in the second row, and so on. The rows miss
+//! equally many members, give or take one.
 //!
 //! Balance: a member is missing at most once.
 //!
-//! Spacing: let row j miss the set Xj. For a member in the rows j and j+1 the distance is the number
-//! of members, less those of Xj behind the member, less those of Xj+1 before it. The sets are
-//! successive parts of the order, so only one of the two counts. The distance is therefore at least
-//! the length of the shorter row, which is size / rows, rounded down. A member that is missing in a
-//! row is at least as far apart as there are members, because the sets are disjoint.
+//! Spacing: let row j miss the set Xj. For a member in the rows j and j+1 the distance is the
+//! number of members, less those of Xj behind the member, less those of Xj+1 before it. The sets
+//! are successive parts of the order, so only one of the two counts. The distance is therefore at
+//! least the length of the shorter row, which is size / rows, rounded down. A member that is
+//! missing in a row is at least as far apart as there are members, because the sets are disjoint.
 
 use super::arrangement::{Member, Present};
 use std::cmp::Reverse;

@@ -130,7 +130,8 @@ fn active_members(owners: &[Option<NodeId>], members: &BTreeSet<NodeId>) -> Vec<
 }
 
 /// Owners that a local search finds near the present ones, if it finds the spacing. If some member
-/// needs every gap to be exactly the spacing, only a regular layout has it, and nothing is searched.
+/// needs every gap to be exactly the spacing, only a regular layout has it, and nothing is
+/// searched.
 fn searched(present: &Present, spacing: usize) -> Option<Arrangement<'_>> {
     let mut arrangement = Arrangement::new(present, guess::first_guess(present, spacing), spacing);
     let is_tight = present.size().div_ceil(present.members()) * spacing == present.size();

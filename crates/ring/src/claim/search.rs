@@ -23,9 +23,9 @@ enum Step {
 }
 
 /// Takes steps until no member has two partitions that are too near; returns whether that was
-/// reached. Each step changes the owner of one partition that is too near to another. It is the best
-/// such step, even when it makes things worse; a partition that was just changed is left alone for
-/// some steps, so that the search does not go in circles.
+/// reached. Each step changes the owner of one partition that is too near to another. It is the
+/// best such step, even when it makes things worse; a partition that was just changed is left alone
+/// for some steps, so that the search does not go in circles.
 pub(super) fn separate(arrangement: &mut Arrangement<'_>) -> bool {
     let size = arrangement.owners().len();
     let mut rests_until = vec![0; size];

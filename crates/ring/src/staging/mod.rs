@@ -5,18 +5,18 @@
 //! exactly the plan that was shown (docs/riak/semantics.md §1.1). Refusals have Riak's words
 //! (docs/riak/semantics.md §16).
 //!
-//! What it is not: it reaches no node and stores nothing. The caller passes in the cluster as it is,
-//! and keeps what comes out. Whether a change is safe for data is the caller's
+//! What it is not: it reaches no node and stores nothing. The caller passes in the cluster as it
+//! is, and keeps what comes out. Whether a change is safe for data is the caller's
 //! [precondition](commit).
 //!
 //! Invariants:
-//! * Equal inputs give equal plans. A plan is nevertheless computed once and then passed on: a later
-//!   version of the program may claim in another way.
+//! * Equal inputs give equal plans. A plan is nevertheless computed once and then passed on: a
+//!   later version of the program may claim in another way.
 //! * A commit never makes a ring that was not shown.
 //!
 //! Differences from Riak: a node that wants to join is not a member before the commit, so `clear`
-//! has nothing to undo at that node, and a leave of such a node withdraws its join. All changes of a
-//! plan make one ring, where Riak may need two.
+//! has nothing to undo at that node, and a leave of such a node withdraws its join. All changes of
+//! a plan make one ring, where Riak may need two.
 
 mod change;
 mod format;
