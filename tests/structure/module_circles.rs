@@ -26,11 +26,11 @@ fn code_of(text: &str) -> String {
 fn names_after_super(code: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (at, found) in code.match_indices("super::") {
+        let rest = &code[at + found.len()..];
         // `super::super::` leads to another folder.
-        if code[..at].ends_with("super::") {
+        if code[..at].ends_with("super::") || rest.starts_with("super::") {
             continue;
         }
-        let rest = &code[at + found.len()..];
         match rest.strip_prefix('{') {
             Some(group) => names.extend(first_names_of_group(group)),
             None => names.extend(first_name(rest)),
