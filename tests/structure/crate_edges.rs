@@ -23,6 +23,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-node-files", &["ombak-types", "ombak-storage"]),
     ("ombak-runtime", &["ombak-types"]),
     ("ombak-peer", &["ombak-types", "ombak-runtime"]),
+    ("ombak-metadata", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-node-files", "ombak-runtime"]),
     ("ombak-kv", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats", "ombak-node-files"]),
     ("ombak-backup", &["ombak-types", "ombak-storage", "ombak-node-files", "ombak-kv"]),
     (

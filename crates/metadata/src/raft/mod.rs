@@ -1,0 +1,11 @@
+//! The Raft group of the metadata. Nothing outside of this module knows openraft, so that another
+//! release can replace it.
+
+#![allow(clippy::result_large_err, reason = "openraft's errors are large")]
+
+mod async_runtime;
+mod log_storage;
+mod machine;
+#[cfg(test)]
+mod suite;
+mod types;

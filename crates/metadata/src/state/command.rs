@@ -1,0 +1,113 @@
+//! The commands that change the state, and why a command is refused.
+
+use super::raft_id::RaftId;
+use super::records::{BucketName, Lineage, MemberStatus, TypeName};
+use ombak_ring::{Ring, RingVersion};
+use ombak_types::{NodeId, PropMap};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A change of the state. Each command says from what it starts, so a command that arrives late or
+/// twice is refused and changes nothing.
+///
+/// A command holds what was decided, not what was asked for: the node that proposes a change of
+/// properties has checked them. So nodes of different versions, which may check differently, come
+/// to the same state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[allow(missing_docs, reason = "each command's description names its fields")]
+pub enum Command {
+    /// Founds a cluster of one node, which owns all partitions.
+    Found { lineage: Lineage, member: NewMember, ring: Ring },
+    /// Adds a node. It is joining.
+    AddMember(NewMember),
+    /// A member tells that it started, with its present name and address.
+    Started(NewMember),
+    /// A member lost its log, or an older copy of it returned. It takes part under a new log.
+    ReplaceLog { node: NodeId, old: RaftId, new: RaftId, boot: u64 },
+    /// Changes where a member is in its life.
+    SetStatus { node: NodeId, expected: MemberStatus, status: MemberStatus },
+    /// Removes a member. It must own no partition.
+    RemoveMember { node: NodeId },
+    /// Replaces the document of staged changes. `expected` is the version of the present one.
+    Stage { expected: u64, changes: Value },
+    /// Replaces the ring, changes the status of members, and clears the staged changes.
+    CommitRing { expected: RingVersion, staged: u64, ring: Ring, statuses: Vec<(NodeId, MemberStatus)> },
+    /// Creates or changes a bucket type. `expected` is its version; `None`: it does not exist.
+    PutType { name: TypeName, expected: Option<u64>, active: bool, overrides: PropMap },
+    /// Sets all of a bucket's own properties; without `overrides` it has none. `expected` is its
+    /// version; `None`: it has none yet. `type_expected` is the version of its type; `None` for the
+    /// default type.
+    PutBucket { bucket: BucketName, expected: Option<u64>, type_expected: Option<u64>, overrides: Option<PropMap> },
+}
+
+/// A node, as it describes itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewMember {
+    /// Its identity.
+    pub node: NodeId,
+    /// Its name, for people.
+    pub name: String,
+    /// Where other nodes reach it.
+    pub peer_address: String,
+    /// The identity of its metadata log.
+    pub log: RaftId,
+    /// How often it was started.
+    pub boot: u64,
+}
+
+/// Why a command changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// The cluster was founded already.
+    #[error("this cluster was founded already")]
+    AlreadyFounded,
+    /// The cluster was not founded yet.
+    #[error("this cluster was not founded yet")]
+    NotFounded,
+    /// What the command changes is not what its sender saw.
+    #[error("it was changed meanwhile")]
+    Changed,
+    /// The node is no member.
+    #[error("node {0} is no member")]
+    NoSuchMember(NodeId),
+    /// The node is a member already.
+    #[error("node {0} is a member already")]
+    AlreadyMember(NodeId),
+    /// A node of this identity was a member once.
+    #[error("node {0} was removed; it can join only with an empty data directory")]
+    WasRemoved(NodeId),
+    /// Another member has the name.
+    #[error("the name is the one of node {0}")]
+    NameTaken(NodeId),
+    /// The log is the one of another member, or was one.
+    #[error("the metadata log {0} was used before")]
+    LogUsed(RaftId),
+    /// The member is behind what the others know of it: its directory is an older copy, or another
+    /// process runs with a copy of it.
+    #[error("the data directory is older than at start {known_boot} of this node, or runs twice")]
+    Restored {
+        /// The highest boot number that is known.
+        known_boot: u64,
+    },
+    /// The member is elsewhere in its life.
+    #[error("the node is {0}")]
+    WrongStatus(MemberStatus),
+    /// The member still owns partitions.
+    #[error("node {0} owns partitions")]
+    OwnsPartitions(NodeId),
+    /// A partition would belong to a node that cannot own one.
+    #[error("node {0} cannot own a partition")]
+    CannotOwn(NodeId),
+    /// The new ring is not the next one of the lineage.
+    #[error("ring {0} does not follow the present one")]
+    NotNextRing(RingVersion),
+    /// The bucket type does not exist, or is not active although it must be.
+    #[error("the bucket type does not exist or is not active")]
+    NoType,
+    /// An active type cannot be created again or deactivated.
+    #[error("the bucket type is active")]
+    TypeActive,
+}

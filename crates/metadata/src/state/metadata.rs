@@ -1,0 +1,266 @@
+//! The state, and what each command does to it.
+
+use super::command::{Command, NewMember, Refusal};
+use super::raft_id::RaftId;
+use super::records::{BucketRecord, Lineage, Member, MemberStatus, TypeRecord};
+use bytes::Bytes;
+use imbl::{OrdMap, OrdSet};
+use ombak_ring::{Ring, RingVersion};
+use ombak_types::names::DEFAULT_TYPE;
+use ombak_types::{Bucket, NodeId, PropMap};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What all nodes agree on, after some command. A clone shares everything with its origin: it costs
+/// a few reference counts, whatever the number of buckets. A change costs O(log n).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metadata {
+    pub(super) lineage: Option<Lineage>,
+    pub(super) members: OrdMap<NodeId, Member>,
+    pub(super) removed: OrdSet<NodeId>,
+    /// The identities of logs that were replaced or whose node was removed.
+    pub(super) used_logs: OrdSet<RaftId>,
+    pub(super) ring: Option<Arc<Ring>>,
+    pub(super) staged: Arc<Value>,
+    pub(super) staged_version: u64,
+    pub(super) types: OrdMap<Bytes, TypeRecord>,
+    pub(super) buckets: OrdMap<Bucket, BucketRecord>,
+}
+
+impl Metadata {
+    /// Which history of the cluster this is; `None` before the founding.
+    pub fn lineage(&self) -> Option<&Lineage> {
+        self.lineage.as_ref()
+    }
+
+    /// The members, by their identity.
+    pub fn members(&self) -> &OrdMap<NodeId, Member> {
+        &self.members
+    }
+
+    /// The ring; `None` before the founding.
+    pub fn ring(&self) -> Option<&Arc<Ring>> {
+        self.ring.as_ref()
+    }
+
+    /// The document of the staged changes, and its version. The document is null when nothing is
+    /// staged; what else it can hold is up to the crate that plans changes of the ring.
+    pub fn staged(&self) -> (&Arc<Value>, u64) {
+        (&self.staged, self.staged_version)
+    }
+
+    /// The bucket types without the default one, by name.
+    pub fn types(&self) -> &OrdMap<Bytes, TypeRecord> {
+        &self.types
+    }
+
+    /// The buckets with properties of their own.
+    pub fn buckets(&self) -> &OrdMap<Bucket, BucketRecord> {
+        &self.buckets
+    }
+
+    /// Applies the command at `index` of the log. A refused command changes nothing.
+    pub fn apply(&mut self, index: u64, command: Command) -> Result<(), Refusal> {
+        if !matches!(command, Command::Found { .. }) && self.lineage.is_none() {
+            return Err(Refusal::NotFounded);
+        }
+        match command {
+            Command::Found { lineage, member, ring } => self.found(lineage, member, ring),
+            Command::AddMember(member) => self.add_member(member),
+            Command::Started(member) => self.started(member),
+            Command::ReplaceLog { node, old, new, boot } => self.replace_log(node, old, new, boot),
+            Command::SetStatus { node, expected, status } => self.set_status(node, expected, status),
+            Command::RemoveMember { node } => self.remove_member(node),
+            Command::Stage { expected, changes } => self.stage(index, expected, changes),
+            Command::CommitRing { expected, staged, ring, statuses } => {
+                self.commit_ring(index, expected, staged, ring, statuses)
+            }
+            Command::PutType { name, expected, active, overrides } => {
+                self.put_type(index, name.0, expected, active, overrides)
+            }
+            Command::PutBucket { bucket, expected, type_expected, overrides } => {
+                let bucket = Bucket { bucket_type: bucket.r#type, name: bucket.name };
+                self.put_bucket(index, bucket, expected, type_expected, overrides)
+            }
+        }
+    }
+
+    fn found(&mut self, lineage: Lineage, member: NewMember, ring: Ring) -> Result<(), Refusal> {
+        if self.lineage.is_some() {
+            return Err(Refusal::AlreadyFounded);
+        }
+        if ring.version() != RingVersion::first(lineage.id) {
+            return Err(Refusal::NotNextRing(ring.version()));
+        }
+        if let Some((_, stranger)) = ring.nodes().find(|(_, node)| *node != member.node) {
+            return Err(Refusal::CannotOwn(stranger));
+        }
+        self.lineage = Some(lineage);
+        self.ring = Some(Arc::new(ring));
+        self.members.insert(member.node, new_record(member, MemberStatus::Valid));
+        Ok(())
+    }
+
+    fn add_member(&mut self, member: NewMember) -> Result<(), Refusal> {
+        if self.members.contains_key(&member.node) {
+            return Err(Refusal::AlreadyMember(member.node));
+        }
+        if self.removed.contains(&member.node) {
+            return Err(Refusal::WasRemoved(member.node));
+        }
+        self.check_name(member.node, &member.name)?;
+        self.check_log_is_new(member.log)?;
+        self.members.insert(member.node, new_record(member, MemberStatus::Joining));
+        Ok(())
+    }
+
+    fn started(&mut self, member: NewMember) -> Result<(), Refusal> {
+        self.check_name(member.node, &member.name)?;
+        let known = self.member_mut(member.node)?;
+        if member.boot < known.boot || member.log != known.log {
+            return Err(Refusal::Restored { known_boot: known.boot });
+        }
+        *known = Member { status: known.status, ..new_record(member, MemberStatus::Valid) };
+        Ok(())
+    }
+
+    fn replace_log(&mut self, node: NodeId, old: RaftId, new: RaftId, boot: u64) -> Result<(), Refusal> {
+        self.check_log_is_new(new)?;
+        let known = self.member_mut(node)?;
+        if known.log != old {
+            return Err(Refusal::Changed);
+        }
+        known.log = new;
+        known.boot = known.boot.max(boot);
+        self.used_logs.insert(old);
+        Ok(())
+    }
+
+    fn set_status(&mut self, node: NodeId, expected: MemberStatus, status: MemberStatus) -> Result<(), Refusal> {
+        let known = self.member_mut(node)?;
+        if known.status != expected {
+            return Err(Refusal::WrongStatus(known.status));
+        }
+        known.status = status;
+        Ok(())
+    }
+
+    fn remove_member(&mut self, node: NodeId) -> Result<(), Refusal> {
+        let log = self.member_mut(node)?.log;
+        if self.ring.as_ref().is_some_and(|ring| ring.nodes().any(|(_, owner)| owner == node)) {
+            return Err(Refusal::OwnsPartitions(node));
+        }
+        self.members.remove(&node);
+        self.removed.insert(node);
+        self.used_logs.insert(log);
+        Ok(())
+    }
+
+    fn stage(&mut self, index: u64, expected: u64, changes: Value) -> Result<(), Refusal> {
+        if self.staged_version != expected {
+            return Err(Refusal::Changed);
+        }
+        self.staged = Arc::new(changes);
+        self.staged_version = index;
+        Ok(())
+    }
+
+    fn commit_ring(
+        &mut self,
+        index: u64,
+        expected: RingVersion,
+        staged: u64,
+        ring: Ring,
+        statuses: Vec<(NodeId, MemberStatus)>,
+    ) -> Result<(), Refusal> {
+        if self.staged_version != staged || self.ring.as_ref().is_none_or(|ring| ring.version() != expected) {
+            return Err(Refusal::Changed);
+        }
+        if ring.version() != expected.next() {
+            return Err(Refusal::NotNextRing(ring.version()));
+        }
+        let mut members = self.members.clone();
+        for (node, status) in statuses {
+            members.get_mut(&node).ok_or(Refusal::NoSuchMember(node))?.status = status;
+        }
+        let can_own = |node| members.get(&node).is_some_and(|member: &Member| member.status != MemberStatus::Joining);
+        if let Some((_, node)) = ring.nodes().find(|(_, node)| !can_own(*node)) {
+            return Err(Refusal::CannotOwn(node));
+        }
+        self.members = members;
+        self.ring = Some(Arc::new(ring));
+        self.staged = Arc::default();
+        self.staged_version = index;
+        Ok(())
+    }
+
+    fn put_type(
+        &mut self,
+        index: u64,
+        name: Bytes,
+        expected: Option<u64>,
+        active: bool,
+        overrides: PropMap,
+    ) -> Result<(), Refusal> {
+        if name == DEFAULT_TYPE {
+            return Err(Refusal::TypeActive);
+        }
+        let known = self.types.get(&name);
+        if known.map(|record| record.version) != expected {
+            return Err(Refusal::Changed);
+        }
+        match known {
+            Some(record) if record.active && !active => return Err(Refusal::TypeActive),
+            // A type is created first, so that every node knows it before it is used.
+            None if active => return Err(Refusal::NoType),
+            _ => {}
+        }
+        self.types.insert(name, TypeRecord { active, overrides: Arc::new(overrides), version: index });
+        Ok(())
+    }
+
+    fn put_bucket(
+        &mut self,
+        index: u64,
+        bucket: Bucket,
+        expected: Option<u64>,
+        type_expected: Option<u64>,
+        overrides: Option<PropMap>,
+    ) -> Result<(), Refusal> {
+        let bucket_type = self.types.get(&bucket.bucket_type);
+        if !bucket.is_default_type() && !bucket_type.is_some_and(|record| record.active) {
+            return Err(Refusal::NoType);
+        }
+        if bucket_type.map(|record| record.version) != type_expected
+            || self.buckets.get(&bucket).map(|record| record.version) != expected
+        {
+            return Err(Refusal::Changed);
+        }
+        match overrides {
+            Some(overrides) => {
+                self.buckets.insert(bucket, BucketRecord { overrides: Arc::new(overrides), version: index })
+            }
+            None => self.buckets.remove(&bucket),
+        };
+        Ok(())
+    }
+
+    fn member_mut(&mut self, node: NodeId) -> Result<&mut Member, Refusal> {
+        self.members.get_mut(&node).ok_or(Refusal::NoSuchMember(node))
+    }
+
+    fn check_name(&self, node: NodeId, name: &str) -> Result<(), Refusal> {
+        let twin = self.members.iter().find(|(other, member)| **other != node && member.name == name);
+        twin.map_or(Ok(()), |(other, _)| Err(Refusal::NameTaken(*other)))
+    }
+
+    fn check_log_is_new(&self, log: RaftId) -> Result<(), Refusal> {
+        let is_used = self.used_logs.contains(&log) || self.members.values().any(|member| member.log == log);
+        if is_used { Err(Refusal::LogUsed(log)) } else { Ok(()) }
+    }
+}
+
+fn new_record(member: NewMember, status: MemberStatus) -> Member {
+    let NewMember { name, peer_address, log, boot, .. } = member;
+    Member { name, peer_address, log, boot, status }
+}

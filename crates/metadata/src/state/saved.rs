@@ -1,0 +1,87 @@
+//! The saved form of the state: JSON, with a version.
+
+use super::metadata::Metadata;
+use super::raft_id::RaftId;
+use super::records::{BucketName, BucketRecord, Lineage, Member, TypeName, TypeRecord};
+use ombak_ring::Ring;
+use ombak_types::{Bucket, NodeId};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The version that is written.
+const FORMAT: u32 = 1;
+
+/// Why bytes are not a saved state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadSavedMetadata {
+    /// A later version of the program saved it.
+    #[error("has format {0}, and this version of ombak reads format {FORMAT}")]
+    Format(u32),
+    /// It does not decode.
+    #[error("is damaged ({0})")]
+    Damaged(String),
+}
+
+#[derive(Deserialize)]
+struct FormatOnly {
+    format: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    format: u32,
+    lineage: Option<Lineage>,
+    members: Vec<(NodeId, Member)>,
+    removed: Vec<NodeId>,
+    used_logs: Vec<RaftId>,
+    ring: Option<Ring>,
+    staged: Arc<Value>,
+    staged_version: u64,
+    types: Vec<(TypeName, TypeRecord)>,
+    buckets: Vec<(BucketName, BucketRecord)>,
+}
+
+impl Metadata {
+    /// The saved form. Equal states have equal bytes.
+    pub fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
+        let bucket_name =
+            |bucket: &Bucket| BucketName { r#type: bucket.bucket_type.clone(), name: bucket.name.clone() };
+        serde_json::to_vec(&Saved {
+            format: FORMAT,
+            lineage: self.lineage.clone(),
+            members: self.members.iter().map(|(node, member)| (*node, member.clone())).collect(),
+            removed: self.removed.iter().copied().collect(),
+            used_logs: self.used_logs.iter().copied().collect(),
+            ring: self.ring.as_deref().cloned(),
+            staged: self.staged.clone(),
+            staged_version: self.staged_version,
+            types: self.types.iter().map(|(name, record)| (TypeName(name.clone()), record.clone())).collect(),
+            buckets: self.buckets.iter().map(|(bucket, record)| (bucket_name(bucket), record.clone())).collect(),
+        })
+    }
+
+    /// Reads the saved form.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BadSavedMetadata> {
+        let damaged = |e: serde_json::Error| BadSavedMetadata::Damaged(e.to_string());
+        // The version is read first, so that a later one is reported as such and not as damage.
+        let FormatOnly { format } = serde_json::from_slice(bytes).map_err(damaged)?;
+        if format != FORMAT {
+            return Err(BadSavedMetadata::Format(format));
+        }
+        let saved: Saved = serde_json::from_slice(bytes).map_err(damaged)?;
+        let bucket = |name: BucketName| Bucket { bucket_type: name.r#type, name: name.name };
+        Ok(Self {
+            lineage: saved.lineage,
+            members: saved.members.into_iter().collect(),
+            removed: saved.removed.into_iter().collect(),
+            used_logs: saved.used_logs.into_iter().collect(),
+            ring: saved.ring.map(Arc::new),
+            staged: saved.staged,
+            staged_version: saved.staged_version,
+            types: saved.types.into_iter().map(|(name, record)| (name.0, record)).collect(),
+            buckets: saved.buckets.into_iter().map(|(name, record)| (bucket(name), record)).collect(),
+        })
+    }
+}
