@@ -7,6 +7,8 @@
 //! * [`handshake`] proves that both sides know the cluster's secret and exchanges who they are.
 //! * [`clock`] relates the clocks of the two sides, so that a request's age survives a pause.
 //! * [`mux`] shares one connection between many requests.
+//! * [`connection`] runs a connection over a stream of bytes and calls services.
+//! * [`peers`] has all connections of a node, and opens them on demand.
 //!
 //! What it is not: it knows no keys, objects, rings or quorums. It starts no retry of its own: a
 //! request is sent at most once, over one connection, and dies with that connection
@@ -25,6 +27,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod clock;
+pub mod connection;
+mod counters;
 mod cursor;
 pub mod error;
 pub mod frame;
@@ -33,7 +37,13 @@ pub mod fuzzing;
 pub mod handshake;
 pub mod identity;
 pub mod mux;
+pub mod peers;
+mod sessions;
 
+pub use connection::{Incoming, ItemStream, Responder, Service, Services, StreamPart};
+pub use counters::PeerCounts;
 pub use error::{PeerError, RefusalCode};
 pub use identity::{Lane, NodeIdentity, RingVersion};
 pub use ombak_types::NodeId;
+pub use peers::{Outgoing, Peers, PeersConfig, PeersParts};
+pub use sessions::{Admission, KeepOlderSession, LiveSession};

@@ -291,9 +291,10 @@ impl<T: Clone> Mux<T> {
         }
     }
 
-    /// When [`Mux::on_time`] or [`Mux::fill`] has something to do without any other cause.
-    pub fn next_time_us(&self) -> i64 {
-        let next_us = self.heartbeat.next_time_us();
+    /// When [`Mux::on_time`], or [`Mux::fill`] if the driver can write, has something to do without
+    /// any other cause.
+    pub fn next_time_us(&self, can_write: bool) -> i64 {
+        let next_us = self.heartbeat.next_time_us(can_write);
         self.calls.first_deadline_us().map_or(next_us, |deadline_us| deadline_us.min(next_us))
     }
 

@@ -60,16 +60,14 @@ impl Heartbeat {
         Ok(self.clocks.add(sample)?)
     }
 
-    /// Fails if the peer owes an answer and nothing has arrived for too long.
+    /// Fails if nothing has arrived for too long since the peer was asked, or since it should have
+    /// been asked: a peer that takes no bytes cannot be asked.
     pub(super) fn check(&self, now_us: i64) -> Result<(), ConnectionError> {
-        match self.unanswered {
-            Some(_) if now_us >= self.silence_ends_us() => Err(ConnectionError::Silent),
-            _ => Ok(()),
-        }
+        if now_us >= self.silence_ends_us() { Err(ConnectionError::Silent) } else { Ok(()) }
     }
 
     fn silence_ends_us(&self) -> i64 {
-        let asked_at_us = self.unanswered.map_or(self.heard_at_us, |sent| sent.at_us);
+        let asked_at_us = self.unanswered.map_or(self.next_ping_us, |sent| sent.at_us);
         self.heard_at_us.max(asked_at_us).saturating_add(self.silence_max_us)
     }
 
@@ -81,9 +79,9 @@ impl Heartbeat {
         self.to_answer.is_some() || self.ping_is_due(now_us)
     }
 
-    /// When [`Heartbeat::check`] or [`Heartbeat::write`] has something to do.
-    pub(super) fn next_time_us(&self) -> i64 {
-        if self.unanswered.is_some() { self.silence_ends_us() } else { self.next_ping_us }
+    /// When [`Heartbeat::check`], or [`Heartbeat::write`] if that is possible, has something to do.
+    pub(super) fn next_time_us(&self, can_write: bool) -> i64 {
+        if self.unanswered.is_some() || !can_write { self.silence_ends_us() } else { self.next_ping_us }
     }
 
     /// Writes the ping and the pong that are due, with the clock as it is now.

@@ -184,9 +184,9 @@ fn a_deadline_ends_a_call_and_says_what_is_known() {
     pair.left.mux.call(request(Priority::Request, vec![1]), 1).unwrap();
     let bytes = pair.left.write(0, 1 << 20);
     pair.left.mux.call(request(Priority::Request, vec![2]), 2).unwrap();
-    assert_eq!(pair.left.mux.next_time_us(), 5_000_000, "the end of the silence comes first");
+    assert_eq!(pair.left.mux.next_time_us(true), 5_000_000, "the end of the silence comes first");
     pair.left.read(&[], 9_000_000).unwrap();
-    assert_eq!(pair.left.mux.next_time_us(), 10_000_000);
+    assert_eq!(pair.left.mux.next_time_us(true), 10_000_000);
     pair.left.mux.on_time(10_000_000, &mut pair.left.events).unwrap();
     let answered = |token, error| Event::Answered { token, response: Err(error) };
     assert_eq!(pair.left.events(), [answered(1, PeerError::Timeout), answered(2, PeerError::Unreachable)]);
@@ -382,17 +382,17 @@ fn a_silent_peer_is_given_up() {
     pair.settle();
     let mut now_us = 0;
     while now_us < 20_000_000 {
-        now_us = pair.left.mux.next_time_us().max(pair.right.mux.next_time_us());
+        now_us = pair.left.mux.next_time_us(true).max(pair.right.mux.next_time_us(true));
         pair.now_us = now_us;
         pair.left.mux.on_time(now_us, &mut pair.left.events).unwrap();
         pair.right.mux.on_time(now_us, &mut pair.right.events).unwrap();
         pair.settle();
     }
     // Its pings are not answered any more.
-    let next_us = pair.left.mux.next_time_us();
+    let next_us = pair.left.mux.next_time_us(true);
     assert_eq!(next_us, now_us + 1_000_000);
     pair.left.write(next_us, 1);
-    let end_us = pair.left.mux.next_time_us();
+    let end_us = pair.left.mux.next_time_us(true);
     assert_eq!(end_us, next_us + 5_000_000);
     assert_eq!(pair.left.mux.on_time(end_us - 1, &mut pair.left.events), Ok(()));
     assert_eq!(pair.left.mux.on_time(end_us, &mut pair.left.events), Err(ConnectionError::Silent));
