@@ -1,6 +1,7 @@
 //! What is counted for each peer.
 
 use crate::error::PeerError;
+use crate::mux::FrameCounts;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The counters of one peer. They only rise.
@@ -8,6 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 pub(crate) struct PeerCounters {
     bytes_received: AtomicU64,
     bytes_sent: AtomicU64,
+    frames_received: AtomicU64,
+    frames_sent: AtomicU64,
     connections: AtomicU64,
     served: AtomicU64,
     calls: AtomicU64,
@@ -26,6 +29,10 @@ pub struct PeerCounts {
     pub bytes_received: u64,
     /// Bytes that were sent, handshakes excepted.
     pub bytes_sent: u64,
+    /// Frames that were received, goodbyes excepted.
+    pub frames_received: u64,
+    /// Frames that were sent, goodbyes excepted.
+    pub frames_sent: u64,
     /// Connections that were established, in both directions.
     pub connections: u64,
     /// Requests of the peer that were handed to a service.
@@ -53,6 +60,11 @@ impl PeerCounters {
 
     pub(crate) fn sent(&self, bytes: usize) {
         self.bytes_sent.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(crate) fn frames(&self, frames: FrameCounts) {
+        self.frames_received.fetch_add(frames.received, Relaxed);
+        self.frames_sent.fetch_add(frames.written, Relaxed);
     }
 
     pub(crate) fn connected(&self) {
@@ -86,6 +98,8 @@ impl PeerCounters {
         PeerCounts {
             bytes_received: self.bytes_received.load(Relaxed),
             bytes_sent: self.bytes_sent.load(Relaxed),
+            frames_received: self.frames_received.load(Relaxed),
+            frames_sent: self.frames_sent.load(Relaxed),
             connections: self.connections.load(Relaxed),
             served: self.served.load(Relaxed),
             calls: self.calls.load(Relaxed),

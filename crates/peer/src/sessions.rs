@@ -1,6 +1,7 @@
 //! Which peers are let in.
 
 use crate::handshake::{Refusal, RefusalKind, RemotePeer};
+use crate::identity::NodeIdentity;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -45,11 +46,24 @@ impl Admission for KeepOlderSession {
     }
 }
 
+/// A process that this node has connections with.
+struct Live {
+    identity: Arc<NodeIdentity>,
+    connections: usize,
+}
+
+impl Live {
+    fn session(&self) -> LiveSession {
+        let NodeIdentity { session, boot_number, .. } = *self.identity;
+        LiveSession { session, boot_number, connections: self.connections }
+    }
+}
+
 /// The processes that this node has connections with.
 #[derive(Clone)]
 pub(crate) struct Sessions {
     admission: Arc<dyn Admission>,
-    live: Arc<Mutex<BTreeMap<NodeId, LiveSession>>>,
+    live: Arc<Mutex<BTreeMap<NodeId, Live>>>,
 }
 
 impl Sessions {
@@ -61,18 +75,19 @@ impl Sessions {
     pub(crate) fn admit(&self, peer: &RemotePeer) -> Result<SessionTicket, Refusal> {
         let identity = &peer.identity;
         let mut live = self.live.lock();
-        self.admission.admit(peer, live.get(&identity.node).copied())?;
-        let fresh = LiveSession { session: identity.session, boot_number: identity.boot_number, connections: 0 };
-        let entry = live.entry(identity.node).or_insert(fresh);
-        if entry.session != identity.session {
-            *entry = fresh;
+        self.admission.admit(peer, live.get(&identity.node).map(Live::session))?;
+        let fresh = || Live { identity: Arc::new(identity.clone()), connections: 0 };
+        let entry = live.entry(identity.node).or_insert_with(fresh);
+        if entry.identity.session != identity.session {
+            *entry = fresh();
         }
         entry.connections += 1;
         Ok(SessionTicket { sessions: self.clone(), node: identity.node, session: identity.session })
     }
 
-    pub(crate) fn of(&self, node: NodeId) -> Option<LiveSession> {
-        self.live.lock().get(&node).copied()
+    /// What the connected process with a node id said about itself, and its connections.
+    pub(crate) fn of(&self, node: NodeId) -> Option<(Arc<NodeIdentity>, LiveSession)> {
+        self.live.lock().get(&node).map(|live| (Arc::clone(&live.identity), live.session()))
     }
 }
 
@@ -86,7 +101,9 @@ pub(crate) struct SessionTicket {
 impl Drop for SessionTicket {
     fn drop(&mut self) {
         let mut live = self.sessions.live.lock();
-        let Some(entry) = live.get_mut(&self.node).filter(|entry| entry.session == self.session) else { return };
+        let Some(entry) = live.get_mut(&self.node).filter(|entry| entry.identity.session == self.session) else {
+            return;
+        };
         entry.connections -= 1;
         if entry.connections == 0 {
             live.remove(&self.node);

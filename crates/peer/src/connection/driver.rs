@@ -198,7 +198,11 @@ impl Driver {
     fn fill(&mut self) {
         let now_us = self.clock.now_us();
         let (out, events) = (&mut self.out, &mut self.events);
-        self.shared.drive(|state| state.mux.fill(now_us, WAKE_UP_BYTES, out, events));
+        let frames = self.shared.drive(|state| {
+            state.mux.fill(now_us, WAKE_UP_BYTES, out, events);
+            state.mux.take_frame_counts()
+        });
+        self.counters.frames(frames);
         self.dispatch();
     }
 

@@ -152,6 +152,11 @@ impl Shared {
         })
     }
 
+    /// How many requests of the peer are under way.
+    pub(crate) fn serving(&self) -> usize {
+        self.state.lock().mux.served_under_way()
+    }
+
     /// Closes the connection after a last frame.
     pub(crate) fn say_goodbye(&self, reason: GoodbyeReason, text: &str) {
         self.change(|state| state.mux.say_goodbye(reason, text));

@@ -71,6 +71,16 @@ pub struct Mux<T> {
     heartbeat: Heartbeat,
     goodbye: Option<(GoodbyeReason, String)>,
     said_goodbye: bool,
+    frames: FrameCounts,
+}
+
+/// How many frames a connection has received and written, goodbyes excepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    /// Frames of the peer.
+    pub received: u64,
+    /// Own frames.
+    pub written: u64,
 }
 
 impl<T: Clone> Mux<T> {
@@ -85,7 +95,13 @@ impl<T: Clone> Mux<T> {
             heartbeat: Heartbeat::new(config, clock, now_us),
             goodbye: None,
             said_goodbye: false,
+            frames: FrameCounts::default(),
         }
+    }
+
+    /// How many frames there were since the last question.
+    pub const fn take_frame_counts(&mut self) -> FrameCounts {
+        std::mem::replace(&mut self.frames, FrameCounts { received: 0, written: 0 })
     }
 
     /// Takes a request to be sent. It fails at once with [`PeerError::Overload`] if a limit is
@@ -184,6 +200,7 @@ impl<T: Clone> Mux<T> {
     ) -> Result<(), ConnectionError> {
         self.heartbeat.heard(now_us);
         while let Some(frame) = next_frame(buffer)? {
+            self.frames.received += 1;
             self.on_frame(frame, now_us, events)?;
         }
         Ok(())
@@ -313,12 +330,13 @@ impl<T: Clone> Mux<T> {
         if self.said_goodbye {
             return;
         }
-        self.heartbeat.write(now_us, out);
+        self.frames.written += self.heartbeat.write(now_us, out);
         while let Some(notice) = self.calls.next_notice() {
             let payload = notice.credit_bytes.to_le_bytes();
             let payload = if notice.kind == FrameKind::Credit { &payload[..] } else { &[] };
             out.put(&encode_header(notice.kind, notice.stream, payload.len()));
             out.put(payload);
+            self.frames.written += 1;
         }
         if let Some((reason, text)) = self.goodbye.take() {
             let mut frame = Vec::new();
@@ -334,6 +352,7 @@ impl<T: Clone> Mux<T> {
                 continue;
             }
             let Some(written) = self.schedule.write_next(out) else { return };
+            self.frames.written += 1;
             if stream.is_of_initiator() == (self.side == Side::Initiator) {
                 self.calls.on_written(written);
             } else if self.served.on_written(written) {

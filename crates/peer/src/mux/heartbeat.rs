@@ -84,17 +84,22 @@ impl Heartbeat {
         if self.unanswered.is_some() || !can_write { self.silence_ends_us() } else { self.next_ping_us }
     }
 
-    /// Writes the ping and the pong that are due, with the clock as it is now.
-    pub(super) fn write(&mut self, now_us: i64, out: &mut OutputBuffer) {
+    /// Writes the ping and the pong that are due, with the clock as it is now. Returns how many
+    /// frames it wrote.
+    pub(super) fn write(&mut self, now_us: i64, out: &mut OutputBuffer) -> u64 {
+        let mut frames = 0;
         if let Some(id) = self.to_answer.take() {
             write(FrameKind::Pong, id, now_us, out);
+            frames += 1;
         }
         if self.ping_is_due(now_us) {
             write(FrameKind::Ping, self.next_id, now_us, out);
             self.unanswered = Some(Sent { id: self.next_id, at_us: now_us });
             self.next_id += 1;
             self.next_ping_us = now_us.saturating_add(self.interval_us);
+            frames += 1;
         }
+        frames
     }
 }
 

@@ -37,7 +37,7 @@ mod served;
 
 pub use body::Body;
 pub use config::{InvalidConfig, MuxConfig};
-pub use core::{ItemRefused, Mux, Request, Side};
+pub use core::{FrameCounts, ItemRefused, Mux, Request, Side};
 pub use event::{ArrivedRequest, ConnectionError, Event, Response};
 pub use output::OutputBuffer;
 

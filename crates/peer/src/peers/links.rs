@@ -111,6 +111,8 @@ impl Links {
         let lane = &mut node.lanes[place(lane)];
         match &lane.link {
             Link::Up(shared) if !shared.is_closed() => return Ok(Found::Up(Arc::clone(shared))),
+            // An attempt that was broken off, as by a panic, left this behind.
+            Link::Opening(opening) if opening.has_changed().is_err() => {}
             Link::Opening(_) if lane.waiting >= waiting_max => return Err(PeerError::Overload),
             Link::Opening(opening) => {
                 lane.waiting += 1;

@@ -158,7 +158,20 @@ impl Peers {
 
     /// The process that this node has connections with under a node id, in either direction.
     pub fn live_session(&self, of: NodeId) -> Option<LiveSession> {
-        self.inner.sessions.of(of)
+        self.inner.sessions.of(of).map(|(_, live)| live)
+    }
+
+    /// Whether this node and a connected peer both have a capability.
+    pub fn shares(&self, with: NodeId, capability: &str) -> bool {
+        let peer = self.inner.sessions.of(with);
+        peer.is_some_and(|(identity, _)| self.inner.local.identity.shares(&identity, capability))
+    }
+
+    /// How many requests of peers are arriving or being executed. A node that stops waits until
+    /// there are none, or until its patience ends.
+    pub fn serving(&self) -> usize {
+        let accepted = self.inner.accepted.lock().open();
+        accepted.iter().map(|shared| shared.serving()).sum()
     }
 
     /// The counters of all peers.

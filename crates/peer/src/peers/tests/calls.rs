@@ -31,6 +31,8 @@ async fn requests_of_all_sizes_are_answered() {
     let counts = one.counts()[&two()];
     assert_eq!((counts.connections, counts.calls, counts.unreachable), (1, 5, 0));
     assert!(counts.bytes_sent > 5_000_000 && counts.bytes_received > 5_000_000);
+    // Five small frames would not hold five million bytes.
+    assert!(counts.frames_sent > 80 && counts.frames_received > 80, "{counts:?}");
 }
 
 #[tokio::test]
@@ -69,7 +71,10 @@ async fn a_heartbeat_overtakes_a_large_body() {
     let (large, sent_before) = (vec![1; 50 << 20], one.counts()[&two()].bytes_sent);
     let sender = one.clone();
     let large = tokio::spawn(async move { sender.call(two(), outgoing(HOLD, large)).await });
-    until(|| one.counts()[&two()].bytes_sent > sent_before + 100_000).await;
+    // A timer could fire too late, so the test looks after every turn of the connections.
+    while one.counts()[&two()].bytes_sent <= sent_before + 100_000 {
+        tokio::task::yield_now().await;
+    }
     let heartbeat = Outgoing { priority: Priority::Control, ..outgoing(HOLD, vec![1; 10]) };
     soon(one.call(two(), heartbeat)).await.unwrap();
     soon(large).await.unwrap().unwrap();
@@ -106,15 +111,25 @@ async fn a_request_that_is_too_old_is_not_executed() {
 #[tokio::test]
 async fn dropping_a_call_cancels_it_at_the_peer() {
     let held = Held::default();
-    let (one, _two) = pair(PeersConfig::default(), hold(&held));
+    let (one, two_) = pair(PeersConfig::default(), hold(&held));
     let caller = one.clone();
     let call = tokio::spawn(async move { caller.call(two(), outgoing(HOLD, vec![1])).await });
     until(|| !held.lock().is_empty()).await;
     assert!(!held.lock()[0].1.is_cancelled());
+    assert_eq!(two_.serving(), 1);
     call.abort();
     until(|| held.lock()[0].1.is_cancelled()).await;
     held.lock().clear();
+    until(|| two_.serving() == 0).await;
     eventually(&one, two()).await;
+}
+
+#[tokio::test]
+async fn capabilities_are_known_while_a_peer_is_connected() {
+    let (one, _two) = pair(PeersConfig::default(), |_| {});
+    assert!(!one.shares(two(), "common"), "nothing is known yet");
+    eventually(&one, two()).await;
+    assert!(one.shares(two(), "common") && !one.shares(two(), "only-2"));
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ impl Who {
             node: NodeId::new(self.node),
             boot_number: self.session,
             session: self.session,
-            capabilities: BTreeSet::new(),
+            capabilities: BTreeSet::from(["common".to_owned(), format!("only-{}", self.node)]),
         };
         LocalPeer { identity, secret: Secret::new(self.secret).unwrap() }
     }
