@@ -8,151 +8,27 @@
 //! and checks that it was allowed to.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod reads;
+mod stores;
+mod threads;
 
 use common::*;
 use ombak_storage::fs::sim::FaultyFs;
 use ombak_storage::{
-    Appended, Backend, BackendFactory, BitcaskFactory, Compression, CompressionPoint, Detail, DropObserver, Expired,
-    HeadTerms, JournalConfig, KeyHashRange, KeyRange, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
-    MemoryFactory, MergeConfig, MultiFactory, ReadMode, Scope, Selector, StorageError, SyncStrategy, TermRange, Write,
-    WriteAttrs, key_hash,
+    Appended, Backend, BackendFactory, Detail, DropObserver, MemoryFactory, ReadMode, Scope, StorageError, Write,
+    key_hash,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
-use std::path::Path;
 use std::sync::Arc;
+use stores::*;
 
 /// Histories for each backend and set of options, unless `OMBAK_HISTORIES` gives the number.
 const HISTORIES: u64 = 250;
 const STEPS: u64 = 160;
-const BUCKETS: [&[u8]; 3] = [b"\x02\0\x01a", b"\x02\0\x01b", b"\x02\0\x02ab"];
 const FIELDS: [&str; 2] = ["f_bin", "g_int"];
-
-/// Heads in these tests: a mark, then lines of `field=term`.
-struct LineTerms;
-
-const MARK: &[u8] = b"terms\n";
-
-impl HeadTerms for LineTerms {
-    fn visit(&self, head: &[u8], visit: &mut dyn FnMut(&[u8], &[u8])) {
-        let Some(lines) = head.strip_prefix(MARK) else { return };
-        for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let equals = line.iter().position(|byte| *byte == b'=').unwrap();
-            visit(&line[..equals], &line[equals + 1..]);
-        }
-    }
-}
-
-type Opener = fn(&Path, Arc<FaultyFs>, u64) -> Result<Box<dyn BackendFactory>, StorageError>;
-
-fn journal(now_secs: u64) -> JournalConfig {
-    JournalConfig {
-        sync: SyncStrategy::None,
-        file_bytes_max: 2048,
-        merge: eager_merges(),
-        opened_at_secs: now_secs,
-        sweep_interval_secs: 5,
-        open_files_max: 4,
-        ..JournalConfig::default()
-    }
-}
-
-fn ledger() -> LedgerConfig {
-    LedgerConfig { memory_bytes_max: 4 << 10, table_bytes: 4 << 10, ..LedgerConfig::default() }
-}
-
-fn memory(_: &Path, _: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    let config = MemoryConfig { opened_at_secs: now_secs, ..MemoryConfig::default() };
-    Ok(Box::new(MemoryFactory::with_terms(config, Arc::new(LineTerms))))
-}
-
-/// Versions older than this expire in the stores with a limit of age.
-const AGE_SECS: u32 = 12;
-/// The most that the memory store with a limit of size holds.
-const MEMORY_BYTES: u64 = 12_000;
-
-fn aged(now_secs: u64) -> JournalConfig {
-    JournalConfig { expiry_secs: Some(AGE_SECS), ..journal(now_secs) }
-}
-
-fn aging_memory(_: &Path, _: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    let config = MemoryConfig { ttl_secs: Some(AGE_SECS), opened_at_secs: now_secs, ..MemoryConfig::default() };
-    Ok(Box::new(MemoryFactory::with_terms(config, Arc::new(LineTerms))))
-}
-
-fn small_memory(_: &Path, _: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    let config = MemoryConfig { bytes_max: Some(MEMORY_BYTES), opened_at_secs: now_secs, ..MemoryConfig::default() };
-    Ok(Box::new(MemoryFactory::with_terms(config, Arc::new(LineTerms))))
-}
-
-fn aging_bitcask(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    Ok(Box::new(BitcaskFactory::with_terms(fs, dir, aged(now_secs), &ledger(), Arc::new(LineTerms))?))
-}
-
-fn aging_leveled(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    Ok(Box::new(LeveledFactory::new(fs, dir, aged(now_secs), ledger(), Arc::new(LineTerms))?))
-}
-
-fn aging_leveldb(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    Ok(Box::new(LeveldbFactory::new(fs, dir, aged(now_secs), ledger(), Arc::new(LineTerms))?))
-}
-
-fn bitcask(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    Ok(Box::new(BitcaskFactory::with_terms(fs, dir, journal(now_secs), &ledger(), Arc::new(LineTerms))?))
-}
-
-fn bitcask_lazy(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    let config = JournalConfig { file_bytes_max: 64 << 10, merge: MergeConfig::default(), ..journal(now_secs) };
-    let order = LedgerConfig::default();
-    Ok(Box::new(BitcaskFactory::with_terms(fs, dir, config, &order, Arc::new(LineTerms))?))
-}
-
-fn leveled(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    Ok(Box::new(LeveledFactory::new(fs, dir, journal(now_secs), ledger(), Arc::new(LineTerms))?))
-}
-
-/// Values are compressed when they are first merged.
-fn bitcask_compacting(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    let (compression, compression_point) = (Compression::Zstd(3), CompressionPoint::OnCompact);
-    let config = JournalConfig { compression, compression_point, ..journal(now_secs) };
-    Ok(Box::new(BitcaskFactory::with_terms(fs, dir, config, &ledger(), Arc::new(LineTerms))?))
-}
-
-/// Values are compressed by another method after each start.
-fn leveled_compressing(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    let compression = [Compression::None, Compression::Lz4, Compression::Zstd(1)][now_secs as usize % 3];
-    let config = JournalConfig { compression, ..journal(now_secs) };
-    Ok(Box::new(LeveledFactory::new(fs, dir, config, ledger(), Arc::new(LineTerms))?))
-}
-
-fn leveled_lazy(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    let config = JournalConfig { file_bytes_max: 64 << 10, merge: MergeConfig::default(), ..journal(now_secs) };
-    Ok(Box::new(LeveledFactory::new(fs, dir, config, LedgerConfig::default(), Arc::new(LineTerms))?))
-}
-
-fn leveldb(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    Ok(Box::new(LeveldbFactory::new(fs, dir, journal(now_secs), ledger(), Arc::new(LineTerms))?))
-}
-
-/// Bucket `a` is on bitcask, `b` on leveled, the rest on leveldb.
-struct ByBucket;
-
-impl Selector for ByBucket {
-    fn select(&self, key: &[u8]) -> Result<usize, StorageError> {
-        Ok(BUCKETS.iter().position(|bucket| key.starts_with(bucket)).unwrap_or(0))
-    }
-}
-
-fn multi(dir: &Path, fs: Arc<FaultyFs>, now_secs: u64) -> Result<Box<dyn BackendFactory>, StorageError> {
-    let backends = vec![
-        ("a".to_owned(), Arc::from(bitcask(&dir.join("bitcask"), fs.clone(), now_secs)?)),
-        ("b".to_owned(), Arc::from(leveled(&dir.join("leveled"), fs.clone(), now_secs)?)),
-        ("c".to_owned(), Arc::from(leveldb(&dir.join("leveldb"), fs, now_secs)?)),
-    ];
-    Ok(Box::new(MultiFactory::new(backends, Arc::new(ByBucket))))
-}
 
 #[derive(Clone, Debug)]
 struct Version {
@@ -166,14 +42,6 @@ struct Version {
     ends_secs: u32,
     seq: u64,
     terms: BTreeSet<(Vec<u8>, Vec<u8>)>,
-}
-
-/// What a store may remove by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
-    None,
-    Age,
-    Size,
 }
 
 /// Remembers what a store has removed by itself.
@@ -359,152 +227,6 @@ impl History {
             assert!(self.store.drop_if(&key, digest).unwrap());
             assert_eq!(self.apply_drops(false), 1);
         }
-    }
-
-    fn read(&mut self) {
-        let key = self.key();
-        let expected = self.alive(&key).map(|v| (v.head.clone(), Some(v.body.clone()), v.digest));
-        let found = self.store.get(&key, ReadMode::Blocking).unwrap();
-        assert_eq!(found.map(|s| (s.head.to_vec(), s.body.map(|b| b.to_vec()), s.digest)), expected);
-        let head = self.store.head(&key, ReadMode::Blocking).unwrap();
-        assert_eq!(head.map(|s| (s.head.to_vec(), s.digest)), expected.map(|(head, _, digest)| (head, digest)));
-        let is_kept = |version: &&Version| self.limit != Limit::Age || self.is_alive(version);
-        let kept = self.model.get(&key).filter(is_kept).map(|v| (v.head.clone(), Some(v.body.clone()), v.digest));
-        let found = self.store.get_with_expired(&key, ReadMode::Blocking).unwrap();
-        assert_eq!(found.map(|s| (s.head.to_vec(), s.body.map(|b| b.to_vec()), s.digest)), kept);
-        let head = self.store.head_with_expired(&key, ReadMode::Blocking).unwrap();
-        assert_eq!(head.map(|s| (s.head.to_vec(), s.digest)), kept.map(|(head, _, digest)| (head, digest)));
-    }
-
-    fn fold(&mut self) {
-        let bucket = BUCKETS[self.random.below(3) as usize];
-        let odd = |key: &[u8]| key.last().is_some_and(|byte| byte % 2 == 1);
-        let (mut scope, detail) = match self.random.below(4) {
-            0 => (Scope::ALL, Detail::Keys),
-            1 => (Scope::prefix(bucket), Detail::Heads),
-            2 => (Scope { class: Some(&odd), ..Scope::prefix(bucket) }, Detail::Objects),
-            _ => (Scope { class: Some(&odd), ..Scope::ALL }, Detail::Heads),
-        };
-        scope.expired = [Expired::Hidden, Expired::Kept, Expired::All][self.random.below(3) as usize];
-        let shows_expired = match scope.expired {
-            Expired::Hidden => false,
-            Expired::Kept => self.limit != Limit::Age,
-            Expired::All => true,
-        };
-        if self.random.below(3) == 0 {
-            scope.since_seq = self.random.below(self.store.last_seq() + 1);
-        }
-        if self.random.below(3) == 0 {
-            let key = self.key();
-            // Half of the ranges are narrow enough for an index to skip parts of itself.
-            let width = if self.random.below(2) == 0 { u64::MAX / 4 } else { 3 << 40 };
-            let first = key_hash(&key).saturating_sub(self.random.below(width));
-            scope.hashes = Some(KeyHashRange { first, last: first.saturating_add(width) });
-        }
-        let count_max = 1 + self.random.below(40) as usize;
-        let mut snapshot = self.store.snapshot().unwrap();
-        let expected: BTreeMap<Vec<u8>, Version> = self
-            .model
-            .iter()
-            .filter(|(_, version)| shows_expired || self.is_alive(version))
-            .filter(|(key, version)| scope.includes(key) && version.seq > scope.since_seq)
-            .map(|(key, version)| (key.clone(), version.clone()))
-            .collect();
-        // Later writes must not be visible in this fold.
-        self.put();
-        self.delete();
-        let mut found = BTreeMap::new();
-        loop {
-            let batch = snapshot.next(&scope, detail, count_max).unwrap();
-            assert!(batch.len() <= count_max);
-            if batch.is_empty() {
-                break;
-            }
-            for entry in batch {
-                let expected = expected.get(&entry.key[..]).expect("a key of the moment");
-                assert_eq!((entry.digest, entry.seq), (expected.digest, expected.seq));
-                assert_eq!((entry.expires_secs, entry.is_expired), (expected.ends_secs, !self.is_alive(expected)));
-                assert_eq!(entry.stored.is_some(), detail != Detail::Keys);
-                if detail == Detail::Objects && self.is_durable {
-                    let Version { tstamp_secs, expires_secs, .. } = *expected;
-                    let has_terms = !expected.terms.is_empty();
-                    assert_eq!(entry.attrs, Some(WriteAttrs { tstamp_secs, expires_secs, has_terms }));
-                }
-                if let Some(stored) = entry.stored {
-                    assert_eq!(stored.head, expected.head);
-                    assert_eq!(stored.body.is_some(), detail == Detail::Objects);
-                    assert!(stored.body.is_none_or(|body| body == expected.body));
-                }
-                assert!(found.insert(entry.key.to_vec(), entry.digest).is_none(), "twice");
-            }
-        }
-        assert_eq!(found.len(), expected.len());
-    }
-
-    fn ordered_keys(&mut self) {
-        let bucket = BUCKETS[self.random.below(3) as usize];
-        let ends: Vec<String> = (0..2).map(|_| format!("key {}", self.random.below(25))).collect();
-        let bound = |choice: u64, end: usize| match choice {
-            0 => Bound::Unbounded,
-            1 => Bound::Included(ends[end].as_bytes()),
-            _ => Bound::Excluded(ends[end].as_bytes()),
-        };
-        let (from, to) = (bound(self.random.below(3), 0), bound(self.random.below(3), 1));
-        let is_in = |key: &[u8]| {
-            let after = match from {
-                Bound::Unbounded => true,
-                Bound::Included(from) => key >= from,
-                Bound::Excluded(from) => key > from,
-            };
-            after
-                && match to {
-                    Bound::Unbounded => true,
-                    Bound::Included(to) => key <= to,
-                    Bound::Excluded(to) => key < to,
-                }
-        };
-        let count_max = 1 + self.random.below(30) as usize;
-        let mut snapshot = self.store.ordered_snapshot(bucket).unwrap();
-        let found = snapshot.keys_in_order(&KeyRange { bucket, from, to }, count_max).unwrap();
-        let expected = self
-            .model
-            .iter()
-            .filter(|(key, version)| key.strip_prefix(bucket).is_some_and(is_in) && self.is_alive(version));
-        let expected: Vec<(Vec<u8>, u64)> =
-            expected.map(|(key, version)| (key.clone(), version.digest)).take(count_max).collect();
-        let found: Vec<(Vec<u8>, u64)> = found.iter().map(|entry| (entry.key.to_vec(), entry.digest)).collect();
-        assert_eq!(found, expected);
-    }
-
-    fn terms(&mut self) {
-        let bucket = BUCKETS[self.random.below(3) as usize];
-        let field = FIELDS[self.random.below(2) as usize].as_bytes();
-        let (mut from, mut to) = (self.term(), self.term());
-        if from > to {
-            std::mem::swap(&mut from, &mut to);
-        }
-        let mut expected: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        for (key, version) in self.model.iter().filter(|(_, version)| self.is_alive(version)) {
-            let Some(key) = key.strip_prefix(bucket) else { continue };
-            let terms = version.terms.iter().filter(|(name, term)| name == field && *term >= from && *term <= to);
-            expected.extend(terms.map(|(_, term)| (term.clone(), key.to_vec())));
-        }
-        expected.sort();
-        let count_max = 1 + self.random.below(10) as usize;
-        let mut snapshot = self.store.ordered_snapshot(bucket).unwrap();
-        let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        loop {
-            let last = found.last().cloned();
-            let after = last.as_ref().map(|(term, key)| (&term[..], &key[..]));
-            let range = TermRange { bucket, field, from: &from, to: &to, after };
-            let page = snapshot.terms_in_order(&range, count_max).unwrap();
-            assert!(page.len() <= count_max);
-            if page.is_empty() {
-                break;
-            }
-            found.extend(page.into_iter().map(|entry| (entry.term.to_vec(), entry.key.to_vec())));
-        }
-        assert_eq!(found, expected);
     }
 
     fn drop_scope(&mut self) {
