@@ -601,10 +601,10 @@ ROWS = [
     ('the old rule, answers synced', OLD, dict(ask_sync=1), 4782),
     ('the old rule with what it lacked', AGED, {}, None),
     ('- without the question for open work', AGED, dict(ask_open=()), None),
-    ('- (key, c) is not remembered', AGED, dict(memory=0), 0),
-    ('- (key, c) is remembered for L / 4', AGED, dict(memory=L // 4), 0),
-    ('- messages have no age limit', AGED, dict(age=0), 0),
-    ('- messages outlive their connection', AGED, dict(dies=0), 0),
+    ('- (key, c) is not remembered', AGED, dict(memory=0), 1313),
+    ('- (key, c) is remembered for L / 10', AGED, dict(memory=L // 10), 1313),
+    ('- messages have no age limit', AGED, dict(age=0), 71),
+    ('- messages outlive their connection', AGED, dict(dies=0), 13460),
     ('- a put does not begin from c', AGED, dict(from_c=0), None),
 ]
 
