@@ -179,6 +179,20 @@ mod tests {
     }
 
     #[test]
+    fn a_node_keeps_the_id_that_any_earlier_version_has_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(IDENTITY_FILE);
+        let first_version = r#"{"format": 1, "node_id": "02fbd2530c221c18", "ring_lineage": "000000000000000a",
+            "ring_size": 64, "boot": 2}"#;
+        std::fs::write(&path, first_version).unwrap();
+        let identity = open(dir.path()).unwrap().start(64).unwrap();
+        assert_eq!((identity.node_id, identity.boot), (NodeId::new(0x02fb_d253_0c22_1c18), 3));
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("\"node_id\": \"02fbd2530c221c18\""), "{text}");
+        assert_eq!(open(dir.path()).unwrap().start(64).unwrap().node_id, identity.node_id);
+    }
+
+    #[test]
     fn the_clean_mark_of_an_earlier_version_is_removed_whatever_it_says() {
         let dir = tempfile::tempdir().unwrap();
         let files = open(dir.path()).unwrap();
