@@ -5,14 +5,16 @@
 //! what can go wrong with them), and the Raft group over them. Raft is the library openraft. Only
 //! the module `raft` knows it.
 //!
-//! What it is not: it checks no bucket properties, plans no ring, detects no failed nodes, and opens
-//! no connections.
+//! What it is not: it checks no bucket properties, plans no ring, tells nobody which nodes failed,
+//! and opens no connections ([`RaftTransport`] does).
 //!
 //! Invariants:
 //! * Data requests never wait for it. A node without a majority goes on with the last state that it
 //!   knows, also after a restart: a command is durable as committed before it is applied.
-//! * A node takes part under the identity of its log. A lost, restored or copied log never votes
-//!   again (docs/design/replication.md §8).
+//! * A node takes part under the identity of its log, and a log that is lost or was replaced never
+//!   votes again (docs/design/replication.md §8). The members refuse the start of a node whose
+//!   directory is older than they know. Until it was told so, such a node can still vote: what keeps
+//!   it from that is the comparison of boot numbers when peers connect, which is not built yet.
 //! * Nothing that was acknowledged is forgotten silently: damage of the log is an error that a
 //!   person has to decide about.
 //!
@@ -37,10 +39,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-#[allow(dead_code, reason = "the node that runs the group comes next")]
 mod log;
-#[allow(dead_code, reason = "the node that runs the group comes next")]
+mod node;
 mod raft;
 pub mod state;
 
 pub use log::LogError;
+pub use node::{MetadataNode, Myself, NoAnswer, ProposeError, RaftTransport, Setup, StartError, Timing};

@@ -21,5 +21,5 @@ mod tests;
 mod vote_file;
 
 pub use error::LogError;
-pub(crate) use snapshot_file::{SavedSnapshot, SnapshotFile};
+pub(crate) use snapshot_file::{SNAPSHOT_BYTES_MAX, SavedSnapshot, SnapshotFile};
 pub(crate) use store::LogStore;

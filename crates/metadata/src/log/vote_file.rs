@@ -48,10 +48,6 @@ impl VoteFile {
         Self { fs, path: dir.join(VOTE_FILE) }
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Reads the vote; `None` without a file.
     pub fn read(&self) -> Result<Option<SavedVote>, LogError> {
         let text = match read_file(&*self.fs, &self.path, FILE_BYTES_MAX) {

@@ -4,8 +4,11 @@
 #![allow(clippy::result_large_err, reason = "openraft's errors are large")]
 
 mod async_runtime;
+pub(crate) mod group;
 mod log_storage;
 mod machine;
+mod network;
 #[cfg(test)]
 mod suite;
 mod types;
+pub(crate) mod wire;

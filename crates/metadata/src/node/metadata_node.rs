@@ -1,0 +1,324 @@
+//! The face of the metadata on one node.
+
+use super::error::{ProposeError, StartError};
+use super::maintenance;
+use super::timing::Timing;
+use super::transport::RaftTransport;
+use crate::raft::group::{GroupSetup, NotDecided, RaftGroup};
+use crate::raft::wire::{self, Request, Response};
+use crate::state::{Command, Lineage, Metadata, NewMember, RaftId, Refusal, TypeName};
+use bytes::Bytes;
+use futures_util::future::join_all;
+use ombak_ring::{Ring, RingSize, RingVersion};
+use ombak_runtime::{Runtime, RuntimeExt, within};
+use ombak_storage::fs::FileSystem;
+use ombak_types::NodeId;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Who a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Myself {
+    /// Its identity.
+    pub node: NodeId,
+    /// Its name, for people.
+    pub name: String,
+    /// Where other nodes reach it.
+    pub peer_address: String,
+    /// How often it was started.
+    pub boot: u64,
+}
+
+/// What a node needs to start.
+pub struct Setup {
+    /// Time, randomness, tasks and threads.
+    pub runtime: Arc<dyn Runtime>,
+    /// The disk.
+    pub fs: Arc<dyn FileSystem>,
+    /// The directory of log, vote and snapshot. It exists.
+    pub dir: PathBuf,
+    /// The way to other nodes.
+    pub transport: Arc<dyn RaftTransport>,
+    /// Who this node is.
+    pub me: Myself,
+    /// The size of the ring with which a node without metadata founds a cluster of its own. Without
+    /// it, such a node waits until it has joined one.
+    pub found: Option<RingSize>,
+    /// How long things take.
+    pub timing: Timing,
+}
+
+/// The metadata of a node.
+pub struct MetadataNode {
+    pub(super) group: RaftGroup,
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) transport: Arc<dyn RaftTransport>,
+    pub(super) timing: Timing,
+    pub(super) me: Myself,
+    is_stopping: AtomicBool,
+}
+
+impl MetadataNode {
+    /// Opens what is on the disk and takes part. A node that founds a cluster is useful when this
+    /// returns; any other one goes on with the last state that it knew.
+    pub async fn start(setup: Setup) -> Result<Arc<Self>, StartError> {
+        let Setup { runtime, fs, dir, transport, me, found, timing } = setup;
+        let group =
+            GroupSetup { runtime: runtime.clone(), fs, dir, transport: transport.clone(), timing: timing.clone() };
+        let group = RaftGroup::open(group).await?;
+        let node = Self { group, runtime, transport, timing, me, is_stopping: AtomicBool::new(false) };
+        let node = Arc::new(node);
+        match found {
+            Some(size) if node.metadata().lineage().is_none() => node.found(size).await?,
+            _ => {}
+        }
+        node.runtime.spawn(Box::pin(maintenance::run(node.clone())));
+        node.runtime.spawn(Box::pin(announce(node.clone())));
+        Ok(node)
+    }
+
+    async fn found(&self, size: RingSize) -> Result<(), StartError> {
+        let id = self.runtime.random_u64().map_err(|e| StartError::NoRandomBytes(e.to_string()))?;
+        self.group.begin_alone(self.me.node).await?;
+        let ring = Ring::of_one_node(self.me.node, size, RingVersion::first(id));
+        let lineage = Lineage { id, forced_from: None };
+        let command = Command::Found { lineage, member: self.describe(), ring };
+        let deadline = self.runtime.now() + self.timing.election.1 * 10;
+        match self.propose(command, deadline).await {
+            Ok(_) | Err(ProposeError::Refused(Refusal::AlreadyFounded)) => Ok(()),
+            Err(e) => Err(StartError::NotFounded(e)),
+        }
+    }
+
+    /// How this node describes itself to the others.
+    pub fn describe(&self) -> NewMember {
+        let Myself { node, name, peer_address, boot } = self.me.clone();
+        NewMember { node, name, peer_address, log: self.group.id(), boot }
+    }
+
+    /// The identity of the log under which this node takes part.
+    pub fn raft_id(&self) -> RaftId {
+        self.group.id()
+    }
+
+    /// The newest state that this node knows. It never waits.
+    pub fn metadata(&self) -> Metadata {
+        self.group.position().metadata.clone()
+    }
+
+    /// The index of the last entry that is part of the state here.
+    pub fn applied(&self) -> u64 {
+        self.group.position().applied.map_or(0, |applied| applied.index)
+    }
+
+    /// Waits until the entry with this index is part of the state here. Returns false when the
+    /// group stops before.
+    pub async fn wait_applied(&self, index: u64) -> bool {
+        self.group.wait_applied(index).await
+    }
+
+    /// Whether this node leads.
+    pub fn is_leader(&self) -> bool {
+        self.group.is_leader()
+    }
+
+    /// The logs of the members that vote.
+    pub fn voters(&self) -> Vec<RaftId> {
+        self.group.participants().1.into_iter().collect()
+    }
+
+    /// The index of the last entry that only a snapshot holds.
+    pub fn purged(&self) -> Option<u64> {
+        self.group.purged()
+    }
+
+    /// Decides a command, through the leader wherever it is. When this returns the command's index,
+    /// the command is part of the state on this node.
+    pub async fn propose(&self, command: Command, deadline: Instant) -> Result<u64, ProposeError> {
+        let index = self.propose_anywhere(command, None, deadline).await?;
+        match within(&*self.runtime, Some(deadline), self.group.wait_applied(index)).await {
+            Ok(true) => Ok(index),
+            Ok(false) => Err(ProposeError::Stopped),
+            Err(_) => Err(ProposeError::Unknown),
+        }
+    }
+
+    /// Asks a member of another cluster to add this node, which has no metadata yet. The leader
+    /// there sends the metadata afterwards.
+    pub async fn join(&self, seed: NodeId, deadline: Instant) -> Result<u64, ProposeError> {
+        let index = self.propose_anywhere(Command::AddMember(self.describe()), Some(seed), deadline).await?;
+        match within(&*self.runtime, Some(deadline), self.group.wait_applied(index)).await {
+            Ok(true) => Ok(index),
+            Ok(false) => Err(ProposeError::Stopped),
+            Err(_) => Err(ProposeError::Unknown),
+        }
+    }
+
+    /// Finds the leader, beginning with `ask` or with this node, and lets it decide.
+    async fn propose_anywhere(
+        &self,
+        command: Command,
+        seed: Option<NodeId>,
+        deadline: Instant,
+    ) -> Result<u64, ProposeError> {
+        let mut ask = seed;
+        while self.runtime.now() < deadline {
+            let decided = match ask {
+                Some(node) => self.propose_at(node, command.clone(), deadline).await?,
+                None => self.propose_here(command.clone(), deadline).await?,
+            };
+            ask = match decided {
+                Decision::Index(index) => return Ok(index),
+                Decision::Ask(leader) => leader.filter(|leader| *leader != self.me.node),
+            };
+            if ask.is_none() {
+                ask = seed;
+                self.runtime.sleep(self.timing.heartbeat).await;
+            }
+        }
+        Err(ProposeError::NoLeader)
+    }
+
+    async fn propose_here(&self, command: Command, deadline: Instant) -> Result<Decision, ProposeError> {
+        match within(&*self.runtime, Some(deadline), self.group.propose(command)).await {
+            Ok(Ok((index, None))) => Ok(Decision::Index(index)),
+            Ok(Ok((_, Some(refusal)))) => Err(ProposeError::Refused(refusal)),
+            Ok(Err(NotDecided::NotLeader(leader))) => Ok(Decision::Ask(leader)),
+            Ok(Err(NotDecided::Stopped)) => Err(ProposeError::Stopped),
+            Err(_) => Err(ProposeError::Unknown),
+        }
+    }
+
+    async fn propose_at(&self, node: NodeId, command: Command, deadline: Instant) -> Result<Decision, ProposeError> {
+        // Without an answer the command may have been decided. It is not sent twice.
+        match self.ask(node, &Request::Propose { command }, deadline).await {
+            Some(Response::Proposed { index, refusal: None }) => Ok(Decision::Index(index)),
+            Some(Response::Proposed { refusal: Some(refusal), .. }) => Err(ProposeError::Refused(refusal)),
+            Some(Response::NotLeader { leader }) => Ok(Decision::Ask(leader)),
+            Some(_) => Ok(Decision::Ask(None)),
+            None => Err(ProposeError::Unknown),
+        }
+    }
+
+    pub(super) async fn ask(&self, node: NodeId, request: &Request, deadline: Instant) -> Option<Response> {
+        let request = wire::encode(request, &[]).ok()?;
+        let answer = within(&*self.runtime, Some(deadline), self.transport.send(node, request, deadline)).await.ok()?;
+        wire::decode(&answer.ok()?).ok().map(|(response, _)| response)
+    }
+
+    /// Activates a created bucket type, and waits until every member that can be reached knows it.
+    /// Returns the members that did not answer. Activating an active type again only waits.
+    pub async fn activate_type(&self, name: &[u8], deadline: Instant) -> Result<Vec<NodeId>, ProposeError> {
+        self.catch_up(deadline).await;
+        loop {
+            let known = self.metadata().types().get(name).cloned();
+            let record = known.ok_or(ProposeError::Refused(Refusal::NoType))?;
+            if record.active {
+                return Ok(self.spread(record.version, deadline).await);
+            }
+            let command = Command::PutType {
+                name: TypeName(Bytes::copy_from_slice(name)),
+                expected: Some(record.version),
+                active: true,
+                overrides: (*record.overrides).clone(),
+            };
+            match self.propose(command, deadline).await {
+                // Somebody else changed the type. It is looked at again, and applied here by then.
+                Err(ProposeError::Refused(Refusal::Changed)) if self.runtime.now() < deadline => {
+                    self.runtime.sleep(self.timing.heartbeat).await;
+                }
+                Err(e) => return Err(e),
+                Ok(index) => return Ok(self.spread(index, deadline).await),
+            }
+        }
+    }
+
+    /// Waits until this node has applied what any member that can be reached has applied, so that a
+    /// caller sees here what it was told by another node.
+    async fn catch_up(&self, deadline: Instant) {
+        let limit = deadline.min(self.runtime.now() + self.timing.request_limit);
+        let metadata = self.metadata();
+        let others = metadata.members().keys().filter(|node| **node != self.me.node);
+        let request = Request::Progress { at_least: 0, wait_ms: 0 };
+        let answers = join_all(others.map(|node| self.ask(*node, &request, limit))).await;
+        let applied = |answer| if let Some(Response::Progress { applied }) = answer { applied } else { 0 };
+        let newest = answers.into_iter().map(applied).max().unwrap_or(0);
+        // Late: the caller goes on with what is known here.
+        let _ = within(&*self.runtime, Some(limit.max(self.runtime.now())), self.group.wait_applied(newest)).await;
+    }
+
+    /// Waits until all members that can be reached have applied the command at `index`. Returns the
+    /// others.
+    pub async fn spread(&self, index: u64, deadline: Instant) -> Vec<NodeId> {
+        let members: Vec<NodeId> =
+            self.metadata().members().keys().copied().filter(|node| *node != self.me.node).collect();
+        let asked = members.iter().map(|node| self.wait_for_member(*node, index, deadline));
+        let reached = join_all(asked).await;
+        members.into_iter().zip(reached).filter(|(_, reached)| !reached).map(|(node, _)| node).collect()
+    }
+
+    async fn wait_for_member(&self, node: NodeId, index: u64, deadline: Instant) -> bool {
+        loop {
+            let now = self.runtime.now();
+            let limit = deadline.min(now + self.timing.request_limit);
+            let wait_ms = (limit.saturating_duration_since(now) / 2).as_millis() as u64;
+            match self.ask(node, &Request::Progress { at_least: index, wait_ms }, limit).await {
+                Some(Response::Progress { applied }) if applied >= index => return true,
+                // It answers and is behind: it is reachable.
+                Some(Response::Progress { .. }) if self.runtime.now() < deadline => {}
+                _ => return false,
+            }
+        }
+    }
+
+    /// Answers a request that another node's [`RaftTransport`] has sent.
+    pub async fn handle(&self, request: Bytes) -> Bytes {
+        let response = match wire::decode::<Request>(&request) {
+            Ok((request, raw)) => self.group.serve(request, raw).await,
+            Err(e) => Response::Refused { why: e.to_string() },
+        };
+        // A response that does not encode is no answer.
+        wire::encode(&response, &[]).unwrap_or_default()
+    }
+
+    /// Stops taking part. The state stays readable.
+    pub async fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+        self.group.stop().await;
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+}
+
+/// What an attempt to propose came to.
+enum Decision {
+    /// The command was decided.
+    Index(u64),
+    /// Another node should be asked, if it is known.
+    Ask(Option<NodeId>),
+}
+
+/// Tells the others that this node started, with its present name and address.
+async fn announce(node: Arc<MetadataNode>) {
+    let pause = node.timing.maintenance;
+    while !node.is_stopping() {
+        let metadata = node.metadata();
+        let known = metadata.members().get(&node.me.node);
+        let mine = node.describe();
+        if known.is_some_and(|known| known.boot == mine.boot && known.peer_address == mine.peer_address) {
+            return;
+        }
+        if known.is_some() {
+            let deadline = node.runtime.now() + node.timing.request_limit;
+            let told = node.propose(Command::Started(mine), deadline).await;
+            if let Err(ProposeError::Refused(refusal)) = told {
+                tracing::error!(%refusal, "the members refuse this node");
+            }
+        }
+        node.runtime.sleep(pause).await;
+    }
+}

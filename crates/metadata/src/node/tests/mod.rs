@@ -1,0 +1,241 @@
+//! Clusters of one to seven nodes.
+
+mod world;
+
+use crate::node::{ProposeError, StartError};
+use crate::state::{BucketName, Command, MemberStatus, Refusal, TypeName};
+use bytes::Bytes;
+use ombak_storage::fs::sim::Loss;
+use ombak_types::{NodeId, PropMap};
+use serde_json::json;
+use world::{World, id};
+
+fn map(n_val: u32) -> PropMap {
+    json!({"n_val": n_val}).as_object().cloned().unwrap()
+}
+
+fn create_type(name: &str) -> Command {
+    let name = TypeName(Bytes::copy_from_slice(name.as_bytes()));
+    Command::PutType { name, expected: None, active: false, overrides: map(3) }
+}
+
+fn set_bucket(name: &str, expected: Option<u64>, n_val: u32) -> Command {
+    let bucket = BucketName { r#type: "default".into(), name: Bytes::copy_from_slice(name.as_bytes()) };
+    Command::PutBucket { bucket, expected, type_expected: None, overrides: Some(map(n_val)) }
+}
+
+fn propose(world: &World, at: u64, command: Command) -> Result<u64, ProposeError> {
+    let (node, deadline) = (world.node(at), world.deadline(20));
+    world.run(async move { node.propose(command, deadline).await })
+}
+
+fn activate(world: &World, at: u64, name: &'static str) -> Result<Vec<NodeId>, ProposeError> {
+    let (node, deadline) = (world.node(at), world.deadline(20));
+    world.run(async move { node.activate_type(name.as_bytes(), deadline).await })
+}
+
+fn is_active(world: &World, at: u64, name: &str) -> bool {
+    world.node(at).metadata().types().get(name.as_bytes()).is_some_and(|record| record.active)
+}
+
+fn set_status(world: &World, node: u64, expected: MemberStatus, status: MemberStatus) {
+    propose(world, 1, Command::SetStatus { node: id(node), expected, status }).unwrap();
+}
+
+fn leader(world: &World) -> Option<u64> {
+    world.nodes().iter().find(|node| node.is_leader()).map(|node| node.describe().node.get())
+}
+
+/// The voters, as the leader sees them.
+fn voters(world: &World) -> Vec<u64> {
+    let Some(leader) = leader(world) else { return Vec::new() };
+    let node = world.node(leader);
+    let voters = node.voters();
+    let members = node.metadata().members().clone();
+    members.iter().filter(|(_, member)| voters.contains(&member.log)).map(|(node, _)| node.get()).collect()
+}
+
+/// A cluster of valid members with the voters that it should have.
+fn cluster(seed: u64, count: u64) -> World {
+    let mut world = World::new(seed);
+    world.start(1).unwrap();
+    for number in 2..=count {
+        join(&mut world, number);
+    }
+    let wanted = match count {
+        1..=2 => 1,
+        3..=4 => 3,
+        _ => 5,
+    };
+    world.wait_for("the right number of voters", |world| voters(world).len() == wanted);
+    world
+}
+
+fn join(world: &mut World, number: u64) {
+    world.start(number).unwrap();
+    let (node, deadline) = (world.node(number), world.deadline(30));
+    world.run(async move { node.join(id(1), deadline).await }).unwrap();
+    set_status(world, number, MemberStatus::Joining, MemberStatus::Valid);
+}
+
+fn wait_until_equal(world: &World) {
+    world.wait_for("all nodes have the same state", |world| {
+        let nodes = world.nodes();
+        let first = nodes[0].metadata();
+        nodes.iter().all(|node| node.metadata() == first) && leader(world).is_some()
+    });
+}
+
+#[test]
+fn a_node_alone_is_useful_at_once_and_after_a_power_loss() {
+    let mut world = World::new(1);
+    world.start(1).unwrap();
+    assert_eq!(world.node(1).metadata().ring().map(|ring| ring.size().get()), Some(8));
+    propose(&world, 1, create_type("t")).unwrap();
+    assert_eq!(propose(&world, 1, create_type("t")), Err(ProposeError::Refused(Refusal::Changed)));
+    assert_eq!(activate(&world, 1, "t"), Ok(vec![]));
+    assert_eq!(activate(&world, 1, "t"), Ok(vec![]), "again");
+    assert_eq!(activate(&world, 1, "other"), Err(ProposeError::Refused(Refusal::NoType)));
+    let before = world.node(1).metadata();
+    world.kill(1, Loss::Everything);
+    world.start(1).unwrap();
+    assert!(is_active(&world, 1, "t"), "the state is there before anything is elected");
+    world.wait_for("the node tells its new start", |world| world.node(1).metadata().members()[&id(1)].boot == 2);
+    assert_eq!(
+        (world.node(1).metadata().ring(), world.node(1).metadata().lineage()),
+        (before.ring(), before.lineage())
+    );
+}
+
+#[test]
+fn types_are_created_and_activated_from_every_node() {
+    for (seed, count) in [(2, 1), (3, 3), (4, 5), (5, 7)] {
+        let world = cluster(seed, count);
+        for at in 1..=count {
+            let name: &'static str = ["a", "b", "c", "d", "e", "f", "g"][at as usize - 1];
+            propose(&world, at, create_type(name)).unwrap();
+            assert_eq!(activate(&world, at, name), Ok(vec![]), "{count} nodes, at {at}");
+            for other in 1..=count {
+                assert!(is_active(&world, other, name), "{count} nodes, activated at {at}, looked at {other}");
+            }
+        }
+        wait_until_equal(&world);
+    }
+}
+
+#[test]
+fn a_minority_reads_on_and_decides_nothing() {
+    let world = cluster(6, 5);
+    propose(&world, 1, create_type("t")).unwrap();
+    assert_eq!(activate(&world, 1, "t"), Ok(vec![]));
+    world.part(&[4, 5]);
+    let refused = propose(&world, 4, create_type("minority"));
+    assert!(matches!(refused, Err(ProposeError::NoLeader | ProposeError::Unknown)), "{refused:?}");
+    assert!(is_active(&world, 4, "t") && is_active(&world, 5, "t"));
+    world.wait_for("the majority has a leader", |world| (1..=3).any(|number| world.node(number).is_leader()));
+    propose(&world, 1, create_type("u")).unwrap();
+    let mut unreached = activate(&world, 2, "u").unwrap();
+    unreached.sort();
+    assert_eq!(unreached, [id(4), id(5)], "activation names the members that it did not reach");
+    assert!((1..=3).all(|number| is_active(&world, number, "u")) && !is_active(&world, 4, "u"));
+    world.heal();
+    wait_until_equal(&world);
+    assert!(is_active(&world, 4, "u"));
+}
+
+#[test]
+fn no_acknowledged_change_is_lost_when_leaders_lose_their_power() {
+    let mut world = cluster(7, 3);
+    for round in 0..6u32 {
+        world.wait_for("a leader", |world| leader(world).is_some());
+        let victim = leader(&world).unwrap();
+        let other = if victim == 1 { 2 } else { 1 };
+        propose(&world, other, set_bucket(&format!("b{round}"), None, round + 1)).unwrap();
+        world.kill(victim, if round % 2 == 0 { Loss::Everything } else { Loss::Some });
+        world.wait_for("another leader", |world| leader(world).is_some_and(|leader| leader != victim));
+        propose(&world, other, set_bucket(&format!("c{round}"), None, round + 1)).unwrap();
+        world.start(victim).unwrap();
+        wait_until_equal(&world);
+        assert_eq!(world.node(victim).metadata().buckets().len(), 2 * (round as usize + 1));
+    }
+}
+
+#[test]
+fn a_voter_that_is_gone_for_long_is_replaced_and_one_that_leaves_at_once() {
+    let mut world = cluster(8, 4);
+    let gone = *voters(&world).iter().find(|voter| Some(**voter) != leader(&world)).unwrap();
+    let spare = (1..=4).find(|number| !voters(&world).contains(number)).unwrap();
+    world.kill(gone, Loss::Nothing);
+    world.wait_for("the spare member votes", |world| {
+        let voters = voters(world);
+        voters.contains(&spare) && !voters.contains(&gone)
+    });
+    world.start(gone).unwrap();
+    wait_until_equal(&world);
+    let leaver = *voters(&world).iter().find(|voter| **voter != 1).unwrap();
+    set_status(&world, leaver, MemberStatus::Valid, MemberStatus::Leaving);
+    world.wait_for("the leaving member does not vote", |world| {
+        let voters = voters(world);
+        voters.len() == 3 && !voters.contains(&leaver)
+    });
+    propose(&world, 1, Command::RemoveMember { node: id(leaver) }).unwrap();
+    propose(&world, 1, set_bucket("b", None, 2)).unwrap();
+}
+
+#[test]
+fn a_newcomer_gets_a_snapshot_also_if_the_power_fails_meanwhile() {
+    let mut world = World::new(9);
+    world.timing.log_bytes_min = 2000;
+    world.start(1).unwrap();
+    let mut version = None;
+    for n_val in 0..1200 {
+        version = Some(propose(&world, 1, set_bucket("b", version, n_val % 7 + 1)).unwrap());
+    }
+    world.wait_for("the log begins with a snapshot", |world| world.node(1).purged() > Some(100));
+    for (number, call) in (2..).zip([None, Some(1), Some(3), Some(5), Some(7), Some(9), Some(11)]) {
+        world.start(number).unwrap();
+        if let Some(call) = call {
+            world.disk(number).cut_power_at(call);
+        }
+        let (node, deadline) = (world.node(number), world.deadline(10));
+        let joined = world.run(async move { node.join(id(1), deadline).await });
+        assert_eq!(joined.is_err(), call.is_some(), "power cut at call {call:?}: {joined:?}");
+        assert_eq!(world.disk(number).is_off(), call.is_some(), "power cut at call {call:?}");
+        if call.is_some() {
+            world.kill(number, Loss::Some);
+            world.start(number).unwrap();
+        }
+        wait_until_equal(&world);
+    }
+}
+
+#[test]
+fn a_seed_decides_everything() {
+    let history = |seed| {
+        let mut world = cluster(seed, 3);
+        propose(&world, 2, create_type("t")).unwrap();
+        world.part(&[1]);
+        world.wait_for("another leader", |world| world.node(2).is_leader() || world.node(3).is_leader());
+        propose(&world, 3, set_bucket("b", None, 5)).unwrap();
+        world.heal();
+        wait_until_equal(&world);
+        world.kill(2, Loss::Some);
+        world.start(2).unwrap();
+        wait_until_equal(&world);
+        (world.trace(), world.node(1).metadata())
+    };
+    let first = history(10);
+    assert_eq!(first, history(10));
+    assert_ne!(first.0, history(11).0);
+}
+
+#[test]
+fn a_damaged_log_keeps_the_node_from_starting() {
+    let mut world = World::new(12);
+    world.start(1).unwrap();
+    propose(&world, 1, create_type("t")).unwrap();
+    world.kill(1, Loss::Nothing);
+    let path = std::path::Path::new(world::DIR).join("metadata.log");
+    world.disk(1).flip_bit(&path, 8 * 100).unwrap();
+    assert!(matches!(world.start(1), Err(StartError::Log(_))));
+}
