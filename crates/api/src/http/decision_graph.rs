@@ -106,7 +106,8 @@ pub async fn decide<R: Resource>(ctx: &HttpContext, resource: &mut R, request: &
 
 /// The decisions that need no resource: method, checksum, origin, permission.
 ///
-/// Every request passes here before its resource reads anything of it. The permission is
+/// Every request passes here before its resource reads anything of it, except those of
+/// administration, which have a guard of their own (`crate::admin`). The permission is
 /// webmachine's decision `forbidden`.
 pub async fn admit(
     ctx: &HttpContext,

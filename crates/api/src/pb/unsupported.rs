@@ -4,9 +4,10 @@
 //! A feature that comes to exist registers its messages in a module of its own, and they leave this
 //! one.
 
-use super::handler::{Exchange, Handler};
-use super::message::{bucket, decode};
+use super::handler::{Exchange, Handler, Immediate, Request};
+use super::message::bucket;
 use super::refusal::Refusal;
+use crate::access::{Access, Permission};
 use crate::jobs::JobClass;
 use bytes::Bytes;
 use ombak_proto::code;
@@ -20,10 +21,10 @@ use ombak_types::props::DataType;
 pub(super) const HANDLERS: &[Handler] = &[
     Handler::bare(code::START_TLS, start_tls),
     Handler::bare(code::MAP_RED_REQ, map_reduce),
-    Handler::bare(code::COUNTER_UPDATE_REQ, counter_update),
+    Handler::immediate::<RpbCounterUpdateReq>(code::COUNTER_UPDATE_REQ),
     Handler::bare(code::COUNTER_GET_REQ, counter_get),
-    Handler::bare(code::DT_FETCH_REQ, data_type_fetch),
-    Handler::bare(code::DT_UPDATE_REQ, data_type_update),
+    Handler::immediate::<DtFetchReq>(code::DT_FETCH_REQ),
+    Handler::immediate::<DtUpdateReq>(code::DT_UPDATE_REQ),
     Handler::bare(code::FETCH_REQ, queue),
     Handler::bare(code::PUSH_REQ, queue),
     Handler::bare(code::MEMBERSHIP_REQ, not_supported),
@@ -62,14 +63,21 @@ fn counter_get(_: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
     Err(counters_unsupported())
 }
 
-fn counter_update(exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-    let req: RpbCounterUpdateReq = decode(&exchange.frame.body)?;
-    let props = exchange.ctx.kv.buckets().props(&bucket(None, req.bucket)?)?;
-    Err(if props.allow_mult {
-        counters_unsupported()
-    } else {
-        Refusal::new("\"Counters require bucket property 'allow_mult=true'\"")
-    })
+impl Request for RpbCounterUpdateReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::Put, None, &self.bucket))
+    }
+}
+
+impl Immediate for RpbCounterUpdateReq {
+    fn serve(self, exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
+        let props = exchange.ctx.kv.buckets().props(&bucket(None, self.bucket)?)?;
+        Err(if props.allow_mult {
+            counters_unsupported()
+        } else {
+            Refusal::new("\"Counters require bucket property 'allow_mult=true'\"")
+        })
+    }
 }
 
 /// Riak prints this text with `~p`, which puts it in quotes (docs/riak/pb-api.md §1.1).
@@ -77,14 +85,28 @@ fn counters_unsupported() -> Refusal {
     Refusal::new("\"Counters are not supported\"")
 }
 
-fn data_type_fetch(exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-    let req: DtFetchReq = decode(&exchange.frame.body)?;
-    refuse_data_type(exchange, req.r#type, req.bucket)
+impl Request for DtFetchReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::Get, Some(&self.r#type), &self.bucket))
+    }
 }
 
-fn data_type_update(exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
-    let req: DtUpdateReq = decode(&exchange.frame.body)?;
-    refuse_data_type(exchange, req.r#type, req.bucket)
+impl Immediate for DtFetchReq {
+    fn serve(self, exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
+        refuse_data_type(exchange, self.r#type, self.bucket)
+    }
+}
+
+impl Request for DtUpdateReq {
+    fn access(&self) -> Option<Access<'_>> {
+        Some(Access::to_bucket(Permission::Put, Some(&self.r#type), &self.bucket))
+    }
+}
+
+impl Immediate for DtUpdateReq {
+    fn serve(self, exchange: &mut Exchange<'_, '_>) -> Result<(), Refusal> {
+        refuse_data_type(exchange, self.r#type, self.bucket)
+    }
 }
 
 fn refuse_data_type(exchange: &Exchange<'_, '_>, bucket_type: Bytes, name: Bytes) -> Result<(), Refusal> {

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::charts::{Axis, Chart, Range, RangeKind, Series, Unit};
+use super::chosen_charts::{Section, share_range};
 use super::condense::{merged, totals};
 use super::csv::{SUMMARY_FILE, file_names};
 use super::graphics::{ColorRole, png};
@@ -13,7 +14,6 @@ use super::metric::{self, Metric};
 use super::page::Page;
 use super::picture::picture;
 use super::plotted_windows::{PlottedWindows, XAxis};
-use super::sections::{Section, share_range};
 use super::table::{Row, Table};
 use super::{ReportError, basho};
 

@@ -4,7 +4,7 @@
 //! finished run into a page and pictures, and [`compare`] does so for several runs.
 //!
 //! Parts: `csv` writes and `basho` reads the files of basho_bench; `plotted_windows` and `condense`
-//! prepare the windows of a run; `sections` chooses the charts; `charts` draws them; `graphics`
+//! prepare the windows of a run; `chosen_charts` chooses the charts; `charts` draws them; `graphics`
 //! turns drawings into SVG and PNG; `page`, `run_page` and `picture` arrange them.
 //!
 //! What it is not: it does not know how the numbers were measured, and it does not smooth them.
@@ -16,6 +16,7 @@
 
 mod basho;
 mod charts;
+mod chosen_charts;
 mod compare;
 mod condense;
 mod csv;
@@ -26,7 +27,6 @@ mod page;
 mod picture;
 mod plotted_windows;
 mod run_page;
-mod sections;
 mod table;
 #[cfg(test)]
 mod tests;

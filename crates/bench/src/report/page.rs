@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use super::chosen_charts::Section;
 use super::graphics::{ColorRole, Drawing, Svg};
-use super::sections::Section;
 use super::text::escaped;
 
 /// The size of a chart on a narrow screen, or of one of many charts.

@@ -1,7 +1,7 @@
 //! Combines several charts into one picture.
 
+use super::chosen_charts::Section;
 use super::graphics::{Drawing, Point};
-use super::sections::Section;
 
 /// The width of the picture, the same as in basho_bench.
 const WIDTH: f32 = 1280.0;

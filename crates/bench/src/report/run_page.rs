@@ -2,11 +2,11 @@
 
 use crate::stats::{Origin, Run, Summary, Window};
 
+use super::chosen_charts::Section;
 use super::condense::totals;
 use super::metric::{self, Metric};
 use super::page::Page;
 use super::plotted_windows::{POINTS_MAX, XAxis};
-use super::sections::Section;
 use super::text::{bytes, digits3, duration, grouped};
 
 const METRICS: [Metric; 7] =

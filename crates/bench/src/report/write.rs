@@ -4,10 +4,10 @@ use crate::stats::Run;
 use std::fs;
 use std::path::Path;
 
+use super::chosen_charts::{Section, sections};
 use super::graphics::png;
 use super::picture::picture;
 use super::plotted_windows::XAxis;
-use super::sections::{Section, sections};
 use super::{ReportError, run_page};
 
 /// Writes `run.json`, `report.html`, `summary.png` (over time) and `summary_by_volume.png` to

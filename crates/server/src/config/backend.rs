@@ -96,7 +96,8 @@ impl BackendSettings {
             "leveled" => Self::Leveled(leveled(from)?),
             "leveldb" => Self::Leveldb(leveldb(from, "leveldb.data_root", &memory_of(from)?)?),
             "hanoidb" => Self::Hanoidb(leveldb(from, "hanoidb.data_root", &memory_of(from)?)?),
-            _ => Self::Bitcask(bitcask(from)?),
+            "bitcask" => Self::Bitcask(bitcask(from)?),
+            unknown => return Err(Problem::whole(format!("there is no backend '{unknown}'"))),
         })
     }
 

@@ -5,6 +5,7 @@
 //! one.
 
 use crate::JobClass;
+use crate::access::{Access, Permission};
 use crate::http::context::HttpContext;
 use crate::http::decision_graph::{self, READ_ONLY};
 use crate::http::error_status::{self, RequestKind};
@@ -12,7 +13,7 @@ use crate::http::path::Part::{Name, Rest, Word};
 use crate::http::path::{Call, Generation, Path, Serve};
 use crate::http::reply::{self, Reply};
 use futures_util::future::BoxFuture;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::{Bucket, Error};
 
@@ -58,33 +59,42 @@ const GET_OR_POST: &str = "GET, POST";
 const READ_OR_POST: &str = "GET, HEAD, POST";
 
 fn map_reduce(call: Call<'_>) -> BoxFuture<'_, Reply> {
-    refuse(call, READ_OR_POST, |call| match call.ctx.jobs.check(JobClass::MapReduce) {
+    refuse(call, READ_OR_POST, None, |call| match call.ctx.jobs.check(JobClass::MapReduce) {
         Err(error) => error_status::reply_for(&error, RequestKind::Other),
         Ok(()) => missing("MapReduce"),
     })
 }
 
 fn counter(call: Call<'_>) -> BoxFuture<'_, Reply> {
-    refuse(call, GET_OR_POST, |_| missing("counters"))
+    refuse(call, GET_OR_POST, None, |_| missing("counters"))
 }
 
 fn data_type(call: Call<'_>) -> BoxFuture<'_, Reply> {
-    refuse(call, READ_OR_POST, |call| refuse_data_type(call.ctx, &call.bucket()))
+    let permission = if call.request.method == Method::POST { Permission::Put } else { Permission::Get };
+    refuse(call, READ_OR_POST, Some(permission), |call| refuse_data_type(call.ctx, &call.bucket()))
 }
 
 fn queue(call: Call<'_>) -> BoxFuture<'_, Reply> {
-    refuse(call, GET_OR_POST, |_| missing("replication"))
+    refuse(call, GET_OR_POST, None, |_| missing("replication"))
 }
 
 fn aae_fold(call: Call<'_>) -> BoxFuture<'_, Reply> {
-    refuse(call, READ_ONLY, |_| missing("anti-entropy folds"))
+    refuse(call, READ_ONLY, None, |_| missing("anti-entropy folds"))
 }
 
 /// Answers as the resource would if its feature existed, up to the point where the feature is
-/// needed.
-fn refuse<'a>(call: Call<'a>, allow: &'static str, answer: fn(&Call<'a>) -> Reply) -> BoxFuture<'a, Reply> {
+/// needed. A resource that reads properties of the bucket in its path names the permission for it.
+fn refuse<'a>(
+    call: Call<'a>,
+    allow: &'static str,
+    permission: Option<Permission>,
+    answer: fn(&Call<'a>) -> Reply,
+) -> BoxFuture<'a, Reply> {
     Box::pin(async move {
-        match decision_graph::admit(call.ctx, call.request, allow, None).await {
+        let bucket = call.bucket();
+        let access =
+            permission.map(|permission| Access::to_bucket(permission, Some(&bucket.bucket_type), &bucket.name));
+        match decision_graph::admit(call.ctx, call.request, allow, access).await {
             Err(refusal) => refusal,
             Ok(()) => answer(&call),
         }

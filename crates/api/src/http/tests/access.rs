@@ -3,7 +3,7 @@
 use super::*;
 use crate::access::NotedAccesses;
 
-const REQUESTS: [(&str, &str, &str, &str); 20] = [
+const REQUESTS: [(&str, &str, &str, &str); 22] = [
     ("GET", "/buckets/b/keys/k", "riak_kv.get", "default/b"),
     ("HEAD", "/riak/b/k", "riak_kv.get", "default/b"),
     ("GET", "/types/t/buckets/b/keys/k", "riak_kv.get", "t/b"),
@@ -24,6 +24,8 @@ const REQUESTS: [(&str, &str, &str, &str); 20] = [
     ("GET", "/riak/b", "riak_core.get_bucket", "default/b"),
     ("GET", "/types/t/props", "riak_core.get_bucket_type", "t/-"),
     ("PUT", "/types/t/props", "riak_core.set_bucket_type", "t/-"),
+    ("GET", "/types/t/buckets/b/datatypes/k", "riak_kv.get", "t/b"),
+    ("POST", "/types/t/buckets/b/datatypes/k", "riak_kv.put", "t/b"),
 ];
 
 #[tokio::test]

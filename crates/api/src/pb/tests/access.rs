@@ -4,9 +4,9 @@ use super::*;
 use crate::access::NotedAccesses;
 use bytes::Bytes;
 use ombak_proto::messages::{
-    RpbContent, RpbCsBucketReq, RpbDelReq, RpbGetBucketKeyPreflistReq, RpbGetBucketReq, RpbGetBucketTypeReq, RpbGetReq,
-    RpbIndexReq, RpbListBucketsReq, RpbListKeysReq, RpbPair, RpbPutReq, RpbResetBucketReq, RpbSetBucketReq,
-    RpbSetBucketTypeReq,
+    DtFetchReq, DtUpdateReq, RpbContent, RpbCounterUpdateReq, RpbCsBucketReq, RpbDelReq, RpbGetBucketKeyPreflistReq,
+    RpbGetBucketReq, RpbGetBucketTypeReq, RpbGetReq, RpbIndexReq, RpbListBucketsReq, RpbListKeysReq, RpbPair,
+    RpbPutReq, RpbResetBucketReq, RpbSetBucketReq, RpbSetBucketTypeReq,
 };
 
 fn framed<M: Message>(code: u8, message: &M) -> Vec<u8> {
@@ -77,6 +77,21 @@ fn requests() -> Vec<(Vec<u8>, &'static str, &'static str)> {
             ),
             "riak_core.set_bucket_type",
             "t/-",
+        ),
+        (
+            framed(code::DT_FETCH_REQ, &DtFetchReq { bucket: b(), r#type: "t".into(), ..DtFetchReq::default() }),
+            "riak_kv.get",
+            "t/b",
+        ),
+        (
+            framed(code::DT_UPDATE_REQ, &DtUpdateReq { bucket: b(), r#type: "t".into(), ..DtUpdateReq::default() }),
+            "riak_kv.put",
+            "t/b",
+        ),
+        (
+            framed(code::COUNTER_UPDATE_REQ, &RpbCounterUpdateReq { bucket: b(), ..RpbCounterUpdateReq::default() }),
+            "riak_kv.put",
+            "-/b",
         ),
     ]
 }
