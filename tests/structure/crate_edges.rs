@@ -24,7 +24,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-runtime", &["ombak-types"]),
     ("ombak-peer", &["ombak-types", "ombak-runtime"]),
     ("ombak-metadata", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-node-files", "ombak-runtime"]),
-    ("ombak-kv", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats", "ombak-node-files"]),
+    ("ombak-kv", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats", "ombak-node-files", "ombak-runtime"]),
     ("ombak-backup", &["ombak-types", "ombak-storage", "ombak-node-files", "ombak-kv"]),
     (
         "ombak-api",
@@ -35,6 +35,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ombak-storage",
             "ombak-stats",
             "ombak-monitoring",
+            "ombak-runtime",
             "ombak-kv",
             "ombak-backup",
         ],

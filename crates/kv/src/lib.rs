@@ -27,10 +27,11 @@ mod listing;
 mod names;
 mod partition;
 mod query;
+mod replica;
 mod start;
 
 pub use buckets::{BackendChoice, BucketRegistry, PropsError, TypeStatus, TypeSummary};
-pub use config::{DeleteMode, KvConfig, ObjectLimits, clock};
+pub use config::{DeleteMode, KvConfig, ObjectLimits};
 pub use coordination::expiry;
 pub use interface::{
     DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Health, ImportOutcome, Importer, Kv,
@@ -39,4 +40,8 @@ pub use interface::{
 pub use listing::Listing;
 pub use partition::is_tombstone;
 pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryRange, QueryResults, head_terms};
+pub use replica::{
+    Found, LocalReplica, NoPeers, Peers, ReplicaClient, ReplicaRead, ReplicaStore, StoreKind, StoredVersion,
+    UnreachableNode,
+};
 pub use start::{OpenError, check_start, examine_files};

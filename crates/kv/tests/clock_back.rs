@@ -4,6 +4,7 @@
 
 mod support;
 
+use ombak_runtime::OtherClocks;
 use ombak_types::VectorClock;
 use ombak_types::time::UnixMicros;
 use serde_json::json;
@@ -25,7 +26,8 @@ async fn a_write_is_stamped_later_than_what_it_replaces_although_the_clock_went_
         let clock = now_micros.clone();
         let node = Node::configured(|config| {
             config.default_props = map(props.clone());
-            config.clock = Arc::new(move || UnixMicros(clock.load(Ordering::SeqCst)));
+            let clock = move || UnixMicros(clock.load(Ordering::SeqCst));
+            config.runtime = Arc::new(OtherClocks::of(config.runtime.clone()).with_wall_clock(clock));
         });
         let first = node.put_back("key", "first", VectorClock::new()).await;
         let mut newest = first.last_modified().unwrap();

@@ -6,6 +6,7 @@
 mod support;
 
 use ombak_kv::{DeleteReply, GetReply, PutReply, PutRequest};
+use ombak_runtime::OtherClocks;
 use ombak_types::props::SyncOnWrite;
 use ombak_types::{Error, Object, Sibling, VectorClock};
 use std::sync::Arc;
@@ -39,11 +40,12 @@ fn subject(io_threads: usize) -> Subject {
     let node = Node::configured(|config| {
         config.backend = Arc::new(stores);
         config.io_threads = io_threads;
-        config.monotonic_clock = Arc::new(move || {
+        let clock = move || {
             let is_elsewhere = std::thread::current().id() != test_thread;
             reads.fetch_add(u64::from(is_elsewhere), Ordering::SeqCst);
             Instant::now() + Duration::from_secs(ahead.load(Ordering::SeqCst))
-        });
+        };
+        config.runtime = Arc::new(OtherClocks::of(config.runtime.clone()).with_monotonic_clock(clock));
         config.default_props = support::map(serde_json::json!({"allow_mult": true, "dvv_enabled": true}));
     });
     Subject { node, faults, ahead_secs, clock_reads }

@@ -7,6 +7,7 @@ mod support;
 use bytes::Bytes;
 use ombak_kv::expiry::{TTL_LEFT_NAME, TTL_NAME};
 use ombak_kv::{DeleteReply, GetReply, IndexQuery, Kv, PutCondition, PutRequest, QueryRange, head_terms};
+use ombak_runtime::OtherClocks;
 use ombak_storage::fs::RealFs;
 use ombak_storage::{
     BackendFactory, BitcaskFactory, JournalConfig, LedgerConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
@@ -56,7 +57,8 @@ impl Timed {
             config.ring_size = 8;
             config.maintain_interval = Duration::from_millis(5);
             config.default_props = map(default_props.clone());
-            config.clock = Arc::new(move || UnixMicros::from_secs(clock.load(Ordering::SeqCst)));
+            let clock = move || UnixMicros::from_secs(clock.load(Ordering::SeqCst));
+            config.runtime = Arc::new(OtherClocks::of(config.runtime.clone()).with_wall_clock(clock));
         });
         Self { node, secs, backend, default_props, dir }
     }

@@ -6,6 +6,7 @@
 mod support;
 
 use ombak_kv::{GetReply, KvConfig};
+use ombak_runtime::OtherClocks;
 use ombak_storage::fs::RealFs;
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory, MultiFactory, ReadMode,
@@ -64,7 +65,8 @@ async fn verify_bitcask_expiry_stats() {
         config.backend = Arc::new(BitcaskFactory::new(Arc::new(RealFs), dir.path().join("stores"), journal).unwrap());
         config.ring_size = 8;
         config.maintain_interval = Duration::from_millis(5);
-        config.clock = Arc::new(move || UnixMicros::from_secs(clock.load(Ordering::SeqCst)));
+        let clock = move || UnixMicros::from_secs(clock.load(Ordering::SeqCst));
+        config.runtime = Arc::new(OtherClocks::of(config.runtime.clone()).with_wall_clock(clock));
     });
     node.put("key", "v", VectorClock::new()).await.unwrap();
     node.wait_for_keys_stored(1).await;

@@ -2,6 +2,7 @@
 
 use crate::runtime::Runtime;
 use crate::time_limit::within;
+use ombak_types::{Error, StoreFailure};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::oneshot;
@@ -33,6 +34,17 @@ pub enum PoolError {
     /// The deadline passed before the job was done. It is executed nevertheless.
     #[error("the job was not done in time")]
     Late,
+}
+
+impl From<PoolError> for Error {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Full => Self::Overload,
+            PoolError::Stopped => Self::Stopping,
+            PoolError::Panicked => StoreFailure::internal("the operation broke down; the log says where").into(),
+            PoolError::Late => Self::Timeout,
+        }
+    }
 }
 
 /// A queue of jobs whose results the caller awaits.

@@ -2,6 +2,7 @@
 
 use crate::pool::JobQueue;
 use ombak_types::time::UnixMicros;
+use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
@@ -53,6 +54,18 @@ pub trait Periodic: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the machine gives no random bytes: {0}")]
 pub struct NoRandomBytes(pub String);
+
+impl From<NoRandomBytes> for Error {
+    fn from(error: NoRandomBytes) -> Self {
+        StoreFailure::new(StoreFailureKind::Io, error.to_string()).into()
+    }
+}
+
+impl From<NoRandomBytes> for io::Error {
+    fn from(error: NoRandomBytes) -> Self {
+        Self::other(error.0)
+    }
+}
 
 /// What every runtime can do on top of [`Runtime`].
 pub trait RuntimeExt: Runtime {

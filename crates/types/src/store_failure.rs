@@ -24,8 +24,10 @@ pub enum StoreFailureKind {
     SnapshotTimeout,
     /// The bucket is configured to a backend that the node does not have.
     NoBackend,
-    /// The store was closed.
+    /// The store was closed, or this node does not have the partition open.
     Closed,
+    /// The node that has the store cannot be reached, and the call was not delivered.
+    Unreachable,
     /// The operating system reported an error, or files are not those of a store.
     Io,
     /// The node itself failed: a defect.

@@ -1,8 +1,9 @@
 //! The configuration of an engine.
 
-use super::clock::{MonotonicClock, WallClock, system_clock, system_monotonic_clock};
 use crate::buckets::BackendChoice;
 use crate::query::QueryConfig;
+use crate::replica::{NoPeers, Peers};
+use ombak_runtime::{Runtime, TokioRuntime};
 use ombak_storage::BackendFactory;
 use ombak_storage::fs::{FileSystem, RealFs};
 use ombak_types::PropMap;
@@ -74,10 +75,10 @@ pub struct KvConfig {
     pub io_threads: usize,
     /// Interval at which the engine runs the background work of the stores.
     pub maintain_interval: Duration,
-    /// The wall clock: the machine's clock, except in tests.
-    pub clock: WallClock,
-    /// The clock for the deadlines of writes: the machine's monotonic clock, except in tests.
-    pub monotonic_clock: MonotonicClock,
+    /// The other nodes of the cluster.
+    pub peers: Arc<dyn Peers>,
+    /// Clocks, random bytes, tasks and threads: the machine's, except in tests.
+    pub runtime: Arc<dyn Runtime>,
 }
 
 impl KvConfig {
@@ -99,8 +100,8 @@ impl KvConfig {
             queries: QueryConfig::default(),
             io_threads: 8,
             maintain_interval: Duration::from_millis(200),
-            clock: system_clock(),
-            monotonic_clock: system_monotonic_clock(),
+            peers: Arc::new(NoPeers),
+            runtime: Arc::new(TokioRuntime),
         }
     }
 }

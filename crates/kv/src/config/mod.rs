@@ -1,6 +1,5 @@
-//! The configuration of an engine, and the clocks that it is given.
+//! The configuration of an engine.
 
-pub mod clock;
 mod kv_config;
 
 pub use kv_config::{DeleteMode, KvConfig, ObjectLimits};

@@ -1,10 +1,14 @@
 //! The part of one node in a request.
 
+use ombak_types::NodeId;
+
 /// One node that a request asks, and how much its single answer counts (docs/design/replication.md
 /// §14). Coordinators identify replicas by their index in the request's list. A node is in the list
 /// once, however many positions it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Replica {
+    /// The node.
+    pub node: NodeId,
     /// Positions of the preference list that this node has.
     pub positions: u32,
     /// Number of these positions that the node owns: only they count for `pr` and `pw`.
@@ -13,13 +17,13 @@ pub struct Replica {
 
 impl Replica {
     /// A node that owns all its positions.
-    pub const fn primary(positions: u32) -> Self {
-        Self { positions, primaries: positions }
+    pub const fn primary(node: NodeId, positions: u32) -> Self {
+        Self { node, positions, primaries: positions }
     }
 
     /// A node that replaces the owners of its positions.
-    pub const fn fallback(positions: u32) -> Self {
-        Self { positions, primaries: 0 }
+    pub const fn fallback(node: NodeId, positions: u32) -> Self {
+        Self { node, positions, primaries: 0 }
     }
 }
 

@@ -1,27 +1,27 @@
 //! The state that all requests of a node share.
 
 use super::background::Background;
-use super::io_pool::IoPool;
 use super::request_limiter::{ActiveRequest, RequestLimiter};
 use super::sync_queue::SyncQueue;
 use super::tombstone_reaper::Reaper;
 use crate::buckets::BucketRegistry;
 use crate::config::KvConfig;
-use crate::coordination::Replica;
-use crate::names::{Vtags, random_u64};
-use crate::partition::{ActorSource, Partition};
+use crate::names::Vtags;
+use crate::partition::{ActorSource, Partition, PartitionTable};
+use crate::replica::{LocalReplica, ReplicaClient, RequestReplicas};
 use crate::start::OpenError;
+use arc_swap::ArcSwap;
 use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::{KeyHash, Ring, RingSize, RingVersion};
+use ombak_runtime::{Pool, Runtime, RuntimeExt};
 use ombak_stats::Stats;
-use ombak_storage::Backend;
 use ombak_types::names::{KEY_BYTES_MAX, NAME_BYTES_MAX, encode_storage_key};
 use ombak_types::time::UnixMicros;
-use ombak_types::{Bucket, BucketProps, Error};
+use ombak_types::{Bucket, BucketProps, Error, NodeId};
 use parking_lot::Mutex;
-use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
 use tracing::{info, warn};
 
 /// How long [`Engine::close`] waits for active requests.
@@ -33,19 +33,22 @@ const FOLD_THREADS: usize = 2;
 /// The shared state of a node's requests.
 pub(crate) struct Engine {
     pub(crate) config: KvConfig,
-    pub(crate) ring: Ring,
+    /// The ring in force. A request uses the ring that it began with.
+    pub(crate) ring: ArcSwap<Ring>,
     pub(crate) buckets: Arc<BucketRegistry>,
     pub(crate) stats: Arc<Stats>,
-    pub(super) partitions: Arc<[Arc<Partition>]>,
+    pub(super) partitions: Arc<PartitionTable>,
     pub(super) vtags: Vtags,
     /// Threads that wait for disks.
-    pub(crate) disk_pool: IoPool,
+    pub(crate) disk_pool: Pool,
     /// Threads for large requests, so that neither connections nor reads from the disk wait for
     /// them.
-    pub(crate) large_request_pool: IoPool,
-    pub(crate) fold_pool: IoPool,
+    pub(crate) large_request_pool: Pool,
+    pub(crate) fold_pool: Pool,
     pub(super) syncs: SyncQueue,
     pub(crate) reaper: Arc<Reaper>,
+    /// Number of reads whose client was answered and that still repair replicas.
+    pub(super) repairing_reads: AtomicUsize,
     limiter: RequestLimiter,
     background: Background,
     pub(crate) identity: Identity,
@@ -62,38 +65,40 @@ impl Engine {
         let directory = NodeDirectory::open(config.fs.clone(), &config.data_dir)?;
         directory.check(config.ring_size)?;
         let buckets = open_buckets(&config)?;
-        let stores = open_stores(&config)?;
+        // Each start issues events under a new actor. No file can prove that the disk was not set
+        // back to an earlier state, in which the events of a later run are missing
+        // (docs/design/replication.md §7.1).
+        let runtime = &config.runtime;
+        let actors = Arc::new(ActorSource::new(random_u64(runtime)?));
+        let partitions = Arc::new(open_partitions(&config, actors)?);
         // A start counts only after all stores have opened.
         let identity = directory.start(config.ring_size)?;
         let version = RingVersion::first(identity.ring_lineage);
         let ring = Ring::of_one_node(identity.node_id, ring_size, version);
-        if identity.boot == 1 && stores.iter().any(|store| store.last_seq() > 0) {
+        if identity.boot == 1 && partitions.all_open().any(|partition| partition.store().last_seq() > 0) {
             warn!(
                 ring_size = identity.ring_size,
                 "node.json was missing: this is a new node, over the objects of another. If their ring had another size, most of \
                  them are not found: then stop the node, and put back the copy of your last backup"
             );
         }
-        // Each start issues events under a new actor. No file can prove that the disk was not set
-        // back to an earlier state, in which the events of a later run are missing
-        // (docs/design/replication.md §7.1).
-        let actors = Arc::new(ActorSource::new(random_u64()?));
-        let partition = |(number, store)| Arc::new(Partition::new(number, store, actors.clone()));
-        let partitions: Arc<[Arc<Partition>]> = (0..).zip(stores).map(partition).collect();
-        let reaper = Arc::new(Reaper::new(config.delete_mode, config.clock.clone(), partitions.clone()));
-        let stats = Arc::new(Stats::new(Instant::now()));
-        let disk_pool = IoPool::start("ombak-io", config.io_threads, config.requests_max + partitions.len())?;
-        let large_request_pool = IoPool::start("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;
-        let fold_pool = IoPool::start("ombak-fold", FOLD_THREADS, config.requests_max)?;
+        let reaper = Arc::new(Reaper::new(config.delete_mode, partitions.clone(), runtime.clone()));
+        let stats = Arc::new(Stats::new(runtime.now()));
+        let pool = |name, threads, jobs_max| Pool::start(runtime, name, threads, jobs_max).map_err(no_thread);
+        let disk_pool = pool("ombak-io", config.io_threads, config.requests_max + partitions.ring_size())?;
+        let large_request_pool = pool("ombak-large", config.io_threads.div_ceil(2), config.requests_max)?;
+        let fold_pool = pool("ombak-fold", FOLD_THREADS, config.requests_max)?;
         let background = Background::start(&config, &partitions, &reaper, &stats)?;
+        let vtags = Vtags::new(random_u64(runtime)?);
         directory.remove_clean_mark();
         info!(node = config.node_name, boot = identity.boot, "node opened");
         Ok(Self {
-            vtags: Vtags::new(random_u64()?),
-            syncs: SyncQueue::new(partitions.len()),
+            vtags,
+            syncs: SyncQueue::new(partitions.ring_size()),
             limiter: RequestLimiter::new(config.requests_max),
             config,
-            ring,
+            ring: ArcSwap::from_pointee(ring),
+            repairing_reads: AtomicUsize::new(0),
             buckets,
             stats,
             partitions,
@@ -114,35 +119,43 @@ impl Engine {
 
     /// The time of the wall clock.
     pub(crate) fn now(&self) -> UnixMicros {
-        (self.config.clock)()
+        self.config.runtime.wall_clock()
     }
 
     pub(crate) fn is_open(&self) -> bool {
         self.limiter.is_open()
     }
 
-    pub(crate) fn partitions(&self) -> &Arc<[Arc<Partition>]> {
+    pub(crate) fn partitions(&self) -> &Arc<PartitionTable> {
         &self.partitions
     }
 
-    /// The home partition of a key, and its storage key.
-    pub(super) fn locate(&self, bucket: &Bucket, key: &[u8], props: &BucketProps) -> (&Arc<Partition>, Vec<u8>) {
-        let mut storage_key = Vec::with_capacity(5 + bucket.bucket_type.len() + bucket.name.len() + key.len());
-        encode_storage_key(bucket, key, &mut storage_key);
-        let home = self.home_of(bucket, key, props);
-        // `Engine::open` creates a partition for every home of the ring.
-        (&self.partitions[home as usize % self.partitions.len()], storage_key)
+    /// The store of a key with this home partition, and the storage key.
+    pub(super) fn locate(&self, bucket: &Bucket, key: &[u8], home: u32) -> Result<(Arc<Partition>, Vec<u8>), Error> {
+        Ok((self.partitions.find(home)?, storage_key(bucket, key)))
     }
 
     pub(crate) fn home_of(&self, bucket: &Bucket, key: &[u8], props: &BucketProps) -> u32 {
         let hash = if props.hash_bucket_only { KeyHash::of_bucket(bucket) } else { KeyHash::of_key(bucket, key) };
-        self.ring.home_of(&hash)
+        self.ring.load().home_of(&hash)
     }
 
-    /// The nodes for the `n` positions of a key. This node owns the whole ring, so it has all the
-    /// positions.
-    pub(super) fn replicas(&self, n: u32) -> SmallVec<[Replica; 3]> {
-        smallvec![Replica::primary(n)]
+    /// The nodes for the `n` positions of a home partition.
+    pub(super) fn replicas(&self, home: u32, n: u32, sloppy: bool) -> RequestReplicas {
+        RequestReplicas::find(&self.ring.load(), self.identity.node_id, &*self.config.peers, home, n, sloppy)
+    }
+
+    /// Whether this node is the only one of its ring.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.ring.load().node_count() == 1
+    }
+
+    /// The replicas of a node.
+    pub(crate) fn replica_client(self: &Arc<Self>, node: NodeId) -> Arc<dyn ReplicaClient> {
+        if node == self.identity.node_id {
+            return Arc::new(LocalReplica::new(self.clone()));
+        }
+        self.config.peers.replica(node)
     }
 
     /// Waits until a write survives a power loss.
@@ -163,13 +176,21 @@ impl Engine {
         self.fold_pool.stop();
         self.large_request_pool.stop();
         self.disk_pool.stop();
-        let failed = self.partitions.iter().filter(|p| p.close().is_err()).count();
+        let failed = self.partitions.close_all();
         if drained && failed == 0 {
             info!("node closed");
         } else {
             warn!(failed, "the node has ended, but not cleanly: see above");
         }
     }
+}
+
+fn random_u64(runtime: &Arc<dyn Runtime>) -> Result<u64, OpenError> {
+    runtime.random_u64().map_err(|e| OpenError::System { what: "random bytes", source: e.into() })
+}
+
+pub(super) fn no_thread(source: std::io::Error) -> OpenError {
+    OpenError::System { what: "another thread", source }
 }
 
 /// Opened before the stores: the properties of a bucket decide which store gets its keys.
@@ -181,9 +202,20 @@ fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
     Ok(buckets)
 }
 
-fn open_stores(config: &KvConfig) -> Result<Vec<Arc<dyn Backend>>, OpenError> {
-    let open = |partition| config.backend.open(partition).map_err(|source| OpenError::Store { partition, source });
-    (0..config.ring_size).map(open).collect()
+/// This node owns the whole ring, so it opens all partitions.
+fn open_partitions(config: &KvConfig, actors: Arc<ActorSource>) -> Result<PartitionTable, OpenError> {
+    let table = PartitionTable::new(config.ring_size, config.backend.clone(), actors);
+    for partition in 0..config.ring_size {
+        table.open(partition).map_err(|source| OpenError::Store { partition, source })?;
+    }
+    Ok(table)
+}
+
+/// The key under which a store keeps an object.
+pub(super) fn storage_key(bucket: &Bucket, key: &[u8]) -> Vec<u8> {
+    let mut storage_key = Vec::with_capacity(5 + bucket.bucket_type.len() + bucket.name.len() + key.len());
+    encode_storage_key(bucket, key, &mut storage_key);
+    storage_key
 }
 
 /// Checks the lengths of names (docs/riak/pb-api.md §1.1).

@@ -1,35 +1,34 @@
-//! Runs a read over the partitions of this node.
+//! Executes a read.
 //!
-//! Hot path. When one copy decides a read, as on a node that is the only owner, the answer is made
-//! from the bytes of the store. The coordinator handles all other reads. A property test shows that
-//! both ways give the same answer.
+//! Hot path. A node that is alone answers from the bytes of its store where one copy decides. The
+//! coordinator handles all other reads: on the caller's thread over the only replica, or over the
+//! replicas of several nodes (`get_run`). A property test shows that all ways give the same answer.
 
-use super::engine::{Engine, check_bucket, check_key, refuse_consistent};
-use crate::coordination::get::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
+use super::engine::{Engine, check_bucket, check_key, refuse_consistent, storage_key};
+use super::get_run::GetRun;
+use crate::coordination::get::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent, GetPlan};
 use crate::coordination::{Replica, effective_n};
 use crate::interface::{GetReply, GetRequest, Read};
 use crate::partition::{Access, Failure, Partition};
+use crate::replica::RequestReplicas;
 use ombak_storage::Stored;
-use ombak_types::Error;
+use ombak_types::{Bucket, BucketProps, Error};
+use std::sync::Arc;
+use std::time::Instant;
 
 impl Engine {
-    /// Executes one read, from the checks to the reply.
+    /// Executes one read on a node that is alone, from the checks to the reply.
     pub(crate) fn execute_read(&self, request: &GetRequest, access: Access) -> Result<Read, Failure> {
-        check_bucket(&request.bucket)?;
-        check_key(&request.key)?;
         let buckets = self.buckets.snapshot();
-        let props = buckets.props(&request.bucket)?;
-        refuse_consistent(props)?;
-        let n = effective_n(request.options.n_val, props)?;
-        let replicas = self.replicas(n);
-        let plan = GetPlan { local: Some(0), ..GetPlan::new(&request.options, props, n, &replicas)? };
-        let (partition, key) = self.locate(&request.bucket, &request.key, props);
+        let props = buckets.props(checked(request)?)?;
+        let (plan, replicas, home) = self.plan_read(request, props)?;
+        let (partition, key) = self.locate(&request.bucket, &request.key, home)?;
         // Only the coordinator's answer depends on the time: a single plain sibling never expires.
         let coordinate = |read| {
             let plan = GetPlan { now: self.now(), ..plan };
-            coordinate(partition, &key, plan, &replicas, read, access).map(Read::Reply)
+            coordinate(&partition, &key, plan, &replicas.list, read, access).map(Read::Reply)
         };
-        if plan.head || replicas.len() > 1 {
+        if plan.head || replicas.list.len() > 1 {
             return coordinate(None);
         }
         // The plan was accepted, so the only copy has all the positions that the request needs.
@@ -43,9 +42,48 @@ impl Engine {
         };
         coordinate(Some(found))
     }
+
+    /// Executes one read over the nodes of the key's preference list.
+    pub(crate) async fn read_from_replicas(
+        self: &Arc<Self>,
+        request: &GetRequest,
+        deadline: Option<Instant>,
+    ) -> Result<GetReply, Error> {
+        let (run, first) = self.begin_read(request, deadline)?;
+        run.answer(first).await
+    }
+
+    fn begin_read(
+        self: &Arc<Self>,
+        request: &GetRequest,
+        deadline: Option<Instant>,
+    ) -> Result<(GetRun, GetActions), Error> {
+        let buckets = self.buckets.snapshot();
+        let props = buckets.props(checked(request)?)?;
+        let (plan, replicas, home) = self.plan_read(request, props)?;
+        let (core, first) = GetCore::start(GetPlan { now: self.now(), ..plan }, &replicas.list);
+        let key = storage_key(&request.bucket, &request.key).into();
+        Ok((GetRun::new(self.clone(), core, &replicas, (home, key), props.dvv_enabled, deadline), first))
+    }
+
+    /// The thresholds of a read, the nodes that it asks, and the home partition of its key.
+    fn plan_read(&self, request: &GetRequest, props: &BucketProps) -> Result<(GetPlan, RequestReplicas, u32), Error> {
+        refuse_consistent(props)?;
+        let n = effective_n(request.options.n_val, props)?;
+        let home = self.home_of(&request.bucket, &request.key, props);
+        let replicas = self.replicas(home, n, request.options.sloppy_quorum);
+        let plan = GetPlan::new(&request.options, props, n, &replicas.list)?;
+        Ok((GetPlan { local: replicas.local, ..plan }, replicas, home))
+    }
 }
 
-/// Asks the replicas until the read is answered. `read` is the answer of this node, if it was
+fn checked(request: &GetRequest) -> Result<&Bucket, Error> {
+    check_bucket(&request.bucket)?;
+    check_key(&request.key)?;
+    Ok(&request.bucket)
+}
+
+/// Asks this node, the only replica, until the read is answered. `read` is its answer, if it was
 /// already asked.
 fn coordinate(
     partition: &Partition,
@@ -57,11 +95,10 @@ fn coordinate(
 ) -> Result<GetReply, Failure> {
     let (mut core, mut actions) = GetCore::start(plan, replicas);
     let mut reply = Err(Error::Timeout);
-    let mut failure = None;
     while let Some(action) = actions.pop() {
         match action {
             GetAction::Ask { replica, ask } => {
-                let answer = answer(partition, key, ask, read.take(), access, &mut failure)?;
+                let answer = answer(partition, key, ask, read.take(), access)?;
                 actions.extend(core.on(GetEvent::Answer { replica, answer }));
             }
             GetAction::Reply(said) => reply = said,
@@ -69,11 +106,7 @@ fn coordinate(
             GetAction::Repair { .. } | GetAction::Done => {}
         }
     }
-    // The error of the only replica says more than a missed quorum.
-    match (reply, failure) {
-        (Err(Error::QuorumUnsatisfied { .. } | Error::InsufficientNodes { .. }), Some(why)) => Err(why.into()),
-        (reply, _) => reply.map_err(Failure::from),
-    }
+    Ok(reply?)
 }
 
 fn answer(
@@ -82,7 +115,6 @@ fn answer(
     ask: Ask,
     read: Option<Result<Option<Stored>, Failure>>,
     access: Access,
-    failure: &mut Option<Error>,
 ) -> Result<Answer, Failure> {
     let found = match (ask, read) {
         (Ask::Object, Some(read)) => read
@@ -94,10 +126,7 @@ fn answer(
     match found {
         Ok(found) => Ok(found.unwrap_or_else(|| Answer::NotFound { full: partition.store().complete() })),
         Err(again @ (Failure::WouldBlock | Failure::TooLarge(_))) => Err(again),
-        Err(Failure::Refused(why)) => {
-            *failure = Some(why);
-            Ok(Answer::Failed)
-        }
+        Err(Failure::Refused(why)) => Ok(Answer::Failed(why)),
     }
 }
 
@@ -108,6 +137,7 @@ mod tests {
     use crate::interface::GetOptions;
     use crate::partition::digest;
     use bytes::Bytes;
+    use ombak_runtime::OtherClocks;
     use ombak_storage::{MemoryConfig, MemoryFactory, Write};
     use ombak_types::time::UnixMicros;
     use ombak_types::{Actor, Bucket, Metadata, Object, Quorum, Sibling, VectorClock, stored_object};
@@ -147,21 +177,27 @@ mod tests {
         })
     }
 
+    /// The answer of the coordinator over the only replica, on this thread.
     fn coordinated(engine: &Engine, request: &GetRequest) -> Result<GetReply, Failure> {
         let buckets = engine.buckets.snapshot();
         let props = buckets.props(&request.bucket)?;
-        let replicas = engine.replicas(props.n_val);
-        let plan = GetPlan::new(&request.options, props, props.n_val, &replicas)?;
-        let plan = GetPlan { local: Some(0), now: engine.now(), ..plan };
-        let (partition, key) = engine.locate(&request.bucket, &request.key, props);
-        coordinate(partition, &key, plan, &replicas, None, Access::Inline)
+        let (plan, replicas, home) = engine.plan_read(request, props)?;
+        let plan = GetPlan { now: engine.now(), ..plan };
+        let (partition, key) = engine.locate(&request.bucket, &request.key, home)?;
+        coordinate(&partition, &key, plan, &replicas.list, None, Access::Inline)
+    }
+
+    /// The answer of the run over replicas, with this node as the only one.
+    fn run_over_replicas(engine: &Arc<Engine>, request: &GetRequest) -> Result<GetReply, Failure> {
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        Ok(tokio.block_on(engine.read_from_replicas(request, None))?)
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn the_short_way_and_the_coordinator_say_the_same(
+        fn all_ways_give_the_same_answer(
             object in prop::option::weighted(0.9, object()),
             siblings in any::<bool>(),
             rotten in prop::option::weighted(0.1, any::<prop::sample::Index>()),
@@ -171,23 +207,26 @@ mod tests {
             let stores = Arc::new(MemoryFactory::new(MemoryConfig::default()));
             let mut config = KvConfig::new("riak@127.0.0.1", dir.path(), stores);
             config.ring_size = 8;
-            config.clock = Arc::new(|| UnixMicros::from_secs(NOW_SECS.into()));
+            let clock = || UnixMicros::from_secs(NOW_SECS.into());
+            config.runtime = Arc::new(OtherClocks::of(config.runtime).with_wall_clock(clock));
             config.default_props.insert("allow_mult".into(), siblings.into());
-            let engine = Engine::open(config).unwrap();
+            let engine = Arc::new(Engine::open(config).unwrap());
             let (bucket, key) = (Bucket::untyped("b"), Bytes::from_static(b"k"));
             if let Some(object) = object {
                 store(&engine, &bucket, &key, &object, rotten);
             }
             let request = GetRequest { bucket, key, options };
             let short = engine.execute_read(&request, Access::Inline).and_then(|read| Ok(read.into_reply()?));
-            prop_assert_eq!(short, coordinated(&engine, &request));
+            prop_assert_eq!(&short, &coordinated(&engine, &request));
+            prop_assert_eq!(&short, &run_over_replicas(&engine, &request));
             engine.close();
         }
     }
 
     fn store(engine: &Engine, bucket: &Bucket, key: &[u8], object: &Object, rotten: Option<prop::sample::Index>) {
         let buckets = engine.buckets.snapshot();
-        let (partition, key) = engine.locate(bucket, key, buckets.props(bucket).unwrap());
+        let home = engine.home_of(bucket, key, buckets.props(bucket).unwrap());
+        let (partition, key) = engine.locate(bucket, key, home).unwrap();
         let mut head = Vec::new();
         stored_object::encode_head(object, &mut head);
         if let Some(bit) = rotten.map(|at| at.index(head.len() * 8)) {

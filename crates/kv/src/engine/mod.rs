@@ -12,12 +12,14 @@ mod background;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod engine;
 mod get;
-mod io_pool;
+mod get_run;
 mod put;
+mod put_run;
+mod replica;
 mod request_limiter;
+mod stored_form;
 mod sync_queue;
 mod tombstone_reaper;
 
 pub(crate) use engine::{Engine, check_bucket, check_key};
-pub(crate) use io_pool::IoPool;
 pub(crate) use put::PutProgress;

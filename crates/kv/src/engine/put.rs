@@ -1,21 +1,27 @@
-//! Runs a write over the partitions of this node.
+//! Executes a write: on this node first, then over the replicas of other nodes.
 
 use super::engine::{Engine, check_bucket, check_key, refuse_consistent};
+use super::put_run::{PutRun, Version};
+use super::stored_form::StoredForm;
 use crate::coordination::put::{PutAction, PutActions, PutCore, PutEvent, PutPlan};
 use crate::coordination::{effective_n, expiry};
 use crate::interface::{PutOptions, PutReply, PutRequest};
 use crate::partition::Deadline;
 use crate::partition::{Access, Failure, Partition, WriteRules, Written, is_tombstone};
+use crate::replica::{RequestReplicas, StoreKind};
 use bytes::Bytes;
 use ombak_types::error::PrecommitReason;
 use ombak_types::props::{Hook, SyncOnWrite};
 use ombak_types::time::UnixMicros;
-use ombak_types::{BucketProps, Error, Object, VectorClock};
+use ombak_types::{BucketProps, Error, NodeId, Object, VectorClock};
 use std::sync::Arc;
+use std::time::Instant;
 
-/// A write whose write call has returned.
+/// A write whose write call on this node has returned.
 pub(crate) struct PutProgress {
     core: PutCore,
+    /// What the coordinator has asked for so far.
+    asked: PutActions,
     kind: WriteKind,
     pub(crate) partition: Arc<Partition>,
     /// The storage key.
@@ -30,21 +36,30 @@ pub(crate) struct PutProgress {
     /// Number of hooks that the bucket names for the time after the write.
     postcommit_hooks: usize,
     reply: Option<Object>,
+    /// The index of this node among the replicas.
+    local: usize,
+    /// The other replicas, and the version for them; `None` when there are none.
+    others: Option<(RequestReplicas, Version)>,
 }
 
 impl PutProgress {
-    /// The reply, now that it is known whether this node's copy counts.
-    pub(crate) fn finish(mut self) -> Result<PutReply, Error> {
+    /// The reply, now that it is known whether this node's copy counts. Waits for other replicas,
+    /// until the deadline.
+    pub(crate) async fn finish(self, engine: &Arc<Engine>, deadline: Option<Instant>) -> Result<PutReply, Error> {
+        let replica = self.local;
         let event = match self.synced {
-            Ok(()) => PutEvent::Stored { replica: 0 },
+            Ok(()) => PutEvent::Stored { replica },
             Err(Error::Timeout) => PutEvent::Timeout,
-            Err(error) => PutEvent::Failed { replica: 0, error },
+            Err(error) => PutEvent::Failed { replica, error },
         };
-        let said = self.core.on(event).into_iter().find_map(|action| match action {
-            PutAction::Reply(said) => Some(said),
-            _ => None,
-        });
-        said.unwrap_or(Err(Error::Timeout))?;
+        match self.others {
+            None => only_reply(self.core, event)?,
+            Some((replicas, version)) => {
+                let run = PutRun::new(engine.clone(), self.core, &replicas, version, deadline);
+                let is_elsewhere = |action: &PutAction| *action != PutAction::Store { replica };
+                run.answer(self.asked.into_iter().filter(is_elsewhere).collect(), event).await?;
+            }
+        }
         Ok(PutReply { key: None, object: self.reply })
     }
 
@@ -68,8 +83,37 @@ impl PutProgress {
     }
 }
 
+/// The reply of a coordinator whose only replica is this node.
+fn only_reply(mut core: PutCore, event: PutEvent) -> Result<(), Error> {
+    let said = core.on(event).into_iter().find_map(|action| match action {
+        PutAction::Reply(said) => Some(said),
+        _ => None,
+    });
+    said.unwrap_or(Err(Error::Timeout))
+}
+
 impl Engine {
-    /// Executes one write, up to the write call. The object is moved out of the request only when
+    /// The node that coordinates a put, if this node has no position for its key.
+    pub(crate) fn coordinator_elsewhere(&self, request: &PutRequest) -> Result<Option<NodeId>, Error> {
+        if self.is_alone() {
+            return Ok(None);
+        }
+        check_bucket(&request.bucket)?;
+        let key = request.key.as_deref().unwrap_or_default();
+        check_key(key)?;
+        let buckets = self.buckets.snapshot();
+        let props = buckets.props(&request.bucket)?;
+        let n = effective_n(request.options.n_val, props)?;
+        let home = self.home_of(&request.bucket, key, props);
+        let replicas = self.replicas(home, n, request.options.sloppy_quorum);
+        match (replicas.local, replicas.list.first()) {
+            (Some(_), _) => Ok(None),
+            (None, Some(first)) => Ok(Some(first.node)),
+            (None, None) => Err(Error::AllNodesDown),
+        }
+    }
+
+    /// Executes one write, up to the write call on this node. The object is moved out of the request only when
     /// nothing can block any more, so that a request that would have blocked can be executed again.
     /// Past its deadline the write fails and changes nothing.
     pub(crate) fn execute_put(
@@ -85,24 +129,35 @@ impl Engine {
         let props = buckets.props(&request.bucket)?;
         refuse_consistent(props)?;
         let n = effective_n(request.options.n_val, props)?;
-        let replicas = self.replicas(n);
-        let plan = PutPlan::new(&request.options, props, n, &replicas)?;
+        let home = self.home_of(&request.bucket, &key, props);
+        let replicas = self.replicas(home, n, request.options.sloppy_quorum);
+        let plan = PutPlan::new(&request.options, props, n, &replicas.list)?;
+        let local = replicas.local.ok_or(Error::AllNodesDown)?;
         run_precommit(props)?;
         let kind = WriteKind::of(request, props)?;
         let now = self.now();
         expiry::stamp(&mut request.object, props.ttl, kind == WriteKind::AsIs, now)?;
-        let plan = PutPlan { coordinator: (kind == WriteKind::Coordinated).then_some(0), ..plan };
-        let (partition, storage_key) = self.locate(&request.bucket, &key, props);
-        let (core, first) = PutCore::start(plan, &replicas);
-        require_local(&first)?;
+        let plan = PutPlan { coordinator: (kind == WriteKind::Coordinated).then_some(local), ..plan };
+        let (partition, storage_key) = self.locate(&request.bucket, &key, home)?;
+        let (core, asked) = PutCore::start(plan, &replicas.list);
         let rules = WriteRules { props, limits: &self.config.limits, now, deadline: Some(deadline) };
-        let written = self.write(partition, &storage_key, request, kind, &rules, access)?;
-        let sync_to = wants_sync(&request.options, props, partition).then_some(written.seq);
+        let written = self.write(&partition, &storage_key, request, kind, &rules, access)?;
+        let sync_to = wants_sync(&request.options, props, &partition).then_some(written.seq);
         let reply = reply(&request.options, kind, &written, now);
-        let partition = partition.clone();
         let (digest, value_bytes) = (written.digest, written.object.value_bytes());
+        let others = (replicas.list.len() > 1).then(|| {
+            let version = Version {
+                partition: home,
+                key: Bytes::copy_from_slice(&storage_key),
+                form: StoredForm::of(&written.object),
+                kind: StoreKind { dvv: props.dvv_enabled },
+                synced: request.options.sync_on_write.unwrap_or(props.sync_on_write) == SyncOnWrite::All,
+            };
+            (replicas, version)
+        });
         Ok(PutProgress {
             core,
+            asked,
             kind,
             partition,
             key: storage_key,
@@ -112,6 +167,8 @@ impl Engine {
             synced: Ok(()),
             postcommit_hooks: props.postcommit.len(),
             reply,
+            local,
+            others,
         })
     }
 
@@ -148,7 +205,7 @@ impl Engine {
                     meta.vtag.get_or_insert_with(|| Bytes::copy_from_slice(&self.vtags.next()));
                     meta.last_modified.get_or_insert(rules.now);
                 }
-                locked.merge(object, rules)
+                locked.merge(object, &rules.merging())
             }
         }
     }
@@ -176,14 +233,6 @@ impl WriteKind {
             () if props.write_once && !request.object.is_deleted() => Self::WriteOnce,
             () => Self::Coordinated,
         })
-    }
-}
-
-/// On one node the first action always addresses this node, because there is no other node.
-fn require_local(first: &PutActions) -> Result<(), Error> {
-    match first.as_slice() {
-        [PutAction::Coordinate { replica: 0 } | PutAction::Store { replica: 0 }] => Ok(()),
-        _ => Err(Error::AllNodesDown),
     }
 }
 

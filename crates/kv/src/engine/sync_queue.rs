@@ -1,7 +1,7 @@
 //! Waits for syncs on behalf of many requests.
 
-use super::io_pool::IoPool;
 use crate::partition::Partition;
+use ombak_runtime::Pool;
 use ombak_types::Error;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl SyncQueue {
     }
 
     /// Returns when all appends of the partition up to `seq` survive a power loss.
-    pub(super) async fn wait(&self, pool: &IoPool, partition: &Arc<Partition>, seq: u64) -> Result<(), Error> {
+    pub(super) async fn wait(&self, pool: &Pool, partition: &Arc<Partition>, seq: u64) -> Result<(), Error> {
         if partition.store().is_synced(seq) {
             return Ok(());
         }
@@ -43,7 +43,7 @@ impl SyncQueue {
             if let Err(refused) = pool.submit(move || sync_all(&all[at], &partition)) {
                 let mut waiting = self.0[at].lock();
                 waiting.job = false;
-                waiting.waiters.drain(..).for_each(|(_, give)| drop(give.send(Err(refused.clone()))));
+                waiting.waiters.drain(..).for_each(|(_, give)| drop(give.send(Err(refused.into()))));
             }
         }
         take.await.unwrap_or(Err(Error::Stopping))

@@ -15,12 +15,14 @@
 //! removal makes room with the next merge.
 
 use crate::config::DeleteMode;
-use crate::config::clock::WallClock;
-use crate::partition::{Access, Failure, Partition, is_tombstone};
+use crate::partition::{Access, Failure, Partition, PartitionTable, is_tombstone};
+use ombak_runtime::Runtime;
 use ombak_storage::{Detail, FoldEntry, Scope, Snapshot, StorageError};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tracing::{debug, warn};
 
@@ -54,21 +56,21 @@ struct Reapable {
 /// A walk over the indexes of partitions.
 struct Sweep {
     begins: Instant,
-    /// Indexes of the partitions to walk over; the first one is the current one.
-    left: VecDeque<usize>,
+    /// The partitions to walk over; the first one is the current one.
+    left: VecDeque<u32>,
     /// Whether it passes over partitions without versions that expire.
     only_expiring: bool,
     /// How long its work has taken so far.
     worked: Duration,
     snapshot: Option<Box<dyn Snapshot>>,
     /// Partitions whose index could not be read to its end.
-    failed: Vec<usize>,
+    failed: Vec<u32>,
     /// Number of earlier sweeps that failed for these partitions.
     failures: u32,
 }
 
 impl Sweep {
-    fn over(partitions: impl IntoIterator<Item = usize>, begins: Instant, failures: u32) -> Self {
+    fn over(partitions: impl IntoIterator<Item = u32>, begins: Instant, failures: u32) -> Self {
         let left = partitions.into_iter().collect();
         Self {
             begins,
@@ -113,16 +115,17 @@ impl State {
 /// Removes tombstones and expired versions, each only if it is unchanged.
 pub(crate) struct Reaper {
     mode: DeleteMode,
-    clock: WallClock,
+    runtime: Arc<dyn Runtime>,
     sweep_pause_min: Duration,
-    partitions: Arc<[Arc<Partition>]>,
+    partitions: Arc<PartitionTable>,
+    /// Several nodes may only reap together (docs/design/replication.md §6).
+    is_alone: AtomicBool,
     state: Mutex<State>,
 }
 
 impl Reaper {
-    pub(super) fn new(mode: DeleteMode, clock: WallClock, partitions: Arc<[Arc<Partition>]>) -> Self {
-        let now = Instant::now();
-        let sweep = Some(Sweep::over(0..partitions.len(), now, 0));
+    pub(super) fn new(mode: DeleteMode, partitions: Arc<PartitionTable>, runtime: Arc<dyn Runtime>) -> Self {
+        let sweep = Some(Sweep::over(numbers_of(&partitions), runtime.now(), 0));
         let state = State {
             waiting: VecDeque::new(),
             expired: VecDeque::new(),
@@ -132,12 +135,19 @@ impl Reaper {
             sweep_again_at: None,
             sweep_expired_at: None,
         };
-        Self { mode, clock, sweep_pause_min: SWEEP_PAUSE_MIN, partitions, state: Mutex::new(state) }
+        let (is_alone, sweep_pause_min) = (AtomicBool::new(true), SWEEP_PAUSE_MIN);
+        Self { mode, runtime, sweep_pause_min, partitions, is_alone, state: Mutex::new(state) }
+    }
+
+    /// Says whether this node is the only one of its ring. Otherwise it removes nothing by itself.
+    pub(crate) fn set_alone(&self, is_alone: bool) {
+        self.is_alone.store(is_alone, Ordering::SeqCst);
     }
 
     /// Schedules the removal of a tombstone that was just written.
     pub(crate) fn schedule(&self, partition: &Partition, key: &[u8], digest: u64) {
         match self.mode {
+            _ if !self.is_alone.load(Ordering::SeqCst) => {}
             DeleteMode::Keep => {}
             DeleteMode::Immediate => {
                 if !matches!(self.reap(partition, key, digest, Access::Inline), Ok(())) {
@@ -149,7 +159,7 @@ impl Reaper {
     }
 
     fn wait(&self, partition: u32, key: &[u8], digest: u64, delay: Duration) {
-        let now = Instant::now();
+        let now = self.runtime.now();
         let mut state = self.state.lock();
         if state.queued() >= WAITING_MAX {
             state.sweep_again(now);
@@ -159,7 +169,7 @@ impl Reaper {
     }
 
     fn reap_expired(&self, partition: u32, found: &FoldEntry) {
-        let now = Instant::now();
+        let now = self.runtime.now();
         let mut state = self.state.lock();
         if state.queued() >= WAITING_MAX {
             state.sweep_again(now);
@@ -171,11 +181,14 @@ impl Reaper {
 
     /// Makes one round: removes the due versions and continues the sweep. Called repeatedly.
     pub(super) fn round(&self) {
-        let end = Instant::now() + ROUND;
-        while Instant::now() < end {
+        if !self.is_alone.load(Ordering::SeqCst) {
+            return;
+        }
+        let end = self.runtime.now() + ROUND;
+        while self.runtime.now() < end {
             let Some(due) = self.next_due() else { break };
-            let Some(partition) = self.partitions.get(due.partition as usize) else { continue };
-            match self.reap(partition, &due.key, due.digest, Access::Blocking) {
+            let Some(partition) = self.partitions.get(due.partition) else { continue };
+            match self.reap(&partition, &due.key, due.digest, Access::Blocking) {
                 Ok(()) | Err(Failure::WouldBlock | Failure::TooLarge(_)) => {}
                 Err(Failure::Refused(why)) => {
                     debug!(partition = due.partition, %why, "a tombstone or an expired version stays for now");
@@ -187,7 +200,7 @@ impl Reaper {
     }
 
     fn next_due(&self) -> Option<Reapable> {
-        let now = Instant::now();
+        let now = self.runtime.now();
         let mut state = self.state.lock();
         if state.waiting.front().is_some_and(|tombstone| tombstone.due <= now) {
             return state.waiting.pop_front();
@@ -200,7 +213,7 @@ impl Reaper {
     }
 
     fn retry_later(&self, mut tombstone: Reapable) {
-        let now = Instant::now();
+        let now = self.runtime.now();
         tombstone.failures = tombstone.failures.saturating_add(1);
         tombstone.due = now + retry_delay(tombstone.failures);
         let mut state = self.state.lock();
@@ -215,7 +228,7 @@ impl Reaper {
 
     /// Takes the sweep if it is due. The caller continues it and puts it back.
     fn take_sweep(&self) -> Option<Sweep> {
-        let now = Instant::now();
+        let now = self.runtime.now();
         let mut state = self.state.lock();
         if state.queued() > WAITING_MAX / 2 {
             return None;
@@ -226,10 +239,10 @@ impl Reaper {
         if waits && state.sweep_again_at.is_some_and(|at| at <= now) {
             let failures = state.sweep.as_ref().map_or(0, |sweep| sweep.failures);
             state.sweep_again_at = None;
-            state.sweep = Some(Sweep::over(0..self.partitions.len(), now, failures));
+            state.sweep = Some(Sweep::over(numbers_of(&self.partitions), now, failures));
         } else if waits && state.sweep_expired_at.is_some_and(|at| at <= now) {
             let (failures, only_expiring) = state.sweep.as_ref().map_or((0, true), |sweep| (sweep.failures, false));
-            state.sweep = Some(Sweep { only_expiring, ..Sweep::over(0..self.partitions.len(), now, failures) });
+            state.sweep = Some(Sweep { only_expiring, ..Sweep::over(numbers_of(&self.partitions), now, failures) });
         }
         let sweep = state.sweep.take_if(|sweep| sweep.begins <= now)?;
         state.sweep_expired_at = None;
@@ -238,14 +251,19 @@ impl Reaper {
 
     fn continue_sweep(&self) {
         let Some(mut sweep) = self.take_sweep() else { return };
-        let began = Instant::now();
+        let began = self.runtime.now();
         let mut entries = 0;
         while entries < SWEEP_ENTRIES {
-            let Some(partition) = sweep.left.front().and_then(|place| self.partitions.get(*place)) else {
-                sweep.worked += began.elapsed();
+            let Some(number) = sweep.left.front().copied() else {
+                sweep.worked += self.runtime.now() - began;
                 return self.end_sweep(sweep);
             };
-            match self.sweep_batch(partition, &mut sweep) {
+            let swept = match self.partitions.get(number) {
+                Some(partition) => self.sweep_batch(&partition, &mut sweep),
+                // It was closed meanwhile.
+                None => Ok(0),
+            };
+            match swept {
                 Ok(0) => {
                     entries += 1;
                     sweep.left.pop_front();
@@ -254,20 +272,20 @@ impl Reaper {
                 Ok(swept) => entries += swept,
                 Err(why) => {
                     // The sweep continues with the other partitions and returns to this one later.
-                    warn!(partition = partition.number(), %why, "looking for old tombstones failed");
+                    warn!(partition = number, %why, "looking for old tombstones failed");
                     entries += 1;
                     sweep.failed.extend(sweep.left.pop_front());
                     sweep.snapshot = None;
                 }
             }
         }
-        sweep.worked += began.elapsed();
+        sweep.worked += self.runtime.now() - began;
         self.state.lock().sweep = Some(sweep);
     }
 
     /// Ends a sweep. Another sweep repeats the partitions that could not be read.
     fn end_sweep(&self, sweep: Sweep) {
-        let now = Instant::now();
+        let now = self.runtime.now();
         let mut state = self.state.lock();
         state.sweep_expired_at = Some(now + self.sweep_pause_min.max(sweep.worked * SWEEP_PAUSE_PER_WORK));
         if !sweep.failed.is_empty() {
@@ -301,8 +319,12 @@ impl Reaper {
     }
 
     fn reap(&self, partition: &Partition, key: &[u8], digest: u64, access: Access) -> Result<(), Failure> {
-        partition.lock(key, access)?.reap(digest, (self.clock)()).map(drop)
+        partition.lock(key, access)?.reap(digest, self.runtime.wall_clock()).map(drop)
     }
+}
+
+fn numbers_of(partitions: &PartitionTable) -> Range<u32> {
+    0..u32::try_from(partitions.ring_size()).unwrap_or(u32::MAX)
 }
 
 /// The wait after this many failures.
@@ -315,19 +337,24 @@ fn retry_delay(failures: u32) -> Duration {
 mod tests {
     use super::*;
     use crate::config::ObjectLimits;
-    use crate::config::clock::system_clock;
     use crate::partition::{ActorSource, WriteRules};
-    use ombak_storage::{BackendFactory, MemoryConfig, MemoryFactory};
+    use ombak_runtime::{OtherClocks, TokioRuntime};
+    use ombak_storage::{MemoryConfig, MemoryFactory};
     use ombak_types::names::encode_storage_key;
     use ombak_types::time::UnixMicros;
     use ombak_types::{Bucket, BucketProps, Object, Sibling, VectorClock};
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::AtomicU64;
+
+    fn table(size: u32) -> Arc<PartitionTable> {
+        let (stores, actors) = (MemoryFactory::new(MemoryConfig::default()), ActorSource::new(1));
+        let table = PartitionTable::new(size, Arc::new(stores), Arc::new(actors));
+        (0..size).for_each(|number| table.open(number).unwrap());
+        Arc::new(table)
+    }
 
     #[test]
     fn a_partition_that_stays_unreadable_does_not_hold_up_the_sweep_of_the_others() {
-        let (factory, actors) = (MemoryFactory::new(MemoryConfig::default()), Arc::new(ActorSource::new(1)));
-        let partition = |n| Arc::new(Partition::new(n, factory.open(n).unwrap(), actors.clone()));
-        let reaper = Reaper::new(DeleteMode::Immediate, system_clock(), (0..3).map(partition).collect());
+        let reaper = Reaper::new(DeleteMode::Immediate, table(3), Arc::new(TokioRuntime));
         let mut first = reaper.take_sweep().expect("the sweep at the start");
         assert!(reaper.take_sweep().is_none(), "it is under way");
         first.failed.extend([1]);
@@ -348,12 +375,13 @@ mod tests {
 
     impl Swept {
         fn new(mode: DeleteMode) -> Self {
-            let store = MemoryFactory::new(MemoryConfig::default()).open(0).unwrap();
-            let partition = Arc::new(Partition::new(0, store, Arc::new(ActorSource::new(1))));
+            let table = table(1);
+            let partition = table.get(0).unwrap();
             let now_secs = Arc::new(AtomicU64::new(1));
             let seconds = now_secs.clone();
-            let clock: WallClock = Arc::new(move || UnixMicros::from_secs(seconds.load(Ordering::SeqCst)));
-            let mut reaper = Reaper::new(mode, clock, [partition.clone()].into());
+            let clock = move || UnixMicros::from_secs(seconds.load(Ordering::SeqCst));
+            let runtime = OtherClocks::of(Arc::new(TokioRuntime)).with_wall_clock(clock);
+            let mut reaper = Reaper::new(mode, table, Arc::new(runtime));
             reaper.sweep_pause_min = Duration::ZERO;
             Self { partition, reaper, now_secs }
         }
@@ -366,7 +394,7 @@ mod tests {
         fn put(&self, key: &str, mut sibling: Sibling, expires_secs: Option<u32>) {
             sibling.meta.expires_secs = expires_secs;
             let (props, limits) = (BucketProps::default(), ObjectLimits::default());
-            let now = (self.reaper.clock)();
+            let now = self.reaper.runtime.wall_clock();
             let rules = WriteRules { props: &props, limits: &limits, now, deadline: None };
             let storage_key = key_of(key);
             let mut locked = self.partition.lock(&storage_key, Access::Blocking).unwrap();
@@ -442,5 +470,19 @@ mod tests {
         swept.reaper.end_sweep(sweep);
         let next = swept.reaper.state.lock().sweep_expired_at.expect("another sweep");
         assert!(next >= before + Duration::from_secs(500));
+    }
+
+    #[test]
+    fn a_node_with_peers_removes_nothing_by_itself() {
+        let swept = Swept::new(DeleteMode::Immediate);
+        swept.put("gone", Sibling::tombstone(), None);
+        swept.put("ends", Sibling::new("v"), Some(10));
+        swept.set_time(11);
+        swept.reaper.set_alone(false);
+        swept.sweep();
+        assert!(swept.holds("gone") && swept.holds("ends"));
+        swept.reaper.set_alone(true);
+        swept.sweep();
+        assert!(!swept.holds("gone") && !swept.holds("ends"));
     }
 }

@@ -33,7 +33,7 @@ pub struct Importer<'a> {
 impl Kv {
     /// Begins an import.
     pub fn importer(&self) -> Importer<'_> {
-        Importer { kv: self, unsynced: vec![None; self.engine.partitions().len()] }
+        Importer { kv: self, unsynced: vec![None; self.engine.partitions().ring_size()] }
     }
 }
 
@@ -46,9 +46,10 @@ impl Importer<'_> {
         let engine = &self.kv.engine;
         let _pass = engine.enter()?;
         let props = engine.buckets.props(bucket)?;
-        let home = engine.home_of(bucket, key, &props) as usize;
-        let (Some(partition), Some(unsynced)) = (engine.partitions().get(home), self.unsynced.get_mut(home)) else {
-            return Err(StoreFailure::internal(format!("partition {home} is not here")).into());
+        let home = engine.home_of(bucket, key, &props);
+        let partition = engine.partitions().find(home)?;
+        let Some(unsynced) = self.unsynced.get_mut(home as usize) else {
+            return Err(StoreFailure::internal(format!("the ring has no partition {home}")).into());
         };
         let mut storage_key = Vec::new();
         encode_storage_key(bucket, key, &mut storage_key);
@@ -56,7 +57,7 @@ impl Importer<'_> {
         let mut locked = partition.lock(&storage_key, Access::Blocking).map_err(refused)?;
         locked.load_for(&object.clock, false).map_err(refused)?;
         let was_there = locked.local().is_some();
-        let written = locked.merge(object, &rules).map_err(refused)?;
+        let written = locked.merge(object, &rules.merging()).map_err(refused)?;
         // A known object may still lack its sync, for instance when an import is repeated.
         *unsynced = (*unsynced).max(Some(written.seq));
         Ok(match (written.is_new, was_there) {
@@ -68,9 +69,9 @@ impl Importer<'_> {
 
     /// Waits until everything imported so far survives a power loss.
     pub fn sync(&mut self) -> Result<(), Error> {
-        for (partition, unsynced) in self.kv.engine.partitions().iter().zip(&mut self.unsynced) {
+        for (number, unsynced) in (0..).zip(&mut self.unsynced) {
             if let Some(seq) = *unsynced {
-                partition.store().sync(seq)?;
+                self.kv.engine.partitions().find(number)?.store().sync(seq)?;
                 *unsynced = None;
             }
         }

@@ -3,11 +3,12 @@
 use super::memory_reservation::{MemoryReservation, READ_WITHOUT_RESERVATION_BYTES_MAX, UncountedMemory};
 use super::requests::{DeleteReply, DeleteRequest, GetReply, GetRequest, PutReply, PutRequest, Read};
 use crate::config::KvConfig;
-use crate::engine::{Engine, IoPool, PutProgress};
-use crate::names::{key_text, random_160};
+use crate::engine::{Engine, PutProgress};
+use crate::names::key_text;
 use crate::partition::{Access, BeginOrGiveUp, Deadline, Failure};
 use crate::start::OpenError;
 use bytes::Bytes;
+use ombak_runtime::{Pool, PoolError, Runtime, within};
 use ombak_types::{Error, Object, Sibling, StoreFailure};
 use std::future::Future;
 use std::pin::pin;
@@ -61,13 +62,18 @@ impl Kv {
     /// Reads one key for a caller whose memory is limited: a large version is read only after
     /// memory for it was reserved.
     pub async fn read_into(&self, request: &GetRequest, room: &mut dyn MemoryReservation) -> Result<Read, Error> {
-        let (stats, began) = (&self.engine.stats, Instant::now());
+        let (stats, began) = (&self.engine.stats, self.now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
         let _active = stats.node_get_active();
-        let read = match self.engine.execute_read(request, Access::Inline) {
-            Ok(read) => Ok(read),
-            Err(Failure::Refused(error)) => Err(error),
-            Err(Failure::WouldBlock | Failure::TooLarge(_)) => self.read_blocking(request, room).await,
+        let read = if self.engine.is_alone() {
+            match self.engine.execute_read(request, Access::Inline) {
+                Ok(read) => Ok(read),
+                Err(Failure::Refused(error)) => Err(error),
+                Err(Failure::WouldBlock | Failure::TooLarge(_)) => self.read_blocking(request, room).await,
+            }
+        } else {
+            let deadline = self.deadline(began, request.options.timeout).at();
+            self.engine.read_from_replicas(request, deadline).await.map(Read::Reply)
         };
         let (siblings, objsize_bytes) = match &read {
             Ok(Read::Single(single)) => (1, single.value().len() as u64),
@@ -79,7 +85,7 @@ impl Kv {
             }
         };
         // Only one partition is asked, so it takes as long as the request.
-        let took_us = micros(began);
+        let took_us = self.micros_since(began);
         stats.node_get(took_us, siblings, objsize_bytes);
         if request.options.head {
             stats.vnode_head(took_us)
@@ -108,7 +114,7 @@ impl Kv {
     /// Runs work that takes too long for a thread that serves connections, on threads for such
     /// work.
     pub async fn offload<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-        self.engine.large_request_pool.run(work).await
+        Ok(self.engine.large_request_pool.run(work).await?)
     }
 
     /// Writes one key. [`Error::Timeout`] means one of two things: the write was executed before
@@ -126,21 +132,50 @@ impl Kv {
         let deadline = self.deadline(began, request.options.timeout);
         let mut made_key = None;
         if request.key.is_none() {
-            made_key = Some(Bytes::copy_from_slice(&key_text(random_160()?)));
+            let mut random = [0; 20];
+            self.runtime().fill_random(&mut random).map_err(Error::from)?;
+            made_key = Some(Bytes::copy_from_slice(&key_text(random)));
             request.key.clone_from(&made_key);
         }
+        let mut reply = match self.engine.coordinator_elsewhere(&request)? {
+            None => self.coordinate(request, deadline, room, began).await?,
+            Some(node) => self.engine.replica_client(node).coordinate(request, deadline.at()).await?,
+        };
+        reply.key = made_key;
+        stats.node_put(self.micros_since(began));
+        Ok(reply)
+    }
+
+    /// Coordinates a put that another node has forwarded. It is not forwarded again.
+    pub(crate) async fn coordinate_here(&self, request: PutRequest, at: Option<Instant>) -> Result<PutReply, Error> {
+        let _pass = self.engine.enter()?;
+        let deadline = Deadline::at_time(at, self.runtime());
+        self.coordinate(request, deadline, &mut UncountedMemory, self.now()).await
+    }
+
+    /// Stores a put on this node, and then on the other replicas.
+    async fn coordinate(
+        &self,
+        request: PutRequest,
+        deadline: Deadline<'_>,
+        room: &mut dyn MemoryReservation,
+        began: Instant,
+    ) -> Result<PutReply, Error> {
+        let stats = &self.engine.stats;
         let progress = self.write(request, deadline, room).await.inspect_err(|e| self.count_refusal(e))?;
         let object_bytes = progress.value_bytes();
         if progress.is_write_once() {
-            stats.write_once_put(micros(began), object_bytes);
+            stats.write_once_put(self.micros_since(began), object_bytes);
         }
-        let hooks = progress.postcommit_hooks();
-        let mut reply = progress.finish()?;
+        stats.vnode_put(self.micros_since(began));
+        let (hooks, tombstone) = (progress.postcommit_hooks(), progress.tombstone());
+        let partition = progress.partition.clone();
+        let reply = progress.finish(&self.engine, deadline.at()).await?;
         stats.postcommit_failed(hooks);
-        reply.key = made_key;
-        let took_us = micros(began);
-        stats.node_put(took_us);
-        stats.vnode_put(took_us);
+        // Several nodes reap together (docs/design/replication.md §6).
+        if let Some((key, digest)) = tombstone.filter(|_| self.engine.is_alone()) {
+            self.engine.reaper.schedule(&partition, &key, digest);
+        }
         Ok(reply)
     }
 
@@ -170,10 +205,7 @@ impl Kv {
         };
         if let Some(seq) = progress.sync_to {
             let sync = self.engine.synced(&progress.partition, seq);
-            progress.synced = match deadline.left() {
-                None => sync.await,
-                Some(left) => tokio::time::timeout(left, sync).await.unwrap_or(Err(Error::Timeout)),
-            };
+            progress.synced = within(self.runtime(), deadline.at(), sync).await.unwrap_or(Err(Error::Timeout));
         }
         Ok(progress)
     }
@@ -184,7 +216,7 @@ impl Kv {
     #[cold]
     async fn write_blocking(
         &self,
-        pool: &IoPool,
+        pool: &Pool,
         mut request: PutRequest,
         deadline: Deadline<'_>,
         room: &mut dyn MemoryReservation,
@@ -206,7 +238,7 @@ impl Kv {
     /// pool's thread, because dropping a large request takes time.
     async fn write_within(
         &self,
-        pool: &IoPool,
+        pool: &Pool,
         mut request: PutRequest,
         deadline: Deadline<'_>,
         bytes_max: u64,
@@ -215,21 +247,18 @@ impl Kv {
         let turn = Arc::new(BeginOrGiveUp::default());
         let turn_there = turn.clone();
         let mut work = pin!(pool.run(move || {
-            let deadline = Deadline::on_other_thread(at, &engine.config.monotonic_clock, &turn_there);
+            let deadline = Deadline::on_other_thread(at, &*engine.config.runtime, &turn_there);
             let in_time = deadline.check().map_err(Failure::from);
             match in_time.and_then(|()| engine.execute_put(&mut request, Access::BlockingUpTo(bytes_max), deadline)) {
                 Err(Failure::TooLarge(bytes)) => Attempt::NeedsRoom { request, bytes },
                 done => Attempt::Ended(done),
             }
         }));
-        match deadline.left() {
-            None => work.await,
-            Some(left) => match tokio::time::timeout(left, &mut work).await {
-                Ok(done) => done,
-                Err(_) if turn.give_up() => Err(Error::Timeout),
-                Err(_) => work.await,
-            },
-        }
+        Ok(match within(self.runtime(), at, &mut work).await {
+            Ok(done) => done?,
+            Err(_) if turn.give_up() => return Err(Error::Timeout),
+            Err(_) => work.await?,
+        })
     }
 
     /// Deletes one key: writes a tombstone whose clock descends the client's clock, or else the
@@ -262,26 +291,28 @@ impl Kv {
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };
         let request = PutRequest { bucket, key: Some(key), object, options: put };
-        let progress =
-            self.write(request, deadline, &mut UncountedMemory).await.inspect_err(|e| self.count_refusal(e))?;
-        let written = progress.tombstone();
-        let partition = progress.partition.clone();
-        let hooks = progress.postcommit_hooks();
-        progress.finish()?;
-        self.engine.stats.postcommit_failed(hooks);
-        if let Some((key, digest)) = written {
-            self.engine.reaper.schedule(&partition, &key, digest);
-        }
+        match self.engine.coordinator_elsewhere(&request)? {
+            None => self.coordinate(request, deadline, &mut UncountedMemory, self.now()).await?,
+            Some(node) => self.engine.replica_client(node).coordinate(request, deadline.at()).await?,
+        };
         Ok(DeleteReply { found: true })
     }
 
+    fn micros_since(&self, began: Instant) -> u64 {
+        u64::try_from(self.now().saturating_duration_since(began).as_micros()).unwrap_or(u64::MAX)
+    }
+
+    fn runtime(&self) -> &dyn Runtime {
+        &*self.engine.config.runtime
+    }
+
     fn now(&self) -> Instant {
-        (self.engine.config.monotonic_clock)()
+        self.runtime().now()
     }
 
     fn deadline(&self, began: Instant, limit: Option<Duration>) -> Deadline<'_> {
         let config = &self.engine.config;
-        Deadline::after(began, limit.unwrap_or(config.timeout), &config.monotonic_clock)
+        Deadline::after(began, limit.unwrap_or(config.timeout), &*config.runtime)
     }
 
     /// Waits for `work` no longer than `limit`, or else the configured time; a limit of zero means
@@ -289,13 +320,11 @@ impl Kv {
     async fn with_time_limit<T>(
         &self,
         limit: Option<Duration>,
-        work: impl Future<Output = Result<T, Error>>,
+        work: impl Future<Output = Result<T, PoolError>>,
     ) -> Result<T, Error> {
         let limit = limit.unwrap_or(self.engine.config.timeout);
-        if limit.is_zero() {
-            return work.await;
-        }
-        tokio::time::timeout(limit, work).await.unwrap_or(Err(Error::Timeout))
+        let at = if limit.is_zero() { None } else { self.now().checked_add(limit) };
+        Ok(within(self.runtime(), at, work).await.map_err(|_| Error::Timeout)??)
     }
 
     /// Refuses new requests, waits for the active requests, and closes the stores. Blocks: not for
@@ -308,10 +337,6 @@ impl Kv {
 /// Whether writing an object takes too long for a thread that serves connections.
 fn is_large(object: &Object) -> bool {
     object.value_bytes() > INLINE_VALUE_BYTES_MAX || object.part_count() > INLINE_PARTS_MAX
-}
-
-fn micros(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The error behind a failure of a call that was allowed to block.

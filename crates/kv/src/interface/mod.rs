@@ -5,6 +5,7 @@ mod import;
 mod kv;
 mod memory_reservation;
 mod node_view;
+mod partitions;
 mod queries;
 mod requests;
 

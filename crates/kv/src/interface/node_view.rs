@@ -5,6 +5,7 @@ use super::kv::Kv;
 use super::requests::PreflistItem;
 use crate::buckets::BucketRegistry;
 use crate::engine::{check_bucket, check_key};
+use crate::replica::LocalReplica;
 use ombak_node_files::Identity;
 use ombak_ring::{Position, Ring};
 use ombak_stats::Stats;
@@ -37,7 +38,7 @@ impl Kv {
         check_bucket(bucket)?;
         check_key(key)?;
         let props = self.engine.buckets.props(bucket)?;
-        let ring = &self.engine.ring;
+        let ring = self.engine.ring.load();
         let home = self.engine.home_of(bucket, key, &props);
         let item = |p: &Position| PreflistItem {
             partition: p.partition,
@@ -73,8 +74,8 @@ impl Kv {
     }
 
     /// The store of each partition, with the partition's number.
-    pub fn stores(&self) -> impl Iterator<Item = (u32, &Arc<dyn Backend>)> {
-        self.engine.partitions().iter().map(|partition| (partition.number(), partition.store()))
+    pub fn stores(&self) -> impl Iterator<Item = (u32, Arc<dyn Backend>)> + '_ {
+        self.engine.partitions().all_open().map(|partition| (partition.number(), partition.store().clone()))
     }
 
     /// Whether the engine accepts requests.
@@ -92,9 +93,21 @@ impl Kv {
         &self.engine.backup_turn
     }
 
-    /// The ring.
-    pub fn ring(&self) -> &Ring {
-        &self.engine.ring
+    /// The ring in force.
+    pub fn ring(&self) -> Arc<Ring> {
+        self.engine.ring.load_full()
+    }
+
+    /// Puts another ring in force. Requests under way end with the ring that they began with. The
+    /// caller answers for what the change does to data (docs/design/replication.md §3).
+    pub fn set_ring(&self, ring: Ring) {
+        self.engine.reaper.set_alone(ring.node_count() == 1);
+        self.engine.ring.store(Arc::new(ring));
+    }
+
+    /// The replicas of this node, for requests that other nodes coordinate.
+    pub fn local_replica(&self) -> LocalReplica {
+        LocalReplica::new(self.engine.clone())
     }
 
     /// The name of this node.
@@ -102,19 +115,22 @@ impl Kv {
         &self.engine.config.node_name
     }
 
-    /// The names of the ring's nodes. The ring has only this node.
+    /// The names of the ring's nodes.
     pub fn node_names(&self) -> BTreeMap<NodeId, String> {
-        BTreeMap::from([(self.identity().node_id, self.node_name().to_owned())])
+        self.ring().nodes().map(|(_, id)| (id, self.name_of(id))).collect()
     }
 
     /// The name of a node of the ring; its identity when its name is not known.
     fn name_of(&self, node: NodeId) -> String {
-        if node == self.identity().node_id { self.node_name().to_owned() } else { node.to_string() }
+        if node == self.identity().node_id {
+            return self.node_name().to_owned();
+        }
+        self.engine.config.peers.name(node).unwrap_or_else(|| node.to_string())
     }
 
     /// The status of the store of each partition: (partition, status).
     pub fn vnode_status(&self) -> Vec<(u32, Status)> {
-        self.engine.partitions().iter().map(|p| (p.number(), p.store().status())).collect()
+        self.engine.partitions().all_open().map(|p| (p.number(), p.store().status())).collect()
     }
 
     /// Whether this node can serve requests.

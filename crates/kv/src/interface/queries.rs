@@ -14,7 +14,10 @@ impl Kv {
     pub fn list_keys(&self, bucket: &Bucket, timeout: Option<Duration>) -> Result<Listing, Error> {
         check_bucket(bucket)?;
         self.engine.buckets.props(bucket)?;
-        self.list(ListWalk::over_keys(self.engine.partitions().clone(), bucket, self.engine.now()), timeout)
+        self.list(
+            ListWalk::over_keys(self.engine.partitions().all_open().collect(), bucket, self.engine.now()),
+            timeout,
+        )
     }
 
     /// Lists the buckets of a type that hold at least one key, in no particular order.
@@ -23,7 +26,10 @@ impl Kv {
             return Err(Error::ZeroLength("Type"));
         }
         self.engine.buckets.type_map(bucket_type)?;
-        self.list(ListWalk::over_buckets(self.engine.partitions().clone(), bucket_type, self.engine.now()), timeout)
+        self.list(
+            ListWalk::over_buckets(self.engine.partitions().all_open().collect(), bucket_type, self.engine.now()),
+            timeout,
+        )
     }
 
     /// Returns index entries or keys of a bucket, in order. `timeout` limits the whole query:
@@ -33,7 +39,7 @@ impl Kv {
         self.check_query(&query.bucket).inspect_err(|_| self.engine.stats.query_failed())?;
         query.shows_tombstones &= config.shows_tombstones;
         let limit = timeout.unwrap_or(config.timeout);
-        let walk = QueryWalk::new(self.engine.partitions(), query, self.engine.now());
+        let walk = QueryWalk::new(self.engine.partitions().all_open(), query, self.engine.now());
         Ok(QueryResults::new(self.engine.clone(), walk, (!limit.is_zero()).then_some(limit)))
     }
 

@@ -19,7 +19,7 @@ pub struct Listing {
 impl Listing {
     pub(crate) fn new(engine: Arc<Engine>, walk: ListWalk, timeout: Option<Duration>) -> Self {
         engine.stats.list_started();
-        let deadline = timeout.and_then(|limit| Instant::now().checked_add(limit));
+        let deadline = timeout.and_then(|limit| engine.config.runtime.now().checked_add(limit));
         Self { engine, walk: Some(walk), deadline }
     }
 

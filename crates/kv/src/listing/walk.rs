@@ -23,7 +23,7 @@ enum Wanted {
 /// An active walk. It holds a snapshot of one partition at a time, and is moved to an I/O thread
 /// for each batch.
 pub(crate) struct ListWalk {
-    partitions: Arc<[Arc<Partition>]>,
+    partitions: Vec<Arc<Partition>>,
     at: usize,
     snapshot: Option<Box<dyn Snapshot>>,
     prefix: Vec<u8>,
@@ -34,14 +34,14 @@ pub(crate) struct ListWalk {
 
 impl ListWalk {
     /// A walk over the keys of a bucket.
-    pub(crate) fn over_keys(partitions: Arc<[Arc<Partition>]>, bucket: &Bucket, begun: UnixMicros) -> Self {
+    pub(crate) fn over_keys(partitions: Vec<Arc<Partition>>, bucket: &Bucket, begun: UnixMicros) -> Self {
         let mut prefix = Vec::new();
         encode_bucket_prefix(bucket, &mut prefix);
         Self { partitions, at: 0, snapshot: None, prefix, wanted: Wanted::Keys, begun }
     }
 
     /// A walk over the buckets of a type.
-    pub(crate) fn over_buckets(partitions: Arc<[Arc<Partition>]>, bucket_type: &Bytes, begun: UnixMicros) -> Self {
+    pub(crate) fn over_buckets(partitions: Vec<Arc<Partition>>, bucket_type: &Bytes, begun: UnixMicros) -> Self {
         // The common prefix of all storage keys of the type: the prefix of a bucket, without the
         // bucket's name.
         let nameless = Bucket { bucket_type: bucket_type.clone(), name: Bytes::new() };

@@ -7,7 +7,7 @@
 //! client that receives `timeout` therefore knows that the write either was executed before the
 //! answer, or will never be executed.
 
-use crate::config::clock::MonotonicClock;
+use ombak_runtime::Runtime;
 use ombak_types::Error;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ impl BeginOrGiveUp {
 /// The deadline by which a write must begin.
 #[derive(Clone, Copy)]
 pub(crate) struct Deadline<'a> {
-    clock: &'a MonotonicClock,
+    runtime: &'a dyn Runtime,
     /// `None` means that there is no limit.
     at: Option<Instant>,
     /// Set when the write runs on another thread than its waiting caller.
@@ -52,9 +52,14 @@ pub(crate) struct Deadline<'a> {
 
 impl<'a> Deadline<'a> {
     /// The deadline `limit` after `began`; a `limit` of zero means that there is no deadline.
-    pub(crate) fn after(began: Instant, limit: Duration, clock: &'a MonotonicClock) -> Self {
+    pub(crate) fn after(began: Instant, limit: Duration, runtime: &'a dyn Runtime) -> Self {
         let at = if limit.is_zero() { None } else { began.checked_add(limit) };
-        Self { clock, at, turn: None }
+        Self { runtime, at, turn: None }
+    }
+
+    /// The deadline at `at`; `None` means that there is no deadline.
+    pub(crate) const fn at_time(at: Option<Instant>, runtime: &'a dyn Runtime) -> Self {
+        Self { runtime, at, turn: None }
     }
 
     /// The moment itself, to be passed to another thread.
@@ -66,20 +71,15 @@ impl<'a> Deadline<'a> {
     /// gives up through `turn`.
     pub(crate) const fn on_other_thread(
         at: Option<Instant>,
-        clock: &'a MonotonicClock,
+        runtime: &'a dyn Runtime,
         turn: &'a BeginOrGiveUp,
     ) -> Self {
-        Self { clock, at, turn: Some(turn) }
-    }
-
-    /// The time that is left; `None` when there is no limit.
-    pub(crate) fn left(&self) -> Option<Duration> {
-        self.at.map(|at| at.saturating_duration_since((self.clock)()))
+        Self { runtime, at, turn: Some(turn) }
     }
 
     /// Fails with [`Error::Timeout`] when the deadline has passed.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let is_over = self.at.is_some_and(|at| (self.clock)() >= at);
+        let is_over = self.at.is_some_and(|at| self.runtime.now() >= at);
         if is_over { Err(Error::Timeout) } else { Ok(()) }
     }
 
@@ -97,32 +97,33 @@ impl<'a> Deadline<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ombak_runtime::{OtherClocks, TokioRuntime};
     use parking_lot::Mutex;
     use std::sync::Arc;
 
-    fn clock() -> (MonotonicClock, Arc<Mutex<Instant>>) {
+    fn clock() -> (OtherClocks, Arc<Mutex<Instant>>) {
         let now = Arc::new(Mutex::new(Instant::now()));
         let read = now.clone();
-        (Arc::new(move || *read.lock()), now)
+        (OtherClocks::of(Arc::new(TokioRuntime)).with_monotonic_clock(move || *read.lock()), now)
     }
 
     #[test]
     fn a_write_begins_before_its_deadline_only() {
         let (clock, now) = clock();
-        let deadline = Deadline::after(clock(), Duration::from_secs(2), &clock);
-        let unlimited = Deadline::after(clock(), Duration::ZERO, &clock);
-        assert_eq!((deadline.left(), unlimited.left()), (Some(Duration::from_secs(2)), None));
+        let deadline = Deadline::after(clock.now(), Duration::from_secs(2), &clock);
+        let unlimited = Deadline::after(clock.now(), Duration::ZERO, &clock);
+        assert_eq!((deadline.at(), unlimited.at()), (Some(clock.now() + Duration::from_secs(2)), None));
         *now.lock() += Duration::from_millis(1999);
         assert_eq!(deadline.begin(), Ok(()));
         *now.lock() += Duration::from_millis(1);
         assert_eq!(deadline.begin(), Err(Error::Timeout));
-        assert_eq!((deadline.left(), unlimited.begin()), (Some(Duration::ZERO), Ok(())));
+        assert_eq!(unlimited.begin(), Ok(()));
     }
 
     #[test]
     fn either_the_write_begins_or_its_caller_gives_up() {
         let (clock, _) = clock();
-        let at = Some(clock() + Duration::from_secs(2));
+        let at = Some(clock.now() + Duration::from_secs(2));
         let (given_up, begun) = (BeginOrGiveUp::default(), BeginOrGiveUp::default());
         assert!(given_up.give_up());
         let late = Deadline::on_other_thread(at, &clock, &given_up).begin();

@@ -5,12 +5,14 @@
 //! The tests in `histories.rs` show that without any one of the first three some histories lose
 //! writes.
 //!
-//! 1. The 8 bytes are new at each start, without exception. The caller ensures this.
+//! 1. The 8 bytes are new at each start, without exception: `Engine::open` draws them.
 //! 2. The first event on a key, as far as the local copy shows, takes a new epoch.
 //! 3. An arriving copy that knows a newer own event than the local copy raises the *floor*: epochs
-//!    that were issued before are never continued.
-//! 4. An unreadable copy is not an absent copy. The caller raises the floor.
+//!    that were issued before are never continued (`Locked::merge`).
+//! 4. An unreadable copy is not an absent copy: it raises the floor (`Partition::note_unreadable`).
 //! 5. A client's clock with a newer own event than the local copy's clock forces a new epoch.
+//! 6. A write that failed may have reached the disk, so it raises the floor (`write_failed` in
+//!    `locked.rs`).
 
 use ombak_types::{Actor, VectorClock};
 use std::ops::Range;

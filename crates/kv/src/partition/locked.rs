@@ -1,7 +1,7 @@
 //! A key whose lock is held. Every write goes through this type.
 
 use super::partition::Partition;
-use super::{Access, Failure, WriteRules, digest};
+use super::{Access, Failure, MergeRules, WriteRules, digest};
 use crate::interface::PutCondition;
 use crate::names::Printable;
 use ombak_storage::{StorageError, Write};
@@ -117,7 +117,7 @@ impl<'a> Locked<'a> {
     /// Merges a copy from another place by clock alone, and stores the result if it is new. Copies
     /// without any clock (`write_once`) converge on the smaller digest. The caller calls
     /// [`Self::load_for`] first. Past the deadline nothing is stored.
-    pub fn merge(self, incoming: Object, rules: &WriteRules<'_>) -> Result<Written, Failure> {
+    pub fn merge(self, incoming: Object, rules: &MergeRules<'_>) -> Result<Written, Failure> {
         let (partition, now) = (self.partition, rules.now);
         if partition.actors.has_forgotten_event(self.local.as_ref().map(|l| &l.clock), &incoming.clock) {
             partition.raise_floor();
@@ -137,7 +137,7 @@ impl<'a> Locked<'a> {
             let whole = with_values(partition, self.key, self.access, local)?;
             return already_stored(partition, self.key, whole, self.local_seq);
         }
-        local.merge(incoming, rules.props.dvv_enabled);
+        local.merge(incoming, rules.dvv);
         store_copy(partition, self.key, local, rules)
     }
 
@@ -201,7 +201,7 @@ fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Erro
 }
 
 /// Stores the result of a merge.
-fn store_copy(partition: &Partition, key: &[u8], object: Object, rules: &WriteRules<'_>) -> Result<Written, Failure> {
+fn store_copy(partition: &Partition, key: &[u8], object: Object, rules: &MergeRules<'_>) -> Result<Written, Failure> {
     rules.begin()?;
     append(partition, key, object, None, rules.now)
 }

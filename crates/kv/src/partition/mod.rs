@@ -9,26 +9,22 @@
 mod deadline;
 mod digest;
 mod event_ids;
-#[cfg(test)]
-mod expired;
-#[cfg(test)]
-mod histories;
-#[cfg(test)]
-mod kv679;
 mod locked;
 mod locks;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod partition;
 mod rules;
+mod table;
 #[cfg(test)]
-mod test_replica;
+mod tests;
 
 pub(crate) use deadline::{BeginOrGiveUp, Deadline};
 pub use digest::{digest, is_tombstone};
 pub use event_ids::ActorSource;
 pub use locked::Written;
 pub use partition::Partition;
-pub use rules::WriteRules;
+pub use rules::{MergeRules, WriteRules};
+pub(crate) use table::PartitionTable;
 
 use ombak_storage::{ReadMode, StorageError, Stored};
 use ombak_types::Error;

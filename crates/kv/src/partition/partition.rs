@@ -48,6 +48,12 @@ impl Partition {
         found.map(|found| access.check(&found).map(|()| found)).transpose()
     }
 
+    /// The head of the current version in its stored form, also if it has expired.
+    pub fn read_head(&self, key: &[u8], access: Access) -> Result<Option<Stored>, Failure> {
+        let found = self.store.head_with_expired(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?;
+        found.map(|found| access.check(&found).map(|()| found)).transpose()
+    }
+
     /// Checks that the current version has at most `bytes_max`, as far as the store knows without
     /// reading it.
     fn check_size(&self, key: &[u8], bytes_max: u64) -> Result<(), Failure> {
@@ -67,11 +73,7 @@ impl Partition {
 
     /// [`Self::head`] together with the version's position in the store's append order.
     fn head_with_seq(&self, key: &[u8], access: Access) -> Result<Option<(Object, u64)>, Failure> {
-        let Some(found) = self.store.head_with_expired(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?
-        else {
-            return Ok(None);
-        };
-        access.check(&found)?;
+        let Some(found) = self.read_head(key, access)? else { return Ok(None) };
         Ok(Some((self.decode(key, &found)?, found.seq)))
     }
 
@@ -80,7 +82,7 @@ impl Partition {
         stored_object::decode(&found.head, found.body.as_ref()).map_err(|corrupt| self.corrupt(key, corrupt))
     }
 
-    /// Returns a version that [`Self::read`] returned as [`Single`], if it is one sibling in its
+    /// Returns a version that [`Self::read`] returned as [`SingleSibling`], if it is one sibling in its
     /// plain form.
     pub fn single(&self, key: &[u8], found: &Stored) -> Result<Option<SingleSibling>, Failure> {
         let Some(body) = &found.body else { return Ok(None) };

@@ -20,6 +20,31 @@ pub struct WriteRules<'a> {
     pub(crate) deadline: Option<Deadline<'a>>,
 }
 
+/// What the merge of a version from another place depends on.
+#[derive(Clone, Copy)]
+pub struct MergeRules<'a> {
+    /// Whether siblings are merged by dots.
+    pub dvv: bool,
+    /// The time of the wall clock.
+    pub now: UnixMicros,
+    /// The deadline by which the write must begin; `None` means that there is no deadline.
+    pub(crate) deadline: Option<Deadline<'a>>,
+}
+
+impl MergeRules<'_> {
+    /// Begins the write. Called under the key's lock, immediately before a copy is stored.
+    pub(super) fn begin(&self) -> Result<(), Error> {
+        self.deadline.map_or(Ok(()), |deadline| deadline.begin())
+    }
+}
+
+impl<'a> WriteRules<'a> {
+    /// The same rules for a version that is merged by clock alone.
+    pub fn merging(&self) -> MergeRules<'a> {
+        MergeRules { dvv: self.props.dvv_enabled, now: self.now, deadline: self.deadline }
+    }
+}
+
 impl WriteRules<'_> {
     /// Whether a coordinator keeps only the new value.
     pub fn newest_only(&self) -> bool {

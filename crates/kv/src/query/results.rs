@@ -48,7 +48,7 @@ impl QueryResults {
     pub(crate) fn new(engine: Arc<Engine>, walk: QueryWalk, limit: Option<Duration>) -> Self {
         let (bucket, index) = walk.target();
         engine.stats.query_started(walk.sources());
-        let began = Instant::now();
+        let began = engine.config.runtime.now();
         let deadline = limit.and_then(|limit| began.checked_add(limit));
         let (walk, outcome) = (Some(walk), Outcome::Abandoned);
         Self { engine, bucket, index, began, deadline, walk, is_full: false, found: 0, outcome }
@@ -98,7 +98,7 @@ impl QueryResults {
 
 impl Drop for QueryResults {
     fn drop(&mut self) {
-        let took = self.began.elapsed();
+        let took = self.engine.config.runtime.now().saturating_duration_since(self.began);
         let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.engine.stats.query_ended(self.outcome == Outcome::Complete, self.found, took_us);
         if self.engine.config.queries.logs {

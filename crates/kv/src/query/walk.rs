@@ -42,11 +42,11 @@ pub(crate) struct QueryWalk {
 
 impl QueryWalk {
     /// `now` is the time of the query: entries that have expired by then are skipped.
-    pub(crate) fn new(partitions: &[Arc<Partition>], query: IndexQuery, now: UnixMicros) -> Self {
+    pub(crate) fn new(partitions: impl Iterator<Item = Arc<Partition>>, query: IndexQuery, now: UnixMicros) -> Self {
         let range = Range::new(&query, now);
         let after = query.after.as_ref().map(|(term, key)| Entry::new(term.as_ref(), key));
-        let asked = if range.is_empty() { &[] } else { partitions };
-        let sources: Vec<Source> = asked.iter().map(|p| Source::new(p.clone(), after.clone())).collect();
+        let asked = partitions.take_while(|_| !range.is_empty());
+        let sources: Vec<Source> = asked.map(|p| Source::new(p, after.clone())).collect();
         let page = (HELD_MAX / sources.len().max(1)).clamp(PAGE_MIN, PAGE_MAX);
         // A query with few results reads small pages.
         let page = query.results_max.map_or(page, |max| page.min(max.max(PAGE_MIN)));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     fn walk(partitions: &[Arc<Partition>], query: IndexQuery) -> QueryWalk {
-        QueryWalk::new(partitions, query, UnixMicros::from_secs(1))
+        QueryWalk::new(partitions.iter().cloned(), query, UnixMicros::from_secs(1))
     }
 
     fn held(walk: &QueryWalk) -> usize {

@@ -64,7 +64,7 @@ pub fn facts(kv: &Kv, source: &StatsSource) -> NodeFacts {
     NodeFacts {
         node_id: kv.identity().node_id,
         node_names: kv.node_names(),
-        ring: Arc::new(kv.ring().clone()),
+        ring: kv.ring(),
         backend: source.backend,
         system: SystemFacts::read(&dirs),
     }

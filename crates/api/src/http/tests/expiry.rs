@@ -1,6 +1,7 @@
 //! Values that expire.
 
 use super::{HttpLimits, JobSwitches, Server};
+use ombak_runtime::{OtherClocks, TokioRuntime};
 use ombak_types::time::UnixMicros;
 use serde_json::json;
 use std::sync::Arc;
@@ -12,8 +13,9 @@ const JSON: &str = "Content-Type: application/json\r\n";
 async fn timed() -> (Server, impl Fn(u64)) {
     let secs = Arc::new(AtomicU64::new(1_800_000_000));
     let clock = secs.clone();
-    let clock = Arc::new(move || UnixMicros::from_secs(clock.load(Ordering::SeqCst)));
-    let server = Server::timed(HttpLimits::default(), JobSwitches::default(), clock).await;
+    let clock = move || UnixMicros::from_secs(clock.load(Ordering::SeqCst));
+    let runtime = Arc::new(OtherClocks::of(Arc::new(TokioRuntime)).with_wall_clock(clock));
+    let server = Server::timed(HttpLimits::default(), JobSwitches::default(), runtime).await;
     (server, move |wait_secs| {
         secs.fetch_add(wait_secs, Ordering::SeqCst);
     })

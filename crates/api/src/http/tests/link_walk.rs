@@ -5,9 +5,10 @@ use super::{DEADLINE, Server};
 use crate::http::HttpLimits;
 use crate::{JobSwitches, MemoryLimits};
 use bytes::Bytes;
-use ombak_kv::clock::system_clock;
 use ombak_kv::{PutOptions, PutRequest};
+use ombak_runtime::TokioRuntime;
 use ombak_types::{Bucket, Link, Metadata, Object, Sibling};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
@@ -135,7 +136,7 @@ async fn metadata_counts_against_the_bounds_of_a_walk() {
 /// A server with a budget of so many bytes, and an object of 3 MiB that has a link to itself.
 async fn limited(bytes_max: u64) -> Server {
     let memory = MemoryLimits { bytes_max, stalled_after: Duration::from_secs(1), wait_max: DEADLINE };
-    let server = Server::within(memory, HttpLimits::default(), JobSwitches::default(), system_clock()).await;
+    let server = Server::within(memory, HttpLimits::default(), JobSwitches::default(), Arc::new(TokioRuntime)).await;
     let link = "Link: </buckets/b/keys/long>; riaktag=\"next\"\r\n";
     assert_eq!(server.put("/buckets/b/keys/long", link, &"v".repeat(3 << 20)).await.status, 204);
     server

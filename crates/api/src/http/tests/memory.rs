@@ -11,7 +11,7 @@ const CLIENT_BYTES: usize = 12 << 20;
 
 async fn limited(bytes_max: u64) -> Server {
     let memory = MemoryLimits { bytes_max, stalled_after: Duration::from_secs(1), wait_max: DEADLINE };
-    Server::within(memory, HttpLimits::default(), JobSwitches::default(), system_clock()).await
+    Server::within(memory, HttpLimits::default(), JobSwitches::default(), Arc::new(TokioRuntime)).await
 }
 
 pub(super) async fn until(what: &str, mut reached: impl AsyncFnMut() -> bool) {

@@ -21,8 +21,8 @@ use super::wire::connection;
 use crate::access::AccessPolicy;
 use crate::stop::Stop;
 use crate::{JobSwitches, MemoryBudget, MemoryLimits, NetworkThreads};
-use ombak_kv::clock::{WallClock, system_clock};
 use ombak_kv::{Kv, KvConfig, head_terms};
+use ombak_runtime::{Runtime, TokioRuntime};
 use ombak_storage::{MemoryConfig, MemoryFactory};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -62,17 +62,17 @@ impl Server {
     }
 
     async fn with(limits: HttpLimits, jobs: JobSwitches) -> Self {
-        Self::timed(limits, jobs, system_clock()).await
+        Self::timed(limits, jobs, Arc::new(TokioRuntime)).await
     }
 
-    async fn timed(limits: HttpLimits, jobs: JobSwitches, clock: WallClock) -> Self {
-        Self::within(MemoryLimits::default(), limits, jobs, clock).await
+    async fn timed(limits: HttpLimits, jobs: JobSwitches, runtime: Arc<dyn Runtime>) -> Self {
+        Self::within(MemoryLimits::default(), limits, jobs, runtime).await
     }
 
-    async fn within(memory: MemoryLimits, limits: HttpLimits, jobs: JobSwitches, clock: WallClock) -> Self {
+    async fn within(memory: MemoryLimits, limits: HttpLimits, jobs: JobSwitches, runtime: Arc<dyn Runtime>) -> Self {
         let dir = TempDir::new().expect("a directory");
         let stores = Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()));
-        let config = KvConfig { ring_size: 8, clock, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
+        let config = KvConfig { ring_size: 8, runtime, ..KvConfig::new("riak@127.0.0.1", dir.path(), stores) };
         Self::over(config, dir, memory, limits, jobs).await
     }
 

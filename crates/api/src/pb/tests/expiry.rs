@@ -6,6 +6,7 @@ use ombak_proto::messages::{
     RpbBucketProps, RpbContent, RpbGetBucketReq, RpbGetBucketResp, RpbGetReq, RpbGetResp, RpbPair, RpbPutReq,
     RpbSetBucketReq,
 };
+use ombak_runtime::{OtherClocks, TokioRuntime};
 use ombak_types::Bucket;
 use ombak_types::time::UnixMicros;
 use serde_json::json;
@@ -15,9 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 async fn timed() -> (Node, impl Fn(u64)) {
     let secs = Arc::new(AtomicU64::new(1_800_000_000));
     let clock = secs.clone();
-    let clock = Arc::new(move || UnixMicros::from_secs(clock.load(Ordering::SeqCst)));
+    let clock = move || UnixMicros::from_secs(clock.load(Ordering::SeqCst));
+    let runtime = Arc::new(OtherClocks::of(Arc::new(TokioRuntime)).with_wall_clock(clock));
     let backend = Arc::new(MemoryFactory::new(MemoryConfig::default()));
-    let node = Node::timed(backend, tempfile::tempdir().unwrap(), PbConfig::default(), clock).await;
+    let node = Node::timed(backend, tempfile::tempdir().unwrap(), PbConfig::default(), runtime).await;
     (node, move |wait_secs| {
         secs.fetch_add(wait_secs, Ordering::SeqCst);
     })

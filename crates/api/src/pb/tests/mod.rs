@@ -12,12 +12,12 @@ mod objects;
 use super::{PbConfig, PbContext, connection, serve};
 use crate::{MemoryBudget, MemoryLimits, NetworkThreads};
 use bytes::BytesMut;
-use ombak_kv::clock::{WallClock, system_clock};
 use ombak_kv::{Kv, KvConfig, head_terms};
 use ombak_proto::frame::{Frame, next_frame};
 use ombak_proto::messages::RpbErrorResp;
 use ombak_proto::reply::{write_empty, write_message};
 use ombak_proto::{code, lenient};
+use ombak_runtime::{Runtime, TokioRuntime};
 use ombak_storage::fs::RealFs;
 use ombak_storage::{BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory, SyncStrategy};
 use prost::{Message, Name};
@@ -65,12 +65,17 @@ impl Node {
     }
 
     async fn over(backend: Arc<dyn BackendFactory>, dir: TempDir, config: PbConfig) -> Self {
-        Self::timed(backend, dir, config, system_clock()).await
+        Self::timed(backend, dir, config, Arc::new(TokioRuntime)).await
     }
 
-    async fn timed(backend: Arc<dyn BackendFactory>, dir: TempDir, config: PbConfig, clock: WallClock) -> Self {
+    async fn timed(
+        backend: Arc<dyn BackendFactory>,
+        dir: TempDir,
+        config: PbConfig,
+        runtime: Arc<dyn Runtime>,
+    ) -> Self {
         let mut kv_config = KvConfig::new("riak@127.0.0.1", dir.path(), backend);
-        (kv_config.ring_size, kv_config.clock) = (8, clock);
+        (kv_config.ring_size, kv_config.runtime) = (8, runtime);
         Self::configured(kv_config, dir, config).await
     }
 

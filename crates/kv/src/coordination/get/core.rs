@@ -37,7 +37,7 @@ pub enum Answer {
         full: bool,
     },
     /// The replica failed to answer.
-    Failed,
+    Failed(Error),
 }
 
 /// An event of a read.
@@ -126,6 +126,8 @@ pub struct GetCore {
     missing: Tally,
     failed: Tally,
     phase: Phase,
+    /// The failure of the last replica that failed to answer.
+    failure: Option<Error>,
 }
 
 impl GetCore {
@@ -139,6 +141,7 @@ impl GetCore {
             missing: Tally::default(),
             failed: Tally::default(),
             phase: Phase::Replying,
+            failure: None,
         };
         let whole = |i: usize| plan.local == Some(i) && !plan.head;
         let ask = |i: usize| if whole(i) { Ask::Object } else { Ask::Head };
@@ -196,8 +199,9 @@ impl GetCore {
                         *copy = CopyState::NotFound;
                         return true;
                     }
-                    Answer::Failed => {
+                    Answer::Failed(error) => {
                         self.failed.add(weight);
+                        self.failure = Some(error);
                         *copy = CopyState::Failed;
                         return true;
                     }
@@ -261,6 +265,12 @@ impl GetCore {
     }
 
     fn refusal(&mut self) -> Result<GetReply, Error> {
+        // The error of the only replica says more than a missed quorum.
+        if self.replicas.len() == 1
+            && let Some(error) = self.failure.take()
+        {
+            return Err(error);
+        }
         let (plan, ok) = (self.plan, self.ok);
         if ok.positions >= plan.r && ok.primaries < plan.pr {
             return Err(Error::QuorumUnsatisfied { option: "pr", need: plan.pr, got: ok.primaries });

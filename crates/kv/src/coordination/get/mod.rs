@@ -6,5 +6,5 @@ mod plan;
 #[cfg(test)]
 mod properties;
 
-pub use self::core::{Answer, Ask, GetAction, GetCore, GetEvent};
+pub use self::core::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent};
 pub use self::plan::GetPlan;

@@ -71,7 +71,10 @@ impl GetPlan {
 mod tests {
     use super::*;
     use crate::coordination::effective_n;
-    use ombak_types::Quorum;
+    use ombak_types::{NodeId, Quorum};
+
+    /// The tests do not depend on which node a replica is.
+    const NODE: NodeId = NodeId::new(1);
 
     fn check(options: GetOptions, replicas: &[Replica]) -> Result<GetPlan, Error> {
         let props = BucketProps::default();
@@ -81,7 +84,7 @@ mod tests {
 
     #[test]
     fn one_node_answers_riaks_errors() {
-        let one = [Replica::primary(3)];
+        let one = [Replica::primary(NODE, 3)];
         let with = |f: fn(&mut GetOptions)| {
             let mut o = GetOptions::default();
             f(&mut o);
@@ -99,17 +102,17 @@ mod tests {
 
     #[test]
     fn too_few_nodes_up_is_said_before_anybody_is_asked() {
-        let fallbacks = [Replica::primary(1), Replica::fallback(2)];
+        let fallbacks = [Replica::primary(NODE, 1), Replica::fallback(NODE, 2)];
         let options = GetOptions { pr: Some(Quorum::Count(2)), ..GetOptions::default() };
         assert_eq!(check(options, &fallbacks), Err(Error::QuorumUnsatisfied { option: "pr", need: 2, got: 1 }));
-        let strict = [Replica::primary(1)];
+        let strict = [Replica::primary(NODE, 1)];
         assert_eq!(check(GetOptions::default(), &strict), Err(Error::InsufficientVnodes { have: 1, need: 2 }));
         assert_eq!(check(GetOptions::default(), &[]), Err(Error::InsufficientVnodes { have: 0, need: 2 }));
     }
 
     #[test]
     fn basic_quorum_gives_up_at_a_majority() {
-        let replicas = [Replica::primary(1), Replica::primary(1), Replica::primary(1)];
+        let replicas = [Replica::primary(NODE, 1), Replica::primary(NODE, 1), Replica::primary(NODE, 1)];
         let mut options = GetOptions { r: Some(Quorum::One), ..GetOptions::default() };
         assert_eq!(check(options.clone(), &replicas).map(|p| p.fail_threshold), Ok(3));
         options.basic_quorum = Some(true);

@@ -4,8 +4,11 @@ use super::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
 use crate::coordination::Replica;
 use crate::interface::{GetOptions, GetReply};
 use ombak_types::time::UnixMicros;
-use ombak_types::{Actor, BucketProps, Error, Object, Quorum, Sibling};
+use ombak_types::{Actor, BucketProps, Error, NodeId, Object, Quorum, Sibling, StoreFailure, StoreFailureKind};
 use proptest::prelude::*;
+
+/// The tests do not depend on which node a replica is.
+const NODE: NodeId = NodeId::new(1);
 
 /// The version that a replica holds, and its behaviour.
 #[derive(Clone, Debug)]
@@ -27,9 +30,9 @@ impl Node {
 
     fn answer(&self, ask: Ask) -> Answer {
         match (self.version(), ask) {
-            _ if self.broken => Answer::Failed,
+            _ if self.broken => Answer::Failed(unreadable()),
             (None, _) => Answer::NotFound { full: self.full },
-            (Some(_), Ask::Object) if self.rotten => Answer::Failed,
+            (Some(_), Ask::Object) if self.rotten => Answer::Failed(unreadable()),
             (Some(object), Ask::Object) => Answer::Object(object),
             (Some(mut object), Ask::Head) => {
                 object.siblings.iter_mut().for_each(|s| s.value.clear());
@@ -64,7 +67,7 @@ fn versions() -> Vec<Object> {
 fn node() -> impl Strategy<Value = Node> {
     (0usize..7, any::<bool>(), prop::bool::weighted(0.15), prop::bool::weighted(0.15), prop::bool::weighted(0.15))
         .prop_map(|(holds, full, silent, broken, rotten)| Node {
-            replica: Replica::primary(0),
+            replica: Replica::primary(NODE, 0),
             holds,
             full,
             silent,
@@ -116,7 +119,7 @@ fn deal(n: u32, nodes: Vec<(Node, bool)>) -> Vec<Node> {
     let count = nodes.len() as u32;
     for (i, (mut node, primary)) in (0..count).zip(nodes) {
         let positions = (0..n).filter(|j| j % count == i).count() as u32;
-        node.replica = if primary { Replica::primary(positions) } else { Replica::fallback(positions) };
+        node.replica = if primary { Replica::primary(NODE, positions) } else { Replica::fallback(NODE, positions) };
         out.push(node);
     }
     out
@@ -149,6 +152,9 @@ fn verdict(plan: &GetPlan, case: &Case, answered: &[usize]) -> Verdict {
     if against < plan.fail_threshold && answered.len() < case.nodes.len() {
         return Verdict::Undecided;
     }
+    if case.nodes.len() == 1 && failures > 0 {
+        return Verdict::Refused(Some(unreadable()));
+    }
     let alive = |i: &usize| !case.nodes[*i].broken && case.nodes[*i].version().is_some_and(|v| !v.is_deleted());
     Verdict::Refused(if ok >= plan.r && ok_primaries < plan.pr {
         Some(Error::QuorumUnsatisfied { option: "pr", need: plan.pr, got: ok_primaries })
@@ -159,6 +165,10 @@ fn verdict(plan: &GetPlan, case: &Case, answered: &[usize]) -> Verdict {
     } else {
         Some(Error::QuorumUnsatisfied { option: "r", need: plan.r, got: ok })
     })
+}
+
+fn unreadable() -> Error {
+    StoreFailure::new(StoreFailureKind::Unreadable, "on purpose").into()
 }
 
 /// Everything that was observed during a read.
@@ -322,7 +332,7 @@ proptest! {
 
 fn two_replicas() -> (GetCore, Object, Object) {
     let props = BucketProps { n_val: 2, allow_mult: true, dvv_enabled: true, ..BucketProps::default() };
-    let replicas = [Replica::primary(1), Replica::primary(1)];
+    let replicas = [Replica::primary(NODE, 1), Replica::primary(NODE, 1)];
     let plan = GetPlan::new(&GetOptions::default(), &props, 2, &replicas).unwrap();
     let (core, _) = GetCore::start(plan, &replicas);
     (core, versions()[0].clone(), versions()[1].clone())
@@ -349,6 +359,6 @@ fn an_ancestor_is_never_answered_for_a_version_that_nobody_can_read() {
     let (mut core, first, second) = two_replicas();
     answer(&mut core, 0, Answer::Object(first));
     answer(&mut core, 1, Answer::Head(second));
-    let actions = answer(&mut core, 1, Answer::Failed);
+    let actions = answer(&mut core, 1, Answer::Failed(unreadable()));
     assert!(matches!(actions[..], [GetAction::Reply(Err(Error::Storage(_))), GetAction::Done]), "{actions:?}");
 }

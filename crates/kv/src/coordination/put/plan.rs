@@ -53,7 +53,10 @@ impl PutPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ombak_types::Quorum;
+    use ombak_types::{NodeId, Quorum};
+
+    /// The tests do not depend on which node a replica is.
+    const NODE: NodeId = NodeId::new(1);
 
     fn check(f: fn(&mut PutOptions), replicas: &[Replica]) -> Result<PutPlan, Error> {
         let mut options = PutOptions::default();
@@ -63,7 +66,7 @@ mod tests {
 
     #[test]
     fn one_node_answers_riaks_errors() {
-        let one = [Replica::primary(3)];
+        let one = [Replica::primary(NODE, 3)];
         for f in [
             (|o| o.w = Some(Quorum::Count(9))) as fn(&mut PutOptions),
             |o| o.dw = Some(Quorum::Count(9)),
@@ -80,7 +83,7 @@ mod tests {
 
     #[test]
     fn fallbacks_store_but_own_nothing() {
-        let up = [Replica::primary(1), Replica::fallback(2)];
+        let up = [Replica::primary(NODE, 1), Replica::fallback(NODE, 2)];
         let pw = check(|o| o.pw = Some(Quorum::Count(2)), &up);
         assert_eq!(pw, Err(Error::QuorumUnsatisfied { option: "pw", need: 2, got: 1 }));
         assert!(check(|o| o.w = Some(Quorum::All), &up).is_ok());

@@ -3,8 +3,12 @@
 use super::{PutAction, PutCore, PutEvent, PutPlan};
 use crate::coordination::Replica;
 use crate::interface::PutOptions;
-use ombak_types::{BucketProps, Error, Quorum, StoreFailure};
+use ombak_types::{BucketProps, Error, NodeId, Quorum, StoreFailure};
+
 use proptest::prelude::*;
+
+/// The tests do not depend on which node a replica is.
+const NODE: NodeId = NodeId::new(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behaviour {
@@ -41,7 +45,8 @@ fn case() -> impl Strategy<Value = Case> {
             let count = nodes.len() as u32;
             let positions = |i: u32| (0..n).filter(|j| j % count == i).count() as u32;
             let deal = |(i, (behaviour, primary)): (u32, (Behaviour, bool))| {
-                let replica = if primary { Replica::primary(positions(i)) } else { Replica::fallback(positions(i)) };
+                let replica =
+                    if primary { Replica::primary(NODE, positions(i)) } else { Replica::fallback(NODE, positions(i)) };
                 (replica, behaviour)
             };
             let nodes: Vec<_> = (0..count).zip(nodes).map(deal).filter(|(r, _)| r.positions > 0).collect();

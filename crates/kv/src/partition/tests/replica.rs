@@ -1,7 +1,7 @@
 //! Partitions as replicas of one key, for tests of histories.
 
-use super::{Access, ActorSource, Partition, WriteRules};
 use crate::config::ObjectLimits;
+use crate::partition::{Access, ActorSource, Partition, WriteRules, digest};
 use ombak_storage::{BackendFactory, MemoryConfig, MemoryFactory};
 use ombak_types::names::encode_storage_key;
 use ombak_types::time::UnixMicros;
@@ -47,7 +47,7 @@ impl Replica {
         let limits = ObjectLimits::default();
         let mut locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
         locked.load_for(&object.clock, false).unwrap();
-        locked.merge(object.clone(), &self.rules(&limits)).unwrap();
+        locked.merge(object.clone(), &self.rules(&limits).merging()).unwrap();
     }
 
     /// What this replica answers to a coordinator.
@@ -68,7 +68,7 @@ impl Replica {
     /// Removes the key if it holds exactly this version, which is a tombstone or has expired.
     pub(super) fn reap(&self, tombstone: &Object) -> bool {
         let locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
-        locked.reap(super::digest(tombstone), UnixMicros::from_secs(self.now_secs.get())).unwrap()
+        locked.reap(digest(tombstone), UnixMicros::from_secs(self.now_secs.get())).unwrap()
     }
 
     /// Removes the key, which has expired, together with its clock.

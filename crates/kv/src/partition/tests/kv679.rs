@@ -2,7 +2,7 @@
 //! (docs/riak/riak-test.md). An acknowledged write must not be mistaken for an event that was seen
 //! before.
 
-use super::test_replica::Replica;
+use super::replica::Replica;
 use ombak_types::{BucketProps, Sibling, VectorClock};
 
 fn replicas() -> [Replica; 3] {

@@ -2,7 +2,7 @@
 //! (docs/design/replication.md §7). A step that destroys nothing must not lose a value that no
 //! write had seen. Without any one of the first three rules, some history loses such a value.
 
-use super::event_ids::{ActorSource, Ticket};
+use crate::partition::event_ids::{ActorSource, Ticket};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Actor, Object, Sibling, VectorClock};
 use std::collections::{BTreeMap, BTreeSet};

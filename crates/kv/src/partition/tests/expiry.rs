@@ -4,7 +4,7 @@
 //! reaped, or forgotten by a store with a configured age, the clock is gone: then later writes are
 //! neither mistaken for older versions nor hidden by them (docs/design/replication.md §7).
 
-use super::test_replica::Replica;
+use super::replica::Replica;
 use ombak_types::time::UnixMicros;
 use ombak_types::{Object, Sibling, VectorClock};
 

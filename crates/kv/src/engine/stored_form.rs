@@ -1,0 +1,28 @@
+//! A version in the form in which it is stored and sent.
+
+use bytes::{Bytes, BytesMut};
+use ombak_types::{Object, stored_object};
+
+/// The bytes of one version. They are made once, however many replicas get them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct StoredForm {
+    pub(super) head: Bytes,
+    pub(super) body: Bytes,
+}
+
+impl StoredForm {
+    pub(super) fn of(object: &Object) -> Self {
+        let mut head = Vec::new();
+        stored_object::encode_head(object, &mut head);
+        let body = match object.siblings.as_slice() {
+            // The usual case: the value is not copied.
+            [only] => only.value.clone(),
+            siblings => {
+                let mut body = BytesMut::with_capacity(object.value_bytes() as usize);
+                siblings.iter().for_each(|sibling| body.extend_from_slice(&sibling.value));
+                body.freeze()
+            }
+        };
+        Self { head: head.into(), body }
+    }
+}

@@ -1,0 +1,199 @@
+//! The partitions that a node has open. The table changes while requests run.
+
+use super::event_ids::ActorSource;
+use super::partition::Partition;
+use arc_swap::ArcSwapOption;
+use ombak_storage::{BackendFactory, StorageError};
+use ombak_types::{StoreFailure, StoreFailureKind};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tracing::{error, info};
+
+/// For each home partition of the ring: its store, if this node has it open.
+///
+/// A request keeps the partition that it found until it ends. When the partition is closed
+/// meanwhile, its store refuses further writes of the request; what the store acknowledged before is
+/// durable.
+pub(crate) struct PartitionTable {
+    slots: Box<[ArcSwapOption<Partition>]>,
+    backend: Arc<dyn BackendFactory>,
+    actors: Arc<ActorSource>,
+    /// Held while a partition is opened, closed or dropped.
+    changes: Mutex<()>,
+}
+
+impl PartitionTable {
+    /// A table of `ring_size` partitions, none of which is open.
+    pub(crate) fn new(ring_size: u32, backend: Arc<dyn BackendFactory>, actors: Arc<ActorSource>) -> Self {
+        let slots = (0..ring_size).map(|_| ArcSwapOption::empty()).collect();
+        Self { slots, backend, actors, changes: Mutex::new(()) }
+    }
+
+    /// The number of partitions of the ring, whether they are open here or not.
+    pub(crate) fn ring_size(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// A partition, if it is open.
+    pub(crate) fn get(&self, number: u32) -> Option<Arc<Partition>> {
+        self.slots.get(number as usize)?.load_full()
+    }
+
+    /// A partition, or the failure of a request that needs it.
+    pub(crate) fn find(&self, number: u32) -> Result<Arc<Partition>, StoreFailure> {
+        let closed = || format!("partition {number} is not open on this node");
+        self.get(number).ok_or_else(|| StoreFailure::new(StoreFailureKind::Closed, closed()))
+    }
+
+    /// The partitions that are open at this moment, in the order of their numbers.
+    pub(crate) fn all_open(&self) -> impl Iterator<Item = Arc<Partition>> + '_ {
+        self.slots.iter().filter_map(ArcSwapOption::load_full)
+    }
+
+    /// Opens a partition, and creates its store if it has none. Does nothing if it is open. Fails
+    /// while requests that found the partition before it was closed still use its store: the caller
+    /// tries again.
+    ///
+    /// No epoch that was issued before is continued in it: the store may have lost its last events
+    /// since this node closed it.
+    pub(crate) fn open(&self, number: u32) -> Result<(), StorageError> {
+        let _changing = self.changes.lock();
+        let Some(slot) = self.slots.get(number as usize) else { return Err(StorageError::Closed) };
+        if slot.load().is_none() {
+            let partition = Partition::new(number, self.backend.open(number)?, self.actors.clone());
+            partition.raise_floor();
+            slot.store(Some(Arc::new(partition)));
+        }
+        Ok(())
+    }
+
+    /// Closes a partition: its store is synced and takes no more calls. Does nothing if it is
+    /// closed. A partition whose store fails to close is not open any more either.
+    pub(crate) fn close(&self, number: u32) -> Result<(), StorageError> {
+        let _changing = self.changes.lock();
+        self.take(number).map_or(Ok(()), |partition| partition.close())
+    }
+
+    /// Removes a partition with everything in it. It opens as an empty one afterwards. The caller
+    /// has proved that nobody needs the content (docs/design/replication.md §4).
+    pub(crate) fn drop_content(&self, number: u32) -> Result<(), StorageError> {
+        let _changing = self.changes.lock();
+        let Some(partition) = self.take(number) else { return Err(StorageError::Closed) };
+        // Writes of requests that found the partition earlier have ended when this returns.
+        partition.store().close_to_writes(true);
+        info!(partition = number, "removing the content of a partition");
+        partition.store().drop_partition().inspect_err(|e| {
+            error!(partition = number, error = %e, "the content of a partition could not be removed");
+        })
+    }
+
+    /// Closes all partitions, and returns how many failed to close.
+    pub(crate) fn close_all(&self) -> usize {
+        let numbers = 0..self.slots.len();
+        numbers.filter(|&number| self.close(number as u32).is_err()).count()
+    }
+
+    fn take(&self, number: u32) -> Option<Arc<Partition>> {
+        self.slots.get(number as usize)?.swap(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ObjectLimits;
+    use crate::partition::{Access, WriteRules};
+    use ombak_storage::fs::RealFs;
+    use ombak_storage::{BitcaskFactory, JournalConfig};
+    use ombak_types::time::UnixMicros;
+    use ombak_types::{BucketProps, Error, Object, Sibling, VectorClock};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    fn table(dir: &std::path::Path) -> PartitionTable {
+        let stores = BitcaskFactory::new(Arc::new(RealFs), dir.join("bitcask"), JournalConfig::default()).unwrap();
+        PartitionTable::new(8, Arc::new(stores), Arc::new(ActorSource::new(7)))
+    }
+
+    fn write(partition: &Partition, key: &[u8]) -> Result<Object, Error> {
+        let (props, limits) = (BucketProps::default(), ObjectLimits::default());
+        let rules = WriteRules { props: &props, limits: &limits, now: UnixMicros::from_secs(1), deadline: None };
+        let object = Object { clock: VectorClock::new(), siblings: vec![Sibling::new("v")] };
+        let locked = partition.lock(key, Access::Blocking).map_err(refused)?;
+        Ok(locked.coordinate(object, b"tag", &rules).map_err(refused)?.object)
+    }
+
+    fn refused(failure: crate::partition::Failure) -> Error {
+        match failure {
+            crate::partition::Failure::Refused(error) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn partitions_open_close_and_go_one_by_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = table(dir.path());
+        assert_eq!(table.find(3).err().map(|e| e.kind), Some(StoreFailureKind::Closed));
+        table.open(3).unwrap();
+        table.open(5).unwrap();
+        assert_eq!(table.all_open().map(|p| p.number()).collect::<Vec<_>>(), [3, 5]);
+        let first = write(&table.get(3).unwrap(), b"k").unwrap();
+        table.close(3).unwrap();
+        table.close(3).unwrap();
+        assert!(table.get(3).is_none());
+        table.open(3).unwrap();
+        let again = table.get(3).unwrap();
+        assert_eq!(again.get(b"k", Access::Blocking).unwrap(), Some(first.clone()), "closing kept it");
+        let second = write(&again, b"k").unwrap();
+        let actors = |o: &Object| o.clock.entries().iter().map(|e| e.actor.clone()).collect::<Vec<_>>();
+        assert_eq!(actors(&second).len(), 2, "an epoch from before the close is not continued");
+        assert_eq!(actors(&first).len(), 1);
+        assert!(matches!(table.close(3), Ok(())) && table.open(3).is_err(), "a request still uses the store");
+        drop(again);
+        table.open(3).unwrap();
+        table.drop_content(3).unwrap();
+        assert!(matches!(table.drop_content(3), Err(StorageError::Closed)), "it is closed");
+        table.open(3).unwrap();
+        assert_eq!(table.get(3).unwrap().get(b"k", Access::Blocking).unwrap(), None);
+        assert!(matches!(table.open(8), Err(StorageError::Closed)), "the ring has eight");
+        assert_eq!(table.close_all(), 0);
+    }
+
+    #[test]
+    fn a_write_that_was_acknowledged_survives_closing_under_load() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = table(dir.path());
+        table.open(0).unwrap();
+        let done = AtomicBool::new(false);
+        let acknowledged = thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut acknowledged = Vec::new();
+                let mut numbers = 0u32..;
+                while !done.load(Ordering::SeqCst) || acknowledged.is_empty() {
+                    let n = numbers.next().unwrap();
+                    let key = n.to_be_bytes();
+                    if let Some(partition) = table.get(0)
+                        && write(&partition, &key).is_ok()
+                    {
+                        acknowledged.push(key);
+                    }
+                }
+                acknowledged
+            });
+            for _ in 0..50 {
+                table.close(0).unwrap();
+                while table.open(0).is_err() {
+                    thread::yield_now();
+                }
+            }
+            done.store(true, Ordering::SeqCst);
+            writer.join().unwrap()
+        });
+        let partition = table.get(0).unwrap();
+        for key in &acknowledged {
+            assert!(partition.head(key, Access::Blocking).unwrap().is_some(), "{key:?} is missing");
+        }
+        assert!(!acknowledged.is_empty());
+    }
+}
