@@ -282,3 +282,22 @@ fn a_number_has_one_service() {
     let mut services = services(|_| {});
     assert!(services.register(ECHO, "other", Arc::new(echo)).unwrap_err().to_string().contains("echo and other"));
 }
+
+/// Without pings, a driver that misses a request while it goes to sleep never wakes again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_request_of_another_thread_is_missed() {
+    let mut config = PeersConfig::default();
+    (config.mux.ping_interval_us, config.mux.silence_max_us) = (1_000_000_000, 2_000_000_000);
+    let (one, _two) = pair(config, |_| {});
+    let callers = (0..4).map(|_| {
+        let one = one.clone();
+        tokio::spawn(async move {
+            for _ in 0..500 {
+                assert!(one.call(two(), outgoing(ECHO, vec![1])).await.is_ok());
+            }
+        })
+    });
+    for ended in soon(futures_util::future::join_all(callers)).await {
+        ended.unwrap();
+    }
+}
