@@ -4,7 +4,11 @@ use super::*;
 use crate::connection::StreamPart;
 use crate::error::RefusalCode;
 use bytes::Bytes;
+use futures_util::FutureExt;
+use ombak_runtime::{BoxFuture, JobQueue, NoRandomBytes, Periodic, Runtime};
+use ombak_types::time::UnixMicros;
 use parking_lot::Mutex;
+use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const HOLD: u16 = 2;
@@ -283,21 +287,77 @@ fn a_number_has_one_service() {
     assert!(services.register(ECHO, "other", Arc::new(echo)).unwrap_err().to_string().contains("echo and other"));
 }
 
-/// Without pings, a driver that misses a request while it goes to sleep never wakes again.
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_request_of_another_thread_is_missed() {
-    let mut config = PeersConfig::default();
-    (config.mux.ping_interval_us, config.mux.silence_max_us) = (1_000_000_000, 2_000_000_000);
-    let (one, _two) = pair(config, |_| {});
-    let callers = (0..4).map(|_| {
-        let one = one.clone();
-        tokio::spawn(async move {
-            for _ in 0..500 {
-                assert!(one.call(two(), outgoing(ECHO, vec![1])).await.is_ok());
-            }
-        })
-    });
-    for ended in soon(futures_util::future::join_all(callers)).await {
-        ended.unwrap();
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// The real world, in which something happens at the moment when a timer is set. A driver sets its
+/// timer after its last look for output and before it goes to sleep.
+#[derive(Clone, Default)]
+struct Interrupted {
+    hook: Arc<Mutex<Option<Hook>>>,
+}
+
+impl Runtime for Interrupted {
+    fn now(&self) -> Instant {
+        TokioRuntime.now()
     }
+
+    fn wall_clock(&self) -> UnixMicros {
+        TokioRuntime.wall_clock()
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) -> Result<(), NoRandomBytes> {
+        TokioRuntime.fill_random(bytes)
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        TokioRuntime.spawn(task);
+    }
+
+    fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()> {
+        let hook = self.hook.lock().take();
+        if let Some(hook) = hook {
+            hook();
+        }
+        TokioRuntime.sleep_until(at)
+    }
+
+    fn start_pool(&self, name: &str, threads: usize, jobs_max: usize) -> io::Result<Arc<dyn JobQueue>> {
+        TokioRuntime.start_pool(name, threads, jobs_max)
+    }
+
+    fn start_periodic(
+        &self,
+        name: &str,
+        interval: Duration,
+        round: Box<dyn FnMut() + Send>,
+    ) -> io::Result<Box<dyn Periodic>> {
+        TokioRuntime.start_periodic(name, interval, round)
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_comes_while_the_driver_goes_to_sleep_is_sent() {
+    let mut config = PeersConfig::default();
+    // No ping wakes the driver.
+    (config.mux.ping_interval_us, config.mux.silence_max_us) = (1_000_000_000, 2_000_000_000);
+    let held = Held::default();
+    let world = Interrupted::default();
+    let (one, _) = start_in(Arc::new(world.clone()), &Who::node(1), services(|_| {}), config.clone(), any_port());
+    let (_two, address) = start(&Who::node(2), services(hold(&held)), config, any_port());
+    one.set_address(two(), address);
+    eventually(&one, two()).await;
+    let (caller, (give, take)) = (one.clone(), tokio::sync::oneshot::channel());
+    *world.hook.lock() = Some(Box::new(move || {
+        let brief = Outgoing { deadline: Instant::now() + PATIENCE / 3, ..outgoing(ECHO, vec![5]) };
+        let mut call = Box::pin(async move { caller.call(two(), brief).await });
+        assert_eq!((&mut call).now_or_never(), None, "it is queued");
+        let _taken = give.send(call);
+    }));
+    // The deadline of this call is the earliest and sets the timer anew. Nobody answers it.
+    let caller = one.clone();
+    let earlier = Outgoing { deadline: Instant::now() + PATIENCE / 2, ..outgoing(HOLD, vec![1]) };
+    let unanswered = tokio::spawn(async move { caller.call(two(), earlier).await });
+    let call = soon(take).await.unwrap_or_else(|_| panic!("the timer was not set"));
+    assert_eq!(soon(call).await, Ok(Bytes::from(vec![5])));
+    unanswered.abort();
 }

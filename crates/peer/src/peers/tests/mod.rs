@@ -11,7 +11,7 @@ use crate::handshake::{LocalPeer, Secret};
 use crate::identity::{Lane, NodeIdentity, RingVersion};
 use crate::mux::Body;
 use crate::sessions::KeepOlderSession;
-use ombak_runtime::{TcpNetwork, TokioRuntime};
+use ombak_runtime::{Runtime, TcpNetwork, TokioRuntime};
 use ombak_types::NodeId;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -61,8 +61,18 @@ fn services(more: impl FnOnce(&mut Services)) -> Services {
 
 /// A node that listens on `on`.
 fn start(who: &Who, services: Services, config: PeersConfig, on: SocketAddr) -> (Peers, SocketAddr) {
+    start_in(Arc::new(TokioRuntime), who, services, config, on)
+}
+
+fn start_in(
+    runtime: Arc<dyn Runtime>,
+    who: &Who,
+    services: Services,
+    config: PeersConfig,
+    on: SocketAddr,
+) -> (Peers, SocketAddr) {
     let parts = PeersParts {
-        runtime: Arc::new(TokioRuntime),
+        runtime,
         network: Arc::new(TcpNetwork::default()),
         local: who.local(),
         services,
