@@ -5,8 +5,8 @@
 
 use bytes::Bytes;
 use ombak_kv::{
-    DeleteRequest, Found, GetOptions, GetReply, GetRequest, Kv, KvConfig, LocalReplica, Peers, PutOptions, PutReply,
-    PutRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoredVersion, UnreachableNode, is_tombstone,
+    DeleteMode, DeleteRequest, Found, GetOptions, GetReply, GetRequest, Kv, KvConfig, LocalReplica, Peers, PutOptions,
+    PutReply, PutRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoredVersion, UnreachableNode, is_tombstone,
 };
 use ombak_ring::{Ring, RingVersion};
 use ombak_runtime::BoxFuture;
@@ -104,6 +104,7 @@ impl Cluster {
             config.io_threads = 1;
             config.peers = Arc::new(network.clone());
             config.timeout = LIMIT;
+            config.delete_mode = DeleteMode::Immediate;
             config.default_props.insert("allow_mult".into(), true.into());
             nodes.push(Kv::open(config).unwrap());
             dirs.push(dir);
@@ -111,7 +112,7 @@ impl Cluster {
         let ids: Vec<NodeId> = nodes.iter().map(|node| node.identity().node_id).collect();
         let owners: Vec<NodeId> = ids.iter().copied().cycle().take(RING_SIZE as usize).collect();
         for node in &nodes {
-            node.set_ring(Ring::from_owners(&owners, RingVersion::first(7)).unwrap());
+            node.set_ring(Ring::from_owners(&owners, RingVersion::first(7)).unwrap()).unwrap();
             network.0.lock().replicas.insert(node.identity().node_id, node.local_replica());
         }
         Self { network, nodes, _dirs: dirs }

@@ -20,7 +20,7 @@ use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, BucketProps, Error, NodeId};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 use tracing::{info, warn};
 
@@ -33,8 +33,7 @@ const FOLD_THREADS: usize = 2;
 /// The shared state of a node's requests.
 pub(crate) struct Engine {
     pub(crate) config: KvConfig,
-    /// The ring in force. A request uses the ring that it began with.
-    pub(crate) ring: ArcSwap<Ring>,
+    ring: ArcSwap<Ring>,
     pub(crate) buckets: Arc<BucketRegistry>,
     pub(crate) stats: Arc<Stats>,
     pub(super) partitions: Arc<PartitionTable>,
@@ -47,6 +46,8 @@ pub(crate) struct Engine {
     pub(crate) fold_pool: Pool,
     pub(super) syncs: SyncQueue,
     pub(crate) reaper: Arc<Reaper>,
+    /// Bytes of the versions that puts hold for replicas which have not answered.
+    pub(super) put_run_bytes: AtomicU64,
     /// Number of reads whose client was answered and that still repair replicas.
     pub(super) repairing_reads: AtomicUsize,
     limiter: RequestLimiter,
@@ -98,6 +99,7 @@ impl Engine {
             limiter: RequestLimiter::new(config.requests_max),
             config,
             ring: ArcSwap::from_pointee(ring),
+            put_run_bytes: AtomicU64::new(0),
             repairing_reads: AtomicUsize::new(0),
             buckets,
             stats,
@@ -135,19 +137,43 @@ impl Engine {
         Ok((self.partitions.find(home)?, storage_key(bucket, key)))
     }
 
-    pub(crate) fn home_of(&self, bucket: &Bucket, key: &[u8], props: &BucketProps) -> u32 {
+    /// The ring in force. A request takes it once and uses it to its end.
+    pub(crate) fn ring(&self) -> Arc<Ring> {
+        self.ring.load_full()
+    }
+
+    /// Puts another ring of the same size in force, for requests that begin from now on.
+    pub(crate) fn set_ring(&self, ring: Ring) -> Result<(), Error> {
+        let (size, present) = (ring.size(), self.ring.load().size());
+        if size != present {
+            let text = format!("the ring has {} partitions, and this node has {}", size.get(), present.get());
+            return Err(Error::Unsupported(text));
+        }
+        // The reaper stops before other nodes have a say, and starts after they have none any more.
+        let is_alone = self.is_alone(&ring);
+        if !is_alone {
+            self.reaper.set_alone(false);
+        }
+        self.ring.store(Arc::new(ring));
+        if is_alone {
+            self.reaper.set_alone(true);
+        }
+        Ok(())
+    }
+
+    /// Whether this node owns the whole ring.
+    pub(crate) fn is_alone(&self, ring: &Ring) -> bool {
+        ring.node_count() == 1 && ring.id(ring.owner(0)) == self.identity.node_id
+    }
+
+    pub(crate) fn home_of(&self, ring: &Ring, bucket: &Bucket, key: &[u8], props: &BucketProps) -> u32 {
         let hash = if props.hash_bucket_only { KeyHash::of_bucket(bucket) } else { KeyHash::of_key(bucket, key) };
-        self.ring.load().home_of(&hash)
+        ring.home_of(&hash)
     }
 
     /// The nodes for the `n` positions of a home partition.
-    pub(super) fn replicas(&self, home: u32, n: u32, sloppy: bool) -> RequestReplicas {
-        RequestReplicas::find(&self.ring.load(), self.identity.node_id, &*self.config.peers, home, n, sloppy)
-    }
-
-    /// Whether this node is the only one of its ring.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.ring.load().node_count() == 1
+    pub(super) fn replicas(&self, ring: &Ring, home: u32, n: u32, sloppy: bool) -> RequestReplicas {
+        RequestReplicas::find(ring, self.identity.node_id, &*self.config.peers, home, n, sloppy)
     }
 
     /// The replicas of a node.

@@ -11,24 +11,25 @@ use crate::coordination::{Replica, effective_n};
 use crate::interface::{GetReply, GetRequest, Read};
 use crate::partition::{Access, Failure, Partition};
 use crate::replica::RequestReplicas;
+use ombak_ring::Ring;
 use ombak_storage::Stored;
 use ombak_types::{Bucket, BucketProps, Error};
 use std::sync::Arc;
 use std::time::Instant;
 
 impl Engine {
-    /// Executes one read on a node that is alone, from the checks to the reply.
-    pub(crate) fn execute_read(&self, request: &GetRequest, access: Access) -> Result<Read, Failure> {
+    /// Executes one read on a node that is alone in `ring`, from the checks to the reply.
+    pub(crate) fn execute_read(&self, ring: &Ring, request: &GetRequest, access: Access) -> Result<Read, Failure> {
         let buckets = self.buckets.snapshot();
         let props = buckets.props(checked(request)?)?;
-        let (plan, replicas, home) = self.plan_read(request, props)?;
+        let (plan, replicas, home) = self.plan_read(ring, request, props)?;
         let (partition, key) = self.locate(&request.bucket, &request.key, home)?;
         // Only the coordinator's answer depends on the time: a single plain sibling never expires.
         let coordinate = |read| {
             let plan = GetPlan { now: self.now(), ..plan };
             coordinate(&partition, &key, plan, &replicas.list, read, access).map(Read::Reply)
         };
-        if plan.head || replicas.list.len() > 1 {
+        if plan.head {
             return coordinate(None);
         }
         // The plan was accepted, so the only copy has all the positions that the request needs.
@@ -46,32 +47,39 @@ impl Engine {
     /// Executes one read over the nodes of the key's preference list.
     pub(crate) async fn read_from_replicas(
         self: &Arc<Self>,
+        ring: &Ring,
         request: &GetRequest,
         deadline: Option<Instant>,
     ) -> Result<GetReply, Error> {
-        let (run, first) = self.begin_read(request, deadline)?;
+        let (run, first) = self.begin_read(ring, request, deadline)?;
         run.answer(first).await
     }
 
     fn begin_read(
         self: &Arc<Self>,
+        ring: &Ring,
         request: &GetRequest,
         deadline: Option<Instant>,
     ) -> Result<(GetRun, GetActions), Error> {
         let buckets = self.buckets.snapshot();
         let props = buckets.props(checked(request)?)?;
-        let (plan, replicas, home) = self.plan_read(request, props)?;
+        let (plan, replicas, home) = self.plan_read(ring, request, props)?;
         let (core, first) = GetCore::start(GetPlan { now: self.now(), ..plan }, &replicas.list);
         let key = storage_key(&request.bucket, &request.key).into();
         Ok((GetRun::new(self.clone(), core, &replicas, (home, key), props.dvv_enabled, deadline), first))
     }
 
     /// The thresholds of a read, the nodes that it asks, and the home partition of its key.
-    fn plan_read(&self, request: &GetRequest, props: &BucketProps) -> Result<(GetPlan, RequestReplicas, u32), Error> {
+    fn plan_read(
+        &self,
+        ring: &Ring,
+        request: &GetRequest,
+        props: &BucketProps,
+    ) -> Result<(GetPlan, RequestReplicas, u32), Error> {
         refuse_consistent(props)?;
         let n = effective_n(request.options.n_val, props)?;
-        let home = self.home_of(&request.bucket, &request.key, props);
-        let replicas = self.replicas(home, n, request.options.sloppy_quorum);
+        let home = self.home_of(ring, &request.bucket, &request.key, props);
+        let replicas = self.replicas(ring, home, n, request.options.sloppy_quorum);
         let plan = GetPlan::new(&request.options, props, n, &replicas.list)?;
         Ok((GetPlan { local: replicas.local, ..plan }, replicas, home))
     }
@@ -181,7 +189,7 @@ mod tests {
     fn coordinated(engine: &Engine, request: &GetRequest) -> Result<GetReply, Failure> {
         let buckets = engine.buckets.snapshot();
         let props = buckets.props(&request.bucket)?;
-        let (plan, replicas, home) = engine.plan_read(request, props)?;
+        let (plan, replicas, home) = engine.plan_read(&engine.ring(), request, props)?;
         let plan = GetPlan { now: engine.now(), ..plan };
         let (partition, key) = engine.locate(&request.bucket, &request.key, home)?;
         coordinate(&partition, &key, plan, &replicas.list, None, Access::Inline)
@@ -190,7 +198,7 @@ mod tests {
     /// The answer of the run over replicas, with this node as the only one.
     fn run_over_replicas(engine: &Arc<Engine>, request: &GetRequest) -> Result<GetReply, Failure> {
         let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        Ok(tokio.block_on(engine.read_from_replicas(request, None))?)
+        Ok(tokio.block_on(engine.read_from_replicas(&engine.ring(), request, None))?)
     }
 
     proptest! {
@@ -216,7 +224,7 @@ mod tests {
                 store(&engine, &bucket, &key, &object, rotten);
             }
             let request = GetRequest { bucket, key, options };
-            let short = engine.execute_read(&request, Access::Inline).and_then(|read| Ok(read.into_reply()?));
+            let short = engine.execute_read(&engine.ring(), &request, Access::Inline).and_then(|read| Ok(read.into_reply()?));
             prop_assert_eq!(&short, &coordinated(&engine, &request));
             prop_assert_eq!(&short, &run_over_replicas(&engine, &request));
             engine.close();
@@ -225,7 +233,7 @@ mod tests {
 
     fn store(engine: &Engine, bucket: &Bucket, key: &[u8], object: &Object, rotten: Option<prop::sample::Index>) {
         let buckets = engine.buckets.snapshot();
-        let home = engine.home_of(bucket, key, buckets.props(bucket).unwrap());
+        let home = engine.home_of(&engine.ring(), bucket, key, buckets.props(bucket).unwrap());
         let (partition, key) = engine.locate(bucket, key, home).unwrap();
         let mut head = Vec::new();
         stored_object::encode_head(object, &mut head);

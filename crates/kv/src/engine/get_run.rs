@@ -1,8 +1,8 @@
 //! Runs a read over the replicas of several nodes.
 //!
 //! The coordinator decides; this file sends its questions, brings it the answers, and keeps time.
-//! After the client is answered, the run goes on by itself until every replica has answered or the
-//! time is over: its answers feed read repair.
+//! After the client is answered, the run goes on by itself for a short while: the answers that still
+//! come feed read repair.
 
 use super::engine::Engine;
 use super::stored_form::StoredForm;
@@ -15,12 +15,34 @@ use ombak_runtime::{BoxFuture, within};
 use ombak_types::{Error, stored_object};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tracing::debug;
 
 /// Maximum number of reads that go on after their client was answered. Further ones end with their
 /// answer and repair nothing.
-const REPAIRING_READS_MAX: usize = 10_000;
+const REPAIRING_READS_MAX: usize = 2_000;
+/// How long such a read waits for the replicas that have not answered. Then it repairs those that
+/// have.
+const STRAGGLERS_WAIT: Duration = Duration::from_millis(500);
+/// How long a repair may take.
+const REPAIR_MAX: Duration = Duration::from_secs(10);
+
+/// A read that goes on after its client was answered.
+struct RepairingRead(Arc<Engine>);
+
+impl RepairingRead {
+    fn begin(engine: &Arc<Engine>) -> Option<Self> {
+        // The guard counts from here on, also if it is dropped at once.
+        let guard = Self(engine.clone());
+        (engine.repairing_reads.fetch_add(1, Ordering::SeqCst) < REPAIRING_READS_MAX).then_some(guard)
+    }
+}
+
+impl Drop for RepairingRead {
+    fn drop(&mut self) {
+        self.0.repairing_reads.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 /// What a question to a replica ended with.
 enum Ended {
@@ -67,22 +89,21 @@ impl GetRun {
         reply.unwrap_or(Err(Error::Timeout))
     }
 
-    /// Collects the answers that are still on their way, and sends the repairs to their end.
+    /// Collects the answers that are still on their way, for a while, and sends the repairs to their
+    /// end.
     fn go_on(mut self, mut done: bool) {
-        let engine = self.engine.clone();
-        if engine.repairing_reads.fetch_add(1, Ordering::SeqCst) >= REPAIRING_READS_MAX {
-            engine.repairing_reads.fetch_sub(1, Ordering::SeqCst);
-            return;
-        }
-        let runtime = engine.config.runtime.clone();
-        runtime.spawn(Box::pin(async move {
+        let Some(guard) = RepairingRead::begin(&self.engine) else { return };
+        let runtime = self.engine.config.runtime.clone();
+        let wait_until = runtime.now() + STRAGGLERS_WAIT;
+        self.deadline = Some(self.deadline.map_or(wait_until, |deadline| deadline.min(wait_until)));
+        runtime.clone().spawn(Box::pin(async move {
             while !done {
                 done = self.step().await.1;
             }
             let repairs = async { while self.pending.next().await.is_some() {} };
             // Repairs that are not done in time are dropped: another read repeats them.
-            let _ = within(&*engine.config.runtime, self.deadline, repairs).await;
-            engine.repairing_reads.fetch_sub(1, Ordering::SeqCst);
+            let _ = within(&*runtime, Some(runtime.now() + REPAIR_MAX), repairs).await;
+            drop(guard);
         }));
     }
 
@@ -129,7 +150,7 @@ impl GetRun {
             body: version.body.clone(),
             kind: StoreKind { dvv: self.dvv },
             synced: false,
-            deadline: self.deadline,
+            deadline: Some(self.engine.config.runtime.now() + REPAIR_MAX),
         });
         self.pending.push(Box::pin(async move {
             if let Err(why) = repair.await {

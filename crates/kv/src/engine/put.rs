@@ -1,7 +1,7 @@
 //! Executes a write: on this node first, then over the replicas of other nodes.
 
 use super::engine::{Engine, check_bucket, check_key, refuse_consistent};
-use super::put_run::{PutRun, Version};
+use super::put_run::{PutRun, Version, check_room};
 use super::stored_form::StoredForm;
 use crate::coordination::put::{PutAction, PutActions, PutCore, PutEvent, PutPlan};
 use crate::coordination::{effective_n, expiry};
@@ -10,10 +10,12 @@ use crate::partition::Deadline;
 use crate::partition::{Access, Failure, Partition, WriteRules, Written, is_tombstone};
 use crate::replica::{RequestReplicas, StoreKind};
 use bytes::Bytes;
+use ombak_ring::Ring;
+use ombak_runtime::within;
 use ombak_types::error::PrecommitReason;
 use ombak_types::props::{Hook, SyncOnWrite};
 use ombak_types::time::UnixMicros;
-use ombak_types::{BucketProps, Error, NodeId, Object, VectorClock};
+use ombak_types::{BucketProps, Error, NodeId, Object, StoreFailure, StoreFailureKind, VectorClock};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -55,9 +57,11 @@ impl PutProgress {
         match self.others {
             None => only_reply(self.core, event)?,
             Some((replicas, version)) => {
-                let run = PutRun::new(engine.clone(), self.core, &replicas, version, deadline);
                 let is_elsewhere = |action: &PutAction| *action != PutAction::Store { replica };
-                run.answer(self.asked.into_iter().filter(is_elsewhere).collect(), event).await?;
+                let first = self.asked.into_iter().filter(is_elsewhere).collect();
+                let reply = PutRun::start(engine, self.core, &replicas, version, first, event);
+                let said = within(&*engine.config.runtime, deadline, reply).await.map_err(|_| Error::Timeout)?;
+                said.unwrap_or(Err(Error::Timeout))?;
             }
         }
         Ok(PutReply { key: None, object: self.reply })
@@ -94,18 +98,19 @@ fn only_reply(mut core: PutCore, event: PutEvent) -> Result<(), Error> {
 
 impl Engine {
     /// The node that coordinates a put, if this node has no position for its key.
-    pub(crate) fn coordinator_elsewhere(&self, request: &PutRequest) -> Result<Option<NodeId>, Error> {
-        if self.is_alone() {
+    pub(crate) fn coordinator_elsewhere(&self, ring: &Ring, request: &PutRequest) -> Result<Option<NodeId>, Error> {
+        if self.is_alone(ring) {
             return Ok(None);
         }
+        check_room(self)?;
         check_bucket(&request.bucket)?;
         let key = request.key.as_deref().unwrap_or_default();
         check_key(key)?;
         let buckets = self.buckets.snapshot();
         let props = buckets.props(&request.bucket)?;
         let n = effective_n(request.options.n_val, props)?;
-        let home = self.home_of(&request.bucket, key, props);
-        let replicas = self.replicas(home, n, request.options.sloppy_quorum);
+        let home = self.home_of(ring, &request.bucket, key, props);
+        let replicas = self.replicas(ring, home, n, request.options.sloppy_quorum);
         match (replicas.local, replicas.list.first()) {
             (Some(_), _) => Ok(None),
             (None, Some(first)) => Ok(Some(first.node)),
@@ -118,6 +123,7 @@ impl Engine {
     /// Past its deadline the write fails and changes nothing.
     pub(crate) fn execute_put(
         &self,
+        ring: &Ring,
         request: &mut PutRequest,
         access: Access,
         deadline: Deadline<'_>,
@@ -129,10 +135,13 @@ impl Engine {
         let props = buckets.props(&request.bucket)?;
         refuse_consistent(props)?;
         let n = effective_n(request.options.n_val, props)?;
-        let home = self.home_of(&request.bucket, &key, props);
-        let replicas = self.replicas(home, n, request.options.sloppy_quorum);
+        let home = self.home_of(ring, &request.bucket, &key, props);
+        let replicas = self.replicas(ring, home, n, request.options.sloppy_quorum);
         let plan = PutPlan::new(&request.options, props, n, &replicas.list)?;
-        let local = replicas.local.ok_or(Error::AllNodesDown)?;
+        let local = replicas.local.ok_or_else(no_position)?;
+        // Old copies must not pass between fallbacks (docs/design/replication.md §6).
+        let is_fallback = |at: usize| replicas.list[at].primaries == 0;
+        let feeds_fallback = is_fallback(local) && (0..replicas.list.len()).any(|at| at != local && is_fallback(at));
         run_precommit(props)?;
         let kind = WriteKind::of(request, props)?;
         let now = self.now();
@@ -142,7 +151,8 @@ impl Engine {
         let (core, asked) = PutCore::start(plan, &replicas.list);
         let rules = WriteRules { props, limits: &self.config.limits, now, deadline: Some(deadline) };
         let written = self.write(&partition, &storage_key, request, kind, &rules, access)?;
-        let sync_to = wants_sync(&request.options, props, &partition).then_some(written.seq);
+        let wants_sync = feeds_fallback || wants_sync(&request.options, props, &partition);
+        let sync_to = wants_sync.then_some(written.seq);
         let reply = reply(&request.options, kind, &written, now);
         let (digest, value_bytes) = (written.digest, written.object.value_bytes());
         let others = (replicas.list.len() > 1).then(|| {
@@ -234,6 +244,12 @@ impl WriteKind {
             () => Self::Coordinated,
         })
     }
+}
+
+/// The refusal of a put that reached a node without a position for its key, because the nodes do not
+/// agree on which of them are up. Nothing was executed.
+fn no_position() -> Error {
+    StoreFailure::new(StoreFailureKind::Unreachable, "this node has no position for the key").into()
 }
 
 /// Hooks are Erlang or JavaScript functions and cannot run here. A write without a hook that an

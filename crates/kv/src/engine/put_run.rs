@@ -9,7 +9,44 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use ombak_runtime::{BoxFuture, within};
 use ombak_types::Error;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How long a run serves the replicas of other nodes, at most.
+const RUN_MAX: Duration = Duration::from_secs(30);
+
+/// Maximum of the bytes of versions that runs hold for replicas which have not answered. Beyond it,
+/// puts are refused before anything is executed.
+const HELD_BYTES_MAX: u64 = 256 << 20;
+/// What a run takes besides its version, in bytes.
+const RUN_BYTES: u64 = 2 << 10;
+
+/// The share of one run in the bytes that all runs hold.
+struct HeldBytes {
+    engine: Arc<Engine>,
+    bytes: u64,
+}
+
+impl HeldBytes {
+    fn count(engine: &Arc<Engine>, version: &Version) -> Self {
+        let bytes = RUN_BYTES + (version.form.head.len() + version.form.body.len()) as u64;
+        engine.put_run_bytes.fetch_add(bytes, Ordering::SeqCst);
+        Self { engine: engine.clone(), bytes }
+    }
+}
+
+impl Drop for HeldBytes {
+    fn drop(&mut self) {
+        self.engine.put_run_bytes.fetch_sub(self.bytes, Ordering::SeqCst);
+    }
+}
+
+/// Refuses a put while the runs of earlier ones hold too much.
+pub(crate) fn check_room(engine: &Engine) -> Result<(), Error> {
+    let held = engine.put_run_bytes.load(Ordering::SeqCst);
+    if held > HELD_BYTES_MAX { Err(Error::Overload) } else { Ok(()) }
+}
 
 /// The version that the other replicas get.
 pub(super) struct Version {
@@ -27,41 +64,47 @@ pub(super) struct PutRun {
     core: PutCore,
     clients: Vec<Arc<dyn ReplicaClient>>,
     version: Version,
-    deadline: Option<Instant>,
+    /// When the run ends, whether all replicas have answered or not. The limit of the client is no
+    /// reason to leave a replica without the version, because its event exists.
+    ends_at: Instant,
     pending: FuturesUnordered<BoxFuture<'static, PutEvent>>,
+    /// Takes the reply, until it is sent.
+    reply: Option<oneshot::Sender<Result<(), Error>>>,
 }
 
 impl PutRun {
-    pub(super) fn new(
-        engine: Arc<Engine>,
+    /// Runs beside the caller, and to its end also if the caller goes away. It executes what the
+    /// coordinator has asked for so far, tells it what became of this node's copy, and serves the
+    /// other replicas. Returns the receiver of the reply.
+    pub(super) fn start(
+        engine: &Arc<Engine>,
         core: PutCore,
         replicas: &RequestReplicas,
         version: Version,
-        deadline: Option<Instant>,
-    ) -> Self {
+        first: PutActions,
+        local: PutEvent,
+    ) -> oneshot::Receiver<Result<(), Error>> {
         let clients = replicas.list.iter().map(|replica| engine.replica_client(replica.node)).collect();
-        Self { engine, core, clients, version, deadline, pending: FuturesUnordered::new() }
+        let (reply, receiver) = oneshot::channel();
+        let (runtime, pending) = (engine.config.runtime.clone(), FuturesUnordered::new());
+        let ends_at = runtime.now() + RUN_MAX;
+        let held = HeldBytes::count(engine, &version);
+        let mut run = Self { engine: engine.clone(), core, clients, version, ends_at, pending, reply: Some(reply) };
+        runtime.spawn(Box::pin(async move {
+            let mut done = run.execute(first);
+            let actions = run.core.on(local);
+            done |= run.execute(actions);
+            while !done {
+                done = run.step().await;
+            }
+            drop(held);
+        }));
+        receiver
     }
 
-    /// Executes what the coordinator has asked for so far, tells it what became of this node's
-    /// copy, and runs until the client can be answered. The other replicas are served to their end,
-    /// also after that.
-    pub(super) async fn answer(mut self, first: PutActions, local: PutEvent) -> Result<(), Error> {
-        let mut outcome = self.execute(first);
-        let actions = self.core.on(local);
-        outcome = self.execute(actions).or(outcome);
-        while outcome.reply.is_none() && !outcome.done {
-            outcome = self.step().await;
-        }
-        if !outcome.done {
-            let runtime = self.engine.config.runtime.clone();
-            runtime.spawn(Box::pin(async move { while !self.step().await.done {} }));
-        }
-        outcome.reply.unwrap_or(Err(Error::Timeout))
-    }
-
-    async fn step(&mut self) -> Outcome {
-        let ended = within(&*self.engine.config.runtime, self.deadline, self.pending.next()).await;
+    /// Waits for the next answer. Returns whether nothing follows.
+    async fn step(&mut self) -> bool {
+        let ended = within(&*self.engine.config.runtime, Some(self.ends_at), self.pending.next()).await;
         let event = match ended {
             Ok(Some(event)) => event,
             // Without a pending store no further answer can come.
@@ -71,18 +114,23 @@ impl PutRun {
         self.execute(actions)
     }
 
-    fn execute(&mut self, actions: PutActions) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn execute(&mut self, actions: PutActions) -> bool {
+        let mut done = false;
         for action in actions {
             match action {
                 PutAction::Store { replica } => self.store(replica),
-                PutAction::Reply(said) => outcome.reply = Some(said),
-                PutAction::Done => outcome.done = true,
+                PutAction::Reply(said) => {
+                    if let Some(reply) = self.reply.take() {
+                        // Sending fails when the caller has gone away.
+                        let _ = reply.send(said);
+                    }
+                }
+                PutAction::Done => done = true,
                 // This node has coordinated before the run began.
                 PutAction::Coordinate { .. } => {}
             }
         }
-        outcome
+        done
     }
 
     fn store(&mut self, replica: usize) {
@@ -94,7 +142,7 @@ impl PutRun {
             body: version.form.body.clone(),
             kind: version.kind,
             synced: version.synced,
-            deadline: self.deadline,
+            deadline: Some(self.ends_at),
         });
         self.pending.push(Box::pin(async move {
             match store.await {
@@ -102,18 +150,5 @@ impl PutRun {
                 Err(error) => PutEvent::Failed { replica, error },
             }
         }));
-    }
-}
-
-/// What some actions of the coordinator amount to.
-#[derive(Default)]
-struct Outcome {
-    reply: Option<Result<(), Error>>,
-    done: bool,
-}
-
-impl Outcome {
-    fn or(self, earlier: Self) -> Self {
-        Self { reply: self.reply.or(earlier.reply), done: self.done || earlier.done }
     }
 }

@@ -139,15 +139,27 @@ impl Reaper {
         Self { mode, runtime, sweep_pause_min, partitions, is_alone, state: Mutex::new(state) }
     }
 
-    /// Says whether this node is the only one of its ring. Otherwise it removes nothing by itself.
+    /// Says whether this node owns the whole ring. Otherwise it removes nothing by itself. A node
+    /// that becomes alone sweeps for the tombstones of the time before.
     pub(crate) fn set_alone(&self, is_alone: bool) {
-        self.is_alone.store(is_alone, Ordering::SeqCst);
+        let mut state = self.state.lock();
+        let was_alone = self.is_alone.swap(is_alone, Ordering::SeqCst);
+        if is_alone && !was_alone {
+            state.sweep_again(self.runtime.now());
+        } else if !is_alone {
+            // A sweep keeps a snapshot, and with it files that are to go.
+            state.sweep = None;
+        }
+    }
+
+    fn is_alone(&self) -> bool {
+        self.is_alone.load(Ordering::SeqCst)
     }
 
     /// Schedules the removal of a tombstone that was just written.
     pub(crate) fn schedule(&self, partition: &Partition, key: &[u8], digest: u64) {
         match self.mode {
-            _ if !self.is_alone.load(Ordering::SeqCst) => {}
+            _ if !self.is_alone() => {}
             DeleteMode::Keep => {}
             DeleteMode::Immediate => {
                 if !matches!(self.reap(partition, key, digest, Access::Inline), Ok(())) {
@@ -181,11 +193,11 @@ impl Reaper {
 
     /// Makes one round: removes the due versions and continues the sweep. Called repeatedly.
     pub(super) fn round(&self) {
-        if !self.is_alone.load(Ordering::SeqCst) {
+        if !self.is_alone() {
             return;
         }
         let end = self.runtime.now() + ROUND;
-        while self.runtime.now() < end {
+        while self.runtime.now() < end && self.is_alone() {
             let Some(due) = self.next_due() else { break };
             let Some(partition) = self.partitions.get(due.partition) else { continue };
             match self.reap(&partition, &due.key, due.digest, Access::Blocking) {
@@ -280,7 +292,10 @@ impl Reaper {
             }
         }
         sweep.worked += self.runtime.now() - began;
-        self.state.lock().sweep = Some(sweep);
+        let mut state = self.state.lock();
+        if self.is_alone() {
+            state.sweep = Some(sweep);
+        }
     }
 
     /// Ends a sweep. Another sweep repeats the partitions that could not be read.

@@ -46,7 +46,7 @@ impl Importer<'_> {
         let engine = &self.kv.engine;
         let _pass = engine.enter()?;
         let props = engine.buckets.props(bucket)?;
-        let home = engine.home_of(bucket, key, &props);
+        let home = engine.home_of(&engine.ring(), bucket, key, &props);
         let partition = engine.partitions().find(home)?;
         let Some(unsynced) = self.unsynced.get_mut(home as usize) else {
             return Err(StoreFailure::internal(format!("the ring has no partition {home}")).into());

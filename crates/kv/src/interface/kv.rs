@@ -5,11 +5,12 @@ use super::requests::{DeleteReply, DeleteRequest, GetReply, GetRequest, PutReply
 use crate::config::KvConfig;
 use crate::engine::{Engine, PutProgress};
 use crate::names::key_text;
-use crate::partition::{Access, BeginOrGiveUp, Deadline, Failure};
+use crate::partition::{Access, BeginOrGiveUp, Deadline, Failure, Partition};
 use crate::start::OpenError;
 use bytes::Bytes;
+use ombak_ring::Ring;
 use ombak_runtime::{Pool, PoolError, Runtime, within};
-use ombak_types::{Error, Object, Sibling, StoreFailure};
+use ombak_types::{Error, NodeId, Object, Sibling, StoreFailure};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use std::time::{Duration, Instant};
 
 /// The engine of one node. Cheap to clone: clones share everything.
 ///
-/// `get`, `put` and `delete` complete without suspending when the data that they need is in memory
-/// or in the page cache, so network threads may call them directly. Otherwise they wait for an I/O
+/// On a node that is alone, `get`, `put` and `delete` complete without suspending when the data that
+/// they need is in memory or in the page cache, so network threads may call them directly. Otherwise they wait for an I/O
 /// thread; that needs a tokio runtime with time enabled.
 #[derive(Clone)]
 pub struct Kv {
@@ -31,6 +32,14 @@ const INLINE_VALUE_BYTES_MAX: u64 = 256 << 10;
 /// Largest number of links, metadata pairs and index entries of such a put: each takes some hundred
 /// nanoseconds.
 const INLINE_PARTS_MAX: usize = 1_000;
+
+/// A write that this node has coordinated.
+struct Coordinated {
+    reply: PutReply,
+    partition: Arc<Partition>,
+    /// The storage key and the digest, if the key now holds only a tombstone.
+    tombstone: Option<(Vec<u8>, u64)>,
+}
 
 /// The result of one attempt to execute a write on another thread.
 enum Attempt {
@@ -65,15 +74,16 @@ impl Kv {
         let (stats, began) = (&self.engine.stats, self.now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
         let _active = stats.node_get_active();
-        let read = if self.engine.is_alone() {
-            match self.engine.execute_read(request, Access::Inline) {
+        let ring = self.engine.ring();
+        let read = if self.engine.is_alone(&ring) {
+            match self.engine.execute_read(&ring, request, Access::Inline) {
                 Ok(read) => Ok(read),
                 Err(Failure::Refused(error)) => Err(error),
-                Err(Failure::WouldBlock | Failure::TooLarge(_)) => self.read_blocking(request, room).await,
+                Err(Failure::WouldBlock | Failure::TooLarge(_)) => self.read_blocking(ring, request, room).await,
             }
         } else {
             let deadline = self.deadline(began, request.options.timeout).at();
-            self.engine.read_from_replicas(request, deadline).await.map(Read::Reply)
+            self.engine.read_from_replicas(&ring, request, deadline).await.map(Read::Reply)
         };
         let (siblings, objsize_bytes) = match &read {
             Ok(Read::Single(single)) => (1, single.value().len() as u64),
@@ -96,11 +106,17 @@ impl Kv {
     }
 
     #[cold]
-    async fn read_blocking(&self, request: &GetRequest, room: &mut dyn MemoryReservation) -> Result<Read, Error> {
+    async fn read_blocking(
+        &self,
+        ring: Arc<Ring>,
+        request: &GetRequest,
+        room: &mut dyn MemoryReservation,
+    ) -> Result<Read, Error> {
         let mut bytes_max = READ_WITHOUT_RESERVATION_BYTES_MAX;
         loop {
-            let (engine, job) = (self.engine.clone(), request.clone());
-            let work = self.engine.disk_pool.run(move || engine.execute_read(&job, Access::BlockingUpTo(bytes_max)));
+            let (engine, job, ring) = (self.engine.clone(), request.clone(), ring.clone());
+            let work =
+                self.engine.disk_pool.run(move || engine.execute_read(&ring, &job, Access::BlockingUpTo(bytes_max)));
             match self.with_time_limit(request.options.timeout, work).await? {
                 Err(Failure::TooLarge(bytes)) => {
                     room.reserve(bytes).await?;
@@ -117,8 +133,10 @@ impl Kv {
         Ok(self.engine.large_request_pool.run(work).await?)
     }
 
-    /// Writes one key. [`Error::Timeout`] means one of two things: the write was executed before
-    /// the answer and only its sync was still missing, or the write will never be executed.
+    /// Writes one key. On a node that is alone, [`Error::Timeout`] means one of two things: the
+    /// write was executed before the answer and only its sync was still missing, or the write will
+    /// never be executed. With several nodes it can also mean that too few replicas have answered,
+    /// or that another node is still executing the write.
     pub async fn put(&self, request: PutRequest) -> Result<PutReply, Error> {
         self.put_into(request, &mut UncountedMemory).await
     }
@@ -137,46 +155,55 @@ impl Kv {
             made_key = Some(Bytes::copy_from_slice(&key_text(random)));
             request.key.clone_from(&made_key);
         }
-        let mut reply = match self.engine.coordinator_elsewhere(&request)? {
-            None => self.coordinate(request, deadline, room, began).await?,
-            Some(node) => self.engine.replica_client(node).coordinate(request, deadline.at()).await?,
+        let ring = self.engine.ring();
+        let mut reply = match self.engine.coordinator_elsewhere(&ring, &request)? {
+            None => self.coordinate(&ring, request, deadline, room).await?.reply,
+            Some(node) => self.forward(node, request, deadline).await?,
         };
         reply.key = made_key;
-        stats.node_put(self.micros_since(began));
+        let took_us = self.micros_since(began);
+        stats.node_put(took_us);
+        stats.vnode_put(took_us);
         Ok(reply)
+    }
+
+    /// Lets another node coordinate a put. After the deadline it is unknown whether that node has
+    /// executed it, so no other node is asked (docs/design/replication.md §12).
+    async fn forward(&self, node: NodeId, request: PutRequest, deadline: Deadline<'_>) -> Result<PutReply, Error> {
+        let forwarded = self.engine.replica_client(node).coordinate(request, deadline.at());
+        within(self.runtime(), deadline.at(), forwarded).await.unwrap_or(Err(Error::Timeout))
     }
 
     /// Coordinates a put that another node has forwarded. It is not forwarded again.
     pub(crate) async fn coordinate_here(&self, request: PutRequest, at: Option<Instant>) -> Result<PutReply, Error> {
+        let began = self.now();
         let _pass = self.engine.enter()?;
         let deadline = Deadline::at_time(at, self.runtime());
-        self.coordinate(request, deadline, &mut UncountedMemory, self.now()).await
+        let ring = self.engine.ring();
+        let coordinated = self.coordinate(&ring, request, deadline, &mut UncountedMemory).await?;
+        self.engine.stats.vnode_put(self.micros_since(began));
+        Ok(coordinated.reply)
     }
 
     /// Stores a put on this node, and then on the other replicas.
     async fn coordinate(
         &self,
+        ring: &Arc<Ring>,
         request: PutRequest,
         deadline: Deadline<'_>,
         room: &mut dyn MemoryReservation,
-        began: Instant,
-    ) -> Result<PutReply, Error> {
-        let stats = &self.engine.stats;
-        let progress = self.write(request, deadline, room).await.inspect_err(|e| self.count_refusal(e))?;
+    ) -> Result<Coordinated, Error> {
+        let (stats, began) = (&self.engine.stats, self.now());
+        let progress = self.write(ring, request, deadline, room).await.inspect_err(|e| self.count_refusal(e))?;
         let object_bytes = progress.value_bytes();
         if progress.is_write_once() {
             stats.write_once_put(self.micros_since(began), object_bytes);
         }
-        stats.vnode_put(self.micros_since(began));
         let (hooks, tombstone) = (progress.postcommit_hooks(), progress.tombstone());
         let partition = progress.partition.clone();
         let reply = progress.finish(&self.engine, deadline.at()).await?;
         stats.postcommit_failed(hooks);
-        // Several nodes reap together (docs/design/replication.md §6).
-        if let Some((key, digest)) = tombstone.filter(|_| self.engine.is_alone()) {
-            self.engine.reaper.schedule(&partition, &key, digest);
-        }
-        Ok(reply)
+        Ok(Coordinated { reply, partition, tombstone })
     }
 
     fn count_refusal(&self, error: &Error) {
@@ -188,18 +215,19 @@ impl Kv {
     /// Executes a write up to the point where it either counts or has failed.
     async fn write(
         &self,
+        ring: &Arc<Ring>,
         mut request: PutRequest,
         deadline: Deadline<'_>,
         room: &mut dyn MemoryReservation,
     ) -> Result<PutProgress, Error> {
         let mut progress = if is_large(&request.object) {
-            self.write_blocking(&self.engine.large_request_pool, request, deadline, room).await?
+            self.write_blocking(&self.engine.large_request_pool, ring, request, deadline, room).await?
         } else {
-            match self.engine.execute_put(&mut request, Access::Inline, deadline) {
+            match self.engine.execute_put(ring, &mut request, Access::Inline, deadline) {
                 Ok(progress) => progress,
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
-                    self.write_blocking(&self.engine.disk_pool, request, deadline, room).await?
+                    self.write_blocking(&self.engine.disk_pool, ring, request, deadline, room).await?
                 }
             }
         };
@@ -217,13 +245,14 @@ impl Kv {
     async fn write_blocking(
         &self,
         pool: &Pool,
+        ring: &Arc<Ring>,
         mut request: PutRequest,
         deadline: Deadline<'_>,
         room: &mut dyn MemoryReservation,
     ) -> Result<PutProgress, Error> {
         let mut bytes_max = READ_WITHOUT_RESERVATION_BYTES_MAX;
         loop {
-            match self.write_within(pool, request, deadline, bytes_max).await? {
+            match self.write_within(pool, ring, request, deadline, bytes_max).await? {
                 Attempt::NeedsRoom { request: again, bytes } => {
                     room.reserve(bytes).await?;
                     (request, bytes_max) = (again, bytes);
@@ -239,17 +268,19 @@ impl Kv {
     async fn write_within(
         &self,
         pool: &Pool,
+        ring: &Arc<Ring>,
         mut request: PutRequest,
         deadline: Deadline<'_>,
         bytes_max: u64,
     ) -> Result<Attempt, Error> {
-        let (engine, at) = (self.engine.clone(), deadline.at());
+        let (engine, ring, at) = (self.engine.clone(), ring.clone(), deadline.at());
         let turn = Arc::new(BeginOrGiveUp::default());
         let turn_there = turn.clone();
         let mut work = pin!(pool.run(move || {
             let deadline = Deadline::on_other_thread(at, &*engine.config.runtime, &turn_there);
             let in_time = deadline.check().map_err(Failure::from);
-            match in_time.and_then(|()| engine.execute_put(&mut request, Access::BlockingUpTo(bytes_max), deadline)) {
+            let access = Access::BlockingUpTo(bytes_max);
+            match in_time.and_then(|()| engine.execute_put(&ring, &mut request, access, deadline)) {
                 Err(Failure::TooLarge(bytes)) => Attempt::NeedsRoom { request, bytes },
                 done => Attempt::Ended(done),
             }
@@ -262,7 +293,7 @@ impl Kv {
     }
 
     /// Deletes one key: writes a tombstone whose clock descends the client's clock, or else the
-    /// clock of this node's copy. The statement about timeouts at [`Self::put`] applies to the read
+    /// clock that a read finds. The statement about timeouts at [`Self::put`] applies to the read
     /// and the tombstone together.
     pub async fn delete(&self, request: DeleteRequest) -> Result<DeleteReply, Error> {
         let DeleteRequest { bucket, key, clock, mut get, mut put, rw } = request;
@@ -291,10 +322,16 @@ impl Kv {
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };
         let request = PutRequest { bucket, key: Some(key), object, options: put };
-        match self.engine.coordinator_elsewhere(&request)? {
-            None => self.coordinate(request, deadline, &mut UncountedMemory, self.now()).await?,
-            Some(node) => self.engine.replica_client(node).coordinate(request, deadline.at()).await?,
-        };
+        let ring = self.engine.ring();
+        if let Some(node) = self.engine.coordinator_elsewhere(&ring, &request)? {
+            self.forward(node, request, deadline).await?;
+            return Ok(DeleteReply { found: true });
+        }
+        let Coordinated { partition, tombstone, .. } =
+            self.coordinate(&ring, request, deadline, &mut UncountedMemory).await?;
+        if let Some((key, digest)) = tombstone {
+            self.engine.reaper.schedule(&partition, &key, digest);
+        }
         Ok(DeleteReply { found: true })
     }
 

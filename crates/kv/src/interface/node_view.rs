@@ -38,8 +38,8 @@ impl Kv {
         check_bucket(bucket)?;
         check_key(key)?;
         let props = self.engine.buckets.props(bucket)?;
-        let ring = self.engine.ring.load();
-        let home = self.engine.home_of(bucket, key, &props);
+        let ring = self.engine.ring();
+        let home = self.engine.home_of(&ring, bucket, key, &props);
         let item = |p: &Position| PreflistItem {
             partition: p.partition,
             node: self.name_of(ring.id(p.node)),
@@ -95,14 +95,14 @@ impl Kv {
 
     /// The ring in force.
     pub fn ring(&self) -> Arc<Ring> {
-        self.engine.ring.load_full()
+        self.engine.ring()
     }
 
-    /// Puts another ring in force. Requests under way end with the ring that they began with. The
-    /// caller answers for what the change does to data (docs/design/replication.md §3).
-    pub fn set_ring(&self, ring: Ring) {
-        self.engine.reaper.set_alone(ring.node_count() == 1);
-        self.engine.ring.store(Arc::new(ring));
+    /// Puts another ring of the same size in force. Requests under way end with the ring that they
+    /// began with. The caller answers for what the change does to data (docs/design/replication.md
+    /// §3).
+    pub fn set_ring(&self, ring: Ring) -> Result<(), Error> {
+        self.engine.set_ring(ring)
     }
 
     /// The replicas of this node, for requests that other nodes coordinate.

@@ -74,17 +74,25 @@ impl PartitionTable {
         self.take(number).map_or(Ok(()), |partition| partition.close())
     }
 
-    /// Removes a partition with everything in it. It opens as an empty one afterwards. The caller
-    /// has proved that nobody needs the content (docs/design/replication.md §4).
-    pub(crate) fn drop_content(&self, number: u32) -> Result<(), StorageError> {
+    /// Removes a partition with everything in it, if nothing was written to it after `proven_seq`.
+    /// It opens as an empty one afterwards. The caller has proved that nobody needs what was written
+    /// up to `proven_seq` (docs/design/replication.md §4). Returns false, and leaves the partition
+    /// open, if something was written later.
+    pub(crate) fn drop_content(&self, number: u32, proven_seq: u64) -> Result<bool, StorageError> {
         let _changing = self.changes.lock();
-        let Some(partition) = self.take(number) else { return Err(StorageError::Closed) };
-        // Writes of requests that found the partition earlier have ended when this returns.
+        let Some(partition) = self.get(number) else { return Err(StorageError::Closed) };
+        // Writes that were under way have ended when this returns.
         partition.store().close_to_writes(true);
+        if partition.store().last_seq() != proven_seq {
+            partition.store().close_to_writes(false);
+            return Ok(false);
+        }
+        drop(self.take(number));
         info!(partition = number, "removing the content of a partition");
         partition.store().drop_partition().inspect_err(|e| {
             error!(partition = number, error = %e, "the content of a partition could not be removed");
-        })
+        })?;
+        Ok(true)
     }
 
     /// Closes all partitions, and returns how many failed to close.
@@ -152,8 +160,14 @@ mod tests {
         assert!(matches!(table.close(3), Ok(())) && table.open(3).is_err(), "a request still uses the store");
         drop(again);
         table.open(3).unwrap();
-        table.drop_content(3).unwrap();
-        assert!(matches!(table.drop_content(3), Err(StorageError::Closed)), "it is closed");
+        let partition = table.get(3).unwrap();
+        let proven_seq = partition.store().last_seq();
+        write(&partition, b"k").unwrap();
+        assert!(!table.drop_content(3, proven_seq).unwrap(), "there is a write that was not proved");
+        write(&partition, b"k").expect("it takes writes again");
+        assert!(table.drop_content(3, partition.store().last_seq()).unwrap());
+        drop(partition);
+        assert!(matches!(table.drop_content(3, 0), Err(StorageError::Closed)), "it is closed");
         table.open(3).unwrap();
         assert_eq!(table.get(3).unwrap().get(b"k", Access::Blocking).unwrap(), None);
         assert!(matches!(table.open(8), Err(StorageError::Closed)), "the ring has eight");

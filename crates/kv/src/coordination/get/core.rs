@@ -70,7 +70,7 @@ pub enum GetAction {
     Repair {
         /// The index of the replica in the request's list.
         replica: usize,
-        /// The version that it missing.
+        /// The version that it lacks.
         object: Object,
     },
     /// No further action follows.
@@ -238,7 +238,7 @@ impl GetCore {
         actions
     }
 
-    /// The answer to the client, if it is already known. Asks for values that it still missing.
+    /// The answer to the client, if it is already known. Asks for values that it still lacks.
     fn reply(&mut self, actions: &mut GetActions) -> Option<Result<GetReply, Error>> {
         let plan = &self.plan;
         let ok = &self.ok;
@@ -337,12 +337,13 @@ impl GetCore {
         self.finish(actions);
     }
 
-    /// Sends `newest` to every replica that is behind: to owners also when they lack the key, to
-    /// fallbacks only when they hold an older version (docs/design/replication.md §18).
+    /// Sends `newest` to every owner that is behind. Fallbacks are not repaired: old copies must not
+    /// pass between them (docs/design/replication.md §6).
     fn repairs(&self, newest: &Object) -> GetActions {
         let behind = |i: &usize| match &self.copies[*i] {
+            _ if self.replicas[*i].primaries == 0 => false,
             CopyState::Found { object, .. } => newest.clock.dominates(&object.clock),
-            CopyState::NotFound => self.replicas[*i].primaries > 0,
+            CopyState::NotFound => true,
             CopyState::Waiting | CopyState::Failed => false,
         };
         let repair = |replica| GetAction::Repair { replica, object: newest.clone() };

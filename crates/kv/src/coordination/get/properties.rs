@@ -291,16 +291,17 @@ fn check_found(case: &Case, plan: &GetPlan, run: &Run, reply: &GetReply) -> Resu
     Ok(())
 }
 
-/// Exactly the replicas that are behind are repaired, with the merged version.
+/// Exactly the owners that are behind are repaired, with the merged version.
 fn check_repairs(case: &Case, run: &Run) -> Result<(), TestCaseError> {
     let mut newest = Object::default();
     for version in case.nodes.iter().filter(|n| !n.broken).filter_map(Node::version) {
         newest.merge(version, true);
     }
     let behind = |n: &Node| match n.version() {
-        _ if n.broken => false,
+        // Fallbacks are not repaired.
+        _ if n.broken || n.replica.primaries == 0 => false,
         Some(version) => newest.clock.dominates(&version.clock),
-        None => n.replica.primaries > 0 && !newest.siblings.is_empty(),
+        None => !newest.siblings.is_empty(),
     };
     let expected: Vec<usize> = (0..case.nodes.len()).filter(|&i| behind(&case.nodes[i])).collect();
     let repaired: Vec<usize> = run.repairs.iter().map(|(i, _)| *i).collect();
