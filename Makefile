@@ -15,14 +15,19 @@ STEPS ?=
 FUZZ_SECONDS ?= 30
 SOAK_ROUNDS ?= 10
 CRASH_POINTS ?= 1000000
+SIM_SEEDS ?= 20000
+NEMESIS_SECONDS ?= 600
+NEMESIS_SEED ?=
+CLUSTER ?= 3
 HISTORIES ?= 10000
 MINUTES ?= 5
 SEEDS ?=
 BACKENDS ?=
 KEYS ?= 10000000
+N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections fuzz soak clean-cache
+.PHONY: help run devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections bench-cluster fuzz soak soak-cluster clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +36,13 @@ run: ## build in release and run one node in the foreground: ports 8087 and 8098
 	cargo build --release --locked --package ombak-server
 	@# The node warns of variables that are none of its own.
 	exec env -u OMBAK_CACHE $(CARGO_TARGET_DIR)/release/ombak start
+
+devcluster: ## build, and start a cluster of N (5) nodes on this machine: ports 10017, 10018, 10027, ..., data in ./devcluster
+	@cargo build --locked --package ombak-server
+	@env -u OMBAK_CACHE tests/devcluster/devcluster start $(N)
+
+devcluster-stop: ## stop that cluster; `make devcluster` continues it
+	@env -u OMBAK_CACHE tests/devcluster/devcluster stop
 
 test: ## run everything that CI runs, or only STEPS="lint rust golden python-client ..."
 	@tests/run $(STEPS)
@@ -66,12 +78,29 @@ bench-connections: ## measure resident memory with 10,000 idle connections, and 
 	cargo build --release --locked --package ombak-server
 	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/connections.py
 
+bench-cluster: ROUNDS ?= 5
+bench-cluster: ## measure clusters: the cost of requests, a node that fails, and one that returns, in ROUNDS (5)
+	cargo build --release --locked --package ombak-server --package ombak-bench --package ombak-floor
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/cluster.py requests --rounds $(ROUNDS)
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/cluster.py nodes --rounds $(ROUNDS)
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/cluster_faults.py faults --rounds $(ROUNDS)
+	OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak benches/cluster_faults.py hand-back --rounds $(ROUNDS)
+
 fuzz: ## run every fuzz target for FUZZ_SECONDS (30); needs a nightly toolchain
 	@fuzz/run $(FUZZ_SECONDS)
 
-soak: ## run the crash tests for about an hour: CRASH_POINTS (1000000) and HISTORIES (10000) of stores, and SOAK_ROUNDS (10) times the node crashes of `make test`
+soak: ## run the crash tests for about an hour: CRASH_POINTS (1000000) and HISTORIES (10000) of stores, SOAK_ROUNDS (10) times the node crashes of `make test`, and SIM_SEEDS (20000) seeds of the simulator
 	OMBAK_CRASH_POINTS=$(CRASH_POINTS) OMBAK_HISTORIES=$(HISTORIES) OMBAK_SOAK_ROUNDS=$(SOAK_ROUNDS) cargo test --release --locked --package ombak-storage --package ombak-kv --package ombak-server \
 		--test metamorphic --test power_cut --test power --test kill9 -- --nocapture
+	OMBAK_SIM_SEEDS=$(SIM_SEEDS) cargo test --release --locked --package ombak-sim --test seeds -- --nocapture
+	@$(MAKE) --no-print-directory soak-cluster
+
+soak-cluster: ## run five real nodes with faults for NEMESIS_SECONDS (600) on each backend, with NEMESIS_SEED if given, then the tests of one node on CLUSTER (3) nodes
+	cargo build --release --locked --package ombak-server
+	@for backend in bitcask leveled leveldb; do \
+		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak tests/nemesis/run.py --seconds $(NEMESIS_SECONDS) $(if $(NEMESIS_SEED),--seed $(NEMESIS_SEED)) --backend $$backend || exit 1; done
+	@for test in golden clients/python clients/node clients/java; do \
+		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak tests/$$test/run.py --cluster $(CLUSTER) || exit 1; done
 
 clean-cache: ## remove the downloaded packages of the clients
 	rm -rf $(OMBAK_CACHE)

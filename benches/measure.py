@@ -78,15 +78,16 @@ def beside(name):
 
 class Echo:
     """The echo server of the floor, for Protocol Buffers or for HTTP: a context manager with the
-    interface of a node."""
+    interface of a node. With peers it asks them before it answers."""
 
-    def __init__(self, words=()):
-        self.words = words
+    def __init__(self, words=(), peers=()):
+        self.command = "front" if peers else "echo"
+        self.words = [*words, *(word for peer in peers for word in ("--peer", peer))]
 
     def __enter__(self):
         (port,) = free_ports(1)
         self.pb = self.http = f"127.0.0.1:{port}"
-        self.process = subprocess.Popen([str(beside("ombak-floor")), "echo", "--port", str(port), *self.words])
+        self.process = subprocess.Popen([str(beside("ombak-floor")), self.command, "--port", str(port), *self.words])
         deadline = time.monotonic() + START_SECONDS_MAX
         while True:
             try:

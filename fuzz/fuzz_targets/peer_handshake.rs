@@ -1,5 +1,5 @@
-//! A stranger's bytes in both sides of the handshake, with and without a valid greeting before them.
-//! No bytes make a stranger a peer, and none make the node say more than its greeting.
+//! A stranger's bytes in both sides of the handshake, with and without a valid greeting before
+//! them. No bytes make a stranger a peer, and none make the node say more than its greeting.
 
 #![no_main]
 

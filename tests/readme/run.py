@@ -37,6 +37,11 @@ FILE_NAME = {
     "xml": re.compile(r"<!-- (\S+) -->"),
 }
 BUILDS = ("cargo build ", "make ")
+# What these commands do after they have built the program.
+BUILT = {
+    "make devcluster": "tests/devcluster/devcluster start 5 devcluster",
+    "make devcluster-stop": "tests/devcluster/devcluster stop devcluster",
+}
 INSTALLS = ("python3 -m venv ", "venv/bin/pip install ", "npm install ")
 # These commands may have to download something first.
 DOWNLOADS = ("mvn ",)
@@ -158,7 +163,8 @@ def run_block(session, start, language, lines):
         return 0
     if language != "console":
         raise Mismatch(f"README.md:{start}: nobody knows how to run a block of '{language}'")
-    session_commands = [c for c in commands(start, lines) if not c[1].startswith(BUILDS)]
+    found = [(number, BUILT.get(command, command), expected) for number, command, expected in commands(start, lines)]
+    session_commands = [c for c in found if not c[1].startswith(BUILDS)]
     wanted = [command for _, command, _ in session_commands if command.startswith(INSTALLS)]
     if wanted:
         session.install(wanted)
@@ -205,12 +211,17 @@ def main():
         directory = Path(scratch)
         with Node({"platform_data_dir": str(directory / "data")}) as node:
             session = Session(directory, node)
-            for start, language, lines in blocks(README.read_text()):
-                try:
-                    passed += run_block(session, start, language, lines)
-                except Mismatch as mismatch:
-                    print(mismatch, flush=True)
-                    failed += 1
+            try:
+                for start, language, lines in blocks(README.read_text()):
+                    try:
+                        passed += run_block(session, start, language, lines)
+                    except Mismatch as mismatch:
+                        print(mismatch, flush=True)
+                        failed += 1
+            finally:
+                # A session that failed may have left nodes running.
+                subprocess.run(["bash", "-c", BUILT["make devcluster-stop"]], cwd=directory, env=session.environment,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=COMMAND_SECONDS_MAX)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     return 1 if failed or not passed else 0
 

@@ -55,7 +55,22 @@ def free_ports(count):
             s.close()
 
 
-class Node:
+class Client:
+    """What tests ask of a node or of a cluster that has `http` and `admin`."""
+
+    def create_type(self, name, properties):
+        """Creates and activates a bucket type."""
+        self.admin("bucket-type", "create", name, json.dumps({"props": properties}))
+        self.admin("bucket-type", "activate", name)
+
+    def set_bucket_properties(self, bucket, properties):
+        request = urllib.request.Request(
+            f"http://{self.http}/buckets/{bucket}/props", method="PUT",
+            data=json.dumps({"props": properties}).encode(), headers={"Content-Type": "application/json"})
+        urllib.request.urlopen(request, timeout=10).close()
+
+
+class Node(Client):
     """A running node: a context manager. `settings` are lines of its configuration file, besides
     the ports and paths."""
 
@@ -103,17 +118,6 @@ class Node:
         if done.returncode != 0:
             raise NodeError(f"`ombak admin {' '.join(words)}` exited with {done.returncode}: {done.stdout.strip()}")
         return done.stdout
-
-    def create_type(self, name, properties):
-        """Creates and activates a bucket type."""
-        self.admin("bucket-type", "create", name, json.dumps({"props": properties}))
-        self.admin("bucket-type", "activate", name)
-
-    def set_bucket_properties(self, bucket, properties):
-        request = urllib.request.Request(
-            f"http://{self.http}/buckets/{bucket}/props", method="PUT",
-            data=json.dumps({"props": properties}).encode(), headers={"Content-Type": "application/json"})
-        urllib.request.urlopen(request, timeout=10).close()
 
     def stop(self):
         """Sends SIGTERM. The node must then end by itself with status 0."""

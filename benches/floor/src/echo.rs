@@ -21,17 +21,18 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-pub fn run(port: u16, files: Option<&Path>) -> Result<(), String> {
+/// `short` answers gets as shortly as puts, as a peer of the echo front does.
+pub fn run(port: u16, files: Option<&Path>, short: bool) -> Result<(), String> {
     let files =
         files.map(Files::create).transpose().map_err(|e| format!("files of the echo server: {e}"))?.map(Arc::new);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|e| format!("cannot start threads: {e}"))?;
-    runtime.block_on(serve(port, files)).map_err(|e| format!("echo server on port {port}: {e}"))
+    runtime.block_on(serve(port, files, short)).map_err(|e| format!("echo server on port {port}: {e}"))
 }
 
-async fn serve(port: u16, files: Option<Arc<Files>>) -> io::Result<()> {
+async fn serve(port: u16, files: Option<Arc<Files>>, short: bool) -> io::Result<()> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-    let answers = Arc::new(Answers { get: get_reply(), put: put_reply() });
+    let answers = Arc::new(Answers { get: if short { put_reply() } else { get_reply() }, put: put_reply() });
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;

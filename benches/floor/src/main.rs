@@ -16,16 +16,21 @@ mod cpu;
 mod echo;
 mod echo_http;
 mod files;
+mod front;
 mod load;
 mod options;
+mod preference_lists;
 mod report;
 mod server;
+mod target;
 mod workload;
 
-use options::{Command, Options};
+use load::Requests;
+use options::{Command, Load, Options};
 use report::{Report, Sample};
 use server::Server;
 use std::process::ExitCode;
+use target::Target;
 
 /// The allocator of a node.
 #[global_allocator]
@@ -37,7 +42,9 @@ fn main() -> ExitCode {
             print!("{}", options::USAGE);
             Ok(())
         }
-        Ok(Command::Echo { port, files }) => echo::run(port, files.as_deref()),
+        Ok(Command::Echo { port, files, short }) => echo::run(port, files.as_deref(), short),
+        Ok(Command::Front { port, peers }) => front::run(port, &peers),
+        Ok(Command::Load(options)) => load_only(options),
         Ok(Command::EchoHttp { port }) => echo_http::run(port),
         Ok(Command::Appends(options)) => appends::run(&options),
         Ok(Command::Measure(options)) => measure(&options),
@@ -54,21 +61,42 @@ fn main() -> ExitCode {
 
 fn measure(options: &Options) -> Result<(), String> {
     let servers = Server::start_all(options)?;
+    let mut targets = Vec::new();
     for server in &servers {
-        load::fill(server)?;
+        let target = Target::new(server.name, server.protocol, vec![server.address], vec![server.pid()])?;
+        load::fill(&target)?;
+        targets.push((server.name, target));
     }
     let mut report = Report::new(options, servers.iter().map(|server| server.name).collect());
     for round in 1..=options.rounds {
         eprintln!("round {round} of {}", options.rounds);
         for &connections in &options.connections {
             for &op in &options.ops {
-                for server in &servers {
-                    let outcome = load::run(server, op, connections, options.seconds)?;
-                    report.add(Sample { server: server.name, op, connections, outcome });
+                for &(server, ref target) in &targets {
+                    let requests = Requests { ops: &[op], connections, duration: options.seconds, rate: None };
+                    let outcome = load::run(target, requests)?;
+                    report.add(Sample { server, op, connections, outcome });
                 }
             }
         }
     }
     print!("{report}");
+    Ok(())
+}
+
+/// Measures servers that run already.
+fn load_only(options: Load) -> Result<(), String> {
+    let mut target = Target::new("load", options.protocol, options.addresses, options.pids)?;
+    if options.fill {
+        load::fill(&target)?;
+    }
+    if options.preference_lists {
+        let keys = preference_lists::keys_by_address(&target).map_err(|e| format!("preference lists: {e}"))?;
+        target = target.with_keys(keys)?;
+    }
+    let Load { connections, seconds, rate, .. } = options;
+    let requests = Requests { ops: &options.ops, connections, duration: seconds, rate };
+    let outcome = load::run(&target, requests)?;
+    println!("{}", report::json(outcome));
     Ok(())
 }

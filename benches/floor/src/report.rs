@@ -171,6 +171,23 @@ impl Report {
     }
 }
 
+/// One measurement as a line of JSON.
+pub fn json(outcome: Outcome) -> String {
+    let Outcome { mut latencies_ns, errors, elapsed, server_cpu } = outcome;
+    latencies_ns.sort_unstable();
+    let at = |quantile| if latencies_ns.is_empty() { 0.0 } else { quantile_us(&latencies_ns, quantile) };
+    format!(
+        r#"{{"requests":{},"errors":{errors},"elapsed_s":{:.6},"cpu_s":{:.6},"p50_us":{:.1},"p99_us":{:.1},"p999_us":{:.1},"max_us":{:.1}}}"#,
+        latencies_ns.len(),
+        elapsed.as_secs_f64(),
+        server_cpu.as_secs_f64(),
+        at(0.5),
+        at(0.99),
+        at(0.999),
+        at(1.0)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,7 +196,7 @@ mod tests {
     fn sample(server: &'static str, requests: usize, cpu_ms: u64) -> Sample {
         let latencies_ns = (1..=requests as u32).map(|n| n * 1000).collect();
         let (elapsed, server_cpu) = (Duration::from_secs(1), Duration::from_millis(cpu_ms));
-        let outcome = Outcome { latencies_ns, elapsed, server_cpu };
+        let outcome = Outcome { latencies_ns, errors: 0, elapsed, server_cpu };
         Sample { server, op: Op::Get, connections: 6, outcome }
     }
 

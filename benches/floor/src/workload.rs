@@ -1,5 +1,6 @@
 //! The requests and the answers that they must get: gets and puts of 1 KiB over 10,000 keys.
 
+use bytes::Bytes;
 use ombak_proto::code;
 use ombak_proto::messages::{RpbContent, RpbGetReq, RpbGetResp, RpbPutReq, RpbPutResp};
 use ombak_proto::reply::write_message;
@@ -33,6 +34,11 @@ pub fn put_reply() -> Vec<u8> {
 }
 
 const BUCKET: &str = "floor";
+
+/// The bucket of all keys.
+pub fn bucket() -> Bytes {
+    Bytes::from_static(BUCKET.as_bytes())
+}
 const KEY_BYTES: usize = 11;
 
 /// The offset of the value in the answer to a get: frame header, then tag and length of the content
@@ -75,7 +81,8 @@ pub struct Request {
     key: [u8; KEY_BYTES],
 }
 
-fn key(n: u64) -> [u8; KEY_BYTES] {
+/// The name of key `n`.
+pub fn key(n: u64) -> [u8; KEY_BYTES] {
     let mut key = *b"key00000000";
     for (digit, n) in key[3..].iter_mut().rev().zip(std::iter::successors(Some(n), |n| Some(n / 10))) {
         *digit = b'0' + (n % 10) as u8;
@@ -132,7 +139,7 @@ impl Request {
 }
 
 fn frame(op: Op, key: &[u8; KEY_BYTES]) -> Vec<u8> {
-    let (bucket, name) = (Some(BUCKET.into()), Some(key.to_vec().into()));
+    let (bucket, name) = (Some(bucket()), Some(key.to_vec().into()));
     let mut out = Vec::new();
     match op {
         Op::Get => {

@@ -8,16 +8,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use num_bigint::BigInt;
-use ombak_kv::{IndexMatch, IndexQuery, QueryRange};
+use ombak_kv::{IndexMatch, IndexQuery, QueryRange, compile_pattern};
 use ombak_types::etf::{self, BinaryText, StringText, Term};
 use ombak_types::object::BadIndexEntry;
 use ombak_types::{Bucket, IndexEntry, IndexTerm};
-use regex::bytes::RegexBuilder;
 use std::fmt;
 use std::ops::Bound;
-
-/// The highest memory of a compiled regular expression, in bytes.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 const KEY_FIELD: &[u8] = b"$key";
 const BUCKET_FIELD: &[u8] = b"$bucket";
@@ -128,9 +124,7 @@ fn compile(range: &QueryRange, pattern: &[u8]) -> Result<regex::bytes::Regex, Ba
     if recurses(text) {
         return Err(bad("recursion is not supported".into()));
     }
-    // The pattern matches bytes and not characters, because Riak treats terms as bytes, too.
-    let built = RegexBuilder::new(text).unicode(false).size_limit(PATTERN_BYTES_MAX).build();
-    built.map_err(|error| match error {
+    compile_pattern(text).map_err(|error| match error {
         regex::Error::Syntax(text) => bad(text.lines().last().unwrap_or_default().trim_start_matches("error: ").into()),
         error => bad(error.to_string()),
     })

@@ -6,6 +6,7 @@
 //! (docs/benchmarks.md). The price is that connections are assigned in turn and not by load. Long
 //! work runs on other threads anyway (the pools of `ombak_kv`).
 
+use ombak_runtime::number_this_thread;
 use parking_lot::Mutex;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,6 +47,11 @@ impl NetworkThreads {
         Ok(Self { threads, next: AtomicUsize::new(0), stop })
     }
 
+    /// The runtimes of all threads, in the order of their numbers.
+    pub fn handles(&self) -> Vec<Handle> {
+        self.threads.iter().map(|thread| thread.handle.clone()).collect()
+    }
+
     /// The runtime of the next thread in turn.
     pub fn next(&self) -> &Handle {
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.threads.len();
@@ -60,8 +66,13 @@ impl Thread {
         let (ending, ended) = sync_channel(0);
         let join = std::thread::Builder::new().name(format!("ombak-net-{number}")).spawn(move || {
             let _ending = ending;
-            // An error means that the sender was dropped, which also ends the thread.
-            drop(runtime.block_on(stopping.wait_for(|stop| *stop)));
+            number_this_thread(number + 1);
+            runtime.block_on(async move {
+                // An error means that the sender was dropped, which also ends the thread.
+                drop(stopping.wait_for(|stop| *stop).await);
+                // What was woken before runs once more, such as a connection that says goodbye.
+                tokio::task::yield_now().await;
+            });
             runtime.shutdown_timeout(BLOCKING_END_TIMEOUT);
         })?;
         Ok(Self { handle, join: Some(join), ended: Mutex::new(ended) })
@@ -100,7 +111,13 @@ impl Drop for NetworkThreads {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ombak_runtime::{Runtime, ServingThreads};
     use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    /// More tasks than a runtime polls before it looks at what ends the thread, and less than twice
+    /// as many.
+    const TASKS_BETWEEN: usize = 80;
 
     #[test]
     fn work_is_dealt_in_turn_and_stays_where_it_was_dealt() {
@@ -119,6 +136,46 @@ mod tests {
             .collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), 3);
         assert_eq!(names[..3], names[3..]);
+    }
+
+    #[test]
+    fn each_thread_has_the_number_of_its_place() {
+        let threads = NetworkThreads::start(3).unwrap();
+        let runtime = Arc::new(ServingThreads::new(threads.handles()));
+        for number in 1..=3 {
+            let (tell, told) = sync_channel(1);
+            let there = Arc::clone(&runtime);
+            runtime.spawn_on(number, Box::pin(async move { tell.send(there.thread_number()).unwrap() }));
+            assert_eq!(told.recv_timeout(Duration::from_secs(30)), Ok(number));
+        }
+    }
+
+    /// As a connection that says goodbye to its peer: it is woken shortly before the end, and other
+    /// work was there before it.
+    #[test]
+    fn what_was_woken_before_the_end_runs_once_more() {
+        let mut threads = NetworkThreads::start(1).unwrap();
+        let (release, released) = sync_channel::<()>(0);
+        let (begun, has_begun) = sync_channel(0);
+        let (wake, woken) = tokio::sync::oneshot::channel::<()>();
+        let (say, said) = sync_channel(1);
+        threads.next().spawn(async move {
+            woken.await.unwrap();
+            say.send("goodbye").unwrap();
+        });
+        threads.next().spawn(async move {
+            begun.send(()).unwrap();
+            released.recv().unwrap_err();
+        });
+        has_begun.recv_timeout(Duration::from_secs(30)).unwrap();
+        // A runtime looks at what ends the thread after some number of tasks.
+        (0..TASKS_BETWEEN).for_each(|_| drop(threads.next().spawn(async {})));
+        wake.send(()).unwrap();
+        // The busy task goes on after the thread was told to end.
+        threads.stop.send_replace(true);
+        drop(release);
+        threads.end(Duration::from_secs(30));
+        assert_eq!(said.try_recv(), Ok("goodbye"));
     }
 
     #[test]
@@ -141,10 +198,10 @@ mod tests {
 
     #[test]
     fn the_last_reference_may_be_dropped_on_one_of_the_threads() {
-        let threads = std::sync::Arc::new(NetworkThreads::start(1).unwrap());
+        let threads = Arc::new(NetworkThreads::start(1).unwrap());
         let (held, (dropped, was_dropped)) = (threads.clone(), std::sync::mpsc::sync_channel(1));
         threads.next().spawn(async move {
-            while std::sync::Arc::strong_count(&held) > 1 {
+            while Arc::strong_count(&held) > 1 {
                 tokio::task::yield_now().await;
             }
             drop(held);

@@ -7,7 +7,7 @@ use crate::error::{BackupError, io_error, unusable};
 use crate::manifest::{Manifest, NODE_PART, SavedFile, SavedStore};
 use ombak_kv::Kv;
 use ombak_kv::buckets::BUCKETS_FILE;
-use ombak_node_files::IDENTITY_FILE;
+use ombak_node_files::{IDENTITY_FILE, Identity, OwnMetadata, saved_json};
 use ombak_storage::fs::read_file;
 use ombak_storage::{CutContent, CutFile, StoreCut};
 use serde::Serialize;
@@ -218,6 +218,17 @@ fn read_since(dir: &Path, kv: &Kv) -> Result<EarlierBackup, BackupError> {
     EarlierBackup::new(dir, &manifest, false)
 }
 
+/// The node's identity. A cluster of this node alone begins anew after a restore, and takes over
+/// the bucket types of the backup.
+fn identity_text(kv: &Kv, path: &Path) -> io::Result<Vec<u8>> {
+    match kv.directory().identity() {
+        Some(identity) if identity.metadata == OwnMetadata::Alone => {
+            Ok(saved_json::to_text(&Identity { metadata: OwnMetadata::None, ..identity })?)
+        }
+        _ => read_file(&**kv.file_system(), path, BUCKETS_BYTES_MAX),
+    }
+}
+
 impl BackupRun<'_> {
     /// Saves one partition after another. Each partition is cut when its turn comes.
     fn save_stores(&mut self, kv: &Kv) -> Result<Vec<SavedStore>, BackupError> {
@@ -335,9 +346,14 @@ impl BackupRun<'_> {
         let mut node = Vec::new();
         for name in [IDENTITY_FILE, BUCKETS_FILE] {
             let path = kv.data_dir().join(name);
-            let bytes = match read_file(&**kv.file_system(), &path, BUCKETS_BYTES_MAX) {
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::NotFound && name == BUCKETS_FILE => continue,
+            // A member of a cluster has its bucket types elsewhere than in that file.
+            let read = match name {
+                BUCKETS_FILE => kv.buckets().to_file_text(),
+                _ => identity_text(kv, &path).map(Some),
+            };
+            let bytes = match read {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => continue,
                 Err(source) => return Err(io_error("read", &path)(source)),
             };
             let file =

@@ -17,31 +17,52 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod buckets;
+mod conditional;
 mod config;
 pub mod coordination;
+mod coverage;
+mod deliberate_faults;
 mod engine;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod hooks;
 mod interface;
 mod listing;
 mod names;
 mod partition;
 mod query;
+mod reaping;
 mod replica;
 mod start;
+mod transfer;
 
-pub use buckets::{BackendChoice, BucketRegistry, PropsError, TypeStatus, TypeSummary};
-pub use config::{DeleteMode, KvConfig, ObjectLimits};
+pub use buckets::{
+    BackendChoice, BucketRegistry, PropertyAuthority, ProposedChange, PropsError, RecordChange, TypeStatus,
+    TypeSummary, Undecided,
+};
+pub use conditional::Ballot;
+pub use config::{DeleteMode, KvConfig, ObjectLimits, ReadRepairLimits, WithoutMajority};
 pub use coordination::expiry;
+#[cfg(feature = "deliberate-faults")]
+pub use deliberate_faults::{BrokenRule, break_rule};
+pub use engine::ReplicaMemoryStatus;
 pub use interface::{
-    DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Health, ImportOutcome, Importer, Kv,
+    DeleteReply, DeleteRequest, GetOptions, GetReply, GetRequest, Health, Holdings, ImportOutcome, Importer, Kv,
     MemoryReservation, PreflistItem, PutCondition, PutOptions, PutReply, PutRequest, Read,
 };
 pub use listing::Listing;
 pub use partition::is_tombstone;
-pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryRange, QueryResults, head_terms};
+pub use query::{IndexMatch, IndexQuery, QueryConfig, QueryRange, QueryResults, compile_pattern, head_terms};
 pub use replica::{
-    Found, LocalReplica, NoPeers, Peers, ReplicaClient, ReplicaRead, ReplicaStore, StoreKind, StoredVersion,
-    UnreachableNode,
+    AskRequest, Begun, COMPARE_KEYS_MAX, ClassId, Compare, Compared, ConditionalClient, CoverageClient, CoverageHome,
+    CoverageItem, CoverageQuestion, CoverageRequest, CoverageStream, ForwardedPut, Give, Giving, Held, HeldVersion,
+    LocalReplica, NoPeers, NodeCounter, Peers, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, REAP_BYTES_MAX,
+    REAP_KEYS_MAX, RangeSum, ReadReply, ReapReply, Reapable, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead,
+    ReplicaStore, Round, SUMMARY_RANGES_MAX, StoreKind, StoreMode, StoreOutcome, StoreReply, StoredVersion, Summarize,
+    Summary, TRANSFER_BYTES_MAX, TransferClient, UnreachableNode, Vote, VoteRequest, range_of,
 };
 pub use start::{OpenError, check_start, examine_files};
+pub use transfer::{
+    Amount, FillReason, KeyChoice, SetAsideReport, SetAsideVersion, Settled, Transfer, TransferConfig, TransferKind,
+    UnreadableReport, UnreadableVersion,
+};

@@ -17,23 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use support::random::Random;
 use support::{bucket, map};
 
 const KEYS: [&str; 3] = ["a", "b", "c"];
 const BOOTS: usize = 5;
 const PUTS: usize = 12;
-
-/// xorshift64*. The seed determines the run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % n
-    }
-}
 
 /// The values that one key may hold and must hold.
 #[derive(Default)]

@@ -15,7 +15,8 @@ const ROUNDS: usize = 7;
 fn founded() -> Metadata {
     let node = NodeId::new(1);
     let ring = Ring::of_one_node(node, RingSize::DEFAULT, RingVersion::first(1));
-    let member = NewMember { node, name: "n@h".into(), peer_address: "h:1".into(), log: RaftId::new(1), boot: 1 };
+    let (name, peer_address) = ("n@h".into(), "h:1".into());
+    let member = NewMember { node, name, peer_address, log: RaftId::new(1), boot: 1, milestone: None };
     let mut state = Metadata::default();
     let lineage = Lineage { id: 1, forced_from: None };
     state.apply(1, Command::Found { lineage, member, ring }).expect("the first command");

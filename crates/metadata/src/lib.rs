@@ -1,9 +1,9 @@
 //! What all nodes of a cluster agree on: the members, the ring, the bucket types and the properties
 //! of types and buckets.
 //!
-//! What it is: the replicated state ([`state`]), its log and snapshots on the disk ([`LogError`] says
-//! what can go wrong with them), and the Raft group over them. Raft is the library openraft. Only
-//! the module `raft` knows it.
+//! What it is: the replicated state ([`state`]), its log and snapshots on the disk ([`LogError`]
+//! says what can go wrong with them), and the Raft group over them. Raft is the library openraft.
+//! Only the module `raft` knows it.
 //!
 //! What it is not: it checks no bucket properties, plans no ring, tells nobody which nodes failed,
 //! and opens no connections ([`RaftTransport`] does).
@@ -12,9 +12,9 @@
 //! * Data requests never wait for it. A node without a majority goes on with the last state that it
 //!   knows, also after a restart: a command is durable as committed before it is applied.
 //! * A node takes part under the identity of its log, and a log that is lost or was replaced never
-//!   votes again (docs/design/replication.md §8). The members refuse the start of a node whose
-//!   directory is older than they know. Until it was told so, such a node can still vote: what keeps
-//!   it from that is the comparison of boot numbers when peers connect, which is not built yet.
+//!   votes again (docs/design/replication.md §8). Each start records a milestone of the node's
+//!   directory. A directory that has not passed the recorded one is an older copy, and is refused.
+//!   Whoever starts a node asks the other members first ([`SavedMetadata`] has their addresses).
 //! * Nothing that was acknowledged is forgotten silently: damage of the log is an error that a
 //!   person has to decide about.
 //!
@@ -40,9 +40,12 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod log;
+mod log_dirs;
 mod node;
 mod raft;
 pub mod state;
 
 pub use log::LogError;
-pub use node::{MetadataNode, Myself, NoAnswer, ProposeError, RaftTransport, Setup, StartError, Timing};
+pub use log_dirs::LogDirs;
+pub use node::{MetadataNode, Myself, NoAnswer, OwnMilestones, ProposeError, RaftTransport, Setup, StartError, Timing};
+pub use raft::saved::{LogProgress, SavedMetadata};

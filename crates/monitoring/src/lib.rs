@@ -11,6 +11,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod cluster;
 mod exposition;
 #[cfg(test)]
 mod metric_rules;

@@ -4,6 +4,7 @@
 //! histogram becomes a summary: its quantiles cover the last minute, and its sum and count cover
 //! the time since the start.
 
+use crate::cluster;
 use crate::exposition::Exposition;
 use crate::system::NodeFacts;
 use ombak_stats::{Histogram, Stats};
@@ -98,6 +99,7 @@ pub fn prometheus_text(stats: &Stats, facts: &NodeFacts, stores: &[(u32, Status)
     for (kind, spiral) in stats.read_repair_kinds() {
         out.sample("read_repairs_by_kind_total", &[("kind", kind)], spiral.total());
     }
+    cluster::write(&mut out, &facts.cluster);
     self::stores(&mut out, stores);
     system(&mut out, facts);
     out.into_text()
@@ -210,6 +212,7 @@ mod tests {
     use crate::metric_rules::violations;
     use crate::system::SystemFacts;
     use ombak_ring::{Ring, RingSize, RingVersion};
+    use ombak_stats::ClusterFigures;
     use ombak_types::NodeId;
     use std::collections::BTreeMap;
     use std::sync::Arc;
@@ -222,6 +225,7 @@ mod tests {
             node_names: BTreeMap::from([(node_id, "n\"@h".into())]),
             ring: Arc::new(Ring::of_one_node(node_id, RingSize::DEFAULT, RingVersion::first(1))),
             backend: "memory",
+            cluster: ClusterFigures::default(),
             system: SystemFacts::default(),
         };
         prometheus_text(stats, &facts, stores)

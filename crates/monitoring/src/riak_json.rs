@@ -2,7 +2,7 @@
 
 use crate::riak_names as names;
 use crate::system::NodeFacts;
-use ombak_stats::{MINUTE_SECS, Stats};
+use ombak_stats::{ClusterFigures, MINUTE_SECS, PeerFigures, Stats};
 use serde_json::{Map, Value, json};
 
 /// The members of `GET /stats`, in Riak's order: names alphabetically, then disks and versions.
@@ -12,6 +12,7 @@ pub fn riak_stats(stats: &Stats, facts: &NodeFacts) -> Map<String, Value> {
     measured(stats, &mut out);
     about_node(facts, &mut out);
     about_system(facts, &mut out);
+    of_cluster(&facts.cluster, &mut out);
     out.sort_keys();
     let disks = facts.system.disks.iter();
     let disks = disks.map(|d| json!({"id": d.mount_point, "size": d.size_kib, "used": d.used_percent}));
@@ -77,7 +78,7 @@ fn zeros(out: &mut Map<String, Value>) {
 fn about_node(facts: &NodeFacts, out: &mut Map<String, Value>) {
     let owners = || facts.ring.nodes().map(|(node, id)| (node, id, facts.name_of(id)));
     let members: Vec<String> = owners().map(|(_, _, name)| name).collect();
-    let others: Vec<String> = owners().filter(|(_, id, _)| *id != facts.node_id).map(|(_, _, name)| name).collect();
+    let others: Vec<&str> = facts.cluster.peers.iter().filter(|p| p.is_connected).map(|p| p.name.as_str()).collect();
     let ownership: Vec<String> =
         owners().map(|(node, _, name)| format!("{{'{name}',{}}}", facts.ring.partitions_owned(node))).collect();
     let mine = facts.ring.node(facts.node_id).map_or(0, |node| facts.ring.partitions_owned(node));
@@ -85,6 +86,10 @@ fn about_node(facts: &NodeFacts, out: &mut Map<String, Value>) {
     let members_of_stats = [
         ("nodename", Value::from(facts.node_name())),
         ("connected_nodes", Value::from(others)),
+        ("coord_redirs_total", Value::from(facts.cluster.replicas.puts_forwarded)),
+        ("dropped_vnode_requests_total", Value::from(facts.cluster.replicas.refused_overload)),
+        ("rejected_handoffs", Value::from(facts.cluster.transfers.rejected)),
+        ("handoff_timeouts", Value::from(facts.cluster.transfers.timeouts)),
         ("ring_members", Value::from(members)),
         ("ring_ownership", Value::from(format!("[{}]", ownership.join(",")))),
         ("ring_num_partitions", Value::from(partitions)),
@@ -93,6 +98,56 @@ fn about_node(facts: &NodeFacts, out: &mut Map<String, Value>) {
         ("storage_backend", Value::from(riak_backend(facts.backend))),
     ];
     out.extend(members_of_stats.map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// The figures of the cluster: those of handoffs under the names of later versions of Riak
+/// (docs/riak/semantics.md §14), and Ombak's own.
+fn of_cluster(cluster: &ClusterFigures, out: &mut Map<String, Value>) {
+    let (transfers, replicas, reaping) = (&cluster.transfers, &cluster.replicas, &cluster.reaping);
+    let numbers = [
+        ("hinted_handoff_bytes_sent", transfers.hinted_bytes_sent),
+        ("hinted_handoff_objects_sent", transfers.hinted_objects_sent),
+        ("hinted_outbound_active_transfers", transfers.hinted_active),
+        ("repair_handoff_bytes_sent", transfers.repair_bytes_sent),
+        ("repair_handoff_objects_sent", transfers.repair_objects_sent),
+        ("repair_outbound_active_transfers", transfers.repair_active),
+        ("ombak_handoff_bytes_received", transfers.bytes_received),
+        ("ombak_handoff_objects_received", transfers.objects_received),
+        ("ombak_hints_objects", transfers.hinted_objects),
+        ("ombak_hints_bytes", transfers.hinted_bytes),
+        ("ombak_hints_partitions", transfers.hinted_partitions),
+        ("ombak_owed_marks", transfers.owed_marks),
+        ("ombak_filling_classes", transfers.filling_classes),
+        ("ombak_replica_reads_sent", replicas.reads_sent),
+        ("ombak_replica_stores_sent", replicas.stores_sent),
+        ("ombak_replica_reads_served", replicas.reads_served),
+        ("ombak_replica_stores_served", replicas.stores_served),
+        ("ombak_puts_coordinated_for_others", replicas.puts_coordinated),
+        ("ombak_replica_refused_overload", replicas.refused_overload),
+        ("ombak_replica_refused_expired", replicas.refused_expired),
+        ("ombak_coverage_parts_asked", cluster.coverage.parts_asked),
+        ("ombak_coverage_parts_repeated", cluster.coverage.parts_repeated),
+        ("ombak_coverage_parts_sent", replicas.listings_sent),
+        ("ombak_coverage_parts_served", replicas.listings_served),
+        ("ombak_reaping_waiting", reaping.waiting),
+        ("ombak_reaping_removed", reaping.removed),
+        ("ombak_reaping_rounds", reaping.rounds),
+        ("ombak_reaping_rounds_failed", reaping.rounds_failed),
+    ];
+    out.extend(numbers.map(|(name, value)| (name.to_owned(), Value::from(value))));
+    let peer = |peer: &PeerFigures| {
+        let failures: u64 = peer.failures.iter().map(|(_, count)| count).sum();
+        json!({
+            "name": peer.name,
+            "state": peer.state,
+            "slow": peer.is_slow,
+            "up": peer.is_up,
+            "connected": peer.is_connected,
+            "requests": peer.requests,
+            "failures": failures,
+        })
+    };
+    out.insert("ombak_peers".into(), cluster.peers.iter().map(peer).collect());
 }
 
 /// Statistics of Erlang's run-time system. Ombak answers with the equivalents for its own process,
@@ -140,7 +195,7 @@ mod tests {
     use super::*;
     use crate::system::SystemFacts;
     use ombak_ring::{Ring, RingSize, RingVersion};
-    use ombak_stats::ReadRepair;
+    use ombak_stats::{ReadRepair, ReplicaCounts, TransferFigures};
     use ombak_types::NodeId;
     use std::collections::{BTreeMap, BTreeSet};
     use std::sync::Arc;
@@ -153,8 +208,22 @@ mod tests {
             node_names: BTreeMap::from([(node_id, "n@h".into())]),
             ring: Arc::new(Ring::of_one_node(node_id, RingSize::DEFAULT, RingVersion::first(1))),
             backend: "bitcask",
+            cluster: ClusterFigures::default(),
             system: SystemFacts::default(),
         }
+    }
+
+    #[test]
+    fn only_nodes_with_a_connection_are_connected() {
+        let peer = |name: &str, is_connected| PeerFigures { name: name.into(), is_connected, ..PeerFigures::default() };
+        let replicas = ReplicaCounts { puts_forwarded: 9, ..ReplicaCounts::default() };
+        let transfers = TransferFigures { hinted_objects_sent: 4, rejected: 2, ..TransferFigures::default() };
+        let peers = vec![peer("a@h", true), peer("b@h", false)];
+        let cluster = ClusterFigures { replicas, peers, transfers, ..ClusterFigures::default() };
+        let json = riak_stats(&Stats::new(Instant::now()), &NodeFacts { cluster, ..facts() });
+        assert_eq!((&json["connected_nodes"], &json["coord_redirs_total"]), (&json!(["a@h"]), &json!(9)));
+        assert_eq!((&json["hinted_handoff_objects_sent"], &json["rejected_handoffs"]), (&json!(4), &json!(2)));
+        assert_eq!(json["ombak_peers"][1]["name"], "b@h");
     }
 
     #[test]
@@ -212,6 +281,12 @@ mod tests {
         assert_eq!(riak_stats(&stats, &facts())["node_puts"], json!(0));
     }
 
+    /// Whether a name is Ombak's own, or one of later versions of Riak.
+    fn is_own_or_later(name: &str) -> bool {
+        let later = ["hinted_handoff_", "hinted_outbound_", "repair_handoff_", "repair_outbound_"];
+        name.starts_with("ombak_") || later.iter().any(|prefix| name.starts_with(prefix))
+    }
+
     #[test]
     fn every_name_of_a_real_node_is_answered() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/recordings/http/007_stats.http");
@@ -223,7 +298,7 @@ mod tests {
             theirs.keys().filter(|name| !name.ends_with("_version") && !mine.contains_key(*name)).collect();
         assert!(missing.is_empty(), "{missing:?}");
         let invented: BTreeSet<&String> =
-            mine.keys().filter(|name| *name != "ombak_version" && !theirs.contains_key(*name)).collect();
+            mine.keys().filter(|name| !is_own_or_later(name) && !theirs.contains_key(*name)).collect();
         assert!(invented.is_empty(), "{invented:?}");
     }
 }

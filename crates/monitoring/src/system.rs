@@ -1,6 +1,7 @@
 //! Facts in `/stats` and `/metrics` beside the counters: the node, its ring and the machine.
 
 use ombak_ring::Ring;
+use ombak_stats::ClusterFigures;
 use ombak_types::NodeId;
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,6 +19,8 @@ pub struct NodeFacts {
     pub ring: Arc<Ring>,
     /// The value of `storage_backend`.
     pub backend: &'static str,
+    /// What the node counts about the other nodes of its cluster.
+    pub cluster: ClusterFigures,
     /// The machine and the process.
     pub system: SystemFacts,
 }

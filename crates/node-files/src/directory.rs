@@ -1,18 +1,23 @@
 //! The directory of a node.
 
 use crate::error::NodeFileError;
-use crate::identity::Identity;
+use crate::identity::{Identity, OwnMetadata};
+use crate::milestones::{Milestone, Milestones};
+use crate::saved_file::read_saved;
 use crate::saved_json::{self, Formats};
-use ombak_storage::fs::{FileLock, FileSystem, read_file, replace_file};
+use crate::seen_milestones::{SEEN_FILE, SEEN_FORMATS, SeenMilestones};
+use ombak_storage::fs::{FileLock, FileSystem, replace_file};
 use ombak_types::NodeId;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracing::warn;
 
-const IDENTITY_FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
+const IDENTITY_FORMATS: Formats = Formats { without_checksum: 1, current: 3 };
 /// The name of the identity file in the directory of a node.
 pub const IDENTITY_FILE: &str = "node.json";
 /// The file that marks a data directory while a restore into it is incomplete. No node starts in
@@ -28,6 +33,8 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 pub struct NodeDirectory {
     fs: Arc<dyn FileSystem>,
     dir: PathBuf,
+    /// As it is on disk; `None` before the start.
+    identity: Mutex<Option<Identity>>,
     /// The lock is released when this is dropped.
     _lock: Box<dyn FileLock>,
 }
@@ -45,7 +52,7 @@ impl NodeDirectory {
             io::ErrorKind::WouldBlock => NodeFileError::InUse(dir.to_owned()),
             _ => NodeFileError::Io { op: "lock", path, source },
         })?;
-        Ok(Self { fs, dir: dir.to_owned(), _lock: lock })
+        Ok(Self { fs, dir: dir.to_owned(), identity: Mutex::default(), _lock: lock })
     }
 
     /// Checks whether the node may start with a ring of this size. Changes nothing.
@@ -53,20 +60,78 @@ impl NodeDirectory {
         identity_for(&*self.fs, &self.dir, ring_size).map(drop)
     }
 
-    /// Starts the node: reads or creates its identity, and increments the boot number.
+    /// Starts the node: reads or creates its identity, increments the boot number, and draws a
+    /// milestone.
     pub fn start(&self, ring_size: u32) -> Result<Identity, NodeFileError> {
-        let identity = match identity_for(&*self.fs, &self.dir, ring_size)? {
+        let mut identity = match identity_for(&*self.fs, &self.dir, ring_size)? {
             Some(found) => Identity { format: IDENTITY_FORMATS.current, boot: found.boot + 1, ..found },
             None => Identity {
                 format: IDENTITY_FORMATS.current,
-                node_id: NodeId::new(random_u64()?),
-                ring_lineage: random_u64()?,
+                node_id: NodeId::new(random_u64(&*self.fs)?),
+                ring_lineage: random_u64(&*self.fs)?,
                 ring_size,
                 boot: 1,
+                milestones: Milestones::default(),
+                metadata: OwnMetadata::None,
+                is_restored: false,
             },
         };
+        identity.milestones.add(random_u64(&*self.fs)?, identity.boot);
         self.replace(IDENTITY_FILE, &identity)?;
+        *self.identity.lock() = Some(identity.clone());
         Ok(identity)
+    }
+
+    /// The identity as it is on disk; `None` before the start.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity.lock().clone()
+    }
+
+    /// Draws another milestone. When this returns, it is durable. Blocks.
+    pub fn draw_milestone(&self) -> Result<(), NodeFileError> {
+        let token = random_u64(&*self.fs)?;
+        self.change(|identity| identity.milestones.add(token, identity.boot))
+    }
+
+    /// Notes that the cluster has recorded a milestone of this directory. Blocks.
+    pub fn note_recorded(&self, milestone: Milestone) -> Result<(), NodeFileError> {
+        self.change(|identity| identity.milestones.note_recorded(milestone))
+    }
+
+    /// Notes which metadata belongs to this directory. Blocks.
+    pub fn note_metadata(&self, metadata: OwnMetadata) -> Result<(), NodeFileError> {
+        self.change(|identity| identity.metadata = metadata)
+    }
+
+    /// Notes that this directory is older than what the members of its cluster know. Blocks.
+    pub fn note_restored(&self) -> Result<(), NodeFileError> {
+        self.change(|identity| identity.is_restored = true)
+    }
+
+    /// The last milestones with which other nodes went on, as far as this one has seen them.
+    /// Blocks.
+    pub fn read_seen_milestones(&self) -> Result<BTreeMap<NodeId, Milestone>, NodeFileError> {
+        let found = read::<SeenMilestones>(&*self.fs, &self.dir, SEEN_FILE, SEEN_FORMATS)?;
+        Ok(found.unwrap_or_default().by_node())
+    }
+
+    /// Saves the last milestones with which other nodes went on. When this returns, they are
+    /// durable. Blocks.
+    pub fn save_seen_milestones(&self, seen: &BTreeMap<NodeId, Milestone>) -> Result<(), NodeFileError> {
+        self.replace(SEEN_FILE, &SeenMilestones::new(seen))
+    }
+
+    /// Changes the identity on disk, and then here.
+    fn change(&self, change: impl FnOnce(&mut Identity)) -> Result<(), NodeFileError> {
+        let mut known = self.identity.lock();
+        let Some(identity) = &mut *known else { return Ok(()) };
+        let mut next = identity.clone();
+        change(&mut next);
+        if next != *identity {
+            self.replace(IDENTITY_FILE, &next)?;
+            *identity = next;
+        }
+        Ok(())
     }
 
     /// Removes the file that earlier versions wrote at a clean stop. Nothing reads it any more.
@@ -80,10 +145,14 @@ impl NodeDirectory {
     }
 
     fn replace<T: Serialize>(&self, name: &str, value: &T) -> Result<(), NodeFileError> {
-        let path = self.dir.join(name);
-        let text = saved_json::to_text(value).map_err(io::Error::from).map_err(io_error("write", &path))?;
-        replace_file(&*self.fs, &path, &text).map_err(io_error("write", &path))
+        replace(&*self.fs, &self.dir, name, value)
     }
+}
+
+fn replace<T: Serialize>(fs: &dyn FileSystem, dir: &Path, name: &str, value: &T) -> Result<(), NodeFileError> {
+    let path = dir.join(name);
+    let text = saved_json::to_text(value).map_err(io::Error::from).map_err(io_error("write", &path))?;
+    replace_file(fs, &path, &text).map_err(io_error("write", &path))
 }
 
 /// Checks whether a node with this ring may start in a directory, as far as the directory shows.
@@ -117,6 +186,27 @@ fn identity_for(fs: &dyn FileSystem, dir: &Path, ring_size: u32) -> Result<Optio
     }
 }
 
+/// The identity in the directory of a stopped node; `None` if there is none.
+pub fn read_identity(fs: &dyn FileSystem, dir: &Path) -> Result<Option<Identity>, NodeFileError> {
+    read(fs, dir, IDENTITY_FILE, IDENTITY_FORMATS)
+}
+
+/// Gives the node in the directory of a stopped node a new id, under which it belongs to no
+/// cluster.
+pub fn begin_anew(fs: &dyn FileSystem, dir: &Path) -> Result<(), NodeFileError> {
+    let Some(found) = read_identity(fs, dir)? else { return Ok(()) };
+    let anew = Identity {
+        format: IDENTITY_FORMATS.current,
+        node_id: NodeId::new(random_u64(fs)?),
+        ring_lineage: random_u64(fs)?,
+        milestones: Milestones::default(),
+        metadata: OwnMetadata::None,
+        is_restored: false,
+        ..found
+    };
+    replace(fs, dir, IDENTITY_FILE, &anew)
+}
+
 /// Examines the identity in the directory of a stopped node. The error says what is damaged.
 pub fn examine_identity(fs: &dyn FileSystem, dir: &Path) -> Option<NodeFileError> {
     match read::<Identity>(fs, dir, IDENTITY_FILE, IDENTITY_FORMATS) {
@@ -136,23 +226,12 @@ fn read<T: DeserializeOwned>(
     name: &str,
     formats: Formats,
 ) -> Result<Option<T>, NodeFileError> {
-    let path = dir.join(name);
-    let text = match read_file(fs, &path, FILE_BYTES_MAX) {
-        Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        // The file is far longer than any that a node writes.
-        Err(e) if e.kind() == io::ErrorKind::InvalidData => Vec::new(),
-        Err(source) => return Err(NodeFileError::Io { op: "read", path, source }),
-    };
-    let unusable = |why| NodeFileError::Unusable {
-        path,
-        what: format!("{why}; put back the copy of your last backup of this file"),
-    };
-    saved_json::from_text(text, formats).map(Some).map_err(unusable)
+    let remedy = "put back the copy of your last backup of this file";
+    read_saved(fs, dir.join(name), FILE_BYTES_MAX, formats, remedy)
 }
 
-fn random_u64() -> Result<u64, NodeFileError> {
-    getrandom::u64().map_err(|e| NodeFileError::NoRandomBytes(e.to_string()))
+fn random_u64(fs: &dyn FileSystem) -> Result<u64, NodeFileError> {
+    fs.machine().random_u64().map_err(|e| NodeFileError::NoRandomBytes(e.to_string()))
 }
 
 fn io_error(op: &'static str, path: &Path) -> impl FnOnce(io::Error) -> NodeFileError {
@@ -175,7 +254,47 @@ mod tests {
         let first = open(dir.path()).unwrap().start(64).unwrap();
         assert_eq!(first.boot, 1);
         let second = open(dir.path()).unwrap().start(64).unwrap();
-        assert_eq!(second, Identity { boot: 2, ..first });
+        assert_eq!(second, Identity { boot: 2, milestones: second.milestones.clone(), ..first.clone() });
+        assert!(first.milestones.newest() < second.milestones.newest());
+        assert!(second.milestones.has_passed(first.milestones.newest().unwrap()));
+    }
+
+    #[test]
+    fn what_a_running_node_notes_is_there_at_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = open(dir.path()).unwrap();
+        files.note_restored().unwrap();
+        assert_eq!(files.identity(), None, "before the start there is nothing to note");
+        files.start(64).unwrap();
+        files.draw_milestone().unwrap();
+        let newest = files.identity().unwrap().milestones.newest().unwrap();
+        files.note_recorded(newest).unwrap();
+        files.note_metadata(OwnMetadata::Member).unwrap();
+        files.note_restored().unwrap();
+        let before = files.identity().unwrap();
+        assert!(before.milestones.is_newest_recorded());
+        drop(files);
+        let after = open(dir.path()).unwrap().start(64).unwrap();
+        assert!(after.milestones.has_passed(newest) && !after.milestones.is_newest_recorded());
+        assert_eq!((after.metadata, after.is_restored), (OwnMetadata::Member, true));
+    }
+
+    #[test]
+    fn what_a_node_has_seen_of_others_is_there_at_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = open(dir.path()).unwrap();
+        assert_eq!(files.read_seen_milestones().unwrap(), BTreeMap::new());
+        let seen = BTreeMap::from([(NodeId::new(7), Milestone { number: 3, token: u64::MAX })]);
+        files.save_seen_milestones(&seen).unwrap();
+        drop(files);
+        assert_eq!(open(dir.path()).unwrap().read_seen_milestones().unwrap(), seen);
+        let many =
+            (0..100_000).map(|node| (NodeId::new(node), Milestone { number: u64::MAX, token: u64::MAX })).collect();
+        let files = open(dir.path()).unwrap();
+        files.save_seen_milestones(&many).unwrap();
+        assert!(!files.read_seen_milestones().unwrap().is_empty(), "the file can be read");
+        std::fs::write(dir.path().join(SEEN_FILE), "nonsense").unwrap();
+        assert!(matches!(files.read_seen_milestones(), Err(NodeFileError::Unusable { .. })));
     }
 
     #[test]
@@ -190,6 +309,34 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("\"node_id\": \"02fbd2530c221c18\""), "{text}");
         assert_eq!(open(dir.path()).unwrap().start(64).unwrap().node_id, identity.node_id);
+    }
+
+    #[test]
+    fn a_directory_that_begins_anew_belongs_to_another_node() {
+        let dir = tempfile::tempdir().unwrap();
+        begin_anew(&RealFs, dir.path()).unwrap();
+        assert_eq!(read_identity(&RealFs, dir.path()).unwrap(), None);
+        let files = open(dir.path()).unwrap();
+        let before = files.start(64).unwrap();
+        files.note_metadata(OwnMetadata::Member).unwrap();
+        files.note_restored().unwrap();
+        drop(files);
+        begin_anew(&RealFs, dir.path()).unwrap();
+        let after = open(dir.path()).unwrap().start(64).unwrap();
+        assert_ne!((after.node_id, after.ring_lineage), (before.node_id, before.ring_lineage));
+        assert_eq!((after.metadata, after.is_restored, after.boot), (OwnMetadata::None, false, 2));
+        assert!(!after.milestones.has_passed(before.milestones.newest().unwrap()));
+    }
+
+    #[test]
+    fn format_2_stays_readable() {
+        let dir = tempfile::tempdir().unwrap();
+        let fixture = include_bytes!("../tests/fixtures/format-2/node.json");
+        std::fs::write(dir.path().join(IDENTITY_FILE), fixture).unwrap();
+        let identity = open(dir.path()).unwrap().start(64).unwrap();
+        assert_eq!((identity.node_id, identity.boot, identity.format), (NodeId::new(0x02fb_d253_0c22_1c18), 8, 3));
+        assert_eq!((identity.metadata, identity.is_restored), (OwnMetadata::None, false));
+        assert_eq!(identity.milestones.newest().map(|newest| newest.number), Some(8));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The identity of a node.
 
 use crate::hex;
+use crate::milestones::Milestones;
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,30 @@ pub struct Identity {
     pub ring_lineage: u64,
     /// Number of partitions of the ring.
     pub ring_size: u32,
-    /// The number of starts, from 1. An earlier copy of the directory has a smaller number.
+    /// The number of starts, from 1. An earlier copy of the directory has a smaller number, until
+    /// it was started often enough.
     pub boot: u64,
+    /// What tells this directory from older copies of it. Formats 1 and 2 had none.
+    #[serde(default)]
+    pub milestones: Milestones,
+    /// Which metadata belongs to this directory. Formats 1 and 2 did not say so.
+    #[serde(default)]
+    pub metadata: OwnMetadata,
+    /// Whether this directory was found to be older than what the members of its cluster know. It
+    /// never takes part again.
+    #[serde(default)]
+    pub is_restored: bool,
+}
+
+/// Which metadata belongs to a node's directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OwnMetadata {
+    /// None, as far as this file knows.
+    #[default]
+    None,
+    /// That of a cluster of this node alone.
+    Alone,
+    /// That of a cluster with other members.
+    Member,
 }

@@ -2,8 +2,9 @@
 //! small files.
 //!
 //! What it is: the directory, locked for one process; the identity in it, whose boot number rises
-//! at each start; and the JSON format with a version and a checksum in which this file, the file of
-//! bucket properties and the list of stores are saved.
+//! at each start, with the milestones that tell it from older copies; what the node has seen of the
+//! milestones of others; and the JSON format with a version and a checksum in which these files,
+//! the file of bucket properties and the list of stores are saved.
 //!
 //! What it is not: it does not know bucket properties, stores or backups.
 //!
@@ -16,8 +17,15 @@ mod directory;
 mod error;
 pub mod hex;
 mod identity;
+mod milestones;
+mod saved_file;
 pub mod saved_json;
+mod seen_milestones;
 
-pub use directory::{IDENTITY_FILE, INCOMPLETE_RESTORE, NodeDirectory, check_directory, examine_identity};
+pub use directory::{
+    IDENTITY_FILE, INCOMPLETE_RESTORE, NodeDirectory, begin_anew, check_directory, examine_identity, read_identity,
+};
 pub use error::NodeFileError;
-pub use identity::Identity;
+pub use identity::{Identity, OwnMetadata};
+pub use milestones::{Milestone, Milestones};
+pub use saved_file::read_saved;

@@ -19,7 +19,7 @@ const END: &[u8] = b"\",";
 pub struct Formats {
     /// The last version without a checksum.
     pub without_checksum: u32,
-    /// The version that is written; it has a checksum.
+    /// The version that is written. It has a checksum, and so have those between the two.
     pub current: u32,
 }
 
@@ -45,14 +45,15 @@ pub fn from_text<T: DeserializeOwned>(mut text: Vec<u8>, formats: Formats) -> Re
         None => (text.as_slice(), false),
     };
     let FormatOnly { format } = serde_json::from_slice(json).map_err(|e| damaged(&e.to_string()))?;
-    if format == formats.current && !has_checksum {
-        return Err(damaged("its checksum is missing"));
-    }
-    if ![formats.without_checksum, formats.current].contains(&format) {
-        let Formats { without_checksum, current } = formats;
+    let Formats { without_checksum, current } = formats;
+    if !(without_checksum..=current).contains(&format) {
+        let up_to = if current == without_checksum + 1 { "and" } else { "to" };
         return Err(format!(
-            "has format {format}, and this version of ombak reads the formats {without_checksum} and {current}"
+            "has format {format}, and this version of ombak reads the formats {without_checksum} {up_to} {current}"
         ));
+    }
+    if (format > without_checksum || format == current) && !has_checksum {
+        return Err(damaged("its checksum is missing"));
     }
     serde_json::from_slice(json).map_err(|e| damaged(&e.to_string()))
 }

@@ -37,12 +37,15 @@ pub struct ClockAlignment {
     samples: [ClockSample; SAMPLES_MAX],
     filled: usize,
     next: usize,
+    /// The sample with the highest lower bound. The bounds of all samples fall alike as time
+    /// passes, so it stays that until a sample is added.
+    best: ClockSample,
 }
 
 impl ClockAlignment {
     /// Begins with the sample of the handshake.
     pub const fn new(first: ClockSample) -> Self {
-        Self { samples: [first; SAMPLES_MAX], filled: 1, next: 1 }
+        Self { samples: [first; SAMPLES_MAX], filled: 1, next: 1, best: first }
     }
 
     /// Adds a sample. It takes the place of the oldest one.
@@ -51,6 +54,10 @@ impl ClockAlignment {
         self.next = (self.next + 1) % SAMPLES_MAX;
         self.filled = (self.filled + 1).min(SAMPLES_MAX);
         let now_us = sample.answered_at_us;
+        let lower_bound_us = |sample: &&ClockSample| lower_bound_us(sample, now_us);
+        if let Some(best) = self.filled().max_by_key(lower_bound_us) {
+            self.best = *best;
+        }
         if self.lowest_offset_us(now_us) > self.highest_offset_us(now_us) { Err(ClockContradiction) } else { Ok(()) }
     }
 
@@ -64,11 +71,9 @@ impl ClockAlignment {
         self.highest_offset_us(now_us).saturating_sub(self.lowest_offset_us(now_us)).max(0)
     }
 
-    fn lowest_offset_us(&self, now_us: i64) -> i64 {
-        let lowest = |sample: &ClockSample| {
-            sample.asked_at_us.saturating_sub(sample.theirs_us).saturating_sub(drift_us(sample, now_us))
-        };
-        self.filled().map(lowest).max().unwrap_or(i64::MIN)
+    /// The least that our clock can be ahead of the peer's.
+    pub(crate) fn lowest_offset_us(&self, now_us: i64) -> i64 {
+        lower_bound_us(&self.best, now_us)
     }
 
     fn highest_offset_us(&self, now_us: i64) -> i64 {
@@ -81,6 +86,11 @@ impl ClockAlignment {
     fn filled(&self) -> impl Iterator<Item = &ClockSample> {
         self.samples[..self.filled].iter()
     }
+}
+
+/// The least that our clock can be ahead of the peer's, after a sample.
+fn lower_bound_us(sample: &ClockSample, now_us: i64) -> i64 {
+    sample.asked_at_us.saturating_sub(sample.theirs_us).saturating_sub(drift_us(sample, now_us))
 }
 
 /// By how much the clocks can have drifted apart since a sample.
@@ -132,6 +142,25 @@ mod tests {
             let drift_us = (lay_us + best_round_trip_us) * 2 * DRIFT_PPM / 1_000_000 + 2;
             prop_assert!(happened_us - earliest_us <= best_round_trip_us + drift_us);
             prop_assert!(clocks.error_us(now_us) >= happened_us - earliest_us - drift_us);
+        }
+
+        #[test]
+        fn the_best_sample_stays_the_best(
+            rounds in prop::collection::vec((0i64..20_000_000, 0i64..500_000, 0i64..500_000), 1..30),
+            pauses_us in prop::collection::vec(0i64..1_000_000_000, 30),
+        ) {
+            let first = ClockSample { asked_at_us: 0, theirs_us: 0, answered_at_us: 600_000 };
+            let (mut now_us, mut clocks) = (first.answered_at_us, ClockAlignment::new(first));
+            for ((pause_us, way_there_us, way_back_us), later_us) in rounds.into_iter().zip(pauses_us) {
+                let asked_at_us = now_us + pause_us;
+                now_us = asked_at_us + way_there_us + way_back_us;
+                let sample = ClockSample { asked_at_us, theirs_us: asked_at_us + way_there_us, answered_at_us: now_us };
+                prop_assert_eq!(clocks.add(sample), Ok(()));
+                let at_us = now_us + later_us;
+                let of_all_us = clocks.filled().map(|sample| lower_bound_us(sample, at_us)).max().unwrap();
+                // The drifts are rounded.
+                prop_assert!((of_all_us - 1..=of_all_us).contains(&clocks.lowest_offset_us(at_us)));
+            }
         }
 
         #[test]

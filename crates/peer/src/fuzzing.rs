@@ -74,6 +74,7 @@ pub fn connection(bytes: &[u8]) {
             priority: Priority::Request,
             ring: RingVersion::default(),
             born_us: 0,
+            send_by_us: 500_000,
             deadline_us: 1_000_000,
             window_bytes,
             body: Body::from(vec![0; 100]),

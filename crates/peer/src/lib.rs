@@ -13,7 +13,8 @@
 //! What it is not: it knows no keys, objects, rings or quorums. It starts no retry of its own: a
 //! request is sent at most once, over one connection, and dies with that connection
 //! (docs/design/replication.md §6 and §12). It does not encrypt: whoever can change packets between
-//! two nodes can change requests after the handshake. Mutual TLS can wrap the stream below.
+//! two nodes can change requests after the handshake, unless the network below encrypts, as
+//! `ombak_tls::TlsNetwork` does.
 //!
 //! Invariants:
 //! * [`frame`], [`handshake`], [`clock`] and [`mux`] have no I/O, read no clock and draw no random
@@ -43,7 +44,7 @@ mod sessions;
 pub use connection::{Incoming, ItemStream, Responder, Service, Services, StreamPart};
 pub use counters::PeerCounts;
 pub use error::{PeerError, RefusalCode};
-pub use identity::{Lane, NodeIdentity, RingVersion};
+pub use identity::{CAPABILITIES_MAX, CAPABILITY_BYTES_MAX, Channel, Lane, NodeIdentity, RingVersion};
 pub use ombak_types::NodeId;
-pub use peers::{Outgoing, Peers, PeersConfig, PeersParts};
+pub use peers::{IdentifyError, Outgoing, Peers, PeersConfig, PeersParts, PendingCall};
 pub use sessions::{Admission, KeepOlderSession, LiveSession};

@@ -1,9 +1,9 @@
 //! Time, randomness, tasks, threads and sockets, behind traits.
 //!
 //! What it is: the only way by which the engine and everything between nodes reaches the outside
-//! world, files excepted (`ombak_storage::fs` is the seam for files). [`TokioRuntime`] and
-//! [`TcpNetwork`] are the real world. The simulator has a world of its own, in which one seed
-//! decides the order of all events.
+//! world, files excepted (`ombak_storage::fs` is the seam for files). [`TokioRuntime`], alone or
+//! with [`ServingThreads`], and [`TcpNetwork`] are the real world. The simulator has a world of its
+//! own, in which one seed decides the order of all events.
 //!
 //! What it is not: it is no executor, and it knows nothing of keys and nodes. Locks and channels
 //! need no seam: `parking_lot` and `tokio::sync` have neither a clock nor threads.
@@ -16,16 +16,20 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod jobs_at_once;
 mod network;
 mod other_clocks;
 mod pool;
+mod published;
 mod real;
 mod runtime;
 mod time_limit;
 
+pub use jobs_at_once::JobsAtOnce;
 pub use network::{Listener, Network, Stream};
 pub use other_clocks::OtherClocks;
 pub use pool::{Job, JobQueue, Pool, PoolError};
-pub use real::{TcpNetwork, TokioRuntime};
+pub use published::Published;
+pub use real::{ServingThreads, TcpNetwork, TokioRuntime, number_this_thread};
 pub use runtime::{BoxFuture, NoRandomBytes, Periodic, Runtime, RuntimeExt};
 pub use time_limit::{TimeLimitPassed, within};

@@ -51,6 +51,14 @@ impl Runtime for OtherClocks {
         self.inner.spawn(task);
     }
 
+    fn thread_number(&self) -> usize {
+        self.inner.thread_number()
+    }
+
+    fn spawn_on(&self, thread_number: usize, task: BoxFuture<'static, ()>) {
+        self.inner.spawn_on(thread_number, task);
+    }
+
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()> {
         let left = at.saturating_duration_since(self.now());
         self.inner.sleep_until(self.inner.now() + left)

@@ -27,6 +27,19 @@ pub trait Runtime: Send + Sync {
     /// it shares its thread with connections.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 
+    /// The number of the thread on which the calling task runs and stays: from 1 on for threads
+    /// that serve connections, and 0 where tasks move between threads or there is only one. Tasks
+    /// with the same number wake each other without a system call.
+    fn thread_number(&self) -> usize {
+        0
+    }
+
+    /// Like [`Runtime::spawn`], on the thread with this number. A number beyond the last thread
+    /// stands for one of them. Without such threads the task runs where the caller runs.
+    fn spawn_on(&self, _thread_number: usize, task: BoxFuture<'static, ()>) {
+        self.spawn(task);
+    }
+
     /// Completes at `at`, at the earliest.
     fn sleep_until(&self, at: Instant) -> BoxFuture<'static, ()>;
 

@@ -43,7 +43,11 @@ fn a_key_of_riak_without_meaning_is_accepted_with_the_reason() {
     let dir = home("distributed_cookie = riak\nhandoff.port = 8099\n");
     let said = run(dir.path(), &["config", "check"]);
     assert!(said.err.contains("ombak.conf:1: distributed_cookie has no effect: there is no Erlang"), "{}", said.err);
-    assert!(said.err.contains("handoff.port has no effect: this version does not have clusters"), "{}", said.err);
+    assert!(
+        said.err.contains("handoff.port has no effect: nodes exchange everything over listener.peer"),
+        "{}",
+        said.err
+    );
     assert_eq!(said.ok(), "config is OK\n");
 }
 

@@ -158,7 +158,7 @@ fn a_node_of_the_first_versions_of_its_files_goes_on() {
     };
     let before = identity("node_id");
     home.start().stop();
-    assert_eq!((identity("node_id"), identity("boot"), identity("format")), (before, 3.into(), 2.into()));
+    assert_eq!((identity("node_id"), identity("boot"), identity("format")), (before, 3.into(), 3.into()));
     assert!(!home.data().join("clean.json").exists(), "this version has no such file");
     assert_eq!(verify(&home, &[]).0, Some(0), "buckets.json is as it was");
     let node = home.start();

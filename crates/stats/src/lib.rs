@@ -11,11 +11,13 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod cluster;
 mod histogram;
 mod shard;
 mod spiral;
 mod stats;
 
+pub use cluster::{ClusterFigures, CoverageFigures, PeerFigures, ReapingFigures, ReplicaCounts, TransferFigures};
 pub use histogram::{Histogram, Summary};
 pub use shard::{SHARDS, shard};
 pub use spiral::{MINUTE_SECS, Spiral};

@@ -183,8 +183,8 @@ pub trait Backend: Send + Sync {
     /// The current version of a key without its body.
     fn head(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError>;
 
-    /// [`get`](Self::get) that also returns a version that has expired. A store that removes expired
-    /// versions by itself has none to return.
+    /// [`get`](Self::get) that also returns a version that has expired. A store that removes
+    /// expired versions by itself has none to return.
     fn get_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError>;
 
     /// [`head`](Self::head) that also returns a version that has expired, as

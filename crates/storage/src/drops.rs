@@ -19,8 +19,8 @@
 //!
 //! A removal by age is not recorded in the journal. A start may therefore bring such a version back
 //! as an expired one, until the next sweep. An entry of a ledger that is damaged may be overwritten
-//! by a put whose receipt cannot name the digest that was there. So a tree belongs to one opening of
-//! a store, begins with a fold over everything, and is made anew when the store reports damage.
+//! by a put whose receipt cannot name the digest that was there. So a tree belongs to one opening
+//! of a store, begins with a fold over everything, and is made anew when the store reports damage.
 
 use crate::error::StorageError;
 use crate::fold::{Detail, Expired, FoldEntry, Scope, Snapshot};

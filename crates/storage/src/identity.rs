@@ -2,7 +2,7 @@
 //! (docs/design/replication.md §1, 5, 7, 8).
 
 use crate::error::{StorageError, io_error};
-use std::io;
+use crate::machine::Machine;
 use std::path::Path;
 
 /// The identity of a store. A node that has compared this store with others, or has relied on its
@@ -67,9 +67,8 @@ impl StoreIdentity {
     }
 }
 
-/// A random number of the operating system, for something in `dir`. It is unique among stores for
-/// all practical purposes.
-pub(crate) fn random_id(dir: &Path) -> Result<u64, StorageError> {
-    let failed = |e: getrandom::Error| io_error("draw a random number for", dir, io::Error::other(e.to_string()));
-    getrandom::u64().map_err(failed)
+/// A random number of the machine, for something in `dir`. It is unique among stores for all
+/// practical purposes.
+pub(crate) fn random_id(machine: &dyn Machine, dir: &Path) -> Result<u64, StorageError> {
+    machine.random_u64().map_err(|source| io_error("draw a random number for", dir, source))
 }

@@ -74,7 +74,8 @@ fn a_clock_that_goes_back_brings_no_older_version_back() {
     assert_eq!(get(&*store, b"k").unwrap(), None, "an older version is back, or a forgotten one");
 }
 
-/// A merge copies an expired version like any other. Once it is removed, merges give its space back.
+/// A merge copies an expired version like any other. Once it is removed, merges give its space
+/// back.
 #[test]
 fn merges_keep_expired_versions_until_they_are_removed() {
     let fs = FaultyFs::new(1);

@@ -26,6 +26,10 @@ pub enum Error {
         /// Positions that the request needs.
         need: u32,
     },
+    /// Some part of a listing or an index query has no replica that can answer
+    /// (docs/riak/semantics.md §4).
+    #[error("insufficient_vnodes_available")]
+    InsufficientVnodesAvailable,
     /// A get's `node_confirms` exceeds the number of distinct nodes.
     #[error("{{insufficient_nodes,{have},need,{need}}}")]
     InsufficientNodes {
@@ -174,6 +178,7 @@ mod tests {
         let cases = [
             (Error::InsufficientNodes { have: 1, need: 9 }, "{insufficient_nodes,1,need,9}"),
             (Error::InsufficientVnodes { have: 0, need: 2 }, "{insufficient_vnodes,0,need,2}"),
+            (Error::InsufficientVnodesAvailable, "insufficient_vnodes_available"),
             (Error::NodeConfirmsUnsatisfied { need: 3, got: 1 }, "{node_confirms_val_unsatisfied,3,1}"),
             (Error::NValViolation(3), "{n_val_violation,3}"),
             (Error::QuorumViolation { option: "r", value: "foo".into() }, "{r_val_violation,foo}"),

@@ -4,8 +4,8 @@
 //! What it is: plain data with its rules. Merging two copies of an object, pruning a clock and
 //! checking a bucket property depend only on their arguments.
 //!
-//! What it is not: it has no I/O, no clock and no randomness. Of nodes it knows only their identity,
-//! and of partitions nothing. The caller passes in times and actors.
+//! What it is not: it has no I/O, no clock and no randomness. Of nodes it knows only their
+//! identity, and of partitions nothing. The caller passes in times and actors.
 //!
 //! Invariants:
 //! * An [`Object`] always has at least one sibling once it was written; a tombstone is a sibling

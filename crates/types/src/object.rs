@@ -1,12 +1,10 @@
 //! Objects and their siblings, and the merge of copies of one object.
 //!
-//! Facts: docs/riak/semantics.md §2. Rules: a copy that descends another copy replaces it;
-//! concurrent copies are merged dot by dot. Only a coordinator drops a sibling for any other reason
-//! (see [`Object::keep_newest`]).
+//! Facts: docs/riak/semantics.md §2. Copies are merged in `merge.rs`. Only a coordinator drops a
+//! sibling for another reason than a merge (see [`Object::keep_newest`]).
 //!
 //! Hot path: every put runs [`Object::coordinate`] and [`Object::digest`], every replica
-//! [`Object::merge`]. A copy that descends the other one is moved without comparing contents;
-//! contents are compared only when the clocks do not decide.
+//! [`Object::merge`].
 
 use crate::clock::{Actor, Dot, VectorClock};
 use crate::time::UnixMicros;
@@ -16,7 +14,10 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use xxhash_rust::xxh3::xxh3_64;
 
+mod merge;
 mod order;
+
+pub use merge::{Merged, UnclockedRank};
 
 /// The content of a key: the values that its clock has seen and that no later write has replaced.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -220,17 +221,6 @@ impl Metadata {
     }
 }
 
-/// The result of a merge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Merged {
-    /// The local copy already had everything: nothing must be stored.
-    KeptLocal,
-    /// The incoming copy had everything that the local copy has, and more.
-    TookIncoming,
-    /// Each copy had something that the other lacked.
-    Combined,
-}
-
 impl Object {
     /// Creates an object with one value and an empty clock.
     pub fn new(value: Sibling) -> Self {
@@ -261,44 +251,19 @@ impl Object {
         self.siblings.retain(|s| !s.is_expired(now));
     }
 
-    /// Merges another copy into this one by clock alone, as replicas, read repair, handoff and
-    /// readers do. `dvv` is the bucket's `dvv_enabled`.
-    pub fn merge(&mut self, incoming: Self, dvv: bool) -> Merged {
-        if self.clock.descends(&incoming.clock) && (!self.siblings.is_empty() || incoming.siblings.is_empty()) {
-            return Merged::KeptLocal;
+    /// Keeps one of several siblings with equal contents. Without DVV clients see such siblings
+    /// once (docs/riak/semantics.md §2.1); copies keep each event's, so that they merge alike.
+    pub fn unite_equal_contents(&mut self) {
+        if self.siblings.len() < 2 {
+            return;
         }
-        if incoming.clock.descends(&self.clock) {
-            *self = incoming;
-            self.order_siblings();
-            return Merged::TookIncoming;
-        }
-        self.merge_siblings(incoming, dvv);
-        Merged::Combined
-    }
-
-    fn merge_siblings(&mut self, incoming: Self, dvv: bool) {
-        let mine = std::mem::take(&mut self.siblings);
-        if dvv {
-            let (mine_kept, theirs_kept) = (
-                mine.iter().map(|s| survives(s, &incoming)).collect::<Vec<_>>(),
-                incoming
-                    .siblings
-                    .iter()
-                    .map(|s| survives_against(s, &self.clock, &mine) && !mine.iter().any(|m| m.same_event(s)))
-                    .collect::<Vec<_>>(),
-            );
-            self.siblings = kept(mine, &mine_kept).collect();
-            for sibling in kept(incoming.siblings, &theirs_kept) {
-                self.push_unless_same(sibling, dvv);
-            }
-        } else {
-            self.siblings = mine;
-            for sibling in incoming.siblings {
-                self.push_unless_same(sibling, dvv);
+        let mut kept: Vec<Sibling> = Vec::with_capacity(self.siblings.len());
+        for sibling in self.siblings.drain(..) {
+            if !kept.iter().any(|k| k.same_content(&sibling)) {
+                kept.push(sibling);
             }
         }
-        self.clock.merge(&incoming.clock);
-        self.order_siblings();
+        self.siblings = kept;
     }
 
     /// With DVV, values of different events are different values, even if their bytes are equal.
@@ -316,7 +281,8 @@ impl Object {
     /// `incoming` of a client. The object gets a new event of `actor`, which becomes the dot of the
     /// one incoming value (docs/riak/semantics.md §2.1).
     ///
-    /// Siblings that the client had not seen stay beside the new value.
+    /// Siblings that the client had not seen stay beside the new value. Without DVV all siblings
+    /// stay unless the client had seen all of them.
     pub fn coordinate(local: Option<Self>, mut incoming: Self, actor: &Actor, now: UnixMicros, dvv: bool) -> Self {
         let seen_all = local.as_ref().is_none_or(|l| incoming.clock.descends(&l.clock));
         let local = match local {
@@ -329,10 +295,16 @@ impl Object {
         };
         let seen = std::mem::take(&mut incoming.clock);
         let mut out = Self { clock: local.clock, siblings: local.siblings };
+        let is_seen = |s: &Sibling| s.meta.dot.as_ref().is_some_and(|dot| seen.contains(dot));
         if dvv {
-            out.siblings.retain(|s| s.meta.dot.as_ref().is_none_or(|d| !seen.contains(d)));
+            out.siblings.retain(|s| !is_seen(s));
         }
         out.clock.merge(&seen);
+        // What stays although the client has seen it is written anew. Otherwise a copy that has
+        // replaced it would take it for older than its replacement.
+        for sibling in out.siblings.iter_mut().filter(|s| is_seen(s)) {
+            sibling.meta.dot = Some(out.clock.increment(actor, now));
+        }
         let dot = out.clock.increment(actor, now);
         incoming.set_dot(dot);
         for sibling in incoming.siblings {
@@ -474,23 +446,6 @@ impl Sibling {
         }
         h.finish()
     }
-}
-
-fn survives(sibling: &Sibling, other: &Object) -> bool {
-    survives_against(sibling, &other.clock, &other.siblings)
-}
-
-/// Whether a sibling survives a merge: it is dropped when the other copy has seen its event and no
-/// longer has it.
-fn survives_against(sibling: &Sibling, other_clock: &VectorClock, other_siblings: &[Sibling]) -> bool {
-    match &sibling.meta.dot {
-        Some(dot) if other_clock.contains(dot) => other_siblings.iter().any(|s| s.same_event(sibling)),
-        _ => true,
-    }
-}
-
-fn kept(siblings: Vec<Sibling>, keep: &[bool]) -> impl Iterator<Item = Sibling> {
-    siblings.into_iter().zip(keep).filter_map(|(s, &keep)| keep.then_some(s))
 }
 
 fn newer(a: &Sibling, b: &Sibling) -> Ordering {

@@ -102,20 +102,18 @@ pub fn decode(head: &Bytes, body: Option<&Bytes>) -> Result<Object, Corrupt> {
     let count = r.count(SIBLING_BYTES_MIN, "more siblings than bytes")?;
     let mut siblings = Vec::with_capacity(count);
     let mut body_at = 0usize;
-    for _ in 0..count {
+    for at in 0..count {
         let len = usize::try_from(r.varint()?).map_err(|_| Corrupt("value length"))?;
-        let meta = r.metadata()?;
-        let value = match body {
-            None => Bytes::new(),
-            Some(body) => {
-                let end = body_at.checked_add(len).filter(|&end| end <= body.len());
-                let end = end.ok_or(Corrupt("a value runs past the body"))?;
-                let value = body.slice(body_at..end);
-                body_at = end;
-                value
-            }
-        };
-        siblings.push(Sibling { value, meta });
+        // A sibling is large, so it is filled where it stays.
+        siblings.push(Sibling::default());
+        let sibling = &mut siblings[at];
+        r.metadata(&mut sibling.meta)?;
+        if let Some(body) = body {
+            let end = body_at.checked_add(len).filter(|&end| end <= body.len());
+            let end = end.ok_or(Corrupt("a value runs past the body"))?;
+            sibling.value = body.slice(body_at..end);
+            body_at = end;
+        }
     }
     if r.at != head.len() || body.is_some_and(|b| b.len() != body_at) {
         return Err(Corrupt("bytes after the end"));
@@ -468,13 +466,14 @@ impl Reader<'_> {
         failed.map_or(Ok(clock), Err)
     }
 
-    fn metadata(&mut self) -> Result<Metadata, Corrupt> {
+    /// Reads the metadata of a sibling into `m`, which is empty.
+    fn metadata(&mut self, m: &mut Metadata) -> Result<(), Corrupt> {
         let flags = self.u8()?;
         if flags >= flag::RARE << 1 {
             return Err(Corrupt("unknown flag"));
         }
         let has = |bit: u8| flags & bit != 0;
-        let mut m = Metadata { deleted: has(flag::DELETED), ..Metadata::default() };
+        m.deleted = has(flag::DELETED);
         if has(flag::DOT) {
             m.dot = Some(self.dot()?);
         }
@@ -488,9 +487,9 @@ impl Reader<'_> {
             m.content_type = Some(self.bytes()?);
         }
         if has(flag::RARE) {
-            self.rare(&mut m)?;
+            self.rare(m)?;
         }
-        Ok(m)
+        Ok(())
     }
 
     fn rare(&mut self, m: &mut Metadata) -> Result<(), Corrupt> {

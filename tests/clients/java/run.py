@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the smoke program with the official Java client against a fresh node."""
+"""Runs the smoke program with the official Java client against a fresh node.
+
+Usage: run.py [--cluster N]. With `--cluster`, the node is node 2 of a fresh cluster of N nodes."""
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +10,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 import packages  # noqa: E402
-from node import Node  # noqa: E402
+from cluster import take_size, under_test  # noqa: E402
 
 POM = HERE / "pom.xml"
 PROGRAM_SECONDS_MAX = 300
@@ -23,8 +25,9 @@ def install(directory):
 
 
 def main():
+    size, _ = take_size(sys.argv[1:])
     installed = packages.installed("java", [POM], install)
-    with Node() as node:
+    with under_test(size=size, waits_for_all=True) as node:
         node.create_type("siblings", {})
         opens = [word for package in OPENED for word in ("--add-opens", f"{package}=ALL-UNNAMED")]
         command = ["java", *opens, "--class-path", f"{installed / 'jars'}/*", str(HERE / "Smoke.java"), str(node.pb_port)]

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the smoke program with the official Node.js client against a fresh node."""
+"""Runs the smoke program with the official Node.js client against a fresh node.
+
+Usage: run.py [--cluster N]. With `--cluster`, the node is node 2 of a fresh cluster of N nodes."""
 import os
 import shutil
 import subprocess
@@ -10,7 +12,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 import packages  # noqa: E402
-from node import Node  # noqa: E402
+from cluster import take_size, under_test  # noqa: E402
 
 PINS = [HERE / "package.json", HERE / "package-lock.json"]
 PROGRAM_SECONDS_MAX = 300
@@ -23,9 +25,10 @@ def install(directory):
 
 
 def main():
+    size, _ = take_size(sys.argv[1:])
     installed = packages.installed("node", PINS, install)
     environment = {**os.environ, "NODE_PATH": str(installed / "node_modules")}
-    with Node() as node:
+    with under_test(size=size, waits_for_all=True) as node:
         node.create_type("siblings", {})
         command = ["node", "--no-deprecation", str(HERE / "smoke.js"), node.pb]
         return subprocess.run(command, env=environment, timeout=PROGRAM_SECONDS_MAX).returncode

@@ -2,7 +2,10 @@
 """Runs the official Python client's own integration suite over `pbc` and over `http`, against a
 node on each backend.
 
-Usage: run.py [pbc|http]... [-- PYTEST-OPTION...]"""
+With `--cluster`, the suite runs against node 2 of a fresh cluster of N nodes.
+
+Usage: run.py [--cluster N] [--backend NAME]... [pbc|http]... [-- PYTEST-OPTION...]"""
+import argparse
 import os
 import re
 import socket
@@ -17,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "support"))
 
 import packages  # noqa: E402
-from node import Node  # noqa: E402
+from cluster import take_size, under_test  # noqa: E402
 
 TEST_SECONDS_MAX = 60
 SUITE_SECONDS_MAX = 600
@@ -82,7 +85,7 @@ def fill_slow_bucket(node):
                 raise SystemExit(f"filling {SLOW_BUCKET.decode()}: an answer is not a plain RpbPutResp: {answer[:200]!r}")
 
 
-def environment(node, protocol, installed):
+def environment(node, protocol, installed, size):
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("RIAK_", "RUN_"))}
     variables.update(
         PYTHONPATH=os.pathsep.join(map(str, (HERE, installed / "packages", installed / "client"))),
@@ -95,19 +98,21 @@ def environment(node, protocol, installed):
         **dict.fromkeys(SWITCHES_ON, "1"),
         **dict.fromkeys(SWITCHES_OFF, "0"),
     )
+    if size:
+        variables["CLUSTER_NODES"] = str(size)
     return variables
 
 
-def run_suite(backend, protocol, installed, options):
+def run_suite(backend, protocol, installed, options, size):
     """Returns the output of the suite, and (passed, failed, skipped)."""
-    with Node({**SETTINGS, "storage_backend": backend}) as node:
+    with under_test({**SETTINGS, "storage_backend": backend}, size, waits_for_all=True) as node:
         for name, properties in BUCKET_TYPES.items():
             node.create_type(name, properties)
         node.set_bucket_properties("test_multi_bucket", {"allow_mult": True, "last_write_wins": False})
         fill_slow_bucket(node)
         command = [sys.executable, "-m", "pytest", "riak/tests", "-p", "expected_failures", "-p", "no:cacheprovider", "-q",
                    "--timeout", str(TEST_SECONDS_MAX), "--tb=short", "-rxfE", "-W", "ignore", *options]
-        suite = subprocess.run(command, cwd=installed / "client", env=environment(node, protocol, installed),
+        suite = subprocess.run(command, cwd=installed / "client", env=environment(node, protocol, installed, size),
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=SUITE_SECONDS_MAX)
         if suite.returncode != 0:
             node.print_log_tail()
@@ -116,20 +121,32 @@ def run_suite(backend, protocol, installed, options):
 
 def totals(suite):
     last = suite.stdout.strip().rpartition("\n")[2]
-    count = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped|xfailed)", last)}
+    count = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)", last)}
     failed = count.get("failed", 0) + count.get("error", 0) + count.get("errors", 0)
     if suite.returncode != 0 and failed == 0:
         failed = 1
-    return count.get("passed", 0), failed, count.get("skipped", 0) + count.get("xfailed", 0)
+    return count.get("passed", 0) + count.get("xpassed", 0), failed, count.get("skipped", 0) + count.get("xfailed", 0)
+
+
+def parsed():
+    size, words = take_size(sys.argv[1:])
+    options = []
+    if "--" in words:
+        at = words.index("--")
+        words, options = words[:at], words[at + 1:]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--backend", action="append", choices=BACKENDS)
+    parser.add_argument("protocols", nargs="*", metavar="pbc|http")
+    return parser.parse_args(words, argparse.Namespace(cluster=size, options=options))
 
 
 def main():
-    words, _, options = " ".join(sys.argv[1:]).partition("--")
-    protocols = words.split() or ["pbc", "http"]
+    arguments = parsed()
+    protocols, backends = arguments.protocols or ["pbc", "http"], arguments.backend or BACKENDS
     installed = packages.installed("python", [HERE / "requirements.txt", HERE / "client.txt"], install)
-    runs = [(backend, protocol) for protocol in protocols for backend in BACKENDS]
-    with ThreadPoolExecutor(len(BACKENDS)) as pool:
-        results = list(pool.map(lambda run: run_suite(*run, installed, options.split()), runs))
+    runs = [(backend, protocol) for protocol in protocols for backend in backends]
+    with ThreadPoolExecutor(len(backends)) as pool:
+        results = list(pool.map(lambda run: run_suite(*run, installed, arguments.options, arguments.cluster), runs))
     for (backend, protocol), (output, _) in zip(runs, results):
         print(f"--- the Python client's suite over {protocol} on {backend}\n{output}", flush=True)
     passed, failed, skipped = (sum(column) for column in zip(*(counts for _, counts in results)))

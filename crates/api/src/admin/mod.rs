@@ -11,14 +11,19 @@
 
 mod backup;
 mod backup_place;
+mod cluster;
 mod error;
 mod guard;
+mod key_decision;
 mod live_config;
 mod node;
+mod restored_keys;
 mod types;
+mod unreadable_keys;
 
 pub use backup::BackupJobs;
 pub use backup_place::BackupPlace;
+pub use cluster::{ClusterAdmin, ClusterCommand, ForMembers, HandoffDirection};
 pub use error::AdminError;
 pub use guard::{ADMIN_HEADER, AdminToken};
 pub use live_config::{Change, ConfigEntry, LiveConfig};
@@ -33,6 +38,7 @@ use http::{Method, StatusCode};
 use ombak_kv::Kv;
 use percent_encoding::percent_decode_str;
 use std::net::IpAddr;
+use std::sync::Arc;
 use tokio::sync::watch;
 
 /// The path below which all resources of this module lie.
@@ -57,6 +63,8 @@ pub struct AdminContext {
     pub backups: BackupJobs,
     /// Where backups may be written.
     pub backup_place: BackupPlace,
+    /// The cluster of the node, if it listens for other nodes.
+    pub cluster: Option<Arc<dyn ClusterAdmin>>,
 }
 
 /// Answers a request whose path is [`PREFIX`] or below it. `memory` is the state of the memory
@@ -87,6 +95,13 @@ async fn answer(ctx: &AdminContext, memory: MemoryStatus, request: &Request) -> 
         (&Method::GET, [b"admin", b"v1", b"vnodes"]) => node::vnodes(ctx).await,
         (&Method::GET, [b"admin", b"v1", b"backup"]) => Ok(backup::describe(ctx)),
         (&Method::POST, [b"admin", b"v1", b"backup"]) => backup::begin(ctx, body).await,
+        (method @ (&Method::GET | &Method::POST), [b"admin", b"v1", b"cluster", action]) => {
+            cluster::run(ctx, cluster::command(*method == Method::POST, action, body)?).await
+        }
+        (&Method::GET, [b"admin", b"v1", b"restored-keys"]) => restored_keys::list(ctx).await,
+        (&Method::POST, [b"admin", b"v1", b"restored-keys"]) => restored_keys::decide(ctx, body).await,
+        (&Method::GET, [b"admin", b"v1", b"unreadable-keys"]) => unreadable_keys::list(ctx).await,
+        (&Method::POST, [b"admin", b"v1", b"unreadable-keys"]) => unreadable_keys::decide(ctx, body).await,
         (&Method::POST, [b"admin", b"v1", b"stop"]) => Ok(node::stop(ctx)),
         (&Method::GET, [b"admin", b"v1", b"bucket-types"]) => Ok(types::list(ctx)),
         (&Method::GET, [b"admin", b"v1", b"bucket-types", name]) => types::describe(ctx, name),

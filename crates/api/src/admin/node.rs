@@ -2,9 +2,11 @@
 
 use super::{AdminContext, AdminError};
 use crate::memory::MemoryStatus;
-use ombak_kv::Health;
+use ombak_kv::{Amount, ClassId, FillReason, Health, Kv};
 use ombak_storage::{LastMerge, LedgerStatus, Status};
+use ombak_types::NodeId;
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -48,6 +50,7 @@ pub(super) fn describe(ctx: &AdminContext, memory: MemoryStatus) -> Value {
         "problems": problems(&health),
         "known_losses": known_losses(&health),
         "request_memory": request_memory(memory),
+        "cluster": ctx.cluster.as_ref().map(|cluster| cluster.summary()),
     })
 }
 
@@ -87,15 +90,53 @@ pub(super) fn stop(ctx: &AdminContext) -> Value {
 /// runs on a blocking thread and not on a network thread.
 pub(super) async fn vnodes(ctx: &AdminContext) -> Result<Value, AdminError> {
     let kv = ctx.kv.clone();
-    let statuses = tokio::task::spawn_blocking(move || kv.vnode_status())
-        .await
-        .map_err(|e| AdminError::Failed(format!("vnode status: {e}")))?;
-    let vnodes: Vec<Value> = statuses.iter().map(|(partition, status)| vnode(*partition, status)).collect();
+    let vnodes = tokio::task::spawn_blocking(move || {
+        let of_cluster = OfCluster::read(&kv);
+        kv.vnode_status().iter().map(|(partition, status)| vnode(*partition, status, &of_cluster)).collect::<Vec<_>>()
+    });
+    let vnodes = vnodes.await.map_err(|e| AdminError::Failed(format!("vnode status: {e}")))?;
     Ok(json!({ "node": ctx.node.name, "vnodes": vnodes }))
 }
 
-fn vnode(partition: u32, s: &Status) -> Value {
-    json!({ "partition": partition, "backend": s.backend, "status": store(s) })
+/// What lies in the stores of a node and not where it belongs.
+struct OfCluster {
+    /// The partitions of which the node is the owner.
+    owned: BTreeSet<u32>,
+    hints: BTreeMap<u32, Amount>,
+    owed: Vec<(ClassId, NodeId)>,
+    filling: Vec<(ClassId, FillReason)>,
+}
+
+impl OfCluster {
+    fn read(kv: &Kv) -> Self {
+        let (ring, here) = (kv.ring(), kv.identity().node_id);
+        let owned = (0..ring.size().get()).filter(|partition| ring.replica_set(*partition, 1).contains(&here));
+        Self {
+            owned: owned.collect(),
+            hints: kv.hints().into_iter().collect(),
+            owed: kv.owed_marks(),
+            filling: kv.filling_classes(),
+        }
+    }
+
+    fn of(&self, partition: u32) -> Value {
+        let hints = self.hints.get(&partition).map(|held| json!({ "objects": held.keys, "bytes": held.bytes }));
+        json!({
+            "owner": self.owned.contains(&partition),
+            "hints": hints,
+            "owed_marks": self.owed.iter().filter(|(class, _)| class.partition == partition).count(),
+            "filling_classes": self.filling.iter().filter(|(class, _)| class.partition == partition).count(),
+        })
+    }
+}
+
+fn vnode(partition: u32, s: &Status, of_cluster: &OfCluster) -> Value {
+    json!({
+        "partition": partition,
+        "backend": s.backend,
+        "status": store(s),
+        "cluster": of_cluster.of(partition),
+    })
 }
 
 /// The numbers of a store. A store that consists of several ones also has their numbers by name.

@@ -59,6 +59,7 @@ pub fn reply_for(error: &Error, asked: RequestKind) -> Reply {
         Error::Overload
         | Error::AllNodesDown
         | Error::InsufficientVnodes { .. }
+        | Error::InsufficientVnodesAvailable
         | Error::InsufficientNodes { .. }
         | Error::TooManySiblings(_)
         | Error::Storage(_) => reply::text(S::INTERNAL_SERVER_ERROR, format!("Error:\n{error}\n")),

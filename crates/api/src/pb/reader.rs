@@ -220,8 +220,8 @@ impl<'s> Reader<'s> {
         .await
     }
 
-    /// Waits for work whose end the peer waits for. If the peer closes the connection meanwhile, the
-    /// work is dropped and the connection ends.
+    /// Waits for work whose end the peer waits for. If the peer closes the connection meanwhile,
+    /// the work is dropped and the connection ends.
     pub(super) async fn while_open<T>(&mut self, work: impl Future<Output = T>) -> Result<T, CloseReason> {
         tokio::select! {
             biased;

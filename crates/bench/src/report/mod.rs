@@ -4,8 +4,8 @@
 //! finished run into a page and pictures, and [`compare`] does so for several runs.
 //!
 //! Parts: `csv` writes and `basho` reads the files of basho_bench; `plotted_windows` and `condense`
-//! prepare the windows of a run; `chosen_charts` chooses the charts; `charts` draws them; `graphics`
-//! turns drawings into SVG and PNG; `page`, `run_page` and `picture` arrange them.
+//! prepare the windows of a run; `chosen_charts` chooses the charts; `charts` draws them;
+//! `graphics` turns drawings into SVG and PNG; `page`, `run_page` and `picture` arrange them.
 //!
 //! What it is not: it does not know how the numbers were measured, and it does not smooth them.
 //!

@@ -2,7 +2,8 @@
 //!
 //! What it is: the rules of the choice. Prefixes of untyped buckets come first, then the property
 //! `backend` of the bucket or of its type, then the default backend. Each lookup reads the
-//! properties as they are at that moment.
+//! properties as they are at that moment. A bucket whose type the node does not know has no
+//! backend: the default one may be wrong.
 //!
 //! What it is not: it moves no objects when a property changes.
 
@@ -59,14 +60,26 @@ impl Selector for BackendChoice {
             return Err(StorageError::NoBackend("the properties of buckets are not known yet".into()));
         };
         let snapshot = buckets.snapshot();
-        let Some(wanted) = snapshot.backend_of(bucket_type, &key[..key.len() - user_key.len()]) else {
-            return Ok(self.default);
+        let wanted = match snapshot.backend_of(bucket_type, &key[..key.len() - user_key.len()]) {
+            Some(Some(wanted)) => wanted,
+            Some(None) => return Ok(self.default),
+            None => return Err(StorageError::NoBackend(unknown_type(bucket_type))),
         };
         self.names
             .iter()
             .position(|name| name == wanted)
             .ok_or_else(|| StorageError::NoBackend(self.unknown(bucket, wanted)))
     }
+}
+
+/// A node of a cluster may get copies before it hears of their type. It refuses them, and gets them
+/// again from whoever sent them.
+#[cold]
+fn unknown_type(bucket_type: &[u8]) -> String {
+    format!(
+        "this node does not know the bucket type '{}' yet, so it does not know its backend",
+        bucket_type.escape_ascii()
+    )
 }
 
 impl BackendChoice {

@@ -29,6 +29,9 @@ pub enum PropsError {
     /// At least one property is wrong; none was applied. `Display` is the Erlang form.
     #[error("{0}")]
     Invalid(PropErrors),
+    /// The cluster refuses the change in its present state. Holds the reason.
+    #[error("{0}")]
+    Refused(String),
     /// The change could not be made durable and has no effect. Holds the cause.
     #[error("{0}")]
     Storage(String),

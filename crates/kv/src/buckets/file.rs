@@ -5,7 +5,7 @@
 //! file is damaged. Names are arbitrary bytes: the file writes a byte that is not printable ASCII,
 //! and `%` itself, as `%` and two hexadecimal digits.
 
-use super::state::{Records, TypeRecord};
+use super::state::{BucketRecord, Records, TypeRecord};
 use bytes::Bytes;
 use ombak_node_files::NodeFileError;
 use ombak_node_files::saved_json::{self, Formats};
@@ -101,12 +101,24 @@ impl RegistryFile {
     /// Replaces the saved records. After a success the new records survive a power loss; after an
     /// error either the old or the new records do.
     pub fn save(&mut self, records: &Records) -> io::Result<()> {
-        let text = saved_json::to_text(&to_saved(records))?;
+        let text = text_of(records)?;
         let current = self.path("");
         if self.exists(&current)? {
             self.keep_previous(&current)?;
         }
         replace_file(&*self.fs, &current, &text)
+    }
+
+    /// Puts both generations aside: the records are kept elsewhere from now on. Does nothing if
+    /// there are none.
+    pub fn put_aside(&mut self) -> io::Result<()> {
+        for suffix in ["", ".previous"] {
+            let path = self.path(suffix);
+            if self.exists(&path)? {
+                self.fs.rename(&path, &self.path(&format!("{suffix}.before-cluster")))?;
+            }
+        }
+        self.fs.sync_dir(&self.dir)
     }
 
     fn exists(&self, path: &Path) -> io::Result<bool> {
@@ -138,6 +150,11 @@ impl RegistryFile {
     }
 }
 
+/// The text of the file that holds these records.
+pub(super) fn text_of(records: &Records) -> io::Result<Vec<u8>> {
+    Ok(saved_json::to_text(&to_saved(records))?)
+}
+
 /// Examines both generations in the directory of a stopped node. The errors say what is damaged.
 pub(crate) fn examine_file(fs: &Arc<dyn FileSystem>, dir: &Path) -> Vec<NodeFileError> {
     let path = dir.join(format!("{FILE_NAME}.previous"));
@@ -158,7 +175,7 @@ fn parse(text: Vec<u8>) -> Result<Records, String> {
     let name = |text: &str| decode_name(text).ok_or_else(|| format!("is damaged (the name {text:?} does not decode)"));
     let mut records = Records::default();
     for SavedType { name: text, active, props } in saved.types {
-        records.types.insert(name(&text)?, TypeRecord { active, overrides: props });
+        records.types.insert(name(&text)?, TypeRecord { active, overrides: Arc::new(props), version: 0 });
     }
     for saved in saved.buckets {
         let bucket = Bucket { bucket_type: name(&saved.r#type)?, name: name(&saved.name)? };
@@ -168,7 +185,7 @@ fn parse(text: Vec<u8>) -> Result<Records, String> {
                 saved.name, saved.r#type
             ));
         }
-        records.buckets.insert(bucket, saved.props);
+        records.buckets.insert(bucket, BucketRecord { overrides: Arc::new(saved.props), version: 0 });
     }
     Ok(records)
 }
@@ -177,12 +194,12 @@ fn to_saved(records: &Records) -> Saved {
     let types = records.types.iter().map(|(name, record)| SavedType {
         name: encode_name(name),
         active: record.active,
-        props: record.overrides.clone(),
+        props: (*record.overrides).clone(),
     });
-    let buckets = records.buckets.iter().map(|(bucket, props)| SavedBucket {
+    let buckets = records.buckets.iter().map(|(bucket, record)| SavedBucket {
         r#type: encode_name(&bucket.bucket_type),
         name: encode_name(&bucket.name),
-        props: props.clone(),
+        props: (*record.overrides).clone(),
     });
     Saved { format: FORMATS.current, types: types.collect(), buckets: buckets.collect() }
 }

@@ -1,10 +1,11 @@
 //! Bucket types and bucket properties, kept across restarts.
 //!
 //! What it is: the registry in which every request looks up the properties of its bucket, and which
-//! operators change.
+//! operators change. Changes are kept in a file, or decided by an authority: the metadata of a
+//! cluster.
 //!
 //! What it is not: it does not decide what a property may hold (`ombak_types::props` does), and it
-//! does not send changes to other nodes.
+//! does not send changes to other nodes ([`PropertyAuthority`] does).
 //!
 //! Invariants:
 //! * A change is on disk before it takes effect, and it takes effect as a whole.
@@ -13,12 +14,14 @@
 //!   bucket.
 //! * A type that was activated stays active for ever.
 
+mod authority;
 mod backend_choice;
 mod error;
 mod file;
 mod registry;
 mod state;
 
+pub use authority::{PropertyAuthority, ProposedChange, Undecided};
 pub use backend_choice::BackendChoice;
 pub use error::PropsError;
 pub use file::FILE_NAME as BUCKETS_FILE;
@@ -26,4 +29,4 @@ pub use file::FILE_NAME as BUCKETS_FILE;
 pub(crate) use file::check_buckets_file;
 pub(crate) use file::examine_file;
 pub use registry::BucketRegistry;
-pub use state::{TypeStatus, TypeSummary};
+pub use state::{BucketRecord, RecordChange, TypeRecord, TypeStatus, TypeSummary};

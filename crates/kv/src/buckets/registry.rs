@@ -1,8 +1,9 @@
 //! The registry of bucket types and bucket properties.
 
+use super::authority::{PropertyAuthority, ProposedChange, Undecided};
 use super::error::PropsError;
-use super::file::RegistryFile;
-use super::state::{Records, Settings, Snapshot, TypeRecord, TypeStatus, TypeSummary};
+use super::file::{RegistryFile, text_of};
+use super::state::{BucketRecord, RecordChange, Records, Settings, Snapshot, TypeRecord, TypeStatus, TypeSummary};
 use crate::start::OpenError;
 use arc_swap::{ArcSwap, Guard};
 use bytes::Bytes;
@@ -13,23 +14,28 @@ use ombak_types::props::{
 };
 use ombak_types::{Bucket, Error};
 use parking_lot::Mutex;
+use std::io;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Maximum number of types. Operators create types and types are never deleted; clients cannot
 /// create them.
 const TYPES_MAX: usize = 10_000;
-/// Maximum number of buckets with properties of their own. Each change rewrites all of them.
+/// Maximum number of buckets with properties of their own.
 const BUCKETS_MAX: usize = 100_000;
+/// So often a change is tried that others overtake.
+const TRIES_MAX: usize = 16;
 
 /// The bucket types and bucket properties of a node. Reading never waits for a change. A change
-/// blocks until it is on disk: not for network threads.
+/// blocks until it is on disk, or decided by the nodes of the cluster: not for network threads.
 #[derive(Debug)]
 pub struct BucketRegistry {
     settings: Settings,
     current: ArcSwap<Snapshot>,
     /// Locked while a change is made.
     file: Mutex<RegistryFile>,
+    /// Decides changes in place of the file, once the node is part of a cluster.
+    authority: OnceLock<Arc<dyn PropertyAuthority>>,
 }
 
 impl BucketRegistry {
@@ -46,7 +52,7 @@ impl BucketRegistry {
         let settings = Settings { node_name: node_name.to_owned(), default_overrides, backends: None };
         let (file, records) = RegistryFile::open(fs, data_dir)?;
         let current = ArcSwap::from_pointee(Snapshot::new(&settings, records));
-        Ok(Self { settings, current, file: Mutex::new(file) })
+        Ok(Self { settings, current, file: Mutex::new(file), authority: OnceLock::new() })
     }
 
     /// Allows only these values of the property `backend` in later changes. Values that were set
@@ -54,6 +60,51 @@ impl BucketRegistry {
     #[must_use]
     pub fn with_backends(self, names: &[Bytes]) -> Self {
         Self { settings: Settings { backends: Some(names.to_vec()), ..self.settings }, ..self }
+    }
+
+    /// Lets an authority decide all later changes, and takes over what it has decided so far. The
+    /// file is not written any more.
+    pub fn follow(&self, authority: Arc<dyn PropertyAuthority>, decided: Vec<RecordChange>) {
+        let _changing = self.file.lock();
+        let mut records = Records::default();
+        decided.into_iter().for_each(|change| records.apply(change));
+        self.current.store(Arc::new(Snapshot::new(&self.settings, records)));
+        // A second authority would belong to a second cluster over the same stores, so the first
+        // one stays.
+        let _ = self.authority.set(authority);
+    }
+
+    /// Takes over changes that the authority has decided.
+    pub fn adopt(&self, decided: Vec<RecordChange>) {
+        if decided.is_empty() {
+            return;
+        }
+        let _changing = self.file.lock();
+        let mut next = Snapshot::clone(&self.current.load());
+        decided.into_iter().for_each(|change| next.apply(&self.settings, change));
+        self.current.store(Arc::new(next));
+    }
+
+    /// All records, types first.
+    pub fn records(&self) -> Vec<RecordChange> {
+        let now = self.current.load();
+        let types =
+            now.records.types.iter().map(|(name, record)| RecordChange::Type(name.clone(), Some(record.clone())));
+        let buckets = now.records.buckets.iter();
+        let buckets = buckets.map(|(bucket, record)| RecordChange::Bucket(bucket.clone(), Some(record.clone())));
+        types.chain(buckets).collect()
+    }
+
+    /// The records as the text of the file of a node that is alone; `None` when there are none.
+    pub fn to_file_text(&self) -> io::Result<Option<Vec<u8>>> {
+        let now = self.current.load();
+        let is_empty = now.records.types.is_empty() && now.records.buckets.is_empty();
+        if is_empty { Ok(None) } else { text_of(&now.records).map(Some) }
+    }
+
+    /// Puts the file aside, after an authority has taken over its records.
+    pub fn put_file_aside(&self) -> io::Result<()> {
+        self.file.lock().put_aside()
     }
 
     /// The current state, for the duration of a request. It needs no reference count that threads
@@ -71,7 +122,7 @@ impl BucketRegistry {
     /// The effective properties of a bucket as names and JSON values, in the order of Riak's
     /// answers and without `name`. Fails with [`Error::NoType`] when its type is not active.
     pub fn bucket_map(&self, bucket: &Bucket) -> Result<PropMap, Error> {
-        self.current.load().bucket_map(bucket).cloned().ok_or_else(|| Error::NoType(bucket.clone()))
+        self.current.load().bucket_map(bucket).ok_or_else(|| Error::NoType(bucket.clone()))
     }
 
     /// Sets properties of one bucket; other properties keep their values.
@@ -81,16 +132,17 @@ impl BucketRegistry {
         }
         self.change(|now| {
             let effective = now.bucket_map(bucket).ok_or(PropsError::NoType)?;
-            let checked = self.check_backend_exists(check(PropScope::Bucket, effective, changes)?)?;
-            let mut records = now.records.clone();
-            if checked.is_empty() {
-                return Ok(records);
+            let checked = self.check_backend_exists(check(PropScope::Bucket, &effective, changes)?)?;
+            let present = now.records.buckets.get(bucket);
+            let mut overrides = present.map_or_else(PropMap::new, |record| (*record.overrides).clone());
+            overrides.extend(checked);
+            if overrides.is_empty() {
+                return Ok(None);
             }
-            records.buckets.entry(bucket.clone()).or_default().extend(checked);
-            if records.buckets.len() > BUCKETS_MAX {
+            if present.is_none() && now.records.buckets.len() >= BUCKETS_MAX {
                 return Err(PropsError::TooMany(BUCKETS_MAX));
             }
-            Ok(records)
+            Ok(Some(RecordChange::Bucket(bucket.clone(), Some(bucket_record(overrides)))))
         })
     }
 
@@ -98,9 +150,7 @@ impl BucketRegistry {
     pub fn reset_bucket(&self, bucket: &Bucket) -> Result<(), PropsError> {
         self.change(|now| {
             now.bucket_map(bucket).ok_or(PropsError::NoType)?;
-            let mut records = now.records.clone();
-            records.buckets.remove(bucket);
-            Ok(records)
+            Ok(Some(RecordChange::Bucket(bucket.clone(), None)))
         })
     }
 
@@ -140,25 +190,19 @@ impl BucketRegistry {
             }
             let overrides =
                 self.check_backend_exists(check(PropScope::CreateType, &created_type_defaults(), props)?)?;
-            let mut records = now.records.clone();
-            records.types.insert(Bytes::copy_from_slice(bucket_type), TypeRecord { active: false, overrides });
-            if records.types.len() > TYPES_MAX {
+            if !now.records.types.contains_key(bucket_type) && now.records.types.len() >= TYPES_MAX {
                 return Err(PropsError::TooMany(TYPES_MAX));
             }
-            Ok(records)
+            Ok(Some(type_change(bucket_type, false, overrides)))
         })
     }
 
     /// Activates a created type. Activating it again changes nothing.
     pub fn activate_type(&self, bucket_type: &[u8]) -> Result<(), PropsError> {
-        self.change(|now| {
-            let mut records = now.records.clone();
-            if let Some(record) = records.types.get_mut(bucket_type) {
-                record.active = true;
-            } else if bucket_type != DEFAULT_TYPE {
-                return Err(PropsError::NoType);
-            }
-            Ok(records)
+        self.change(|now| match now.records.types.get(bucket_type) {
+            Some(record) => Ok(Some(type_change(bucket_type, true, (*record.overrides).clone()))),
+            None if bucket_type == DEFAULT_TYPE => Ok(None),
+            None => Err(PropsError::NoType),
         })
     }
 
@@ -188,20 +232,20 @@ impl BucketRegistry {
     fn change_active_type(
         &self,
         bucket_type: &[u8],
-        edit: impl FnOnce(&PropMap, &mut PropMap) -> Result<(), PropsError>,
+        edit: impl Fn(&PropMap, &mut PropMap) -> Result<(), PropsError>,
     ) -> Result<(), PropsError> {
         if bucket_type == DEFAULT_TYPE {
             return Err(PropsError::DefaultType);
         }
         self.change(|now| {
             let effective = now.type_map(bucket_type).ok_or(PropsError::NoType)?;
-            let mut records = now.records.clone();
-            let record = records.types.get_mut(bucket_type).ok_or(PropsError::NoType)?;
+            let record = now.records.types.get(bucket_type).ok_or(PropsError::NoType)?;
             if !record.active {
                 return Err(PropsError::NotActive);
             }
-            edit(effective, &mut record.overrides)?;
-            Ok(records)
+            let mut overrides = (*record.overrides).clone();
+            edit(effective, &mut overrides)?;
+            Ok(Some(type_change(bucket_type, true, overrides)))
         })
     }
 
@@ -216,18 +260,84 @@ impl BucketRegistry {
         Err(PropErrors::of_text("backend", format!("undefined_backend: it is one of {}", names.join(", "))).into())
     }
 
-    /// Makes a change durable, then visible. The next records are computed from the current ones
-    /// under the lock, so concurrent changes do not overwrite each other.
-    fn change(&self, next: impl FnOnce(&Snapshot) -> Result<Records, PropsError>) -> Result<(), PropsError> {
+    /// Makes a change durable, then visible. `next` computes it from the current state.
+    fn change(&self, next: impl Fn(&Snapshot) -> Result<Option<RecordChange>, PropsError>) -> Result<(), PropsError> {
+        match self.authority.get() {
+            Some(authority) => self.change_with(&**authority, next),
+            None => self.change_here(next),
+        }
+    }
+
+    /// The change is computed under the lock, so concurrent changes do not overwrite each other.
+    fn change_here(
+        &self,
+        next: impl Fn(&Snapshot) -> Result<Option<RecordChange>, PropsError>,
+    ) -> Result<(), PropsError> {
         let mut file = self.file.lock();
         let now = self.current.load_full();
-        let records = next(&now)?;
-        if records == now.records {
+        let Some(change) = next(&now)? else { return Ok(()) };
+        if is_present(&now, &change) {
             return Ok(());
         }
-        file.save(&records).map_err(|e| PropsError::Storage(e.to_string()))?;
-        self.current.store(Arc::new(Snapshot::new(&self.settings, records)));
+        let mut changed = Snapshot::clone(&now);
+        changed.apply(&self.settings, change);
+        file.save(&changed.records).map_err(|e| PropsError::Storage(e.to_string()))?;
+        self.current.store(Arc::new(changed));
         Ok(())
+    }
+
+    /// The change is computed again when somebody else was faster. It is decided even if it changes
+    /// nothing as far as this node knows: another node may have changed the same properties since.
+    fn change_with(
+        &self,
+        authority: &dyn PropertyAuthority,
+        next: impl Fn(&Snapshot) -> Result<Option<RecordChange>, PropsError>,
+    ) -> Result<(), PropsError> {
+        let mut is_up_to_date = false;
+        for _ in 0..TRIES_MAX {
+            let now = self.current.load_full();
+            let change = match next(&now) {
+                Ok(Some(change)) => change,
+                Ok(None) => return Ok(()),
+                // The caller may know more than this node, because another node has told it.
+                Err(PropsError::NoType | PropsError::NotActive) if !is_up_to_date => {
+                    authority.catch_up();
+                    is_up_to_date = true;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            match authority.decide(ProposedChange::new(&now, &self.settings, change)) {
+                Ok(()) => return Ok(()),
+                Err(Undecided::Overtaken) => authority.catch_up(),
+                Err(Undecided::Refused(why)) => return Err(PropsError::Refused(why)),
+                Err(Undecided::Failed(why)) => return Err(PropsError::Storage(why)),
+            }
+        }
+        Err(PropsError::Storage("others change the same properties all the time".into()))
+    }
+}
+
+fn bucket_record(overrides: PropMap) -> BucketRecord {
+    BucketRecord { overrides: Arc::new(overrides), version: 0 }
+}
+
+fn type_change(name: &[u8], active: bool, overrides: PropMap) -> RecordChange {
+    let record = TypeRecord { active, overrides: Arc::new(overrides), version: 0 };
+    RecordChange::Type(Bytes::copy_from_slice(name), Some(record))
+}
+
+/// Whether a change would change nothing.
+fn is_present(now: &Snapshot, change: &RecordChange) -> bool {
+    match (now.records.present(change), change) {
+        (RecordChange::Type(_, present), RecordChange::Type(_, wanted)) => {
+            let parts = |record: &TypeRecord| (record.active, record.overrides.clone());
+            present.as_ref().map(parts) == wanted.as_ref().map(parts)
+        }
+        (RecordChange::Bucket(_, present), RecordChange::Bucket(_, wanted)) => {
+            present.map(|record| record.overrides) == wanted.as_ref().map(|record| record.overrides.clone())
+        }
+        _ => false,
     }
 }
 

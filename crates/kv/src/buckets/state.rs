@@ -1,11 +1,12 @@
 //! The state of the registry, and the effective properties that follow from it.
 
 use bytes::Bytes;
-use ombak_types::names::{DEFAULT_TYPE, encode_bucket_prefix};
+use imbl::{HashMap, OrdMap};
+use ombak_types::names::{DEFAULT_TYPE, encode_bucket_prefix, split_storage_key};
 use ombak_types::props::{BucketProps, PropMap, created_type_defaults, default_type_defaults};
 use ombak_types::{Bucket, Error};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -47,18 +48,66 @@ impl fmt::Display for TypeSummary {
     }
 }
 
-/// A created type. `overrides` are its differences from the defaults.
+/// A created type.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct TypeRecord {
+pub struct TypeRecord {
+    /// Whether the type is in use; then it stays in use for ever.
     pub active: bool,
-    pub overrides: PropMap,
+    /// Its differences from the defaults.
+    pub overrides: Arc<PropMap>,
+    /// The number of the change that made it so; 0 without a cluster.
+    pub version: u64,
 }
 
-/// Everything that is stored on disk, ordered so that equal states give equal files.
+/// A bucket with properties of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BucketRecord {
+    /// Its differences from its type.
+    pub overrides: Arc<PropMap>,
+    /// The number of the change that made it so; 0 without a cluster.
+    pub version: u64,
+}
+
+/// A record that has changed, or is to be changed; without a record, there is none any more.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RecordChange {
+    /// A bucket type.
+    Type(Bytes, Option<TypeRecord>),
+    /// A bucket.
+    Bucket(Bucket, Option<BucketRecord>),
+}
+
+/// Everything that is stored, ordered so that equal states give equal files. A clone shares
+/// everything with its origin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Records {
-    pub types: BTreeMap<Bytes, TypeRecord>,
-    pub buckets: BTreeMap<Bucket, PropMap>,
+    pub types: OrdMap<Bytes, TypeRecord>,
+    pub buckets: OrdMap<Bucket, BucketRecord>,
+}
+
+impl Records {
+    /// The record that a change replaces, as a change.
+    pub fn present(&self, change: &RecordChange) -> RecordChange {
+        match change {
+            RecordChange::Type(name, _) => RecordChange::Type(name.clone(), self.types.get(name).cloned()),
+            RecordChange::Bucket(bucket, _) => RecordChange::Bucket(bucket.clone(), self.buckets.get(bucket).cloned()),
+        }
+    }
+
+    pub fn apply(&mut self, change: RecordChange) {
+        match change {
+            RecordChange::Type(name, Some(record)) => drop(self.types.insert(name, record)),
+            RecordChange::Type(name, None) => drop(self.types.remove(&name)),
+            RecordChange::Bucket(bucket, Some(record)) => drop(self.buckets.insert(bucket, record)),
+            RecordChange::Bucket(bucket, None) => drop(self.buckets.remove(&bucket)),
+        }
+    }
+
+    /// The buckets of a type that have properties of their own.
+    fn buckets_of<'a>(&'a self, bucket_type: &'a Bytes) -> impl Iterator<Item = (&'a Bucket, &'a BucketRecord)> {
+        let first = Bucket { bucket_type: bucket_type.clone(), name: Bytes::new() };
+        self.buckets.range(first..).take_while(move |(bucket, _)| bucket.bucket_type == *bucket_type)
+    }
 }
 
 /// Settings of this node that do not depend on the records.
@@ -77,24 +126,33 @@ pub(super) struct Settings {
 /// Effective properties, as names with JSON values and as typed properties.
 #[derive(Clone, Debug)]
 struct Effective {
-    map: PropMap,
+    map: Arc<PropMap>,
     props: Arc<BucketProps>,
 }
 
 impl Effective {
     fn new(map: PropMap) -> Self {
         let props = Arc::new(BucketProps::from_map(&map));
-        Self { map, props }
+        Self { map: Arc::new(map), props }
     }
 }
 
-/// One consistent state with all effective properties computed. Requests read it.
-#[derive(Debug)]
+/// A created type with its effective properties.
+#[derive(Clone, Debug)]
+struct CreatedType {
+    active: bool,
+    effective: Effective,
+}
+
+/// One consistent state with the effective properties of every bucket computed. Requests read it. A
+/// clone shares everything with its origin, and one change costs O(log n), whatever the number of
+/// buckets; the change of a type also costs something for each bucket of the type.
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     pub(super) records: Records,
     default_type: Effective,
-    types: HashMap<Bytes, Effective>,
-    buckets: HashMap<Bucket, Effective>,
+    types: OrdMap<Bytes, CreatedType>,
+    buckets: HashMap<Bucket, Arc<BucketProps>>,
     /// The backends of buckets with properties of their own, by the prefix of their storage keys.
     bucket_backends: HashMap<Vec<u8>, Option<Bytes>>,
 }
@@ -107,78 +165,151 @@ impl Snapshot {
         let mut snapshot = Self {
             records: Records::default(),
             default_type: Effective::new(defaults),
-            types: HashMap::new(),
+            types: OrdMap::new(),
             buckets: HashMap::new(),
             bucket_backends: HashMap::new(),
         };
-        for (name, record) in &records.types {
-            let map = type_map(record, &settings.node_name);
-            snapshot.types.insert(name.clone(), Effective::new(map));
+        let Records { types, buckets } = records;
+        for (name, record) in types {
+            snapshot.apply(settings, RecordChange::Type(name, Some(record)));
         }
-        for (bucket, overrides) in &records.buckets {
-            if let Some(base) = snapshot.of_type(&bucket.bucket_type) {
-                let effective = Effective::new(bucket_map(bucket, &base.map, overrides));
-                let mut prefix = Vec::new();
-                encode_bucket_prefix(bucket, &mut prefix);
-                snapshot.bucket_backends.insert(prefix, effective.props.backend.clone());
-                snapshot.buckets.insert(bucket.clone(), effective);
-            }
+        for (bucket, record) in buckets {
+            snapshot.apply(settings, RecordChange::Bucket(bucket, Some(record)));
         }
-        snapshot.records = records;
         snapshot
     }
 
-    /// The state of a type; `None` when the type is undefined. With one node, a created type is
-    /// known everywhere.
+    /// Applies one change.
+    pub(super) fn apply(&mut self, settings: &Settings, change: RecordChange) {
+        match &change {
+            RecordChange::Type(name, record) => {
+                match record {
+                    Some(record) => {
+                        let effective = Effective::new(type_map(record, &settings.node_name));
+                        self.types.insert(name.clone(), CreatedType { active: record.active, effective });
+                    }
+                    None => drop(self.types.remove(name)),
+                }
+                let buckets: Vec<(Bucket, BucketRecord)> =
+                    self.records.buckets_of(name).map(|(bucket, record)| (bucket.clone(), record.clone())).collect();
+                buckets.iter().for_each(|(bucket, record)| self.set_bucket(bucket, Some(record)));
+            }
+            RecordChange::Bucket(bucket, record) => self.set_bucket(bucket, record.as_ref()),
+        }
+        self.records.apply(change);
+    }
+
+    fn set_bucket(&mut self, bucket: &Bucket, record: Option<&BucketRecord>) {
+        let mut prefix = Vec::new();
+        encode_bucket_prefix(bucket, &mut prefix);
+        let base = self.of_type(&bucket.bucket_type);
+        match record.zip(base) {
+            Some((record, base)) => {
+                let props = Arc::new(BucketProps::from_map(&bucket_map(bucket, &base.map, &record.overrides)));
+                self.bucket_backends.insert(prefix, props.backend.clone());
+                self.buckets.insert(bucket.clone(), props);
+            }
+            None => {
+                self.bucket_backends.remove(&prefix);
+                self.buckets.remove(bucket);
+            }
+        }
+    }
+
+    /// The state of a type; `None` when the type is undefined. What this node knows of a type was
+    /// decided, so every member knows it or will.
     pub fn status(&self, bucket_type: &[u8]) -> Option<TypeStatus> {
         if bucket_type == DEFAULT_TYPE {
             return Some(TypeStatus::Active);
         }
-        let record = self.records.types.get(bucket_type)?;
-        Some(if record.active { TypeStatus::Active } else { TypeStatus::Ready })
+        let created = self.types.get(bucket_type)?;
+        Some(if created.active { TypeStatus::Active } else { TypeStatus::Ready })
     }
 
     /// The effective properties of a type, active or not.
     pub fn type_map(&self, bucket_type: &[u8]) -> Option<&PropMap> {
-        self.of_type(bucket_type).map(|e| &e.map)
+        self.of_type(bucket_type).map(|e| &*e.map)
     }
 
     /// The effective properties of a bucket; `None` when its type is not active.
-    pub fn bucket_map(&self, bucket: &Bucket) -> Option<&PropMap> {
-        self.of_bucket(bucket).map(|e| &e.map)
+    pub fn bucket_map(&self, bucket: &Bucket) -> Option<PropMap> {
+        let base = self.of_active_type(&bucket.bucket_type)?;
+        Some(match self.records.buckets.get(bucket) {
+            Some(record) => bucket_map(bucket, &base.map, &record.overrides),
+            None => (*base.map).clone(),
+        })
     }
 
     /// The effective properties of a bucket. Fails with [`Error::NoType`] when its type is not
     /// active. Every request calls this.
     pub fn props(&self, bucket: &Bucket) -> Result<&Arc<BucketProps>, Error> {
-        self.of_bucket(bucket).map(|e| &e.props).ok_or_else(|| Error::NoType(bucket.clone()))
+        self.of_bucket(bucket).ok_or_else(|| Error::NoType(bucket.clone()))
+    }
+
+    /// The n_val of each class that buckets of a type can have, ascending.
+    pub(crate) fn n_vals(&self, bucket_type: &[u8]) -> Vec<u32> {
+        let own = self.buckets.iter().filter(|(bucket, _)| bucket.bucket_type == bucket_type);
+        let own = own.map(|(_, props)| props.n_val);
+        let all: BTreeSet<u32> = self.of_type(bucket_type).map(|e| e.props.n_val).into_iter().chain(own).collect();
+        all.into_iter().collect()
     }
 
     /// The property `backend` of the bucket whose storage keys begin with `prefix` and whose type
-    /// is `bucket_type`. With several backends, every access to a store calls this.
-    pub(crate) fn backend_of(&self, bucket_type: &[u8], prefix: &[u8]) -> Option<&Bytes> {
+    /// is `bucket_type`, if there is one; `None` when this node does not know the type. With
+    /// several backends, every access to a store calls this.
+    pub(crate) fn backend_of(&self, bucket_type: &[u8], prefix: &[u8]) -> Option<Option<&Bytes>> {
         if !self.bucket_backends.is_empty()
             && let Some(own) = self.bucket_backends.get(prefix)
         {
-            return own.as_ref();
+            return Some(own.as_ref());
         }
-        self.of_type(bucket_type)?.props.backend.as_ref()
+        Some(self.of_type(bucket_type)?.props.backend.as_ref())
     }
 
-    fn of_bucket(&self, bucket: &Bucket) -> Option<&Effective> {
+    /// The properties of the bucket of a storage key, whether its type is active or not; `None`
+    /// when this node does not know the type.
+    pub(crate) fn props_of_key(&self, key: &[u8]) -> Option<&Arc<BucketProps>> {
+        let (bucket_type, name, user_key) = split_storage_key(key).ok()?;
+        let prefix = key.get(..key.len() - user_key.len())?;
+        if !self.bucket_backends.is_empty() && self.bucket_backends.contains_key(prefix) {
+            let bucket = Bucket::typed(Bytes::copy_from_slice(bucket_type), Bytes::copy_from_slice(name));
+            return self.buckets.get(&bucket);
+        }
+        self.of_type(bucket_type).map(|of_type| &of_type.props)
+    }
+
+    /// The n_val of the bucket of a storage key; `None` when this node does not know its type.
+    pub(crate) fn n_of_key(&self, key: &[u8]) -> Option<u32> {
+        self.props_of_key(key).map(|props| props.n_val)
+    }
+
+    /// The n_vals of all types and buckets.
+    pub(crate) fn all_n_vals(&self) -> BTreeSet<u32> {
+        let types = self.types.values().map(|created| &created.effective.props).chain([&self.default_type.props]);
+        types.chain(self.buckets.values()).map(|props| props.n_val).collect()
+    }
+
+    fn of_bucket(&self, bucket: &Bucket) -> Option<&Arc<BucketProps>> {
         if !self.buckets.is_empty()
             && let Some(own) = self.buckets.get(bucket)
         {
             return Some(own);
         }
-        if bucket.is_default_type() {
+        self.of_active_type(&bucket.bucket_type).map(|effective| &effective.props)
+    }
+
+    fn of_active_type(&self, bucket_type: &[u8]) -> Option<&Effective> {
+        if bucket_type == DEFAULT_TYPE {
             return Some(&self.default_type);
         }
-        self.types.get(&bucket.bucket_type).filter(|_| self.status(&bucket.bucket_type) == Some(TypeStatus::Active))
+        self.types.get(bucket_type).filter(|created| created.active).map(|created| &created.effective)
     }
 
     fn of_type(&self, bucket_type: &[u8]) -> Option<&Effective> {
-        if bucket_type == DEFAULT_TYPE { Some(&self.default_type) } else { self.types.get(bucket_type) }
+        if bucket_type == DEFAULT_TYPE {
+            return Some(&self.default_type);
+        }
+        self.types.get(bucket_type).map(|created| &created.effective)
     }
 }
 
@@ -186,7 +317,7 @@ impl Snapshot {
 /// it is active, and its claimant.
 fn type_map(record: &TypeRecord, claimant: &str) -> PropMap {
     let mut map = created_type_defaults();
-    map.extend(record.overrides.clone());
+    map.extend((*record.overrides).clone());
     map.insert("active".into(), Value::Bool(record.active));
     map.insert("claimant".into(), Value::from(claimant));
     map

@@ -1,8 +1,10 @@
 //! The configuration of an engine.
 
 use crate::buckets::BackendChoice;
+use crate::hooks::Hooks;
 use crate::query::QueryConfig;
 use crate::replica::{NoPeers, Peers};
+use crate::transfer::TransferConfig;
 use ombak_runtime::{Runtime, TokioRuntime};
 use ombak_storage::BackendFactory;
 use ombak_storage::fs::{FileSystem, RealFs};
@@ -42,6 +44,30 @@ impl Default for ObjectLimits {
     }
 }
 
+/// What becomes of a conditional put when no majority of the key's primaries is up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WithoutMajority {
+    /// It is refused: of two puts with the same condition at most one is acknowledged.
+    #[default]
+    Refuse,
+    /// The condition is checked before the put, as in Riak's mode `api_only`. Two puts with the
+    /// same condition can both pass.
+    ApiOnly,
+}
+
+/// Riak's limits of read repair (docs/riak/semantics.md §3.1). Stand-ins are never repaired
+/// (`read_repair_primaryonly`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadRepairLimits {
+    /// Number of active requests above which a share of the repairs is left out
+    /// (`read_repair_soft`).
+    pub soft: Option<usize>,
+    /// Number of active requests from which on nothing is repaired (`read_repair_max`).
+    pub max: Option<usize>,
+    /// Whether each repair is logged (`read_repair_log`).
+    pub log: bool,
+}
+
 /// The configuration of an engine. Create one with [`KvConfig::new`], then change fields.
 #[derive(Clone)]
 pub struct KvConfig {
@@ -67,14 +93,32 @@ pub struct KvConfig {
     pub limits: ObjectLimits,
     /// Maximum of requests at the same time; further requests are refused with `Error::Overload`.
     pub requests_max: usize,
+    /// What becomes of a conditional put without a majority of the primaries.
+    pub without_majority: WithoutMajority,
+    /// Bound for the large versions that travel between nodes and are in memory, in bytes. What
+    /// does not fit is refused with `Error::Overload`.
+    pub replica_memory_bytes: u64,
+    /// How much reads repair.
+    pub read_repair: ReadRepairLimits,
     /// Time limit of gets, puts and deletes that do not set one.
     pub timeout: Duration,
     /// The configuration of index queries.
     pub queries: QueryConfig,
+    /// Whether this node answers listings and index queries (`participate_in_coverage`). Requests
+    /// that it coordinates itself are answered by others if it does not.
+    pub participates_in_coverage: bool,
     /// Number of threads that wait for disks.
     pub io_threads: usize,
     /// Interval at which the engine runs the background work of the stores.
     pub maintain_interval: Duration,
+    /// Limits of the work that brings copies back to where they belong.
+    pub transfer: TransferConfig,
+    /// Whether the node may be one of several. Then it reaps nothing until
+    /// [`Kv::set_ring`](crate::Kv::set_ring) says that it is alone, and takes no writes of clients
+    /// until [`Kv::open_to_writes`](crate::Kv::open_to_writes).
+    pub awaits_ring: bool,
+    /// The features that attach to the engine.
+    pub hooks: Hooks,
     /// The other nodes of the cluster.
     pub peers: Arc<dyn Peers>,
     /// Clocks, random bytes, tasks and threads: the machine's, except in tests.
@@ -96,10 +140,17 @@ impl KvConfig {
             delete_mode: DeleteMode::After(Duration::from_secs(3)),
             limits: ObjectLimits::default(),
             requests_max: 50_000,
+            without_majority: WithoutMajority::default(),
+            replica_memory_bytes: 1 << 30,
+            read_repair: ReadRepairLimits::default(),
             timeout: Duration::from_secs(60),
             queries: QueryConfig::default(),
+            participates_in_coverage: true,
             io_threads: 8,
             maintain_interval: Duration::from_millis(200),
+            transfer: TransferConfig::default(),
+            awaits_ring: false,
+            hooks: Hooks::default(),
             peers: Arc::new(NoPeers),
             runtime: Arc::new(TokioRuntime),
         }

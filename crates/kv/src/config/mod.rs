@@ -2,4 +2,4 @@
 
 mod kv_config;
 
-pub use kv_config::{DeleteMode, KvConfig, ObjectLimits};
+pub use kv_config::{DeleteMode, KvConfig, ObjectLimits, ReadRepairLimits, WithoutMajority};

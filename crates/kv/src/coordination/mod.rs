@@ -7,11 +7,13 @@
 //! What it is not: it does not know how a replica stores a key; `partition` does.
 
 pub mod expiry;
+mod failures;
 pub mod get;
 pub mod put;
 mod quorums;
 mod replica;
 
+pub(crate) use failures::{Refusal, ReplicaFailure};
 pub(crate) use quorums::{effective_n, expand, quorum};
 pub use replica::Replica;
 pub(crate) use replica::Tally;

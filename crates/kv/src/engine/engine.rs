@@ -1,18 +1,29 @@
 //! The state that all requests of a node share.
 
 use super::background::Background;
+use super::operations::Operations;
+use super::replica_memory::ReplicaMemory;
 use super::request_limiter::{ActiveRequest, RequestLimiter};
+use super::rests::Rests;
 use super::sync_queue::SyncQueue;
 use super::tombstone_reaper::Reaper;
 use crate::buckets::BucketRegistry;
+use crate::conditional::{Ballots, Turns};
 use crate::config::KvConfig;
+use crate::coverage::CoverageCounts;
+use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::names::Vtags;
-use crate::partition::{ActorSource, Partition, PartitionTable};
-use crate::replica::{LocalReplica, ReplicaClient, RequestReplicas};
+use crate::partition::{ActorSource, Partition, PartitionTable, WriteGate};
+use crate::reaping::{DueVersions, Fences, Floors};
+use crate::replica::{
+    ClassId, ConditionalClient, CoverageClient, KnownCounters, LocalReplica, NodeCounter, ReapingClient, ReplicaClient,
+    RequestReplicas, Target,
+};
 use crate::start::OpenError;
+use crate::transfer::Transfers;
 use arc_swap::ArcSwap;
 use ombak_node_files::{Identity, NodeDirectory};
-use ombak_ring::{KeyHash, Ring, RingSize, RingVersion};
+use ombak_ring::{KeyHash, ReplicaState, Ring, RingSize, RingVersion};
 use ombak_runtime::{Pool, Runtime, RuntimeExt};
 use ombak_stats::Stats;
 use ombak_types::names::{KEY_BYTES_MAX, NAME_BYTES_MAX, encode_storage_key};
@@ -20,12 +31,14 @@ use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, BucketProps, Error, NodeId};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tracing::{info, warn};
+use xxhash_rust::xxh3::xxh3_64;
 
-/// How long [`Engine::close`] waits for active requests.
-const DRAIN_LIMIT: Duration = Duration::from_secs(30);
+/// How long [`Engine::close`] waits for active requests. With what the other parts of a stop may
+/// take, this is less than the time after which the program ends a stop that hangs.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 /// Threads for listings. They are separate, so that a long listing does not delay reads from the
 /// disk.
 const FOLD_THREADS: usize = 2;
@@ -37,6 +50,7 @@ pub(crate) struct Engine {
     pub(crate) buckets: Arc<BucketRegistry>,
     pub(crate) stats: Arc<Stats>,
     pub(super) partitions: Arc<PartitionTable>,
+    pub(crate) write_gate: WriteGate,
     pub(super) vtags: Vtags,
     /// Threads that wait for disks.
     pub(crate) disk_pool: Pool,
@@ -46,15 +60,41 @@ pub(crate) struct Engine {
     pub(crate) fold_pool: Pool,
     pub(super) syncs: SyncQueue,
     pub(crate) reaper: Arc<Reaper>,
+    /// What does not lie where it belongs.
+    pub(crate) transfers: Arc<Transfers>,
+    /// What this node refuses because it was read too early.
+    pub(crate) fences: Fences,
+    /// Tombstones and expired versions that wait for a round.
+    pub(crate) due: Arc<DueVersions>,
+    /// What is counted about listings and index queries over several nodes.
+    pub(crate) coverage_counts: CoverageCounts,
+    /// The floors of time of buckets with `last_write_wins`.
+    pub(crate) floors: Floors,
+    /// What this node has promised to conditional puts.
+    pub(super) ballots: Ballots,
+    /// The order of the conditional puts that this node coordinates.
+    pub(crate) turns: Turns,
+    /// Whether this node answers listings and index queries.
+    pub(crate) participates_in_coverage: AtomicBool,
+    /// Whether the rounds of reaping were started.
+    pub(crate) is_reaping: AtomicBool,
+    /// The counters of fences of the peers.
+    pub(crate) counters: KnownCounters,
+    /// Numbers of the puts that other nodes have forwarded to this one lately.
+    pub(crate) operations: Operations,
+    /// Bounds the large versions that travel between nodes.
+    pub(crate) replica_memory: ReplicaMemory,
     /// Bytes of the versions that puts hold for replicas which have not answered.
     pub(super) put_run_bytes: AtomicU64,
     /// Number of reads whose client was answered and that still repair replicas.
     pub(super) repairing_reads: AtomicUsize,
+    /// What is left of requests whose clients were answered.
+    pub(super) rests: Rests,
     limiter: RequestLimiter,
     background: Background,
     pub(crate) identity: Identity,
-    /// Keeps the directory locked.
-    _directory: NodeDirectory,
+    /// The directory, which stays locked.
+    pub(crate) directory: NodeDirectory,
     /// Locked while a backup is taken.
     pub(crate) backup_turn: Mutex<()>,
 }
@@ -70,7 +110,9 @@ impl Engine {
         // back to an earlier state, in which the events of a later run are missing
         // (docs/design/replication.md §7.1).
         let runtime = &config.runtime;
-        let actors = Arc::new(ActorSource::new(random_u64(runtime)?));
+        let is_reused = is_broken(BrokenRule::EachRunHasItsOwnActor);
+        let actor = if is_reused { xxh3_64(config.node_name.as_bytes()) } else { random_u64(runtime)? };
+        let actors = Arc::new(ActorSource::new(actor));
         let partitions = Arc::new(open_partitions(&config, actors)?);
         // A start counts only after all stores have opened.
         let identity = directory.start(config.ring_size)?;
@@ -83,7 +125,17 @@ impl Engine {
                  them are not found: then stop the node, and put back the copy of your last backup"
             );
         }
-        let reaper = Arc::new(Reaper::new(config.delete_mode, partitions.clone(), runtime.clone()));
+        let transfers = Arc::new(Transfers::open(&config, &partitions)?);
+        let floors = Floors::open(config.fs.clone(), &config.data_dir, config.ring_size)?;
+        let now = runtime.wall_clock();
+        let ballots = Ballots::open(config.fs.clone(), &config.data_dir, now)?;
+        let due = Arc::new(DueVersions::new(buckets.clone(), runtime.clone()));
+        let reaper = Arc::new(Reaper::new(config.delete_mode, partitions.clone(), runtime.clone(), due.clone()));
+        let write_gate = WriteGate::default();
+        if config.awaits_ring {
+            reaper.set_alone(false);
+            write_gate.close();
+        }
         let stats = Arc::new(Stats::new(runtime.now()));
         let pool = |name, threads, jobs_max| Pool::start(runtime, name, threads, jobs_max).map_err(no_thread);
         let disk_pool = pool("ombak-io", config.io_threads, config.requests_max + partitions.ring_size())?;
@@ -97,20 +149,34 @@ impl Engine {
             vtags,
             syncs: SyncQueue::new(partitions.ring_size()),
             limiter: RequestLimiter::new(config.requests_max),
+            replica_memory: ReplicaMemory::new(config.replica_memory_bytes),
+            participates_in_coverage: AtomicBool::new(config.participates_in_coverage),
             config,
             ring: ArcSwap::from_pointee(ring),
             put_run_bytes: AtomicU64::new(0),
             repairing_reads: AtomicUsize::new(0),
+            rests: Rests::default(),
             buckets,
             stats,
             partitions,
+            write_gate,
             disk_pool,
             large_request_pool,
             fold_pool,
             reaper,
+            transfers,
+            fences: Fences::new(identity.boot),
+            due,
+            coverage_counts: CoverageCounts::default(),
+            floors,
+            ballots,
+            turns: Turns::default(),
+            is_reaping: AtomicBool::new(false),
+            counters: KnownCounters::default(),
+            operations: Operations::default(),
             background,
             identity,
-            _directory: directory,
+            directory,
             backup_turn: Mutex::new(()),
         })
     }
@@ -126,6 +192,10 @@ impl Engine {
 
     pub(crate) fn is_open(&self) -> bool {
         self.limiter.is_open()
+    }
+
+    pub(crate) fn refuse_requests(&self) {
+        self.limiter.refuse();
     }
 
     pub(crate) fn partitions(&self) -> &Arc<PartitionTable> {
@@ -154,8 +224,10 @@ impl Engine {
         if !is_alone {
             self.reaper.set_alone(false);
         }
+        self.transfers.set_ring(&ring, self.identity.node_id, &self.partitions);
         self.ring.store(Arc::new(ring));
         if is_alone {
+            self.due.clear();
             self.reaper.set_alone(true);
         }
         Ok(())
@@ -176,12 +248,83 @@ impl Engine {
         RequestReplicas::find(ring, self.identity.node_id, &*self.config.peers, home, n, sloppy)
     }
 
+    /// The replicas of this node.
+    pub(crate) fn local_replica(self: &Arc<Self>) -> LocalReplica {
+        LocalReplica::new(self.clone())
+    }
+
     /// The replicas of a node.
     pub(crate) fn replica_client(self: &Arc<Self>, node: NodeId) -> Arc<dyn ReplicaClient> {
         if node == self.identity.node_id {
             return Arc::new(LocalReplica::new(self.clone()));
         }
         self.config.peers.replica(node)
+    }
+
+    /// The part of a node in conditional puts.
+    pub(super) fn conditional_client(self: &Arc<Self>, node: NodeId) -> Arc<dyn ConditionalClient> {
+        if node == self.identity.node_id {
+            return Arc::new(LocalReplica::new(self.clone()));
+        }
+        self.config.peers.conditional(node)
+    }
+
+    /// The part of a node in listings and index queries.
+    pub(crate) fn coverage_client(self: &Arc<Self>, node: NodeId) -> Arc<dyn CoverageClient> {
+        if node == self.identity.node_id {
+            return Arc::new(LocalReplica::new(self.clone()));
+        }
+        self.config.peers.coverage(node)
+    }
+
+    /// Whether this node is known to hold everything of the class (home, n). A node that is alone
+    /// has nobody to compare with, so what its store lacks stays missing.
+    pub(crate) fn is_full(&self, home: u32, n: u32) -> bool {
+        let Some(partition) = self.partitions.get(home) else { return false };
+        self.transfers.classes.is_full(home, n) && (!self.is_alone(&self.ring()) || partition.store().complete())
+    }
+
+    /// What is known about a node as a replica of the class (home, n).
+    pub(crate) fn replica_state(&self, node: NodeId, home: u32, n: u32) -> ReplicaState {
+        let state = self.config.peers.replica_state(node, home, n);
+        if node != self.identity.node_id {
+            let missed_here = self.transfers.owed.has_owed(ClassId { partition: home, n }, node);
+            return ReplicaState { missed_writes: state.missed_writes || missed_here, ..state };
+        }
+        let participates = self.participates_in_coverage.load(Ordering::SeqCst);
+        ReplicaState { is_up: true, participates, is_full: self.is_full(home, n), ..state }
+    }
+
+    /// The part of a node in rounds of reaping.
+    pub(crate) fn reaping_client(self: &Arc<Self>, node: NodeId) -> Arc<dyn ReapingClient> {
+        if node == self.identity.node_id {
+            return Arc::new(LocalReplica::new(self.clone()));
+        }
+        self.config.peers.reaping(node)
+    }
+
+    /// A replica of a request that begins now.
+    pub(crate) fn target(self: &Arc<Self>, node: NodeId) -> Target {
+        let is_here = node == self.identity.node_id;
+        let noted = if is_here { Some(self.fences.counter()) } else { self.counter_of(node) };
+        let client = if is_here { None } else { Some(self.config.peers.replica(node)) };
+        Target { node, client, noted }
+    }
+
+    /// The last counter of fences that another node has told.
+    pub(crate) fn counter_of(&self, node: NodeId) -> Option<NodeCounter> {
+        self.counters.of(node).or_else(|| self.config.peers.first_counter(node))
+    }
+
+    /// Whether this node is a primary of a class: it owns a position, whoever is up.
+    pub(crate) fn is_primary(&self, ring: &Ring, partition: u32, n_val: u32) -> bool {
+        let here = ring.node(self.identity.node_id);
+        here.is_some_and(|here| ring.owners_of(partition, n_val).iter().any(|position| position.owner == here))
+    }
+
+    /// Number of active requests.
+    pub(super) fn active_requests(&self) -> usize {
+        self.limiter.under_way()
     }
 
     /// Waits until a write survives a power loss.
@@ -199,6 +342,7 @@ impl Engine {
             warn!("requests were still under way after {} s", DRAIN_LIMIT.as_secs());
         }
         self.background.stop();
+        self.transfers.stop(&self.partitions);
         self.fold_pool.stop();
         self.large_request_pool.stop();
         self.disk_pool.stop();
@@ -231,6 +375,7 @@ fn open_buckets(config: &KvConfig) -> Result<Arc<BucketRegistry>, OpenError> {
 /// This node owns the whole ring, so it opens all partitions.
 fn open_partitions(config: &KvConfig, actors: Arc<ActorSource>) -> Result<PartitionTable, OpenError> {
     let table = PartitionTable::new(config.ring_size, config.backend.clone(), actors);
+    let table = table.observed_by(&config.hooks.observers);
     for partition in 0..config.ring_size {
         table.open(partition).map_err(|source| OpenError::Store { partition, source })?;
     }

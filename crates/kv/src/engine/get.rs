@@ -5,17 +5,23 @@
 //! replicas of several nodes (`get_run`). A property test shows that all ways give the same answer.
 
 use super::engine::{Engine, check_bucket, check_key, refuse_consistent, storage_key};
-use super::get_run::GetRun;
-use crate::coordination::get::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent, GetPlan};
+use super::get_run::{GetRun, ReadKey};
+use crate::coordination::get::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
 use crate::coordination::{Replica, effective_n};
-use crate::interface::{GetReply, GetRequest, Read};
+use crate::hooks::ValueKind;
+use crate::interface::{GetOptions, GetReply, GetRequest, Read};
 use crate::partition::{Access, Failure, Partition};
-use crate::replica::RequestReplicas;
+use crate::replica::{RequestReplicas, StoreKind};
+use bytes::Bytes;
 use ombak_ring::Ring;
 use ombak_storage::Stored;
-use ombak_types::{Bucket, BucketProps, Error};
+use ombak_types::names::decode_storage_key;
+use ombak_types::{Bucket, BucketProps, Error, Quorum};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long a read that only repairs waits for the replicas.
+const REPAIR_READ_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// Executes one read on a node that is alone in `ring`, from the checks to the reply.
@@ -27,7 +33,8 @@ impl Engine {
         // Only the coordinator's answer depends on the time: a single plain sibling never expires.
         let coordinate = |read| {
             let plan = GetPlan { now: self.now(), ..plan };
-            coordinate(&partition, &key, plan, &replicas.list, read, access).map(Read::Reply)
+            let kind = self.config.hooks.kind_of(props).cloned();
+            coordinate(&partition, &key, plan, &replicas.list, kind, read, access).map(Read::Reply)
         };
         if plan.head {
             return coordinate(None);
@@ -51,8 +58,18 @@ impl Engine {
         request: &GetRequest,
         deadline: Option<Instant>,
     ) -> Result<GetReply, Error> {
-        let (run, first) = self.begin_read(ring, request, deadline)?;
-        run.answer(first).await
+        self.begin_read(ring, request, deadline)?.answer().await
+    }
+
+    /// Reads a key from all of its primaries that are up, and repairs those that are behind or
+    /// cannot read what they hold.
+    pub(crate) async fn repair_key(self: &Arc<Self>, storage_key: &Bytes) -> Result<(), Error> {
+        let Ok((bucket, key)) = decode_storage_key(storage_key) else { return Ok(()) };
+        let options = GetOptions { r: Some(Quorum::One), sloppy_quorum: false, ..GetOptions::default() };
+        let deadline = self.config.runtime.now() + REPAIR_READ_MAX;
+        let request = GetRequest { bucket, key, options };
+        self.begin_read(&self.ring(), &request, Some(deadline))?.repair_all().await;
+        Ok(())
     }
 
     fn begin_read(
@@ -60,13 +77,20 @@ impl Engine {
         ring: &Ring,
         request: &GetRequest,
         deadline: Option<Instant>,
-    ) -> Result<(GetRun, GetActions), Error> {
+    ) -> Result<Box<GetRun>, Error> {
         let buckets = self.buckets.snapshot();
         let props = buckets.props(checked(request)?)?;
         let (plan, replicas, home) = self.plan_read(ring, request, props)?;
         let (core, first) = GetCore::start(GetPlan { now: self.now(), ..plan }, &replicas.list);
-        let key = storage_key(&request.bucket, &request.key).into();
-        Ok((GetRun::new(self.clone(), core, &replicas, (home, key), props.dvv_enabled, deadline), first))
+        let values = self.config.hooks.kind_of(props).cloned();
+        let key = ReadKey {
+            partition: home,
+            n_val: props.n_val,
+            ring: ring.version(),
+            key: storage_key(&request.bucket, &request.key).into(),
+            kind: StoreKind { dvv: props.dvv_enabled, values: values.as_ref().map_or(0, |kind| kind.number()) },
+        };
+        Ok(GetRun::start(self.clone(), (core.of_kind(values), first), &replicas, key, deadline))
     }
 
     /// The thresholds of a read, the nodes that it asks, and the home partition of its key.
@@ -98,10 +122,12 @@ fn coordinate(
     key: &[u8],
     plan: GetPlan,
     replicas: &[Replica],
+    kind: Option<Arc<dyn ValueKind>>,
     mut read: Option<Result<Option<Stored>, Failure>>,
     access: Access,
 ) -> Result<GetReply, Failure> {
-    let (mut core, mut actions) = GetCore::start(plan, replicas);
+    let (core, mut actions) = GetCore::start(plan, replicas);
+    let mut core = core.of_kind(kind);
     let mut reply = Err(Error::Timeout);
     while let Some(action) = actions.pop() {
         match action {
@@ -125,14 +151,15 @@ fn answer(
     access: Access,
 ) -> Result<Answer, Failure> {
     let found = match (ask, read) {
-        (Ask::Object, Some(read)) => read
-            .and_then(|found| found.map(|found| partition.decode(key, &found)).transpose())
-            .map(|o| o.map(Answer::Object)),
-        (Ask::Object, None) => partition.get(key, access).map(|o| o.map(Answer::Object)),
-        (Ask::Head, _) => partition.head(key, access).map(|o| o.map(Answer::Head)),
+        (Ask::Object, Some(read)) => read,
+        (Ask::Object, None) => partition.read(key, access),
+        (Ask::Head, _) => partition.read_head(key, access),
     };
-    match found {
-        Ok(found) => Ok(found.unwrap_or_else(|| Answer::NotFound { full: partition.store().complete() })),
+    let decode = |found: Stored| Ok((partition.decode(key, &found)?, found.digest));
+    match found.and_then(|found| found.map(decode).transpose()) {
+        Ok(None) => Ok(Answer::NotFound { full: partition.store().complete() }),
+        Ok(Some((object, digest))) if ask == Ask::Object => Ok(Answer::Object(object, digest)),
+        Ok(Some((head, digest))) => Ok(Answer::Head(head, digest)),
         Err(again @ (Failure::WouldBlock | Failure::TooLarge(_))) => Err(again),
         Err(Failure::Refused(why)) => Ok(Answer::Failed(why)),
     }
@@ -142,7 +169,6 @@ fn answer(
 mod tests {
     use super::*;
     use crate::config::KvConfig;
-    use crate::interface::GetOptions;
     use crate::partition::digest;
     use bytes::Bytes;
     use ombak_runtime::OtherClocks;
@@ -192,7 +218,7 @@ mod tests {
         let (plan, replicas, home) = engine.plan_read(&engine.ring(), request, props)?;
         let plan = GetPlan { now: engine.now(), ..plan };
         let (partition, key) = engine.locate(&request.bucket, &request.key, home)?;
-        coordinate(&partition, &key, plan, &replicas.list, None, Access::Inline)
+        coordinate(&partition, &key, plan, &replicas.list, None, None, Access::Inline)
     }
 
     /// The answer of the run over replicas, with this node as the only one.

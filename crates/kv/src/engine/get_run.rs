@@ -1,22 +1,33 @@
 //! Runs a read over the replicas of several nodes.
 //!
 //! The coordinator decides; this file sends its questions, brings it the answers, and keeps time.
-//! After the client is answered, the run goes on by itself for a short while: the answers that still
-//! come feed read repair.
+//! After the client is answered, the run goes on by itself for a short while: the answers that
+//! still come feed read repair.
 
 use super::engine::Engine;
+use super::pending::Pending;
+use super::rests::{Look, Rest};
 use super::stored_form::StoredForm;
-use crate::coordination::get::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent};
+use crate::coordination::get::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent, Lack};
 use crate::interface::GetReply;
-use crate::replica::{Found, ReplicaClient, ReplicaRead, ReplicaStore, RequestReplicas, StoreKind};
+use crate::names::Printable;
+use crate::replica::{
+    Begun, NodeCounter, ReadReply, ReplicaRead, ReplicaStore, RequestReplicas, StoreKind, StoreMode, StoreOutcome,
+    StoreReply, Target,
+};
 use bytes::Bytes;
-use futures_util::stream::{FuturesUnordered, StreamExt};
-use ombak_runtime::{BoxFuture, within};
+use ombak_ring::RingVersion;
+use ombak_runtime::{BoxFuture, RuntimeExt, within};
+use ombak_stats::ReadRepair;
+use ombak_storage::Stored;
 use ombak_types::{Error, stored_object};
+use smallvec::SmallVec;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tracing::debug;
+use tracing::{debug, info};
 
 /// Maximum number of reads that go on after their client was answered. Further ones end with their
 /// answer and repair nothing.
@@ -44,131 +55,315 @@ impl Drop for RepairingRead {
     }
 }
 
-/// What a question to a replica ended with.
+/// What the next answer to a run is.
 enum Ended {
     /// The answer of the replica with this index.
     Answered(usize, Answer),
-    /// A repair, which no coordinator waits for.
+    /// A repair has ended, for which no coordinator waits.
     Repaired,
+    /// Nothing is on its way any more, or the time is over.
+    NoMore,
+}
+
+/// The key of a read, and how replicas treat its versions.
+pub(super) struct ReadKey {
+    pub(super) partition: u32,
+    /// The bucket's n_val.
+    pub(super) n_val: u32,
+    pub(super) ring: RingVersion,
+    /// The storage key.
+    pub(super) key: Bytes,
+    pub(super) kind: StoreKind,
 }
 
 /// One active read over several replicas.
 pub(super) struct GetRun {
     engine: Arc<Engine>,
     core: GetCore,
-    clients: Vec<Arc<dyn ReplicaClient>>,
-    partition: u32,
-    key: Bytes,
-    dvv: bool,
+    /// With the counters of fences as of before the first question.
+    targets: SmallVec<[Target; 3]>,
+    key: ReadKey,
     deadline: Option<Instant>,
-    pending: FuturesUnordered<BoxFuture<'static, Ended>>,
+    /// The timer of the deadline. It is set when the run has to wait for the first time.
+    timer: Option<BoxFuture<'static, ()>>,
+    /// Questions to this node. They are answered after the others were sent.
+    here: SmallVec<[(usize, Ask); 1]>,
+    questions: Pending<(usize, Ask), Result<ReadReply, Error>>,
+    repairs: Pending<usize, Result<StoreReply, Error>>,
+    /// The reply, from the time when it is decided until the client takes it.
+    reply: Option<Result<GetReply, Error>>,
+    is_done: bool,
+    /// The replica that is asked for the whole object at once, and what it has answered.
+    whole_from: Option<usize>,
+    whole: Option<(Bytes, u64)>,
+    /// Counts the run after its client was answered.
+    repairing: Option<RepairingRead>,
 }
 
 impl GetRun {
-    pub(super) fn new(
+    /// A run that has executed the first actions.
+    pub(super) fn start(
         engine: Arc<Engine>,
-        core: GetCore,
+        (core, first): (GetCore, GetActions),
         replicas: &RequestReplicas,
-        (partition, key): (u32, Bytes),
-        dvv: bool,
+        key: ReadKey,
         deadline: Option<Instant>,
-    ) -> Self {
-        let clients = replicas.list.iter().map(|replica| engine.replica_client(replica.node)).collect();
-        Self { engine, core, clients, partition, key, dvv, deadline, pending: FuturesUnordered::new() }
+    ) -> Box<Self> {
+        let targets = replicas.list.iter().map(|replica| engine.target(replica.node)).collect();
+        let mut run = Box::new(Self {
+            engine,
+            core,
+            targets,
+            key,
+            deadline,
+            timer: None,
+            here: SmallVec::new(),
+            questions: Pending::new(),
+            repairs: Pending::new(),
+            reply: None,
+            is_done: false,
+            whole_from: None,
+            whole: None,
+            repairing: None,
+        });
+        run.execute(first);
+        run.whole_from = run.here.iter().find(|(_, ask)| *ask == Ask::Object).map(|(replica, _)| *replica);
+        run
     }
 
     /// Runs until the client can be answered. What is left to do then goes on by itself.
-    pub(super) async fn answer(mut self, first: GetActions) -> Result<GetReply, Error> {
-        let (mut reply, mut done) = self.execute(first);
-        while reply.is_none() && !done {
-            (reply, done) = self.step().await;
-        }
-        if !self.pending.is_empty() {
-            self.go_on(done);
+    pub(super) async fn answer(mut self: Box<Self>) -> Result<GetReply, Error> {
+        let reply = poll_fn(|cx| {
+            while self.reply.is_none() && !self.is_done {
+                ready!(self.poll_step(cx));
+            }
+            Poll::Ready(self.reply.take())
+        });
+        let reply = reply.await;
+        if !self.is_idle() {
+            self.go_on();
         }
         reply.unwrap_or(Err(Error::Timeout))
     }
 
-    /// Collects the answers that are still on their way, for a while, and sends the repairs to their
-    /// end.
-    fn go_on(mut self, mut done: bool) {
-        let Some(guard) = RepairingRead::begin(&self.engine) else { return };
-        let runtime = self.engine.config.runtime.clone();
+    /// Runs until all replicas have answered, and all repairs have ended.
+    pub(super) async fn repair_all(mut self: Box<Self>) {
+        self.run_to_end().await;
+    }
+
+    /// Collects the answers that are still on their way, for a while, and sends the repairs to
+    /// their end.
+    fn go_on(mut self: Box<Self>) {
+        self.repairing = RepairingRead::begin(&self.engine);
+        if self.repairing.is_none() {
+            return;
+        }
+        let engine = self.engine.clone();
+        let runtime = &engine.config.runtime;
         let wait_until = runtime.now() + STRAGGLERS_WAIT;
         self.deadline = Some(self.deadline.map_or(wait_until, |deadline| deadline.min(wait_until)));
-        runtime.clone().spawn(Box::pin(async move {
-            while !done {
-                done = self.step().await.1;
+        self.timer = None;
+        engine.rests.add(runtime, self);
+    }
+
+    async fn run_to_end(&mut self) {
+        while !self.is_done {
+            poll_fn(|cx| self.poll_step(cx)).await;
+        }
+        let runtime = self.engine.config.runtime.clone();
+        let repairs = poll_fn(|cx| {
+            while !self.is_idle() {
+                ready!(self.poll_ended(cx));
             }
-            let repairs = async { while self.pending.next().await.is_some() {} };
-            // Repairs that are not done in time are dropped: another read repeats them.
-            let _ = within(&*runtime, Some(runtime.now() + REPAIR_MAX), repairs).await;
-            drop(guard);
-        }));
+            Poll::Ready(())
+        });
+        // Repairs that are not done in time are dropped: another read repeats them.
+        let _ = within(&*runtime, Some(runtime.now() + REPAIR_MAX), repairs).await;
     }
 
-    /// Waits for the next answer, or for the end of the time. Returns the reply, if it is decided
-    /// by that, and whether nothing follows.
-    async fn step(&mut self) -> (Option<Result<GetReply, Error>>, bool) {
-        let ended = within(&*self.engine.config.runtime, self.deadline, self.pending.next()).await;
+    /// Whether nothing is on its way.
+    fn is_idle(&self) -> bool {
+        self.here.is_empty() && self.questions.is_empty() && self.repairs.is_empty()
+    }
+
+    /// Waits for the next answer, or for the end of the time.
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Poll::Ready(ended) = self.poll_ended(cx) {
+            self.take(ended);
+            return Poll::Ready(());
+        }
+        let Some(at) = self.deadline else { return Poll::Pending };
+        let runtime = &self.engine.config.runtime;
+        ready!(self.timer.get_or_insert_with(|| runtime.sleep_until(at)).as_mut().poll(cx));
+        self.timer = None;
+        self.take(Ended::NoMore);
+        Poll::Ready(())
+    }
+
+    fn poll_ended(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        loop {
+            if let Poll::Ready(((replica, ask), answer)) = self.questions.poll_next(cx) {
+                return Poll::Ready(self.answered(replica, ask, answer));
+            }
+            if let Poll::Ready((replica, answer)) = self.repairs.poll_next(cx) {
+                self.repaired(replica, answer);
+                return Poll::Ready(Ended::Repaired);
+            }
+            // The others have their questions by now.
+            let Some((replica, ask)) = self.here.pop() else { break };
+            match self.engine.local_replica().begin_read(self.question(ask)) {
+                Begun::Done(answer) => return Poll::Ready(self.answered(replica, ask, answer)),
+                Begun::Waits(answer) => self.questions.push((replica, ask), answer),
+            }
+        }
+        // Without a question no further answer can come.
+        if self.is_idle() { Poll::Ready(Ended::NoMore) } else { Poll::Pending }
+    }
+
+    /// Tells the coordinator, and executes what it decides.
+    fn take(&mut self, ended: Ended) {
         let actions = match ended {
-            Ok(Some(Ended::Answered(replica, answer))) => self.core.on(GetEvent::Answer { replica, answer }),
-            Ok(Some(Ended::Repaired)) => GetActions::new(),
-            // Without a pending question no further answer can come.
-            Ok(None) | Err(_) => self.core.on(GetEvent::Timeout),
+            Ended::Answered(replica, answer) => self.core.on(GetEvent::Answer { replica, answer }),
+            Ended::Repaired => return,
+            Ended::NoMore => self.core.on(GetEvent::Timeout),
         };
-        self.execute(actions)
+        self.execute(actions);
     }
 
-    fn execute(&mut self, actions: GetActions) -> (Option<Result<GetReply, Error>>, bool) {
-        let (mut reply, mut done) = (None, false);
+    fn execute(&mut self, actions: GetActions) {
         for action in actions {
             match action {
                 GetAction::Ask { replica, ask } => self.ask(replica, ask),
-                GetAction::Reply(said) => reply = Some(said),
-                GetAction::Repair { replica, object } => self.repair(replica, &StoredForm::of(&object)),
-                GetAction::Done => done = true,
+                GetAction::Reply(said) => self.reply = Some(said),
+                GetAction::Repair { replica, object, lack } => {
+                    if self.may_repair() {
+                        self.repair(replica, &StoredForm::of(&object), lack);
+                    } else {
+                        self.engine.stats.read_repair_skipped();
+                    }
+                }
+                GetAction::Done => self.is_done = true,
             }
         }
-        (reply, done)
     }
 
     fn ask(&mut self, replica: usize, ask: Ask) {
-        let (partition, key, deadline) = (self.partition, self.key.clone(), self.deadline);
-        let question = self.clients[replica].read(ReplicaRead { partition, key, ask, deadline });
-        self.pending.push(Box::pin(async move {
-            let answer = question.await.and_then(|found| decode(found, ask)).unwrap_or_else(Answer::Failed);
-            Ended::Answered(replica, answer)
-        }));
+        match &self.targets[replica].client {
+            Some(client) => self.questions.push((replica, ask), client.read(self.question(ask))),
+            None => self.here.push((replica, ask)),
+        }
     }
 
-    fn repair(&mut self, replica: usize, version: &StoredForm) {
-        let repair = self.clients[replica].store(ReplicaStore {
-            partition: self.partition,
-            key: self.key.clone(),
+    fn question(&self, ask: Ask) -> ReplicaRead {
+        let ReadKey { partition, n_val: n, ring, ref key, .. } = self.key;
+        ReplicaRead { partition, n, ring, key: key.clone(), ask, deadline: self.deadline }
+    }
+
+    fn answered(&mut self, replica: usize, ask: Ask, answer: Result<ReadReply, Error>) -> Ended {
+        let answer = answer.and_then(|reply| {
+            self.note(replica, reply.counter);
+            self.decode(replica, reply, ask)
+        });
+        Ended::Answered(replica, answer.unwrap_or_else(Answer::Failed))
+    }
+
+    fn decode(&mut self, replica: usize, reply: ReadReply, ask: Ask) -> Result<Answer, Error> {
+        let Some(Stored { head, body, digest, .. }) = reply.version else {
+            return Ok(Answer::NotFound { full: reply.full });
+        };
+        // Mostly the replicas agree. An equal head need not be decoded again.
+        if let (Ask::Head, Some(of), Some((its_head, its_digest))) = (ask, self.whole_from, &self.whole)
+            && (*its_digest, its_head) == (digest, &head)
+        {
+            return Ok(Answer::Same { of });
+        }
+        let object = stored_object::decode(&head, body.as_ref())?;
+        Ok(match ask {
+            Ask::Head => Answer::Head(object, digest),
+            Ask::Object => {
+                if self.whole_from == Some(replica) {
+                    self.whole = Some((head, digest));
+                }
+                Answer::Object(object, digest)
+            }
+        })
+    }
+
+    /// Notes the counter of fences that a replica has told.
+    fn note(&self, replica: usize, told: NodeCounter) {
+        self.engine.counters.note(self.targets[replica].node, told);
+    }
+
+    /// Riak's limits of read repair: none beyond one number of active requests, a share of them
+    /// between two numbers.
+    fn may_repair(&self) -> bool {
+        let limits = &self.engine.config.read_repair;
+        let active = self.engine.active_requests();
+        match (limits.soft, limits.max) {
+            (_, Some(max)) if active >= max => false,
+            (Some(soft), Some(max)) if active > soft => {
+                let random = self.engine.config.runtime.random_u64().unwrap_or(0);
+                random % (max - soft).max(1) as u64 >= (active - soft) as u64
+            }
+            _ => true,
+        }
+    }
+
+    fn repair(&mut self, replica: usize, version: &StoredForm, lack: Lack) {
+        let (key, target) = (&self.key, &self.targets[replica]);
+        self.engine.stats.read_repair(match lack {
+            Lack::Missing => ReadRepair::PrimaryNotFound,
+            Lack::Older | Lack::Unreadable => ReadRepair::PrimaryOutOfDate,
+        });
+        if self.engine.config.read_repair.log {
+            info!(node = %target.node, partition = key.partition, key = %Printable(&key.key), ?lack, "read repair");
+        }
+        let repair = self.engine.replica_client(target.node).store(ReplicaStore {
+            partition: key.partition,
+            n: key.n_val,
+            ring: key.ring,
+            key: key.key.clone(),
             head: version.head.clone(),
             body: version.body.clone(),
-            kind: StoreKind { dvv: self.dvv },
+            kind: key.kind,
+            mode: if lack == Lack::Unreadable { StoreMode::ReplaceUnreadable } else { StoreMode::Merge },
+            noted: target.noted,
             synced: false,
             deadline: Some(self.engine.config.runtime.now() + REPAIR_MAX),
         });
-        self.pending.push(Box::pin(async move {
-            if let Err(why) = repair.await {
-                debug!(%why, "a read repair failed");
+        self.repairs.push(replica, repair);
+    }
+
+    fn repaired(&self, replica: usize, answer: Result<StoreReply, Error>) {
+        let node = self.targets[replica].node;
+        match answer {
+            // A refused repair just ends: the next read does it with the counter of now.
+            Ok(reply) => {
+                self.note(replica, reply.counter);
+                if reply.outcome == StoreOutcome::Fenced {
+                    debug!(%node, "a read repair was refused, because its version was read before a fence");
+                }
             }
-            Ended::Repaired
-        }));
+            Err(why) => debug!(%node, %why, "a read repair failed"),
+        }
     }
 }
 
-fn decode(found: Found, ask: Ask) -> Result<Answer, Error> {
-    let stored = match found {
-        Found::NotFound { full } => return Ok(Answer::NotFound { full }),
-        Found::Version(stored) => stored,
-    };
-    let object = stored_object::decode(&stored.head, stored.body.as_ref())?;
-    Ok(match ask {
-        Ask::Head => Answer::Head(object),
-        Ask::Object => Answer::Object(object),
-    })
+impl Rest for GetRun {
+    fn look(&mut self, cx: &mut Context<'_>) -> Look {
+        let questions = self.questions.len();
+        loop {
+            if self.is_done {
+                return if self.is_idle() { Look::Ended } else { Look::NeedsTask };
+            }
+            let Poll::Ready(ended) = self.poll_ended(cx) else { break };
+            self.take(ended);
+        }
+        // The values of another replica are asked for, or this node waits for its disk.
+        if self.questions.len() > questions { Look::NeedsTask } else { Look::Waits }
+    }
+
+    fn finish(mut self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { self.run_to_end().await })
+    }
 }

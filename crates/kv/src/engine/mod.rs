@@ -9,17 +9,32 @@
 //! `partition` defines what a write does to a key.
 
 mod background;
+mod checked_put;
+mod conditional;
+mod coordinators;
 #[allow(clippy::module_inception, reason = "one main type a file, named after it")]
 mod engine;
 mod get;
 mod get_run;
+mod operations;
+mod pending;
 mod put;
+mod put_progress;
 mod put_run;
 mod replica;
+mod replica_memory;
 mod request_limiter;
+mod rests;
 mod stored_form;
 mod sync_queue;
 mod tombstone_reaper;
+mod write_kind;
 
+pub(crate) use conditional::Expectation;
+pub(crate) use coordinators::NextCoordinator;
 pub(crate) use engine::{Engine, check_bucket, check_key};
-pub(crate) use put::PutProgress;
+pub(crate) use put_progress::PutProgress;
+pub(crate) use put_run::check_room;
+pub(crate) use replica::Taken;
+pub use replica_memory::ReplicaMemoryStatus;
+pub(crate) use replica_memory::{LeasedMemory, UNCOUNTED_BYTES_MAX};

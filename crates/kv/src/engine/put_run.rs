@@ -1,17 +1,28 @@
 //! Runs the rest of a write, after this node has stored its copy, over the replicas of other nodes.
 
 use super::engine::Engine;
+use super::pending::Pending;
+use super::rests::{Look, Rest};
 use super::stored_form::StoredForm;
+use crate::conditional::Ballot;
+use crate::coordination::get::Ask;
 use crate::coordination::put::{PutAction, PutActions, PutCore, PutEvent};
-use crate::replica::{ReplicaClient, ReplicaStore, RequestReplicas, StoreKind};
+use crate::deliberate_faults::{BrokenRule, is_broken};
+use crate::replica::{
+    NodeCounter, ReplicaRead, ReplicaStore, RequestReplicas, StoreKind, StoreMode, StoreOutcome, StoreReply,
+};
+use crate::transfer::AwaitedReplicas;
 use bytes::Bytes;
-use futures_util::stream::{FuturesUnordered, StreamExt};
+use ombak_ring::RingVersion;
 use ombak_runtime::{BoxFuture, within};
-use ombak_types::Error;
+use ombak_types::{Error, StoreFailure, StoreFailureKind, VectorClock};
+use smallvec::SmallVec;
+use std::future::{Future, poll_fn, ready as ready_now};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 
 /// How long a run serves the replicas of other nodes, at most.
 const RUN_MAX: Duration = Duration::from_secs(30);
@@ -51,104 +62,287 @@ pub(crate) fn check_room(engine: &Engine) -> Result<(), Error> {
 /// The version that the other replicas get.
 pub(super) struct Version {
     pub(super) partition: u32,
+    /// The bucket's n_val.
+    pub(super) n_val: u32,
+    pub(super) ring: RingVersion,
     pub(super) key: Bytes,
     pub(super) form: StoredForm,
     pub(super) kind: StoreKind,
+    /// For a conditional put: what the primaries may have.
+    pub(super) expected: Option<(VectorClock, Ballot)>,
     /// Whether each replica syncs the version before it answers.
     pub(super) synced: bool,
 }
 
+/// The replicas of a write, and what they get.
+pub(crate) struct Others {
+    pub(super) replicas: RequestReplicas,
+    /// The counter of fences of each replica, as of before the key was locked.
+    pub(super) noted: SmallVec<[Option<NodeCounter>; 3]>,
+    pub(super) version: Version,
+    /// Notes which primaries missed the version.
+    pub(super) awaited: Option<AwaitedReplicas>,
+    /// The replicas that do not get the version, because this node could not sync it. This node and
+    /// they are stand-ins: what such a node sends to another one must survive its loss of power
+    /// (docs/design/replication.md §6).
+    pub(super) withheld_from: SmallVec<[usize; 3]>,
+    /// The error for a put whose condition does not hold at the other replicas.
+    pub(super) conflict: Error,
+}
+
 /// One active write over several replicas.
-pub(super) struct PutRun {
+struct PutRun {
     engine: Arc<Engine>,
     core: PutCore,
-    clients: Vec<Arc<dyn ReplicaClient>>,
-    version: Version,
+    others: Box<Others>,
     /// When the run ends, whether all replicas have answered or not. The limit of the client is no
     /// reason to leave a replica without the version, because its event exists.
     ends_at: Instant,
-    pending: FuturesUnordered<BoxFuture<'static, PutEvent>>,
-    /// Takes the reply, until it is sent.
-    reply: Option<oneshot::Sender<Result<(), Error>>>,
+    pending: Pending<Sent, Result<StoreReply, Error>>,
+    is_done: bool,
+    _held: HeldBytes,
 }
 
-impl PutRun {
-    /// Runs beside the caller, and to its end also if the caller goes away. It executes what the
-    /// coordinator has asked for so far, tells it what became of this node's copy, and serves the
-    /// other replicas. Returns the receiver of the reply.
+/// A version that was sent.
+#[derive(Clone, Copy)]
+struct Sent {
+    replica: usize,
+    /// Whether the replica may be sent what this node then has, if it refuses the version.
+    may_read_again: bool,
+}
+
+/// A write on which its client waits. It runs on the task of the client, and goes on beside it when
+/// the client has its answer or goes away.
+pub(super) struct AwaitedPut {
+    run: Option<Box<PutRun>>,
+    /// When the client stops waiting.
+    deadline: Option<Instant>,
+    /// The timer. It is set when the client has to wait for the first time.
+    timer: Option<BoxFuture<'static, ()>>,
+    reply: Option<Result<(), Error>>,
+}
+
+impl AwaitedPut {
+    /// Executes what the coordinator has asked for so far, and tells it what became of this node's
+    /// copy. The result serves the other replicas and completes with the reply.
     pub(super) fn start(
         engine: &Arc<Engine>,
         core: PutCore,
-        replicas: &RequestReplicas,
-        version: Version,
-        first: PutActions,
-        local: PutEvent,
-    ) -> oneshot::Receiver<Result<(), Error>> {
-        let clients = replicas.list.iter().map(|replica| engine.replica_client(replica.node)).collect();
-        let (reply, receiver) = oneshot::channel();
-        let (runtime, pending) = (engine.config.runtime.clone(), FuturesUnordered::new());
-        let ends_at = runtime.now() + RUN_MAX;
-        let held = HeldBytes::count(engine, &version);
-        let mut run = Self { engine: engine.clone(), core, clients, version, ends_at, pending, reply: Some(reply) };
-        runtime.spawn(Box::pin(async move {
-            let mut done = run.execute(first);
-            let actions = run.core.on(local);
-            done |= run.execute(actions);
-            while !done {
-                done = run.step().await;
+        others: Box<Others>,
+        (first, local): (PutActions, PutEvent),
+        deadline: Option<Instant>,
+    ) -> Self {
+        let ends_at = engine.config.runtime.now() + RUN_MAX;
+        let (held, pending) = (HeldBytes::count(engine, &others.version), Pending::new());
+        let engine = engine.clone();
+        let mut run = Box::new(PutRun { engine, core, others, ends_at, pending, is_done: false, _held: held });
+        let reply = run.execute(first);
+        let reply = reply.or(run.take(local));
+        Self { run: Some(run), deadline, timer: None, reply }
+    }
+}
+
+impl Future for AwaitedPut {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Self { run: place, deadline, timer, reply } = &mut *self;
+        let Some(run) = place else { return Poll::Ready(Err(Error::Timeout)) };
+        while reply.is_none()
+            && let Poll::Ready(event) = run.poll_event(cx)
+        {
+            *reply = run.take(event);
+        }
+        if reply.is_none() {
+            let runtime = &run.engine.config.runtime;
+            let until = deadline.map_or(run.ends_at, |deadline| deadline.min(run.ends_at));
+            ready!(timer.get_or_insert_with(|| runtime.sleep_until(until)).as_mut().poll(cx));
+            if until < run.ends_at {
+                return Poll::Ready(Err(Error::Timeout));
             }
-            drop(held);
-        }));
-        receiver
+            *reply = run.take(PutEvent::Timeout);
+        }
+        let (reply, run) = (reply.take(), place.take());
+        if let Some(run) = run.filter(|run| !run.is_done) {
+            let engine = run.engine.clone();
+            engine.rests.add(&engine.config.runtime, run);
+        }
+        Poll::Ready(reply.unwrap_or(Err(Error::Timeout)))
+    }
+}
+
+impl Drop for AwaitedPut {
+    fn drop(&mut self) {
+        // The client has gone away, or waits no longer.
+        if let Some(run) = self.run.take().filter(|run| !run.is_done) {
+            let runtime = run.engine.config.runtime.clone();
+            runtime.spawn(run.finish());
+        }
+    }
+}
+
+impl PutRun {
+    /// Waits for what the coordinator is told next.
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<PutEvent> {
+        // Without a pending store no further answer can come.
+        while !self.pending.is_empty() {
+            let (sent, answer) = ready!(self.pending.poll_next(cx));
+            if let Some(event) = self.answered(sent, answer) {
+                return Poll::Ready(event);
+            }
+        }
+        Poll::Ready(PutEvent::Timeout)
     }
 
-    /// Waits for the next answer. Returns whether nothing follows.
-    async fn step(&mut self) -> bool {
-        let ended = within(&*self.engine.config.runtime, Some(self.ends_at), self.pending.next()).await;
-        let event = match ended {
-            Ok(Some(event)) => event,
-            // Without a pending store no further answer can come.
-            Ok(None) | Err(_) => PutEvent::Timeout,
-        };
+    /// Tells the coordinator. Returns the reply, if it is decided by that.
+    fn take(&mut self, event: PutEvent) -> Option<Result<(), Error>> {
         let actions = self.core.on(event);
         self.execute(actions)
     }
 
-    fn execute(&mut self, actions: PutActions) -> bool {
-        let mut done = false;
+    fn execute(&mut self, actions: PutActions) -> Option<Result<(), Error>> {
+        let mut reply = None;
         for action in actions {
             match action {
                 PutAction::Store { replica } => self.store(replica),
-                PutAction::Reply(said) => {
-                    if let Some(reply) = self.reply.take() {
-                        // Sending fails when the caller has gone away.
-                        let _ = reply.send(said);
-                    }
-                }
-                PutAction::Done => done = true,
+                PutAction::Reply(said) => reply = Some(said),
+                PutAction::Done => self.is_done = true,
                 // This node has coordinated before the run began.
                 PutAction::Coordinate { .. } => {}
             }
         }
-        done
+        reply
     }
 
     fn store(&mut self, replica: usize) {
-        let version = &self.version;
-        let store = self.clients[replica].store(ReplicaStore {
+        if self.others.withheld_from.contains(&replica) {
+            let sent = Sent { replica, may_read_again: false };
+            self.pending.push(sent, Box::pin(ready_now(Err(unsynced()))));
+            return;
+        }
+        let target = self.others.replicas.list[replica];
+        let sent = Sent { replica, may_read_again: self.others.may_read_again(target.primaries > 0) };
+        let noted = self.others.noted.get(replica).copied().flatten();
+        let version = self.version_for(replica, noted);
+        self.pending.push(sent, self.engine.replica_client(target.node).store(version));
+    }
+
+    /// What a replica gets, if its counter of fences was noted before the version was read.
+    fn version_for(&self, replica: usize, noted: Option<NodeCounter>) -> ReplicaStore {
+        let version = &self.others.version;
+        let is_primary = self.others.replicas.list[replica].primaries > 0;
+        let expected = version.expected.as_ref().filter(|_| is_primary);
+        ReplicaStore {
             partition: version.partition,
+            n: version.n_val,
+            ring: version.ring,
             key: version.key.clone(),
             head: version.form.head.clone(),
             body: version.form.body.clone(),
             kind: version.kind,
+            mode: expected.map_or(StoreMode::Merge, |(clock, ballot)| StoreMode::IfExpected {
+                expected: clock.clone(),
+                ballot: *ballot,
+            }),
+            noted,
             synced: version.synced,
             deadline: Some(self.ends_at),
-        });
-        self.pending.push(Box::pin(async move {
-            match store.await {
-                Ok(_) => PutEvent::Stored { replica },
-                Err(error) => PutEvent::Failed { replica, error },
-            }
-        }));
+        }
     }
+
+    /// The event that follows from an answer; none if the replica is sent another version.
+    fn answered(&mut self, sent: Sent, answer: Result<StoreReply, Error>) -> Option<PutEvent> {
+        let Sent { replica, may_read_again } = sent;
+        let reply = match answer {
+            Ok(reply) => reply,
+            Err(error) => return Some(PutEvent::Failed { replica, error }),
+        };
+        let node = self.others.replicas.list[replica].node;
+        self.engine.counters.note(node, reply.counter);
+        Some(match reply.outcome {
+            StoreOutcome::Stored { .. } => {
+                if let Some(awaited) = &mut self.others.awaited {
+                    awaited.stored_at(node);
+                }
+                PutEvent::Stored { replica }
+            }
+            StoreOutcome::Conflict => PutEvent::Conflict { replica },
+            StoreOutcome::Fenced if may_read_again => {
+                self.send_again(replica, reply.counter);
+                return None;
+            }
+            StoreOutcome::Fenced => PutEvent::Failed { replica, error: fenced() },
+        })
+    }
+
+    /// Sends once more, to a replica that has raised a fence since its counter was noted, what this
+    /// node then has.
+    fn send_again(&mut self, replica: usize, counter: NodeCounter) {
+        let client = self.engine.replica_client(self.others.replicas.list[replica].node);
+        let store = self.version_for(replica, Some(counter));
+        let sent = Sent { replica, may_read_again: false };
+        if is_broken(BrokenRule::RefusedCopiesAreReadAgain) {
+            self.pending.push(sent, client.store(store));
+            return;
+        }
+        let ReplicaStore { partition, n, ring, deadline, .. } = store;
+        let read = ReplicaRead { partition, n, ring, key: store.key.clone(), ask: Ask::Object, deadline };
+        let here = self.engine.local_replica();
+        let again = async move {
+            let Some(again) = here.begin_read(read).finish().await?.version else {
+                // It was reaped, or was proved at all primaries and dropped: nobody lacks it.
+                return Ok(StoreReply { outcome: StoreOutcome::Stored { digest: 0 }, counter });
+            };
+            client.store(ReplicaStore { head: again.head, body: again.body.unwrap_or_default(), ..store }).await
+        };
+        self.pending.push(sent, Box::pin(again));
+    }
+}
+
+impl Rest for PutRun {
+    fn look(&mut self, cx: &mut Context<'_>) -> Look {
+        while !self.is_done {
+            let Poll::Ready(event) = self.poll_event(cx) else { return Look::Waits };
+            // The client has its reply.
+            let _ = self.take(event);
+        }
+        Look::Ended
+    }
+
+    fn finish(mut self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let runtime = self.engine.config.runtime.clone();
+            let ends_at = Some(self.ends_at);
+            let served = poll_fn(|cx| {
+                while !self.is_done {
+                    let event = ready!(self.poll_event(cx));
+                    let _ = self.take(event);
+                }
+                Poll::Ready(())
+            });
+            // The coordinator has nothing to decide any more when the time is over.
+            let _ = within(&*runtime, ends_at, served).await;
+        })
+    }
+}
+
+impl Others {
+    /// Whether a replica that refuses the version gets what this node then has. Old copies must not
+    /// pass between stand-ins (docs/design/replication.md §6).
+    fn may_read_again(&self, is_primary: bool) -> bool {
+        let here_is_primary = self.replicas.local.is_some_and(|local| self.replicas.list[local].primaries > 0);
+        is_primary || here_is_primary
+    }
+}
+
+/// The failure of a stand-in that is not sent a version.
+fn unsynced() -> Error {
+    let text = "this node stands in, too, and could not sync the version";
+    StoreFailure::new(StoreFailureKind::Io, text).into()
+}
+
+/// The failure of a replica that has refused a version, and then what this node had meanwhile.
+fn fenced() -> Error {
+    let text = "the replica has removed a tombstone of the key since the version was read";
+    StoreFailure::new(StoreFailureKind::Busy, text).into()
 }

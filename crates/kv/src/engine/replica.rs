@@ -1,30 +1,81 @@
 //! Answers the questions of coordinators from the partitions of this node.
 
 use super::engine::Engine;
+use crate::conditional::is_expected;
 use crate::coordination::get::Ask;
-use crate::partition::{Access, Deadline, Failure, MergeRules, Written};
-use crate::replica::{Found, ReplicaRead, ReplicaStore};
+use crate::deliberate_faults::{BrokenRule, is_broken};
+use crate::partition::{Access, Deadline, Failure, MergeRules, Partition, Written, is_tombstone};
+use crate::replica::{ReadReply, ReplicaRead, ReplicaStore, StoreMode};
+use ombak_ring::RingVersion;
 use ombak_types::stored_object;
+
+/// What became of a version that another node sent.
+pub(crate) enum Taken {
+    /// It is stored, or a descendant is.
+    Stored(Written),
+    /// A fence was raised after its sender read it (docs/design/replication.md §6).
+    Fenced,
+    /// The condition of its put does not hold here (docs/design/replication.md §17).
+    Conflict,
+}
 
 impl Engine {
     /// Reads a version in its stored form.
-    pub(crate) fn read_replica(&self, read: &ReplicaRead, access: Access) -> Result<Found, Failure> {
+    pub(crate) fn read_replica(&self, read: &ReplicaRead, access: Access) -> Result<ReadReply, Failure> {
+        // The counter is taken before the copy is read: a fence that is raised meanwhile is not
+        // known to whoever gets the copy.
+        let counter = self.fences.counter();
         let partition = self.partitions.find(read.partition).map_err(ombak_types::Error::from)?;
-        let found = match read.ask {
+        let version = match read.ask {
             Ask::Head => partition.read_head(&read.key, access),
             Ask::Object => partition.read(&read.key, access),
-        };
-        Ok(found?.map_or_else(|| Found::NotFound { full: partition.store().complete() }, Found::Version))
+        }?;
+        let full = version.is_none()
+            && (self.is_full_primary(read.partition, read.n, read.ring)
+                || is_broken(BrokenRule::FillingReplicasProveNoAbsence));
+        Ok(ReadReply { version, full, counter })
+    }
+
+    /// Whether this node is a primary of a class and known to hold everything of it, in a ring that
+    /// a coordinator uses (docs/design/replication.md §1 and §3).
+    pub(crate) fn is_full_primary(&self, partition: u32, n: u32, ring: RingVersion) -> bool {
+        let present = self.ring();
+        present.version() == ring && self.is_primary(&present, partition, n) && self.is_full(partition, n)
+    }
+
+    /// Schedules the removal of a tombstone that another node has sent.
+    pub(crate) fn note_stored(&self, partition: &Partition, key: &[u8], written: &Written) {
+        if written.is_new && is_tombstone(written.digest) {
+            self.reaper.schedule(partition, key, written.digest);
+        }
     }
 
     /// Merges a version by clock with the version that is here, and stores the result.
-    pub(crate) fn store_replica(&self, store: &ReplicaStore, access: Access) -> Result<Written, Failure> {
+    pub(crate) fn store_replica(&self, store: &ReplicaStore, access: Access) -> Result<Taken, Failure> {
         let partition = self.partitions.find(store.partition).map_err(ombak_types::Error::from)?;
         let incoming = stored_object::decode(&store.head, Some(&store.body)).map_err(ombak_types::Error::from)?;
         let deadline = Deadline::at_time(store.deadline, &*self.config.runtime);
-        let rules = MergeRules { dvv: store.kind.dvv, now: self.now(), deadline: Some(deadline) };
-        let mut locked = partition.lock(&store.key, access)?;
+        let rules = MergeRules { now: self.now(), deadline: Some(deadline) };
+        let mut locked = match store.mode {
+            StoreMode::ReplaceUnreadable => partition.lock_to_repair(&store.key, &incoming.clock, access)?,
+            StoreMode::Merge | StoreMode::IfExpected { .. } => partition.lock(&store.key, access)?,
+        };
+        let _counted = self.transfers.begin_copy(&partition, store.n, &store.key)?;
+        // Checked under the key's lock, which is held until the version is stored.
+        let is_admitted = self.fences.admit((store.partition, store.n), &store.key, store.noted);
+        if !is_admitted && !is_broken(BrokenRule::CopiesAreFenced) {
+            return Ok(Taken::Fenced);
+        }
+        if let StoreMode::IfExpected { expected, ballot } = &store.mode {
+            let is_expected = is_expected(locked.local(), expected, Some(&incoming.clock), rules.now);
+            if !is_expected
+                || !self.is_full_primary(store.partition, store.n, store.ring)
+                || self.admit(store.partition, &store.key, *ballot, access)?.is_some()
+            {
+                return Ok(Taken::Conflict);
+            }
+        }
         locked.load_for(&incoming.clock, false)?;
-        locked.merge(incoming, &rules)
+        locked.merge(incoming, &rules).map(Taken::Stored)
     }
 }

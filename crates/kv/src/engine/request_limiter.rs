@@ -1,17 +1,24 @@
 //! Counts the active requests, and decides whether another request may start.
 
 use ombak_stats::{SHARDS, shard};
-use ombak_types::Error;
+use ombak_types::{Error, StoreFailure, StoreFailureKind};
 use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Requests are admitted.
+const OPEN: u8 = 0;
+/// Requests are refused, because the node takes no part in its cluster.
+const REFUSING: u8 = 1;
+/// The node stops.
+const CLOSED: u8 = 2;
 
 /// Admits up to `max` requests at a time, and none after it is closed.
 pub(crate) struct RequestLimiter {
     max: usize,
     /// Each thread counts in one of these, so that threads do not contend for one counter.
     under_way: [Count; SHARDS],
-    closed: AtomicBool,
+    state: AtomicU8,
     drained: Mutex<()>,
     left: Condvar,
 }
@@ -31,7 +38,7 @@ impl RequestLimiter {
         Self {
             max,
             under_way: Default::default(),
-            closed: AtomicBool::new(false),
+            state: AtomicU8::new(OPEN),
             drained: Mutex::new(()),
             left: Condvar::new(),
         }
@@ -43,35 +50,39 @@ impl RequestLimiter {
         // request sees that the limiter is closed.
         count.fetch_add(1, Ordering::SeqCst);
         let request = ActiveRequest { limiter: self, count };
-        if self.closed.load(Ordering::SeqCst) {
-            return Err(Error::Stopping);
+        match self.state.load(Ordering::SeqCst) {
+            OPEN => {}
+            REFUSING => return Err(takes_no_part()),
+            _ => return Err(Error::Stopping),
         }
         if self.under_way() > self.max { Err(Error::Overload) } else { Ok(request) }
     }
 
-    fn under_way(&self) -> usize {
+    /// Number of active requests.
+    pub(super) fn under_way(&self) -> usize {
         self.under_way.iter().map(|Count(count)| count.load(Ordering::SeqCst)).sum()
     }
 
     pub(super) fn is_open(&self) -> bool {
-        !self.closed.load(Ordering::SeqCst)
+        self.state.load(Ordering::SeqCst) == OPEN
+    }
+
+    /// Refuses requests from now on, with the error that says why.
+    pub(super) fn refuse(&self) {
+        // The error says that the node has stopped admitting already.
+        let _ = self.state.compare_exchange(OPEN, REFUSING, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     /// Stops admitting requests. Returns true when this call closed the limiter.
     pub(super) fn close(&self) -> bool {
-        !self.closed.swap(true, Ordering::SeqCst)
+        self.state.swap(CLOSED, Ordering::SeqCst) != CLOSED
     }
 
     /// Waits until all requests have ended. Returns false when some are still active after `limit`.
     pub(super) fn wait_empty(&self, limit: Duration) -> bool {
-        let deadline = Instant::now() + limit;
         let mut guard = self.drained.lock();
-        while self.under_way() > 0 {
-            if self.left.wait_until(&mut guard, deadline).timed_out() {
-                return self.under_way() == 0;
-            }
-        }
-        true
+        let drained = self.left.wait_while_for(&mut guard, |()| self.under_way() > 0, limit);
+        !drained.timed_out() || self.under_way() == 0
     }
 }
 
@@ -79,13 +90,20 @@ impl Drop for ActiveRequest<'_> {
     fn drop(&mut self) {
         let Self { limiter, count } = self;
         count.fetch_sub(1, Ordering::SeqCst);
-        if limiter.closed.load(Ordering::SeqCst) {
+        if limiter.state.load(Ordering::SeqCst) == CLOSED {
             // Taking the lock makes sure that a waiting thread is either before its check or
             // asleep.
             drop(limiter.drained.lock());
             limiter.left.notify_all();
         }
     }
+}
+
+#[cold]
+fn takes_no_part() -> Error {
+    let text = "the data directory of this node is older than its cluster knows it, so the node takes no part; its log says \
+                what to do";
+    StoreFailure::new(StoreFailureKind::Closed, text).into()
 }
 
 #[cfg(test)]
@@ -104,6 +122,17 @@ mod tests {
         assert!(!limiter.close());
         assert_eq!(limiter.enter().err(), Some(Error::Stopping));
         assert!(limiter.wait_empty(Duration::ZERO));
+    }
+
+    #[test]
+    fn a_node_that_takes_no_part_refuses_requests_and_can_still_close() {
+        let limiter = RequestLimiter::new(1);
+        limiter.refuse();
+        let refused = limiter.enter().err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(refused.contains("takes no part") && !limiter.is_open(), "{refused}");
+        assert!(limiter.close());
+        limiter.refuse();
+        assert_eq!(limiter.enter().err(), Some(Error::Stopping));
     }
 
     #[test]

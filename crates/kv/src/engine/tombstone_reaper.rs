@@ -1,5 +1,5 @@
-//! Removes tombstones when their time has come (docs/riak/semantics.md §2.2), and versions that have
-//! expired.
+//! Removes tombstones when their time has come (docs/riak/semantics.md §2.2), and versions that
+//! have expired.
 //!
 //! Its memory is bounded: when the queue has no room for a tombstone, a later sweep over the
 //! partitions' indexes finds it. The same sweep finds the tombstones of an earlier run. A failed
@@ -16,6 +16,7 @@
 
 use crate::config::DeleteMode;
 use crate::partition::{Access, Failure, Partition, PartitionTable, is_tombstone};
+use crate::reaping::DueVersions;
 use ombak_runtime::Runtime;
 use ombak_storage::{Detail, FoldEntry, Scope, Snapshot, StorageError};
 use parking_lot::Mutex;
@@ -98,6 +99,8 @@ struct State {
     sweep_again_at: Option<Instant>,
     /// The time when the next sweep for expired versions begins; none while a sweep is under way.
     sweep_expired_at: Option<Instant>,
+    /// Whether there may be tombstones that no queue has and no sweep has looked for.
+    is_unswept: bool,
 }
 
 impl State {
@@ -108,8 +111,19 @@ impl State {
 
     /// Schedules another sweep, which finds a tombstone for which there is no room.
     fn sweep_again(&mut self, at: Instant) {
+        self.is_unswept = true;
         self.sweep_again_at = Some(self.sweep_again_at.map_or(at, |earlier| earlier.min(at)));
     }
+}
+
+/// What waits for its removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReaperWaiting {
+    /// The number of versions that are known.
+    pub(crate) versions: usize,
+    /// Whether there are no others: since the start, the last change of the ring, or the last
+    /// tombstone without room, all stores were looked through.
+    pub(crate) has_looked: bool,
 }
 
 /// Removes tombstones and expired versions, each only if it is unchanged.
@@ -120,11 +134,18 @@ pub(crate) struct Reaper {
     partitions: Arc<PartitionTable>,
     /// Several nodes may only reap together (docs/design/replication.md §6).
     is_alone: AtomicBool,
+    /// Takes what is due on a node with peers.
+    due: Arc<DueVersions>,
     state: Mutex<State>,
 }
 
 impl Reaper {
-    pub(super) fn new(mode: DeleteMode, partitions: Arc<PartitionTable>, runtime: Arc<dyn Runtime>) -> Self {
+    pub(super) fn new(
+        mode: DeleteMode,
+        partitions: Arc<PartitionTable>,
+        runtime: Arc<dyn Runtime>,
+        due: Arc<DueVersions>,
+    ) -> Self {
         let sweep = Some(Sweep::over(numbers_of(&partitions), runtime.now(), 0));
         let state = State {
             waiting: VecDeque::new(),
@@ -134,21 +155,20 @@ impl Reaper {
             sweep,
             sweep_again_at: None,
             sweep_expired_at: None,
+            is_unswept: true,
         };
         let (is_alone, sweep_pause_min) = (AtomicBool::new(true), SWEEP_PAUSE_MIN);
-        Self { mode, runtime, sweep_pause_min, partitions, is_alone, state: Mutex::new(state) }
+        Self { mode, runtime, sweep_pause_min, partitions, is_alone, due, state: Mutex::new(state) }
     }
 
-    /// Says whether this node owns the whole ring. Otherwise it removes nothing by itself. A node
-    /// that becomes alone sweeps for the tombstones of the time before.
+    /// Says whether this node owns the whole ring. Otherwise it removes nothing by itself, and
+    /// hands what is due to the rounds of the cluster. After a change it sweeps for the tombstones
+    /// of the time before.
     pub(crate) fn set_alone(&self, is_alone: bool) {
         let mut state = self.state.lock();
         let was_alone = self.is_alone.swap(is_alone, Ordering::SeqCst);
-        if is_alone && !was_alone {
+        if is_alone != was_alone {
             state.sweep_again(self.runtime.now());
-        } else if !is_alone {
-            // A sweep keeps a snapshot, and with it files that are to go.
-            state.sweep = None;
         }
     }
 
@@ -159,8 +179,10 @@ impl Reaper {
     /// Schedules the removal of a tombstone that was just written.
     pub(crate) fn schedule(&self, partition: &Partition, key: &[u8], digest: u64) {
         match self.mode {
-            _ if !self.is_alone() => {}
             DeleteMode::Keep => {}
+            DeleteMode::Immediate if !self.is_alone() => {
+                self.wait(partition.number(), key, digest, Duration::ZERO);
+            }
             DeleteMode::Immediate => {
                 if !matches!(self.reap(partition, key, digest, Access::Inline), Ok(())) {
                     self.wait(partition.number(), key, digest, Duration::ZERO);
@@ -193,12 +215,20 @@ impl Reaper {
 
     /// Makes one round: removes the due versions and continues the sweep. Called repeatedly.
     pub(super) fn round(&self) {
-        if !self.is_alone() {
-            return;
-        }
         let end = self.runtime.now() + ROUND;
-        while self.runtime.now() < end && self.is_alone() {
+        while self.runtime.now() < end {
             let Some(due) = self.next_due() else { break };
+            if !self.is_alone() {
+                if !self.due.offer(due.partition, &due.key, due.digest) {
+                    self.retry_later(due);
+                    break;
+                }
+                // Another node may have driven the round already.
+                if self.is_gone(&due) {
+                    self.due.withdraw(due.partition, &due.key, due.digest);
+                }
+                continue;
+            }
             let Some(partition) = self.partitions.get(due.partition) else { continue };
             match self.reap(&partition, &due.key, due.digest, Access::Blocking) {
                 Ok(()) | Err(Failure::WouldBlock | Failure::TooLarge(_)) => {}
@@ -209,6 +239,21 @@ impl Reaper {
             }
         }
         self.continue_sweep();
+    }
+
+    /// Whether a version is known to be not here any more. Called after it was offered to the
+    /// rounds, so that a removal meanwhile is seen here or there.
+    fn is_gone(&self, due: &Reapable) -> bool {
+        let Some(partition) = self.partitions.get(due.partition) else { return false };
+        let found = partition.read_head(&due.key, Access::Blocking);
+        found.is_ok_and(|found| found.is_none_or(|found| found.digest != due.digest))
+    }
+
+    /// What waits for its removal, or for its time, beside what waits for a round of the cluster.
+    pub(crate) fn waiting(&self) -> ReaperWaiting {
+        let state = self.state.lock();
+        let versions = state.waiting.len() + state.expired.len() + state.retries.len();
+        ReaperWaiting { versions, has_looked: !state.is_unswept }
     }
 
     fn next_due(&self) -> Option<Reapable> {
@@ -253,7 +298,10 @@ impl Reaper {
             state.sweep_again_at = None;
             state.sweep = Some(Sweep::over(numbers_of(&self.partitions), now, failures));
         } else if waits && state.sweep_expired_at.is_some_and(|at| at <= now) {
-            let (failures, only_expiring) = state.sweep.as_ref().map_or((0, true), |sweep| (sweep.failures, false));
+            // A round of the cluster may forget a tombstone, and leave it to the next sweep.
+            let only_expiring = self.is_alone();
+            let (failures, only_expiring) =
+                state.sweep.as_ref().map_or((0, only_expiring), |sweep| (sweep.failures, false));
             state.sweep = Some(Sweep { only_expiring, ..Sweep::over(numbers_of(&self.partitions), now, failures) });
         }
         let sweep = state.sweep.take_if(|sweep| sweep.begins <= now)?;
@@ -292,10 +340,7 @@ impl Reaper {
             }
         }
         sweep.worked += self.runtime.now() - began;
-        let mut state = self.state.lock();
-        if self.is_alone() {
-            state.sweep = Some(sweep);
-        }
+        self.state.lock().sweep = Some(sweep);
     }
 
     /// Ends a sweep. Another sweep repeats the partitions that could not be read.
@@ -307,6 +352,8 @@ impl Reaper {
             let failures = sweep.failures.saturating_add(1);
             let begins = now + retry_delay(failures);
             state.sweep = Some(Sweep::over(sweep.failed, begins, failures));
+        } else if !sweep.only_expiring && state.sweep_again_at.is_none() {
+            state.is_unswept = false;
         }
     }
 
@@ -319,7 +366,8 @@ impl Reaper {
         if !snapshot.may_expire() && (sweep.only_expiring || self.mode == DeleteMode::Keep) {
             return Ok(0);
         }
-        let batch = snapshot.next(&Scope::KEPT, Detail::Keys, SWEEP_ENTRIES)?;
+        let scope = Scope { since_seq: partition.set_aside_to(), ..Scope::KEPT };
+        let batch = snapshot.next(&scope, Detail::Keys, SWEEP_ENTRIES)?;
         for entry in &batch {
             match self.mode {
                 _ if entry.is_expired => self.reap_expired(partition.number(), entry),
@@ -334,7 +382,9 @@ impl Reaper {
     }
 
     fn reap(&self, partition: &Partition, key: &[u8], digest: u64, access: Access) -> Result<(), Failure> {
-        partition.lock(key, access)?.reap(digest, self.runtime.wall_clock()).map(drop)
+        let is_removed = partition.lock(key, access)?.reap(digest, self.runtime.wall_clock())?;
+        self.due.counts.removed(u64::from(is_removed));
+        Ok(())
     }
 }
 
@@ -351,14 +401,23 @@ fn retry_delay(failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::buckets::BucketRegistry;
     use crate::config::ObjectLimits;
     use crate::partition::{ActorSource, WriteRules};
     use ombak_runtime::{OtherClocks, TokioRuntime};
+    use ombak_storage::fs::RealFs;
     use ombak_storage::{MemoryConfig, MemoryFactory};
     use ombak_types::names::encode_storage_key;
     use ombak_types::time::UnixMicros;
-    use ombak_types::{Bucket, BucketProps, Object, Sibling, VectorClock};
+    use ombak_types::{Bucket, BucketProps, Object, PropMap, Sibling, VectorClock};
     use std::sync::atomic::AtomicU64;
+
+    /// The queue of a node that has no bucket types: untyped buckets suffice.
+    fn due() -> Arc<DueVersions> {
+        let dir = tempfile::tempdir().unwrap();
+        let buckets = BucketRegistry::open(Arc::new(RealFs), dir.path(), "node", &PropMap::new()).unwrap();
+        Arc::new(DueVersions::new(Arc::new(buckets), Arc::new(TokioRuntime)))
+    }
 
     fn table(size: u32) -> Arc<PartitionTable> {
         let (stores, actors) = (MemoryFactory::new(MemoryConfig::default()), ActorSource::new(1));
@@ -369,7 +428,7 @@ mod tests {
 
     #[test]
     fn a_partition_that_stays_unreadable_does_not_hold_up_the_sweep_of_the_others() {
-        let reaper = Reaper::new(DeleteMode::Immediate, table(3), Arc::new(TokioRuntime));
+        let reaper = Reaper::new(DeleteMode::Immediate, table(3), Arc::new(TokioRuntime), due());
         let mut first = reaper.take_sweep().expect("the sweep at the start");
         assert!(reaper.take_sweep().is_none(), "it is under way");
         first.failed.extend([1]);
@@ -396,7 +455,7 @@ mod tests {
             let seconds = now_secs.clone();
             let clock = move || UnixMicros::from_secs(seconds.load(Ordering::SeqCst));
             let runtime = OtherClocks::of(Arc::new(TokioRuntime)).with_wall_clock(clock);
-            let mut reaper = Reaper::new(mode, table, Arc::new(runtime));
+            let mut reaper = Reaper::new(mode, table, Arc::new(runtime), due());
             reaper.sweep_pause_min = Duration::ZERO;
             Self { partition, reaper, now_secs }
         }
@@ -410,7 +469,7 @@ mod tests {
             sibling.meta.expires_secs = expires_secs;
             let (props, limits) = (BucketProps::default(), ObjectLimits::default());
             let now = self.reaper.runtime.wall_clock();
-            let rules = WriteRules { props: &props, limits: &limits, now, deadline: None };
+            let rules = WriteRules { props: &props, limits: &limits, now, values: None, deadline: None };
             let storage_key = key_of(key);
             let mut locked = self.partition.lock(&storage_key, Access::Blocking).unwrap();
             locked.load_for(&VectorClock::new(), false).unwrap();
@@ -496,6 +555,7 @@ mod tests {
         swept.reaper.set_alone(false);
         swept.sweep();
         assert!(swept.holds("gone") && swept.holds("ends"));
+        assert_eq!(swept.reaper.due.count(), 2, "the rounds of the cluster get them");
         swept.reaper.set_alone(true);
         swept.sweep();
         assert!(!swept.holds("gone") && !swept.holds("ends"));

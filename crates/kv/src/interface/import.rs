@@ -2,7 +2,7 @@
 
 use super::kv::Kv;
 use crate::engine::{check_bucket, check_key};
-use crate::partition::{Access, Failure, WriteRules};
+use crate::partition::{Access, Deadline, Failure, WriteRules};
 use ombak_types::names::encode_storage_key;
 use ombak_types::{Bucket, Error, Object, StoreFailure};
 
@@ -39,22 +39,32 @@ impl Kv {
 
 impl Importer<'_> {
     /// Imports one object. When this returns, the object survives the end of the process;
-    /// [`Self::sync`] makes it survive a power loss.
+    /// [`Self::sync`] makes it survive a power loss. It fails while the node or the bucket takes no
+    /// writes.
     pub fn import(&mut self, bucket: &Bucket, key: &[u8], object: Object) -> Result<ImportOutcome, Error> {
         check_bucket(bucket)?;
         check_key(key)?;
         let engine = &self.kv.engine;
         let _pass = engine.enter()?;
+        let mut storage_key = Vec::new();
+        encode_storage_key(bucket, key, &mut storage_key);
+        // The ring and the properties that are looked at now hold until the gate closes.
+        let open = engine.write_gate.pass(&storage_key).ok_or_else(|| engine.write_gate.refusal())?;
         let props = engine.buckets.props(bucket)?;
         let home = engine.home_of(&engine.ring(), bucket, key, &props);
         let partition = engine.partitions().find(home)?;
         let Some(unsynced) = self.unsynced.get_mut(home as usize) else {
             return Err(StoreFailure::internal(format!("the ring has no partition {home}")).into());
         };
-        let mut storage_key = Vec::new();
-        encode_storage_key(bucket, key, &mut storage_key);
-        let rules = WriteRules { props: &props, limits: &engine.config.limits, now: engine.now(), deadline: None };
+        let rules = WriteRules {
+            props: &props,
+            limits: &engine.config.limits,
+            now: engine.now(),
+            values: None,
+            deadline: Some(Deadline::at_time(None, &*engine.config.runtime).with_pass(open)),
+        };
         let mut locked = partition.lock(&storage_key, Access::Blocking).map_err(refused)?;
+        let _counted = engine.transfers.begin_copy(&partition, props.n_val, &storage_key)?;
         locked.load_for(&object.clock, false).map_err(refused)?;
         let was_there = locked.local().is_some();
         let written = locked.merge(object, &rules.merging()).map_err(refused)?;

@@ -1,16 +1,20 @@
 //! The interface of the engine: reads, writes and deletes of one key.
 
+use super::emptiness::bucket_prefix;
 use super::memory_reservation::{MemoryReservation, READ_WITHOUT_RESERVATION_BYTES_MAX, UncountedMemory};
-use super::requests::{DeleteReply, DeleteRequest, GetReply, GetRequest, PutReply, PutRequest, Read};
+use super::requests::{DeleteReply, DeleteRequest, GetReply, GetRequest, PutCondition, PutReply, PutRequest, Read};
 use crate::config::KvConfig;
-use crate::engine::{Engine, PutProgress};
+use crate::coordination::Refusal;
+use crate::deliberate_faults::{BrokenRule, is_broken};
+use crate::engine::{Engine, Expectation, LeasedMemory, PutProgress, check_bucket, check_room};
 use crate::names::key_text;
-use crate::partition::{Access, BeginOrGiveUp, Deadline, Failure, Partition};
+use crate::partition::{Access, BeginOrGiveUp, Deadline, Failure, Partition, WritePass};
+use crate::replica::{ForwardedPut, PutFailure};
 use crate::start::OpenError;
 use bytes::Bytes;
 use ombak_ring::Ring;
 use ombak_runtime::{Pool, PoolError, Runtime, within};
-use ombak_types::{Error, NodeId, Object, Sibling, StoreFailure};
+use ombak_types::{Bucket, Error, Object, Sibling, StoreFailure};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -18,9 +22,9 @@ use std::time::{Duration, Instant};
 
 /// The engine of one node. Cheap to clone: clones share everything.
 ///
-/// On a node that is alone, `get`, `put` and `delete` complete without suspending when the data that
-/// they need is in memory or in the page cache, so network threads may call them directly. Otherwise they wait for an I/O
-/// thread; that needs a tokio runtime with time enabled.
+/// On a node that is alone, `get`, `put` and `delete` complete without suspending when the data
+/// that they need is in memory or in the page cache, so network threads may call them directly.
+/// Otherwise they wait for an I/O thread; that needs a tokio runtime with time enabled.
 #[derive(Clone)]
 pub struct Kv {
     pub(crate) engine: Arc<Engine>,
@@ -32,10 +36,12 @@ const INLINE_VALUE_BYTES_MAX: u64 = 256 << 10;
 /// Largest number of links, metadata pairs and index entries of such a put: each takes some hundred
 /// nanoseconds.
 const INLINE_PARTS_MAX: usize = 1_000;
+/// How long a write waits for the end of a change of the cluster before it is refused.
+const CLOSED_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// A write that this node has coordinated.
-struct Coordinated {
-    reply: PutReply,
+pub(super) struct Coordinated {
+    pub(super) reply: PutReply,
     partition: Arc<Partition>,
     /// The storage key and the digest, if the key now holds only a tombstone.
     tombstone: Option<(Vec<u8>, u64)>,
@@ -75,11 +81,15 @@ impl Kv {
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
         let _active = stats.node_get_active();
         let ring = self.engine.ring();
-        let read = if self.engine.is_alone(&ring) {
+        let is_alone = self.engine.is_alone(&ring);
+        let read = if is_alone {
             match self.engine.execute_read(&ring, request, Access::Inline) {
                 Ok(read) => Ok(read),
                 Err(Failure::Refused(error)) => Err(error),
-                Err(Failure::WouldBlock | Failure::TooLarge(_)) => self.read_blocking(ring, request, room).await,
+                Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
+                    // The box keeps the future of a read that does not wait small.
+                    Box::pin(self.read_blocking(ring, request, room)).await
+                }
             }
         } else {
             let deadline = self.deadline(began, request.options.timeout).at();
@@ -94,13 +104,13 @@ impl Kv {
                 return read;
             }
         };
-        // Only one partition is asked, so it takes as long as the request.
         let took_us = self.micros_since(began);
         stats.node_get(took_us, siblings, objsize_bytes);
-        if request.options.head {
-            stats.vnode_head(took_us)
-        } else {
-            stats.vnode_get(took_us)
+        // Several replicas count what they are asked themselves. One takes as long as the request.
+        match (is_alone, request.options.head) {
+            (false, _) => {}
+            (true, true) => stats.vnode_head(took_us),
+            (true, false) => stats.vnode_get(took_us),
         }
         read
     }
@@ -133,6 +143,11 @@ impl Kv {
         Ok(self.engine.large_request_pool.run(work).await?)
     }
 
+    /// Waits until a thread that waits for disks was free. It shows that requests are answered.
+    pub async fn wait_for_disk_thread(&self) -> Result<(), Error> {
+        Ok(self.engine.disk_pool.run(|| ()).await?)
+    }
+
     /// Writes one key. On a node that is alone, [`Error::Timeout`] means one of two things: the
     /// write was executed before the answer and only its sync was still missing, or the write will
     /// never be executed. With several nodes it can also mean that too few replicas have answered,
@@ -148,6 +163,7 @@ impl Kv {
         let _pass = self.engine.enter().inspect_err(|_| stats.node_put_rejected())?;
         let _active = stats.node_put_active();
         let deadline = self.deadline(began, request.options.timeout);
+        let deadline = deadline.with_pass(self.write_pass(&request.bucket, deadline).await?);
         let mut made_key = None;
         if request.key.is_none() {
             let mut random = [0; 20];
@@ -156,52 +172,75 @@ impl Kv {
             request.key.clone_from(&made_key);
         }
         let ring = self.engine.ring();
-        let mut reply = match self.engine.coordinator_elsewhere(&ring, &request)? {
-            None => self.coordinate(&ring, request, deadline, room).await?.reply,
-            Some(node) => self.forward(node, request, deadline).await?,
+        let mut reply = if self.engine.is_alone(&ring) {
+            let done = self.coordinate(&ring, request, deadline, deadline, room).await;
+            done.map_err(PutFailure::into_error)?.reply
+        } else {
+            // The box keeps the future of a put on a node that is alone small.
+            Box::pin(self.put_in_cluster(request, deadline, room)).await?
         };
         reply.key = made_key;
-        let took_us = self.micros_since(began);
-        stats.node_put(took_us);
-        stats.vnode_put(took_us);
+        stats.node_put(self.micros_since(began));
         Ok(reply)
     }
 
-    /// Lets another node coordinate a put. After the deadline it is unknown whether that node has
-    /// executed it, so no other node is asked (docs/design/replication.md §12).
-    async fn forward(&self, node: NodeId, request: PutRequest, deadline: Deadline<'_>) -> Result<PutReply, Error> {
-        let forwarded = self.engine.replica_client(node).coordinate(request, deadline.at());
-        within(self.runtime(), deadline.at(), forwarded).await.unwrap_or(Err(Error::Timeout))
-    }
-
     /// Coordinates a put that another node has forwarded. It is not forwarded again.
-    pub(crate) async fn coordinate_here(&self, request: PutRequest, at: Option<Instant>) -> Result<PutReply, Error> {
-        let began = self.now();
-        let _pass = self.engine.enter()?;
-        let deadline = Deadline::at_time(at, self.runtime());
+    pub(crate) async fn coordinate_here(&self, put: ForwardedPut) -> Result<PutReply, PutFailure> {
+        let _pass = self.engine.enter().map_err(PutFailure::Refused)?;
+        check_room(&self.engine).map_err(PutFailure::Refused)?;
+        if !self.engine.operations.begin(put.operation) {
+            // What became of the first copy of this request is told in the answer to that one.
+            return Err(PutFailure::Ended(Error::Timeout));
+        }
+        let begin_by = put.begin_by.map_or(put.deadline, |at| Some(put.deadline.map_or(at, |end| end.min(at))));
+        let begin_by = begin_by.filter(|_| !is_broken(BrokenRule::ForwardedPutsAreNeverLate));
+        let waits_until = Deadline::at_time(begin_by, self.runtime());
+        let pass = self.write_pass(&put.request.bucket, waits_until).await.map_err(PutFailure::Refused)?;
+        let [begin_by, deadline] =
+            [begin_by, put.deadline].map(|at| Deadline::at_time(at, self.runtime()).with_pass(pass));
         let ring = self.engine.ring();
-        let coordinated = self.coordinate(&ring, request, deadline, &mut UncountedMemory).await?;
-        self.engine.stats.vnode_put(self.micros_since(began));
-        Ok(coordinated.reply)
+        let mut room = LeasedMemory::new(self.engine.replica_memory.clone());
+        Ok(self.coordinate(&ring, put.request, begin_by, deadline, &mut room).await?.reply)
     }
 
-    /// Stores a put on this node, and then on the other replicas.
-    async fn coordinate(
+    /// Stores a put on this node, if it can begin by then, and then on the other replicas.
+    pub(super) async fn coordinate(
         &self,
         ring: &Arc<Ring>,
         request: PutRequest,
+        begin_by: Deadline<'_>,
         deadline: Deadline<'_>,
         room: &mut dyn MemoryReservation,
-    ) -> Result<Coordinated, Error> {
+    ) -> Result<Coordinated, PutFailure> {
         let (stats, began) = (&self.engine.stats, self.now());
-        let progress = self.write(ring, request, deadline, room).await.inspect_err(|e| self.count_refusal(e))?;
-        let object_bytes = progress.value_bytes();
+        let mut turn = None;
+        let expectation = if request.options.condition == PutCondition::None || self.engine.is_alone(ring) {
+            None
+        } else {
+            let of_key = Box::pin(within(self.runtime(), begin_by.at(), self.engine.turn_of(&request)));
+            turn = Some(of_key.await.map_err(|_| PutFailure::Refused(Error::Timeout))?);
+            let read = Box::pin(self.engine.read_majority(ring, &request, begin_by.at())).await;
+            Some(Arc::new(read.map_err(PutFailure::Refused)?))
+        };
+        let progress = self.write(ring, request, expectation, (begin_by, deadline), room).await.map_err(|error| {
+            self.count_refusal(&error);
+            match Refusal::of(&error) {
+                Refusal::Unknown => PutFailure::Ended(error),
+                Refusal::OfTheNode | Refusal::OfThePut => PutFailure::Refused(error),
+            }
+        })?;
+        let took_us = self.micros_since(began);
+        stats.vnode_put(took_us);
         if progress.is_write_once() {
-            stats.write_once_put(self.micros_since(began), object_bytes);
+            stats.write_once_put(took_us, progress.value_bytes());
         }
         let (hooks, tombstone) = (progress.postcommit_hooks(), progress.tombstone());
         let partition = progress.partition.clone();
-        let reply = progress.finish(&self.engine, deadline.at()).await?;
+        if let Some((key, digest)) = tombstone.as_ref().filter(|_| !self.engine.is_alone(ring)) {
+            self.engine.reaper.schedule(&partition, key, *digest);
+        }
+        let reply = progress.finish(&self.engine, deadline.at()).await.map_err(PutFailure::Ended)?;
+        drop(turn);
         stats.postcommit_failed(hooks);
         Ok(Coordinated { reply, partition, tombstone })
     }
@@ -217,23 +256,28 @@ impl Kv {
         &self,
         ring: &Arc<Ring>,
         mut request: PutRequest,
-        deadline: Deadline<'_>,
+        expectation: Option<Arc<Expectation>>,
+        (begin_by, deadline): (Deadline<'_>, Deadline<'_>),
         room: &mut dyn MemoryReservation,
     ) -> Result<PutProgress, Error> {
         let mut progress = if is_large(&request.object) {
-            self.write_blocking(&self.engine.large_request_pool, ring, request, deadline, room).await?
+            let pool = &self.engine.large_request_pool;
+            Box::pin(self.write_blocking(pool, ring, request, expectation, begin_by, room)).await?
         } else {
-            match self.engine.execute_put(ring, &mut request, Access::Inline, deadline) {
+            match self.engine.execute_put(ring, &mut request, expectation.as_deref(), Access::Inline, begin_by) {
                 Ok(progress) => progress,
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
-                    self.write_blocking(&self.engine.disk_pool, ring, request, deadline, room).await?
+                    let pool = &self.engine.disk_pool;
+                    // The box keeps the future of a put that does not wait small.
+                    Box::pin(self.write_blocking(pool, ring, request, expectation, begin_by, room)).await?
                 }
             }
         };
         if let Some(seq) = progress.sync_to {
             let sync = self.engine.synced(&progress.partition, seq);
-            progress.synced = within(self.runtime(), deadline.at(), sync).await.unwrap_or(Err(Error::Timeout));
+            let sync = Box::pin(within(self.runtime(), deadline.at(), sync));
+            progress.synced = sync.await.unwrap_or(Err(Error::Timeout));
         }
         Ok(progress)
     }
@@ -247,12 +291,13 @@ impl Kv {
         pool: &Pool,
         ring: &Arc<Ring>,
         mut request: PutRequest,
+        expectation: Option<Arc<Expectation>>,
         deadline: Deadline<'_>,
         room: &mut dyn MemoryReservation,
     ) -> Result<PutProgress, Error> {
         let mut bytes_max = READ_WITHOUT_RESERVATION_BYTES_MAX;
         loop {
-            match self.write_within(pool, ring, request, deadline, bytes_max).await? {
+            match self.write_within(pool, ring, request, expectation.clone(), deadline, bytes_max).await? {
                 Attempt::NeedsRoom { request: again, bytes } => {
                     room.reserve(bytes).await?;
                     (request, bytes_max) = (again, bytes);
@@ -270,17 +315,23 @@ impl Kv {
         pool: &Pool,
         ring: &Arc<Ring>,
         mut request: PutRequest,
+        expectation: Option<Arc<Expectation>>,
         deadline: Deadline<'_>,
         bytes_max: u64,
     ) -> Result<Attempt, Error> {
         let (engine, ring, at) = (self.engine.clone(), ring.clone(), deadline.at());
+        let generation = deadline.pass().map(|pass| pass.generation());
         let turn = Arc::new(BeginOrGiveUp::default());
         let turn_there = turn.clone();
         let mut work = pin!(pool.run(move || {
-            let deadline = Deadline::on_other_thread(at, &*engine.config.runtime, &turn_there);
+            let mut deadline = Deadline::on_other_thread(at, &*engine.config.runtime, &turn_there);
+            if let Some(generation) = generation {
+                deadline = deadline.with_pass(engine.write_gate.pass_of(generation));
+            }
             let in_time = deadline.check().map_err(Failure::from);
             let access = Access::BlockingUpTo(bytes_max);
-            match in_time.and_then(|()| engine.execute_put(&ring, &mut request, access, deadline)) {
+            let expectation = expectation.as_deref();
+            match in_time.and_then(|()| engine.execute_put(&ring, &mut request, expectation, access, deadline)) {
                 Err(Failure::TooLarge(bytes)) => Attempt::NeedsRoom { request, bytes },
                 done => Attempt::Ended(done),
             }
@@ -319,37 +370,60 @@ impl Kv {
             }
         };
         let _pass = self.engine.enter()?;
+        let deadline = deadline.with_pass(self.write_pass(&bucket, deadline).await?);
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };
         let request = PutRequest { bucket, key: Some(key), object, options: put };
         let ring = self.engine.ring();
-        if let Some(node) = self.engine.coordinator_elsewhere(&ring, &request)? {
-            self.forward(node, request, deadline).await?;
+        if !self.engine.is_alone(&ring) {
+            Box::pin(self.put_in_cluster(request, deadline, &mut UncountedMemory)).await?;
             return Ok(DeleteReply { found: true });
         }
-        let Coordinated { partition, tombstone, .. } =
-            self.coordinate(&ring, request, deadline, &mut UncountedMemory).await?;
+        let done = self.coordinate(&ring, request, deadline, deadline, &mut UncountedMemory).await;
+        let Coordinated { partition, tombstone, .. } = done.map_err(PutFailure::into_error)?;
         if let Some((key, digest)) = tombstone {
             self.engine.reaper.schedule(&partition, &key, digest);
         }
         Ok(DeleteReply { found: true })
     }
 
-    fn micros_since(&self, began: Instant) -> u64 {
+    pub(super) fn micros_since(&self, began: Instant) -> u64 {
         u64::try_from(self.now().saturating_duration_since(began).as_micros()).unwrap_or(u64::MAX)
     }
 
-    fn runtime(&self) -> &dyn Runtime {
+    pub(super) fn runtime(&self) -> &dyn Runtime {
         &*self.engine.config.runtime
     }
 
-    fn now(&self) -> Instant {
+    pub(super) fn now(&self) -> Instant {
         self.runtime().now()
     }
 
     fn deadline(&self, began: Instant, limit: Option<Duration>) -> Deadline<'_> {
         let config = &self.engine.config;
         Deadline::after(began, limit.unwrap_or(config.timeout), &*config.runtime)
+    }
+
+    /// The right to begin a write to a bucket. While the cluster or the bucket changes, writes wait
+    /// for a moment.
+    async fn write_pass(&self, bucket: &Bucket, deadline: Deadline<'_>) -> Result<WritePass<'_>, Error> {
+        match self.engine.write_gate.pass_to_all() {
+            Some(pass) => Ok(pass),
+            None => Box::pin(self.wait_for_write_pass(bucket, deadline)).await,
+        }
+    }
+
+    #[cold]
+    async fn wait_for_write_pass(&self, bucket: &Bucket, deadline: Deadline<'_>) -> Result<WritePass<'_>, Error> {
+        check_bucket(bucket)?;
+        let prefix = bucket_prefix(bucket);
+        if let Some(pass) = self.engine.write_gate.pass(&prefix) {
+            return Ok(pass);
+        }
+        let patience = self.now() + CLOSED_WAIT_MAX;
+        let until = deadline.at().map_or(patience, |at| at.min(patience));
+        let waited = within(self.runtime(), Some(until), Box::pin(self.engine.write_gate.wait(&prefix))).await;
+        waited.map_err(|_| deadline.check().err().unwrap_or_else(|| self.engine.write_gate.refusal()))
     }
 
     /// Waits for `work` no longer than `limit`, or else the configured time; a limit of zero means

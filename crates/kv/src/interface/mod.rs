@@ -1,14 +1,17 @@
 //! What the rest of the program sees of the engine: [`Kv`], its requests and replies, and the
 //! import of objects.
 
+mod emptiness;
 mod import;
 mod kv;
 mod memory_reservation;
 mod node_view;
 mod partitions;
+mod put_in_cluster;
 mod queries;
 mod requests;
 
+pub use emptiness::Holdings;
 pub use import::{ImportOutcome, Importer};
 pub use kv::Kv;
 pub use memory_reservation::MemoryReservation;

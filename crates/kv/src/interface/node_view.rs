@@ -4,11 +4,13 @@
 use super::kv::Kv;
 use super::requests::PreflistItem;
 use crate::buckets::BucketRegistry;
-use crate::engine::{check_bucket, check_key};
-use crate::replica::LocalReplica;
-use ombak_node_files::Identity;
+use crate::engine::{ReplicaMemoryStatus, check_bucket, check_key};
+use crate::reaping::Driver;
+use crate::replica::{LocalReplica, NodeCounter};
+use bytes::Bytes;
+use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::{Position, Ring};
-use ombak_stats::Stats;
+use ombak_stats::{ClusterFigures, Stats};
 use ombak_storage::fs::FileSystem;
 use ombak_storage::{Backend, Status};
 use ombak_types::time::UnixMicros;
@@ -17,6 +19,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Whether a node can serve requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +36,8 @@ pub struct Health {
 }
 
 impl Kv {
-    /// The positions of a key in order of preference, with all members counted as up.
+    /// The positions of a key in order of preference. Nodes that are up stand in for those that are
+    /// down.
     pub fn preflist(&self, bucket: &Bucket, key: &[u8]) -> Result<Vec<PreflistItem>, Error> {
         check_bucket(bucket)?;
         check_key(key)?;
@@ -45,7 +49,32 @@ impl Kv {
             node: self.name_of(ring.id(p.node)),
             primary: p.is_primary(),
         };
-        Ok(ring.preflist(home, props.n_val, |_| true).iter().map(item).collect())
+        let is_up = |node| {
+            let id = ring.id(node);
+            id == self.engine.identity.node_id || self.engine.config.peers.is_up(id)
+        };
+        Ok(ring.preflist(home, props.n_val, is_up).iter().map(item).collect())
+    }
+
+    /// Whether this node answers listings and index queries.
+    pub fn participates_in_coverage(&self) -> bool {
+        self.engine.participates_in_coverage.load(Ordering::SeqCst)
+    }
+
+    /// What the large versions that travel between nodes take.
+    pub fn replica_memory(&self) -> ReplicaMemoryStatus {
+        self.engine.replica_memory.status()
+    }
+
+    /// Counts what another node has sent as long as it is in memory. `Error::Overload` refuses it.
+    pub fn hold_memory(&self, sent: Bytes) -> Result<Bytes, Error> {
+        self.engine.replica_memory.hold(sent)
+    }
+
+    /// Changes whether this node answers listings and index queries, for those that begin from now
+    /// on. Other nodes hear of it as they hear of the rest of the node's state.
+    pub fn set_participates_in_coverage(&self, participates: bool) {
+        self.engine.participates_in_coverage.store(participates, Ordering::SeqCst);
     }
 
     /// Bucket types and bucket properties.
@@ -58,9 +87,32 @@ impl Kv {
         &self.engine.stats
     }
 
+    /// What this node counts about the other nodes of its cluster, and about its work for them.
+    pub fn cluster_figures(&self) -> ClusterFigures {
+        let engine = &self.engine;
+        let waiting = (engine.reaper.waiting().versions + engine.due.count()) as u64;
+        ClusterFigures {
+            transfers: self.transfer_figures(),
+            reaping: engine.due.counts.figures(waiting),
+            coverage: engine.coverage_counts.figures(),
+            ..engine.config.peers.figures()
+        }
+    }
+
     /// The identity of this node.
     pub fn identity(&self) -> &Identity {
         &self.engine.identity
+    }
+
+    /// The directory of the node, with the identity as it is on disk.
+    pub fn directory(&self) -> &NodeDirectory {
+        &self.engine.directory
+    }
+
+    /// Refuses requests of clients and of other nodes from now on, because the node takes no part
+    /// in its cluster (docs/design/replication.md §8). Requests under way go on.
+    pub fn refuse_requests(&self) {
+        self.engine.refuse_requests();
     }
 
     /// The directory of the node's files.
@@ -108,6 +160,31 @@ impl Kv {
     /// The replicas of this node, for requests that other nodes coordinate.
     pub fn local_replica(&self) -> LocalReplica {
         LocalReplica::new(self.engine.clone())
+    }
+
+    /// Starts the rounds that remove tombstones and expired versions in a cluster, once. They run
+    /// beside the requests until the engine is closed. Called where the runtime can spawn tasks.
+    pub fn start_reaping(&self) {
+        if !self.engine.is_reaping.swap(true, Ordering::SeqCst) {
+            let driver = Driver::new(self.engine.due.clone());
+            self.engine.config.runtime.spawn(Box::pin(driver.run(Arc::downgrade(&self.engine))));
+        }
+    }
+
+    /// Number of tombstones and expired versions whose time has come and that wait for a round.
+    pub fn versions_to_reap(&self) -> usize {
+        self.engine.due.count()
+    }
+
+    /// The counter of fences of this node. It is told when a connection begins
+    /// (docs/design/replication.md §6).
+    pub fn counter(&self) -> NodeCounter {
+        self.engine.fences.counter()
+    }
+
+    /// Notes the counter that a peer has told at the beginning of a connection.
+    pub fn note_counter(&self, node: NodeId, counter: NodeCounter) {
+        self.engine.counters.note(node, counter);
     }
 
     /// The name of this node.

@@ -18,9 +18,9 @@ impl Kv {
     }
 
     /// Removes a partition with everything in it, if nothing was written to it after `proven_seq`.
-    /// It opens as an empty one afterwards. The caller has proved that nobody needs what was written
-    /// up to `proven_seq` (docs/design/replication.md §4). Returns false, and leaves the partition
-    /// open, if something was written later. Blocks: not for network threads.
+    /// It opens as an empty one afterwards. The caller has proved that nobody needs what was
+    /// written up to `proven_seq` (docs/design/replication.md §4). Returns false, and leaves the
+    /// partition open, if something was written later. Blocks: not for network threads.
     pub fn drop_partition(&self, number: u32, proven_seq: u64) -> Result<bool, StorageError> {
         self.engine.partitions().drop_content(number, proven_seq)
     }

@@ -1,59 +1,85 @@
 //! Listings and index queries of the engine.
 
 use super::kv::Kv;
+use crate::coverage::{EntriesRun, NamesRun, Planner};
 use crate::engine::check_bucket;
-use crate::listing::{ListWalk, Listing};
-use crate::query::{IndexQuery, QueryResults, QueryWalk};
+use crate::listing::{ListWalk, Listing, Walk};
+use crate::query::{IndexQuery, Matches, QueryResults, QueryWalk};
+use crate::replica::CoverageQuestion;
 use bytes::Bytes;
 use ombak_types::{Bucket, Error};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Kv {
     /// Lists the keys of a bucket, in no particular order, without deleted keys. `timeout` limits
     /// the whole listing; `None` means no limit.
     pub fn list_keys(&self, bucket: &Bucket, timeout: Option<Duration>) -> Result<Listing, Error> {
         check_bucket(bucket)?;
-        self.engine.buckets.props(bucket)?;
-        self.list(
-            ListWalk::over_keys(self.engine.partitions().all_open().collect(), bucket, self.engine.now()),
-            timeout,
-        )
+        let n = self.engine.buckets.props(bucket)?.n_val;
+        self.list(timeout, || {
+            let Some(planner) = self.planner(timeout)? else {
+                let partitions = self.engine.partitions().all_open().collect();
+                return Ok(Walk::Local(ListWalk::over_keys(partitions, bucket, self.engine.now())));
+            };
+            let run = NamesRun::over_keys(planner, CoverageQuestion::Keys(bucket.clone()), n)?;
+            Ok(Walk::Cluster(Box::new(run)))
+        })
     }
 
-    /// Lists the buckets of a type that hold at least one key, in no particular order.
+    /// Lists the buckets of a type that hold at least one key, in no particular order. In a
+    /// cluster, what no replica can answer for is left out, as in Riak.
     pub fn list_buckets(&self, bucket_type: &Bytes, timeout: Option<Duration>) -> Result<Listing, Error> {
         if bucket_type.is_empty() {
             return Err(Error::ZeroLength("Type"));
         }
         self.engine.buckets.type_map(bucket_type)?;
-        self.list(
-            ListWalk::over_buckets(self.engine.partitions().all_open().collect(), bucket_type, self.engine.now()),
-            timeout,
-        )
+        self.list(timeout, || {
+            let Some(planner) = self.planner(timeout)? else {
+                let partitions = self.engine.partitions().all_open().collect();
+                return Ok(Walk::Local(ListWalk::over_buckets(partitions, bucket_type, self.engine.now())));
+            };
+            let classes = self.engine.buckets.snapshot().n_vals(bucket_type);
+            let question = CoverageQuestion::Buckets(bucket_type.clone());
+            Ok(Walk::Cluster(Box::new(NamesRun::over_buckets(planner, question, &classes))))
+        })
     }
 
     /// Returns index entries or keys of a bucket, in order. `timeout` limits the whole query:
     /// `None` means the configured time, zero means no limit.
     pub fn query(&self, mut query: IndexQuery, timeout: Option<Duration>) -> Result<QueryResults, Error> {
         let config = &self.engine.config.queries;
-        self.check_query(&query.bucket).inspect_err(|_| self.engine.stats.query_failed())?;
+        let limit = Some(timeout.unwrap_or(config.timeout)).filter(|limit| !limit.is_zero());
         query.shows_tombstones &= config.shows_tombstones;
-        let limit = timeout.unwrap_or(config.timeout);
-        let walk = QueryWalk::new(self.engine.partitions().all_open(), query, self.engine.now());
-        Ok(QueryResults::new(self.engine.clone(), walk, (!limit.is_zero()).then_some(limit)))
+        let matches = self.matches(query, limit).inspect_err(|_| self.engine.stats.query_failed())?;
+        Ok(QueryResults::new(self.engine.clone(), matches, limit))
     }
 
-    fn check_query(&self, bucket: &Bucket) -> Result<(), Error> {
-        check_bucket(bucket)?;
-        self.engine.buckets.props(bucket)?;
-        if self.engine.is_open() { Ok(()) } else { Err(Error::Stopping) }
-    }
-
-    fn list(&self, walk: ListWalk, timeout: Option<Duration>) -> Result<Listing, Error> {
+    fn matches(&self, query: IndexQuery, limit: Option<Duration>) -> Result<Matches, Error> {
+        check_bucket(&query.bucket)?;
+        let n = self.engine.buckets.props(&query.bucket)?.n_val;
         if !self.engine.is_open() {
-            self.engine.stats.list_failed();
             return Err(Error::Stopping);
         }
+        let Some(planner) = self.planner(limit)? else {
+            let partitions = self.engine.partitions().all_open();
+            return Ok(Matches::Local(QueryWalk::new(partitions, query, self.engine.now())));
+        };
+        Ok(Matches::Cluster(Box::new(EntriesRun::new(planner, query, n)?)))
+    }
+
+    fn list(&self, timeout: Option<Duration>, walk: impl FnOnce() -> Result<Walk, Error>) -> Result<Listing, Error> {
+        let walk = if self.engine.is_open() { walk() } else { Err(Error::Stopping) };
+        let walk = walk.inspect_err(|_| self.engine.stats.list_failed())?;
         Ok(Listing::new(self.engine.clone(), walk, timeout))
+    }
+
+    /// A plan over the nodes of the cluster; `None` if this node is alone.
+    fn planner(&self, limit: Option<Duration>) -> Result<Option<Planner>, Error> {
+        if self.engine.is_alone(&self.engine.ring()) {
+            return Ok(None);
+        }
+        let now: Instant = self.engine.config.runtime.now();
+        let deadline = limit.and_then(|limit| now.checked_add(limit));
+        Planner::new(self.engine.clone(), deadline).map(Some)
     }
 }

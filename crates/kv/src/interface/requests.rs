@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use ombak_types::props::SyncOnWrite;
 use ombak_types::stored_object::SingleSibling;
+use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, Error, Object, Quorum, VectorClock};
 use std::time::Duration;
 
@@ -93,6 +94,20 @@ pub enum PutCondition {
     /// `if_not_modified`: the stored clock must equal this clock. Fails with `Error::Modified`, or
     /// with `Error::NotFound` when the key is absent.
     IfNotModified(VectorClock),
+}
+
+impl PutCondition {
+    /// Checks the condition against the version that a key holds. A tombstone or an expired version
+    /// counts as an absent key.
+    pub(crate) fn check(&self, version: Option<&Object>, now: UnixMicros) -> Result<(), Error> {
+        let alive = version.filter(|object| !object.is_absent(now));
+        match (self, alive) {
+            (Self::IfNoneMatch, Some(_)) => Err(Error::MatchFound),
+            (Self::IfNotModified(_), None) => Err(Error::NotFound),
+            (Self::IfNotModified(seen), Some(object)) if !object.clock.same_events(seen) => Err(Error::Modified),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Options of a put or of the tombstone of a delete; `None` means the bucket's property.

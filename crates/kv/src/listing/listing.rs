@@ -1,6 +1,7 @@
 //! A listing of keys or buckets, in batches.
 
 use super::walk::ListWalk;
+use crate::coverage::NamesRun;
 use crate::engine::Engine;
 use bytes::Bytes;
 use ombak_types::Error;
@@ -12,12 +13,20 @@ use std::time::{Duration, Instant};
 pub struct Listing {
     engine: Arc<Engine>,
     /// `None` after the listing has ended, and while a batch is being read.
-    walk: Option<ListWalk>,
+    walk: Option<Walk>,
     deadline: Option<Instant>,
 }
 
+/// Where the names come from.
+pub(crate) enum Walk {
+    /// The stores of this node, which is alone.
+    Local(ListWalk),
+    /// The nodes of a cluster.
+    Cluster(Box<NamesRun>),
+}
+
 impl Listing {
-    pub(crate) fn new(engine: Arc<Engine>, walk: ListWalk, timeout: Option<Duration>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, walk: Walk, timeout: Option<Duration>) -> Self {
         engine.stats.list_started();
         let deadline = timeout.and_then(|limit| engine.config.runtime.now().checked_add(limit));
         Self { engine, walk: Some(walk), deadline }
@@ -41,7 +50,20 @@ impl Listing {
         }
     }
 
-    async fn step(&mut self, mut walk: ListWalk) -> Result<(ListWalk, Option<Vec<Bytes>>), Error> {
+    async fn step(&mut self, walk: Walk) -> Result<(Walk, Option<Vec<Bytes>>), Error> {
+        match walk {
+            Walk::Local(walk) => {
+                let (walk, batch) = self.local_step(walk).await?;
+                Ok((Walk::Local(walk), batch))
+            }
+            Walk::Cluster(mut run) => {
+                let batch = run.next_batch().await?;
+                Ok((Walk::Cluster(run), batch))
+            }
+        }
+    }
+
+    async fn local_step(&mut self, mut walk: ListWalk) -> Result<(ListWalk, Option<Vec<Bytes>>), Error> {
         let work = move || {
             let batch = walk.next_batch();
             (walk, batch)

@@ -5,4 +5,5 @@ mod listing;
 mod walk;
 
 pub use listing::Listing;
-pub(crate) use walk::ListWalk;
+pub(crate) use listing::Walk;
+pub(crate) use walk::{BUCKETS_MAX, ListWalk};

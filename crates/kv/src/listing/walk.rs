@@ -25,7 +25,8 @@ enum Wanted {
 pub(crate) struct ListWalk {
     partitions: Vec<Arc<Partition>>,
     at: usize,
-    snapshot: Option<Box<dyn Snapshot>>,
+    /// The snapshot, and the seq up to which its versions are set aside.
+    snapshot: Option<(Box<dyn Snapshot>, u64)>,
     prefix: Vec<u8>,
     wanted: Wanted,
     /// The time when the walk began: keys that had expired by then are not listed.
@@ -56,14 +57,16 @@ impl ListWalk {
     /// index: it recognises deleted keys by their digests.
     pub(crate) fn next_batch(&mut self) -> Result<Option<Vec<Bytes>>, StorageError> {
         let Some(partition) = self.partitions.get(self.at) else { return Ok(None) };
-        let snapshot = match &mut self.snapshot {
+        let (snapshot, since_seq) = match &mut self.snapshot {
             Some(snapshot) => snapshot,
             None => {
                 partition.store().tell_time(self.begun.secs());
-                self.snapshot.insert(partition.store().snapshot()?)
+                let set_aside_to = partition.set_aside_to();
+                self.snapshot.insert((partition.store().snapshot()?, set_aside_to))
             }
         };
-        let entries = snapshot.next(&Scope::prefix(&self.prefix), Detail::Keys, ENTRIES_MAX)?;
+        let scope = Scope { since_seq: *since_seq, ..Scope::prefix(&self.prefix) };
+        let entries = snapshot.next(&scope, Detail::Keys, ENTRIES_MAX)?;
         if entries.is_empty() {
             self.at += 1;
             self.snapshot = None;

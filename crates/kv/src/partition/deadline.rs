@@ -7,6 +7,7 @@
 //! client that receives `timeout` therefore knows that the write either was executed before the
 //! answer, or will never be executed.
 
+use super::write_gate::WritePass;
 use ombak_runtime::Runtime;
 use ombak_types::Error;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -48,18 +49,35 @@ pub(crate) struct Deadline<'a> {
     at: Option<Instant>,
     /// Set when the write runs on another thread than its waiting caller.
     turn: Option<&'a BeginOrGiveUp>,
+    /// Set for the write of a client.
+    pass: Option<WritePass<'a>>,
 }
 
 impl<'a> Deadline<'a> {
     /// The deadline `limit` after `began`; a `limit` of zero means that there is no deadline.
     pub(crate) fn after(began: Instant, limit: Duration, runtime: &'a dyn Runtime) -> Self {
         let at = if limit.is_zero() { None } else { began.checked_add(limit) };
-        Self { runtime, at, turn: None }
+        Self { runtime, at, turn: None, pass: None }
     }
 
     /// The deadline at `at`; `None` means that there is no deadline.
     pub(crate) const fn at_time(at: Option<Instant>, runtime: &'a dyn Runtime) -> Self {
-        Self { runtime, at, turn: None }
+        Self { runtime, at, turn: None, pass: None }
+    }
+
+    /// The same deadline for a write that must also begin before the gate closes.
+    pub(crate) const fn with_pass(self, pass: WritePass<'a>) -> Self {
+        Self { pass: Some(pass), ..self }
+    }
+
+    /// The same deadline with the pass of another one.
+    pub(crate) const fn with_pass_of(self, other: Deadline<'a>) -> Self {
+        Self { pass: other.pass, ..self }
+    }
+
+    /// The pass of the write.
+    pub(crate) const fn pass(&self) -> Option<WritePass<'a>> {
+        self.pass
     }
 
     /// The moment itself, to be passed to another thread.
@@ -74,7 +92,7 @@ impl<'a> Deadline<'a> {
         runtime: &'a dyn Runtime,
         turn: &'a BeginOrGiveUp,
     ) -> Self {
-        Self { runtime, at, turn: Some(turn) }
+        Self { runtime, at, turn: Some(turn), pass: None }
     }
 
     /// Fails with [`Error::Timeout`] when the deadline has passed.
@@ -83,10 +101,16 @@ impl<'a> Deadline<'a> {
         if is_over { Err(Error::Timeout) } else { Ok(()) }
     }
 
-    /// Begins the write. Called under the key's lock, immediately before an event is stamped or a
-    /// copy is stored.
-    pub(crate) fn begin(&self) -> Result<(), Error> {
+    /// Fails if the gate was closed to a write of this storage key since the write got its pass.
+    pub(crate) fn check_pass(&self, key: &[u8]) -> Result<(), Error> {
+        self.pass.map_or(Ok(()), |pass| pass.check(key))
+    }
+
+    /// Begins the write of a storage key. Called under the key's lock, immediately before an event
+    /// is stamped or a copy is stored.
+    pub(crate) fn begin(&self, key: &[u8]) -> Result<(), Error> {
         self.check()?;
+        self.check_pass(key)?;
         match self.turn {
             Some(turn) if !turn.begin() => Err(Error::Timeout),
             _ => Ok(()),
@@ -114,10 +138,10 @@ mod tests {
         let unlimited = Deadline::after(clock.now(), Duration::ZERO, &clock);
         assert_eq!((deadline.at(), unlimited.at()), (Some(clock.now() + Duration::from_secs(2)), None));
         *now.lock() += Duration::from_millis(1999);
-        assert_eq!(deadline.begin(), Ok(()));
+        assert_eq!(deadline.begin(b"k"), Ok(()));
         *now.lock() += Duration::from_millis(1);
-        assert_eq!(deadline.begin(), Err(Error::Timeout));
-        assert_eq!(unlimited.begin(), Ok(()));
+        assert_eq!(deadline.begin(b"k"), Err(Error::Timeout));
+        assert_eq!(unlimited.begin(b"k"), Ok(()));
     }
 
     #[test]
@@ -126,9 +150,9 @@ mod tests {
         let at = Some(clock.now() + Duration::from_secs(2));
         let (given_up, begun) = (BeginOrGiveUp::default(), BeginOrGiveUp::default());
         assert!(given_up.give_up());
-        let late = Deadline::on_other_thread(at, &clock, &given_up).begin();
+        let late = Deadline::on_other_thread(at, &clock, &given_up).begin(b"k");
         assert_eq!(late, Err(Error::Timeout), "whatever the clock says");
-        assert_eq!(Deadline::on_other_thread(at, &clock, &begun).begin(), Ok(()));
+        assert_eq!(Deadline::on_other_thread(at, &clock, &begun).begin(b"k"), Ok(()));
         assert!(!begun.give_up());
     }
 }

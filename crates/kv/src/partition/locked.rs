@@ -2,11 +2,14 @@
 
 use super::partition::Partition;
 use super::{Access, Failure, MergeRules, WriteRules, digest};
+use crate::deliberate_faults::{BrokenRule, is_broken};
+use crate::hooks::{ValueKind, merge_values};
 use crate::interface::PutCondition;
 use crate::names::Printable;
-use ombak_storage::{StorageError, Write};
+use ombak_storage::{Appended, StorageError, Stored, Write};
+use ombak_types::object::Merged;
 use ombak_types::time::UnixMicros;
-use ombak_types::{Error, Object, VectorClock, stored_object};
+use ombak_types::{Actor, Error, Object, VectorClock, stored_object};
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -25,6 +28,11 @@ pub struct Locked<'a> {
     key: &'a [u8],
     _guard: MutexGuard<'a, ()>,
     local: Option<Object>,
+    /// Whether `local` has its values.
+    is_whole: bool,
+    /// The head of the version that cannot be read and that a write is to replace. Then there is no
+    /// `local`.
+    unreadable: Option<Object>,
     /// The position of `local` in the store's append order; 0 when there is no version.
     local_seq: u64,
     access: Access,
@@ -53,7 +61,19 @@ impl<'a> Locked<'a> {
         access: Access,
     ) -> Self {
         let (local, local_seq) = local.map_or((None, 0), |(object, seq)| (Some(object), seq));
-        Self { partition, key, _guard: guard, local, local_seq, access }
+        Self { partition, key, _guard: guard, local, is_whole: false, unreadable: None, local_seq, access }
+    }
+
+    /// Lets a write replace a version that cannot be read. `head` is its head, as far as it is
+    /// known: only observers learn of it.
+    pub(super) fn replacing_unreadable(self, head: Option<Object>) -> Self {
+        Self { unreadable: head, ..self }
+    }
+
+    /// The version that a write replaces, for observers.
+    fn old(&self) -> Option<Object> {
+        let is_observed = self.partition.is_observed();
+        self.local.as_ref().or(self.unreadable.as_ref()).filter(|_| is_observed).cloned()
     }
 
     /// The current version with empty values, also if it has expired.
@@ -63,13 +83,7 @@ impl<'a> Locked<'a> {
 
     /// Checks the condition of a write. A tombstone or an expired version counts as an absent key.
     pub fn check(&self, condition: &PutCondition, now: UnixMicros) -> Result<(), Error> {
-        let alive = self.local.as_ref().filter(|o| !o.is_absent(now));
-        match (condition, alive) {
-            (PutCondition::IfNoneMatch, Some(_)) => Err(Error::MatchFound),
-            (PutCondition::IfNotModified(_), None) => Err(Error::NotFound),
-            (PutCondition::IfNotModified(seen), Some(o)) if !o.clock.same_events(seen) => Err(Error::Modified),
-            _ => Ok(()),
-        }
+        condition.check(self.local.as_ref(), now)
     }
 
     /// Loads the values of the siblings that a write will keep, so that [`Self::coordinate`] and
@@ -77,8 +91,16 @@ impl<'a> Locked<'a> {
     pub fn load_for(&mut self, seen: &VectorClock, newest_only: bool) -> Result<(), Failure> {
         let keeps_siblings = self.local.as_ref().is_some_and(|l| !newest_only && !seen.descends(&l.clock));
         if keeps_siblings {
+            self.load()?;
+        }
+        Ok(())
+    }
+
+    fn load(&mut self) -> Result<(), Failure> {
+        if !self.is_whole {
             let whole = self.partition.get(self.key, self.access);
             self.local = whole.inspect_err(|e| self.partition.note_unreadable(e))?;
+            self.is_whole = true;
         }
         Ok(())
     }
@@ -95,10 +117,16 @@ impl<'a> Locked<'a> {
             sibling.meta.last_modified = Some(now);
         }
         let partition = self.partition;
-        rules.begin()?;
+        rules.begin(self.key)?;
         let local_clock = self.local.as_ref().map(|l| &l.clock);
         let actor = partition.actors.actor_for_event(local_clock, &incoming.clock, partition.floor());
+        let old = self.old();
         let mut local = self.local;
+        if let Some(kind) = rules.values.filter(|_| !incoming.is_deleted()) {
+            let object = operate(kind, local, incoming, &actor, now)?;
+            check_siblings(&object, self.key, rules)?;
+            return append(partition, self.key, object, old, Some(rules), rules.now);
+        }
         if rules.newest_only() {
             // The new value is the newest, because its time was set so. Only the clock of the local
             // version is kept.
@@ -111,44 +139,96 @@ impl<'a> Locked<'a> {
         let mut object = Object::coordinate(local, incoming, &actor, now, rules.props.dvv_enabled);
         object.clock.prune(&rules.pruning(), now);
         check_siblings(&object, self.key, rules)?;
-        append(partition, self.key, object, Some(rules), rules.now)
+        append(partition, self.key, object, old, Some(rules), rules.now)
     }
 
-    /// Merges a copy from another place by clock alone, and stores the result if it is new. Copies
-    /// without any clock (`write_once`) converge on the smaller digest. The caller calls
-    /// [`Self::load_for`] first. Past the deadline nothing is stored.
-    pub fn merge(self, incoming: Object, rules: &MergeRules<'_>) -> Result<Written, Failure> {
-        let (partition, now) = (self.partition, rules.now);
-        if partition.actors.has_forgotten_event(self.local.as_ref().map(|l| &l.clock), &incoming.clock) {
+    /// Merges a copy from another place by clock alone ([`Object::merge`]), and stores the result
+    /// if it is new. The caller calls [`Self::load_for`] first. Past the deadline nothing is
+    /// stored.
+    pub fn merge(mut self, incoming: Object, rules: &MergeRules<'_>) -> Result<Written, Failure> {
+        let (partition, local_clock) = (self.partition, self.local.as_ref().map(|l| &l.clock));
+        if partition.actors.has_forgotten_event(local_clock, &incoming.clock) {
             partition.raise_floor();
         }
+        if local_clock.is_some_and(|local| local.descends(&incoming.clock)) {
+            // An answer may show the values, the digest covers them, and copies with equal clocks
+            // may differ.
+            self.load()?;
+        }
+        let old = self.old();
         let Some(mut local) = self.local else {
-            return store_copy(partition, self.key, incoming, rules);
+            return store_copy(partition, self.key, incoming, old, rules);
         };
-        let writes_once = local.clock.is_empty() && incoming.clock.is_empty();
-        if writes_once {
-            let whole = with_values(partition, self.key, self.access, local)?;
-            if !whole.is_absent(now) && digest(&whole) <= digest(&incoming) {
-                return already_stored(partition, self.key, whole, self.local_seq);
-            }
-            return store_copy(partition, self.key, incoming, rules);
+        let merged = local.merge(incoming);
+        if is_broken(BrokenRule::ReplicasKeepSiblings) {
+            local.keep_newest();
         }
-        if local.clock.descends(&incoming.clock) {
-            let whole = with_values(partition, self.key, self.access, local)?;
-            return already_stored(partition, self.key, whole, self.local_seq);
+        if merged == Merged::KeptLocal {
+            return already_stored(partition, self.key, local, self.local_seq);
         }
-        local.merge(incoming, rules.dvv);
-        store_copy(partition, self.key, local, rules)
+        store_copy(partition, self.key, local, old, rules)
     }
 
     /// Removes the key if it still holds exactly the version with this digest, and the version is a
     /// tombstone or has expired.
     pub fn reap(self, expected: u64, now: UnixMicros) -> Result<bool, Failure> {
-        if !self.local.is_some_and(|local| local.is_absent(now)) {
+        self.reap_behind_fence(expected, now, || ())
+    }
+
+    /// [`Self::reap`] that raises a fence first: from then on copies of the key that were read
+    /// before are refused (docs/design/replication.md §6).
+    pub(crate) fn reap_behind_fence(
+        self,
+        expected: u64,
+        now: UnixMicros,
+        raise_fence: impl FnOnce(),
+    ) -> Result<bool, Failure> {
+        if !self.local.as_ref().is_some_and(|local| local.is_absent(now)) {
             return Ok(false);
         }
+        raise_fence();
+        self.remove(expected)
+    }
+
+    /// Stores a version anew that is set aside, because another replica has it, too, or because an
+    /// operator wants it. Returns nothing if another version has taken its place. Blocks.
+    pub(crate) fn take_back(self, expected: u64, now: UnixMicros) -> Result<Option<Written>, Failure> {
+        let Some(found) = self.set_aside(expected)? else { return Ok(None) };
+        let object = self.partition.decode(self.key, &found)?;
+        append(self.partition, self.key, object, None, None, now).map(Some)
+    }
+
+    /// Removes a version that is set aside. Returns whether it was still there. Blocks.
+    pub(crate) fn drop_set_aside(self, expected: u64) -> Result<bool, Failure> {
+        let is_there = self.set_aside(expected)?.is_some();
+        Ok(is_there && self.partition.store().delete_if(self.key, expected)?.is_some())
+    }
+
+    fn set_aside(&self, expected: u64) -> Result<Option<Stored>, Failure> {
+        let found = self.partition.read_set_aside(self.key)?;
+        Ok(found.filter(|found| self.local.is_none() && found.digest == expected))
+    }
+
+    fn remove(self, expected: u64) -> Result<bool, Failure> {
         let removed = self.partition.store().delete_if(self.key, expected)?;
-        Ok(removed.is_some())
+        Ok(self.tell_removed(removed))
+    }
+
+    fn tell_removed(&self, removed: Option<Appended>) -> bool {
+        let Some(removed) = removed else { return false };
+        self.partition.tell(self.key, self.local.as_ref(), None, removed.seq);
+        true
+    }
+
+    /// Removes the key if it still holds exactly the version with this digest. The caller has
+    /// proved that every primary of the class durably holds that version or a descendant
+    /// (docs/design/replication.md §4), and that this node is no primary of it.
+    pub fn remove_proven(self, proven: u64) -> Result<bool, Failure> {
+        if is_broken(BrokenRule::OnlyProvenVersionsAreRemoved) {
+            let removed = self.partition.store().delete(self.key)?;
+            return Ok(self.tell_removed(removed));
+        }
+        self.remove(proven)
     }
 }
 
@@ -159,13 +239,6 @@ fn keep_what_lives(local: &mut Object, now: UnixMicros) {
         local.siblings.clear();
     }
     local.drop_expired(now);
-}
-
-/// The current version with its values; `head` is its head. An answer may show the values, and the
-/// digest covers them.
-fn with_values(partition: &Partition, key: &[u8], access: Access, head: Object) -> Result<Object, Failure> {
-    let found = partition.get(key, access).inspect_err(|e| partition.note_unreadable(e))?;
-    Ok(found.unwrap_or(head))
 }
 
 /// Ends a write that has nothing to write. The existing version may still lack its sync, and a
@@ -201,9 +274,40 @@ fn check_size(bytes: u64, key: &[u8], rules: &WriteRules<'_>) -> Result<(), Erro
 }
 
 /// Stores the result of a merge.
-fn store_copy(partition: &Partition, key: &[u8], object: Object, rules: &MergeRules<'_>) -> Result<Written, Failure> {
-    rules.begin()?;
-    append(partition, key, object, None, rules.now)
+fn store_copy(
+    partition: &Partition,
+    key: &[u8],
+    object: Object,
+    old: Option<Object>,
+    rules: &MergeRules<'_>,
+) -> Result<Written, Failure> {
+    rules.begin(key)?;
+    append(partition, key, object, old, None, rules.now)
+}
+
+/// The object after an operation: the values that the local copy has are merged into one, to which
+/// the operation is applied under a new event. What the client has seen does not count: the new
+/// value contains only what the local copy has, so it must not replace anything else.
+fn operate(
+    kind: &dyn ValueKind,
+    local: Option<Object>,
+    operation: Object,
+    actor: &Actor,
+    now: UnixMicros,
+) -> Result<Object, Error> {
+    let mut object = local.unwrap_or_default();
+    object.siblings.retain(|sibling| !sibling.meta.deleted && !sibling.is_expired(now));
+    merge_values(kind, &mut object);
+    let event = object.clock.increment(actor, now);
+    let [operation] = &operation.siblings[..] else {
+        return Err(Error::Unsupported("an operation is one value".into()));
+    };
+    let mut value = kind.apply(object.siblings.first(), operation, &event)?;
+    value.meta.dot = Some(event);
+    value.meta.vtag.clone_from(&operation.meta.vtag);
+    value.meta.last_modified = Some(now);
+    object.siblings = vec![value];
+    Ok(object)
 }
 
 /// Appends a version. The limits apply to clients' writes (`rules`), not to versions that other
@@ -212,6 +316,7 @@ fn append(
     partition: &Partition,
     key: &[u8],
     object: Object,
+    old: Option<Object>,
     rules: Option<&WriteRules<'_>>,
     now: UnixMicros,
 ) -> Result<Written, Failure> {
@@ -230,6 +335,7 @@ fn append(
         let write = Write { key, head, body: &body, digest, tstamp_secs, expires_secs, has_terms };
         partition.store().put(&write).map_err(|e| write_failed(partition, key, e))
     })?;
+    partition.tell(key, old.as_ref(), Some(&object), appended.seq);
     Ok(Written { object, seq: appended.seq, is_new: true, digest })
 }
 

@@ -17,6 +17,12 @@ impl KeyLocks {
         Self([const { Mutex::new(()) }; STRIPES])
     }
 
+    /// Waits until each lock was free once: whoever held a lock when this was called has released
+    /// it. Blocks.
+    pub(super) fn await_holders(&self) {
+        self.0.iter().for_each(|stripe| drop(stripe.lock()));
+    }
+
     /// Locks a key. Returns `None` when the lock is taken and the caller must not wait.
     pub(super) fn lock(&self, key: &[u8], access: Access) -> Option<MutexGuard<'_, ()>> {
         let stripe = &self.0[xxh3_64(key) as usize % STRIPES];

@@ -17,6 +17,8 @@ mod rules;
 mod table;
 #[cfg(test)]
 mod tests;
+mod unreadable_keys;
+mod write_gate;
 
 pub(crate) use deadline::{BeginOrGiveUp, Deadline};
 pub use digest::{digest, is_tombstone};
@@ -25,6 +27,8 @@ pub use locked::Written;
 pub use partition::Partition;
 pub use rules::{MergeRules, WriteRules};
 pub(crate) use table::PartitionTable;
+pub(crate) use unreadable_keys::KeyPlace;
+pub(crate) use write_gate::{WriteGate, WritePass};
 
 use ombak_storage::{ReadMode, StorageError, Stored};
 use ombak_types::Error;

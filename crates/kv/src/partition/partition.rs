@@ -3,14 +3,16 @@
 use super::event_ids::{ActorSource, Ticket};
 use super::locked::Locked;
 use super::locks::KeyLocks;
+use super::unreadable_keys::UnreadableKeys;
 use super::{Access, Failure};
+use crate::hooks::{Change, WriteObserver};
 use crate::names::Printable;
 use ombak_storage::{Backend, StorageError, Stored};
 use ombak_types::stored_object::{Corrupt, SingleSibling};
-use ombak_types::{Error, Object, stored_object};
+use ombak_types::{Error, Object, StoreFailureKind, VectorClock, stored_object};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracing::error;
+use tracing::{error, warn};
 
 /// One home partition on this node.
 pub struct Partition {
@@ -19,13 +21,41 @@ pub struct Partition {
     locks: KeyLocks,
     pub(super) actors: Arc<ActorSource>,
     floor: AtomicU64,
+    /// Versions up to this seq are set aside.
+    set_aside_to: AtomicU64,
+    observers: Vec<Arc<dyn WriteObserver>>,
+    unreadable_keys: Arc<UnreadableKeys>,
 }
 
 impl Partition {
     /// Creates partition `number` over its store.
     pub fn new(number: u32, store: Arc<dyn Backend>, actors: Arc<ActorSource>) -> Self {
         let (locks, floor) = (KeyLocks::new(), AtomicU64::new(0));
-        Self { number, store, locks, actors, floor }
+        let set_aside_to = AtomicU64::new(0);
+        let unreadable_keys = Arc::default();
+        Self { number, store, locks, actors, floor, set_aside_to, observers: Vec::new(), unreadable_keys }
+    }
+
+    /// Tells observers of each change from now on.
+    pub(crate) fn observed_by(mut self, observers: &[Arc<dyn WriteObserver>]) -> Self {
+        self.observers = observers.to_vec();
+        self
+    }
+
+    /// Notes in this list what cannot be read.
+    pub(super) fn noting_in(self, unreadable_keys: Arc<UnreadableKeys>) -> Self {
+        Self { unreadable_keys, ..self }
+    }
+
+    pub(super) fn is_observed(&self) -> bool {
+        !self.observers.is_empty()
+    }
+
+    /// Tells the observers of a change. Called under the key's lock.
+    pub(super) fn tell(&self, key: &[u8], old: Option<&Object>, new: Option<&Object>, seq: u64) {
+        for observer in &self.observers {
+            observer.changed(&Change { partition: self.number, key, old, new, seq });
+        }
     }
 
     /// The partition's number, 0 … ring_size−1.
@@ -38,20 +68,44 @@ impl Partition {
         &self.store
     }
 
+    /// Sets aside every version up to this seq: each counts as absent, until it is stored anew. The
+    /// store is older than what its cluster knows, so any of them may have been reaped meanwhile
+    /// (docs/design/replication.md §8).
+    pub(crate) fn set_aside(&self, seq: u64) {
+        self.set_aside_to.store(seq, Ordering::SeqCst);
+    }
+
+    /// The seq up to which versions are set aside; 0: none is.
+    pub(crate) fn set_aside_to(&self) -> u64 {
+        self.set_aside_to.load(Ordering::Relaxed)
+    }
+
+    fn present(&self, found: Option<Stored>) -> Option<Stored> {
+        found.filter(|found| found.seq > self.set_aside_to())
+    }
+
+    /// The version of a key that is set aside, if there is one. Blocks.
+    pub(crate) fn read_set_aside(&self, key: &[u8]) -> Result<Option<Stored>, Failure> {
+        let found = self.store.get_with_expired(key, Access::Blocking.read_mode());
+        let found = found.map_err(|e| self.unreadable(key, e))?;
+        Ok(found.filter(|found| found.seq <= self.set_aside_to()))
+    }
+
     /// The current version in its stored form, also if it has expired: its clock says what it has
-    /// replaced. The coordinator hides expired values from clients.
+    /// replaced. The coordinator hides expired values from clients. A version that is set aside
+    /// counts as absent.
     pub fn read(&self, key: &[u8], access: Access) -> Result<Option<Stored>, Failure> {
         if let Access::BlockingUpTo(bytes_max) = access {
             self.check_size(key, bytes_max)?;
         }
         let found = self.store.get_with_expired(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?;
-        found.map(|found| access.check(&found).map(|()| found)).transpose()
+        self.present(found).map(|found| access.check(&found).map(|()| found)).transpose()
     }
 
     /// The head of the current version in its stored form, also if it has expired.
     pub fn read_head(&self, key: &[u8], access: Access) -> Result<Option<Stored>, Failure> {
         let found = self.store.head_with_expired(key, access.read_mode()).map_err(|e| self.unreadable(key, e))?;
-        found.map(|found| access.check(&found).map(|()| found)).transpose()
+        self.present(found).map(|found| access.check(&found).map(|()| found)).transpose()
     }
 
     /// Checks that the current version has at most `bytes_max`, as far as the store knows without
@@ -82,8 +136,8 @@ impl Partition {
         stored_object::decode(&found.head, found.body.as_ref()).map_err(|corrupt| self.corrupt(key, corrupt))
     }
 
-    /// Returns a version that [`Self::read`] returned as [`SingleSibling`], if it is one sibling in its
-    /// plain form.
+    /// Returns a version that [`Self::read`] returned as [`SingleSibling`], if it is one sibling in
+    /// its plain form.
     pub fn single(&self, key: &[u8], found: &Stored) -> Result<Option<SingleSibling>, Failure> {
         let Some(body) = &found.body else { return Ok(None) };
         SingleSibling::read(&found.head, body).map_err(|corrupt| self.corrupt(key, corrupt))
@@ -97,6 +151,71 @@ impl Partition {
         let guard = self.locks.lock(key, access).ok_or(Failure::WouldBlock)?;
         let local = self.head_with_seq(key, access).inspect_err(|e| self.note_unreadable(e))?;
         Ok(Locked::new(self, key, guard, local, access))
+    }
+
+    /// Waits until everybody who held the lock of a key when this was called has released it. A
+    /// snapshot that is taken afterwards has what they wrote. Blocks.
+    pub(crate) fn await_writers(&self) {
+        self.locks.await_holders();
+    }
+
+    /// [`Self::lock`] for a version that other replicas send to repair this one. If the current
+    /// version cannot be read, the key counts as absent, provided that `clock` descends the clock
+    /// of that version as far as it can be read: then nothing is lost that was not lost before
+    /// (docs/design/replication.md §13).
+    pub(crate) fn lock_to_repair<'a>(
+        &'a self,
+        key: &'a [u8],
+        clock: &VectorClock,
+        access: Access,
+    ) -> Result<Locked<'a>, Failure> {
+        self.await_store(access)?;
+        let guard = self.locks.lock(key, access).ok_or(Failure::WouldBlock)?;
+        let found = self.read(key, access).and_then(|found| {
+            found.map(|found| self.decode(key, &found).map(|object| (object, found.seq))).transpose()
+        });
+        match found {
+            Err(failure) if is_unreadable(&failure) => {
+                self.note_unreadable(&failure);
+                let head = match self.head(key, access) {
+                    Ok(Some(head)) if !clock.descends(&head.clock) => return Err(failure),
+                    Err(Failure::WouldBlock) => return Err(Failure::WouldBlock),
+                    head => head.ok().flatten(),
+                };
+                let what = "a version that cannot be read is replaced by that of another replica";
+                warn!(partition = self.number, key = %Printable(key), "{what}");
+                Ok(Locked::new(self, key, guard, None, access).replacing_unreadable(head))
+            }
+            found => {
+                let local = found.inspect_err(|e| self.note_unreadable(e))?;
+                Ok(Locked::new(self, key, guard, local, access))
+            }
+        }
+    }
+
+    /// Removes a version that cannot be read, if it is still the one with this digest, which every
+    /// primary was proved to hold. Observers are not told what it was. Blocks.
+    pub(crate) fn remove_unread(&self, key: &[u8], proven: u64) -> Result<bool, Failure> {
+        let _guard = self.locks.lock(key, Access::Blocking).ok_or(Failure::WouldBlock)?;
+        let Some(removed) = self.store.delete_if(key, proven)? else { return Ok(false) };
+        self.tell(key, None, None, removed.seq);
+        Ok(true)
+    }
+
+    /// Removes a version that still cannot be read, because an operator gives it up, if it is the
+    /// one with this digest. Observers are not told what it was. Blocks.
+    pub(crate) fn give_up_unreadable(&self, key: &[u8], digest: u64) -> Result<bool, Failure> {
+        let _guard = self.locks.lock(key, Access::Blocking).ok_or(Failure::WouldBlock)?;
+        let found = self.read(key, Access::Blocking);
+        match found.and_then(|found| found.map(|found| self.decode(key, &found)).transpose()) {
+            Err(failure) if is_unreadable(&failure) => {}
+            found => return found.map(|_| false),
+        }
+        // The version may have had events of this node.
+        self.raise_floor();
+        let Some(removed) = self.store.delete_if(key, digest)? else { return Ok(false) };
+        self.tell(key, None, None, removed.seq);
+        Ok(true)
     }
 
     /// Applies back-pressure: while the store is behind with its work, writers must help it to
@@ -122,6 +241,9 @@ impl Partition {
         let failure = Failure::from(error);
         if let Failure::Refused(why @ Error::Storage(_)) = &failure {
             error!(partition = self.number, key = %Printable(key), %why, "read failed");
+            if is_unreadable(&failure) {
+                self.unreadable_keys.note(self.number, key);
+            }
         }
         failure
     }
@@ -129,6 +251,7 @@ impl Partition {
     #[cold]
     fn corrupt(&self, key: &[u8], corrupt: Corrupt) -> Failure {
         error!(partition = self.number, key = %Printable(key), %corrupt, "read failed");
+        self.unreadable_keys.note(self.number, key);
         Failure::Refused(corrupt.into())
     }
 
@@ -152,4 +275,8 @@ impl Partition {
             }
         }
     }
+}
+
+fn is_unreadable(failure: &Failure) -> bool {
+    matches!(failure, Failure::Refused(Error::Storage(why)) if why.kind == StoreFailureKind::Unreadable)
 }

@@ -2,6 +2,8 @@
 
 use super::event_ids::ActorSource;
 use super::partition::Partition;
+use super::unreadable_keys::UnreadableKeys;
+use crate::hooks::WriteObserver;
 use arc_swap::ArcSwapOption;
 use ombak_storage::{BackendFactory, StorageError};
 use ombak_types::{StoreFailure, StoreFailureKind};
@@ -12,12 +14,15 @@ use tracing::{error, info};
 /// For each home partition of the ring: its store, if this node has it open.
 ///
 /// A request keeps the partition that it found until it ends. When the partition is closed
-/// meanwhile, its store refuses further writes of the request; what the store acknowledged before is
-/// durable.
+/// meanwhile, its store refuses further writes of the request; what the store acknowledged before
+/// is durable.
 pub(crate) struct PartitionTable {
     slots: Box<[ArcSwapOption<Partition>]>,
     backend: Arc<dyn BackendFactory>,
     actors: Arc<ActorSource>,
+    observers: Vec<Arc<dyn WriteObserver>>,
+    /// What the stores of all partitions cannot read.
+    unreadable_keys: Arc<UnreadableKeys>,
     /// Held while a partition is opened, closed or dropped.
     changes: Mutex<()>,
 }
@@ -26,7 +31,18 @@ impl PartitionTable {
     /// A table of `ring_size` partitions, none of which is open.
     pub(crate) fn new(ring_size: u32, backend: Arc<dyn BackendFactory>, actors: Arc<ActorSource>) -> Self {
         let slots = (0..ring_size).map(|_| ArcSwapOption::empty()).collect();
-        Self { slots, backend, actors, changes: Mutex::new(()) }
+        let unreadable_keys = Arc::default();
+        Self { slots, backend, actors, observers: Vec::new(), unreadable_keys, changes: Mutex::new(()) }
+    }
+
+    /// Tells observers of each change in the partitions that are opened from now on.
+    pub(crate) fn observed_by(self, observers: &[Arc<dyn WriteObserver>]) -> Self {
+        Self { observers: observers.to_vec(), ..self }
+    }
+
+    /// The keys that wait for a repair.
+    pub(crate) fn unreadable_keys(&self) -> &Arc<UnreadableKeys> {
+        &self.unreadable_keys
     }
 
     /// The number of partitions of the ring, whether they are open here or not.
@@ -61,6 +77,7 @@ impl PartitionTable {
         let Some(slot) = self.slots.get(number as usize) else { return Err(StorageError::Closed) };
         if slot.load().is_none() {
             let partition = Partition::new(number, self.backend.open(number)?, self.actors.clone());
+            let partition = partition.observed_by(&self.observers).noting_in(self.unreadable_keys.clone());
             partition.raise_floor();
             slot.store(Some(Arc::new(partition)));
         }
@@ -75,9 +92,9 @@ impl PartitionTable {
     }
 
     /// Removes a partition with everything in it, if nothing was written to it after `proven_seq`.
-    /// It opens as an empty one afterwards. The caller has proved that nobody needs what was written
-    /// up to `proven_seq` (docs/design/replication.md §4). Returns false, and leaves the partition
-    /// open, if something was written later.
+    /// It opens as an empty one afterwards. The caller has proved that nobody needs what was
+    /// written up to `proven_seq` (docs/design/replication.md §4). Returns false, and leaves the
+    /// partition open, if something was written later.
     pub(crate) fn drop_content(&self, number: u32, proven_seq: u64) -> Result<bool, StorageError> {
         let _changing = self.changes.lock();
         let Some(partition) = self.get(number) else { return Err(StorageError::Closed) };
@@ -125,7 +142,8 @@ mod tests {
 
     fn write(partition: &Partition, key: &[u8]) -> Result<Object, Error> {
         let (props, limits) = (BucketProps::default(), ObjectLimits::default());
-        let rules = WriteRules { props: &props, limits: &limits, now: UnixMicros::from_secs(1), deadline: None };
+        let rules =
+            WriteRules { props: &props, limits: &limits, now: UnixMicros::from_secs(1), values: None, deadline: None };
         let object = Object { clock: VectorClock::new(), siblings: vec![Sibling::new("v")] };
         let locked = partition.lock(key, Access::Blocking).map_err(refused)?;
         Ok(locked.coordinate(object, b"tag", &rules).map_err(refused)?.object)

@@ -2,9 +2,18 @@
 
 use bytes::Bytes;
 use ombak_types::{Bucket, IndexTerm};
-use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 use std::ops::Bound;
 use std::time::Duration;
+
+/// The maximum size of a compiled pattern in bytes.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// Compiles the pattern of a query. It matches bytes and not characters, because Riak treats terms
+/// as bytes, too.
+pub fn compile_pattern(text: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(text).unicode(false).size_limit(PATTERN_BYTES_MAX).build()
+}
 
 /// An index query.
 #[derive(Clone, Debug)]

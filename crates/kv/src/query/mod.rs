@@ -19,8 +19,10 @@ mod source;
 mod terms;
 mod walk;
 
-pub use index_query::{IndexMatch, IndexQuery, QueryConfig, QueryRange};
+pub use index_query::{IndexMatch, IndexQuery, QueryConfig, QueryRange, compile_pattern};
+pub(crate) use results::Matches;
 pub use results::QueryResults;
+pub(crate) use source::Entry;
 pub(crate) use walk::QueryWalk;
 
 use ombak_storage::HeadTerms;

@@ -2,6 +2,7 @@
 
 use super::index_query::IndexMatch;
 use super::walk::QueryWalk;
+use crate::coverage::EntriesRun;
 use crate::engine::Engine;
 use crate::names::Printable;
 use bytes::Bytes;
@@ -19,10 +20,41 @@ pub struct QueryResults {
     began: Instant,
     deadline: Option<Instant>,
     /// `None` after the query has ended, and while a batch is being read.
-    walk: Option<QueryWalk>,
+    walk: Option<Matches>,
     is_full: bool,
     found: u64,
     outcome: Outcome,
+}
+
+/// Where the matches come from.
+pub(crate) enum Matches {
+    /// The stores of this node, which is alone.
+    Local(QueryWalk),
+    /// The nodes of a cluster.
+    Cluster(Box<EntriesRun>),
+}
+
+impl Matches {
+    fn target(&self) -> (Bucket, Bytes) {
+        match self {
+            Self::Local(walk) => walk.target(),
+            Self::Cluster(run) => (run.query().bucket.clone(), run.query().range.index()),
+        }
+    }
+
+    fn partitions(&self) -> usize {
+        match self {
+            Self::Local(walk) => walk.sources(),
+            Self::Cluster(run) => run.homes() as usize,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        match self {
+            Self::Local(walk) => walk.is_full(),
+            Self::Cluster(run) => run.is_full(),
+        }
+    }
 }
 
 /// The end of a query.
@@ -45,9 +77,9 @@ impl Outcome {
 }
 
 impl QueryResults {
-    pub(crate) fn new(engine: Arc<Engine>, walk: QueryWalk, limit: Option<Duration>) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, walk: Matches, limit: Option<Duration>) -> Self {
         let (bucket, index) = walk.target();
-        engine.stats.query_started(walk.sources());
+        engine.stats.query_started(walk.partitions());
         let began = engine.config.runtime.now();
         let deadline = limit.and_then(|limit| began.checked_add(limit));
         let (walk, outcome) = (Some(walk), Outcome::Abandoned);
@@ -86,7 +118,20 @@ impl QueryResults {
         self.is_full
     }
 
-    async fn step(&mut self, mut walk: QueryWalk) -> Result<(QueryWalk, Option<Vec<IndexMatch>>), Error> {
+    async fn step(&mut self, walk: Matches) -> Result<(Matches, Option<Vec<IndexMatch>>), Error> {
+        match walk {
+            Matches::Local(walk) => {
+                let (walk, batch) = self.local_step(walk).await?;
+                Ok((Matches::Local(walk), batch))
+            }
+            Matches::Cluster(mut run) => {
+                let batch = run.next_batch().await?;
+                Ok((Matches::Cluster(run), batch))
+            }
+        }
+    }
+
+    async fn local_step(&mut self, mut walk: QueryWalk) -> Result<(QueryWalk, Option<Vec<IndexMatch>>), Error> {
         let work = move || {
             let batch = walk.next_batch();
             (walk, batch)

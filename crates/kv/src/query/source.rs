@@ -14,15 +14,15 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// An entry that was read. Entries sort in the order of the results.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Entry {
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Entry {
     /// The sortable form of the term; empty when keys are queried.
     pub(super) term: Bytes,
     pub(super) key: Bytes,
 }
 
 impl Entry {
-    pub(super) fn new(term: Option<&IndexTerm>, key: &Bytes) -> Self {
+    pub(crate) fn new(term: Option<&IndexTerm>, key: &Bytes) -> Self {
         Self { term: term.map(sortable).unwrap_or_default(), key: key.clone() }
     }
 }
@@ -81,7 +81,12 @@ pub(super) struct Source {
 enum View {
     /// The view is not open yet: opening it may have to wait until the store has built its order.
     NotYet,
-    Open(Box<dyn Snapshot>, KeysWithExpiredSiblings),
+    Open {
+        view: Box<dyn Snapshot>,
+        expired_siblings: KeysWithExpiredSiblings,
+        /// Versions up to this seq are set aside.
+        set_aside_to: u64,
+    },
     /// Everything was read, and the view was dropped.
     Done,
 }
@@ -97,7 +102,7 @@ impl Source {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.view, View::Open(..))
+        matches!(self.view, View::Open { .. })
     }
 
     /// Number of entries of the page that were not taken yet.
@@ -117,7 +122,8 @@ impl Source {
         if let View::NotYet = self.view {
             self.view = self.open(range)?;
         }
-        let View::Open(view, expired_siblings) = &mut self.view else { return Ok(0) };
+        let View::Open { view, expired_siblings, set_aside_to } = &mut self.view else { return Ok(0) };
+        let set_aside_to = *set_aside_to;
         let (page, after) = (&mut self.page, &mut self.after);
         let read = match &range.of {
             RangeOf::Terms { field, from, to } => {
@@ -127,6 +133,9 @@ impl Source {
                 let read = found.len();
                 let last = found.last().map(|last| Entry { term: last.term.clone(), key: last.key.clone() });
                 for found in found {
+                    if set_aside_to > 0 && is_set_aside(&**view, &range.bucket, &found.key, set_aside_to)? {
+                        continue;
+                    }
                     if !expired_siblings.hides(&**view, &range.bucket, field, &found)? {
                         page.push_back(Entry { term: found.term, key: found.key });
                     }
@@ -139,7 +148,8 @@ impl Source {
                 let keys = KeyRange { bucket: &range.bucket, from, to: to.as_ref().map(|to| &to[..]) };
                 let found = view.keys_in_order(&keys, count_max)?;
                 let entry = |key: &Bytes| Entry { term: Bytes::new(), key: key.slice(range.bucket.len()..) };
-                let shown = found.iter().filter(|found| *with_tombstones || !is_tombstone(found.digest));
+                let present = found.iter().filter(|found| found.seq > set_aside_to);
+                let shown = present.filter(|found| *with_tombstones || !is_tombstone(found.digest));
                 page.extend(shown.map(|found| entry(&found.key)));
                 *after = found.last().map(|last| entry(&last.key)).or(after.take());
                 found.len()
@@ -153,12 +163,23 @@ impl Source {
 
     fn open(&self, range: &Range) -> Result<View, StorageError> {
         self.partition.store().tell_time(range.now.secs());
+        let set_aside_to = self.partition.set_aside_to();
         let mut view = self.partition.store().ordered_snapshot(&range.bucket)?;
         let expired_siblings = match &range.of {
             RangeOf::Terms { .. } => KeysWithExpiredSiblings::find(&mut *view, &range.bucket, range.now)?,
             RangeOf::Keys { .. } => KeysWithExpiredSiblings::default(),
         };
-        Ok(View::Open(view, expired_siblings))
+        Ok(View::Open { view, expired_siblings, set_aside_to })
+    }
+}
+
+/// Whether the version of a key is set aside. Index entries do not say where their version lies.
+fn is_set_aside(view: &dyn Snapshot, bucket: &[u8], key: &[u8], set_aside_to: u64) -> Result<bool, StorageError> {
+    match view.read(&[bucket, key].concat()) {
+        Ok(found) => Ok(found.is_some_and(|found| found.seq <= set_aside_to)),
+        // Whoever reads the key gets the error.
+        Err(StorageError::Damaged { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

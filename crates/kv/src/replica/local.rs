@@ -1,13 +1,27 @@
 //! The replicas of this node.
 
-use super::client::{Found, ReplicaClient, ReplicaRead, ReplicaStore, StoredVersion};
-use crate::engine::Engine;
-use crate::interface::{Kv, PutReply, PutRequest};
-use crate::partition::{Access, Failure};
+use super::client::{
+    ForwardedPut, PutFailure, ReadReply, ReplicaClient, ReplicaRead, ReplicaStore, StoreOutcome, StoreReply,
+};
+use super::conditional::{ConditionalClient, PromiseReply, PromiseRequest};
+use super::coverage::{CoverageClient, CoverageRequest, CoverageStream};
+use super::reaping::{AskRequest, ReapReply, ReapingClient, RemoveRequest, Vote, VoteRequest};
+use super::transfer::{Compare, Compared, Give, Giving, Push, Pushed, Summarize, Summary, TransferClient};
+use crate::coordination::get::Ask;
+use crate::coverage::LocalAnswer;
+use crate::engine::{Engine, Taken, UNCOUNTED_BYTES_MAX};
+use crate::interface::{Kv, PutReply};
+use crate::partition::{Access, Failure, Partition};
 use ombak_runtime::BoxFuture;
 use ombak_types::{Error, StoreFailure};
 use std::sync::Arc;
 use std::time::Instant;
+
+/// The largest body, in bytes, that is merged and written on the thread that asks: copying and
+/// checking a larger one takes too long there.
+const INLINE_BODY_BYTES_MAX: usize = 256 << 10;
+/// The largest head of such a version: decoding each of its parts takes some hundred nanoseconds.
+const INLINE_HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// This node's partitions. A question is answered at once when nothing has to be waited for, and
 /// otherwise by a thread that may wait.
@@ -20,46 +34,242 @@ impl LocalReplica {
     pub(crate) fn new(engine: Arc<Engine>) -> Self {
         Self { engine }
     }
+
+    /// Answers on a thread that may wait.
+    fn on_transfer_thread<T: Send + 'static>(
+        &self,
+        answer: impl FnOnce(&Engine) -> Result<T, Error> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Error>> {
+        let engine = self.engine.clone();
+        Box::pin(async move {
+            let transfers = engine.transfers.clone();
+            transfers.answer(move || answer(&engine)).await
+        })
+    }
+}
+
+/// An answer of this node.
+pub enum Begun<T> {
+    /// It was there at once.
+    Done(Result<T, Error>),
+    /// It is waited for.
+    Waits(BoxFuture<'static, Result<T, Error>>),
+}
+
+impl<T> Begun<T> {
+    /// Waits for the answer, if it is not there.
+    pub async fn finish(self) -> Result<T, Error> {
+        match self {
+            Self::Done(answer) => answer,
+            Self::Waits(answer) => answer.await,
+        }
+    }
+}
+
+impl LocalReplica {
+    /// Reads a key like [`ReplicaClient::read`], and at once if nothing has to be waited for.
+    pub fn begin_read(&self, read: ReplicaRead) -> Begun<ReadReply> {
+        let (engine, began, ask) = (&self.engine, self.engine.config.runtime.now(), read.ask);
+        match engine.read_replica(&read, Access::Inline) {
+            Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
+                let engine = engine.clone();
+                Begun::Waits(Box::pin(async move {
+                    let reply = read_and_wait(&engine, read).await?;
+                    count_read(&engine, ask, began);
+                    Ok(reply)
+                }))
+            }
+            Err(Failure::Refused(error)) => Begun::Done(Err(error)),
+            Ok(reply) => {
+                count_read(engine, ask, began);
+                Begun::Done(Ok(reply))
+            }
+        }
+    }
+
+    /// Stores a version like [`ReplicaClient::store`], and at once if nothing has to be waited for.
+    pub fn begin_store(&self, store: ReplicaStore) -> Begun<StoreReply> {
+        let (engine, began) = (&self.engine, self.engine.config.runtime.now());
+        let is_large = store.head.len() > INLINE_HEAD_BYTES_MAX || store.body.len() > INLINE_BODY_BYTES_MAX;
+        let at_once = if is_large { Err(Failure::WouldBlock) } else { engine.store_replica(&store, Access::Inline) };
+        let taken = match at_once {
+            Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
+                let engine = engine.clone();
+                return Begun::Waits(Box::pin(async move {
+                    let taken = store_and_wait(&engine, &store, is_large).await?;
+                    let (outcome, sync) = note_taken(&engine, &store, taken)?;
+                    end_store(&engine, outcome, sync, began).await
+                }));
+            }
+            Err(Failure::Refused(error)) => return Begun::Done(Err(error)),
+            Ok(taken) => taken,
+        };
+        match note_taken(engine, &store, taken) {
+            Err(error) => Begun::Done(Err(error)),
+            Ok((outcome, None)) => Begun::Done(Ok(stored(engine, outcome, began))),
+            Ok((outcome, sync)) => {
+                let engine = engine.clone();
+                Begun::Waits(Box::pin(async move { end_store(&engine, outcome, sync, began).await }))
+            }
+        }
+    }
+}
+
+/// Reads on a thread that may wait.
+async fn read_and_wait(engine: &Arc<Engine>, read: ReplicaRead) -> Result<ReadReply, Error> {
+    let mut access = match read.ask {
+        Ask::Head => Access::Blocking,
+        Ask::Object => Access::BlockingUpTo(UNCOUNTED_BYTES_MAX),
+    };
+    let mut lease = None;
+    loop {
+        let (there, question) = (engine.clone(), read.clone());
+        let answer = engine.disk_pool.run_until(read.deadline, move || there.read_replica(&question, access));
+        match answer.await? {
+            Err(Failure::TooLarge(bytes)) => {
+                drop(lease.take());
+                lease = Some(engine.replica_memory.take(bytes)?);
+                access = Access::BlockingUpTo(bytes);
+            }
+            answer => {
+                let mut reply = answer.map_err(refusal)?;
+                let body = reply.version.as_mut().and_then(|version| version.body.as_mut());
+                if let (Some(body), Some(lease)) = (body, lease) {
+                    // The share lives as long as the value, on its way to a client too.
+                    *body = lease.hold(std::mem::take(body));
+                }
+                return Ok(reply);
+            }
+        }
+    }
+}
+
+/// Stores a version on a thread that may wait.
+async fn store_and_wait(engine: &Arc<Engine>, store: &ReplicaStore, is_large: bool) -> Result<Taken, Error> {
+    let (there, version) = (engine.clone(), store.clone());
+    let pool = if is_large { &engine.large_request_pool } else { &engine.disk_pool };
+    // The deadline is checked under the key's lock, so a store that has begun is waited for.
+    pool.run(move || there.store_replica(&version, Access::Blocking)).await?.map_err(refusal)
+}
+
+/// An append that must be durable before the answer.
+type Sync = (Arc<Partition>, u64);
+
+/// What follows from what became of a version.
+fn note_taken(engine: &Engine, store: &ReplicaStore, taken: Taken) -> Result<(StoreOutcome, Option<Sync>), Error> {
+    Ok(match taken {
+        Taken::Fenced => (StoreOutcome::Fenced, None),
+        Taken::Conflict => (StoreOutcome::Conflict, None),
+        Taken::Stored(written) => {
+            let partition = engine.partitions().find(store.partition)?;
+            engine.note_stored(&partition, &store.key, &written);
+            let is_synced = store.synced || partition.store().sync_each_write();
+            let outcome = StoreOutcome::Stored { digest: written.digest };
+            (outcome, is_synced.then_some((partition, written.seq)))
+        }
+    })
+}
+
+async fn end_store(
+    engine: &Arc<Engine>,
+    outcome: StoreOutcome,
+    sync: Option<Sync>,
+    began: Instant,
+) -> Result<StoreReply, Error> {
+    if let Some((partition, seq)) = sync {
+        engine.synced(&partition, seq).await?;
+    }
+    Ok(stored(engine, outcome, began))
+}
+
+fn stored(engine: &Engine, outcome: StoreOutcome, began: Instant) -> StoreReply {
+    engine.stats.vnode_put(micros_since(engine, began));
+    StoreReply { outcome, counter: engine.fences.counter() }
+}
+
+fn count_read(engine: &Engine, ask: Ask, began: Instant) {
+    match ask {
+        Ask::Head => engine.stats.vnode_head(micros_since(engine, began)),
+        Ask::Object => engine.stats.vnode_get(micros_since(engine, began)),
+    }
+}
+
+fn micros_since(engine: &Engine, began: Instant) -> u64 {
+    let took = engine.config.runtime.now().saturating_duration_since(began);
+    u64::try_from(took.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl ReplicaClient for LocalReplica {
-    fn read(&self, read: ReplicaRead) -> BoxFuture<'static, Result<Found, Error>> {
+    fn read(&self, read: ReplicaRead) -> BoxFuture<'static, Result<ReadReply, Error>> {
+        let here = self.clone();
+        Box::pin(async move { here.begin_read(read).finish().await })
+    }
+
+    fn store(&self, store: ReplicaStore) -> BoxFuture<'static, Result<StoreReply, Error>> {
+        let here = self.clone();
+        Box::pin(async move { here.begin_store(store).finish().await })
+    }
+
+    fn coordinate(&self, put: ForwardedPut) -> BoxFuture<'static, Result<PutReply, PutFailure>> {
+        let kv = Kv { engine: self.engine.clone() };
+        Box::pin(async move { kv.coordinate_here(put).await })
+    }
+}
+
+impl ConditionalClient for LocalReplica {
+    fn promise(&self, request: PromiseRequest) -> BoxFuture<'static, Result<PromiseReply, Error>> {
         let engine = self.engine.clone();
         Box::pin(async move {
-            match engine.read_replica(&read, Access::Inline) {
+            match engine.promise_here(&request, Access::Inline) {
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {}
                 answer => return answer.map_err(refusal),
             }
-            let (pool, deadline) = (engine.disk_pool.clone(), read.deadline);
-            pool.run_until(deadline, move || engine.read_replica(&read, Access::Blocking)).await?.map_err(refusal)
+            let (pool, deadline) = (engine.disk_pool.clone(), request.deadline);
+            pool.run_until(deadline, move || engine.promise_here(&request, Access::Blocking)).await?.map_err(refusal)
         })
     }
+}
 
-    fn store(&self, store: ReplicaStore) -> BoxFuture<'static, Result<StoredVersion, Error>> {
+impl ReapingClient for LocalReplica {
+    fn vote(&self, request: VoteRequest) -> BoxFuture<'static, Result<ReapReply<Vote>, Error>> {
         let engine = self.engine.clone();
-        Box::pin(async move {
-            let (partition, synced) = (store.partition, store.synced);
-            let stored = match engine.store_replica(&store, Access::Inline) {
-                Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
-                    let there = engine.clone();
-                    // The deadline is checked under the key's lock, so a store that has begun is
-                    // waited for.
-                    let work = engine.disk_pool.run(move || there.store_replica(&store, Access::Blocking));
-                    work.await?.map_err(refusal)?
-                }
-                stored => stored.map_err(refusal)?,
-            };
-            let partition = engine.partitions().find(partition)?;
-            if synced || partition.store().sync_each_write() {
-                engine.synced(&partition, stored.seq).await?;
-            }
-            Ok(StoredVersion { digest: stored.digest })
-        })
+        Box::pin(async move { engine.disk_pool.clone().run(move || engine.vote_here(&request)).await? })
     }
 
-    fn coordinate(&self, put: PutRequest, deadline: Option<Instant>) -> BoxFuture<'static, Result<PutReply, Error>> {
-        let kv = Kv { engine: self.engine.clone() };
-        Box::pin(async move { kv.coordinate_here(put, deadline).await })
+    fn ask(&self, request: AskRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
+        let engine = self.engine.clone();
+        Box::pin(async move { engine.disk_pool.clone().run(move || engine.ask_here(&request)).await? })
+    }
+
+    fn remove(&self, request: RemoveRequest) -> BoxFuture<'static, Result<ReapReply<bool>, Error>> {
+        let engine = self.engine.clone();
+        Box::pin(async move { engine.disk_pool.clone().run(move || engine.remove_here(&request)).await? })
+    }
+}
+
+impl CoverageClient for LocalReplica {
+    fn open(&self, request: CoverageRequest) -> BoxFuture<'static, Result<Box<dyn CoverageStream>, Error>> {
+        let answer = LocalAnswer::open(self.engine.clone(), request);
+        Box::pin(async move { Ok(Box::new(answer?) as Box<dyn CoverageStream>) })
+    }
+}
+
+impl TransferClient for LocalReplica {
+    fn compare(&self, compare: Compare) -> BoxFuture<'static, Result<Compared, Error>> {
+        self.on_transfer_thread(move |engine| engine.compare(&compare))
+    }
+
+    fn push(&self, push: Push) -> BoxFuture<'static, Result<Pushed, Error>> {
+        self.on_transfer_thread(move |engine| engine.push(&push))
+    }
+
+    fn summarize(&self, summarize: Summarize) -> BoxFuture<'static, Result<Summary, Error>> {
+        self.on_transfer_thread(move |engine| engine.summarize(&summarize))
+    }
+
+    fn give(&self, give: Give) -> BoxFuture<'static, Result<Giving, Error>> {
+        let engine = self.engine.clone();
+        Box::pin(async move { engine.transfers.give(&engine, &give) })
     }
 }
 

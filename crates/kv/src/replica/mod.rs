@@ -1,17 +1,40 @@
 //! A replica as a coordinator sees it: a partition of this node, or of another node.
 //!
-//! What it is: the questions that a coordinator asks ([`ReplicaClient`]), the answer of this node
-//! ([`LocalReplica`]), and the set of nodes that a request asks.
+//! What it is: the questions that a coordinator asks ([`ReplicaClient`]) and those of listings and
+//! queries ([`CoverageClient`]), the answers of this node ([`LocalReplica`]), and the set of nodes
+//! that a request asks.
 //!
 //! What it is not: it has no quorums (`coordination`) and no transport. Another node's replica is
 //! whatever the node was given as [`Peers`].
 
 mod client;
+mod conditional;
+mod counters;
+mod coverage;
 mod local;
 mod peers;
+mod reaping;
 mod request_replicas;
+mod target;
+mod transfer;
 
-pub use client::{Found, ReplicaClient, ReplicaRead, ReplicaStore, StoreKind, StoredVersion};
-pub use local::LocalReplica;
+pub use client::{
+    ForwardedPut, PutFailure, ReadReply, ReplicaClient, ReplicaRead, ReplicaStore, StoreKind, StoreMode, StoreOutcome,
+    StoreReply, StoredVersion,
+};
+pub use conditional::{ConditionalClient, PromiseReply, PromiseRequest};
+pub(crate) use counters::KnownCounters;
+pub use counters::NodeCounter;
+pub use coverage::{CoverageClient, CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest, CoverageStream};
+pub use local::{Begun, LocalReplica};
 pub use peers::{NoPeers, Peers, UnreachableNode};
+pub use reaping::{
+    AskRequest, REAP_BYTES_MAX, REAP_KEYS_MAX, ReapReply, Reapable, ReapingClient, RemoveRequest, Round, Vote,
+    VoteRequest,
+};
 pub(crate) use request_replicas::RequestReplicas;
+pub(crate) use target::Target;
+pub use transfer::{
+    COMPARE_KEYS_MAX, ClassId, Compare, Compared, Give, Giving, Held, HeldVersion, Push, Pushed, RangeSum,
+    SUMMARY_RANGES_MAX, Summarize, Summary, TRANSFER_BYTES_MAX, TransferClient, range_of,
+};

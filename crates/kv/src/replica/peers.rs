@@ -1,12 +1,18 @@
 //! The other nodes, as the engine sees them.
 
-use super::client::{Found, ReplicaClient, ReplicaRead, ReplicaStore, StoredVersion};
-use crate::interface::{PutReply, PutRequest};
+use super::client::{ForwardedPut, PutFailure, ReadReply, ReplicaClient, ReplicaRead, ReplicaStore, StoreReply};
+use super::conditional::ConditionalClient;
+use super::counters::NodeCounter;
+use super::coverage::CoverageClient;
+use super::reaping::ReapingClient;
+use super::transfer::{Compare, Compared, Give, Giving, Push, Pushed, Summarize, Summary, TransferClient};
+use crate::interface::PutReply;
+use ombak_ring::ReplicaState;
 use ombak_runtime::BoxFuture;
+use ombak_stats::ClusterFigures;
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use std::future::ready;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The other nodes of the cluster. Asked for each request, so it must neither block nor take long.
 pub trait Peers: Send + Sync {
@@ -17,8 +23,52 @@ pub trait Peers: Send + Sync {
     /// The replicas of a node. Those of a node that is not known are unreachable.
     fn replica(&self, node: NodeId) -> Arc<dyn ReplicaClient>;
 
+    /// The same node as a place where copies belong.
+    fn transfer(&self, node: NodeId) -> Arc<dyn TransferClient> {
+        Arc::new(UnreachableNode(node))
+    }
+
+    /// The part of a node in rounds of reaping.
+    fn reaping(&self, node: NodeId) -> Arc<dyn ReapingClient> {
+        Arc::new(UnreachableNode(node))
+    }
+
+    /// The part of a node in conditional puts.
+    fn conditional(&self, node: NodeId) -> Arc<dyn ConditionalClient> {
+        Arc::new(UnreachableNode(node))
+    }
+
+    /// The members of the cluster that own nothing in the ring in force. (Those of the ring are
+    /// known.) Also members that are down or leaving: each may hold a copy of any key.
+    fn members(&self) -> Vec<NodeId> {
+        Vec::new()
+    }
+
     /// The name of a node, for answers to people.
     fn name(&self, node: NodeId) -> Option<String>;
+
+    /// What is counted about the other nodes.
+    fn figures(&self) -> ClusterFigures {
+        ClusterFigures::default()
+    }
+
+    /// The part of a node in listings and index queries.
+    fn coverage(&self, node: NodeId) -> Arc<dyn CoverageClient> {
+        Arc::new(UnreachableNode(node))
+    }
+
+    /// The counter of fences with which the process of a connected node began. It is asked for only
+    /// while no answer of the node has told a counter.
+    fn first_counter(&self, _node: NodeId) -> Option<NodeCounter> {
+        None
+    }
+
+    /// What is known about a node as a replica of the class (home, n). Listings prefer replicas by
+    /// it (docs/design/replication.md §16). A replica that says otherwise when it is asked is
+    /// right: then another one is asked. For this node itself only `missed_writes` counts.
+    fn replica_state(&self, node: NodeId, _home: u32, _n: u32) -> ReplicaState {
+        ReplicaState { is_up: self.is_up(node), participates: true, is_full: true, missed_writes: false }
+    }
 }
 
 /// The peers of a node that is alone.
@@ -44,22 +94,41 @@ impl Peers for NoPeers {
 pub struct UnreachableNode(pub NodeId);
 
 impl UnreachableNode {
-    fn refuse<T: Send + 'static>(self) -> BoxFuture<'static, Result<T, Error>> {
+    /// The failure of every request: it is not delivered.
+    pub fn error(self) -> Error {
         let text = format!("node {} cannot be reached", self.0);
-        Box::pin(ready(Err(StoreFailure::new(StoreFailureKind::Unreachable, text).into())))
+        StoreFailure::new(StoreFailureKind::Unreachable, text).into()
     }
 }
 
 impl ReplicaClient for UnreachableNode {
-    fn read(&self, _read: ReplicaRead) -> BoxFuture<'static, Result<Found, Error>> {
-        self.refuse()
+    fn read(&self, _read: ReplicaRead) -> BoxFuture<'static, Result<ReadReply, Error>> {
+        Box::pin(ready(Err(self.error())))
     }
 
-    fn store(&self, _store: ReplicaStore) -> BoxFuture<'static, Result<StoredVersion, Error>> {
-        self.refuse()
+    fn store(&self, _store: ReplicaStore) -> BoxFuture<'static, Result<StoreReply, Error>> {
+        Box::pin(ready(Err(self.error())))
     }
 
-    fn coordinate(&self, _put: PutRequest, _deadline: Option<Instant>) -> BoxFuture<'static, Result<PutReply, Error>> {
-        self.refuse()
+    fn coordinate(&self, _put: ForwardedPut) -> BoxFuture<'static, Result<PutReply, PutFailure>> {
+        Box::pin(ready(Err(PutFailure::Refused(self.error()))))
+    }
+}
+
+impl TransferClient for UnreachableNode {
+    fn compare(&self, _compare: Compare) -> BoxFuture<'static, Result<Compared, Error>> {
+        Box::pin(ready(Err(self.error())))
+    }
+
+    fn push(&self, _push: Push) -> BoxFuture<'static, Result<Pushed, Error>> {
+        Box::pin(ready(Err(self.error())))
+    }
+
+    fn summarize(&self, _summarize: Summarize) -> BoxFuture<'static, Result<Summary, Error>> {
+        Box::pin(ready(Err(self.error())))
+    }
+
+    fn give(&self, _give: Give) -> BoxFuture<'static, Result<Giving, Error>> {
+        Box::pin(ready(Err(self.error())))
     }
 }

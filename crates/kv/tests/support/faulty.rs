@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 pub struct Faults {
     pub nothing_cached: AtomicBool,
     pub reads_fail: AtomicBool,
+    /// Values cannot be read; heads can.
+    pub values_fail: AtomicBool,
     pub writes_fail: AtomicBool,
     pub syncs_fail: AtomicBool,
     pub syncs: AtomicU64,
@@ -112,11 +114,19 @@ impl FaultyStore {
         }
         Ok(())
     }
+
+    fn check_values(&self) -> Result<(), StorageError> {
+        if !self.faults.values_fail.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        Err(StorageError::Damaged { file: "1.data".into(), offset: 7, what: "checksum" })
+    }
 }
 
 impl Backend for FaultyStore {
     fn get(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
         self.check_read(mode)?;
+        self.check_values()?;
         self.inner.get(key, mode)
     }
 
@@ -127,6 +137,7 @@ impl Backend for FaultyStore {
 
     fn get_with_expired(&self, key: &[u8], mode: ReadMode) -> Result<Option<Stored>, StorageError> {
         self.check_read(mode)?;
+        self.check_values()?;
         self.inner.get_with_expired(key, mode)
     }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub mod faulty;
+pub mod random;
 pub mod stores;
 
 use bytes::Bytes;

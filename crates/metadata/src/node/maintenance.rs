@@ -5,7 +5,7 @@ use super::metadata_node::MetadataNode;
 use super::voters::{Situation, next_step};
 use crate::raft::wire::{Request, Response};
 use futures_util::future::join_all;
-use ombak_runtime::{RuntimeExt, within};
+use ombak_runtime::within;
 use ombak_types::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,14 +17,34 @@ const BEHIND_MAX: u64 = 100;
 /// Runs until the node stops.
 pub(super) async fn run(node: Arc<MetadataNode>) {
     let mut answered = BTreeMap::new();
+    let mut seen = node.applied();
     while !node.is_stopping() {
-        node.runtime.sleep(node.timing.maintenance).await;
+        rest(&node, seen).await;
+        seen = node.applied();
         if node.is_leader() {
             lead(&node, &mut answered).await;
         } else {
             answered.clear();
         }
         node.group.snapshot_if_due(node.timing.log_bytes_min).await;
+    }
+}
+
+/// Waits for the next round. That is early when a member has joined since `seen` and does not take
+/// part yet.
+async fn rest(node: &MetadataNode, seen: u64) {
+    let end = node.runtime.now() + node.timing.maintenance;
+    loop {
+        let applied = node.applied();
+        if applied > seen && node.is_leader() && node.lacks_participants() {
+            return;
+        }
+        match within(&*node.runtime, Some(end), node.wait_applied(applied + 1)).await {
+            Ok(true) => {}
+            // The group has stopped on this node.
+            Ok(false) => return node.runtime.sleep_until(end).await,
+            Err(_) => return,
+        }
     }
 }
 

@@ -5,10 +5,12 @@ use super::maintenance;
 use super::timing::Timing;
 use super::transport::RaftTransport;
 use crate::raft::group::{GroupSetup, NotDecided, RaftGroup};
+use crate::raft::saved::LogProgress;
 use crate::raft::wire::{self, Request, Response};
-use crate::state::{Command, Lineage, Metadata, NewMember, RaftId, Refusal, TypeName};
+use crate::state::{Command, Lineage, Member, Metadata, NewMember, RaftId, Refusal, TypeName};
 use bytes::Bytes;
 use futures_util::future::join_all;
+use ombak_node_files::Milestone;
 use ombak_ring::{Ring, RingSize, RingVersion};
 use ombak_runtime::{Runtime, RuntimeExt, within};
 use ombak_storage::fs::FileSystem;
@@ -31,6 +33,18 @@ pub struct Myself {
     pub boot: u64,
 }
 
+/// The milestones of a node's directory (docs/design/replication.md §8).
+pub trait OwnMilestones: Send + Sync {
+    /// The newest one, which is durable.
+    fn newest(&self) -> Option<Milestone>;
+
+    /// Whether the directory has passed a milestone that somebody knows.
+    fn has_passed(&self, known: Milestone) -> bool;
+
+    /// The members refuse this node, because its directory is older than they know.
+    fn found_older(&self, why: &Refusal);
+}
+
 /// What a node needs to start.
 pub struct Setup {
     /// Time, randomness, tasks and threads.
@@ -43,6 +57,8 @@ pub struct Setup {
     pub transport: Arc<dyn RaftTransport>,
     /// Who this node is.
     pub me: Myself,
+    /// What tells the node's directory from older copies of it.
+    pub milestones: Arc<dyn OwnMilestones>,
     /// The size of the ring with which a node without metadata founds a cluster of its own. Without
     /// it, such a node waits until it has joined one.
     pub found: Option<RingSize>,
@@ -57,6 +73,7 @@ pub struct MetadataNode {
     pub(super) transport: Arc<dyn RaftTransport>,
     pub(super) timing: Timing,
     pub(super) me: Myself,
+    milestones: Arc<dyn OwnMilestones>,
     is_stopping: AtomicBool,
 }
 
@@ -64,12 +81,13 @@ impl MetadataNode {
     /// Opens what is on the disk and takes part. A node that founds a cluster is useful when this
     /// returns; any other one goes on with the last state that it knew.
     pub async fn start(setup: Setup) -> Result<Arc<Self>, StartError> {
-        let Setup { runtime, fs, dir, transport, me, found, timing } = setup;
+        let Setup { runtime, fs, dir, transport, me, milestones, found, timing } = setup;
         let group =
             GroupSetup { runtime: runtime.clone(), fs, dir, transport: transport.clone(), timing: timing.clone() };
         let group = RaftGroup::open(group).await?;
-        let node = Self { group, runtime, transport, timing, me, is_stopping: AtomicBool::new(false) };
+        let node = Self { group, runtime, transport, timing, me, milestones, is_stopping: AtomicBool::new(false) };
         let node = Arc::new(node);
+        node.group.elect_if_alone().await;
         match found {
             Some(size) if node.metadata().lineage().is_none() => node.found(size).await?,
             _ => {}
@@ -95,7 +113,37 @@ impl MetadataNode {
     /// How this node describes itself to the others.
     pub fn describe(&self) -> NewMember {
         let Myself { node, name, peer_address, boot } = self.me.clone();
-        NewMember { node, name, peer_address, log: self.group.id(), boot }
+        NewMember { node, name, peer_address, log: self.group.id(), boot, milestone: self.milestones.newest() }
+    }
+
+    /// Lets the cluster record the newest milestone of this node's directory, with the node's
+    /// present name and address. It is refused if the directory has not passed the one that is
+    /// recorded.
+    pub async fn record_milestone(&self, deadline: Instant) -> Result<(), ProposeError> {
+        let mut follows = self.metadata().members().get(&self.me.node).and_then(|known| known.milestone);
+        loop {
+            if let Some(recorded) = follows.filter(|recorded| !self.milestones.has_passed(*recorded)) {
+                return Err(ProposeError::Refused(Refusal::OtherMilestone { recorded: Some(recorded) }));
+            }
+            let command = Command::Passed { member: self.describe(), follows };
+            match self.propose(command, deadline).await {
+                // An earlier start was recorded, and did not learn of it.
+                Err(ProposeError::Refused(Refusal::OtherMilestone { recorded })) if follows != recorded => {
+                    follows = recorded;
+                }
+                outcome => return outcome.map(drop),
+            }
+        }
+    }
+
+    /// How far the log of this node is.
+    pub fn progress(&self) -> LogProgress {
+        self.group.progress()
+    }
+
+    /// What this node knows the log of another one to hold. Only the leader knows something.
+    pub fn seen_progress(&self, log: RaftId) -> Option<LogProgress> {
+        self.group.seen_progress(log)
     }
 
     /// The identity of the log under which this node takes part.
@@ -113,10 +161,31 @@ impl MetadataNode {
         self.group.position().applied.map_or(0, |applied| applied.index)
     }
 
+    /// Waits until the state here is newer than after the entry `seen`. Returns the state and the
+    /// index of its last entry, or `None` when the group stops before.
+    pub async fn newer_than(&self, seen: u64) -> Option<(Metadata, u64)> {
+        if !self.group.wait_applied(seen + 1).await {
+            return None;
+        }
+        let position = self.group.position();
+        Some((position.metadata.clone(), position.applied.map_or(0, |applied| applied.index)))
+    }
+
     /// Waits until the entry with this index is part of the state here. Returns false when the
     /// group stops before.
     pub async fn wait_applied(&self, index: u64) -> bool {
         self.group.wait_applied(index).await
+    }
+
+    /// The time that is `limit` from now, by the clock of this node.
+    pub fn deadline_after(&self, limit: std::time::Duration) -> Instant {
+        self.runtime.now() + limit
+    }
+
+    /// The member that leads, as far as this node knows.
+    pub fn leader(&self) -> Option<NodeId> {
+        let log = self.group.leader()?;
+        self.metadata().members().iter().find(|(_, member)| member.log == log).map(|(node, _)| *node)
     }
 
     /// Whether this node leads.
@@ -154,6 +223,17 @@ impl MetadataNode {
             Ok(false) => Err(ProposeError::Stopped),
             Err(_) => Err(ProposeError::Unknown),
         }
+    }
+
+    /// Lets the leader of a cluster decide a command, through a member of it that this node knows.
+    /// It does not wait until the command is part of the state here.
+    pub async fn propose_through(
+        &self,
+        seed: NodeId,
+        command: Command,
+        deadline: Instant,
+    ) -> Result<u64, ProposeError> {
+        self.propose_anywhere(command, Some(seed), deadline).await
     }
 
     /// Finds the leader, beginning with `ask` or with this node, and lets it decide.
@@ -237,7 +317,7 @@ impl MetadataNode {
 
     /// Waits until this node has applied what any member that can be reached has applied, so that a
     /// caller sees here what it was told by another node.
-    async fn catch_up(&self, deadline: Instant) {
+    pub async fn catch_up(&self, deadline: Instant) {
         let limit = deadline.min(self.runtime.now() + self.timing.request_limit);
         let metadata = self.metadata();
         let others = metadata.members().keys().filter(|node| **node != self.me.node);
@@ -289,6 +369,12 @@ impl MetadataNode {
         self.group.stop().await;
     }
 
+    /// Whether some member's log takes no part in the group yet.
+    pub(super) fn lacks_participants(&self) -> bool {
+        let (participants, _) = self.group.participants();
+        self.metadata().members().values().any(|member| !participants.contains(&member.log))
+    }
+
     pub(super) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed)
     }
@@ -309,14 +395,20 @@ async fn announce(node: Arc<MetadataNode>) {
         let metadata = node.metadata();
         let known = metadata.members().get(&node.me.node);
         let mine = node.describe();
-        if known.is_some_and(|known| known.boot == mine.boot && known.peer_address == mine.peer_address) {
+        let is_told = |known: &Member| {
+            (known.boot, known.milestone) == (mine.boot, mine.milestone) && known.peer_address == mine.peer_address
+        };
+        if known.is_some_and(is_told) {
             return;
         }
         if known.is_some() {
             let deadline = node.runtime.now() + node.timing.request_limit;
-            let told = node.propose(Command::Started(mine), deadline).await;
-            if let Err(ProposeError::Refused(refusal)) = told {
+            // The next look shows whether it was recorded.
+            if let Err(ProposeError::Refused(refusal)) = node.record_milestone(deadline).await {
                 tracing::error!(%refusal, "the members refuse this node");
+                if matches!(refusal, Refusal::Restored { .. } | Refusal::OtherMilestone { .. }) {
+                    return node.milestones.found_older(&refusal);
+                }
             }
         }
         node.runtime.sleep(pause).await;

@@ -11,7 +11,7 @@ mod transport;
 mod voters;
 
 pub use error::{ProposeError, StartError};
-pub use metadata_node::{MetadataNode, Myself, Setup};
+pub use metadata_node::{MetadataNode, Myself, OwnMilestones, Setup};
 pub use timing::Timing;
 pub use transport::{NoAnswer, RaftTransport};
 pub(crate) use voters::Step;

@@ -87,7 +87,14 @@ mod tests {
     }
 
     fn member(number: u64, status: MemberStatus) -> Member {
-        Member { name: format!("n{number}"), peer_address: String::new(), log: log(number), boot: 1, status }
+        Member {
+            name: format!("n{number}"),
+            peer_address: String::new(),
+            log: log(number),
+            boot: 1,
+            milestone: None,
+            status,
+        }
     }
 
     struct Cluster {

@@ -5,13 +5,14 @@ use super::async_runtime::in_runtime;
 use super::log_storage::RaftLog;
 use super::machine::{Machine, OpenMachine, Position};
 use super::network::Networks;
+use super::saved::LogProgress;
 use super::types::{Group, RaftNode, SnapshotMeta, Vote};
 use super::wire::{Request, Response};
 use crate::log::{LogError, LogStore, SNAPSHOT_BYTES_MAX, SavedSnapshot, SnapshotFile};
 use crate::node::{RaftTransport, StartError, Step, Timing};
 use crate::state::{Command, RaftId, Refusal};
 use bytes::{Bytes, BytesMut};
-use ombak_runtime::{Pool, Runtime, RuntimeExt};
+use ombak_runtime::{Pool, Published, Runtime, RuntimeExt};
 use ombak_storage::fs::FileSystem;
 use ombak_types::NodeId;
 use openraft::error::{ClientWriteError, RaftError};
@@ -20,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 
 /// What the group needs from the node.
 pub(crate) struct GroupSetup {
@@ -52,7 +53,7 @@ pub(crate) struct RaftGroup {
     runtime: Arc<dyn Runtime>,
     id: RaftId,
     log: RaftLog,
-    published: watch::Receiver<Arc<Position>>,
+    published: Arc<Published<Arc<Position>>>,
     incoming: Mutex<Option<Incoming>>,
 }
 
@@ -70,7 +71,7 @@ impl RaftGroup {
         let unusable = |what: String| LogError::Unusable { path: file.path().to_owned(), what };
         let opened = Machine::open(file.clone(), saved, id, pool.clone()).map_err(unusable)?;
         let OpenMachine { machine, published, durable_snapshot } = opened;
-        let included = published.borrow().applied.map(|applied| applied.index);
+        let included = published.get().applied.map(|applied| applied.index);
         if purged > included {
             return Err(unusable("does not include all entries that the log has purged".into()).into());
         }
@@ -89,14 +90,13 @@ impl RaftGroup {
 
     /// The newest state. It never waits.
     pub fn position(&self) -> Arc<Position> {
-        self.published.borrow().clone()
+        self.published.get()
     }
 
     /// Waits until a command is applied here. Returns whether it was before the group stopped.
     pub async fn wait_applied(&self, index: u64) -> bool {
-        let mut published = self.published.clone();
         let reached = |position: &Arc<Position>| position.applied.is_some_and(|applied| applied.index >= index);
-        published.wait_for(reached).await.is_ok()
+        self.published.wait_for(reached).await.is_some()
     }
 
     async fn within<F: Future>(&self, work: F) -> F::Output {
@@ -113,6 +113,19 @@ impl RaftGroup {
         self.within(self.raft.initialize(me)).await.map_err(|e| stopped(&e))
     }
 
+    /// Lets this node lead at once if it alone votes: nobody else could be elected meanwhile.
+    pub async fn elect_if_alone(&self) {
+        if self.participants().1 == BTreeSet::from([self.id]) {
+            // The error says that the group has stopped.
+            let _ = self.within(self.raft.trigger().elect()).await;
+        }
+    }
+
+    /// The log of the node that leads, as far as this node knows.
+    pub fn leader(&self) -> Option<RaftId> {
+        self.raft.metrics().borrow().current_leader
+    }
+
     /// Whether this node leads.
     pub fn is_leader(&self) -> bool {
         self.raft.metrics().borrow().state == ServerState::Leader
@@ -121,6 +134,21 @@ impl RaftGroup {
     /// The index of the last entry that only a snapshot holds.
     pub fn purged(&self) -> Option<u64> {
         self.raft.metrics().borrow().purged.map(|purged| purged.index)
+    }
+
+    /// How far the log of this node is.
+    pub fn progress(&self) -> LogProgress {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow();
+        LogProgress { term: metrics.current_term, index: metrics.last_log_index.unwrap_or(0) }
+    }
+
+    /// What this node knows a log to hold, because it leads and that log has confirmed it.
+    pub fn seen_progress(&self, log: RaftId) -> Option<LogProgress> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow();
+        let matched = metrics.replication.as_ref()?.get(&log)?.as_ref()?;
+        Some(LogProgress { term: metrics.current_term, index: matched.index })
     }
 
     /// The logs that take part, and those of them that vote.

@@ -23,8 +23,8 @@ pub(crate) struct RaftLog {
     /// The entries of the store, for readers that do not wait for the disk.
     entries: Arc<RwLock<BTreeMap<u64, Bytes>>>,
     pool: Pool,
-    /// The last entry that the durable snapshot includes. Without it, entries are purged as openraft
-    /// says: only its tests do that.
+    /// The last entry that the durable snapshot includes. Without it, entries are purged as
+    /// openraft says: only its tests do that.
     durable_snapshot: Option<watch::Receiver<Option<EntryId>>>,
 }
 

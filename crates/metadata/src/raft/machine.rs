@@ -5,7 +5,7 @@ use super::types::{Applied, Entry, EntryId, Group, SnapshotMeta, StorageError, S
 use crate::log::{SavedSnapshot, SnapshotFile};
 use crate::state::{Metadata, RaftId};
 use bytes::Bytes;
-use ombak_runtime::Pool;
+use ombak_runtime::{Pool, Published};
 use openraft::storage::{RaftSnapshotBuilder, RaftStateMachine, Snapshot};
 use openraft::{EntryPayload, ErrorSubject, ErrorVerb};
 use parking_lot::Mutex;
@@ -73,14 +73,14 @@ pub(crate) struct Machine {
     position: Position,
     snapshots: Arc<Snapshots>,
     /// Gets each new position.
-    published: watch::Sender<Arc<Position>>,
+    published: Arc<Published<Arc<Position>>>,
 }
 
 /// A machine, and how others see it.
 pub(crate) struct OpenMachine {
     pub machine: Machine,
     /// The newest position.
-    pub published: watch::Receiver<Arc<Position>>,
+    pub published: Arc<Published<Arc<Position>>>,
     /// The last entry that the durable snapshot includes.
     pub durable_snapshot: watch::Receiver<Option<EntryId>>,
 }
@@ -105,7 +105,8 @@ impl Machine {
             current = Some((meta, state));
         }
         let (durable, durable_snapshot) = watch::channel(position.applied);
-        let (published, position_now) = watch::channel(Arc::new(position.clone()));
+        let published = Arc::new(Published::new(Arc::new(position.clone())));
+        let position_now = published.clone();
         let snapshots = Arc::new(Snapshots { file, log, pool, current: Mutex::new(current), durable });
         let machine = Self { position, snapshots, published };
         Ok(OpenMachine { machine, published: position_now, durable_snapshot })
@@ -124,11 +125,17 @@ impl Machine {
     }
 
     fn publish(&self) {
-        self.published.send_replace(Arc::new(self.position.clone()));
+        self.published.set(Arc::new(self.position.clone()));
     }
 }
 
-fn position_of(meta: &SnapshotMeta, state: &[u8]) -> Result<Position, crate::state::BadSavedMetadata> {
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.published.end();
+    }
+}
+
+pub(super) fn position_of(meta: &SnapshotMeta, state: &[u8]) -> Result<Position, crate::state::BadSavedMetadata> {
     let metadata = Metadata::from_bytes(state)?;
     Ok(Position { metadata, applied: meta.last_log_id, membership: meta.last_membership.clone() })
 }

@@ -1,7 +1,8 @@
 //! The commands that change the state, and why a command is refused.
 
 use super::raft_id::RaftId;
-use super::records::{BucketName, Lineage, MemberStatus, TypeName};
+use super::records::{BucketName, ClosedPart, Lineage, MemberStatus, TypeName};
+use ombak_node_files::Milestone;
 use ombak_ring::{Ring, RingVersion};
 use ombak_types::{NodeId, PropMap};
 use serde::{Deserialize, Serialize};
@@ -21,14 +22,19 @@ pub enum Command {
     Found { lineage: Lineage, member: NewMember, ring: Ring },
     /// Adds a node. It is joining.
     AddMember(NewMember),
-    /// A member tells that it started, with its present name and address.
+    /// A member tells that it started, with its present name and address. Earlier versions sent it.
     Started(NewMember),
+    /// A member tells that it started, or that it drew another milestone. The member knows that its
+    /// directory has passed the recorded milestone `follows`; `None`: none is recorded.
+    Passed { member: NewMember, follows: Option<Milestone> },
     /// A member lost its log, or an older copy of it returned. It takes part under a new log.
     ReplaceLog { node: NodeId, old: RaftId, new: RaftId, boot: u64 },
     /// Changes where a member is in its life.
     SetStatus { node: NodeId, expected: MemberStatus, status: MemberStatus },
     /// Removes a member. It must own no partition.
     RemoveMember { node: NodeId },
+    /// Takes back that a node joins. It may join again later.
+    WithdrawMember { node: NodeId },
     /// Replaces the document of staged changes. `expected` is the version of the present one.
     Stage { expected: u64, changes: Value },
     /// Replaces the ring, changes the status of members, and clears the staged changes.
@@ -39,6 +45,31 @@ pub enum Command {
     /// version; `None`: it has none yet. `type_expected` is the version of its type; `None` for the
     /// default type.
     PutBucket { bucket: BucketName, expected: Option<u64>, type_expected: Option<u64>, overrides: Option<PropMap> },
+    /// Adds the bucket types and buckets that a node had before it founded its cluster, as far as
+    /// they do not exist yet.
+    TakeOver { types: Vec<(TypeName, TakenType)>, buckets: Vec<(BucketName, PropMap)> },
+    /// Closes the cluster to writes of clients, for a change that only an empty cluster survives.
+    /// The index of the command identifies the closing.
+    CloseWrites,
+    /// Closes one bucket or type to writes of clients, for a change of its properties that only an
+    /// empty one survives. The index of the command identifies the closing.
+    ClosePart { part: ClosedPart },
+    /// Ends a closing.
+    OpenWrites { closing: u64 },
+    /// Carries out a command and ends the closing, if the closing has not ended before. So a change
+    /// for which members have proved that they are empty takes effect while they still are, or not
+    /// at all. While one bucket or type is closed, the command may change that one alone.
+    WhileClosed { closing: u64, command: Box<Command> },
+}
+
+/// A bucket type that a node had before it founded its cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TakenType {
+    /// Whether the type is in use.
+    pub active: bool,
+    /// Its differences from the defaults.
+    pub overrides: PropMap,
 }
 
 /// A node, as it describes itself.
@@ -55,6 +86,9 @@ pub struct NewMember {
     pub log: RaftId,
     /// How often it was started.
     pub boot: u64,
+    /// The newest milestone of its directory. Earlier versions had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub milestone: Option<Milestone>,
 }
 
 /// Why a command changed nothing.
@@ -92,6 +126,16 @@ pub enum Refusal {
         /// The highest boot number that is known.
         known_boot: u64,
     },
+    /// The recorded milestone of the member is another one than it has named. If its directory has
+    /// passed that one, the member tries again; otherwise its directory is an older copy.
+    #[error("another milestone of the data directory is recorded than the one that was named")]
+    OtherMilestone {
+        /// The milestone that is recorded.
+        recorded: Option<Milestone>,
+    },
+    /// No member can let others in, because the only one is about to leave.
+    #[error("the only member is about to leave, so nobody can join it")]
+    NobodyStays,
     /// The member is elsewhere in its life.
     #[error("the node is {0}")]
     WrongStatus(MemberStatus),
@@ -110,4 +154,10 @@ pub enum Refusal {
     /// An active type cannot be created again or deactivated.
     #[error("the bucket type is active")]
     TypeActive,
+    /// Another change has closed the cluster to writes.
+    #[error("another change of the cluster is under way")]
+    WritesClosed,
+    /// The cluster was opened to writes again before the change took effect.
+    #[error("the cluster was opened to writes again before the change took effect")]
+    WritesOpen,
 }

@@ -1,10 +1,11 @@
 //! The state, and what each command does to it.
 
-use super::command::{Command, NewMember, Refusal};
+use super::command::{Command, NewMember, Refusal, TakenType};
 use super::raft_id::RaftId;
-use super::records::{BucketRecord, Lineage, Member, MemberStatus, TypeRecord};
+use super::records::{BucketName, BucketRecord, ClosedPart, Lineage, Member, MemberStatus, TypeName, TypeRecord};
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
+use ombak_node_files::Milestone;
 use ombak_ring::{Ring, RingVersion};
 use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::{Bucket, NodeId, PropMap};
@@ -25,6 +26,10 @@ pub struct Metadata {
     pub(super) staged_version: u64,
     pub(super) types: OrdMap<Bytes, TypeRecord>,
     pub(super) buckets: OrdMap<Bucket, BucketRecord>,
+    /// The index of the command that closed the cluster, or a part, to writes.
+    pub(super) closing: Option<u64>,
+    /// What it closed; `None`: everything.
+    pub(super) closed_part: Option<ClosedPart>,
 }
 
 impl Metadata {
@@ -36,6 +41,11 @@ impl Metadata {
     /// The members, by their identity.
     pub fn members(&self) -> &OrdMap<NodeId, Member> {
         &self.members
+    }
+
+    /// Whether a node was removed from the cluster.
+    pub fn was_removed(&self, node: NodeId) -> bool {
+        self.removed.contains(&node)
     }
 
     /// The ring; `None` before the founding.
@@ -59,6 +69,22 @@ impl Metadata {
         &self.buckets
     }
 
+    /// The closing that keeps the cluster or a part closed to writes of clients; `None` while all
+    /// is open.
+    pub fn closing(&self) -> Option<u64> {
+        self.closing
+    }
+
+    /// Whether the whole cluster is closed to writes of clients.
+    pub fn is_closed(&self) -> bool {
+        self.closing.is_some() && self.closed_part.is_none()
+    }
+
+    /// The bucket or type that is closed to writes of clients, if not everything is.
+    pub fn closed_part(&self) -> Option<&ClosedPart> {
+        self.closed_part.as_ref()
+    }
+
     /// Applies the command at `index` of the log. A refused command changes nothing.
     pub fn apply(&mut self, index: u64, command: Command) -> Result<(), Refusal> {
         if !matches!(command, Command::Found { .. }) && self.lineage.is_none() {
@@ -68,9 +94,11 @@ impl Metadata {
             Command::Found { lineage, member, ring } => self.found(lineage, member, ring),
             Command::AddMember(member) => self.add_member(member),
             Command::Started(member) => self.started(member),
+            Command::Passed { member, follows } => self.passed(member, follows),
             Command::ReplaceLog { node, old, new, boot } => self.replace_log(node, old, new, boot),
             Command::SetStatus { node, expected, status } => self.set_status(node, expected, status),
             Command::RemoveMember { node } => self.remove_member(node),
+            Command::WithdrawMember { node } => self.withdraw_member(node),
             Command::Stage { expected, changes } => self.stage(index, expected, changes),
             Command::CommitRing { expected, staged, ring, statuses } => {
                 self.commit_ring(index, expected, staged, ring, statuses)
@@ -81,6 +109,23 @@ impl Metadata {
             Command::PutBucket { bucket, expected, type_expected, overrides } => {
                 let bucket = Bucket { bucket_type: bucket.r#type, name: bucket.name };
                 self.put_bucket(index, bucket, expected, type_expected, overrides)
+            }
+            Command::TakeOver { types, buckets } => {
+                self.take_over(index, types, buckets);
+                Ok(())
+            }
+            Command::CloseWrites => self.close_writes(index, None),
+            Command::ClosePart { part } => self.close_writes(index, Some(part)),
+            Command::OpenWrites { closing } => self.open_writes(closing),
+            Command::WhileClosed { closing, command } => {
+                let mut next = self.clone();
+                next.open_writes(closing)?;
+                if self.closed_part.as_ref().is_some_and(|part| !changes_only(&command, part)) {
+                    return Err(Refusal::WritesOpen);
+                }
+                next.apply(index, *command)?;
+                *self = next;
+                Ok(())
             }
         }
     }
@@ -110,6 +155,9 @@ impl Metadata {
         }
         self.check_name(member.node, &member.name)?;
         self.check_log_is_new(member.log)?;
+        if self.members.values().all(|member| member.status == MemberStatus::Exiting) {
+            return Err(Refusal::NobodyStays);
+        }
         self.members.insert(member.node, new_record(member, MemberStatus::Joining));
         Ok(())
     }
@@ -117,8 +165,26 @@ impl Metadata {
     fn started(&mut self, member: NewMember) -> Result<(), Refusal> {
         self.check_name(member.node, &member.name)?;
         let known = self.member_mut(member.node)?;
+        // A number of starts says nothing where milestones are recorded.
+        if member.boot < known.boot || member.log != known.log || known.milestone.is_some() {
+            return Err(Refusal::Restored { known_boot: known.boot });
+        }
+        *known = Member { status: known.status, ..new_record(member, MemberStatus::Valid) };
+        Ok(())
+    }
+
+    /// Each recorded milestone follows the one before, so of two copies of a directory only one
+    /// goes on (docs/design/replication.md §8).
+    fn passed(&mut self, member: NewMember, follows: Option<Milestone>) -> Result<(), Refusal> {
+        self.check_name(member.node, &member.name)?;
+        let known = self.member_mut(member.node)?;
         if member.boot < known.boot || member.log != known.log {
             return Err(Refusal::Restored { known_boot: known.boot });
+        }
+        let is_again = known.milestone.is_some() && known.milestone == member.milestone;
+        let is_next = known.milestone == follows && known.milestone < member.milestone;
+        if !is_again && !is_next {
+            return Err(Refusal::OtherMilestone { recorded: known.milestone });
         }
         *known = Member { status: known.status, ..new_record(member, MemberStatus::Valid) };
         Ok(())
@@ -153,6 +219,46 @@ impl Metadata {
         self.members.remove(&node);
         self.removed.insert(node);
         self.used_logs.insert(log);
+        Ok(())
+    }
+
+    /// The node never owned anything, so nothing of it could come back, and it may join again.
+    fn withdraw_member(&mut self, node: NodeId) -> Result<(), Refusal> {
+        let Member { log, status, .. } = self.member_mut(node)?.clone();
+        if status != MemberStatus::Joining {
+            return Err(Refusal::WrongStatus(status));
+        }
+        self.members.remove(&node);
+        self.used_logs.insert(log);
+        Ok(())
+    }
+
+    fn take_over(&mut self, index: u64, types: Vec<(TypeName, TakenType)>, buckets: Vec<(BucketName, PropMap)>) {
+        for (name, TakenType { active, overrides }) in types {
+            let record = TypeRecord { active, overrides: Arc::new(overrides), version: index };
+            self.types.entry(name.0).or_insert(record);
+        }
+        for (name, overrides) in buckets {
+            let bucket = Bucket { bucket_type: name.r#type, name: name.name };
+            self.buckets.entry(bucket).or_insert(BucketRecord { overrides: Arc::new(overrides), version: index });
+        }
+    }
+
+    fn close_writes(&mut self, index: u64, part: Option<ClosedPart>) -> Result<(), Refusal> {
+        if self.closing.is_some() {
+            return Err(Refusal::WritesClosed);
+        }
+        self.closing = Some(index);
+        self.closed_part = part;
+        Ok(())
+    }
+
+    fn open_writes(&mut self, closing: u64) -> Result<(), Refusal> {
+        if self.closing != Some(closing) {
+            return Err(Refusal::WritesOpen);
+        }
+        self.closing = None;
+        self.closed_part = None;
         Ok(())
     }
 
@@ -260,7 +366,16 @@ impl Metadata {
     }
 }
 
+/// Whether a command changes nothing but a bucket or type.
+fn changes_only(command: &Command, part: &ClosedPart) -> bool {
+    match (command, part) {
+        (Command::PutBucket { bucket, .. }, ClosedPart::Bucket(closed)) => bucket == closed,
+        (Command::PutType { name, .. }, ClosedPart::Type(closed)) => name == closed,
+        _ => false,
+    }
+}
+
 fn new_record(member: NewMember, status: MemberStatus) -> Member {
-    let NewMember { name, peer_address, log, boot, .. } = member;
-    Member { name, peer_address, log, boot, status }
+    let NewMember { name, peer_address, log, boot, milestone, .. } = member;
+    Member { name, peer_address, log, boot, milestone, status }
 }

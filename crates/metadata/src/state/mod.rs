@@ -11,8 +11,11 @@
 //! * A refused command changes nothing.
 //! * An active bucket type stays active. A removed node, or a log that was replaced, never returns.
 //! * Every partition belongs to a member.
+//! * A change that needs an empty cluster, bucket or type takes effect while that is closed to
+//!   writes, or not at all.
 
 mod command;
+mod difference;
 mod metadata;
 mod raft_id;
 mod records;
@@ -21,8 +24,11 @@ mod saved;
 mod tests;
 mod text;
 
-pub use command::{Command, NewMember, Refusal};
+pub use command::{Command, NewMember, Refusal, TakenType};
+pub use difference::{ChangedRecord, changed_records};
 pub use metadata::Metadata;
 pub use raft_id::RaftId;
-pub use records::{BucketName, BucketRecord, ForcedFrom, Lineage, Member, MemberStatus, TypeName, TypeRecord};
+pub use records::{
+    BucketName, BucketRecord, ClosedPart, ForcedFrom, Lineage, Member, MemberStatus, TypeName, TypeRecord,
+};
 pub use saved::BadSavedMetadata;

@@ -3,6 +3,7 @@
 use super::raft_id::RaftId;
 use super::text;
 use bytes::Bytes;
+use ombak_node_files::Milestone;
 use ombak_types::{NodeId, PropMap};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -48,6 +49,10 @@ pub struct Member {
     pub log: RaftId,
     /// How often it was started. It rises at each start.
     pub boot: u64,
+    /// The last milestone of its directory that was recorded (docs/design/replication.md §8).
+    /// Earlier versions recorded none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub milestone: Option<Milestone>,
     /// Where it is in its life.
     pub status: MemberStatus,
 }
@@ -101,6 +106,16 @@ pub struct ForcedFrom {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TypeName(#[serde(with = "text")] pub Bytes);
+
+/// What is closed to writes, if not everything is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClosedPart {
+    /// A bucket type.
+    Type(TypeName),
+    /// A bucket.
+    Bucket(BucketName),
+}
 
 /// The name of a bucket, in a command or a saved state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

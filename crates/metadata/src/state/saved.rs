@@ -2,7 +2,7 @@
 
 use super::metadata::Metadata;
 use super::raft_id::RaftId;
-use super::records::{BucketName, BucketRecord, Lineage, Member, TypeName, TypeRecord};
+use super::records::{BucketName, BucketRecord, ClosedPart, Lineage, Member, TypeName, TypeRecord};
 use ombak_ring::Ring;
 use ombak_types::{Bucket, NodeId};
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,11 @@ struct Saved {
     staged_version: u64,
     types: Vec<(TypeName, TypeRecord)>,
     buckets: Vec<(BucketName, BucketRecord)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    closing: Option<u64>,
+    /// The format stays the same: a version that does not know this could not go on anyway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    closed_part: Option<ClosedPart>,
 }
 
 impl Metadata {
@@ -59,6 +64,8 @@ impl Metadata {
             staged_version: self.staged_version,
             types: self.types.iter().map(|(name, record)| (TypeName(name.clone()), record.clone())).collect(),
             buckets: self.buckets.iter().map(|(bucket, record)| (bucket_name(bucket), record.clone())).collect(),
+            closing: self.closing,
+            closed_part: self.closed_part.clone(),
         })
     }
 
@@ -82,6 +89,8 @@ impl Metadata {
             staged_version: saved.staged_version,
             types: saved.types.into_iter().map(|(name, record)| (name.0, record)).collect(),
             buckets: saved.buckets.into_iter().map(|(name, record)| (bucket(name), record)).collect(),
+            closing: saved.closing,
+            closed_part: saved.closed_part,
         })
     }
 }

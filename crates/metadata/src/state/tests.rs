@@ -2,6 +2,7 @@
 
 use super::*;
 use bytes::Bytes;
+use ombak_node_files::Milestone;
 use ombak_ring::{Ring, RingSize, RingVersion};
 use ombak_types::{Bucket, NodeId, PropMap};
 use proptest::prelude::*;
@@ -24,6 +25,7 @@ fn member(node: NodeId) -> NewMember {
         peer_address: format!("h:{number}"),
         log: RaftId::new(100 + number),
         boot: 1,
+        milestone: None,
     }
 }
 
@@ -92,6 +94,91 @@ fn a_node_joins_once_and_never_again_after_it_was_removed() {
 }
 
 #[test]
+fn a_node_that_did_not_join_after_all_may_join_again_with_another_log() {
+    let mut state = founded();
+    state.apply(2, Command::AddMember(member(B))).unwrap();
+    assert_eq!(refused(&mut state, Command::WithdrawMember { node: A }), Refusal::WrongStatus(MemberStatus::Valid));
+    state.apply(3, Command::WithdrawMember { node: B }).unwrap();
+    assert_eq!(refused(&mut state, Command::WithdrawMember { node: B }), Refusal::NoSuchMember(B));
+    assert_eq!(refused(&mut state, Command::AddMember(member(B))), Refusal::LogUsed(member(B).log));
+    let again = NewMember { log: RaftId::new(9), ..member(B) };
+    state.apply(4, Command::AddMember(again)).unwrap();
+    assert_eq!(state.members()[&B].status, MemberStatus::Joining);
+}
+
+#[test]
+fn what_needs_a_closed_cluster_takes_effect_while_it_is_closed_or_not_at_all() {
+    let mut state = founded();
+    let bucket = Bucket::untyped("b");
+    let while_closed = |closing, expected| Command::WhileClosed {
+        closing,
+        command: Box::new(put_bucket(&bucket, expected, None, Some(5))),
+    };
+    assert_eq!(refused(&mut state, while_closed(2, None)), Refusal::WritesOpen);
+    state.apply(2, Command::CloseWrites).unwrap();
+    assert_eq!(state.closing(), Some(2));
+    assert_eq!(refused(&mut state, Command::CloseWrites), Refusal::WritesClosed);
+    let saved = Metadata::from_bytes(&state.to_bytes().unwrap()).unwrap();
+    assert_eq!(saved.closing(), Some(2), "a node that starts again is closed, too");
+    // A member opens the cluster because the node that closed it does not go on.
+    state.apply(3, Command::OpenWrites { closing: 2 }).unwrap();
+    assert_eq!(refused(&mut state, while_closed(2, None)), Refusal::WritesOpen, "too late");
+    assert_eq!(refused(&mut state, Command::OpenWrites { closing: 2 }), Refusal::WritesOpen);
+    state.apply(4, Command::CloseWrites).unwrap();
+    assert_eq!(refused(&mut state, while_closed(2, None)), Refusal::WritesOpen, "that was another closing");
+    assert_eq!(refused(&mut state, while_closed(4, Some(1))), Refusal::Changed);
+    assert_eq!(state.closing(), Some(4), "a refused change does not open the cluster");
+    state.apply(5, while_closed(4, None)).unwrap();
+    assert_eq!((state.closing(), state.buckets().len()), (None, 1));
+}
+
+#[test]
+fn one_bucket_or_type_is_closed_alone_and_changes_alone() {
+    let mut state = founded();
+    let (bucket, other) = (Bucket::untyped("b"), Bucket::untyped("other"));
+    let name = |bucket: &Bucket| BucketName { r#type: bucket.bucket_type.clone(), name: bucket.name.clone() };
+    let part = ClosedPart::Bucket(name(&bucket));
+    let while_closed = |closing, command| Command::WhileClosed { closing, command: Box::new(command) };
+    state.apply(2, Command::ClosePart { part: part.clone() }).unwrap();
+    assert_eq!((state.closing(), state.is_closed(), state.closed_part()), (Some(2), false, Some(&part)));
+    assert_eq!(refused(&mut state, Command::CloseWrites), Refusal::WritesClosed);
+    let saved = Metadata::from_bytes(&state.to_bytes().unwrap()).unwrap();
+    assert_eq!(saved, state, "a node that starts again keeps it closed, too");
+    let stage = Command::Stage { expected: 0, changes: serde_json::Value::Null };
+    for not_proved in [put_bucket(&other, None, None, Some(5)), stage, Command::CloseWrites] {
+        assert_eq!(refused(&mut state, while_closed(2, not_proved)), Refusal::WritesOpen);
+    }
+    state.apply(3, while_closed(2, put_bucket(&bucket, None, None, Some(5)))).unwrap();
+    assert_eq!((state.closing(), state.closed_part(), state.buckets().len()), (None, None, 1));
+    let part = ClosedPart::Type(TypeName(Bytes::from_static(b"t")));
+    state.apply(4, Command::ClosePart { part }).unwrap();
+    assert_eq!(refused(&mut state, while_closed(4, put_bucket(&bucket, Some(3), None, None))), Refusal::WritesOpen);
+    state.apply(5, Command::OpenWrites { closing: 4 }).unwrap();
+    assert_eq!((state.closing(), state.closed_part()), (None, None));
+    state.apply(6, Command::CloseWrites).unwrap();
+    assert!(state.is_closed());
+}
+
+#[test]
+fn what_a_node_had_before_its_cluster_is_taken_over_once() {
+    let mut state = founded();
+    let name = |name: &'static str| TypeName(Bytes::from_static(name.as_bytes()));
+    let bucket = BucketName { r#type: Bytes::from_static(b"t"), name: Bytes::from_static(b"b") };
+    let take = |n_val| Command::TakeOver {
+        types: vec![(name("t"), TakenType { active: true, overrides: map(json!({"n_val": n_val})) })],
+        buckets: vec![(bucket.clone(), map(json!({"r": n_val})))],
+    };
+    state.apply(2, take(2)).unwrap();
+    let first = state.clone();
+    // The node lost its power before it noted that it is done.
+    state.apply(3, take(4)).unwrap();
+    assert_eq!(state, first);
+    assert!(state.types()[&Bytes::from_static(b"t")].active);
+    assert_eq!(changed_records(&founded(), &state).len(), 2);
+    assert_eq!(changed_records(&first, &state), []);
+}
+
+#[test]
 fn an_older_directory_is_recognised_and_takes_part_under_a_new_log() {
     let mut state = founded();
     let start = |boot, log| Command::Started(NewMember { boot, log: RaftId::new(log), ..member(A) });
@@ -108,6 +195,48 @@ fn an_older_directory_is_recognised_and_takes_part_under_a_new_log() {
     assert_eq!(refused(&mut state, replace(200, 101)), Refusal::LogUsed(RaftId::new(101)), "never again");
     assert_eq!(refused(&mut state, start(6, 101)), Refusal::Restored { known_boot: 5 });
     state.apply(5, start(6, 200)).unwrap();
+}
+
+/// Each sentence is a history of one data directory and its copies.
+#[test]
+fn of_two_copies_of_a_directory_only_one_goes_on() {
+    let mut state = founded();
+    let milestone = |number: u64, token: u64| Some(Milestone { number, token });
+    let pass =
+        |boot, milestone, follows| Command::Passed { member: NewMember { boot, milestone, ..member(A) }, follows };
+    // An earlier version has recorded none.
+    state.apply(2, pass(2, milestone(2, 20), None)).unwrap();
+    // The node did not learn of that, and starts again.
+    let other = |recorded| Refusal::OtherMilestone { recorded };
+    assert_eq!(refused(&mut state, pass(3, milestone(3, 30), None)), other(milestone(2, 20)));
+    state.apply(3, pass(3, milestone(3, 30), milestone(2, 20))).unwrap();
+    state.apply(4, pass(3, milestone(3, 30), milestone(2, 20))).unwrap();
+    // A message of the start before comes late.
+    assert_eq!(refused(&mut state, pass(2, milestone(2, 20), None)), Refusal::Restored { known_boot: 3 });
+    // A copy from before the last start has started often.
+    assert_eq!(refused(&mut state, pass(9, milestone(9, 91), milestone(2, 20))), other(milestone(3, 30)));
+    // A copy drew another milestone of the same number.
+    assert_eq!(refused(&mut state, pass(3, milestone(3, 31), milestone(2, 20))), other(milestone(3, 30)));
+    // A program of an earlier version is not asked which milestones it has passed.
+    assert!(matches!(
+        refused(&mut state, Command::Started(NewMember { boot: 9, ..member(A) })),
+        Refusal::Restored { .. }
+    ));
+    // The node draws another one while it runs.
+    state.apply(5, pass(3, milestone(4, 40), milestone(3, 30))).unwrap();
+    assert_eq!(state.members()[&A].milestone, milestone(4, 40));
+    let saved = Metadata::from_bytes(&state.to_bytes().unwrap()).unwrap();
+    assert_eq!(saved, state);
+}
+
+#[test]
+fn nobody_joins_a_node_that_is_about_to_leave() {
+    let mut state = founded();
+    let status = |expected, status| Command::SetStatus { node: A, expected, status };
+    state.apply(2, status(MemberStatus::Valid, MemberStatus::Exiting)).unwrap();
+    assert_eq!(refused(&mut state, Command::AddMember(member(B))), Refusal::NobodyStays);
+    state.apply(3, status(MemberStatus::Exiting, MemberStatus::Valid)).unwrap();
+    state.apply(4, Command::AddMember(member(B))).unwrap();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Waiting for the answer to a request.
 
 use super::shared::Shared;
+use crate::counters::PeerCounters;
 use crate::error::PeerError;
 use crate::frame::StreamId;
 use crate::mux::Response;
@@ -81,6 +82,11 @@ pub(crate) struct Call {
 impl Call {
     pub(super) fn new(shared: Arc<Shared>, slot: Arc<Slot>, stream: StreamId) -> Self {
         Self { open: Open { shared, slot, stream, has_ended: false } }
+    }
+
+    /// The counters of the peer.
+    pub(crate) fn counters(&self) -> &PeerCounters {
+        self.open.shared.counters()
     }
 }
 

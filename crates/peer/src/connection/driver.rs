@@ -2,9 +2,8 @@
 
 use super::WAKE_UP_BYTES;
 use super::call::Slot;
-use super::service::{Incoming, Responder, Services};
+use super::service::{Incoming, Origin, Responder, Services};
 use super::shared::{NodeClock, Shared};
-use crate::counters::PeerCounters;
 use crate::error::RefusalCode;
 use crate::frame::{GoodbyeReason, PAYLOAD_BYTES_MAX};
 use crate::handshake::RemotePeer;
@@ -40,19 +39,29 @@ pub(crate) enum ConnectionEnd {
     SaidGoodbye,
 }
 
+/// What a driver finds when it looks.
+struct Looked {
+    /// When something is due next, if all output is written.
+    next_us: i64,
+    /// Whether there is more to write than was taken.
+    has_more_output: bool,
+}
+
 /// Runs one connection.
 pub(crate) struct Driver {
     stream: Box<dyn Stream>,
     shared: Arc<Shared>,
     services: Arc<Services>,
-    peer: Arc<RemotePeer>,
+    origin: Arc<Origin>,
     clock: Arc<NodeClock>,
-    lifetime_us: i64,
-    counters: Arc<PeerCounters>,
     arrived: BytesMut,
     out: OutputBuffer,
+    /// The stream may hold back something that was written: TLS does when the socket takes no more.
+    is_unflushed: bool,
     events: Vec<Event<Arc<Slot>>>,
     timer: Option<(i64, BoxFuture<'static, ()>)>,
+    /// Whether the last bytes to write end with a goodbye.
+    said_goodbye: bool,
     peer_said: Option<(GoodbyeReason, String)>,
     _ticket: SessionTicket,
 }
@@ -64,10 +73,9 @@ pub(crate) struct DriverParts {
     pub(crate) arrived: BytesMut,
     pub(crate) shared: Arc<Shared>,
     pub(crate) services: Arc<Services>,
-    pub(crate) peer: Arc<RemotePeer>,
+    pub(crate) peer: RemotePeer,
     pub(crate) clock: Arc<NodeClock>,
     pub(crate) lifetime_us: i64,
-    pub(crate) counters: Arc<PeerCounters>,
     /// The peer counts as connected until this is dropped.
     pub(crate) ticket: SessionTicket,
 }
@@ -78,14 +86,14 @@ impl Driver {
             stream: parts.stream,
             shared: parts.shared,
             services: parts.services,
-            peer: parts.peer,
+            origin: Arc::new(Origin::new(parts.peer, Arc::clone(&parts.clock), parts.lifetime_us)),
             clock: parts.clock,
-            lifetime_us: parts.lifetime_us,
-            counters: parts.counters,
             arrived: parts.arrived,
             out: OutputBuffer::default(),
+            is_unflushed: false,
             events: Vec::new(),
             timer: None,
+            said_goodbye: false,
             peer_said: None,
             _ticket: parts.ticket,
         }
@@ -93,7 +101,7 @@ impl Driver {
 
     /// Runs until the connection ends. Then all calls have ended, too.
     pub(crate) async fn run(mut self) -> ConnectionEnd {
-        let first = if self.arrived.is_empty() { Ok(()) } else { self.on_arrived() };
+        let first = if self.arrived.is_empty() { Ok(()) } else { self.on_arrived(self.clock.now_us()) };
         let end = match first {
             Ok(()) => poll_fn(|cx| self.poll(cx)).await,
             Err(end) => end,
@@ -103,12 +111,10 @@ impl Driver {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<ConnectionEnd> {
-        self.shared.drive(|state| state.idle_driver = None);
         for _ in 0..ROUNDS_MAX {
             match self.round(cx) {
                 Ok(true) => {}
-                Ok(false) if self.go_idle(cx) => return Poll::Pending,
-                Ok(false) => {}
+                Ok(false) => return Poll::Pending,
                 Err(end) => {
                     self.say_why(&end, cx);
                     return Poll::Ready(end);
@@ -119,36 +125,61 @@ impl Driver {
         Poll::Pending
     }
 
-    /// Reads and writes once. Returns whether anything happened.
+    /// Reads and writes once. Returns whether there is more to do at once. Otherwise everything
+    /// that can happen wakes the driver.
     fn round(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionEnd> {
-        let has_read = self.read(cx)?;
-        self.on_time()?;
-        let has_written = self.write(cx)?;
-        Ok(has_read || has_written || self.timer_fires(cx))
+        let first_us = self.read(cx)?;
+        // The second attempt mostly finds nothing, and then the stream wakes the driver.
+        let second_us = if first_us.is_some() { self.read(cx)? } else { None };
+        let has_more = second_us.is_some();
+        let now_us = second_us.or(first_us).unwrap_or_else(|| self.clock.now_us());
+        let looked = self.look(now_us, cx, !has_more)?;
+        let has_written = self.write(cx).map_err(|end| self.last_word(end, cx))?;
+        // What was not written is written further until the stream takes no more.
+        let has_more_to_write = has_written && (looked.has_more_output || !self.out.is_empty());
+        if has_more || has_more_to_write {
+            return Ok(true);
+        }
+        let next_us = if self.out.is_empty() { looked.next_us } else { self.wait_for_room(cx) };
+        Ok(self.timer_fires(next_us, cx))
     }
 
-    /// Reads what is there, and hands it on.
-    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionEnd> {
+    /// Why the connection has ended, if it can be written to no more. A peer that closes has said
+    /// before which requests it does not execute.
+    fn last_word(&mut self, end: ConnectionEnd, cx: &mut Context<'_>) -> ConnectionEnd {
+        match (&end, self.read(cx)) {
+            (ConnectionEnd::Io(_), Err(said @ ConnectionEnd::PeerSaidGoodbye { .. })) => said,
+            _ => end,
+        }
+    }
+
+    /// Reads what is there, and hands it on. Returns when it was there, or `None` if there was
+    /// nothing.
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<Option<i64>, ConnectionEnd> {
         if self.arrived.capacity() - self.arrived.len() < PAYLOAD_BYTES_MAX {
             self.arrived.reserve(WAKE_UP_BYTES);
         }
         let read = pin!(self.stream.read_buf(&mut self.arrived)).poll(cx);
         let bytes = match read {
-            Poll::Pending => return Ok(false),
+            Poll::Pending => return Ok(None),
             Poll::Ready(read) => read?,
         };
         if bytes == 0 {
             return Err(ConnectionEnd::Closed);
         }
-        self.counters.received(bytes);
-        self.on_arrived()?;
-        Ok(true)
+        self.shared.counters().received(bytes);
+        let now_us = self.clock.now_us();
+        self.on_arrived(now_us)?;
+        Ok(Some(now_us))
     }
 
-    fn on_arrived(&mut self) -> Result<(), ConnectionEnd> {
-        let now_us = self.clock.now_us();
+    fn on_arrived(&mut self, now_us: i64) -> Result<(), ConnectionEnd> {
         let (arrived, events) = (&mut self.arrived, &mut self.events);
-        let received = self.shared.drive(|state| state.mux.receive(arrived, now_us, events));
+        let received = self.shared.drive(|state| {
+            // What services answer at once need not wake the driver.
+            state.idle_driver = None;
+            state.mux.receive(arrived, now_us, events)
+        });
         self.dispatch();
         received?;
         match self.peer_said.take() {
@@ -157,17 +188,40 @@ impl Driver {
         }
     }
 
-    /// Writes what is queued, in as few calls as possible.
+    /// Ends what is due, and takes the next frames if all earlier ones are written. If the driver
+    /// `may_rest`, whatever is queued from now on wakes it. `now_us` may be some time ago, but not
+    /// before the last bytes have arrived.
+    fn look(&mut self, now_us: i64, cx: &mut Context<'_>, may_rest: bool) -> Result<Looked, ConnectionEnd> {
+        let can_fill = self.out.is_empty();
+        let (out, events) = (&mut self.out, &mut self.events);
+        let (is_alive, frames, said_goodbye, looked) = self.shared.drive(|state| {
+            let is_alive = state.mux.on_time(now_us, events);
+            if can_fill && is_alive.is_ok() {
+                state.mux.fill(now_us, WAKE_UP_BYTES, out, events);
+            }
+            state.idle_driver = may_rest.then(|| cx.waker().clone());
+            let has_more_output = !can_fill || state.mux.has_output(now_us);
+            let looked = Looked { next_us: state.mux.next_time_us(true), has_more_output };
+            (is_alive, state.mux.take_frame_counts(), state.mux.said_goodbye(), looked)
+        });
+        self.shared.counters().frames(frames);
+        self.said_goodbye = said_goodbye;
+        self.dispatch();
+        is_alive?;
+        Ok(looked)
+    }
+
+    /// Writes what was taken, in as few calls as possible.
     fn write(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionEnd> {
         if self.out.is_empty() {
-            self.fill();
+            return self.flush(cx);
         }
-        if self.out.is_empty() {
-            return Ok(false);
-        }
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let filled = self.out.fill_slices(&mut slices);
-        let written = match Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..filled]) {
+        let stream = Pin::new(&mut self.stream);
+        let written = match self.out.only_piece() {
+            Some(piece) => stream.poll_write(cx, piece),
+            None => write_pieces(stream, &self.out, cx),
+        };
+        let written = match written {
             Poll::Pending => return Ok(false),
             Poll::Ready(written) => written?,
         };
@@ -175,41 +229,38 @@ impl Driver {
             return Err(io::Error::from(io::ErrorKind::WriteZero).into());
         }
         self.out.advance(written);
-        self.counters.sent(written);
+        self.shared.counters().sent(written);
+        self.is_unflushed = true;
         if self.out.is_empty() {
-            let _flushed = Pin::new(&mut self.stream).poll_flush(cx)?;
-            if self.shared.drive(|state| state.mux.said_goodbye()) {
-                let _shut = Pin::new(&mut self.stream).poll_shutdown(cx)?;
-                return Err(ConnectionEnd::SaidGoodbye);
-            }
+            self.flush(cx)?;
         }
         Ok(true)
     }
 
-    /// Ends what is due, also while nothing can be written.
-    fn on_time(&mut self) -> Result<(), ConnectionEnd> {
-        let (now_us, events) = (self.clock.now_us(), &mut self.events);
-        let alive = self.shared.drive(|state| state.mux.on_time(now_us, events));
-        self.dispatch();
-        Ok(alive?)
+    /// Lets go what the stream holds back. Returns whether anything happened.
+    fn flush(&mut self, cx: &mut Context<'_>) -> Result<bool, ConnectionEnd> {
+        if !self.is_unflushed || Pin::new(&mut self.stream).poll_flush(cx)?.is_pending() {
+            return Ok(false);
+        }
+        self.is_unflushed = false;
+        if self.said_goodbye {
+            let _shut = Pin::new(&mut self.stream).poll_shutdown(cx)?;
+            return Err(ConnectionEnd::SaidGoodbye);
+        }
+        Ok(true)
     }
 
-    /// Takes the next frames.
-    fn fill(&mut self) {
-        let now_us = self.clock.now_us();
-        let (out, events) = (&mut self.out, &mut self.events);
-        let frames = self.shared.drive(|state| {
-            state.mux.fill(now_us, WAKE_UP_BYTES, out, events);
-            state.mux.take_frame_counts()
-        });
-        self.counters.frames(frames);
-        self.dispatch();
+    /// Waits until the stream takes bytes again. New requests wake the driver meanwhile, because
+    /// their time may end before that. Returns when something is due.
+    fn wait_for_room(&self, cx: &mut Context<'_>) -> i64 {
+        self.shared.drive(|state| {
+            state.idle_driver = Some(cx.waker().clone());
+            state.mux.next_time_us(false)
+        })
     }
 
     /// Sets the timer to the next moment at which something is due. Returns whether it has come.
-    fn timer_fires(&mut self, cx: &mut Context<'_>) -> bool {
-        let can_write = self.out.is_empty();
-        let next_us = self.shared.drive(|state| state.mux.next_time_us(can_write));
+    fn timer_fires(&mut self, next_us: i64, cx: &mut Context<'_>) -> bool {
         if self.timer.as_ref().is_none_or(|(at_us, _)| *at_us > next_us) {
             let at = self.clock.instant_of(next_us.saturating_add(1));
             self.timer = Some((next_us, self.clock.runtime().sleep_until(at)));
@@ -222,31 +273,17 @@ impl Driver {
         fires
     }
 
-    /// Waits unless somebody has queued something since the last look.
-    fn go_idle(&mut self, cx: &mut Context<'_>) -> bool {
-        let now_us = self.clock.now_us();
-        let can_write = self.out.is_empty();
-        self.shared.drive(|state| {
-            if can_write && state.mux.has_output(now_us) {
-                return false;
-            }
-            state.idle_driver = Some(cx.waker().clone());
-            true
-        })
-    }
-
     /// Hands on what has happened.
     fn dispatch(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             match event {
                 Event::Request(request) => {
-                    self.counters.served();
+                    self.shared.counters().served();
                     let responder = Responder::new(Arc::clone(&self.shared), request.stream);
                     match self.services.get(request.service) {
                         Some(service) => {
-                            let (peer, clock) = (Arc::clone(&self.peer), Arc::clone(&self.clock));
-                            service.handle(Incoming::new(request, peer, clock, self.lifetime_us), responder);
+                            service.handle(Incoming::new(request, Arc::clone(&self.origin)), responder);
                         }
                         None => responder.refuse(RefusalCode::UNKNOWN_SERVICE, Bytes::new()),
                     }
@@ -275,16 +312,13 @@ impl Driver {
         self.shared.drive(|state| state.mux.say_goodbye(reason, error.to_string()));
         let (now_us, out, events) = (self.clock.now_us(), &mut self.out, &mut self.events);
         self.shared.drive(|state| state.mux.fill(now_us, 0, out, events));
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let filled = self.out.fill_slices(&mut slices);
         // The connection ends in any case.
-        let _written = Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..filled]);
+        let _written = write_pieces(Pin::new(&mut self.stream), &self.out, cx);
     }
 
     fn close(&mut self) {
         let events = &mut self.events;
-        let producers = self.shared.drive(|state| {
-            state.is_closed = true;
+        let producers = self.shared.close(|state| {
             state.mux.close(events);
             std::mem::take(&mut state.producers)
         });
@@ -300,4 +334,15 @@ impl Drop for Driver {
             self.close();
         }
     }
+}
+
+/// Writes the first pieces of `out` at once.
+fn write_pieces(
+    stream: Pin<&mut Box<dyn Stream>>,
+    out: &OutputBuffer,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+    let filled = out.fill_slices(&mut slices);
+    stream.poll_write_vectored(cx, &slices[..filled])
 }

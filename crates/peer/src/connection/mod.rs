@@ -16,6 +16,7 @@ mod shared;
 pub use call::{ItemStream, StreamPart};
 pub use service::{Incoming, Responder, Service, Services, TwoServices};
 
+pub(crate) use call::Call;
 pub(crate) use driver::{Driver, DriverParts};
 pub(crate) use shared::{NodeClock, Shared};
 

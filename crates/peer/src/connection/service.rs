@@ -61,34 +61,43 @@ impl fmt::Debug for Services {
     }
 }
 
-/// A request of a peer.
-#[derive(Clone)]
-pub struct Incoming {
-    request: ArrivedRequest,
-    peer: Arc<RemotePeer>,
+/// What all requests that arrive over one connection share.
+pub(super) struct Origin {
+    peer: RemotePeer,
     clock: Arc<NodeClock>,
     lifetime_us: i64,
 }
 
+impl Origin {
+    pub(super) const fn new(peer: RemotePeer, clock: Arc<NodeClock>, lifetime_us: i64) -> Self {
+        Self { peer, clock, lifetime_us }
+    }
+}
+
+/// A request of a peer.
+#[derive(Clone)]
+pub struct Incoming {
+    request: ArrivedRequest,
+    origin: Arc<Origin>,
+}
+
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Incoming").field("peer", &self.peer.identity.node).field("request", &self.request).finish()
+        f.debug_struct("Incoming")
+            .field("peer", &self.origin.peer.identity.node)
+            .field("request", &self.request)
+            .finish()
     }
 }
 
 impl Incoming {
-    pub(super) const fn new(
-        request: ArrivedRequest,
-        peer: Arc<RemotePeer>,
-        clock: Arc<NodeClock>,
-        lifetime_us: i64,
-    ) -> Self {
-        Self { request, peer, clock, lifetime_us }
+    pub(super) const fn new(request: ArrivedRequest, origin: Arc<Origin>) -> Self {
+        Self { request, origin }
     }
 
     /// The peer.
     pub fn peer(&self) -> &RemotePeer {
-        &self.peer
+        &self.origin.peer
     }
 
     /// How urgent the request is.
@@ -115,21 +124,28 @@ impl Incoming {
     /// The age of the request now. It is never too low, wherever the request lay meanwhile
     /// (docs/design/replication.md §6).
     pub fn age(&self) -> Duration {
-        let age_us = self.clock.now_us().saturating_sub(self.request.born_us);
+        let age_us = self.origin.clock.now_us().saturating_sub(self.request.born_us);
         Duration::from_micros(u64::try_from(age_us).unwrap_or(0))
     }
 
     /// When the sender's deadline passes, at the earliest.
     pub fn deadline(&self) -> Instant {
-        self.clock.instant_of(self.request.deadline_us)
+        self.origin.clock.instant_of(self.request.deadline_us)
+    }
+
+    /// From when on the request may not have an effect any more: when its deadline or its lifetime
+    /// passes, whichever comes first.
+    pub fn expires_at(&self) -> Instant {
+        let lifetime_ends_us = self.request.born_us.saturating_add(self.origin.lifetime_us).saturating_add(1);
+        self.origin.clock.instant_of(self.request.deadline_us.min(lifetime_ends_us))
     }
 
     /// Whether the request may not have an effect any more: its deadline or its lifetime has
     /// passed. A service that creates data asks immediately before it does
     /// (docs/design/replication.md §12).
     pub fn has_expired(&self) -> bool {
-        let now_us = self.clock.now_us();
-        now_us >= self.request.deadline_us || now_us.saturating_sub(self.request.born_us) > self.lifetime_us
+        let now_us = self.origin.clock.now_us();
+        now_us >= self.request.deadline_us || now_us.saturating_sub(self.request.born_us) > self.origin.lifetime_us
     }
 }
 

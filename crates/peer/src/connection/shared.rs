@@ -1,6 +1,7 @@
 //! What callers, services and the driver of a connection share.
 
 use super::call::{Call, ItemStream, Slot};
+use crate::counters::PeerCounters;
 use crate::error::PeerError;
 use crate::frame::{AnswerStatus, GoodbyeReason, StreamId};
 use crate::mux::{Body, ItemRefused, Mux, Request};
@@ -8,8 +9,12 @@ use ombak_runtime::Runtime;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+
+/// A clock does not show later moments than this: ten years after its origin.
+const LATEST_US: i64 = 10 * 365 * 86_400_000_000;
 
 /// The monotonic clock of a node as a number, the same for all its connections.
 pub(crate) struct NodeClock {
@@ -29,7 +34,10 @@ impl NodeClock {
     }
 
     pub(crate) fn us_of(&self, at: Instant) -> i64 {
-        let us = |duration: Duration| i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
+        let us = |duration: Duration| {
+            let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+            seconds.saturating_mul(1_000_000).saturating_add(i64::from(duration.subsec_micros()))
+        };
         match at.checked_duration_since(self.origin) {
             Some(after) => us(after),
             None => us(self.origin.duration_since(at)).saturating_neg(),
@@ -39,8 +47,8 @@ impl NodeClock {
     /// The moment with this number, or the origin if it lies before that.
     pub(crate) fn instant_of(&self, us: i64) -> Instant {
         // A deadline that lies beyond what the clock can show is as good as a day.
-        let day_us = self.now_us().saturating_add(86_400_000_000);
-        self.origin + Duration::from_micros(u64::try_from(us.min(day_us)).unwrap_or(0))
+        let us = if us <= LATEST_US { us } else { self.now_us().saturating_add(86_400_000_000).min(us) };
+        self.origin + Duration::from_micros(u64::try_from(us).unwrap_or(0))
     }
 
     pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
@@ -51,6 +59,9 @@ impl NodeClock {
 /// The shared part of a connection.
 pub(crate) struct Shared {
     state: Mutex<State>,
+    /// It changes once, under the lock of the state.
+    is_closed: AtomicBool,
+    counters: Arc<PeerCounters>,
 }
 
 pub(super) struct State {
@@ -60,13 +71,17 @@ pub(super) struct State {
     pub(super) idle_driver: Option<Waker>,
     /// Services that wait for room for an item.
     pub(super) producers: BTreeMap<StreamId, Waker>,
-    pub(super) is_closed: bool,
 }
 
 impl Shared {
-    pub(crate) fn new(mux: Mux<Arc<Slot>>) -> Self {
-        let state = State { mux, idle_driver: None, producers: BTreeMap::new(), is_closed: false };
-        Self { state: Mutex::new(state) }
+    pub(crate) fn new(mux: Mux<Arc<Slot>>, counters: Arc<PeerCounters>) -> Self {
+        let state = State { mux, idle_driver: None, producers: BTreeMap::new() };
+        Self { state: Mutex::new(state), is_closed: AtomicBool::new(false), counters }
+    }
+
+    /// The counters of the peer.
+    pub(crate) fn counters(&self) -> &PeerCounters {
+        &self.counters
     }
 
     /// Changes the state, and wakes the driver if it waits.
@@ -88,7 +103,14 @@ impl Shared {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.state.lock().is_closed
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Closes the state, and returns what `end` makes of it.
+    pub(super) fn close<R>(&self, end: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = self.state.lock();
+        self.is_closed.store(true, Ordering::Release);
+        end(&mut state)
     }
 
     /// Queues a request. The returned future ends with its answer, and cancels it when dropped.
@@ -106,7 +128,7 @@ impl Shared {
     fn open(&self, request: Request) -> Result<(Arc<Slot>, StreamId), PeerError> {
         let slot = Arc::new(Slot::default());
         let opened = self.change(|state| {
-            if state.is_closed { Err(PeerError::Unreachable) } else { state.mux.call(request, Arc::clone(&slot)) }
+            if self.is_closed() { Err(PeerError::Unreachable) } else { state.mux.call(request, Arc::clone(&slot)) }
         });
         opened.map(|stream| (slot, stream))
     }
@@ -128,7 +150,7 @@ impl Shared {
 
     pub(super) fn is_cancelled(&self, stream: StreamId) -> bool {
         let state = self.state.lock();
-        state.is_closed || state.mux.is_cancelled(stream)
+        self.is_closed() || state.mux.is_cancelled(stream)
     }
 
     /// Queues an item, or waits until there is room for it.
@@ -139,7 +161,7 @@ impl Shared {
         cx: &mut Context<'_>,
     ) -> Poll<Result<(), ItemRefused>> {
         self.change(|state| {
-            if state.is_closed {
+            if self.is_closed() {
                 return Poll::Ready(Err(ItemRefused::NotWanted));
             }
             match state.mux.send_item(stream, item.clone()) {
@@ -154,7 +176,8 @@ impl Shared {
 
     /// How many requests of the peer are under way.
     pub(crate) fn serving(&self) -> usize {
-        self.state.lock().mux.served_under_way()
+        let state = self.state.lock();
+        if self.is_closed() { 0 } else { state.mux.served_under_way() }
     }
 
     /// Closes the connection after a last frame.

@@ -147,10 +147,12 @@ fn next_chunk(chunk: Bytes) -> Result<Bytes, FrameError> {
 }
 
 fn goodbye(payload: &[u8]) -> Result<Frame, FrameError> {
-    let (code, text) = payload.split_first_chunk::<2>().ok_or(FrameError::Length)?;
+    let (code, rest) = payload.split_first_chunk::<2>().ok_or(FrameError::Length)?;
+    let (taken, text) = rest.split_first_chunk::<8>().ok_or(FrameError::Length)?;
     if text.len() > GOODBYE_TEXT_BYTES_MAX {
         return Err(FrameError::Text);
     }
     let text = std::str::from_utf8(text).map_err(|_| FrameError::Text)?.to_owned();
-    Ok(Frame::Goodbye { reason: GoodbyeReason::from_code(u16::from_le_bytes(*code)), text })
+    let (reason, taken) = (GoodbyeReason::from_code(u16::from_le_bytes(*code)), u64::from_le_bytes(*taken));
+    Ok(Frame::Goodbye { reason, taken, text })
 }

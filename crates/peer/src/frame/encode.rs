@@ -29,9 +29,9 @@ pub fn encode_frame(frame: &Frame, out: &mut Vec<u8>) {
         Frame::Credit { stream, bytes } => (FrameKind::Credit, *stream, bytes.to_le_bytes().to_vec()),
         Frame::Ping { id, clock_us } => (FrameKind::Ping, StreamId(0), id_and_clock(*id, *clock_us)),
         Frame::Pong { id, clock_us } => (FrameKind::Pong, StreamId(0), id_and_clock(*id, *clock_us)),
-        Frame::Goodbye { reason, text } => {
+        Frame::Goodbye { reason, taken, text } => {
             let text = text_start(text, GOODBYE_TEXT_BYTES_MAX).as_bytes();
-            (FrameKind::Goodbye, StreamId(0), [&reason.code().to_le_bytes(), text].concat())
+            (FrameKind::Goodbye, StreamId(0), [&reason.code().to_le_bytes()[..], &taken.to_le_bytes(), text].concat())
         }
     };
     out.extend_from_slice(&encode_header(kind, stream, payload.len()));

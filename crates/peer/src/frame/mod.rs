@@ -19,7 +19,8 @@
 //!  8    Credit         bytes u32: the caller has room for so many more bytes of items
 //!  9    Ping           id u64, clock i64 of the sender
 //! 10    Pong           id u64 of the ping, clock i64 of the sender
-//! 11    Goodbye        reason u16, then a text of at most 256 bytes: the sender closes
+//! 11    Goodbye        reason u16, taken u64, then a text of at most 256 bytes: the sender closes.
+//!                      It executes no request of the receiver with a number above `taken`
 //! ```
 //!
 //! All integers are little-endian. Clocks are microseconds of a node's own monotonic clock. The
@@ -154,7 +155,7 @@ pub enum Frame {
     Credit { stream: StreamId, bytes: u32 },
     Ping { id: u64, clock_us: i64 },
     Pong { id: u64, clock_us: i64 },
-    Goodbye { reason: GoodbyeReason, text: String },
+    Goodbye { reason: GoodbyeReason, taken: u64, text: String },
 }
 
 #[cfg(test)]

@@ -56,8 +56,11 @@ fn frame() -> impl Strategy<Value = Frame> {
         (stream(), any::<u32>()).prop_map(|(stream, bytes)| Frame::Credit { stream, bytes }),
         (any::<u64>(), any::<i64>()).prop_map(|(id, clock_us)| Frame::Ping { id, clock_us }),
         (any::<u64>(), any::<i64>()).prop_map(|(id, clock_us)| Frame::Pong { id, clock_us }),
-        (any::<u16>(), "[a-zé]{0,100}")
-            .prop_map(|(code, text)| Frame::Goodbye { reason: GoodbyeReason::from_code(code), text }),
+        (any::<u16>(), any::<u64>(), "[a-zé]{0,100}").prop_map(|(code, taken, text)| Frame::Goodbye {
+            reason: GoodbyeReason::from_code(code),
+            taken,
+            text
+        }),
     ]
 }
 
@@ -164,6 +167,9 @@ fn the_layout_of_version_1_is_fixed() {
     ]
     .concat();
     assert_eq!(encoded(&request), expected);
-    let goodbye = Frame::Goodbye { reason: GoodbyeReason::ShuttingDown, text: "bye".into() };
-    assert_eq!(encoded(&goodbye), [&[5, 0, 0, 0, 11, 0, 0, 0][..], &[0; 8], &[1, 0], b"bye"].concat());
+    let goodbye = Frame::Goodbye { reason: GoodbyeReason::ShuttingDown, taken: 7, text: "bye".into() };
+    assert_eq!(
+        encoded(&goodbye),
+        [&[13, 0, 0, 0, 11, 0, 0, 0][..], &[0; 8], &[1, 0], &[7, 0, 0, 0, 0, 0, 0, 0], b"bye"].concat()
+    );
 }

@@ -5,7 +5,7 @@ use super::outcome::{Established, HandshakeError, Refusal, RefusalKind, RemotePe
 use super::secret::{MAC_BYTES, Secret};
 use super::{HANDSHAKE_BYTES_MAX, UNPROVED_BYTES_MAX, VERSION_MAX, VERSION_MIN};
 use crate::clock::ClockSample;
-use crate::identity::{Lane, NodeIdentity};
+use crate::identity::{Channel, Lane, NodeIdentity};
 use bytes::{Buf, BytesMut};
 use ombak_types::NodeId;
 use sha2::{Digest, Sha256};
@@ -38,7 +38,7 @@ pub struct Handshake {
     nonce: [u8; NONCE_BYTES],
     /// The node that the initiator wants to reach.
     expected: Option<NodeId>,
-    lane: Lane,
+    channel: Channel,
     awaited: Awaited,
     version: u16,
     /// The hash of all bytes that both sides have sent.
@@ -52,25 +52,25 @@ pub struct Handshake {
 
 impl Handshake {
     /// The side that opened the connection, to reach the node `expected`. `nonce` is random.
-    pub fn initiator(local: LocalPeer, expected: Option<NodeId>, lane: Lane, nonce: [u8; 32]) -> Self {
-        let mut this = Self::new(local, Role::Initiator, expected, lane, nonce);
+    pub fn initiator(local: LocalPeer, expected: Option<NodeId>, channel: impl Into<Channel>, nonce: [u8; 32]) -> Self {
+        let mut this = Self::new(local, Role::Initiator, expected, channel.into(), nonce);
         this.send_greeting();
         this
     }
 
     /// The side that accepted the connection. `nonce` is random.
     pub fn responder(local: LocalPeer, nonce: [u8; 32]) -> Self {
-        Self::new(local, Role::Responder, None, Lane::Requests, nonce)
+        Self::new(local, Role::Responder, None, Lane::Requests.into(), nonce)
     }
 
-    fn new(local: LocalPeer, role: Role, expected: Option<NodeId>, lane: Lane, nonce: [u8; 32]) -> Self {
+    fn new(local: LocalPeer, role: Role, expected: Option<NodeId>, channel: Channel, nonce: [u8; 32]) -> Self {
         Self {
             local,
             role,
             versions: Versions { min: VERSION_MIN, max: VERSION_MAX },
             nonce,
             expected,
-            lane,
+            channel,
             awaited: Awaited::Greeting,
             version: 0,
             transcript: Sha256::new(),
@@ -156,7 +156,7 @@ impl Handshake {
 
     fn receive_greeting(&mut self, buffer: &mut BytesMut, now_us: i64) -> Result<bool, HandshakeError> {
         if !message::can_be_greeting(buffer) {
-            return Err(HandshakeError::NotAPeer);
+            return Err(if message::is_tls(buffer) { HandshakeError::SpeaksTls } else { HandshakeError::NotAPeer });
         }
         let Some(greeting) = buffer.first_chunk::<GREETING_BYTES>() else { return Ok(false) };
         let theirs = message::decode_greeting(greeting, self.role.other())?;
@@ -233,8 +233,8 @@ impl Handshake {
     ) -> Result<(), HandshakeError> {
         let hello = Hello::decode(payload)?;
         let clock = ClockSample { asked_at_us: self.asked_at_us, theirs_us: hello.clock_us, answered_at_us: now_us };
-        let lane = if self.role == Role::Initiator { self.lane } else { hello.lane };
-        let peer = RemotePeer { identity: hello.identity, lane };
+        let channel = if self.role == Role::Initiator { self.channel } else { hello.channel };
+        let peer = RemotePeer { identity: hello.identity, channel };
         if let Err(refusal) = self.check(&peer).and_then(|()| admit(&peer)) {
             self.send(Kind::Refusal, &message::encode_refusal(&refusal));
             return Err(HandshakeError::Refuses { node: peer.identity.node, refusal });
@@ -256,8 +256,11 @@ impl Handshake {
     /// What must hold of every peer.
     fn check(&self, peer: &RemotePeer) -> Result<(), Refusal> {
         let (ours, theirs) = (&self.local.identity, &peer.identity);
-        if theirs.cluster != ours.cluster {
-            let text = format!("the clusters differ: {:016x} and {:016x}", ours.cluster, theirs.cluster);
+        if theirs.cluster != ours.cluster && theirs.cluster != 0 && ours.cluster != 0 {
+            let text = format!(
+                "the clusters differ: node {} belongs to the cluster {:016x}, and node {} to the cluster {:016x}",
+                ours.node, ours.cluster, theirs.node, theirs.cluster
+            );
             return Err(Refusal::new(RefusalKind::OtherCluster, text));
         }
         if theirs.node == ours.node {
@@ -284,7 +287,7 @@ impl Handshake {
     }
 
     fn send_hello(&mut self, now_us: i64) {
-        let hello = Hello { clock_us: now_us, identity: self.local.identity.clone(), lane: self.lane };
+        let hello = Hello { clock_us: now_us, identity: self.local.identity.clone(), channel: self.channel };
         self.send(Kind::Hello, &hello.encode());
     }
 

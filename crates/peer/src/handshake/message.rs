@@ -5,7 +5,7 @@
 //!            version_max u16, nonce 32 bytes; 48 bytes in all
 //! others     length u16 of what follows the kind, kind u8, payload, proof 32 bytes
 //!   Proof    empty
-//!   Hello    clock i64, cluster u64, node u64, boot_number u64, session u64, lane u8,
+//!   Hello    clock i64, cluster u64, node u64, boot_number u64, session u64, channel u8,
 //!            count u16 of capabilities, each: length u8, name; in ascending order
 //!   Accepted empty
 //!   Refusal  code u16, text
@@ -15,7 +15,7 @@
 
 use super::outcome::{HandshakeError, Refusal, RefusalKind};
 use crate::cursor::{Cursor, Truncated, text_start};
-use crate::identity::{CAPABILITIES_MAX, CAPABILITY_BYTES_MAX, Lane, NodeIdentity};
+use crate::identity::{CAPABILITIES_MAX, CAPABILITY_BYTES_MAX, Channel, NodeIdentity};
 use ombak_types::NodeId;
 use std::collections::BTreeSet;
 
@@ -139,6 +139,11 @@ pub(super) fn can_be_greeting(bytes: &[u8]) -> bool {
     bytes.iter().zip(MAGIC).all(|(found, expected)| *found == expected)
 }
 
+/// Whether `bytes` begin as a side of TLS does: with an alert or a handshake of version 3.
+pub(super) const fn is_tls(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x15 | 0x16, 3, ..])
+}
+
 pub(super) fn decode_greeting(bytes: &[u8; GREETING_BYTES], role: Role) -> Result<Versions, HandshakeError> {
     let mut cursor = Cursor::new(bytes);
     if cursor.array()? != MAGIC || cursor.u8()? != LAYOUT {
@@ -158,7 +163,7 @@ pub(super) fn decode_greeting(bytes: &[u8; GREETING_BYTES], role: Role) -> Resul
 pub(super) struct Hello {
     pub(super) clock_us: i64,
     pub(super) identity: NodeIdentity,
-    pub(super) lane: Lane,
+    pub(super) channel: Channel,
 }
 
 impl Hello {
@@ -169,7 +174,7 @@ impl Hello {
         for number in [identity.cluster, identity.node.get(), identity.boot_number, identity.session] {
             out.extend_from_slice(&number.to_le_bytes());
         }
-        out.push(self.lane.code());
+        out.push(self.channel.code());
         let fits = |name: &&String| !name.is_empty() && name.len() <= CAPABILITY_BYTES_MAX;
         let names: Vec<&String> = identity.capabilities.iter().filter(fits).take(CAPABILITIES_MAX).collect();
         out.extend_from_slice(&(names.len() as u16).to_le_bytes());
@@ -185,13 +190,13 @@ impl Hello {
         let clock_us = cursor.i64()?;
         let (cluster, node) = (cursor.u64()?, NodeId::new(cursor.u64()?));
         let (boot_number, session) = (cursor.u64()?, cursor.u64()?);
-        let lane = Lane::from_code(cursor.u8()?).ok_or(HandshakeError::Malformed)?;
+        let channel = Channel::from_code(cursor.u8()?).ok_or(HandshakeError::Malformed)?;
         let capabilities = capabilities(&mut cursor)?;
         if !cursor.is_empty() {
             return Err(HandshakeError::Malformed);
         }
         let identity = NodeIdentity { cluster, node, boot_number, session, capabilities };
-        Ok(Self { clock_us, identity, lane })
+        Ok(Self { clock_us, identity, channel })
     }
 }
 

@@ -1,17 +1,17 @@
 //! How a handshake ends.
 
 use crate::clock::ClockSample;
-use crate::identity::{Lane, NodeIdentity};
+use crate::identity::{Channel, NodeIdentity};
 use ombak_types::NodeId;
-use std::fmt;
+use std::{fmt, io};
 
 /// Who the peer is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemotePeer {
     /// What it said about itself.
     pub identity: NodeIdentity,
-    /// The lane that the initiator chose.
-    pub lane: Lane,
+    /// Which connection the initiator has opened.
+    pub channel: Channel,
 }
 
 /// A handshake that succeeded.
@@ -38,6 +38,8 @@ pub enum RefusalKind {
     NodeIdInUse,
     /// It was removed from the cluster, or is not wanted for another reason.
     NotAdmitted,
+    /// Its data directory is older than the members of the cluster know it.
+    OlderDirectory,
     /// A kind that a later version has added.
     Other(u16),
 }
@@ -50,6 +52,7 @@ impl RefusalKind {
             Self::SameNode => 3,
             Self::NodeIdInUse => 4,
             Self::NotAdmitted => 5,
+            Self::OlderDirectory => 6,
             Self::Other(code) => code,
         }
     }
@@ -61,6 +64,7 @@ impl RefusalKind {
             3 => Self::SameNode,
             4 => Self::NodeIdInUse,
             5 => Self::NotAdmitted,
+            6 => Self::OlderDirectory,
             other => Self::Other(other),
         }
     }
@@ -94,6 +98,19 @@ pub enum HandshakeError {
     /// The other side does not speak this protocol.
     #[error("the other side is no node of Ombak")]
     NotAPeer,
+    /// The other side speaks TLS, and this node does not.
+    #[error(
+        "the other side speaks TLS, and this node has no certificate configured: all nodes of a cluster have one, or none"
+    )]
+    SpeaksTls,
+    /// The stream below failed.
+    #[error("{text}")]
+    Stream {
+        /// The kind of the error.
+        kind: io::ErrorKind,
+        /// The reason.
+        text: String,
+    },
     /// The other side sent a greeting of our own role, for example our own greeting.
     #[error("the other side does not play its part of the handshake")]
     Role,

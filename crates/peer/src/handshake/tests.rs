@@ -99,8 +99,8 @@ fn refusal_kind(side: &Side) -> RefusalKind {
 fn both_sides_learn_who_the_other_is() {
     for step in [1, 7, 1000] {
         let (left, right) = run(initiator(local(1)), responder(local(2)), step);
-        assert_eq!(established(&left).peer, RemotePeer { identity: identity(2), lane: Lane::Bulk });
-        assert_eq!(established(&right).peer, RemotePeer { identity: identity(1), lane: Lane::Bulk });
+        assert_eq!(established(&left).peer, RemotePeer { identity: identity(2), channel: Lane::Bulk.into() });
+        assert_eq!(established(&right).peer, RemotePeer { identity: identity(1), channel: Lane::Bulk.into() });
         assert_eq!(established(&left).version, 1);
         assert!(identity(1).shares(&identity(2), "hints"));
         assert!(!identity(1).shares(&identity(2), "only-1"));
@@ -156,7 +156,7 @@ fn a_listener_without_the_secret_does_not_learn_who_connects() {
     reply.receive(&mut BytesMut::from(&greeting[..]), 0, &mut |_| Ok(())).unwrap();
     let mut forged = reply.take_output();
     // A hello without a proof of the secret.
-    let payload = Hello { clock_us: 0, identity: identity(2), lane: Lane::Bulk }.encode();
+    let payload = Hello { clock_us: 0, identity: identity(2), channel: Lane::Bulk.into() }.encode();
     forged.extend_from_slice(&((payload.len() + 32) as u16).to_le_bytes());
     forged.push(Kind::Hello.code());
     forged.extend_from_slice(&payload);

@@ -37,6 +37,17 @@ impl Body {
         self.bytes == 0
     }
 
+    /// The parts, none of which is empty.
+    pub fn parts(&self) -> &[Bytes] {
+        &self.parts
+    }
+
+    /// Takes all parts.
+    pub(super) fn take_parts(&mut self) -> impl Iterator<Item = Bytes> {
+        self.bytes = 0;
+        self.parts.drain(..)
+    }
+
     /// Takes at most `max` bytes off the first part.
     pub(super) fn take_front(&mut self, max: usize) -> Bytes {
         let Some(first) = self.parts.first_mut() else { return Bytes::new() };

@@ -12,10 +12,15 @@ impl Budget {
         Self { used_bytes: 0, bytes_max }
     }
 
+    /// Whether `bytes` fit.
+    pub(super) const fn has_room_for(&self, bytes: usize) -> bool {
+        bytes <= self.bytes_max - self.used_bytes
+    }
+
     /// Takes `bytes` if they fit.
     #[must_use]
     pub(super) const fn take(&mut self, bytes: usize) -> bool {
-        if bytes > self.bytes_max - self.used_bytes {
+        if !self.has_room_for(bytes) {
             return false;
         }
         self.used_bytes += bytes;

@@ -5,70 +5,79 @@ use super::budget::Budget;
 use super::config::MuxConfig;
 use super::event::{ConnectionError, Event, Response};
 use super::message::Written;
+use super::sorted::Sorted;
+use super::streams::Streams;
 use super::{ITEM_COST_BYTES, WINDOW_BYTES_MIN};
 use crate::error::PeerError;
 use crate::frame::{AnswerHead, AnswerStatus, FrameKind, Priority, StreamId};
 use bytes::Bytes;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// What an own request needs room for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
     pub(super) priority: Priority,
-    pub(super) born_us: i64,
+    pub(super) send_by_us: i64,
     pub(super) deadline_us: i64,
     pub(super) body_bytes: usize,
     pub(super) window_bytes: usize,
 }
 
-/// An own request that has not ended.
+/// An own request that has not ended. Each request makes one, so what few requests need is boxed.
 #[derive(Debug)]
 struct Call<T> {
     token: T,
     priority: Priority,
-    born_us: i64,
-    deadline_us: i64,
-    /// Bytes of the body that wait to be sent.
-    queued_bytes: usize,
     has_started: bool,
     left_whole: bool,
-    /// The window of a streamed answer, or 0.
+    deadline_us: i64,
+    /// When the request ends unless something happens before: the moment by which it must have left
+    /// as a whole, and then its deadline.
+    due_us: i64,
+    /// Bytes of the body that wait to be sent.
+    queued_bytes: usize,
+    /// If the answer is streamed.
+    items: Option<Box<Items>>,
+    /// An answer of which chunks are missing.
+    answer: Option<Box<(AnswerStatus, Assembly)>>,
+}
+
+/// The items of a streamed answer.
+#[derive(Debug)]
+struct Items {
     window_bytes: usize,
     /// How much the peer may still send of items.
     allowed_bytes: usize,
     /// What the caller has consumed and the peer does not know yet.
     consumed_bytes: usize,
     item: Option<Assembly>,
-    answer: Option<(AnswerStatus, Assembly)>,
 }
 
 /// All own requests that have not ended.
 #[derive(Debug)]
 pub(super) struct Calls<T> {
-    calls: BTreeMap<StreamId, Call<T>>,
-    deadlines: BTreeSet<(i64, StreamId)>,
+    calls: Streams<Call<T>>,
+    due: Sorted<(i64, StreamId), ()>,
     counts: [usize; 3],
     counts_max: [usize; 3],
     queued: [Budget; 3],
     arriving: Budget,
     body_bytes_max: usize,
-    lifetime_us: i64,
     /// The requests that the peer has to be told of: cancelled ones, and ones with new credit.
     cancelled: BTreeSet<StreamId>,
     with_credit: BTreeSet<StreamId>,
 }
 
-impl<T: Clone> Calls<T> {
+impl<T> Calls<T> {
     pub(super) fn new(config: &MuxConfig) -> Self {
         Self {
-            calls: BTreeMap::new(),
-            deadlines: BTreeSet::new(),
+            calls: Streams::new(),
+            due: Sorted::new(),
             counts: [0; 3],
             counts_max: config.calls_max,
             queued: config.queued_bytes_max.map(Budget::new),
             arriving: Budget::new(config.arriving_bytes_max),
             body_bytes_max: config.body_bytes_max,
-            lifetime_us: config.lifetime_us,
             cancelled: BTreeSet::new(),
             with_credit: BTreeSet::new(),
         }
@@ -88,74 +97,93 @@ impl<T: Clone> Calls<T> {
             return Err(PeerError::Overload);
         }
         self.counts[line] += 1;
-        self.deadlines.insert((needs.deadline_us, stream));
+        let due_us = needs.deadline_us.min(needs.send_by_us);
+        let items = |window_bytes| Items { window_bytes, allowed_bytes: window_bytes, consumed_bytes: 0, item: None };
         let call = Call {
             token,
             priority: needs.priority,
-            born_us: needs.born_us,
-            deadline_us: needs.deadline_us,
-            queued_bytes: needs.body_bytes,
             has_started: false,
             left_whole: false,
-            window_bytes: needs.window_bytes,
-            allowed_bytes: needs.window_bytes,
-            consumed_bytes: 0,
-            item: None,
+            deadline_us: needs.deadline_us,
+            due_us,
+            queued_bytes: needs.body_bytes,
+            items: (needs.window_bytes > 0).then(|| Box::new(items(needs.window_bytes))),
             answer: None,
         };
-        self.calls.insert(stream, call);
+        let is_new = self.calls.insert(stream, call) && self.due.insert((due_us, stream), ());
+        assert!(is_new, "the number of a request is used twice");
         Ok(())
     }
 
     /// Notes that a frame of a request has left.
     pub(super) fn on_written(&mut self, written: Written) {
-        let Some(call) = self.calls.get_mut(&written.stream) else { return };
+        let Some(call) = self.calls.get_mut(written.stream) else { return };
         call.has_started = true;
         call.left_whole = written.is_last;
         call.queued_bytes -= written.body_bytes;
         self.queued[call.priority.index()].give_back(written.body_bytes);
-    }
-
-    /// Whether a request is too old to begin to send it.
-    pub(super) fn is_stale(&self, stream: StreamId, now_us: i64) -> bool {
-        let is_old = |call: &Call<T>| now_us.saturating_sub(call.born_us) > self.lifetime_us;
-        self.calls.get(&stream).is_some_and(|call| !call.has_started && is_old(call))
+        if written.is_last && call.due_us < call.deadline_us {
+            let was_due_us = std::mem::replace(&mut call.due_us, call.deadline_us);
+            self.due.remove((was_due_us, written.stream));
+            let is_new = self.due.insert((call.due_us, written.stream), ());
+            assert!(is_new, "a request is due twice");
+        }
     }
 
     /// Ends a request, gives back what it held, and tells the peer if it knows of the request. The
     /// caller takes the rest of it out of the schedule.
-    pub(super) fn end(&mut self, stream: StreamId) -> Option<Ended<T>> {
-        let call = self.calls.remove(&stream)?;
+    fn end(&mut self, stream: StreamId) -> Option<Call<T>> {
+        let call = self.calls.remove(stream)?;
         let line = call.priority.index();
         self.counts[line] -= 1;
         self.queued[line].give_back(call.queued_bytes);
-        let arriving_bytes = call.answer.as_ref().map_or(0, |(_, answer)| answer.body_bytes());
-        self.arriving.give_back(call.window_bytes + arriving_bytes);
-        self.deadlines.remove(&(call.deadline_us, stream));
-        self.with_credit.remove(&stream);
-        Some(Ended { token: call.token, has_started: call.has_started, left_whole: call.left_whole })
+        self.due.remove((call.due_us, stream));
+        if let Some(items) = &call.items {
+            self.arriving.give_back(items.window_bytes);
+            self.with_credit.remove(&stream);
+        }
+        if let Some(answer) = &call.answer {
+            self.arriving.give_back(answer.1.body_bytes());
+        }
+        Some(call)
     }
 
     /// Ends a request that the caller does not want any more.
     pub(super) fn give_up(&mut self, stream: StreamId) -> Option<Ended<T>> {
-        let ended = self.end(stream)?;
-        if ended.has_started {
+        let call = self.end(stream)?;
+        if call.has_started {
             self.cancelled.insert(stream);
         }
-        Some(ended)
+        Some(call.ended())
     }
 
-    /// A request whose deadline has passed.
+    /// Ends a request with its answer.
+    fn answered(&mut self, stream: StreamId, status: AnswerStatus, body: Bytes) -> Option<(Ended<T>, Response)> {
+        let response = match status {
+            AnswerStatus::Done => Ok(body),
+            AnswerStatus::Overload => Err(PeerError::Overload),
+            AnswerStatus::Refused(code) => Err(PeerError::Refused { code, detail: body }),
+            AnswerStatus::Lost => return self.lost(stream),
+        };
+        Some((self.end(stream)?.ended(), response))
+    }
+
+    /// Ends a request whose answer is lost, or does not fit: more of it may be on its way.
+    fn lost(&mut self, stream: StreamId) -> Option<(Ended<T>, Response)> {
+        Some((self.give_up(stream)?, Err(PeerError::AnswerLost)))
+    }
+
+    /// A request whose deadline has passed, or that should have left by now.
     pub(super) fn overdue(&self, now_us: i64) -> Option<StreamId> {
-        self.deadlines.first().filter(|(deadline_us, _)| *deadline_us <= now_us).map(|(_, stream)| *stream)
+        self.due.first().filter(|((due_us, _), ())| *due_us <= now_us).map(|((_, stream), ())| stream)
     }
 
-    pub(super) fn first_deadline_us(&self) -> Option<i64> {
-        self.deadlines.first().map(|(deadline_us, _)| *deadline_us)
+    pub(super) fn first_due_us(&self) -> Option<i64> {
+        self.due.first().map(|((due_us, _), ())| due_us)
     }
 
     pub(super) fn first(&self) -> Option<StreamId> {
-        self.calls.first_key_value().map(|(stream, _)| *stream)
+        self.calls.first()
     }
 
     pub(super) fn on_item(
@@ -164,15 +192,19 @@ impl<T: Clone> Calls<T> {
         item_bytes: u32,
         chunk: Bytes,
         events: &mut Vec<Event<T>>,
-    ) -> Result<(), ConnectionError> {
-        let Some(call) = self.calls.get_mut(&stream) else { return Ok(()) };
+    ) -> Result<(), ConnectionError>
+    where
+        T: Clone,
+    {
+        let Some(call) = self.calls.get_mut(stream) else { return Ok(()) };
+        let items = call.items.as_mut().ok_or(ConnectionError::CreditExceeded)?;
         let item_bytes = usize::try_from(item_bytes).unwrap_or(usize::MAX);
-        if call.item.is_some() || item_bytes > item_bytes_max(call.window_bytes) {
+        if items.item.is_some() || item_bytes > item_bytes_max(items.window_bytes) {
             return Err(ConnectionError::CreditExceeded);
         }
-        call.spend(ITEM_COST_BYTES + chunk.len())?;
-        call.item = Some(Assembly::begin(item_bytes, chunk));
-        call.deliver_item(events);
+        items.spend(ITEM_COST_BYTES + chunk.len())?;
+        items.item = Some(Assembly::begin(item_bytes, chunk));
+        items.deliver(&call.token, events);
         Ok(())
     }
 
@@ -181,48 +213,62 @@ impl<T: Clone> Calls<T> {
         stream: StreamId,
         chunk: &[u8],
         events: &mut Vec<Event<T>>,
-    ) -> Result<(), ConnectionError> {
-        let Some(call) = self.calls.get_mut(&stream) else { return Ok(()) };
-        call.spend(chunk.len())?;
-        call.item.as_mut().ok_or(ConnectionError::BodyTooLong)?.add(chunk)?;
-        call.deliver_item(events);
+    ) -> Result<(), ConnectionError>
+    where
+        T: Clone,
+    {
+        let Some(call) = self.calls.get_mut(stream) else { return Ok(()) };
+        let items = call.items.as_mut().ok_or(ConnectionError::CreditExceeded)?;
+        items.spend(chunk.len())?;
+        items.item.as_mut().ok_or(ConnectionError::BodyTooLong)?.add(chunk)?;
+        items.deliver(&call.token, events);
         Ok(())
     }
 
-    /// Takes the beginning of an answer. Returns the answer if that is all of it.
+    /// Takes the beginning of an answer. Ends the request if that is all of it.
     pub(super) fn on_answer(
         &mut self,
         stream: StreamId,
         head: AnswerHead,
         chunk: Bytes,
-    ) -> Result<Option<Response>, ConnectionError> {
-        let Some(call) = self.calls.get_mut(&stream) else { return Ok(None) };
+    ) -> Result<Option<(Ended<T>, Response)>, ConnectionError> {
+        let Some(call) = self.calls.get_mut(stream) else { return Ok(None) };
         if call.answer.is_some() {
             return Err(ConnectionError::BodyTooLong);
         }
         let body_bytes = usize::try_from(head.body_bytes).unwrap_or(usize::MAX);
-        if body_bytes > self.body_bytes_max || !self.arriving.take(body_bytes) {
-            return Ok(Some(Err(PeerError::AnswerLost)));
+        if body_bytes > self.body_bytes_max || !self.arriving.has_room_for(body_bytes) {
+            return Ok(self.lost(stream));
         }
-        call.answer = Some((head.status, Assembly::begin(body_bytes, chunk)));
-        Ok(call.whole_answer(&mut self.arriving))
+        if chunk.len() == body_bytes {
+            return Ok(self.answered(stream, head.status, chunk));
+        }
+        // There is room for it.
+        let _taken = self.arriving.take(body_bytes);
+        call.answer = Some(Box::new((head.status, Assembly::begin(body_bytes, chunk))));
+        Ok(None)
     }
 
+    /// Takes the next bytes of an answer. Ends the request if they are the last.
     pub(super) fn on_answer_chunk(
         &mut self,
         stream: StreamId,
         chunk: &[u8],
-    ) -> Result<Option<Response>, ConnectionError> {
-        let Some(call) = self.calls.get_mut(&stream) else { return Ok(None) };
+    ) -> Result<Option<(Ended<T>, Response)>, ConnectionError> {
+        let Some(call) = self.calls.get_mut(stream) else { return Ok(None) };
         call.answer.as_mut().ok_or(ConnectionError::BodyTooLong)?.1.add(chunk)?;
-        Ok(call.whole_answer(&mut self.arriving))
+        let Some(answer) = call.answer.take_if(|answer| answer.1.is_whole()) else { return Ok(None) };
+        let (status, answer) = *answer;
+        self.arriving.give_back(answer.body_bytes());
+        Ok(self.answered(stream, status, answer.into_body()))
     }
 
     /// Notes that the caller has consumed an item. The peer is told when half the window is free.
     pub(super) fn consumed(&mut self, stream: StreamId, item_bytes: usize) {
-        let Some(call) = self.calls.get_mut(&stream) else { return };
-        call.consumed_bytes += ITEM_COST_BYTES + item_bytes;
-        if call.consumed_bytes >= call.window_bytes / 2 {
+        let items = self.calls.get_mut(stream).and_then(|call| call.items.as_mut());
+        let Some(items) = items else { return };
+        items.consumed_bytes += ITEM_COST_BYTES + item_bytes;
+        if items.consumed_bytes >= items.window_bytes / 2 {
             self.with_credit.insert(stream);
         }
     }
@@ -237,9 +283,9 @@ impl<T: Clone> Calls<T> {
             return Some(Notice { kind: FrameKind::Cancel, stream, credit_bytes: 0 });
         }
         let stream = self.with_credit.pop_first()?;
-        let call = self.calls.get_mut(&stream)?;
-        let credit_bytes = std::mem::take(&mut call.consumed_bytes);
-        call.allowed_bytes += credit_bytes;
+        let items = self.calls.get_mut(stream)?.items.as_mut()?;
+        let credit_bytes = std::mem::take(&mut items.consumed_bytes);
+        items.allowed_bytes += credit_bytes;
         Some(Notice { kind: FrameKind::Credit, stream, credit_bytes: credit_bytes as u32 })
     }
 
@@ -249,29 +295,23 @@ impl<T: Clone> Calls<T> {
     }
 }
 
-impl<T: Clone> Call<T> {
+impl<T> Call<T> {
+    fn ended(self) -> Ended<T> {
+        Ended { token: self.token, left_whole: self.left_whole }
+    }
+}
+
+impl Items {
     /// Takes what the peer has sent of items off what it may send.
     fn spend(&mut self, bytes: usize) -> Result<(), ConnectionError> {
         self.allowed_bytes = self.allowed_bytes.checked_sub(bytes).ok_or(ConnectionError::CreditExceeded)?;
         Ok(())
     }
 
-    fn deliver_item(&mut self, events: &mut Vec<Event<T>>) {
+    fn deliver<T: Clone>(&mut self, token: &T, events: &mut Vec<Event<T>>) {
         if let Some(item) = self.item.take_if(|item| item.is_whole()) {
-            events.push(Event::Item { token: self.token.clone(), item: item.into_body() });
+            events.push(Event::Item { token: token.clone(), item: item.into_body() });
         }
-    }
-
-    fn whole_answer(&mut self, arriving: &mut Budget) -> Option<Response> {
-        let (status, answer) = self.answer.take_if(|(_, answer)| answer.is_whole())?;
-        arriving.give_back(answer.body_bytes());
-        let body = answer.into_body();
-        Some(match status {
-            AnswerStatus::Done => Ok(body),
-            AnswerStatus::Overload => Err(PeerError::Overload),
-            AnswerStatus::Refused(code) => Err(PeerError::Refused { code, detail: body }),
-            AnswerStatus::Lost => Err(PeerError::AnswerLost),
-        })
     }
 }
 
@@ -279,7 +319,7 @@ impl<T: Clone> Call<T> {
 #[derive(Debug)]
 pub(super) struct Ended<T> {
     pub(super) token: T,
-    pub(super) has_started: bool,
+    /// Whether nothing of it waits to be sent any more.
     pub(super) left_whole: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use super::ITEM_COST_BYTES;
 use super::body::Body;
-use super::calls::{Calls, Needs, window_bytes};
+use super::calls::{Calls, Ended, Needs, window_bytes};
 use super::config::MuxConfig;
 use super::event::{ConnectionError, Event, Response};
 use super::heartbeat::Heartbeat;
@@ -40,6 +40,9 @@ pub struct Request {
     /// When the request came into being, on this node's clock. A request that another node made and
     /// this one forwards was born there.
     pub born_us: i64,
+    /// By when the request must have left as a whole, on this node's clock. Otherwise it ends with
+    /// [`PeerError::Unreachable`], although its deadline may lie later.
+    pub send_by_us: i64,
     /// When nobody needs the answer any more, on this node's clock.
     pub deadline_us: i64,
     /// The window of a streamed answer in bytes, or zero for a single answer. Half of it, less
@@ -69,8 +72,11 @@ pub struct Mux<T> {
     served: ServedRequests,
     schedule: Schedule,
     heartbeat: Heartbeat,
+    lifetime_us: i64,
     goodbye: Option<(GoodbyeReason, String)>,
     said_goodbye: bool,
+    /// The last own request that the peer may have executed, once it has said goodbye.
+    peer_took: Option<StreamId>,
     frames: FrameCounts,
 }
 
@@ -93,8 +99,10 @@ impl<T: Clone> Mux<T> {
             served: ServedRequests::new(config),
             schedule: Schedule::default(),
             heartbeat: Heartbeat::new(config, clock, now_us),
+            lifetime_us: config.lifetime_us,
             goodbye: None,
             said_goodbye: false,
+            peer_took: None,
             frames: FrameCounts::default(),
         }
     }
@@ -114,7 +122,7 @@ impl<T: Clone> Mux<T> {
         let window_bytes = if request.window_bytes == 0 { 0 } else { window_bytes(request.window_bytes) };
         let needs = Needs {
             priority: request.priority,
-            born_us: request.born_us,
+            send_by_us: request.send_by_us,
             deadline_us: request.deadline_us,
             body_bytes: request.body.len(),
             window_bytes,
@@ -130,13 +138,20 @@ impl<T: Clone> Mux<T> {
             born_us: request.born_us,
             deadline_us: request.deadline_us,
         };
-        self.schedule.push(stream, request.priority, 0, Message::request(&head, request.body));
+        self.schedule.push(stream, request.priority, Message::request(head, request.body));
         Ok(stream)
     }
 
     /// Ends an own request that nobody waits for any more. No event follows.
     pub fn cancel(&mut self, stream: StreamId) {
-        if self.calls.give_up(stream).is_some() {
+        if let Some(ended) = self.calls.give_up(stream) {
+            self.take_back(stream, &ended);
+        }
+    }
+
+    /// Takes what has not left yet of an own request that has ended out of the schedule.
+    fn take_back(&mut self, stream: StreamId, ended: &Ended<T>) {
+        if !ended.left_whole {
             self.schedule.remove(stream);
         }
     }
@@ -159,8 +174,8 @@ impl<T: Clone> Mux<T> {
     /// Takes an item of a streamed answer.
     pub fn send_item(&mut self, stream: StreamId, item: Body) -> Result<(), ItemRefused> {
         match self.served.take_item(stream, ITEM_COST_BYTES.saturating_add(item.len())) {
-            ItemRoom::Taken(priority, window_bytes) => {
-                self.schedule.push(stream, priority, window_bytes, Message::item(item));
+            ItemRoom::Taken => {
+                self.schedule.push_to_flow(stream, Message::item(item));
                 Ok(())
             }
             ItemRoom::Full => Err(ItemRefused::Full),
@@ -208,6 +223,8 @@ impl<T: Clone> Mux<T> {
 
     fn on_frame(&mut self, frame: Frame, now_us: i64, events: &mut Vec<Event<T>>) -> Result<(), ConnectionError> {
         match frame {
+            // The peer was told that these are not executed.
+            Frame::Request { .. } | Frame::RequestChunk { .. } if self.said_goodbye => {}
             Frame::Request { stream, head, chunk } => {
                 self.check_side(stream, false)?;
                 let arrival = self.served.on_request(stream, head, chunk, self.heartbeat.clocks(), now_us)?;
@@ -220,13 +237,13 @@ impl<T: Clone> Mux<T> {
             }
             Frame::Answer { stream, head, chunk } => {
                 self.check_side(stream, true)?;
-                let response = self.calls.on_answer(stream, head, chunk)?;
-                self.on_response(stream, response, events);
+                let answered = self.calls.on_answer(stream, head, chunk)?;
+                self.on_answered(stream, answered, events);
             }
             Frame::AnswerChunk { stream, chunk } => {
                 self.check_side(stream, true)?;
-                let response = self.calls.on_answer_chunk(stream, &chunk)?;
-                self.on_response(stream, response, events);
+                let answered = self.calls.on_answer_chunk(stream, &chunk)?;
+                self.on_answered(stream, answered, events);
             }
             Frame::Item { stream, length, chunk } => {
                 self.check_side(stream, true)?;
@@ -247,9 +264,12 @@ impl<T: Clone> Mux<T> {
                 self.check_side(stream, false)?;
                 self.schedule.add_credit(stream, usize::try_from(bytes).unwrap_or(usize::MAX));
             }
-            Frame::Ping { id, .. } => self.heartbeat.on_ping(id),
+            Frame::Ping { id, .. } => self.heartbeat.on_ping(id, now_us),
             Frame::Pong { id, clock_us } => self.heartbeat.on_pong(id, clock_us, now_us)?,
-            Frame::Goodbye { reason, text } => events.push(Event::Goodbye { reason, text }),
+            Frame::Goodbye { reason, taken, text } => {
+                self.peer_took = Some(StreamId(taken));
+                events.push(Event::Goodbye { reason, text });
+            }
         }
         Ok(())
     }
@@ -275,19 +295,14 @@ impl<T: Clone> Mux<T> {
 
     fn push_answer(&mut self, stream: StreamId, priority: Priority, status: AnswerStatus, body: Body) {
         let head = AnswerHead { status, body_bytes: body.len() as u32 };
-        self.schedule.push(stream, priority, 0, Message::answer(&head.encode(), body));
+        self.schedule.push(stream, priority, Message::answer(head, body));
     }
 
-    fn on_response(&mut self, stream: StreamId, response: Option<Response>, events: &mut Vec<Event<T>>) {
-        let Some(response) = response else { return };
+    fn on_answered(&mut self, stream: StreamId, answered: Option<(Ended<T>, Response)>, events: &mut Vec<Event<T>>) {
+        let Some((ended, response)) = answered else { return };
         // Whatever of the request has not left yet is of no use any more.
-        self.schedule.remove(stream);
-        // An answer that did not fit may still be on its way.
-        let is_lost = matches!(response, Err(PeerError::AnswerLost));
-        let ended = if is_lost { self.calls.give_up(stream) } else { self.calls.end(stream) };
-        if let Some(ended) = ended {
-            events.push(Event::Answered { token: ended.token, response });
-        }
+        self.take_back(stream, &ended);
+        events.push(Event::Answered { token: ended.token, response });
     }
 
     /// Ends what is due. It has to be called whenever [`Mux::next_time_us`] has come.
@@ -299,11 +314,12 @@ impl<T: Clone> Mux<T> {
     }
 
     /// Ends an own request with `error`, or with [`PeerError::Unreachable`] if the peer cannot have
-    /// seen all of it.
+    /// seen all of it, or has said that it does not execute it.
     fn fail(&mut self, stream: StreamId, error: PeerError, events: &mut Vec<Event<T>>) {
-        self.schedule.remove(stream);
         if let Some(ended) = self.calls.give_up(stream) {
-            let error = if ended.left_whole { error } else { PeerError::Unreachable };
+            self.take_back(stream, &ended);
+            let is_taken = ended.left_whole && self.peer_took.is_none_or(|last| stream <= last);
+            let error = if is_taken { error } else { PeerError::Unreachable };
             events.push(Event::Answered { token: ended.token, response: Err(error) });
         }
     }
@@ -312,7 +328,7 @@ impl<T: Clone> Mux<T> {
     /// any other cause.
     pub fn next_time_us(&self, can_write: bool) -> i64 {
         let next_us = self.heartbeat.next_time_us(can_write);
-        self.calls.first_deadline_us().map_or(next_us, |deadline_us| deadline_us.min(next_us))
+        self.calls.first_due_us().map_or(next_us, |due_us| due_us.min(next_us))
     }
 
     /// Whether [`Mux::fill`] would write something.
@@ -339,24 +355,42 @@ impl<T: Clone> Mux<T> {
             self.frames.written += 1;
         }
         if let Some((reason, text)) = self.goodbye.take() {
+            self.write_answers(bytes_target, out, events);
             let mut frame = Vec::new();
-            encode_frame(&Frame::Goodbye { reason, text }, &mut frame);
+            let taken = self.served.last_executed().0;
+            encode_frame(&Frame::Goodbye { reason, taken, text }, &mut frame);
             out.put(&frame);
             self.said_goodbye = true;
             return;
         }
         while out.len() < bytes_target {
-            let Some(stream) = self.schedule.next() else { return };
-            if self.calls.is_stale(stream, now_us) {
+            let Some(next) = self.schedule.next() else { return };
+            let stream = next.stream;
+            if next.unsent_since_us.is_some_and(|born_us| now_us.saturating_sub(born_us) > self.lifetime_us) {
                 self.fail(stream, PeerError::Unreachable, events);
                 continue;
             }
-            let Some(written) = self.schedule.write_next(out) else { return };
+            let Some(written) = self.schedule.write_next(next, out) else { return };
             self.frames.written += 1;
             if stream.is_of_initiator() == (self.side == Side::Initiator) {
                 self.calls.on_written(written);
             } else if self.served.on_written(written) {
                 events.push(Event::Room { stream });
+            }
+        }
+    }
+
+    /// Writes the answers that are ready, before the goodbye: the peer may ask another node after a
+    /// refusal. Own requests do not leave any more.
+    fn write_answers(&mut self, bytes_target: usize, out: &mut OutputBuffer, events: &mut Vec<Event<T>>) {
+        let is_initiator = self.side == Side::Initiator;
+        self.schedule.remove_requests(|stream| stream.is_of_initiator() == is_initiator);
+        while out.len() < bytes_target {
+            let Some(next) = self.schedule.next() else { return };
+            let Some(written) = self.schedule.write_next(next, out) else { return };
+            self.frames.written += 1;
+            if self.served.on_written(written) {
+                events.push(Event::Room { stream: next.stream });
             }
         }
     }
@@ -386,6 +420,8 @@ pub(super) struct Held {
     pub(super) answers_bytes: usize,
     pub(super) served_entries: usize,
     pub(super) scheduled_bytes: usize,
+    /// Messages and flows, and how many places in lines are taken.
+    pub(super) scheduled_entries: (usize, usize),
 }
 
 #[cfg(test)]
@@ -393,7 +429,7 @@ impl<T: Clone> Mux<T> {
     pub(super) fn held(&self) -> Held {
         let (calls, queued_bytes, arriving_bytes) = self.calls.held();
         let (served, served_bytes, answers_bytes, served_entries) = self.served.held();
-        let scheduled_bytes = self.schedule.queued_bytes();
+        let (scheduled_bytes, scheduled_entries) = (self.schedule.queued_bytes(), self.schedule.entries());
         Held {
             calls,
             queued_bytes,
@@ -403,6 +439,7 @@ impl<T: Clone> Mux<T> {
             answers_bytes,
             served_entries,
             scheduled_bytes,
+            scheduled_entries,
         }
     }
 }

@@ -23,8 +23,9 @@ pub(super) struct Heartbeat {
     next_ping_us: i64,
     next_id: u64,
     unanswered: Option<Sent>,
-    /// The ping of the peer that has to be answered. A later one takes the place of an earlier one.
-    to_answer: Option<u64>,
+    /// The ping of the peer that has to be answered, and when it arrived. A later one takes the
+    /// place of an earlier one.
+    to_answer: Option<(u64, i64)>,
 }
 
 impl Heartbeat {
@@ -49,8 +50,8 @@ impl Heartbeat {
         self.heard_at_us = now_us;
     }
 
-    pub(super) const fn on_ping(&mut self, id: u64) {
-        self.to_answer = Some(id);
+    pub(super) const fn on_ping(&mut self, id: u64, now_us: i64) {
+        self.to_answer = Some((id, now_us));
     }
 
     pub(super) fn on_pong(&mut self, id: u64, theirs_us: i64, now_us: i64) -> Result<(), ConnectionError> {
@@ -88,8 +89,9 @@ impl Heartbeat {
     /// frames it wrote.
     pub(super) fn write(&mut self, now_us: i64, out: &mut OutputBuffer) -> u64 {
         let mut frames = 0;
-        if let Some(id) = self.to_answer.take() {
-            write(FrameKind::Pong, id, now_us, out);
+        if let Some((id, arrived_us)) = self.to_answer.take() {
+            // The peer takes it for a moment after its question, so an earlier one is wrong.
+            write(FrameKind::Pong, id, now_us.max(arrived_us), out);
             frames += 1;
         }
         if self.ping_is_due(now_us) {

@@ -34,6 +34,8 @@ mod message;
 mod output;
 mod schedule;
 mod served;
+mod sorted;
+mod streams;
 
 pub use body::Body;
 pub use config::{InvalidConfig, MuxConfig};

@@ -13,6 +13,7 @@ const COPIED_BYTES_MAX: usize = 2 << 10;
 #[derive(Debug, Default)]
 pub struct OutputBuffer {
     segments: VecDeque<Bytes>,
+    /// What follows the segments.
     small: BytesMut,
     bytes: usize,
 }
@@ -50,12 +51,17 @@ impl OutputBuffer {
         }
     }
 
+    /// All bytes to write, if they lie in one piece.
+    pub fn only_piece(&self) -> Option<&[u8]> {
+        self.segments.is_empty().then_some(&self.small)
+    }
+
     /// Fills `slices` with the first bytes to write, and returns how many slices were filled.
-    pub fn fill_slices<'a>(&'a mut self, slices: &mut [IoSlice<'a>]) -> usize {
-        self.end_small();
+    pub fn fill_slices<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut filled = 0;
-        for (slice, segment) in slices.iter_mut().zip(&self.segments) {
-            *slice = IoSlice::new(segment);
+        let pieces = self.segments.iter().map(|segment| &segment[..]).chain([&self.small[..]]);
+        for (slice, piece) in slices.iter_mut().zip(pieces).filter(|(_, piece)| !piece.is_empty()) {
+            *slice = IoSlice::new(piece);
             filled += 1;
         }
         filled
@@ -66,7 +72,7 @@ impl OutputBuffer {
         self.bytes -= written;
         let mut left = written;
         while left > 0 {
-            let Some(first) = self.segments.front_mut() else { return };
+            let Some(first) = self.segments.front_mut() else { return self.small.advance(left) };
             let taken = first.len().min(left);
             first.advance(taken);
             left -= taken;

@@ -1,11 +1,11 @@
 //! Accepting connections.
 
-use super::establish::establish;
+use super::establish::{Proved, establish};
 use super::peers::{ConnectFailure, Inner};
 use crate::connection::Shared;
 use crate::frame::GoodbyeReason;
 use crate::handshake::{Handshake, HandshakeError};
-use crate::identity::Lane;
+use crate::identity::Channel;
 use crate::mux::Side;
 use futures_util::future::{Either, select};
 use ombak_runtime::{Listener, RuntimeExt, Stream, within};
@@ -27,7 +27,7 @@ pub(super) struct Accepted {
     /// when its sender is dropped.
     unproved: BTreeMap<u64, oneshot::Sender<()>>,
     next_number: u64,
-    proved: BTreeMap<(NodeId, Lane), Arc<Shared>>,
+    proved: BTreeMap<(NodeId, Channel), Arc<Shared>>,
 }
 
 impl Accepted {
@@ -78,7 +78,7 @@ pub(super) async fn accept_loop(inner: Arc<Inner>, listener: Box<dyn Listener>, 
     }
 }
 
-/// Runs an accepted connection.
+/// Lets a peer prove who it is, and runs its connection.
 async fn serve(
     inner: Arc<Inner>,
     stream: Box<dyn Stream>,
@@ -87,7 +87,7 @@ async fn serve(
     evicted: oneshot::Receiver<()>,
 ) {
     let proving = async {
-        let handshake = Handshake::responder(inner.local.clone(), inner.nonce()?);
+        let handshake = Handshake::responder(inner.local(), inner.nonce()?);
         Ok(establish(stream, handshake, &inner.sessions, &inner.clock).await?)
     };
     let give_up_at = inner.runtime().now() + inner.config.connect_max;
@@ -104,9 +104,20 @@ async fn serve(
             return;
         }
     };
-    let (peer, lane) = (proved.established.peer.identity.node, proved.established.peer.lane);
+    let (peer, channel) = (proved.established.peer.identity.node, proved.established.peer.channel);
+    let thread_number = usize::from(channel.thread);
+    let serving = run(Arc::clone(&inner), proved, from, peer, channel);
+    match thread_number {
+        0 => serving.await,
+        // The threads of this node share the peer's threads between them.
+        thread_number => inner.runtime().spawn_on(thread_number, Box::pin(serving)),
+    }
+}
+
+/// Runs a connection whose peer is known.
+async fn run(inner: Arc<Inner>, proved: Proved, from: SocketAddr, peer: NodeId, channel: Channel) {
     let (driver, shared) = inner.driver(proved, Side::Responder, inner.counters(peer));
-    let earlier = inner.accepted.lock().proved.insert((peer, lane), Arc::clone(&shared));
+    let earlier = inner.accepted.lock().proved.insert((peer, channel), Arc::clone(&shared));
     if let Some(earlier) = earlier {
         earlier.say_goodbye(GoodbyeReason::Replaced, "the peer has opened another connection");
     }
@@ -116,7 +127,7 @@ async fn serve(
     let end = driver.run().await;
     tracing::info!(%peer, %from, %end, "a connection from a peer has ended");
     let mut accepted = inner.accepted.lock();
-    if accepted.proved.get(&(peer, lane)).is_some_and(|current| Arc::ptr_eq(current, &shared)) {
-        accepted.proved.remove(&(peer, lane));
+    if accepted.proved.get(&(peer, channel)).is_some_and(|current| Arc::ptr_eq(current, &shared)) {
+        accepted.proved.remove(&(peer, channel));
     }
 }

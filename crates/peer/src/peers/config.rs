@@ -37,7 +37,7 @@ impl Default for PeersConfig {
         Self {
             mux: MuxConfig::default(),
             connect_max: Duration::from_secs(3),
-            unproved_max: 64,
+            unproved_max: 256,
             backoff_min: Duration::from_millis(50),
             backoff_max: Duration::from_secs(2),
             waiting_max: 1024,

@@ -5,6 +5,7 @@ use crate::handshake::{Established, Handshake, HandshakeError};
 use crate::sessions::{SessionTicket, Sessions};
 use bytes::BytesMut;
 use ombak_runtime::Stream;
+use std::io::{self, ErrorKind};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 /// A connection whose peer is known.
@@ -27,11 +28,13 @@ pub(super) async fn establish(
     let mut ticket = None;
     loop {
         send(&mut stream, &mut handshake).await?;
-        // The reader takes only what the handshake may need, so a stranger cannot make it hold more.
+        // The reader takes only what the handshake may need, so a stranger cannot make it hold
+        // more.
         let mut limited = (&mut stream).take(handshake.bytes_wanted().saturating_sub(arrived.len()) as u64);
         match limited.read_buf(&mut arrived).await {
             Ok(0) if handshake.bytes_wanted() <= arrived.len() => return Err(HandshakeError::TooLong),
-            Ok(0) | Err(_) => return Err(handshake.ended()),
+            Ok(0) => return Err(handshake.ended()),
+            Err(error) => return Err(stream_failed(&handshake, &error)),
             Ok(_) => {}
         }
         let outcome = handshake.receive(&mut arrived, clock.now_us(), &mut |peer| {
@@ -61,6 +64,19 @@ async fn send(stream: &mut Box<dyn Stream>, handshake: &mut Handshake) -> Result
     if output.is_empty() {
         return Ok(());
     }
-    stream.write_all(&output).await.map_err(|_| handshake.ended())?;
-    stream.flush().await.map_err(|_| handshake.ended())
+    stream.write_all(&output).await.map_err(|error| stream_failed(handshake, &error))?;
+    stream.flush().await.map_err(|error| stream_failed(handshake, &error))
+}
+
+/// A stream that the other side closes says so in several ways. Other errors have a reason of their
+/// own, for example those of TLS.
+fn stream_failed(handshake: &Handshake, error: &io::Error) -> HandshakeError {
+    match error.kind() {
+        ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe
+        | ErrorKind::NotConnected
+        | ErrorKind::UnexpectedEof => handshake.ended(),
+        kind => HandshakeError::Stream { kind, text: error.to_string() },
+    }
 }

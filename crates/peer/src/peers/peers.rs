@@ -4,12 +4,13 @@ use super::accept::{Accepted, accept_loop};
 use super::config::PeersConfig;
 use super::establish::{Proved, establish};
 use super::links::{Found, Links};
+use super::pending_call::PendingCall;
 use crate::connection::{Driver, DriverParts, ItemStream, NodeClock, Services, Shared};
 use crate::counters::{PeerCounters, PeerCounts};
 use crate::error::PeerError;
 use crate::frame::{GoodbyeReason, Priority};
 use crate::handshake::{Handshake, HandshakeError, LocalPeer};
-use crate::identity::{Lane, RingVersion};
+use crate::identity::{Channel, Lane, NodeIdentity, RingVersion};
 use crate::mux::{Body, InvalidConfig, Mux, Request, Response, Side};
 use crate::sessions::{Admission, LiveSession, Sessions};
 use ombak_runtime::{Listener, Network, Runtime, within};
@@ -19,8 +20,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// What the connections of a node are made of.
 pub struct PeersParts {
@@ -41,7 +43,7 @@ pub struct PeersParts {
 /// A request to a peer.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
-    /// Which connection it takes.
+    /// Which lane it takes, over the connection of the calling thread.
     pub lane: Lane,
     /// The number of the service.
     pub service: u16,
@@ -66,7 +68,9 @@ pub struct Peers {
 pub(super) struct Inner {
     pub(super) clock: Arc<NodeClock>,
     network: Arc<dyn Network>,
-    pub(super) local: LocalPeer,
+    local: LocalPeer,
+    /// The id of the node's cluster. It changes when the node joins one.
+    cluster: AtomicU64,
     services: Arc<Services>,
     pub(super) sessions: Sessions,
     pub(super) config: PeersConfig,
@@ -83,6 +87,7 @@ impl Peers {
         let inner = Inner {
             clock: Arc::new(NodeClock::new(parts.runtime)),
             network: parts.network,
+            cluster: AtomicU64::new(parts.local.identity.cluster),
             local: parts.local,
             services: Arc::new(parts.services),
             sessions: Sessions::new(parts.admission),
@@ -104,6 +109,11 @@ impl Peers {
         Ok(address)
     }
 
+    /// Sets the id of the cluster that later handshakes tell. 0: the node belongs to none.
+    pub fn set_cluster(&self, cluster: u64) {
+        self.inner.cluster.store(cluster, Ordering::SeqCst);
+    }
+
     /// Sets the address at which a peer listens. Connections to another address are closed.
     pub fn set_address(&self, node: NodeId, address: SocketAddr) {
         self.change_address(node, Some(address));
@@ -122,20 +132,55 @@ impl Peers {
         }
     }
 
+    /// Asks the node that listens on an address who it is. Nothing else is asked of it: for a node
+    /// that is known by its address only.
+    pub async fn identify(&self, address: SocketAddr, deadline: Instant) -> Result<NodeIdentity, IdentifyError> {
+        let connecting = self.inner.connect(None, Lane::Bulk.into(), address);
+        match within(&**self.inner.runtime(), Some(deadline), connecting).await {
+            // The connection ends here, before any request.
+            Ok(Ok(proved)) => Ok(proved.established.peer.identity),
+            Ok(Err(ConnectFailure::Io(error))) => Err(IdentifyError::Unreachable(error)),
+            Ok(Err(ConnectFailure::Handshake(error))) => Err(IdentifyError::Handshake(error)),
+            Err(_) => Err(IdentifyError::Unreachable(io::ErrorKind::TimedOut.into())),
+        }
+    }
+
     /// Sends a request and waits for its answer. Dropping the future cancels the request on both
     /// sides.
     pub async fn call(&self, to: NodeId, outgoing: Outgoing) -> Response {
-        let born_us = self.inner.born_us(&outgoing);
-        let counters = self.inner.links.lock().counters(to);
-        let response = match self.inner.connection(to, &outgoing).await {
-            Ok(shared) => match shared.call(self.inner.request(outgoing, born_us, 0)) {
-                Ok(call) => call.await,
-                Err(error) => Err(error),
+        let send_by = outgoing.deadline;
+        self.call_sent_by(to, outgoing, send_by).await
+    }
+
+    /// Like [`Peers::call`], but a request that has not left as a whole at `send_by` ends with
+    /// [`PeerError::Unreachable`], so that the caller can ask another node before the deadline.
+    pub async fn call_sent_by(&self, to: NodeId, outgoing: Outgoing, send_by: Instant) -> Response {
+        let now = self.inner.runtime().now();
+        self.begin_call(to, outgoing, send_by, now).await
+    }
+
+    /// Like [`Peers::call_sent_by`], but the request is on its way when this returns, if there is a
+    /// connection. `now` is the present moment.
+    pub fn begin_call(&self, to: NodeId, outgoing: Outgoing, send_by: Instant, now: Instant) -> PendingCall {
+        let inner = &self.inner;
+        let born_us = inner.born_us(&outgoing, now);
+        let channel = Channel::of(outgoing.lane, inner.runtime().thread_number());
+        let open = inner.links.lock().open_channel(to, channel);
+        match open {
+            Some(shared) => match shared.call(inner.request(outgoing, born_us, send_by, 0)) {
+                Ok(call) => PendingCall::sent(call),
+                Err(error) => {
+                    shared.counters().called::<()>(&Err(error.clone()));
+                    PendingCall::ended(Err(error))
+                }
             },
-            Err(error) => Err(error),
-        };
-        counters.called(&response);
-        response
+            None => {
+                let inner = Arc::clone(inner);
+                PendingCall::other(Box::pin(
+                    async move { inner.connect_and_call(to, outgoing, send_by, born_us).await },
+                ))
+            }
+        }
     }
 
     /// Sends a request whose answer is a stream of items. The peer sends at most `window_bytes`
@@ -146,10 +191,11 @@ impl Peers {
         outgoing: Outgoing,
         window_bytes: usize,
     ) -> Result<ItemStream, PeerError> {
-        let born_us = self.inner.born_us(&outgoing);
+        let born_us = self.inner.born_us(&outgoing, self.inner.runtime().now());
         let counters = self.inner.links.lock().counters(to);
-        let opened = match self.inner.connection(to, &outgoing).await {
-            Ok(shared) => shared.call_streamed(self.inner.request(outgoing, born_us, window_bytes.max(1))),
+        let send_by = outgoing.deadline;
+        let opened = match self.inner.connection(to, &outgoing, send_by).await {
+            Ok(shared) => shared.call_streamed(self.inner.request(outgoing, born_us, send_by, window_bytes.max(1))),
             Err(error) => Err(error),
         };
         counters.called(&opened);
@@ -192,6 +238,13 @@ impl Peers {
 }
 
 impl Inner {
+    /// What this node brings to a handshake that begins now.
+    pub(super) fn local(&self) -> LocalPeer {
+        let mut local = self.local.clone();
+        local.identity.cluster = self.cluster.load(Ordering::SeqCst);
+        local
+    }
+
     pub(super) fn runtime(&self) -> &Arc<dyn Runtime> {
         self.clock.runtime()
     }
@@ -200,18 +253,40 @@ impl Inner {
         *self.stop.borrow()
     }
 
-    fn born_us(&self, outgoing: &Outgoing) -> i64 {
+    fn born_us(&self, outgoing: &Outgoing, now: Instant) -> i64 {
         let age_us = i64::try_from(outgoing.age.as_micros()).unwrap_or(i64::MAX);
-        self.clock.now_us().saturating_sub(age_us)
+        self.clock.us_of(now).saturating_sub(age_us)
     }
 
-    fn request(&self, outgoing: Outgoing, born_us: i64, window_bytes: usize) -> Request {
+    /// Sends a request over a connection that is not open yet.
+    async fn connect_and_call(
+        self: &Arc<Self>,
+        to: NodeId,
+        outgoing: Outgoing,
+        send_by: Instant,
+        born_us: i64,
+    ) -> Response {
+        let counters = self.counters(to);
+        let response = match self.connection(to, &outgoing, send_by).await {
+            Ok(shared) => match shared.call(self.request(outgoing, born_us, send_by, 0)) {
+                Ok(call) => call.await,
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        };
+        counters.called(&response);
+        response
+    }
+
+    fn request(&self, outgoing: Outgoing, born_us: i64, send_by: Instant, window_bytes: usize) -> Request {
+        let deadline_us = self.clock.us_of(outgoing.deadline);
         Request {
             service: outgoing.service,
             priority: outgoing.priority,
             ring: outgoing.ring,
             born_us,
-            deadline_us: self.clock.us_of(outgoing.deadline),
+            send_by_us: if send_by == outgoing.deadline { deadline_us } else { self.clock.us_of(send_by) },
+            deadline_us,
             window_bytes,
             body: outgoing.body,
         }
@@ -219,66 +294,70 @@ impl Inner {
 
     /// The connection for a request. If there is none, one is opened, and the request waits for
     /// that; it has not been queued anywhere by then.
-    async fn connection(self: &Arc<Self>, to: NodeId, outgoing: &Outgoing) -> Result<Arc<Shared>, PeerError> {
+    async fn connection(
+        self: &Arc<Self>,
+        to: NodeId,
+        outgoing: &Outgoing,
+        send_by: Instant,
+    ) -> Result<Arc<Shared>, PeerError> {
         if self.is_stopping() {
             return Err(PeerError::Unreachable);
         }
-        let now = self.runtime().now();
-        let found = self.links.lock().find(to, outgoing.lane, now, self.config.waiting_max)?;
-        let mut opening = match found {
+        let (now, channel) = (self.runtime().now(), Channel::of(outgoing.lane, self.runtime().thread_number()));
+        let found = self.links.lock().find(to, channel, now, self.config.waiting_max)?;
+        let opening = match found {
             Found::Up(shared) => return Ok(shared),
             Found::Opening(opening) => opening,
             Found::Open(address, done, opening) => {
-                let opens = Arc::clone(self).open(to, outgoing.lane, address, done);
+                let opens = Arc::clone(self).open(to, channel, address, done);
                 self.runtime().spawn(Box::pin(opens));
                 opening
             }
         };
         // The sender sends nothing: it is dropped when the attempt has ended.
-        let waited = within(&**self.runtime(), Some(outgoing.deadline), opening.changed()).await;
+        let give_up_at = outgoing.deadline.min(send_by);
+        let waited = within(&**self.runtime(), Some(give_up_at), opening).await;
         if waited.is_err() {
             return Err(PeerError::Unreachable);
         }
-        self.links.lock().connected(to, outgoing.lane)
+        self.links.lock().connected(to, channel)
     }
 
     /// Opens a connection and runs it.
-    async fn open(self: Arc<Self>, to: NodeId, lane: Lane, address: SocketAddr, done: watch::Sender<()>) {
+    async fn open(self: Arc<Self>, to: NodeId, channel: Channel, address: SocketAddr, done: oneshot::Sender<()>) {
         let give_up_at = self.runtime().now() + self.config.connect_max;
-        let connecting = within(&**self.runtime(), Some(give_up_at), self.connect(to, lane, address)).await;
+        let connecting = within(&**self.runtime(), Some(give_up_at), self.connect(Some(to), channel, address)).await;
         let proved = match connecting.unwrap_or(Err(ConnectFailure::Handshake(HandshakeError::TooSlow))) {
             Ok(proved) => proved,
             Err(failure) => {
                 tracing::info!(peer = %to, %address, %failure, "no connection to a peer");
-                self.down(to, lane, failure.as_peer_error());
+                let now = self.runtime().now();
+                self.links.lock().failed((to, address), channel, failure.as_peer_error(), now, &self.config);
                 drop(done);
                 return;
             }
         };
         let counters = self.links.lock().counters(to);
         let (driver, shared) = self.driver(proved, Side::Initiator, counters);
-        let is_wanted = {
-            let mut links = self.links.lock();
-            links.up(to, lane, Arc::clone(&shared));
-            links.address(to) == Some(address)
-        };
+        let is_wanted = self.links.lock().up(to, channel, address, Arc::clone(&shared));
         if !is_wanted || self.is_stopping() {
             shared.say_goodbye(GoodbyeReason::Replaced, "the connection is not needed any more");
         }
         drop(done);
         let end = driver.run().await;
         tracing::info!(peer = %to, %address, %end, "a connection to a peer has ended");
-        self.down(to, lane, PeerError::Unreachable);
-    }
-
-    fn down(&self, to: NodeId, lane: Lane, error: PeerError) {
         let now = self.runtime().now();
-        self.links.lock().down(to, lane, error, now, &self.config);
+        self.links.lock().ended(to, channel, &shared, now, &self.config);
     }
 
-    async fn connect(&self, to: NodeId, lane: Lane, address: SocketAddr) -> Result<Proved, ConnectFailure> {
+    async fn connect(
+        &self,
+        to: Option<NodeId>,
+        channel: Channel,
+        address: SocketAddr,
+    ) -> Result<Proved, ConnectFailure> {
         let stream = self.network.connect(address).await?;
-        let handshake = Handshake::initiator(self.local.clone(), Some(to), lane, self.nonce()?);
+        let handshake = Handshake::initiator(self.local(), to, channel, self.nonce()?);
         Ok(establish(stream, handshake, &self.sessions, &self.clock).await?)
     }
 
@@ -292,16 +371,15 @@ impl Inner {
     pub(super) fn driver(&self, proved: Proved, side: Side, counters: Arc<PeerCounters>) -> (Driver, Arc<Shared>) {
         counters.connected();
         let mux = Mux::new(side, &self.config.mux, proved.established.clock, self.clock.now_us());
-        let shared = Arc::new(Shared::new(mux));
+        let shared = Arc::new(Shared::new(mux, counters));
         let driver = Driver::new(DriverParts {
             stream: proved.stream,
             arrived: proved.arrived,
             shared: Arc::clone(&shared),
             services: Arc::clone(&self.services),
-            peer: Arc::new(proved.established.peer),
+            peer: proved.established.peer,
             clock: Arc::clone(&self.clock),
             lifetime_us: self.config.mux.lifetime_us,
-            counters,
             ticket: proved.ticket,
         });
         (driver, shared)
@@ -310,6 +388,17 @@ impl Inner {
     pub(super) fn counters(&self, node: NodeId) -> Arc<PeerCounters> {
         self.links.lock().counters(node)
     }
+}
+
+/// Why a node could not be asked who it is.
+#[derive(Debug, thiserror::Error)]
+pub enum IdentifyError {
+    /// Nothing answers at the address.
+    #[error(transparent)]
+    Unreachable(io::Error),
+    /// What answers is no node, does not know the secret, or refuses this node.
+    #[error(transparent)]
+    Handshake(HandshakeError),
 }
 
 /// Why no connection was opened.

@@ -120,8 +120,11 @@ impl StagedChanges {
             return Ok(());
         }
         if self.joins(node) {
-            // The node does not join after all, so there is nothing that it could leave.
-            self.changes.retain(|staged| staged.node() != node && staged.replacement() != Some(node));
+            // The node does not join after all, so there is nothing that it could leave. Changes
+            // that needed its join go with it. The others keep their order.
+            self.changes.retain(|staged| staged.node() != node);
+            let valid = self.valid_in(view);
+            self.changes.retain(|staged| valid.changes.contains(staged));
             return Ok(());
         }
         let earlier = self.changes.iter().position(|staged| staged.node() == node);

@@ -136,6 +136,14 @@ fn a_later_change_takes_the_place_of_an_earlier_one() {
 }
 
 #[test]
+fn what_needed_a_joiner_goes_with_it() {
+    let cluster = Cluster::of(&[A], 8);
+    let mut staged = cluster.staged(&[join(B), leave(A)]);
+    staged.stage(&cluster.view(), Change::ForceRemove { node: B }).unwrap();
+    assert_eq!(staged, StagedChanges::default(), "the only member cannot leave");
+}
+
+#[test]
 fn the_list_of_changes_is_bounded() {
     let cluster = Cluster::of(&[A], 8);
     let mut staged = StagedChanges::default();

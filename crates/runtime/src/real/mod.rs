@@ -1,9 +1,12 @@
 //! The real world: the machine's clocks, tokio's tasks and timers, threads and TCP.
 
+mod moving_tcp;
 mod periodic_thread;
+mod serving_threads;
 mod tcp;
 mod thread_pool;
 mod tokio_runtime;
 
+pub use serving_threads::{ServingThreads, number_this_thread};
 pub use tcp::TcpNetwork;
 pub use tokio_runtime::TokioRuntime;

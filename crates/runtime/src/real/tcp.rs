@@ -1,5 +1,6 @@
 //! TCP between nodes.
 
+use super::moving_tcp::MovingTcp;
 use crate::network::{Listener, Network, Stream};
 use crate::runtime::BoxFuture;
 use socket2::{Domain, Socket, Type};
@@ -28,7 +29,7 @@ impl Network for TcpNetwork {
             }
             let stream = socket.connect(to).await?;
             stream.set_nodelay(true)?;
-            Ok(Box::new(stream) as Box<dyn Stream>)
+            Ok(Box::new(MovingTcp::new(stream)) as Box<dyn Stream>)
         })
     }
 
@@ -54,7 +55,7 @@ impl Listener for Tcp {
         Box::pin(async move {
             let (stream, from) = self.0.accept().await?;
             stream.set_nodelay(true)?;
-            Ok((Box::new(stream) as Box<dyn Stream>, from))
+            Ok((Box::new(MovingTcp::new(stream)) as Box<dyn Stream>, from))
         })
     }
 }

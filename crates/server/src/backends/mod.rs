@@ -16,7 +16,7 @@ use crate::config::{BackendSettings, DiskSettings, MultiSettings};
 use crate::wall_clock::now_secs;
 use bytes::Bytes;
 use ombak_kv::{BackendChoice, head_terms, is_tombstone};
-use ombak_storage::fs::RealFs;
+use ombak_storage::fs::{FileSystem, RealFs, SlowFs};
 use ombak_storage::verify::{StoreKind, StoreRootConfig};
 use ombak_storage::{
     BackendFactory, BitcaskFactory, InventoryConfig, JournalConfig, LeveldbFactory, LeveledFactory, MemoryConfig,
@@ -99,21 +99,28 @@ fn open_several(multi: &MultiSettings, inventories: &Inventories) -> Result<Stor
 }
 
 fn bitcask(disk: &DiskSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, StorageError> {
-    let (fs, journal) = (Arc::new(RealFs), starting_now(&disk.journal));
+    let (fs, journal) = (file_system(disk), starting_now(&disk.journal));
     let factory = BitcaskFactory::with_terms(fs, &disk.data_root, journal, &disk.ledger, head_terms())?;
     Ok(Arc::new(factory.with_inventory(inventory)))
 }
 
 fn leveled(disk: &DiskSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, StorageError> {
-    let (fs, journal) = (Arc::new(RealFs), starting_now(&disk.journal));
+    let (fs, journal) = (file_system(disk), starting_now(&disk.journal));
     let factory = LeveledFactory::new(fs, &disk.data_root, journal, disk.ledger, head_terms())?;
     Ok(Arc::new(factory.with_inventory(inventory)))
 }
 
 fn leveldb(disk: &DiskSettings, inventory: InventoryConfig) -> Result<Arc<dyn BackendFactory>, StorageError> {
-    let (fs, journal) = (Arc::new(RealFs), starting_now(&disk.journal));
+    let (fs, journal) = (file_system(disk), starting_now(&disk.journal));
     let factory = LeveldbFactory::new(fs, &disk.data_root, journal, disk.ledger, head_terms())?;
     Ok(Arc::new(factory.with_inventory(inventory)))
+}
+
+fn file_system(disk: &DiskSettings) -> Arc<dyn FileSystem> {
+    match &disk.delay_file {
+        None => Arc::new(RealFs),
+        Some(file) => Arc::new(SlowFs::new(Arc::new(RealFs), file)),
+    }
 }
 
 fn starting_now(journal: &JournalConfig) -> JournalConfig {

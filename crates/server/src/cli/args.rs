@@ -1,6 +1,6 @@
 //! The grammar of the command line. Users see the doc comments of this file in `--help`.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -78,6 +78,9 @@ pub enum Command {
     #[command(subcommand)]
     Import(ImportCommand),
     /// Restore a backup into the empty directories of a node that is not running.
+    ///
+    /// The restored node begins a cluster of its own. A member whose data were lost is not restored
+    /// from a backup: the other members have everything that is newer.
     Restore {
         /// The directory of the backup.
         dir: PathBuf,
@@ -85,6 +88,10 @@ pub enum Command {
         /// configuration.
         #[arg(long)]
         check: bool,
+        /// Restore although the configuration has a listener.peer: the node begins a cluster of its
+        /// own. No member of its former cluster may run.
+        #[arg(long, conflicts_with = "check")]
+        new_cluster: bool,
     },
 }
 
@@ -161,6 +168,42 @@ pub enum AdminCommand {
     /// Create, change and show bucket types.
     #[command(subcommand, alias = "bucket_type")]
     BucketType(BucketTypeCommand),
+    /// Form a cluster.
+    #[command(subcommand)]
+    Cluster(ClusterCommand),
+    /// Print the members of the cluster and their shares of the ring.
+    #[command(alias = "member_status")]
+    MemberStatus,
+    /// Print who carries out changes of the cluster, and which nodes cannot be reached.
+    #[command(alias = "ring_status")]
+    RingStatus,
+    /// Print whether all nodes agree on the ring.
+    Ringready,
+    /// Mark a member that does not answer as down, so that the cluster changes without it.
+    Down {
+        /// The name of the member.
+        #[arg(value_name = "NODE")]
+        member: String,
+    },
+    /// Print what nodes hold for others, what they owe to others or may lack, and what is being
+    /// transferred.
+    Transfers,
+    /// Stop, resume and show the handoff between nodes.
+    #[command(subcommand)]
+    Handoff(HandoffCommand),
+    /// Print or set how many partitions a node transfers at the same time.
+    #[command(alias = "transfer_limit")]
+    TransferLimit {
+        /// The limit of all nodes, or a node's name and its limit; 0: no transfer begins. Without
+        /// it, the limits are printed. It holds until the node stops; the configuration key is
+        /// transfer_limit.
+        #[arg(value_name = "[NODE] LIMIT", num_args = 0..=2)]
+        limit: Vec<String>,
+        /// How many bytes a node sends in a second, such as 50MB; 0: no limit. The configuration
+        /// key is handoff.bytes_per_second.
+        #[arg(long, value_name = "BYTES")]
+        rate: Option<String>,
+    },
     /// Print all statistics.
     Status,
     /// Write a test value and read it back.
@@ -178,7 +221,7 @@ pub enum AdminCommand {
     },
     /// Change a setting of the running node until it stops, for example logger.level=debug.
     Set {
-        /// KEY=VALUE. Only logger.level can be changed.
+        /// KEY=VALUE. Only logger.level and participate_in_coverage can be changed.
         #[arg(value_name = "KEY=VALUE")]
         assignment: String,
     },
@@ -190,6 +233,123 @@ pub enum AdminCommand {
     /// Print the state of the store of each partition.
     #[command(alias = "vnode_status")]
     VnodeStatus,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Let this node join a cluster. A plan and a commit make it effective.
+    Join {
+        /// The address on which a member of the cluster listens for other nodes (listener.peer).
+        #[arg(value_name = "HOST:PORT")]
+        address: String,
+    },
+    /// Print what the staged changes would do.
+    Plan,
+    /// Carry out the plan that was printed last.
+    Commit,
+    /// Drop all staged changes.
+    Clear,
+    /// Print the members, their addresses, and which of them are up.
+    Status,
+    /// Print the keys that only a restored store of this node has. Other nodes may have deleted
+    /// them since, so they are neither served nor handed to others until an operator decides.
+    RestoredKeys {
+        /// Take the keys back, deleted since or not, and bring them to all nodes to which they
+        /// belong.
+        #[arg(long, conflicts_with = "drop")]
+        push: bool,
+        /// Remove the keys.
+        #[arg(long)]
+        drop: bool,
+        /// All keys.
+        #[arg(long, conflicts_with_all = ["bucket", "key"])]
+        all: bool,
+        /// The keys of this bucket.
+        #[arg(long)]
+        bucket: Option<OsString>,
+        /// The bucket type.
+        #[arg(short = 't', long = "type", value_name = "TYPE", requires = "bucket")]
+        bucket_type: Option<OsString>,
+        /// Only this key.
+        #[arg(long, requires = "bucket")]
+        key: Option<OsString>,
+    },
+    /// Print the keys that this node has found it cannot read, and that no other node has replaced.
+    /// What other nodes need of them waits until they can be read again, or until an operator gives
+    /// them up.
+    UnreadableKeys {
+        /// Give the keys up: remove them from this node, if they still cannot be read. The other
+        /// nodes bring back what they have.
+        #[arg(long)]
+        drop: bool,
+        /// All keys.
+        #[arg(long, conflicts_with_all = ["bucket", "key"])]
+        all: bool,
+        /// The keys of this bucket.
+        #[arg(long)]
+        bucket: Option<OsString>,
+        /// The bucket type.
+        #[arg(short = 't', long = "type", value_name = "TYPE", requires = "bucket")]
+        bucket_type: Option<OsString>,
+        /// Only this key.
+        #[arg(long, requires = "bucket")]
+        key: Option<OsString>,
+    },
+    /// Print whether everything lies where it belongs: no node holds copies for others, owes writes
+    /// to others, lacks something, cannot read something, transfers something, or has tombstones to
+    /// reap.
+    Settled {
+        /// Wait until it is so, but not longer than this.
+        #[arg(long, value_name = "SECONDS")]
+        wait: Option<u64>,
+    },
+}
+
+/// The members that a command is for.
+#[derive(Clone, Debug, Args)]
+pub struct MemberArgs {
+    /// The name of the member [default: the node that is asked].
+    #[arg(short = 'n', long = "member", value_name = "NAME", conflicts_with = "all")]
+    pub member: Option<String>,
+    /// All members of the cluster.
+    #[arg(short = 'a', long)]
+    pub all: bool,
+}
+
+/// A direction of handoff, as a node sees it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Direction {
+    /// What other nodes hand to the node.
+    Inbound,
+    /// What the node hands to others.
+    Outbound,
+    /// Both.
+    Both,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum HandoffCommand {
+    /// Allow handoff again. What has waited begins at once.
+    Enable {
+        /// Which direction.
+        direction: Direction,
+        #[command(flatten)]
+        of: MemberArgs,
+    },
+    /// Stop handoff until it is enabled or the node stops. Transfers that are under way end, and
+    /// what has to be transferred is kept. Requests of clients are not affected.
+    Disable {
+        /// Which direction.
+        direction: Direction,
+        #[command(flatten)]
+        of: MemberArgs,
+    },
+    /// Print which members hand off and take, and their limits.
+    #[command(alias = "config")]
+    Status,
+    /// Print what is being transferred, as 'ombak admin transfers' does.
+    #[command(alias = "details", hide = true)]
+    Summary,
 }
 
 #[derive(Debug, Subcommand)]
@@ -206,6 +366,9 @@ pub enum BackendCommand {
         to: String,
     },
     /// Read everything that a stopped node has on disk and report what is damaged.
+    ///
+    /// A member of a cluster repairs itself from the other members: what is unreadable when it is
+    /// read, and everything that a repair has removed after the next start.
     Verify {
         /// Remove what is damaged so that the node can serve the rest. A copy of what is removed is
         /// kept in the backend's directory 'quarantine'.
@@ -256,6 +419,8 @@ pub enum BucketTypeCommand {
 #[derive(Debug, Subcommand)]
 pub enum ImportCommand {
     /// Import the bitcask directory of a Riak node, which has one subdirectory for each partition.
+    ///
+    /// A node that has been part of a cluster takes no import, not even of a cluster of its own.
     Bitcask {
         /// The data root of Riak's bitcask, for example /var/lib/riak/bitcask.
         dir: PathBuf,

@@ -109,10 +109,10 @@ fn report_text(report: &Value) -> String {
 }
 
 /// Restores a backup into the directories of the configuration.
-pub fn restore(dir: &Path, common: &Common, out: Output) -> Result<(), Failure> {
+pub fn restore(dir: &Path, new_cluster: bool, common: &Common, out: Output) -> Result<(), Failure> {
     let effective = config::load(common)?;
     let settings = Settings::new(&effective).map_err(|problems| Failure::new(join(&problems)))?;
-    let report = watched(|watch| restore::restore(dir, &settings, watch)).map_err(Failure::new)?;
+    let report = watched(|watch| restore::restore(dir, &settings, new_cluster, watch)).map_err(Failure::new)?;
     out.result(&json!(report), || {
         format!(
             "the node {} restored: {} bytes in {} files of {} stores; start it with 'ombak start'",

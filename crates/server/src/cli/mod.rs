@@ -19,16 +19,20 @@ mod args;
 mod backend;
 mod backup;
 mod bucket_type;
+mod cluster;
 mod config;
 mod failure;
+mod key_names;
 mod kv;
 mod live_config;
 mod local_config;
 mod node;
 pub mod output;
 mod pb_client;
+mod restored_keys;
 mod riak_names;
 mod target;
+mod unreadable_keys;
 pub mod value_json;
 
 use crate::import;
@@ -101,8 +105,8 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Import(ImportCommand::Bitcask { dir: source, types, restart }) => {
             import(&import::Options { source, types, restart }, &common, out)
         }
-        Command::Restore { dir, check: true } => backup::check(&dir, out),
-        Command::Restore { dir, check: false } => backup::restore(&dir, &common, out),
+        Command::Restore { dir, check: true, .. } => backup::check(&dir, out),
+        Command::Restore { dir, check: false, new_cluster } => backup::restore(&dir, new_cluster, &common, out),
         Command::Stop => wait_for(node::stop(&common, out)),
         Command::Ping => wait_for(node::ping(&common, out)),
         Command::Status => wait_for(node::status(&common, out)),
@@ -110,6 +114,16 @@ fn dispatch(cli: Cli, out: Output) -> Result<(), Failure> {
         Command::Kv(command) => wait_for(kv::run(command, &common, out)),
         Command::Admin(AdminCommand::Backend(command)) => backend::run(command, &common, out),
         Command::Admin(AdminCommand::BucketType(command)) => wait_for(bucket_type::run(&command, &common, out)),
+        Command::Admin(AdminCommand::Cluster(command)) => wait_for(cluster::run(&command, &common, out)),
+        Command::Admin(AdminCommand::MemberStatus) => wait_for(cluster::show("member-status", &common, out)),
+        Command::Admin(AdminCommand::RingStatus) => wait_for(cluster::show("ring-status", &common, out)),
+        Command::Admin(AdminCommand::Ringready) => wait_for(cluster::ring_ready(&common, out)),
+        Command::Admin(AdminCommand::Down { member }) => wait_for(cluster::change("down", Some(&member), &common, out)),
+        Command::Admin(AdminCommand::Transfers) => wait_for(cluster::show("transfers", &common, out)),
+        Command::Admin(AdminCommand::Handoff(command)) => wait_for(cluster::handoff(&command, &common, out)),
+        Command::Admin(AdminCommand::TransferLimit { limit, rate }) => {
+            wait_for(cluster::transfer_limit(&limit, rate.as_deref(), &common, out))
+        }
         Command::Admin(AdminCommand::Status) => wait_for(admin::status(&common, out)),
         Command::Admin(AdminCommand::Backup { dir, since }) => {
             wait_for(backup::create(&dir, since.as_deref(), &common, out))

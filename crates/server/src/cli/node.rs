@@ -86,6 +86,7 @@ fn status_text(node: &Value) -> String {
         text("ring_size"),
     );
     out.push_str(&request_memory_text(&node["request_memory"]));
+    out.push_str(&cluster_text(&node["cluster"]));
     for problem in node["problems"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         out.push_str("\nproblem: ");
         out.push_str(problem);
@@ -98,6 +99,20 @@ fn status_text(node: &Value) -> String {
         ));
     }
     out
+}
+
+/// The line about the cluster. A node that does not listen for others has none.
+fn cluster_text(cluster: &Value) -> String {
+    if cluster.is_null() {
+        return String::new();
+    }
+    let closed = if cluster["takes_writes"] == false { "; no writes while it changes" } else { "" };
+    format!(
+        "\ncluster: {} members, {} of them own partitions; listening for other nodes on {}{closed}",
+        cluster["members"],
+        cluster["ring_nodes"],
+        cluster["peer_address"].as_str().unwrap_or_default(),
+    )
 }
 
 /// The line about the memory budget of requests and answers in flight. A node of an earlier version

@@ -38,6 +38,8 @@ pub struct DiskSettings {
     pub journal: JournalConfig,
     /// Settings of the ordered index.
     pub ledger: LedgerConfig,
+    /// The file that slows the disk down in tests, unless the key is not set.
+    pub delay_file: Option<PathBuf>,
 }
 
 /// Several backends at once, with the rules that choose one for each bucket.

@@ -35,5 +35,5 @@ pub use key_spec::{KeySpec, Meaning};
 pub(crate) use keys::SINGLE_BACKENDS;
 pub use keys::{all as all_keys, find as find_key};
 pub use problem::Problem;
-pub use settings::{Listen, LogSettings, Settings, log_level};
-pub use value::Value;
+pub use settings::{CERTIFICATE_KEYS, Listen, LogSettings, Settings, log_level};
+pub use value::{Kind, Value};

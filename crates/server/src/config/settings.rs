@@ -7,7 +7,9 @@ use super::reader::{Reader, mismatch};
 use super::request_memory::request_memory_bytes;
 use super::value::Value;
 use ombak_api::{JobClass, JobSwitches};
-use ombak_kv::{DeleteMode, ObjectLimits, QueryConfig};
+use ombak_cluster::Detection;
+use ombak_kv::{DeleteMode, ObjectLimits, QueryConfig, ReadRepairLimits, TransferConfig, WithoutMajority};
+use ombak_tls::CertificateFiles;
 use ombak_types::PropMap;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -49,6 +51,19 @@ pub struct Settings {
     pub ring_size: u32,
     pub http: Vec<Listen>,
     pub pb: Vec<Listen>,
+    pub peer: Option<Listen>,
+    pub peer_advertised: Option<SocketAddr>,
+    /// `None` if certificates alone decide who is let in.
+    pub peer_secret_file: Option<PathBuf>,
+    pub peer_certificates: Option<CertificateFiles>,
+    pub target_n_val: u32,
+    pub detection: Detection,
+    pub participates_in_coverage: bool,
+    pub transfer: TransferConfig,
+    pub without_majority: WithoutMajority,
+    pub read_repair: ReadRepairLimits,
+    /// How old a request between nodes may become.
+    pub peer_request_lifetime: Duration,
     pub backlog: i32,
     pub http_connections_max: usize,
     pub pb_connections_max: usize,
@@ -87,6 +102,29 @@ impl Settings {
             ring_size: from.count("ring_size")?,
             http: from.listeners("listener.http.$name")?,
             pb: from.listeners("listener.protobuf.$name")?,
+            peer: peer_listener(from)?,
+            peer_advertised: match from.optional("cluster.advertised_address") {
+                Some(Value::Address(address)) => Some(*address),
+                _ => None,
+            },
+            peer_secret_file: peer_secret_file(from)?,
+            peer_certificates: peer_certificates(from)?,
+            target_n_val: from.count("target_n_val")?,
+            detection: detection(from)?,
+            participates_in_coverage: from.flag("participate_in_coverage")?,
+            transfer: TransferConfig {
+                bytes_per_second: from.bytes("handoff.bytes_per_second")?,
+                concurrency: from.count("transfer_limit")?,
+                foreign_bytes_max: from.bytes("handoff.hinted_bytes_max")?,
+                gives: from.flag("handoff.outbound")?,
+                takes: from.flag("handoff.inbound")?,
+            },
+            without_majority: match from.text("cluster.conditional_put_without_majority")?.as_str() {
+                "api_only" => WithoutMajority::ApiOnly,
+                _ => WithoutMajority::Refuse,
+            },
+            read_repair: ReadRepairLimits { log: from.flag("read_repair_log")?, ..ReadRepairLimits::default() },
+            peer_request_lifetime: peer_request_lifetime(from)?,
             backlog: from.count("protobuf.backlog")?,
             http_connections_max: from.count("http.max_connections")?,
             pb_connections_max: from.count("protobuf.max_connections")?,
@@ -127,11 +165,20 @@ impl Settings {
 
     fn contradictions(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        let listeners: Vec<&Listen> = self.http.iter().chain(&self.pb).collect();
+        let listeners: Vec<&Listen> = self.http.iter().chain(&self.pb).chain(&self.peer).collect();
         for (i, a) in listeners.iter().enumerate() {
             if let Some(b) = listeners[..i].iter().find(|b| b.address == a.address && a.address.port() != 0) {
                 problems.push(Problem::whole(format!("{} and {} are both {}", b.key, a.key, a.address)));
             }
+        }
+        if let Some(peer) = &self.peer
+            && peer.address.ip().is_unspecified()
+            && self.peer_advertised.is_none()
+        {
+            problems.push(Problem::whole(format!(
+                "{} = {} serves all addresses: set cluster.advertised_address to the one at which other nodes reach it",
+                peer.key, peer.address
+            )));
         }
         if self.backup_dir.starts_with(&self.data_dir) {
             let what =
@@ -143,6 +190,70 @@ impl Settings {
             problems.push(Problem::whole("logger.max_file_size must be more than 0"));
         }
         problems
+    }
+}
+
+/// The times of failure detection.
+fn detection(from: &Reader<'_>) -> Result<Detection, Problem> {
+    let period = from.duration("cluster.probe_period")?;
+    let suspicion = from.duration("cluster.suspicion_time")?;
+    let stall = from.duration("cluster.request_stall_time")?;
+    Detection::with_times(period, suspicion, stall)
+        .map_err(|why| Problem::whole(format!("the times cluster.* of failure detection do not fit: {why}")))
+}
+
+/// The keys of the files with certificates for other nodes.
+pub const CERTIFICATE_KEYS: [&str; 3] = ["cluster.ssl.certfile", "cluster.ssl.keyfile", "cluster.ssl.cacertfile"];
+
+/// The files with certificates for other nodes: all of them, or none.
+fn peer_certificates(from: &Reader<'_>) -> Result<Option<CertificateFiles>, Problem> {
+    let missing: Vec<&str> = CERTIFICATE_KEYS.into_iter().filter(|key| from.optional(key).is_none()).collect();
+    match missing.as_slice() {
+        [] => {
+            let [certificate, key, authorities] = CERTIFICATE_KEYS.map(|key| from.text(key).map(PathBuf::from));
+            Ok(Some(CertificateFiles { certificate: certificate?, key: key?, authorities: authorities? }))
+        }
+        all if all.len() == CERTIFICATE_KEYS.len() => Ok(None),
+        some => Err(Problem::whole(format!(
+            "{} has no value: TLS between nodes needs all of {}",
+            some.join(" and "),
+            CERTIFICATE_KEYS.join(", ")
+        ))),
+    }
+}
+
+/// The file with the secret of the cluster. With certificates there is none unless it was asked
+/// for: each node would make a secret of its own.
+fn peer_secret_file(from: &Reader<'_>) -> Result<Option<PathBuf>, Problem> {
+    const KEY: &str = "cluster.secret_file";
+    let is_set = from.effective().setting(KEY).is_some_and(|setting| setting.origin != super::Origin::Default);
+    if !is_set && peer_certificates(from)?.is_some() {
+        return Ok(None);
+    }
+    Ok(Some(from.text(KEY)?.into()))
+}
+
+/// How old a request between nodes may become.
+fn peer_request_lifetime(from: &Reader<'_>) -> Result<Duration, Problem> {
+    const KEY: &str = "cluster.request_lifetime";
+    let lifetime = from.duration(KEY)?;
+    if lifetime < Duration::from_secs(1) {
+        return Err(Problem::whole(format!(
+            "{KEY} must be at least 1s: clocks of nodes are compared over the network"
+        )));
+    }
+    Ok(lifetime)
+}
+
+/// The listener for other nodes. A node has at most one address for them.
+fn peer_listener(from: &Reader<'_>) -> Result<Option<Listen>, Problem> {
+    let mut listeners = from.listeners("listener.peer.$name")?.into_iter();
+    match (listeners.next(), listeners.next()) {
+        (Some(first), Some(second)) => Err(Problem::whole(format!(
+            "{} and {} are set: a node has at most one listener for other nodes",
+            first.key, second.key
+        ))),
+        (listener, _) => Ok(listener),
     }
 }
 
@@ -218,6 +329,8 @@ mod tests {
         assert_eq!(s.delete_mode, DeleteMode::After(Duration::from_secs(3)));
         assert!(s.default_props.is_empty());
         assert_eq!(s.jobs, JobSwitches::default());
+        assert_eq!((s.transfer, s.without_majority), (TransferConfig::default(), WithoutMajority::Refuse));
+        assert!(!s.read_repair.log);
         let BackendSettings::Bitcask(disk) = s.backend else { panic!("bitcask is the default") };
         assert_eq!(disk.data_root, Path::new("./data/bitcask"));
         let journal = JournalConfig { disk_reserve_bytes: 64 << 20, ..JournalConfig::default() };
@@ -230,19 +343,50 @@ mod tests {
             "delete_mode = keep\n\
              buckets.default.n_val = 5\nbuckets.default.w = all\nbuckets.default.merge_strategy = 2\n\
              buckets.default.allow_mult = true\nbuckets.default.precommit = a:b c:d\n\
-             cluster.job.riak_kv.list_keys = disabled\nlogger.level = warning",
+             cluster.job.riak_kv.list_keys = disabled\nlogger.level = warning\n\
+             transfer_limit = 0\nhandoff.inbound = off\nhandoff.bytes_per_second = 5MB\n\
+             handoff.hinted_bytes_max = 1GB\nread_repair_log = on\n\
+             cluster.conditional_put_without_majority = api_only",
         )
         .expect("valid");
         assert_eq!(s.delete_mode, DeleteMode::Keep);
         assert!(!s.jobs.is_enabled(JobClass::ListKeys) && s.jobs.is_enabled(JobClass::StreamListKeys));
         assert_eq!(s.log.level, LevelFilter::WARN);
+        let transfer = TransferConfig {
+            bytes_per_second: 5 << 20,
+            concurrency: 0,
+            foreign_bytes_max: 1 << 30,
+            gives: true,
+            takes: false,
+        };
+        assert_eq!((s.transfer, s.without_majority, s.read_repair.log), (transfer, WithoutMajority::ApiOnly, true));
         let expected = json!({"n_val": 5, "w": "all", "allow_mult": true, "dvv_enabled": true,
             "precommit": [{"mod": "a", "fun": "b"}, {"mod": "c", "fun": "d"}]});
         assert_eq!(serde_json::Value::Object(s.default_props), expected);
     }
 
     #[test]
+    fn certificates_between_nodes_are_complete_and_take_the_place_of_a_secret_that_nobody_named() {
+        let plain = settings("").expect("defaults");
+        assert_eq!(plain.peer_certificates, None);
+        assert_eq!(plain.peer_secret_file.as_deref(), Some(Path::new("./data/cluster.secret")));
+        let files = "cluster.ssl.certfile = c\ncluster.ssl.keyfile = k\ncluster.ssl.cacertfile = a\n";
+        let secured = settings(files).expect("complete");
+        let (certificate, key, authorities) = ("c".into(), "k".into(), "a".into());
+        assert_eq!(secured.peer_certificates, Some(CertificateFiles { certificate, key, authorities }));
+        assert_eq!(secured.peer_secret_file, None);
+        let both = settings(&format!("{files}cluster.secret_file = s")).expect("complete");
+        assert_eq!(both.peer_secret_file.as_deref(), Some(Path::new("s")));
+        let problems = settings("cluster.ssl.certfile = c\ncluster.ssl.cacertfile = a").expect_err("incomplete");
+        assert!(problems[0].to_string().starts_with("cluster.ssl.keyfile has no value"), "{problems:?}");
+    }
+
+    #[test]
     fn contradictions_are_named() {
+        let problems = settings("cluster.probe_period = 2s").expect_err("longer than the suspicion");
+        assert!(problems[0].to_string().contains("suspicion must be at least as long"), "{problems:?}");
+        let problems = settings("cluster.request_stall_time = 100ms").expect_err("too short");
+        assert!(problems[0].to_string().contains("stall_max must be"), "{problems:?}");
         let problems = settings("listener.http.a = 127.0.0.1:5\nlistener.protobuf.b = 127.0.0.1:5").expect_err("clash");
         assert_eq!(problems[0].to_string(), "listener.http.a and listener.protobuf.b are both 127.0.0.1:5");
         let problems = settings("platform_data_dir = /d\nplatform_backup_dir = /d/backups").expect_err("inside");

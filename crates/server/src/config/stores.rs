@@ -5,6 +5,7 @@ use super::backend::DiskSettings;
 use super::ledger_memory::LedgerMemory;
 use super::problem::Problem;
 use super::reader::Reader;
+use super::value::Value;
 use ombak_storage::{
     Compression, CompressionPoint, JournalConfig, LedgerConfig, MemoryConfig, MergeConfig, MergePolicy, SyncStrategy,
 };
@@ -159,7 +160,11 @@ fn disk(
 ) -> Result<DiskSettings, Problem> {
     let data_root = from.text(data_root_key)?.into();
     let journal = JournalConfig { disk_reserve_bytes: from.bytes("disk_reserve")?, ..journal };
-    Ok(DiskSettings { data_root, data_root_key: from.key(data_root_key), journal, ledger })
+    let delay_file = match from.optional("disk_delay_file") {
+        Some(Value::Text(path)) => Some(path.into()),
+        _ => None,
+    };
+    Ok(DiskSettings { data_root, data_root_key: from.key(data_root_key), journal, ledger, delay_file })
 }
 
 /// The compression that a word stands for. Riak's `native` compression (zlib) is zstd here, which

@@ -15,10 +15,11 @@ pub struct Copied {
     pub bytes: u64,
 }
 
-/// Copies every version, expired ones too, because they carry the clock that keeps older copies away.
-/// Versions that have reached the age for which the old store is configured are left out: that
-/// store is about to remove them, and the new one may have no such limit. `observe` gets the number of bytes that each batch copied, and returns
-/// whether to continue. The result is `None` if it returned false.
+/// Copies every version, expired ones too, because they carry the clock that keeps older copies
+/// away. Versions that have reached the age for which the old store is configured are left out:
+/// that store is about to remove them, and the new one may have no such limit. `observe` gets the
+/// number of bytes that each batch copied, and returns whether to continue. The result is `None` if
+/// it returned false.
 pub fn copy(
     from: &dyn Backend,
     to: &dyn Backend,

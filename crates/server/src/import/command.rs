@@ -5,7 +5,7 @@ use super::run::{Import, Progress};
 use super::types_file::create_types;
 use crate::config::{Effective, Settings};
 use crate::node::lock::DataDirLock;
-use crate::node::{join, open_engine, open_files};
+use crate::node::{has_metadata, join, open_engine, open_files};
 use crate::offline::{interrupt_flag, progress_bar};
 use ombak_kv::{DeleteMode, Kv};
 use ombak_riak_files::bitcask::partition_dirs;
@@ -34,6 +34,13 @@ pub fn bitcask(options: &Options, effective: &Effective) -> Result<Report, Strin
     partition_dirs(&options.source).map_err(|e| e.to_string())?;
     let data_dir = settings.data_dir.clone();
     let _lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
+    if has_metadata(&data_dir) {
+        return Err(format!(
+            "the node in {} has been part of a cluster, whose bucket types an import cannot use: import into a new node \
+             before it gets a listener.peer, or write the objects through a running node",
+            data_dir.display()
+        ));
+    }
     open_files::raise_limit();
     // Tombstones are kept during the import. Until the last replica has been imported, a tombstone
     // may be all that keeps a key deleted. The node reaps them after its next start.

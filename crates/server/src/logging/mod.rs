@@ -120,10 +120,14 @@ impl Log {
     }
 }
 
-/// The levels that are written. `lsm_tree` logs how it opens each of its directories, which gives
-/// two lines for each partition and helps only its authors, so only its warnings are written.
+/// Libraries that report each step of theirs at the level of information, which helps only their
+/// authors: `lsm_tree` each of the directories that it opens, and `openraft` each of its messages.
+const WARNINGS_ALONE: [&str; 2] = ["lsm_tree", "openraft"];
+
+/// The levels that are written.
 fn filter(level: LevelFilter) -> Targets {
-    Targets::new().with_default(level).with_target("lsm_tree", level.min(LevelFilter::WARN))
+    let warnings = WARNINGS_ALONE.map(|library| (library, level.min(LevelFilter::WARN)));
+    Targets::new().with_default(level).with_targets(warnings)
 }
 
 fn open(settings: &LogSettings) -> io::Result<RotatingFile> {

@@ -21,7 +21,13 @@ impl Ports {
     /// Opens every port of the settings.
     pub fn open(settings: &Settings) -> Result<Self, String> {
         let open = |on: &[Listen]| on.iter().map(|on| listen(on, settings.backlog)).collect::<Result<_, _>>();
-        Ok(Self { http: open(&settings.http)?, pb: open(&settings.pb)? })
+        let ports = Self { http: open(&settings.http)?, pb: open(&settings.pb)? };
+        if let Some(peer) = &settings.peer {
+            // The transport opens this one when the stores are open. Now it is only tried, so that
+            // a port that is in use ends the start here.
+            drop(listen(peer, settings.backlog)?);
+        }
+        Ok(ports)
     }
 }
 

@@ -3,29 +3,41 @@
 //! [`run`] describes the life of a node from top to bottom. Every reason not to start is one line
 //! that says what to do.
 
+mod certificates;
+mod cluster_admin;
 pub mod dir_access;
 mod listen;
 mod live_settings;
 pub mod lock;
 pub mod open_files;
+mod opened;
 pub mod record;
+mod secret;
 mod signals;
 mod starting;
 pub mod token;
+mod transfer_admin;
 mod watchdog;
 
 use crate::backends::{self, Inventories, Stores, stores_file};
 use crate::config::{Effective, Problem, Settings};
 use crate::logging::{self, Log};
+use cluster_admin::MemberAdmin;
 use dir_access::{NodeDirs, foreign_owner};
 use listen::{Ports, addresses, exposure, registered};
 use lock::DataDirLock;
-use ombak_api::admin::{AdminContext, AdminToken, BackupJobs, BackupPlace, ConfigEntry, LiveConfig, NodeInfo};
+use ombak_api::admin::{
+    AdminContext, AdminToken, BackupJobs, BackupPlace, ClusterAdmin, ConfigEntry, LiveConfig, NodeInfo,
+};
 use ombak_api::http::{self, HttpContext, HttpLimits, PageRules, StatsSource};
 use ombak_api::pb::{self, PbConfig, PbContext};
 use ombak_api::{MemoryBudget, MemoryLimits, NetworkThreads};
 use ombak_kv::{Kv, KvConfig, check_start};
+use ombak_runtime::ServingThreads;
 use ombak_storage::fs::{FileSystem, RealFs};
+use ombak_tls::Certificates;
+use opened::Opened;
+pub use opened::has_metadata;
 use record::NodeRecord;
 use signals::StopSignals;
 pub use starting::Starting;
@@ -34,7 +46,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -57,13 +69,23 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     let lock = DataDirLock::take(&data_dir).map_err(|e| e.to_string())?;
     let dirs = NodeDirs::look(&data_dir, settings.backend.data_roots());
     let log = logging::start(&settings.log)?;
-    let mut signals = signals.reopen_on_hangup(&runtime, log.clone());
+    let certificates = certificates::of_node(&settings)?;
+    let mut signals = signals.renew_on_hangup(&runtime, log.clone(), certificates.clone());
     warn_of(effective, &settings);
     // Ports are opened before any store, so a port that is in use ends the start while nothing has
     // changed on disk.
     let ports = Ports::open(&settings)?;
     let token = token::of_node(&data_dir).map_err(|e| e.to_string())?;
-    let Some(kv) = open_unless_stopped(&runtime, &settings, accepts_loss, &mut signals)? else {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = NetworkThreads::start(threads).map_err(|e| format!("cannot create threads: {e}"))?;
+    let threads = Arc::new(threads);
+    let opening = Opening {
+        settings: settings.clone(),
+        certificates: certificates.clone(),
+        accepts_loss,
+        runtime: Arc::new(ServingThreads::new(threads.handles())),
+    };
+    let Some(opened) = open_unless_stopped(&runtime, opening, &mut signals)? else {
         // The thread that opens the stores runs until the process ends, and it uses the directory
         // until then.
         #[expect(
@@ -79,13 +101,22 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     watchdog.set_limit(settings.shutdown_timeout.saturating_add(watchdog::CLOSE_LIMIT));
     let limited = log.clone();
     runtime.spawn(async move { limited.limit_rates().await });
+    if let Some(certificates) = certificates {
+        runtime.spawn(certificates::watch_expiry(certificates));
+    }
     let admin = |record: &NodeRecord, stop| {
-        admin_context(&settings, effective, &kv, AdminToken::new(token), record, stop, log.clone())
+        admin_context(&settings, effective, &opened, AdminToken::new(token), record, stop, log.clone())
     };
-    let outcome = runtime.block_on(serve(&settings, &kv, ports, signals, stop, admin));
+    let outcome = runtime.block_on(serve(&settings, opened.kv(), ports, &threads, signals, stop, admin));
     log.report_left_out();
+    if let Some(member) = opened.member() {
+        // Other nodes are served until here. The stores close with it.
+        runtime.block_on(member.stop());
+    }
+    // They have served other nodes, too.
+    drop(threads);
     runtime.shutdown_timeout(settings.shutdown_timeout);
-    kv.close();
+    opened.kv().close();
     outcome?;
     tracing::info!("stopped");
     Ok(())
@@ -110,26 +141,33 @@ fn warn_of(effective: &Effective, settings: &Settings) {
     }
 }
 
+/// What a node is opened with.
+struct Opening {
+    settings: Settings,
+    certificates: Option<Arc<Certificates>>,
+    accepts_loss: bool,
+    runtime: Arc<ServingThreads>,
+}
+
 /// Opens the engine, which may take minutes, on a thread of its own. Returns `None` if a signal
 /// told the node to stop before the engine was open. In that case the process may end at any
 /// moment, which the stores survive as they survive `kill -9`.
 fn open_unless_stopped(
     runtime: &Runtime,
-    settings: &Settings,
-    accepts_loss: bool,
+    opening: Opening,
     signals: &mut StopSignals,
-) -> Result<Option<Kv>, String> {
+) -> Result<Option<Opened>, String> {
     let told_to_stop = |signal| tracing::info!("stopped on {signal} while the node was starting");
     if let Some(signal) = runtime.block_on(signals.already_received()) {
         told_to_stop(signal);
         return Ok(None);
     }
     let (tell, opened) = oneshot::channel();
-    let thread_settings = settings.clone();
+    let tasks = runtime.handle().clone();
     std::thread::Builder::new()
         .name("ombak-open".into())
         .stack_size(OPENING_STACK_BYTES)
-        .spawn(move || drop(tell.send(open_engine(&thread_settings, accepts_loss))))
+        .spawn(move || drop(tell.send(open_node(&opening, &tasks))))
         .map_err(|e| format!("cannot create threads: {e}"))?;
     runtime.block_on(async {
         tokio::select! {
@@ -150,6 +188,7 @@ async fn serve(
     settings: &Settings,
     kv: &Kv,
     ports: Ports,
+    threads: &Arc<NetworkThreads>,
     signals: StopSignals,
     stop: watch::Sender<bool>,
     admin: impl FnOnce(&NodeRecord, watch::Sender<bool>) -> AdminContext,
@@ -157,9 +196,6 @@ async fn serve(
     let record = NodeRecord::of_this_process(&settings.node_name, addresses(&ports.http), addresses(&ports.pb));
 
     let stopping = stop.subscribe();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = NetworkThreads::start(threads).map_err(|e| format!("cannot create threads: {e}"))?;
-    let threads = Arc::new(threads);
     let memory = MemoryLimits { bytes_max: settings.request_memory_bytes, ..MemoryLimits::default() };
     let memory = MemoryBudget::new(memory);
     let admin = admin(&record, stop.clone());
@@ -169,11 +205,12 @@ async fn serve(
         http_limits(settings),
         stats_source(settings),
         Some(admin),
-        Arc::clone(&threads),
+        Arc::clone(threads),
     );
     let http_context = http_context.with_pages(page_rules(settings)).with_memory(memory.clone());
     let http_context = Arc::new(http_context);
-    let pb_context = Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings), memory, threads });
+    let pb_context =
+        Arc::new(PbContext { kv: kv.clone(), config: pb_config(settings), memory, threads: Arc::clone(threads) });
     let mut servers = JoinSet::new();
     for listener in registered(ports.http)? {
         servers.spawn(http::serve(listener, Arc::clone(&http_context), stopping.clone()));
@@ -207,9 +244,23 @@ async fn told_to_stop(mut signals: StopSignals, mut stopping: watch::Receiver<bo
     }
 }
 
-/// Opens the engine that the settings describe. The caller holds the lock of the data directory.
-/// Every check that can refuse the start runs before anything is changed.
+/// Opens the node that the settings describe, alone or as a member of a cluster. The caller holds
+/// the lock of the data directory.
+fn open_node(opening: &Opening, tasks: &Handle) -> Result<Opened, String> {
+    let config = engine_config(&opening.settings, opening.accepts_loss)?;
+    let config = KvConfig { runtime: opening.runtime.clone(), ..config };
+    Opened::open(&opening.settings, config, opening.certificates.clone(), tasks)
+}
+
+/// Opens the engine of a node that is alone and does not serve. The caller holds the lock of the
+/// data directory.
 pub fn open_engine(settings: &Settings, accepts_loss: bool) -> Result<Kv, String> {
+    Kv::open(engine_config(settings, accepts_loss)?).map_err(|e| e.to_string())
+}
+
+/// Prepares the engine that the settings describe. The caller holds the lock of the data directory.
+/// Every check that can refuse the start runs before anything is changed.
+fn engine_config(settings: &Settings, accepts_loss: bool) -> Result<KvConfig, String> {
     let data_dir = &settings.data_dir;
     let inventories = Inventories::new(data_dir, accepts_loss);
     let compared = stores_file::compare(data_dir, &settings.backend, &inventories)?;
@@ -222,7 +273,7 @@ pub fn open_engine(settings: &Settings, accepts_loss: bool) -> Result<Kv, String
     }
     compared.write(data_dir, &inventories)?;
     let Stores { factory, choice } = backends::open(&settings.backend, &inventories)?;
-    let config = KvConfig {
+    Ok(KvConfig {
         ring_size: settings.ring_size,
         default_props: settings.default_props.clone(),
         delete_mode: settings.delete_mode,
@@ -231,16 +282,20 @@ pub fn open_engine(settings: &Settings, accepts_loss: bool) -> Result<Kv, String
         requests_max: settings.requests_max,
         timeout: settings.request_timeout,
         io_threads: settings.io_threads,
+        participates_in_coverage: settings.participates_in_coverage,
+        transfer: settings.transfer,
+        without_majority: settings.without_majority,
+        read_repair: settings.read_repair,
+        replica_memory_bytes: settings.request_memory_bytes,
         backend_choice: choice,
         ..KvConfig::new(&settings.node_name, &settings.data_dir, factory)
-    };
-    Kv::open(config).map_err(|e| e.to_string())
+    })
 }
 
 fn admin_context(
     settings: &Settings,
     effective: &Effective,
-    kv: &Kv,
+    opened: &Opened,
     token: AdminToken,
     record: &NodeRecord,
     stop: watch::Sender<bool>,
@@ -258,17 +313,19 @@ fn admin_context(
         ring_size: settings.ring_size,
         started: Instant::now(),
     };
+    let kv = opened.kv().clone();
     AdminContext {
         kv: kv.clone(),
         node,
         config: LiveConfig::new(
             config_entries(effective),
-            Box::new(move |key, value| live_settings::change(&log, key, value)),
+            Box::new(move |key, value| live_settings::change(&log, &kv, key, value)),
         ),
         stop,
         token,
         backups: BackupJobs::default(),
         backup_place: backup_place(settings),
+        cluster: opened.member().map(|member| Arc::new(MemberAdmin(member.clone())) as Arc<dyn ClusterAdmin>),
     }
 }
 

@@ -1,6 +1,10 @@
-//! Signals: SIGTERM and SIGINT stop a node, and SIGHUP makes it reopen its log.
+//! Signals: SIGTERM and SIGINT stop a node. SIGHUP makes it reopen its log, and read its
+//! certificates again.
 
+use super::certificates;
 use crate::logging::Log;
+use ombak_tls::Certificates;
+use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -32,8 +36,8 @@ impl Signals {
         })
     }
 
-    /// From now on, reopens the log at each SIGHUP.
-    pub fn reopen_on_hangup(self, runtime: &Runtime, log: Log) -> StopSignals {
+    /// From now on, reopens the log at each SIGHUP, and reads the certificates again.
+    pub fn renew_on_hangup(self, runtime: &Runtime, log: Log, certificates: Option<Arc<Certificates>>) -> StopSignals {
         let mut hangup = self.hangup;
         runtime.spawn(async move {
             while hangup.recv().await.is_some() {
@@ -42,6 +46,9 @@ impl Signals {
                     Err(error) => {
                         tracing::error!(%error, "the log cannot be reopened; the node keeps writing to the old file")
                     }
+                }
+                if let Some(certificates) = &certificates {
+                    certificates::read_again(certificates);
                 }
             }
         });

@@ -4,8 +4,8 @@ use super::report::{Report, StoreReport};
 use crate::backends::{Inventories, store_root_config, stores_file};
 use crate::config::{BackendSettings, DiskSettings, Effective, Settings};
 use crate::import::Checkpoint;
-use crate::node::join;
 use crate::node::lock::DataDirLock;
+use crate::node::{has_metadata, join};
 use crate::offline::{interrupt_flag, progress_bar};
 use indicatif::ProgressBar;
 use ombak_storage::fs::{FileSystem, RealFs};
@@ -63,6 +63,7 @@ pub fn run(options: &Options, effective: &Effective) -> Result<Report, String> {
         damaged_left: damaged_left + files_damaged,
         stores,
         node_files,
+        member: has_metadata(data_dir),
     })
 }
 

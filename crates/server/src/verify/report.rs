@@ -9,6 +9,12 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
 
+const DAMAGED_MEMBER: &str = "\
+This node has been part of a cluster. Other members that have a copy replace a damaged value when it is read.";
+const REPAIRED_MEMBER: &str = "\
+This node has been part of a cluster. After its start it compares the repaired partitions with the other members, \
+which bring back what was removed; 'ombak admin transfers' shows that. If there are none, what was removed is lost.";
+
 /// What the examination of a node found.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
@@ -25,6 +31,8 @@ pub struct Report {
     pub stores: Vec<StoreReport>,
     /// Damaged files of the node itself, each with advice. A repair does not change them.
     pub node_files: Vec<String>,
+    /// Whether the node has been part of a cluster, whose other members may have what is missing.
+    pub member: bool,
 }
 
 /// What was found in the directory of one backend.
@@ -75,6 +83,10 @@ impl Report {
             let _ = writeln!(out, "{damaged}");
         }
         out.push_str(&self.conclusion());
+        if self.member && self.damaged > 0 {
+            out.push('\n');
+            out.push_str(if self.repair { REPAIRED_MEMBER } else { DAMAGED_MEMBER });
+        }
         out
     }
 

@@ -2,9 +2,9 @@
 //! the current head from its file.
 //!
 //! What it is: a table of a fixed size, one for all stores of a root. A head is found by the
-//! position of its record. The record at a position never changes, so the cache needs no
-//! invalidation: when a version is replaced, moved or expired, its position is no longer looked up,
-//! and another head takes its slot.
+//! position of its record. The record at a position never changes, so a head in the cache is never
+//! wrong. A head whose version was replaced is forgotten, to make room. A head whose version was
+//! moved or has expired is no longer looked up, and another one takes its slot.
 //!
 //! What it is not: a cache of values. The kernel's page cache does that.
 //!
@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The longest head that is cached. Longer heads, which only objects with much metadata have, are
 /// read from their file.
-const HEAD_BYTES_MAX: usize = 236;
+const HEAD_BYTES_MAX: usize = 241;
 /// Slots for each lock, and number of locks. Together the slots take 8 MiB, allocated on first use.
 const SLOTS_PER_LOCK: usize = 512;
 const LOCKS: usize = 64;
@@ -35,17 +35,40 @@ struct Place {
     offset: u32,
 }
 
+impl Place {
+    const fn new(store: StoreId, at: Position) -> Self {
+        Self { store, file_id: at.file_id, offset: at.offset }
+    }
+}
+
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Slot {
     place: Place,
     /// 0: the slot is empty. No head is empty.
-    head_len: u32,
+    head_len: u16,
+    /// Whether the other slot that the head could be in was used before this one.
+    is_newer: bool,
     head: [u8; HEAD_BYTES_MAX],
 }
 
-const EMPTY: Slot =
-    Slot { place: Place { store: StoreId(0), file_id: 0, offset: 0 }, head_len: 0, head: [0; HEAD_BYTES_MAX] };
+const EMPTY: Slot = Slot {
+    place: Place { store: StoreId(0), file_id: 0, offset: 0 },
+    head_len: 0,
+    is_newer: false,
+    head: [0; HEAD_BYTES_MAX],
+};
+
+impl Slot {
+    fn holds(&self, place: Place) -> bool {
+        self.place == place && self.head_len > 0
+    }
+}
+
+/// Notes which slot of a set was used last.
+fn mark_used(set: &mut [Slot], way: usize) {
+    set.iter_mut().enumerate().for_each(|(i, slot)| slot.is_newer = i == way);
+}
 
 pub(super) struct HeadCache {
     stores: AtomicU32,
@@ -65,33 +88,44 @@ impl HeadCache {
 
     /// Calls `use_it` with the head at a position, if the cache has it.
     pub(super) fn get_with<T>(&self, store: StoreId, at: Position, use_it: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        let place = Place { store, file_id: at.file_id, offset: at.offset };
+        let place = Place::new(store, at);
         let (part, first) = self.locate(place)?;
         let mut slots = part.lock();
         let set = slots.get_mut(first..first + WAYS)?;
-        let way = set.iter().position(|slot| slot.place == place && slot.head_len > 0)?;
-        // The most recently used head is first; the last one is replaced first.
-        set.swap(0, way);
-        let slot = set.first()?;
-        slot.head.get(..slot.head_len as usize).map(use_it)
+        let way = set.iter().position(|slot| slot.holds(place))?;
+        mark_used(set, way);
+        let slot = set.get(way)?;
+        slot.head.get(..usize::from(slot.head_len)).map(use_it)
     }
 
     /// Caches the head at a position.
     pub(super) fn insert(&self, store: StoreId, at: Position, head: &[u8]) {
-        let place = Place { store, file_id: at.file_id, offset: at.offset };
+        let place = Place::new(store, at);
         let Some((part, first)) = self.locate(place).filter(|_| head.len() <= HEAD_BYTES_MAX) else { return };
         let mut slots = part.lock();
         if slots.is_empty() {
             slots.resize(SLOTS_PER_LOCK, EMPTY);
         }
         let Some(set) = slots.get_mut(first..first + WAYS) else { return };
-        let way = set.iter().position(|slot| slot.place == place || slot.head_len == 0).unwrap_or(WAYS - 1);
-        set.swap(0, way);
-        let Some(slot) = set.first_mut() else { return };
+        let free = set.iter().position(|slot| slot.place == place || slot.head_len == 0);
+        let Some(way) = free.or_else(|| set.iter().position(|slot| !slot.is_newer)) else { return };
+        mark_used(set, way);
+        let Some(slot) = set.get_mut(way) else { return };
         slot.place = place;
-        slot.head_len = head.len() as u32; // At most HEAD_BYTES_MAX.
+        slot.head_len = head.len() as u16; // At most HEAD_BYTES_MAX.
         if let Some(room) = slot.head.get_mut(..head.len()) {
             room.copy_from_slice(head);
+        }
+    }
+
+    /// Makes room, because the version at a position was replaced.
+    pub(super) fn forget(&self, store: StoreId, at: Position) {
+        let place = Place::new(store, at);
+        let Some((part, first)) = self.locate(place) else { return };
+        let mut slots = part.lock();
+        let Some(set) = slots.get_mut(first..first + WAYS) else { return };
+        if let Some(slot) = set.iter_mut().find(|slot| slot.holds(place)) {
+            slot.head_len = 0;
         }
     }
 
@@ -141,6 +175,42 @@ mod tests {
         assert_eq!(hits, kept);
         assert!((LOCKS * SLOTS_PER_LOCK / 2..=LOCKS * SLOTS_PER_LOCK).contains(&kept), "{kept} kept");
         assert!(cache.parts.iter().all(|part| part.lock().len() == SLOTS_PER_LOCK));
+    }
+
+    /// Three positions whose heads share two slots.
+    fn three_of_one_set(cache: &HeadCache, store: StoreId) -> [u32; 3] {
+        let set_of = |offset| {
+            let (part, first) = cache.locate(Place { store, file_id: 1, offset }).unwrap();
+            (std::ptr::from_ref(part), first)
+        };
+        let same = (1..).filter(|offset| set_of(*offset) == set_of(0));
+        let mut found = std::iter::once(0).chain(same);
+        std::array::from_fn(|_| found.next().unwrap())
+    }
+
+    #[test]
+    fn the_head_that_was_used_last_stays() {
+        let cache = HeadCache::new();
+        let store = cache.enter();
+        let [a, b, c] = three_of_one_set(&cache, store);
+        cache.insert(store, at(1, a), b"a");
+        cache.insert(store, at(1, b), b"b");
+        assert!(found(&cache, store, at(1, a)).is_some());
+        cache.insert(store, at(1, c), b"c");
+        assert_eq!([a, b, c].map(|offset| found(&cache, store, at(1, offset)).is_some()), [true, false, true]);
+    }
+
+    #[test]
+    fn the_slot_of_a_replaced_version_is_taken_first() {
+        let cache = HeadCache::new();
+        let store = cache.enter();
+        let [a, b, c] = three_of_one_set(&cache, store);
+        cache.insert(store, at(1, a), b"a");
+        cache.insert(store, at(1, b), b"b");
+        cache.forget(store, at(1, b));
+        assert_eq!(found(&cache, store, at(1, b)), None);
+        cache.insert(store, at(1, c), b"c");
+        assert_eq!([a, b, c].map(|offset| found(&cache, store, at(1, offset)).is_some()), [true, false, true]);
     }
 
     #[test]

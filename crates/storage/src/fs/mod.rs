@@ -1,8 +1,8 @@
 //! The file system behind a trait: the operations that stores need, and nothing more.
 //!
-//! What it is: positioned reads and writes, syncs, names and locks. There are two implementations:
-//! [`RealFs`], and [`sim::FaultyFs`], a simulated one for tests that loses power, runs full and
-//! corrupts data.
+//! What it is: positioned reads and writes, syncs, names and locks. There are three
+//! implementations: [`RealFs`], [`SlowFs`], which slows another one down for tests, and
+//! [`sim::FaultyFs`], a simulated one for tests that loses power, runs full and corrupts data.
 //!
 //! What it is not: it keeps no state for the stores and does not retry.
 //!
@@ -13,12 +13,15 @@
 
 mod real;
 pub mod sim;
+mod slow;
 mod small_file;
 
 pub use real::RealFs;
+pub use slow::SlowFs;
 pub use small_file::{read_file, replace_file, replace_file_with};
 
 use crate::backend::ReadMode;
+use crate::machine::{Machine, RealMachine};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -145,6 +148,11 @@ pub trait FileSystem: Send + Sync {
     /// Total size in bytes of the file system of `dir`; `u64::MAX` if unknown.
     fn size_bytes(&self, _dir: &Path) -> io::Result<u64> {
         Ok(u64::MAX)
+    }
+
+    /// The machine that the file system belongs to.
+    fn machine(&self) -> &dyn Machine {
+        &RealMachine
     }
 
     /// Takes the lock file `path` and creates it if needed. The error kind is `WouldBlock` if

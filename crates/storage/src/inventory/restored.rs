@@ -29,6 +29,6 @@ pub fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), S
         let Ok(header) = FileHeader::decode(&header[..read]) else { continue };
         files.insert(id, PromisedFile { salt: header.salt, length, is_sealed: true });
     }
-    let inventory = Inventory { lineage: random_id(dir)?, generation: 1, files, ..Inventory::default() };
+    let inventory = Inventory { lineage: random_id(fs.machine(), dir)?, generation: 1, files, ..Inventory::default() };
     InventoryCopies::of(dir, 0, None).write_store(fs, &inventory)
 }

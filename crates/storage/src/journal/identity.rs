@@ -88,9 +88,9 @@ impl Record {
     }
 
     /// The record of a store that begins with this start.
-    fn begin(dir: &Path, is_restored: bool, machine: Option<u128>) -> Result<Self, StorageError> {
+    fn begin(fs: &dyn FileSystem, dir: &Path, is_restored: bool, machine: Option<u128>) -> Result<Self, StorageError> {
         Ok(Self {
-            store_id: random_id(dir)?,
+            store_id: random_id(fs.machine(), dir)?,
             boot: 1,
             is_clean: false,
             is_restored,
@@ -149,13 +149,13 @@ impl IdentityFile {
             }
             Some(Some((last, _))) => {
                 tracing::warn!(dir = %dir.display(), "this store is a copy of another one: it takes an id of its own");
-                (Record { seq: last.seq, ..Record::begin(dir, true, machine)? }, false)
+                (Record { seq: last.seq, ..Record::begin(&*fs, dir, true, machine)? }, false)
             }
             Some(None) => {
                 tracing::error!(file = %path.display(), "damaged: the store takes a new id");
-                (Record::begin(dir, true, machine)?, false)
+                (Record::begin(&*fs, dir, true, machine)?, false)
             }
-            None => (Record::begin(dir, content == StoreContent::Data, machine)?, false),
+            None => (Record::begin(&*fs, dir, content == StoreContent::Data, machine)?, false),
         };
         Ok(Self {
             fs,
@@ -269,7 +269,7 @@ fn write(fs: &dyn FileSystem, dir: &Path, record: &Record) -> io::Result<()> {
 /// Makes a store out of a directory that the files of a backup were put into. Its first start finds
 /// it restored. `seq`: no append in it has a higher number.
 pub(crate) fn begin_restored(fs: &dyn FileSystem, dir: &Path, seq: u64) -> Result<(), StorageError> {
-    let record = Record { boot: 0, is_clean: true, seq, ..Record::begin(dir, true, None)? };
+    let record = Record { boot: 0, is_clean: true, seq, ..Record::begin(fs, dir, true, None)? };
     write(fs, dir, &record).map_err(|source| io_error("write", &dir.join(NAME), source))
 }
 

@@ -57,7 +57,7 @@ impl InventoryKeeper {
         let Comparison { store, node, missing } = comparison;
         let promised = match promised {
             Some(promised) => promised,
-            None => Inventory { lineage: random_id(dir)?, ..Inventory::default() },
+            None => Inventory { lineage: random_id(shared.fs.machine(), dir)?, ..Inventory::default() },
         };
         let written = Written { store: store.whole().cloned(), node: node.whole().cloned(), has_failed: false };
         let mut keeper = Self {

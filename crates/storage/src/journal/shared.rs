@@ -56,7 +56,7 @@ impl Shared {
         Ok(Arc::new(Self {
             forget_index: Box::new(forget_index),
             handles: Handles::new(fs.clone(), config.open_files_max),
-            budget: IoBudget::new(config.merge.io_bytes_per_sec),
+            budget: IoBudget::new(config.merge.io_bytes_per_sec, fs.machine().now()),
             space: DiskSpace::new(&*fs, &root, config.disk_reserve_bytes),
             merging: Mutex::new(None),
             open_partitions: Mutex::default(),

@@ -42,7 +42,8 @@ pub(super) struct Appender {
 impl Appender {
     /// Creates a file and writes its header.
     pub(super) fn create(shared: &Shared, dir: &Path, path: PathBuf, id: u32, created_secs: u64) -> io::Result<Self> {
-        let salt = random_salt()?;
+        // Clients cannot predict it, so a stored value cannot imitate a record.
+        let salt = shared.fs.machine().random_u64()?;
         let handle = shared.fs.open(&path, OpenMode::CreateNew)?;
         if let Err(error) = handle.write_at(&FileHeader { file_id: id, created_secs, salt }.encode(), 0) {
             // Frees the name for the next attempt.
@@ -90,11 +91,6 @@ pub(super) fn position_of(file_id: u32, entry: &HintEntry<'_>) -> Position {
         Kind::Tombstone => 0,
     };
     Position { file_id, offset: entry.offset, size, head_units: head_units(entry.head_len), has_terms: entry.has_terms }
-}
-
-/// A salt that clients cannot predict, so a stored value cannot imitate a record.
-fn random_salt() -> io::Result<u64> {
-    getrandom::u64().map_err(|e| io::Error::other(e.to_string()))
 }
 
 /// A record that is to be appended.

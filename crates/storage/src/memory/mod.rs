@@ -12,6 +12,7 @@ use store::MemoryStore;
 
 use crate::backend::{Backend, BackendFactory, HeadTerms, NoTerms};
 use crate::error::StorageError;
+use crate::machine::{Machine, RealMachine};
 use crate::seq::SeqSource;
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use std::sync::Arc;
 pub struct MemoryFactory {
     config: MemoryConfig,
     terms: Arc<dyn HeadTerms>,
+    machine: Arc<dyn Machine>,
 }
 
 impl MemoryFactory {
@@ -30,7 +32,12 @@ impl MemoryFactory {
 
     /// Stores with these limits; `terms` reads the index entries in heads.
     pub fn with_terms(config: MemoryConfig, terms: Arc<dyn HeadTerms>) -> Self {
-        Self { config, terms }
+        Self { config, terms, machine: Arc::new(RealMachine) }
+    }
+
+    /// Draws the ids of stores on another machine.
+    pub fn on_machine(self, machine: Arc<dyn Machine>) -> Self {
+        Self { machine, ..self }
     }
 }
 
@@ -42,7 +49,7 @@ impl Default for MemoryFactory {
 
 impl BackendFactory for MemoryFactory {
     fn open_in(&self, _partition: u32, seqs: &SeqSource) -> Result<Arc<dyn Backend>, StorageError> {
-        Ok(Arc::new(MemoryStore::new(self.config, self.terms.clone(), seqs.clone())?))
+        Ok(Arc::new(MemoryStore::new(self.config, self.terms.clone(), seqs.clone(), &*self.machine)?))
     }
 
     fn name(&self) -> &'static str {

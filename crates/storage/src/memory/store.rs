@@ -8,6 +8,7 @@ use crate::error::StorageError;
 use crate::fold::{Expired, Snapshot};
 use crate::identity::{StoreIdentity, random_id};
 use crate::limits::check_sizes;
+use crate::machine::Machine;
 use crate::seq::SeqSource;
 use bytes::{Bytes, BytesMut};
 use imbl::{OrdMap, OrdSet};
@@ -179,9 +180,14 @@ pub(super) struct MemoryStore {
 }
 
 impl MemoryStore {
-    pub(super) fn new(config: MemoryConfig, terms: Arc<dyn HeadTerms>, seqs: SeqSource) -> Result<Self, StorageError> {
+    pub(super) fn new(
+        config: MemoryConfig,
+        terms: Arc<dyn HeadTerms>,
+        seqs: SeqSource,
+        machine: &dyn Machine,
+    ) -> Result<Self, StorageError> {
         let now_secs = AtomicU64::new(config.opened_at_secs);
-        let id = random_id(Path::new("memory"))?;
+        let id = random_id(machine, Path::new("memory"))?;
         let (state, drops, lost_ranges) = (RwLock::default(), DropNotifier::default(), AtomicU64::new(0));
         Ok(Self { id, config, terms, seqs, state, drops, now_secs, lost_ranges })
     }

@@ -272,7 +272,7 @@ impl<'a> Repair<'a> {
         let generation = known.iter().flatten().map(|copy| copy.generation).max().unwrap_or(0);
         let lineage = match comparison.promised() {
             Some(inventory) => inventory.lineage,
-            None => random_id(dir)?,
+            None => random_id(self.fs.machine(), dir)?,
         };
         let inventory = Inventory { lineage, generation: generation + 1, ..Inventory::default() };
         self.fs.create_dir_all(dir).map_err(|source| io_error("create", dir, source))?;
@@ -342,7 +342,8 @@ impl<'a> Repair<'a> {
 
     fn rewrite_file(&mut self, file: &FileExam) -> Result<(), StorageError> {
         let Some(salt) = file.salt else { return Ok(()) };
-        let mut out = Rewriter::create(self.fs, &self.exam.dir, self.take_id()?, random_id(&self.exam.dir)?)?;
+        let mut out =
+            Rewriter::create(self.fs, &self.exam.dir, self.take_id()?, random_id(self.fs.machine(), &self.exam.dir)?)?;
         let reader = FileReader { fs: self.fs, dir: &self.exam.dir, terms: &*self.root.terms };
         let open = reader.open(&file.path)?;
         let failed = |source: io::Error| io_error("read", &file.path, source);
@@ -381,7 +382,8 @@ impl<'a> Repair<'a> {
         if hidden.is_empty() {
             return Ok(false);
         }
-        let mut out = Rewriter::create(self.fs, &self.exam.dir, self.take_id()?, random_id(&self.exam.dir)?)?;
+        let mut out =
+            Rewriter::create(self.fs, &self.exam.dir, self.take_id()?, random_id(self.fs.machine(), &self.exam.dir)?)?;
         hidden.iter().try_for_each(|known| out.tombstone(&known.key, known.seq, known.tstamp_secs))?;
         out.finish().map(|()| true)
     }
@@ -446,9 +448,12 @@ impl<'a> Repair<'a> {
         }
         let writer = match out {
             Some(writer) => writer,
-            none => {
-                none.insert(Rewriter::create(self.fs, &self.exam.dir, self.take_id()?, random_id(&self.exam.dir)?)?)
-            }
+            none => none.insert(Rewriter::create(
+                self.fs,
+                &self.exam.dir,
+                self.take_id()?,
+                random_id(self.fs.machine(), &self.exam.dir)?,
+            )?),
         };
         writer.put(version)
     }

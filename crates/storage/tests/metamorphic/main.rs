@@ -163,8 +163,8 @@ impl History {
         self.tree ^= previous.map_or(0, |digest| leaf(key, digest));
     }
 
-    /// Takes what the store has removed by itself out of the model and the tree. `by_age`: no record
-    /// in the store says that it is gone.
+    /// Takes what the store has removed by itself out of the model and the tree. `by_age`: no
+    /// record in the store says that it is gone.
     fn apply_drops(&mut self, by_age: bool) -> u64 {
         let drops = std::mem::take(&mut *self.drops.0.lock());
         for (key, digest) in &drops {

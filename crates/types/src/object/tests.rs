@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::any_object;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn actor(n: usize) -> Actor {
     Actor::new(&[n as u8; 12])
@@ -24,15 +24,9 @@ fn values(object: &Object) -> BTreeSet<Bytes> {
     object.siblings.iter().map(|s| s.value.clone()).collect()
 }
 
-/// The dots and values of a copy, without the order of its siblings.
-fn content(object: &Object) -> BTreeSet<(String, Bytes)> {
-    let dot = |s: &Sibling| s.meta.dot.as_ref().map_or_else(String::new, |d| format!("{:?} {}", d.actor, d.counter));
-    object.siblings.iter().map(|s| (dot(s), s.value.clone())).collect()
-}
-
-fn merged(a: &Object, b: &Object, dvv: bool) -> Object {
+fn merged(a: &Object, b: &Object) -> Object {
     let mut out = a.clone();
-    out.merge(b.clone(), dvv);
+    out.merge(b.clone());
     out
 }
 
@@ -46,6 +40,24 @@ enum Event {
     Write { client: usize, replica: usize, blind: bool },
     /// One replica's copy reaches another.
     Send { from: usize, to: usize },
+}
+
+/// A copy with a clock and dots that no coordinator has made.
+fn any_forged() -> impl Strategy<Value = Object> {
+    let dot = || (0usize..2, 1u64..3).prop_map(|(n, counter)| Dot { actor: actor(n), counter, stamp_secs: 1 });
+    let sibling = (0u32..3, prop::option::of(dot()), any::<bool>(), prop::option::of(1u32..3));
+    let sibling = sibling.prop_map(|(n, dot, deleted, expires_secs)| {
+        let mut sibling = value(n);
+        (sibling.meta.dot, sibling.meta.deleted) = (dot, deleted);
+        sibling.meta.expires_secs = expires_secs.filter(|_| !deleted);
+        sibling
+    });
+    let parts = (prop::collection::vec(dot(), 0..3), prop::collection::vec(sibling, 1..3));
+    parts.prop_map(|(dots, siblings)| {
+        let mut object = Object { clock: VectorClock::from_entries(dots), siblings };
+        object.order_siblings();
+        object
+    })
 }
 
 const REPLICAS: usize = 3;
@@ -64,43 +76,41 @@ fn any_event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// The model: the set of writes that were seen, and the set of writes that no later write has
-/// replaced.
+/// The model: the set of events that were seen, and the events that no later write has replaced,
+/// each with its value.
 #[derive(Clone, Default)]
 struct Model {
     seen: BTreeSet<u32>,
-    current: BTreeSet<u32>,
+    current: BTreeMap<u32, u32>,
 }
 
 impl Model {
-    fn write(&mut self, n: u32, context: &BTreeSet<u32>, dvv: bool) {
+    /// Without DVV, what stays although the client has seen it becomes an event of its own.
+    fn write(&mut self, value: u32, context: &BTreeSet<u32>, dvv: bool, next_event: &mut impl FnMut() -> u32) {
         let all_seen = self.seen.is_subset(context);
-        self.current.retain(|w| if dvv { !context.contains(w) } else { !all_seen });
-        self.current.insert(n);
-        self.seen.extend(context.iter().chain([&n]));
+        let current = std::mem::take(&mut self.current);
+        self.seen.extend(context);
+        for (event, value) in current {
+            match context.contains(&event) {
+                true if dvv || all_seen => {}
+                true => drop(self.current.insert(next_event(), value)),
+                false => drop(self.current.insert(event, value)),
+            }
+        }
+        self.current.insert(next_event(), value);
+        self.seen.extend(self.current.keys());
     }
 
-    fn merge(&mut self, other: &Self, dvv: bool) {
-        if other.seen.is_subset(&self.seen) {
-            return;
-        }
-        if self.seen.is_subset(&other.seen) {
-            *self = other.clone();
-            return;
-        }
-        let mine = self.current.clone();
-        self.current = mine.union(&other.current).copied().collect();
-        if dvv {
-            let replaced = |w: &u32| {
-                (self.seen.contains(w) && !mine.contains(w)) || (other.seen.contains(w) && !other.current.contains(w))
-            };
-            self.current.retain(|w| !replaced(w));
-        }
+    fn merge(&mut self, other: &Self) {
+        let is_replaced = |event: &u32, by: &Self| by.seen.contains(event) && !by.current.contains_key(event);
+        let mine = self.clone();
+        self.current.retain(|event, _| !is_replaced(event, other));
+        self.current.extend(other.current.iter().filter(|(event, _)| !is_replaced(event, &mine)));
         self.seen.extend(&other.seen);
     }
 
     fn values(&self) -> BTreeSet<Bytes> {
-        self.current.iter().map(|n| Bytes::from(n.to_be_bytes().to_vec())).collect()
+        self.current.values().map(|n| Bytes::from(n.to_be_bytes().to_vec())).collect()
     }
 }
 
@@ -110,6 +120,7 @@ struct World {
     models: [Model; REPLICAS],
     contexts: [(VectorClock, BTreeSet<u32>); CLIENTS],
     writes: u32,
+    events: u32,
 }
 
 impl World {
@@ -126,16 +137,22 @@ impl World {
                 let now = at(u64::from(self.writes));
                 let local = self.copies[replica].take();
                 self.copies[replica] = Some(Object::coordinate(local, incoming, &actor(replica), now, dvv));
-                self.models[replica].write(self.writes, &seen, dvv);
+                let events = &mut self.events;
+                self.models[replica].write(self.writes, &seen, dvv, &mut || {
+                    *events += 1;
+                    *events
+                });
             }
             Event::Send { from, to } => {
                 let Some(copy) = self.copies[from].clone() else { return };
                 match &mut self.copies[to] {
-                    Some(local) => drop(local.merge(copy, dvv)),
+                    Some(local) => {
+                        local.merge(copy);
+                    }
                     none => *none = Some(copy),
                 }
                 let model = self.models[from].clone();
-                self.models[to].merge(&model, dvv);
+                self.models[to].merge(&model);
             }
         }
     }
@@ -163,16 +180,33 @@ proptest! {
     }
 
     #[test]
-    fn merging_is_commutative_associative_and_idempotent(events in prop::collection::vec(any_event(), 1..40)) {
-        let world = World::after(&events, true);
+    fn merging_is_commutative_associative_and_idempotent(events in prop::collection::vec(any_event(), 1..40), dvv in any::<bool>()) {
+        let world = World::after(&events, dvv);
         let [a, b, c] = world.copies.map(Option::unwrap_or_default);
-        prop_assert_eq!(content(&merged(&a, &b, true)), content(&merged(&b, &a, true)));
-        let (left, right) = (merged(&merged(&a, &b, true), &c, true), merged(&a, &merged(&b, &c, true), true));
-        prop_assert_eq!(content(&left), content(&right));
-        prop_assert_eq!(&left.clock, &right.clock);
+        prop_assert_eq!(merged(&a, &b), merged(&b, &a));
+        let (left, right) = (merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
+        prop_assert_eq!(&left, &right);
         prop_assert_eq!(left.digest(), right.digest());
-        prop_assert_eq!(merged(&left, &left, true), left.clone());
-        prop_assert_eq!(merged(&left, &a, true), left);
+        prop_assert_eq!(merged(&left, &left), left.clone());
+        prop_assert_eq!(merged(&left, &a), left);
+    }
+
+    /// Copies from elsewhere may have any clocks and dots, and the result may depend on the order
+    /// of merges. But copies that are exchanged again become equal, and nothing that was there is
+    /// empty afterwards.
+    #[test]
+    fn all_copies_become_one(objects in prop::collection::vec(any_forged(), 2..4)) {
+        let mut copies = objects.clone();
+        for _ in 0..4 {
+            let sent = copies.clone();
+            for copy in &mut copies {
+                for other in &sent {
+                    copy.merge(other.clone());
+                }
+            }
+        }
+        prop_assert!(copies.iter().all(|copy| copy.digest() == copies[0].digest()), "{:?}", copies);
+        prop_assert!(!copies[0].siblings.is_empty());
     }
 
     #[test]
@@ -244,11 +278,27 @@ fn without_dots_siblings_grow_until_somebody_has_seen_them_all() {
 }
 
 #[test]
-fn without_dots_equal_contents_are_one() {
-    let write = |n| Object::coordinate(None, sent(7, &VectorClock::new()), &actor(n), at(1), false);
-    assert_eq!(merged(&write(1), &write(2), false).siblings.len(), 1);
-    let write = |n| Object::coordinate(None, sent(7, &VectorClock::new()), &actor(n), at(1), true);
-    assert_eq!(merged(&write(1), &write(2), true).siblings.len(), 2, "two events are two values");
+fn without_dots_clients_see_equal_contents_once() {
+    let write = |n, value| Object::coordinate(None, sent(value, &VectorClock::new()), &actor(n), at(1), false);
+    let mut both = merged(&merged(&write(1, 7), &write(2, 7)), &write(3, 8));
+    assert_eq!(both.siblings.len(), 3, "two events are two values");
+    both.unite_equal_contents();
+    assert_eq!(both.siblings.iter().map(|s| s.value.clone()).collect::<Vec<_>>(), [7, 8].map(|n| value(n).value));
+}
+
+/// Without DVV a value stays beside a write whose client had seen it, if the client had not seen
+/// everything. It is not older than what had replaced it elsewhere.
+#[test]
+fn without_dots_what_stays_is_a_new_event() {
+    let first = Object::coordinate(None, sent(1, &VectorClock::new()), &actor(0), at(1), false);
+    let replaced = Object::coordinate(Some(first.clone()), sent(2, &first.clock), &actor(1), at(2), false);
+    let beside = Object::coordinate(Some(first), sent(3, &VectorClock::new()), &actor(0), at(3), false);
+    let copy = Object::coordinate(Some(beside), sent(4, &replaced.clock), &actor(0), at(4), false);
+    assert_eq!(values(&copy), [1, 3, 4].map(|n| value(n).value).into());
+    let other = Object::coordinate(None, sent(5, &VectorClock::new()), &actor(2), at(5), false);
+    let (one, two) = (merged(&merged(&copy, &replaced), &other), merged(&copy, &merged(&replaced, &other)));
+    assert_eq!(one, two);
+    assert_eq!(values(&one), [1, 3, 4, 5].map(|n| value(n).value).into());
 }
 
 #[test]
@@ -257,12 +307,21 @@ fn values_without_a_dot_are_never_dropped() {
         clock: VectorClock::from_entries([Dot { actor: actor(actor_no), counter: 3, stamp_secs: 1 }]),
         siblings: vec![value(n)],
     };
-    let both = merged(&imported(1, 10), &imported(2, 20), true);
+    let both = merged(&imported(1, 10), &imported(2, 20));
     assert_eq!(both.siblings.len(), 2);
-    assert_eq!(merged(&both, &imported(1, 10), true), both);
+    assert_eq!(merged(&both, &imported(1, 10)), both);
 }
 
 /// The head and the whole object of one event differ in their values but are one sibling.
+#[test]
+fn a_version_that_is_sent_again_without_its_dots_adds_nothing() {
+    let stored = Object::coordinate(None, sent(1, &VectorClock::new()), &actor(0), at(1), true);
+    let mut again = stored.clone();
+    again.siblings.iter_mut().for_each(|sibling| sibling.meta.dot = None);
+    assert_eq!(merged(&stored, &again), stored);
+    assert_eq!(merged(&again, &stored), stored);
+}
+
 #[test]
 fn one_event_is_one_sibling() {
     let whole = Object::coordinate(None, sent(1, &VectorClock::new()), &actor(0), at(1), true);
@@ -270,7 +329,7 @@ fn one_event_is_one_sibling() {
     head.siblings[0].value = Bytes::new();
     let whole = Object::coordinate(Some(whole), sent(2, &VectorClock::new()), &actor(1), at(2), true);
     let head = Object::coordinate(Some(head), sent(3, &VectorClock::new()), &actor(2), at(3), true);
-    assert_eq!(values(&merged(&whole, &head, true)), [1, 2, 3].map(|n| value(n).value).into());
+    assert_eq!(values(&merged(&whole, &head)), [1, 2, 3].map(|n| value(n).value).into());
 }
 
 #[test]
@@ -291,8 +350,8 @@ fn a_copy_that_knows_no_more_changes_nothing() {
     let mut one = Object::coordinate(None, sent(1, &VectorClock::new()), &actor(0), at(1), true);
     let older = one.clone();
     let newer = Object::coordinate(Some(one.clone()), sent(2, &one.clock), &actor(0), at(2), true);
-    assert_eq!(one.merge(newer.clone(), true), Merged::TookIncoming);
-    assert_eq!(one.merge(older, true), Merged::KeptLocal);
+    assert_eq!(one.merge(newer.clone()), Merged::TookIncoming);
+    assert_eq!(one.merge(older), Merged::KeptLocal);
     assert_eq!(one, newer);
 }
 

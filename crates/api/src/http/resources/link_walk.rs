@@ -35,7 +35,8 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The paths of this resource. A path without steps is an object's, which the registry finds before.
+/// The paths of this resource. A path without steps is an object's, which the registry finds
+/// before.
 pub const PATHS: &[Path] = &[
     Path::new(
         "link walk",

@@ -66,6 +66,7 @@ pub fn facts(kv: &Kv, source: &StatsSource) -> NodeFacts {
         node_names: kv.node_names(),
         ring: kv.ring(),
         backend: source.backend,
+        cluster: kv.cluster_figures(),
         system: SystemFacts::read(&dirs),
     }
 }

@@ -113,9 +113,9 @@ impl HttpSession {
         self.reused = false;
     }
 
-    /// Sends the request and reads the answer to its end. After [`ExchangeError::Disconnected`] this
-    /// may be called again, which sends the request again. A connection that was closed while no
-    /// request was in flight is reopened silently.
+    /// Sends the request and reads the answer to its end. After [`ExchangeError::Disconnected`]
+    /// this may be called again, which sends the request again. A connection that was closed while
+    /// no request was in flight is reopened silently.
     pub async fn exchange(&mut self, limit: Duration) -> Result<Answer, ExchangeError> {
         let was_reused = std::mem::take(&mut self.reused);
         let mut exchanged = self.attempt(limit).await;

@@ -4,97 +4,34 @@
 //! once. When enough answers have arrived, it reads the values that it lacks, once each, and
 //! replies. The remaining answers arrive later and decide which replicas are repaired.
 //!
+//! The "not found" of a stand-in counts only after every owner has answered or is late
+//! (docs/design/replication.md §14): a stand-in cannot know what an owner that is slow has. A late
+//! answer counts neither for nor against the read. So the outcome does not depend on which clock
+//! first tells that the time is over.
+//!
+//! Two copies are the same version if their digests are equal, which the replicas tell with their
+//! answers. So copies with equal clocks and different contents are repaired, too, and replicas that
+//! agree cost a comparison of numbers.
+//!
 //! Invariants: there is exactly one reply, at the latest with [`GetEvent::Timeout`]. A value in the
 //! reply belongs to a copy whose clock descends the clock of that copy's head
 //! (docs/design/replication.md §13). No action follows [`GetAction::Done`].
 
+use super::actions::{GetAction, GetActions};
+use super::copies::Copies;
+use super::copy::{BodyState, CopyState};
+use super::events::{Answer, Ask, GetEvent};
+use super::newest::Newest;
 use super::plan::GetPlan;
-use crate::coordination::{Replica, Tally, expiry};
+use super::refusal::unmet;
+use super::reply::reply_with;
+use super::votes::Votes;
+use crate::coordination::Replica;
+use crate::hooks::ValueKind;
 use crate::interface::GetReply;
-use ombak_types::{Error, Object, StoreFailure, StoreFailureKind};
-use smallvec::{SmallVec, smallvec};
-
-/// The data that a replica is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// The clock and the metadata.
-    Head,
-    /// The clock, the metadata and the values.
-    Object,
-}
-
-/// The answer of a replica.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// The whole object.
-    Object(Object),
-    /// The object without its values.
-    Head(Object),
-    /// The replica does not have the key.
-    NotFound {
-        /// Whether this replica is known to hold everything of its class: only then does its "not
-        /// found" prove absence.
-        full: bool,
-    },
-    /// The replica failed to answer.
-    Failed(Error),
-}
-
-/// An event of a read.
-#[derive(Clone, Debug, PartialEq)]
-pub enum GetEvent {
-    /// A replica answered the last question.
-    Answer {
-        /// The index of the replica in the request's list.
-        replica: usize,
-        /// The answer.
-        answer: Answer,
-    },
-    /// The time limit passed.
-    Timeout,
-}
-
-/// An action that the runtime must execute.
-#[derive(Clone, Debug, PartialEq)]
-pub enum GetAction {
-    /// Ask a replica.
-    Ask {
-        /// The index of the replica in the request's list.
-        replica: usize,
-        /// The data to ask for.
-        ask: Ask,
-    },
-    /// Answer the client.
-    Reply(Result<GetReply, Error>),
-    /// Send a replica the version that it lacks, to be merged by clock.
-    Repair {
-        /// The index of the replica in the request's list.
-        replica: usize,
-        /// The version that it lacks.
-        object: Object,
-    },
-    /// No further action follows.
-    Done,
-}
-
-/// The actions of one step.
-pub type GetActions = SmallVec<[GetAction; 3]>;
-
-#[derive(Debug)]
-enum CopyState {
-    Waiting,
-    NotFound,
-    Failed,
-    Found { object: Object, body: BodyState },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BodyState {
-    Here,
-    NotAsked,
-    Asked,
-    Unreadable,
-}
+use ombak_types::{Error, StoreFailure, StoreFailureKind};
+use smallvec::SmallVec;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -105,48 +42,31 @@ enum Phase {
     Done,
 }
 
-/// The newest version, merged from all copies that no other copy dominates.
-enum Newest {
-    Ready(Object),
-    /// The values of these replicas must be asked for. The list is empty while the values are on
-    /// their way.
-    MissingValues(SmallVec<[usize; 4]>),
-    /// A version is known, but no replica can read its values.
-    Unreadable,
-    Absent,
-}
-
 /// One active read.
 #[derive(Debug)]
 pub struct GetCore {
     plan: GetPlan,
-    replicas: SmallVec<[Replica; 3]>,
-    copies: SmallVec<[CopyState; 3]>,
-    ok: Tally,
-    missing: Tally,
-    failed: Tally,
+    copies: Copies,
+    votes: Votes,
+    /// The kind of the bucket's values, if they merge into one.
+    values: Option<Arc<dyn ValueKind>>,
     phase: Phase,
-    /// The failure of the last replica that failed to answer.
-    failure: Option<Error>,
 }
 
 impl GetCore {
     /// Starts a read of `replicas`. Returns the first actions.
     pub fn start(plan: GetPlan, replicas: &[Replica]) -> (Self, GetActions) {
-        let core = Self {
-            plan,
-            replicas: SmallVec::from_slice(replicas),
-            copies: replicas.iter().map(|_| CopyState::Waiting).collect(),
-            ok: Tally::default(),
-            missing: Tally::default(),
-            failed: Tally::default(),
-            phase: Phase::Replying,
-            failure: None,
-        };
+        let copies = Copies::new(replicas, plan.local);
+        let core = Self { plan, copies, votes: Votes::new(), values: None, phase: Phase::Replying };
         let whole = |i: usize| plan.local == Some(i) && !plan.head;
         let ask = |i: usize| if whole(i) { Ask::Object } else { Ask::Head };
         let actions = (0..replicas.len()).map(|replica| GetAction::Ask { replica, ask: ask(replica) }).collect();
         (core, actions)
+    }
+
+    /// Merges concurrent values into one, by their kind.
+    pub(crate) fn of_kind(self, values: Option<Arc<dyn ValueKind>>) -> Self {
+        Self { values, ..self }
     }
 
     /// Processes an event and returns the next actions. Unexpected answers are ignored.
@@ -165,11 +85,21 @@ impl GetCore {
     }
 
     fn time_out(&mut self) -> GetActions {
-        let mut actions = match (self.phase, self.newest()) {
-            (Phase::Replying, _) => smallvec![GetAction::Reply(Err(Error::Timeout))],
-            (_, Newest::Ready(object)) => self.repairs(&object),
-            _ => SmallVec::new(),
-        };
+        self.copies.time_out();
+        self.count_held_answers();
+        let mut actions = GetActions::new();
+        if self.phase == Phase::Replying {
+            let reply = self.reply(&mut actions).unwrap_or(Err(Error::Timeout));
+            // No further question is asked after the time.
+            actions.clear();
+            actions.push(GetAction::Reply(reply));
+            self.phase = Phase::Repairing;
+        }
+        if self.copies.len() > 1
+            && let Newest::Ready(object, digest) = self.copies.newest(false)
+        {
+            actions.extend(self.copies.repairs(&object, digest));
+        }
         self.finish(&mut actions);
         actions
     }
@@ -181,48 +111,23 @@ impl GetCore {
 
     /// Records an answer. Returns false when no answer of this replica was expected.
     fn record(&mut self, replica: usize, answer: Answer) -> bool {
-        let (Some(copy), Some(&weight)) = (self.copies.get_mut(replica), self.replicas.get(replica)) else {
-            return false;
-        };
-        match copy {
-            CopyState::Waiting => {
-                *copy = match answer {
-                    Answer::Object(object) => CopyState::Found { object, body: BodyState::Here },
-                    Answer::Head(object) => CopyState::Found { object, body: BodyState::NotAsked },
-                    Answer::NotFound { full } => {
-                        let counts = full && self.plan.notfound_ok;
-                        if counts {
-                            self.ok.add(weight)
-                        } else {
-                            self.missing.add(weight)
-                        }
-                        *copy = CopyState::NotFound;
-                        return true;
-                    }
-                    Answer::Failed(error) => {
-                        self.failed.add(weight);
-                        self.failure = Some(error);
-                        *copy = CopyState::Failed;
-                        return true;
-                    }
-                };
-                self.ok.add(weight);
+        match self.copies.of_replica(replica) {
+            Some((copy @ CopyState::Waiting, weight)) => {
+                *copy = self.votes.count(answer, weight, &self.plan);
+                self.count_held_answers();
                 true
             }
-            CopyState::Found { object, body } if *body == BodyState::Asked => {
-                match answer {
-                    Answer::Object(whole) if whole.clock.descends(&object.clock) => {
-                        *object = whole;
-                        *body = BodyState::Here;
-                    }
-                    // The values are corrupt or gone, or belong to an older version than the
-                    // replica's head.
-                    _ => *body = BodyState::Unreadable,
-                }
+            Some((CopyState::Found(copy), _)) if copy.body == BodyState::Asked => {
+                copy.take_values(answer);
                 true
             }
             _ => false,
         }
+    }
+
+    /// Counts what stand-ins have not found, once every owner has answered or is late.
+    fn count_held_answers(&mut self) {
+        self.copies.release_held(|weight| self.votes.not_found(weight, self.plan.notfound_ok));
     }
 
     fn advance(&mut self) -> GetActions {
@@ -232,7 +137,7 @@ impl GetCore {
             actions.push(GetAction::Reply(reply));
             self.phase = Phase::Repairing;
         }
-        if self.all_answered() {
+        if self.copies.all_answered() {
             self.repair(&mut actions);
         }
         actions
@@ -241,22 +146,22 @@ impl GetCore {
     /// The answer to the client, if it is already known. Asks for values that it still lacks.
     fn reply(&mut self, actions: &mut GetActions) -> Option<Result<GetReply, Error>> {
         let plan = &self.plan;
-        let ok = &self.ok;
+        let ok = &self.votes.ok;
         let met = ok.positions >= plan.r && ok.primaries >= plan.pr && ok.nodes >= plan.node_confirms;
         if !met {
-            let against = self.missing.positions + self.failed.positions;
-            let given_up = against >= plan.fail_threshold || self.all_answered();
-            return given_up.then(|| self.refusal());
+            return unmet(plan, &mut self.votes, &mut self.copies);
         }
-        match self.newest() {
-            Newest::Ready(object) => Some(Ok(self.found(object))),
+        match self.copies.newest(plan.head) {
+            Newest::Ready(object, _) => Some(Ok(reply_with(object, plan, self.values.as_deref()))),
             Newest::Absent => Some(Ok(GetReply::NotFound { tombstone: None })),
             Newest::MissingValues(replicas) => {
-                self.ask_bodies(&replicas, actions);
+                self.ask_values(&replicas, actions);
                 None
             }
             // Another replica may still have the values.
-            Newest::Unreadable if !self.all_answered() => None,
+            Newest::Unreadable if !self.copies.all_answered() => None,
+            Newest::Unreadable if self.copies.is_anything_late() => Some(Err(Error::Timeout)),
+            Newest::Unreadable if self.copies.is_body_busy() => Some(Err(Error::Overload)),
             Newest::Unreadable => Some(Err(Error::Storage(StoreFailure::new(
                 StoreFailureKind::Unreadable,
                 "the newest version cannot be read",
@@ -264,177 +169,25 @@ impl GetCore {
         }
     }
 
-    fn refusal(&mut self) -> Result<GetReply, Error> {
-        // The error of the only replica says more than a missed quorum.
-        if self.replicas.len() == 1
-            && let Some(error) = self.failure.take()
-        {
-            return Err(error);
-        }
-        let (plan, ok) = (self.plan, self.ok);
-        if ok.positions >= plan.r && ok.primaries < plan.pr {
-            return Err(Error::QuorumUnsatisfied { option: "pr", need: plan.pr, got: ok.primaries });
-        }
-        if ok.positions >= plan.r {
-            return Err(Error::InsufficientNodes { have: ok.nodes, need: plan.node_confirms });
-        }
-        let alive = |c: &CopyState| matches!(c, CopyState::Found { object, .. } if !object.is_absent(plan.now));
-        if self.failed.positions == 0 && !self.copies.iter().any(alive) {
-            let tombstone = match self.newest() {
-                Newest::Ready(object) => Some(object.clock),
-                _ => None,
-            };
-            return Ok(GetReply::NotFound { tombstone });
-        }
-        Err(Error::QuorumUnsatisfied { option: "r", need: plan.r, got: ok.positions })
-    }
-
-    fn found(&self, mut object: Object) -> GetReply {
-        if self.plan.newest_only {
-            object.keep_newest();
-        }
-        // Expired siblings are dropped after the newest was chosen: a replaced sibling must not
-        // reappear when the newest expires.
-        let is_expired = !object.is_deleted() && object.is_absent(self.plan.now);
-        if is_expired {
-            return GetReply::NotFound { tombstone: None };
-        }
-        expiry::show(&mut object, self.plan.now);
-        if object.is_deleted() {
-            let has_tombstone = !object.siblings.is_empty();
-            return GetReply::NotFound { tombstone: has_tombstone.then_some(object.clock) };
-        }
-        if self.plan.head {
-            object.siblings.iter_mut().for_each(|s| s.value.clear());
-        }
-        GetReply::Found(object)
-    }
-
-    fn ask_bodies(&mut self, replicas: &[usize], actions: &mut GetActions) {
+    fn ask_values(&mut self, replicas: &[usize], actions: &mut GetActions) {
         for &replica in replicas {
-            if let Some(CopyState::Found { body, .. }) = self.copies.get_mut(replica) {
-                *body = BodyState::Asked;
+            if self.copies.ask_values(replica) {
                 actions.push(GetAction::Ask { replica, ask: Ask::Object });
             }
         }
     }
 
-    fn all_answered(&self) -> bool {
-        !self.copies.iter().any(|c| matches!(c, CopyState::Waiting))
-    }
-
     fn repair(&mut self, actions: &mut GetActions) {
-        if self.copies.len() > 1 {
-            match self.newest() {
-                Newest::Ready(object) => actions.extend(self.repairs(&object)),
+        if self.copies.len() > 1 && !self.copies.all_agree() {
+            match self.copies.newest(false) {
+                Newest::Ready(object, digest) => actions.extend(self.copies.repairs(&object, digest)),
                 Newest::MissingValues(replicas) => {
-                    self.ask_bodies(&replicas, actions);
+                    self.ask_values(&replicas, actions);
                     return;
                 }
                 Newest::Unreadable | Newest::Absent => {}
             }
         }
         self.finish(actions);
-    }
-
-    /// Sends `newest` to every owner that is behind. Fallbacks are not repaired: old copies must not
-    /// pass between them (docs/design/replication.md §6).
-    fn repairs(&self, newest: &Object) -> GetActions {
-        let behind = |i: &usize| match &self.copies[*i] {
-            _ if self.replicas[*i].primaries == 0 => false,
-            CopyState::Found { object, .. } => newest.clock.dominates(&object.clock),
-            CopyState::NotFound => true,
-            CopyState::Waiting | CopyState::Failed => false,
-        };
-        let repair = |replica| GetAction::Repair { replica, object: newest.clone() };
-        (0..self.copies.len()).filter(behind).map(repair).collect()
-    }
-
-    fn head_of(&self, i: usize) -> Option<(&Object, BodyState)> {
-        match self.copies.get(i) {
-            Some(CopyState::Found { object, body }) => Some((object, *body)),
-            _ => None,
-        }
-    }
-
-    /// Merges the copies that no other copy dominates.
-    fn newest(&mut self) -> Newest {
-        if let [CopyState::Found { object, body: BodyState::Here }] = self.copies.as_mut_slice() {
-            // This is the only replica, so its copy is not needed afterwards.
-            return Newest::Ready(std::mem::take(object));
-        }
-        let frontier = self.frontier();
-        if frontier.is_empty() {
-            return Newest::Absent;
-        }
-        let heads_suffice = self.heads_suffice(&frontier);
-        let mut chosen: SmallVec<[usize; 4]> = SmallVec::new();
-        let mut missing: SmallVec<[usize; 4]> = SmallVec::new();
-        let mut on_the_way = false;
-        for &i in &frontier {
-            let Some(source) = (if heads_suffice { Some(i) } else { self.source_of(i) }) else {
-                return Newest::Unreadable;
-            };
-            match self.head_of(source) {
-                Some((_, BodyState::NotAsked)) if !heads_suffice => missing.push(source),
-                Some((_, BodyState::Asked)) if !heads_suffice => on_the_way = true,
-                _ => chosen.push(source),
-            }
-        }
-        if on_the_way || !missing.is_empty() {
-            return Newest::MissingValues(missing);
-        }
-        let mut merged = Object::default();
-        for i in chosen {
-            if let Some((object, _)) = self.head_of(i) {
-                merged.merge(object.clone(), self.plan.dvv);
-            }
-        }
-        Newest::Ready(merged)
-    }
-
-    /// Whether the heads suffice. They do when all copies are tombstones. They also do when the
-    /// request wants no values, no replica will be sent any, and there are no siblings, whose order
-    /// depends on the values.
-    fn heads_suffice(&self, frontier: &[usize]) -> bool {
-        let (mut siblings, mut all_deleted) = (0, true);
-        for (object, _) in frontier.iter().filter_map(|&i| self.head_of(i)) {
-            siblings += object.siblings.len();
-            all_deleted &= object.is_deleted();
-        }
-        (self.plan.head && self.phase == Phase::Replying && siblings <= 1) || all_deleted
-    }
-
-    /// One copy of each version that no other copy dominates.
-    fn frontier(&self) -> SmallVec<[usize; 4]> {
-        let mut out: SmallVec<[usize; 4]> = SmallVec::new();
-        for i in 0..self.copies.len() {
-            let Some((object, _)) = self.head_of(i) else { continue };
-            let known = |&j: &usize| self.head_of(j).is_some_and(|(other, _)| other.clock.descends(&object.clock));
-            if out.iter().any(known) {
-                continue;
-            }
-            out.retain(|j| self.head_of(*j).is_none_or(|(other, _)| !object.clock.descends(&other.clock)));
-            out.push(i);
-        }
-        out
-    }
-
-    /// The replica whose values are used for the version of replica `i`: first a replica whose
-    /// values have arrived, then one whose values are on their way, then this node, then any other.
-    fn source_of(&self, i: usize) -> Option<usize> {
-        let wanted = self.head_of(i)?.0;
-        let rank = |j: usize| {
-            let (object, body) = self.head_of(j)?;
-            let usable = object.clock.descends(&wanted.clock) && body != BodyState::Unreadable;
-            let distance = match body {
-                BodyState::Here => 0,
-                BodyState::Asked => 1,
-                _ if self.plan.local == Some(j) => 2,
-                _ => 3,
-            };
-            usable.then_some((distance, j))
-        };
-        (0..self.copies.len()).filter_map(rank).min().map(|(_, j)| j)
     }
 }

@@ -1,10 +1,21 @@
 //! Coordination of a read: which replicas are asked for what, when the client is answered, and
 //! which replicas are repaired.
 
+mod actions;
+mod copies;
+mod copy;
 mod core;
+mod events;
+mod newest;
 mod plan;
 #[cfg(test)]
 mod properties;
+mod refusal;
+mod repairs;
+mod reply;
+mod votes;
 
-pub use self::core::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent};
+pub use self::actions::{GetAction, GetActions, Lack};
+pub use self::core::GetCore;
+pub use self::events::{Answer, Ask, GetEvent};
 pub use self::plan::GetPlan;

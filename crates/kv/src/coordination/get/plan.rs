@@ -22,7 +22,11 @@ pub struct GetPlan {
     pub head: bool,
     /// Only the newest sibling is returned, because the bucket does not allow siblings.
     pub newest_only: bool,
-    /// The bucket's `dvv_enabled`.
+    /// A live value is preferred to a concurrent tombstone, whichever is newer: a removal may have
+    /// left the tombstone behind (docs/design/replication.md §6). In a bucket with
+    /// `last_write_wins` a floor of time does the same.
+    pub prefers_live: bool,
+    /// The bucket's `dvv_enabled`. Without it clients see equal contents once.
     pub dvv: bool,
     /// The index of this node among the replicas, if it is one. This node is asked for the whole
     /// object at once.
@@ -60,6 +64,7 @@ impl GetPlan {
             notfound_ok: options.notfound_ok.unwrap_or(props.notfound_ok),
             head: options.head,
             newest_only: props.last_write_wins || !props.allow_mult,
+            prefers_live: !props.last_write_wins,
             dvv: props.dvv_enabled,
             local: None,
             now: UnixMicros::default(),

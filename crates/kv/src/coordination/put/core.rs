@@ -5,12 +5,18 @@
 //! at once. An acknowledgement means that the write call has returned, and also the sync where the
 //! request asks for one. It counts for `w` and `dw` alike.
 //!
+//! A coordinating replica that fails has made the event nevertheless: what failed is its sync. (A
+//! node that refuses to coordinate never gets here.) So the others get the version.
+//!
+//! A late answer counts neither for nor against the write. So the outcome does not depend on which
+//! clock first tells that the time is over.
+//!
 //! Invariants: there is exactly one reply, at the latest with [`PutEvent::Timeout`]. Nothing is
-//! sent to the other replicas before the coordinator has stored the object. No action follows
+//! sent to the other replicas before the coordinator has answered. No action follows
 //! [`PutAction::Done`].
 
 use super::plan::PutPlan;
-use crate::coordination::{Replica, Tally};
+use crate::coordination::{Replica, ReplicaFailure, Tally};
 use ombak_types::Error;
 use smallvec::{SmallVec, smallvec};
 
@@ -28,6 +34,11 @@ pub enum PutEvent {
         replica: usize,
         /// The error of the replica.
         error: Error,
+    },
+    /// The condition of the put does not hold at a replica, which has not stored the object.
+    Conflict {
+        /// The index of the replica in the request's list.
+        replica: usize,
     },
     /// The time limit passed.
     Timeout,
@@ -62,6 +73,8 @@ enum Ack {
     Waiting,
     Stored,
     Failed,
+    /// The answer did not come in time.
+    Late,
 }
 
 /// One active write.
@@ -74,7 +87,9 @@ pub struct PutCore {
     possible: Tally,
     /// Whether all replicas that failed did so because a queue was full: then the client is told to
     /// retry.
-    only_overload: bool,
+    only_busy: bool,
+    /// Whether the condition of the put did not hold at a replica.
+    is_in_conflict: bool,
     replied: bool,
     done: bool,
 }
@@ -87,7 +102,8 @@ impl PutCore {
             replicas: replicas.iter().map(|r| (*r, Ack::Idle)).collect(),
             stored: Tally::default(),
             possible: Tally::of(replicas),
-            only_overload: true,
+            only_busy: true,
+            is_in_conflict: false,
             replied: false,
             done: false,
         };
@@ -116,6 +132,10 @@ impl PutCore {
             _ if self.done => SmallVec::new(),
             PutEvent::Stored { replica } => self.on_stored(replica),
             PutEvent::Failed { replica, error } => self.on_failed(replica, error),
+            PutEvent::Conflict { replica } => {
+                self.is_in_conflict = true;
+                self.on_failed(replica, Error::Modified)
+            }
             PutEvent::Timeout => {
                 let mut actions = SmallVec::new();
                 self.reply(Err(Error::Timeout), &mut actions);
@@ -137,20 +157,24 @@ impl PutCore {
     }
 
     fn on_failed(&mut self, replica: usize, error: Error) -> PutActions {
+        let (failure, is_only) = (ReplicaFailure::of(&error), self.replicas.len() == 1);
         let Some((weight, ack @ Ack::Waiting)) = self.replicas.get_mut(replica) else { return SmallVec::new() };
-        *ack = Ack::Failed;
-        self.possible.positions -= weight.positions;
-        self.possible.primaries -= weight.primaries;
-        self.possible.nodes -= 1;
-        let mut actions = SmallVec::new();
-        if self.plan.coordinator == Some(replica) {
-            // No other replica has the object, so the request fails with the coordinator's error.
-            self.reply(Err(error), &mut actions);
-            self.finish(&mut actions);
-            return actions;
+        if failure == ReplicaFailure::Late {
+            *ack = Ack::Late;
+        } else {
+            *ack = Ack::Failed;
+            self.possible.positions -= weight.positions;
+            self.possible.primaries -= weight.primaries;
+            self.possible.nodes -= 1;
+            self.only_busy &= failure == ReplicaFailure::Busy;
         }
-        self.only_overload &= error == Error::Overload;
+        let mut actions = SmallVec::new();
+        if is_only {
+            // The error of the only replica says more than a missed quorum.
+            self.reply(Err(error), &mut actions);
+        }
         self.reply_if_decided(&mut actions);
+        actions.extend(self.store_at_the_rest());
         self.finish_if_settled(&mut actions);
         actions
     }
@@ -169,7 +193,8 @@ impl PutCore {
         }
         let Some(&(option, need, got, _)) = need.iter().find(|(_, need, _, possible)| possible < need) else { return };
         let error = match option {
-            _ if self.only_overload => Error::Overload,
+            _ if self.is_in_conflict && self.possible.primaries < pw => Error::Modified,
+            _ if self.only_busy => Error::Overload,
             "node_confirms" => Error::NodeConfirmsUnsatisfied { need, got },
             option => Error::QuorumUnsatisfied { option, need, got },
         };
@@ -184,7 +209,9 @@ impl PutCore {
     }
 
     fn finish_if_settled(&mut self, actions: &mut PutActions) {
-        if self.replicas.iter().all(|(_, ack)| matches!(ack, Ack::Stored | Ack::Failed)) {
+        if self.replicas.iter().all(|(_, ack)| matches!(ack, Ack::Stored | Ack::Failed | Ack::Late)) {
+            // What is still undecided is so because of late answers.
+            self.reply(Err(Error::Timeout), actions);
             self.finish(actions);
         }
     }

@@ -15,6 +15,10 @@ enum Behaviour {
     Stores,
     Fails,
     Overloaded,
+    /// Its store finds that the condition does not hold.
+    Conflicts,
+    /// It answers that its clock is past the deadline.
+    Late,
     Silent,
 }
 
@@ -32,6 +36,8 @@ fn behaviour() -> impl Strategy<Value = Behaviour> {
         6 => Just(Behaviour::Stores),
         2 => Just(Behaviour::Fails),
         1 => Just(Behaviour::Overloaded),
+        1 => Just(Behaviour::Conflicts),
+        1 => Just(Behaviour::Late),
         1 => Just(Behaviour::Silent),
     ]
 }
@@ -82,10 +88,8 @@ fn count<'a>(nodes: impl Iterator<Item = &'a (Replica, Behaviour)>) -> Counts {
 /// The reply that the answers so far require, computed in the simplest way.
 fn expected(plan: &PutPlan, case: &Case, answered: &[usize]) -> Option<Result<(), Error>> {
     let stored = count(answered.iter().map(|&i| &case.nodes[i]).filter(|n| n.1 == Behaviour::Stores));
-    let failed: Vec<_> = answered.iter().filter(|&&i| case.nodes[i].1 != Behaviour::Stores).collect();
-    if let Some(first) = failed.iter().find(|&&&i| plan.coordinator == Some(i)) {
-        return Some(Err(error_of(case.nodes[**first].1)));
-    }
+    let refuses = |i: &&usize| !matches!(case.nodes[**i].1, Behaviour::Stores | Behaviour::Late);
+    let failed: Vec<_> = answered.iter().filter(refuses).collect();
     let rows = [
         ("w", plan.w, stored.positions),
         ("dw", plan.dw, stored.positions),
@@ -101,9 +105,17 @@ fn expected(plan: &PutPlan, case: &Case, answered: &[usize]) -> Option<Result<()
         "pw" => left.primaries,
         _ => left.nodes,
     };
-    let (option, need, got) = *rows.iter().find(|(option, need, _)| possible(option) < *need)?;
-    Some(Err(match option {
-        _ if failed.iter().all(|&&i| case.nodes[i].1 == Behaviour::Overloaded) => Error::Overload,
+    let Some((option, need, got)) = rows.iter().find(|(option, need, _)| possible(option) < *need) else {
+        return (answered.len() == case.nodes.len()).then_some(Err(Error::Timeout));
+    };
+    let (need, got) = (*need, *got);
+    if let ([(_, only)], 1) = (&case.nodes[..], failed.len()) {
+        return Some(Err(error_of(*only)));
+    }
+    let is = |behaviour| failed.iter().any(|&&i| case.nodes[i].1 == behaviour);
+    Some(Err(match *option {
+        _ if is(Behaviour::Conflicts) && left.primaries < plan.pw => Error::Modified,
+        _ if !is(Behaviour::Conflicts) && !is(Behaviour::Fails) => Error::Overload,
         "node_confirms" => Error::NodeConfirmsUnsatisfied { need, got },
         option => Error::QuorumUnsatisfied { option, need, got },
     }))
@@ -112,6 +124,8 @@ fn expected(plan: &PutPlan, case: &Case, answered: &[usize]) -> Option<Result<()
 fn error_of(behaviour: Behaviour) -> Error {
     match behaviour {
         Behaviour::Overloaded => Error::Overload,
+        Behaviour::Late => Error::Timeout,
+        Behaviour::Conflicts => Error::Modified,
         _ => Error::Storage(StoreFailure::internal("broken")),
     }
 }
@@ -165,6 +179,7 @@ fn run(case: &Case, plan: PutPlan) -> Result<(), TestCaseError> {
             model = model.or_else(|| expected(&plan, case, &answered));
             match case.nodes[replica].1 {
                 Behaviour::Stores => PutEvent::Stored { replica },
+                Behaviour::Conflicts => PutEvent::Conflict { replica },
                 other => PutEvent::Failed { replica, error: error_of(other) },
             }
         };
@@ -184,4 +199,31 @@ proptest! {
         let Ok(plan) = PutPlan::new(&case.options, &props, case.n, &replicas) else { return Ok(()) };
         run(&case, PutPlan { coordinator: case.coordinator, ..plan })?;
     }
+}
+
+/// Whoever first tells that the time is over: a late replica, or the timer of the coordinator.
+#[test]
+fn a_late_answer_and_the_timer_end_a_write_alike() {
+    let replicas = [Replica::primary(NODE, 1), Replica::primary(NODE, 1)];
+    let options = PutOptions { w: Some(Quorum::All), ..PutOptions::default() };
+    let plan = PutPlan::new(&options, &BucketProps { n_val: 2, ..BucketProps::default() }, 2, &replicas).unwrap();
+    let timeout = PutAction::Reply(Err(Error::Timeout));
+    for late in [PutEvent::Failed { replica: 1, error: Error::Timeout }, PutEvent::Timeout] {
+        let (mut core, _) = PutCore::start(plan, &replicas);
+        assert_eq!(core.on(PutEvent::Stored { replica: 0 }).to_vec(), []);
+        assert_eq!(core.on(late).to_vec(), [timeout.clone(), PutAction::Done]);
+    }
+}
+
+/// The event exists, so the others must get it.
+#[test]
+fn the_others_get_a_version_that_its_coordinator_could_not_sync() {
+    let replicas = [Replica::primary(NODE, 1), Replica::primary(NODE, 1), Replica::primary(NODE, 1)];
+    let plan = PutPlan::new(&PutOptions::default(), &BucketProps::default(), 3, &replicas).unwrap();
+    let (mut core, _) = PutCore::start(PutPlan { coordinator: Some(0), ..plan }, &replicas);
+    let error = StoreFailure::internal("the sync failed").into();
+    let stores = [PutAction::Store { replica: 1 }, PutAction::Store { replica: 2 }];
+    assert_eq!(core.on(PutEvent::Failed { replica: 0, error }).to_vec(), stores);
+    assert_eq!(core.on(PutEvent::Stored { replica: 1 }).to_vec(), []);
+    assert_eq!(core.on(PutEvent::Stored { replica: 2 }).to_vec(), [PutAction::Reply(Ok(())), PutAction::Done]);
 }

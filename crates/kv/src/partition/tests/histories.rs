@@ -74,7 +74,7 @@ impl Node {
         match &mut self.object {
             None => self.object = Some(copy.clone()),
             Some(local) => {
-                local.merge(copy.clone(), true);
+                local.merge(copy.clone());
             }
         }
     }

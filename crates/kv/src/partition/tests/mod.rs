@@ -2,5 +2,7 @@
 
 mod expiry;
 mod histories;
+mod kinds;
 mod kv679;
+mod merging;
 mod replica;

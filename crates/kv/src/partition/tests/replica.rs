@@ -1,6 +1,7 @@
 //! Partitions as replicas of one key, for tests of histories.
 
 use crate::config::ObjectLimits;
+use crate::hooks::ValueKind;
 use crate::partition::{Access, ActorSource, Partition, WriteRules, digest};
 use ombak_storage::{BackendFactory, MemoryConfig, MemoryFactory};
 use ombak_types::names::encode_storage_key;
@@ -15,6 +16,7 @@ pub(super) struct Replica {
     props: BucketProps,
     key: Vec<u8>,
     now_secs: Cell<u64>,
+    values: Option<Box<dyn ValueKind>>,
 }
 
 impl Replica {
@@ -24,17 +26,25 @@ impl Replica {
         let props = BucketProps { allow_mult: true, dvv_enabled: true, ..BucketProps::default() };
         let mut key = Vec::new();
         encode_storage_key(&Bucket::untyped("b"), b"k", &mut key);
-        Self { partition, props, key, now_secs: Cell::new(1) }
+        Self { partition, props, key, now_secs: Cell::new(1), values: None }
     }
 
     fn rules<'a>(&'a self, limits: &'a ObjectLimits) -> WriteRules<'a> {
-        WriteRules { props: &self.props, limits, now: UnixMicros::from_secs(self.now_secs.get()), deadline: None }
+        WriteRules {
+            props: &self.props,
+            limits,
+            now: UnixMicros::from_secs(self.now_secs.get()),
+            values: self.values.as_deref(),
+            deadline: None,
+        }
     }
 
     pub(super) fn write(&self, sibling: Sibling, seen: &VectorClock) -> Object {
         let limits = ObjectLimits::default();
         let mut locked = self.partition.lock(&self.key, Access::Blocking).unwrap();
-        locked.load_for(seen, false).unwrap();
+        // An operation needs the value that it changes.
+        let known = if self.values.is_some() { VectorClock::new() } else { seen.clone() };
+        locked.load_for(&known, false).unwrap();
         let incoming = Object { clock: seen.clone(), siblings: vec![sibling] };
         locked.coordinate(incoming, b"vtag", &self.rules(&limits)).unwrap().object
     }
@@ -76,6 +86,11 @@ impl Replica {
         let expired = self.get().expect("a version that is kept");
         assert!(self.reap(&expired));
         assert_eq!(self.get(), None);
+    }
+
+    /// Lets values be of a kind.
+    pub(super) fn set_kind(&mut self, kind: Box<dyn ValueKind>) {
+        self.values = Some(kind);
     }
 
     pub(super) fn set_props(&mut self, props: BucketProps) {

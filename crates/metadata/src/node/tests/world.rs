@@ -1,10 +1,12 @@
 //! A small deterministic world: one thread, a clock that jumps to the next timer, random numbers
 //! from a seed, and a network in memory that delays, parts and forgets.
 
-use crate::node::{MetadataNode, Myself, NoAnswer, RaftTransport, Setup, StartError, Timing};
+use crate::node::{MetadataNode, Myself, NoAnswer, OwnMilestones, RaftTransport, Setup, StartError, Timing};
+use crate::state::Refusal;
 use bytes::Bytes;
+use ombak_node_files::Milestone;
 use ombak_ring::RingSize;
-use ombak_runtime::{BoxFuture, Job, JobQueue, NoRandomBytes, Periodic, PoolError, Runtime, RuntimeExt};
+use ombak_runtime::{BoxFuture, JobQueue, JobsAtOnce, NoRandomBytes, Periodic, Runtime, RuntimeExt};
 use ombak_storage::fs::FileSystem;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
 use ombak_types::NodeId;
@@ -166,24 +168,12 @@ impl Runtime for SimRuntime {
     }
 
     fn start_pool(&self, _: &str, _: usize, _: usize) -> io::Result<Arc<dyn JobQueue>> {
-        Ok(Arc::new(AtOnce))
+        Ok(Arc::new(JobsAtOnce))
     }
 
     fn start_periodic(&self, _: &str, _: Duration, _: Box<dyn FnMut() + Send>) -> io::Result<Box<dyn Periodic>> {
         Err(io::ErrorKind::Unsupported.into())
     }
-}
-
-/// Executes each job where it is submitted.
-struct AtOnce;
-
-impl JobQueue for AtOnce {
-    fn submit(&self, job: Job) -> Result<(), PoolError> {
-        job();
-        Ok(())
-    }
-
-    fn stop(&self) {}
 }
 
 /// The network.
@@ -220,6 +210,23 @@ impl RaftTransport for Link {
             runtime.sleep(delay()).await;
             if is_cut(to, me) { lost("the response is lost").await } else { Ok(response) }
         })
+    }
+}
+
+/// A directory that draws a milestone at each start, and of which nobody makes a copy.
+struct Starts(u64);
+
+impl OwnMilestones for Starts {
+    fn newest(&self) -> Option<Milestone> {
+        Some(Milestone { number: self.0, token: self.0 })
+    }
+
+    fn has_passed(&self, known: Milestone) -> bool {
+        known.number <= self.0
+    }
+
+    fn found_older(&self, why: &Refusal) {
+        panic!("a healthy node is refused: {why}");
     }
 }
 
@@ -288,6 +295,7 @@ impl World {
             transport: Arc::new(Link { me: node, net: self.net.clone(), runtime: runtime.clone(), is_dead }),
             runtime: Arc::new(runtime),
             me,
+            milestones: Arc::new(Starts(*boot)),
             found: (number == 1).then(|| RingSize::new(8).unwrap()),
             timing: self.timing.clone(),
         };

@@ -166,6 +166,25 @@ fn a_paused_receiver_sees_the_age_when_it_wakes() {
 }
 
 #[test]
+fn a_request_that_must_leave_early_ends_early_unless_it_has_left() {
+    let early = |bytes| Request { send_by_us: 1_000, ..request(Priority::Request, vec![1; bytes]) };
+    let mut end = End::new(Side::Initiator, &MuxConfig { silence_max_us: 60_000_000, ..small() });
+    end.mux.call(early(100), 1).unwrap();
+    assert_eq!(end.mux.next_time_us(false), 1_000);
+    assert!(!end.write(999, 1 << 20).is_empty());
+    // Only the first of several frames leaves.
+    end.mux.call(early(150_000), 2).unwrap();
+    assert!(!end.write(999, 1).is_empty());
+    end.mux.call(early(100), 3).unwrap();
+    end.mux.on_time(1_000, &mut end.events).unwrap();
+    let unreachable = |token| Event::Answered { token, response: Err(PeerError::Unreachable) };
+    assert_eq!(end.events(), [unreachable(2), unreachable(3)], "the first has left and waits for its answer");
+    end.mux.on_time(10_000_000, &mut end.events).unwrap();
+    assert_eq!(end.events(), [Event::Answered { token: 1, response: Err(PeerError::Timeout) }]);
+    assert_eq!(end.mux.held(), Default::default());
+}
+
+#[test]
 fn a_request_older_than_its_lifetime_is_never_sent() {
     let config = MuxConfig { lifetime_us: 2_000_000, ..small() };
     let mut end = End::new(Side::Initiator, &config);
@@ -408,6 +427,47 @@ fn goodbye_is_the_last_word() {
     let expected = Event::Goodbye { reason: GoodbyeReason::ShuttingDown, text: "shutting down".into() };
     assert_eq!(pair.right.events(), [expected]);
     assert_eq!(pair.left.mux.call(request(Priority::Request, vec![1]), 2), Err(PeerError::Unreachable));
+}
+
+#[test]
+fn requests_that_cross_a_goodbye_were_not_executed() {
+    let mut pair = Pair::new(&small());
+    let call = |pair: &mut Pair, token| pair.left.mux.call(request(Priority::Request, vec![1]), token).unwrap();
+    call(&mut pair, 1);
+    pair.settle();
+    let executing = pair.right.request();
+    pair.right.mux.say_goodbye(GoodbyeReason::ShuttingDown, "shutting down");
+    let goodbye = pair.right.write(0, 1 << 17);
+    call(&mut pair, 2);
+    let late = pair.left.write(0, 1 << 17);
+    pair.right.read(&late, 0).unwrap();
+    assert_eq!(pair.right.events(), [], "the request came after the goodbye");
+    pair.left.read(&goodbye, 0).unwrap();
+    let mut events = pair.left.events();
+    pair.left.mux.close(&mut events);
+    let responses: Vec<_> = events
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::Answered { token, response } => Some((token, response.unwrap_err())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(executing.stream, stream_of(1));
+    assert_eq!(responses, [(1, PeerError::Closed), (2, PeerError::Unreachable)]);
+}
+
+#[test]
+fn an_answer_that_is_ready_leaves_before_the_goodbye() {
+    let mut pair = Pair::new(&small());
+    pair.left.mux.call(request(Priority::Request, vec![1]), 1).unwrap();
+    pair.settle();
+    let arrived = pair.right.request();
+    pair.right.mux.answer(arrived.stream, AnswerStatus::Refused(RefusalCode::SHUTTING_DOWN), Body::new());
+    pair.right.mux.say_goodbye(GoodbyeReason::ShuttingDown, "shutting down");
+    pair.settle();
+    let refused = Err(PeerError::Refused { code: RefusalCode::SHUTTING_DOWN, detail: Bytes::new() });
+    let goodbye = Event::Goodbye { reason: GoodbyeReason::ShuttingDown, text: "shutting down".into() };
+    assert_eq!(pair.left.events(), [Event::Answered { token: 1, response: refused }, goodbye]);
 }
 
 #[test]

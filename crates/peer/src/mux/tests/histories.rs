@@ -1,5 +1,5 @@
-//! Random histories of two sides and a pipe between them that cuts and delays, and may end anywhere.
-//! A model knows what each request may end with.
+//! Random histories of two sides and a pipe between them that cuts and delays, and may end
+//! anywhere. A model knows what each request may end with.
 
 use super::*;
 use crate::error::{PeerError, RefusalCode};
@@ -157,6 +157,7 @@ impl Model {
         let window_bytes = if matches!(behaviour, Behaviour::Stream) { WINDOW_BYTES } else { 0 };
         let request = Request {
             born_us: self.now_us,
+            send_by_us: if token.is_multiple_of(4) { self.now_us + deadline_us / 2 } else { i64::MAX },
             deadline_us: self.now_us + deadline_us,
             window_bytes,
             ..request(Priority::ALL[priority], body(token, bytes))
@@ -263,6 +264,10 @@ impl Model {
             assert!(held.arriving_bytes <= config.arriving_bytes_max);
             let counted = held.queued_bytes.iter().sum::<usize>() + held.answers_bytes;
             assert!(held.scheduled_bytes <= counted, "{held:?}");
+            let (entries, in_line) = held.scheduled_entries;
+            let calls_and_answers = held.calls.iter().sum::<usize>() + held.served_entries;
+            // A request or an answer has one message or one flow, and at most one place in a line.
+            assert!(in_line <= entries && entries <= calls_and_answers, "{held:?}");
         }
     }
 

@@ -80,6 +80,7 @@ fn request(priority: Priority, body: impl Into<Body>) -> Request {
         priority,
         ring: RingVersion { lineage: 3, number: 4 },
         born_us: 0,
+        send_by_us: i64::MAX,
         deadline_us: 10_000_000,
         window_bytes: 0,
         body: body.into(),

@@ -58,6 +58,9 @@ fn pings_and_pongs_go_before_everything() {
     assert!(end.mux.has_output(10));
     let sent = frames(&end.write(20, WAKE_UP_BYTES));
     assert_eq!(sent[0], Frame::Pong { id: 9, clock_us: 20 });
+    // A driver whose clock was read before the ping arrived tells no moment before that.
+    end.read(&ping, 30).unwrap();
+    assert_eq!(frames(&end.write(25, WAKE_UP_BYTES))[0], Frame::Pong { id: 9, clock_us: 30 });
 }
 
 #[test]
@@ -90,6 +93,7 @@ fn what_one_wake_up_has_to_say_is_one_write() {
     end.mux.fill(0, WAKE_UP_BYTES, &mut end.out, &mut end.events);
     let mut slices = [IoSlice::new(&[]); 8];
     assert_eq!(end.out.fill_slices(&mut slices), 1, "small frames lie in one piece of memory");
+    assert_eq!(end.out.only_piece().map(<[u8]>::len), Some(end.out.len()));
     assert_eq!(frames(&written(&mut end.out)).len(), 101, "a ping, too");
 }
 
@@ -101,6 +105,7 @@ fn large_parts_are_not_copied() {
     end.mux.call(request(Priority::Request, body), 0).unwrap();
     end.mux.fill(0, WAKE_UP_BYTES, &mut end.out, &mut end.events);
     let mut slices = [IoSlice::new(&[]); 8];
+    assert_eq!(end.out.only_piece(), None);
     let filled = end.out.fill_slices(&mut slices);
     assert!(slices[..filled].iter().any(|slice| slice.as_ptr() == part.as_ptr()));
 }

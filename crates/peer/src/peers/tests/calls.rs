@@ -129,6 +129,30 @@ async fn dropping_a_call_cancels_it_at_the_peer() {
 }
 
 #[tokio::test]
+async fn a_call_that_has_begun_is_on_its_way_before_anybody_waits_for_it() {
+    let held = Held::default();
+    let (one, _two) = pair(PeersConfig::default(), hold(&held));
+    eventually(&one, two()).await;
+    let begin = |service| {
+        let (outgoing, now) = (outgoing(service, vec![1]), Instant::now());
+        let deadline = outgoing.deadline;
+        one.begin_call(two(), outgoing, deadline, now)
+    };
+    let (dropped, answered) = (begin(HOLD), begin(ECHO));
+    until(|| !held.lock().is_empty()).await;
+    drop(dropped);
+    until(|| held.lock()[0].1.is_cancelled()).await;
+    assert_eq!(soon(answered).await.unwrap(), vec![1]);
+    let calls = one.counts()[&two()].calls;
+    // Without a connection it begins when somebody waits for it.
+    let nobody = NodeId::new(9);
+    let unknown = one.begin_call(nobody, outgoing(ECHO, vec![1]), Instant::now(), Instant::now());
+    assert_eq!(soon(unknown).await, Err(PeerError::Unreachable));
+    assert_eq!(one.counts()[&nobody].unreachable, 1);
+    assert_eq!(one.counts()[&two()].calls, calls);
+}
+
+#[tokio::test]
 async fn capabilities_are_known_while_a_peer_is_connected() {
     let (one, _two) = pair(PeersConfig::default(), |_| {});
     assert!(!one.shares(two(), "common"), "nothing is known yet");
@@ -266,6 +290,19 @@ async fn a_peer_that_restarts_is_found_again() {
 }
 
 #[tokio::test]
+async fn no_request_meets_the_connection_to_an_old_address() {
+    let (one, other) = pair(PeersConfig::default(), |_| {});
+    eventually(&one, two()).await;
+    let (right, wrong) = (other.listen(any_port()).unwrap(), std::net::TcpListener::bind(any_port()).unwrap());
+    // The driver of the connection to the old address has no turn before the next request.
+    one.set_address(two(), wrong.local_addr().unwrap());
+    one.set_address(two(), right);
+    assert_eq!(soon(one.call(two(), outgoing(ECHO, vec![1]))).await, Ok(Bytes::from(vec![1])));
+    until(|| other.inner.accepted.lock().counts().1 == 1).await;
+    assert_eq!(soon(one.call(two(), outgoing(ECHO, vec![2]))).await, Ok(Bytes::from(vec![2])));
+}
+
+#[tokio::test]
 async fn what_cannot_be_delivered_fails_as_unreachable() {
     let (one, other) = pair(PeersConfig::default(), |_| {});
     let unknown = soon(one.call(NodeId::new(3), outgoing(ECHO, vec![1]))).await;
@@ -342,7 +379,13 @@ async fn a_request_that_comes_while_the_driver_goes_to_sleep_is_sent() {
     (config.mux.ping_interval_us, config.mux.silence_max_us) = (1_000_000_000, 2_000_000_000);
     let held = Held::default();
     let world = Interrupted::default();
-    let (one, _) = start_in(Arc::new(world.clone()), &Who::node(1), services(|_| {}), config.clone(), any_port());
+    let (one, _) = start_in(
+        (Arc::new(world.clone()), Arc::new(TcpNetwork::default())),
+        &Who::node(1),
+        services(|_| {}),
+        config.clone(),
+        any_port(),
+    );
     let (_two, address) = start(&Who::node(2), services(hold(&held)), config, any_port());
     one.set_address(two(), address);
     eventually(&one, two()).await;

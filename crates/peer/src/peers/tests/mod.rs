@@ -1,7 +1,10 @@
 //! Tests of whole nodes over real sockets of the loopback interface.
 
 mod calls;
+mod flushing;
 mod strangers;
+mod threads;
+mod tls;
 
 use super::*;
 use crate::connection::{Incoming, Responder, Services};
@@ -11,7 +14,7 @@ use crate::handshake::{LocalPeer, Secret};
 use crate::identity::{Lane, NodeIdentity, RingVersion};
 use crate::mux::Body;
 use crate::sessions::KeepOlderSession;
-use ombak_runtime::{Runtime, TcpNetwork, TokioRuntime};
+use ombak_runtime::{Network, Runtime, TcpNetwork, TokioRuntime};
 use ombak_types::NodeId;
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -61,24 +64,18 @@ fn services(more: impl FnOnce(&mut Services)) -> Services {
 
 /// A node that listens on `on`.
 fn start(who: &Who, services: Services, config: PeersConfig, on: SocketAddr) -> (Peers, SocketAddr) {
-    start_in(Arc::new(TokioRuntime), who, services, config, on)
+    start_in((Arc::new(TokioRuntime), Arc::new(TcpNetwork::default())), who, services, config, on)
 }
 
 fn start_in(
-    runtime: Arc<dyn Runtime>,
+    (runtime, network): (Arc<dyn Runtime>, Arc<dyn Network>),
     who: &Who,
     services: Services,
     config: PeersConfig,
     on: SocketAddr,
 ) -> (Peers, SocketAddr) {
-    let parts = PeersParts {
-        runtime,
-        network: Arc::new(TcpNetwork::default()),
-        local: who.local(),
-        services,
-        admission: Arc::new(KeepOlderSession),
-        config,
-    };
+    let parts =
+        PeersParts { runtime, network, local: who.local(), services, admission: Arc::new(KeepOlderSession), config };
     let peers = Peers::new(parts).unwrap();
     let address = peers.listen(on).unwrap();
     (peers, address)

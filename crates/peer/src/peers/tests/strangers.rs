@@ -157,3 +157,17 @@ async fn a_second_connection_of_a_lane_takes_the_place_of_the_first() {
     assert!(said.windows(18).any(|part| part == b"another connection"), "{said:?}");
     assert_eq!(one.inner.accepted.lock().counts().1, 1);
 }
+
+#[tokio::test]
+async fn a_node_that_is_known_by_its_address_says_who_it_is_to_those_who_know_the_secret() {
+    let (one, _) = start(&Who::node(1), services(|_| {}), impatient(), any_port());
+    let (_two, address) = start(&Who::node(2), services(|_| {}), impatient(), any_port());
+    let deadline = Instant::now() + PATIENCE;
+    assert_eq!(one.identify(address, deadline).await.unwrap().node, two());
+    let stranger = Who { secret: b"some other secret", ..Who::node(3) };
+    let (stranger, _) = start(&stranger, services(|_| {}), impatient(), any_port());
+    let refused = stranger.identify(address, deadline).await.unwrap_err();
+    assert!(matches!(refused, IdentifyError::Handshake(_)), "{refused}");
+    let nobody = stranger.identify("127.0.0.1:1".parse().unwrap(), deadline).await.unwrap_err();
+    assert!(matches!(nobody, IdentifyError::Unreachable(_)), "{nobody}");
+}

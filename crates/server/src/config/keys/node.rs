@@ -69,6 +69,16 @@ pub(super) const KEYS: &[KeySpec] = &[
         "An address on which the node serves Protocol Buffers. NAME is any word; each further name adds a listener. \
          If no listener is set, there is one with the name 'internal' and the default address.",
     ),
+    KeySpec::own(
+        "listener.peer.$name",
+        Kind::Address,
+        "",
+        "The address on which the node listens for the other nodes of its cluster, and from which it connects to them. \
+         NAME is any word, and there is at most one such listener. Without it the node is alone: it cannot join other \
+         nodes, and they cannot join it. Whoever reaches this address needs the secret of the cluster \
+         (cluster.secret_file), or a certificate of its authority (cluster.ssl.certfile). Without certificates, \
+         requests between nodes are not encrypted.",
+    ),
     KeySpec::not_yet("listener.https.$name", Kind::Address, "", "An address on which the node serves HTTPS.", HTTPS),
     KeySpec::works(
         "protobuf.backlog",

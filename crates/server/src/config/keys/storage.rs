@@ -45,6 +45,14 @@ pub(super) const KEYS: &[KeySpec] = &[
          and merges continue. On a small file system, the reserve is at most a twentieth of its size. 0 means no \
          reserve.",
     ),
+    KeySpec::own(
+        "disk_delay_file",
+        Kind::Path,
+        "",
+        "For tests of a slow disk: a file that may appear and vanish while the node runs. While it exists, each write, \
+         each sync, and each read beyond the page cache takes longer by the number of microseconds in it. It applies to \
+         bitcask and to the append-only files of leveled and leveldb.",
+    ),
     KeySpec::works("memory_backend.ttl", Kind::Duration, "", "Age after which a value of the memory backend expires."),
     KeySpec::works(
         "memory_backend.max_memory_per_vnode",

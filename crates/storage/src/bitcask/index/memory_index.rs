@@ -220,6 +220,9 @@ impl KeyIndex for MemoryIndex {
     fn put(&self, key: HashedKey<'_>, entry: &Entry, version: &Version<'_>, (): ()) -> Option<Entry> {
         self.heads.insert(self.store, entry.position, version.head);
         let previous = self.index.put(key, entry);
+        if let Some(previous) = &previous {
+            self.heads.forget(self.store, previous.position);
+        }
         let had_terms = previous.is_some_and(|previous| previous.position.has_terms);
         if previous.is_none() || had_terms || entry.position.has_terms {
             if entry.position.has_terms && !self.wants_ordered_index.load(Ordering::Relaxed) {

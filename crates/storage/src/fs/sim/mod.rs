@@ -17,6 +17,7 @@ mod file;
 mod state;
 
 use super::{File, FileIdentity, FileLock, FileSystem, OpenMode};
+use crate::machine::{Machine, RealMachine};
 use disk::{DirNode, FileNode, Node};
 use file::{FaultyFile, FaultyLock};
 use parking_lot::MutexGuard;
@@ -62,16 +63,22 @@ pub enum Call {
 /// A file system in memory that can be made to fail.
 pub struct FaultyFs {
     shared: Arc<Shared>,
+    machine: Arc<dyn Machine>,
 }
 
 impl FaultyFs {
     /// An empty file system. The same seed and the same calls give the same faults.
     pub fn new(seed: u64) -> Arc<Self> {
-        Self::with_nodes(vec![Node::Dir(DirNode::default())], seed)
+        Self::on_machine(seed, Arc::new(RealMachine))
     }
 
-    fn with_nodes(nodes: Vec<Node>, seed: u64) -> Arc<Self> {
-        Arc::new(Self { shared: Arc::new(Shared::new(nodes, seed)) })
+    /// An empty file system of a simulated machine.
+    pub fn on_machine(seed: u64, machine: Arc<dyn Machine>) -> Arc<Self> {
+        Self::with_nodes(vec![Node::Dir(DirNode::default())], seed, machine)
+    }
+
+    fn with_nodes(nodes: Vec<Node>, seed: u64, machine: Arc<dyn Machine>) -> Arc<Self> {
+        Arc::new(Self { shared: Arc::new(Shared::new(nodes, seed)), machine })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -186,7 +193,7 @@ impl FaultyFs {
     /// inode. No process uses the copy.
     pub fn snapshot(&self) -> Arc<Self> {
         let state = self.state();
-        let copy = Self::with_nodes(state.nodes.clone(), state.random);
+        let copy = Self::with_nodes(state.nodes.clone(), state.random, self.machine.clone());
         copy.state().power_cuts = state.power_cuts;
         copy
     }
@@ -207,7 +214,7 @@ impl FaultyFs {
                 Node::Dir(dir) => dir.lose(random),
             }
         }
-        let next = Self::with_nodes(nodes, state.random);
+        let next = Self::with_nodes(nodes, state.random, self.machine.clone());
         next.state().power_cuts = state.power_cuts + u64::from(loss != Loss::Nothing);
         next
     }
@@ -267,6 +274,10 @@ impl FileSystem for FaultyFs {
     fn file_identity(&self, path: &Path) -> io::Result<FileIdentity> {
         let mut state = self.enter(Call::Other)?;
         Ok(FileIdentity { inode: state.find(path)? as u64, created_ns: 0 })
+    }
+
+    fn machine(&self) -> &dyn Machine {
+        &*self.machine
     }
 
     fn os_boot_id(&self) -> io::Result<Option<u128>> {

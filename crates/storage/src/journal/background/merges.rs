@@ -154,7 +154,7 @@ impl<P: JournalPolicy> Core<P> {
         if !merges.room.is_due(now_secs) && merges.job.as_ref().is_some_and(MergeJob::is_uncommitted) {
             return Ok(());
         }
-        let allowed = self.shared.budget.available_bytes();
+        let allowed = self.shared.budget.available_bytes(self.shared.fs.machine().now());
         let Some(job) = merges.job.as_mut().filter(|_| allowed >= MERGE_SLICE_BYTES_MIN) else {
             return Ok(());
         };

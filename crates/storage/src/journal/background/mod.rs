@@ -18,7 +18,6 @@ use super::store::{Core, ORDERED_INDEX_SLICE};
 use crate::backend::LastMerge;
 use crate::error::StorageError;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 use sweeps::Sweeps;
 
 /// The most files that one slice completes, because each may need a sync.
@@ -53,7 +52,7 @@ impl<P: JournalPolicy> Core<P> {
         self.now_secs.store(now_secs, Ordering::Relaxed);
         self.expire_views(now_secs);
         self.check_space(now_secs);
-        self.sync_if_due(Instant::now())?;
+        self.sync_if_due(self.shared.fs.machine().now())?;
         let Some(mut background) = self.background.try_lock() else { return Ok(()) };
         if self.check_writable().is_err() {
             // The store is closed or poisoned: nothing is due, and the status has the reason.

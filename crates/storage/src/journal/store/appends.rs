@@ -117,8 +117,8 @@ impl<P: JournalPolicy> Core<P> {
         Ok(Appended { previous: previous.map(|old| old.digest), seq })
     }
 
-    /// Removes a key if its current version satisfies `condition`. `removed` gets the digest of that
-    /// version, before any other append.
+    /// Removes a key if its current version satisfies `condition`. `removed` gets the digest of
+    /// that version, before any other append.
     pub(super) fn delete(
         &self,
         key: &[u8],

@@ -85,6 +85,7 @@ impl<P: JournalPolicy> Core<P> {
     pub(in crate::journal) fn new(shared: Arc<Shared>, partition: u32, dir: PathBuf, found: Recovered<P>) -> Self {
         let background = BackgroundWork::new(partition);
         let now_secs = AtomicU64::new(shared.config.opened_at_secs);
+        let last_sync = Mutex::new(shared.fs.machine().now());
         let synced_seq = AtomicU64::new(found.writer.last_seq());
         Self {
             shared,
@@ -98,7 +99,7 @@ impl<P: JournalPolicy> Core<P> {
             files: RwLock::new(found.files),
             writer: Mutex::new(found.writer),
             background: Mutex::new(background),
-            last_sync: Mutex::new(Instant::now()),
+            last_sync,
             counters: StoreCounters::default(),
             drops: DropNotifier::default(),
             lost_ranges: AtomicU64::new(found.lost_ranges),

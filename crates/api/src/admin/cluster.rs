@@ -1,0 +1,213 @@
+//! The resources about the cluster. What they do is up to whoever runs the node.
+
+use super::{AdminContext, AdminError};
+use ombak_runtime::BoxFuture;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// A command about the cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClusterCommand {
+    /// Joins the cluster of the node with this address.
+    Join(String),
+    /// Plans the staged changes.
+    Plan,
+    /// Carries out the plan that was shown last.
+    Commit,
+    /// Drops the staged changes.
+    Clear,
+    /// Marks a member, given by its name, as down.
+    Down(String),
+    /// Shows the members, and what is staged.
+    Status,
+    /// Shows the members.
+    MemberStatus,
+    /// Shows who carries out changes, and who cannot be reached.
+    RingStatus,
+    /// Shows whether all members agree on the ring.
+    RingReady,
+    /// Shows what members have still to bring to where it belongs.
+    Settled,
+    /// Shows what members hold for others, what they owe, and what is being transferred.
+    Transfers,
+    /// Shows which transfers are allowed.
+    Handoff,
+    /// Allows or forbids transfers in a direction.
+    SetHandoff {
+        /// Which direction.
+        direction: HandoffDirection,
+        /// Whether they are allowed.
+        enabled: bool,
+        /// Of which members.
+        members: ForMembers,
+    },
+    /// Shows how much may be transferred at the same time.
+    TransferLimit,
+    /// Sets how much may be transferred at the same time.
+    SetTransferLimit {
+        /// How many classes and partitions are worked on at the same time; `None`: as before.
+        limit: Option<u64>,
+        /// How many bytes a member pushes in a second; `None`: as before.
+        bytes_per_second: Option<u64>,
+        /// Of which members.
+        members: ForMembers,
+    },
+}
+
+/// A direction of transfers, as a node sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HandoffDirection {
+    /// Copies that other nodes push.
+    Inbound,
+    /// Copies that the node pushes.
+    Outbound,
+    /// Both.
+    Both,
+}
+
+/// The members that a command is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForMembers {
+    /// The member that is asked.
+    This,
+    /// All members.
+    All,
+    /// The member with this name.
+    Named(String),
+}
+
+/// Carries out commands about the cluster of a node. Each answer has a text for people in its field
+/// `text`.
+pub trait ClusterAdmin: Send + Sync {
+    /// Carries out a command.
+    fn run(&self, command: ClusterCommand) -> BoxFuture<'static, Result<Value, AdminError>>;
+
+    /// What the status of the node says of its cluster. It never waits.
+    fn summary(&self) -> Value;
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    node: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Handoff {
+    direction: HandoffDirection,
+    enabled: bool,
+    member: Option<String>,
+    #[serde(default)]
+    all: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TransferLimit {
+    limit: Option<u64>,
+    bytes_per_second: Option<u64>,
+    member: Option<String>,
+    #[serde(default)]
+    all: bool,
+}
+
+/// A body of this form. The error says what it should look like.
+fn parsed<'a, T: Deserialize<'a>>(body: &'a [u8], form: &str) -> Result<T, AdminError> {
+    serde_json::from_slice(body).map_err(|e| AdminError::BadRequest(format!("the body must be {form}: {e}")))
+}
+
+fn for_members(member: Option<String>, all: bool) -> Result<ForMembers, AdminError> {
+    match (member, all) {
+        (None, false) => Ok(ForMembers::This),
+        (None, true) => Ok(ForMembers::All),
+        (Some(name), false) => Ok(ForMembers::Named(name)),
+        (Some(_), true) => Err(AdminError::BadRequest("name one member, or all of them".into())),
+    }
+}
+
+fn set_handoff(body: &[u8]) -> Result<ClusterCommand, AdminError> {
+    let form = r#"{"direction": "inbound"|"outbound"|"both", "enabled": …, "member": "…" or "all": true}"#;
+    let Handoff { direction, enabled, member, all } = parsed(body, form)?;
+    Ok(ClusterCommand::SetHandoff { direction, enabled, members: for_members(member, all)? })
+}
+
+fn set_transfer_limit(body: &[u8]) -> Result<ClusterCommand, AdminError> {
+    let form = r#"{"limit": …, "bytes_per_second": …, "member": "…" or "all": true}"#;
+    let TransferLimit { limit, bytes_per_second, member, all } = parsed(body, form)?;
+    Ok(ClusterCommand::SetTransferLimit { limit, bytes_per_second, members: for_members(member, all)? })
+}
+
+/// The command that a request for a resource of the cluster asks for.
+pub(super) fn command(is_post: bool, action: &[u8], body: &[u8]) -> Result<ClusterCommand, AdminError> {
+    let node = || {
+        let named: Named = parsed(body, r#"{"node": "…"}"#)?;
+        Ok::<_, AdminError>(named.node)
+    };
+    Ok(match (is_post, action) {
+        (true, b"join") => ClusterCommand::Join(node()?),
+        (true, b"plan") => ClusterCommand::Plan,
+        (true, b"commit") => ClusterCommand::Commit,
+        (true, b"clear") => ClusterCommand::Clear,
+        (true, b"down") => ClusterCommand::Down(node()?),
+        (false, b"status") => ClusterCommand::Status,
+        (false, b"member-status") => ClusterCommand::MemberStatus,
+        (false, b"ring-status") => ClusterCommand::RingStatus,
+        (false, b"ring-ready") => ClusterCommand::RingReady,
+        (false, b"settled") => ClusterCommand::Settled,
+        (false, b"transfers") => ClusterCommand::Transfers,
+        (false, b"handoff") => ClusterCommand::Handoff,
+        (true, b"handoff") => set_handoff(body)?,
+        (false, b"transfer-limit") => ClusterCommand::TransferLimit,
+        (true, b"transfer-limit") => set_transfer_limit(body)?,
+        _ => {
+            let method = if is_post { "POST" } else { "GET" };
+            let action = String::from_utf8_lossy(action);
+            return Err(AdminError::NoSuchResource(format!("{method} /admin/v1/cluster/{action}")));
+        }
+    })
+}
+
+/// Carries out a command.
+pub(super) async fn run(ctx: &AdminContext, command: ClusterCommand) -> Result<Value, AdminError> {
+    match &ctx.cluster {
+        Some(cluster) => cluster.run(command).await,
+        None => Err(AdminError::Refused(
+            "this node is alone, because it does not listen for other nodes: set listener.peer.internal to an address \
+             that they reach, and start the node again"
+                .into(),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_name_commands() {
+        let named = br#"{"node":"10.0.0.1:8099"}"#;
+        assert_eq!(command(true, b"join", named), Ok(ClusterCommand::Join("10.0.0.1:8099".into())));
+        assert_eq!(command(false, b"ring-ready", b""), Ok(ClusterCommand::RingReady));
+        assert!(matches!(command(true, b"down", b"{}"), Err(AdminError::BadRequest(_))));
+        let body = br#"{"direction":"both","enabled":false,"all":true}"#;
+        let members = ForMembers::All;
+        let expected = ClusterCommand::SetHandoff { direction: HandoffDirection::Both, enabled: false, members };
+        assert_eq!(command(true, b"handoff", body), Ok(expected));
+        let members = ForMembers::Named("a@h".into());
+        let expected = ClusterCommand::SetTransferLimit { limit: Some(4), bytes_per_second: None, members };
+        assert_eq!(command(true, b"transfer-limit", br#"{"limit":4,"member":"a@h"}"#), Ok(expected));
+        for body in [
+            &br#"{"direction":"up","enabled":true}"#[..],
+            br#"{"direction":"both"}"#,
+            b"",
+            br#"{"direction":"both","enabled":true,"member":"a","all":true}"#,
+        ] {
+            assert!(matches!(command(true, b"handoff", body), Err(AdminError::BadRequest(_))));
+        }
+        for (is_post, action) in [(false, &b"commit"[..]), (true, b"status"), (true, b"settled")] {
+            assert!(matches!(command(is_post, action, b""), Err(AdminError::NoSuchResource(_))));
+        }
+    }
+}

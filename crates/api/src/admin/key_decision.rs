@@ -1,0 +1,73 @@
+//! What operators decide about some keys of a node.
+
+use super::{AdminContext, AdminError};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use ombak_kv::{KeyChoice, Kv};
+use ombak_types::{Bucket, Error};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// A name: text, or bytes that are no text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Name {
+    Text(String),
+    Bytes { base64: String },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Decision<A> {
+    action: A,
+    #[serde(default)]
+    all: bool,
+    bucket_type: Option<Name>,
+    bucket: Option<Name>,
+    key: Option<Name>,
+}
+
+/// Reads the body of a decision. `actions` says in the refusal of a malformed one which there are.
+pub(super) fn decision<A: DeserializeOwned>(body: &[u8], actions: &str) -> Result<(A, KeyChoice), AdminError> {
+    let malformed = |why: &dyn std::fmt::Display| {
+        AdminError::BadRequest(format!(
+            r#"the body must be {{"action": {actions}, and "all": true, or "bucket": "…" with "bucket_type" and "key" if wanted}}: {why}"#
+        ))
+    };
+    let Decision { action, all, bucket_type, bucket, key } = serde_json::from_slice(body).map_err(|e| malformed(&e))?;
+    let bytes = |name: Option<Name>| match name {
+        None => Ok(None),
+        Some(Name::Text(text)) => Ok(Some(Bytes::from(text))),
+        Some(Name::Bytes { base64 }) => STANDARD.decode(base64).map(|raw| Some(Bytes::from(raw))),
+    };
+    let bytes = |name| bytes(name).map_err(|e| malformed(&e));
+    let choice = match (all, bytes(bucket_type)?, bytes(bucket)?, bytes(key)?) {
+        (true, None, None, None) => KeyChoice::All,
+        (false, bucket_type, Some(name), key) => {
+            let bucket = bucket_type.map_or_else(|| Bucket::untyped(name.clone()), |t| Bucket::typed(t, name.clone()));
+            key.map_or_else(|| KeyChoice::Bucket(bucket.clone()), |key| KeyChoice::Key(bucket.clone(), key))
+        }
+        _ => return Err(malformed(&"name a bucket, or all keys")),
+    };
+    Ok((action, choice))
+}
+
+/// Runs work that walks over keys.
+pub(super) async fn blocking<T: Send + 'static>(
+    ctx: &AdminContext,
+    work: impl FnOnce(&Kv) -> Result<T, Error> + Send + 'static,
+) -> Result<T, AdminError> {
+    let kv = ctx.kv.clone();
+    let done = tokio::task::spawn_blocking(move || work(&kv)).await;
+    done.map_err(|panic| AdminError::Failed(panic.to_string()))?.map_err(|e| AdminError::Failed(e.to_string()))
+}
+
+/// A name in an answer: text, or bytes that are no text.
+pub(super) fn name(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => json!(text),
+        Err(_) => json!({ "base64": STANDARD.encode(bytes) }),
+    }
+}

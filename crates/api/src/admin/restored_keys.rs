@@ -1,0 +1,92 @@
+//! The resource about keys that only a restored store of this node has.
+
+use super::key_decision::{blocking, decision, name};
+use super::{AdminContext, AdminError};
+use ombak_kv::{SetAsideReport, SetAsideVersion};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Maximum number of keys in an answer.
+const LISTED_MAX: usize = 1_000;
+/// What can be decided.
+const ACTIONS: &str = r#""push"|"drop""#;
+
+/// What becomes of the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Push,
+    Drop,
+}
+
+/// The keys.
+pub(super) async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
+    let report = blocking(ctx, |kv| kv.set_aside_report(LISTED_MAX)).await?;
+    Ok(report_json(&report))
+}
+
+/// Pushes keys to the other nodes, or drops them.
+pub(super) async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
+    let (action, choice) = decision(body, ACTIONS)?;
+    tracing::info!(?action, ?choice, "an operator decides about keys that only a restored store has");
+    let decided = blocking(ctx, move |kv| match action {
+        Action::Push => kv.push_set_aside(&choice),
+        Action::Drop => kv.drop_set_aside(&choice),
+    });
+    let decided = decided.await?;
+    Ok(match action {
+        Action::Push => json!({ "pushed": decided }),
+        Action::Drop => json!({ "dropped": decided }),
+    })
+}
+
+fn report_json(report: &SetAsideReport) -> Value {
+    let key = |version: &SetAsideVersion| {
+        json!({
+            "bucket_type": name(&version.bucket.bucket_type),
+            "bucket": name(&version.bucket.name),
+            "key": name(&version.key),
+            "partition": version.partition,
+            "bytes": version.bytes,
+            "last_modified_secs": version.last_modified.map(|at| at.secs()),
+            "compared": version.is_compared,
+        })
+    };
+    json!({
+        "keys": report.versions.iter().map(key).collect::<Vec<_>>(),
+        "more": report.more,
+        "compared": report.compared,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use ombak_kv::KeyChoice;
+    use ombak_types::Bucket;
+
+    fn decision(body: &[u8]) -> Result<(Action, KeyChoice), AdminError> {
+        super::decision(body, ACTIONS)
+    }
+
+    #[test]
+    fn a_decision_names_what_it_is_about() {
+        let key = KeyChoice::Key(Bucket::typed("t", "b"), Bytes::from_static(b"\xff"));
+        let body = br#"{"action":"push","bucket_type":"t","bucket":"b","key":{"base64":"/w=="}}"#;
+        assert_eq!(decision(body), Ok((Action::Push, key)));
+        let bucket = KeyChoice::Bucket(Bucket::untyped("b"));
+        assert_eq!(decision(br#"{"action":"drop","bucket":"b"}"#), Ok((Action::Drop, bucket)));
+        assert_eq!(decision(br#"{"action":"drop","all":true}"#), Ok((Action::Drop, KeyChoice::All)));
+        for body in [
+            &br#"{"action":"drop"}"#[..],
+            br#"{"action":"drop","key":"k"}"#,
+            br#"{"action":"drop","all":true,"bucket":"b"}"#,
+            br#"{"action":"keep","all":true}"#,
+            br#"{"action":"push","bucket":{"base64":"%"}}"#,
+            b"",
+        ] {
+            assert!(matches!(decision(body), Err(AdminError::BadRequest(_))), "{}", String::from_utf8_lossy(body));
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The resource about keys that this node cannot read and that nothing has replaced.
+
+use super::key_decision::{blocking, decision, name};
+use super::{AdminContext, AdminError};
+use ombak_kv::{UnreadableReport, UnreadableVersion};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Maximum number of keys in an answer.
+const LISTED_MAX: usize = 1_000;
+
+/// What becomes of the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Drop,
+}
+
+/// The keys.
+pub(super) async fn list(ctx: &AdminContext) -> Result<Value, AdminError> {
+    let report = blocking(ctx, |kv| Ok(kv.unreadable_report(LISTED_MAX))).await?;
+    Ok(report_json(&report))
+}
+
+/// Gives keys up.
+pub(super) async fn decide(ctx: &AdminContext, body: &[u8]) -> Result<Value, AdminError> {
+    let (Action::Drop, choice) = decision(body, r#""drop""#)?;
+    tracing::info!(?choice, "an operator gives up keys that cannot be read");
+    let dropped = blocking(ctx, move |kv| kv.drop_unreadable(&choice)).await?;
+    Ok(json!({ "dropped": dropped }))
+}
+
+fn report_json(report: &UnreadableReport) -> Value {
+    let key = |version: &UnreadableVersion| {
+        json!({
+            "bucket_type": name(&version.bucket.bucket_type),
+            "bucket": name(&version.bucket.name),
+            "key": name(&version.key),
+            "partition": version.partition,
+            "hint": version.is_hint,
+            "failed_repairs": version.failures,
+        })
+    };
+    json!({ "keys": report.versions.iter().map(key).collect::<Vec<_>>(), "more": report.more })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_kv::KeyChoice;
+    use ombak_types::Bucket;
+
+    #[test]
+    fn keys_can_only_be_dropped() {
+        let decided = decision::<Action>(br#"{"action":"drop","bucket":"b"}"#, "");
+        assert_eq!(decided, Ok((Action::Drop, KeyChoice::Bucket(Bucket::untyped("b")))));
+        let refused = decision::<Action>(br#"{"action":"push","all":true}"#, r#""drop""#);
+        assert!(matches!(refused, Err(AdminError::BadRequest(why)) if why.contains(r#"{"action": "drop", and"#)));
+    }
+}

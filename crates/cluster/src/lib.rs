@@ -1,0 +1,43 @@
+//! One node of a cluster: it joins the engine, the transport between nodes, and what nodes agree
+//! on.
+//!
+//! What it is: the services by which nodes work for each other, in the bytes that travel between
+//! them, and the life of a node as a member. The program and the simulator run the same code: what
+//! differs is the `Runtime`, the `Network` and the `FileSystem` that they pass.
+//!
+//! What it is not: it decides nothing about quorums, copies and clocks (`ombak_kv` does), frames no
+//! bytes (`ombak_peer`), and has no sockets for clients (`ombak_api`).
+//!
+//! Invariants:
+//! * Everything that travels between nodes has a version, and an unknown version is refused.
+//! * A failure keeps its kind on the way to the other node, so that a coordinator can decide.
+//! * No bytes of a peer cause a panic, or an allocation that their length does not justify.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod capabilities;
+mod coverage;
+#[doc(hidden)]
+pub mod fuzzing;
+mod liveness;
+mod member;
+mod members;
+mod membership;
+mod metadata;
+mod node;
+mod replica;
+pub mod service_numbers;
+pub mod wire;
+
+pub use liveness::{Liveness, NobodyIsUp, RequestOutcome};
+pub use member::{
+    ActiveTransfer, ClusterError, ClusterFacts, FillingClass, MemberFacts, MemberNode, MemberParts, MemberStartError,
+    MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints, PlanShown, RingReady, TransferChange, Unsettled,
+    UnsettledCounts, Whom,
+};
+pub use members::{ClusterPeers, Member};
+pub use membership::Detection;
+pub use node::{ClusterNode, NodeParts, StartError};
+pub use ombak_metadata::state::MemberStatus;
+pub use ombak_peer::handshake::Secret;
+pub use replica::RemoteReplica;

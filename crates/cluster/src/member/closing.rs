@@ -1,0 +1,146 @@
+//! Changes that only an empty cluster, bucket or type survives: every member refuses writes to it
+//! and proves that it holds nothing of it, the change takes effect, and the members take writes
+//! again.
+//!
+//! Only the metadata opens again. A member that opened by itself, after some time without a
+//! majority, could take writes before the entry of the change takes effect late. So without a
+//! majority the bucket or type stays closed, or the whole cluster if its nodes change.
+
+use super::error::ClusterError;
+use super::member_node::{Followed, Inner, older_text};
+use super::operations::TransferChange;
+use super::questions::{Answer, Place, Question};
+use futures_util::future::join_all;
+use ombak_kv::Holdings;
+use ombak_metadata::state::{ClosedPart, Command, Member, MemberStatus, Refusal};
+use ombak_metadata::{MetadataNode, ProposeError};
+use ombak_types::NodeId;
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Inner {
+    /// Carries out a command while no member holds an object in `holdings`. Returns the index of
+    /// its entry. After an error the command has no effect, unless the error says that this is
+    /// unknown.
+    pub async fn while_empty(self: &Arc<Self>, holdings: Holdings, command: Command) -> Result<u64, ClusterError> {
+        let (metadata, deadline) = (self.metadata_node(), self.command_deadline());
+        let close = match Place::from(holdings.clone()) {
+            Place::Everywhere => Command::CloseWrites,
+            Place::Type(name) => Command::ClosePart { part: ClosedPart::Type(name) },
+            Place::Bucket(bucket) => Command::ClosePart { part: ClosedPart::Bucket(bucket) },
+        };
+        let closing = match metadata.propose(close, deadline).await {
+            Err(ProposeError::Refused(Refusal::WritesClosed)) => {
+                return Err(ClusterError::refused(
+                    "Another change of the cluster is under way. Try again in a few moments.",
+                ));
+            }
+            decided => decided?,
+        };
+        let outcome = self.prove_and_change(&metadata, closing, holdings, command, deadline).await;
+        if outcome.is_err() {
+            let until = self.question_deadline();
+            // The members end the closing by themselves if this does not.
+            let _ = metadata.propose(Command::OpenWrites { closing }, until).await;
+        }
+        outcome
+    }
+
+    async fn prove_and_change(
+        self: &Arc<Self>,
+        metadata: &Arc<MetadataNode>,
+        closing: u64,
+        holdings: Holdings,
+        command: Command,
+        deadline: Instant,
+    ) -> Result<u64, ClusterError> {
+        let problems = self.who_is_not_empty(holdings, Some(closing), deadline).await;
+        if let Some(problem) = problems.first() {
+            return Err(ClusterError::refused(format!("Failed: {problem}")));
+        }
+        Ok(metadata.propose(Command::WhileClosed { closing, command: Box::new(command) }, deadline).await?)
+    }
+
+    /// Asks all members whether they hold an object. Returns a sentence for each member that does,
+    /// or that does not answer. With a closing, an answer also proves that the member takes no
+    /// writes.
+    pub async fn who_is_not_empty(
+        self: &Arc<Self>,
+        holdings: Holdings,
+        closing: Option<u64>,
+        deadline: Instant,
+    ) -> Vec<String> {
+        let metadata = self.metadata_node().metadata();
+        // An operator said that the cluster changes without a member that is down. What it holds it
+        // hands to the primaries when it returns.
+        let counts = |member: &Member| member.status != MemberStatus::Down;
+        let members: Vec<NodeId> =
+            metadata.members().iter().filter(|(_, member)| counts(member)).map(|(node, _)| *node).collect();
+        let lineage = metadata.lineage().map(|lineage| lineage.id);
+        let question = Question::Objects { r#in: Place::from(holdings), closing, lineage };
+        let answers = members.iter().map(|node| self.ask(*node, &question, deadline));
+        let answers = join_all(answers).await;
+        let problem = |(node, answer): (&NodeId, Result<Answer, String>)| {
+            let name = self.name_of(*node);
+            match answer {
+                Ok(Answer::Objects { found: None }) => None,
+                Ok(Answer::Objects { found: Some(partition) }) => Some(format!(
+                    "'{name}' holds objects or tombstones (for example in partition {partition}). In this version the \
+                     nodes of a cluster and the number of copies change only while all nodes are empty."
+                )),
+                Ok(_) => Some(format!("'{name}' gave another answer than was asked for.")),
+                Err(why) => Some(format!("Node '{name}' is not reachable! ({why})")),
+            }
+        };
+        members.iter().zip(answers).filter_map(problem).collect()
+    }
+
+    /// Answers a question of a member.
+    pub async fn answer(self: &Arc<Self>, question: &Question, deadline: Instant) -> Answer {
+        if let Some(why) = self.standing.older() {
+            return Answer::Refused { why: older_text(&why) };
+        }
+        let answered = match question {
+            Question::Ring => Ok(Answer::Ring { version: self.kv().ring().version() }),
+            Question::Cluster => self.describe_cluster(deadline).await,
+            Question::Settled => self.count_unsettled().await,
+            Question::Transfers => self.transfers_here(TransferChange::default(), false).await,
+            Question::ChangeTransfers { change } => self.transfers_here(*change, false).await,
+            Question::RetryTransfers => self.transfers_here(TransferChange::default(), true).await,
+            Question::IsMember { node } => {
+                let now = self.followed.get();
+                let lineage = now.metadata.lineage().map(|lineage| lineage.id);
+                Ok(Answer::IsMember { is_member: now.metadata.members().contains_key(node), index: now.index, lineage })
+            }
+            Question::Followed { at_least, lineage } => self.say_followed(*at_least, *lineage, deadline).await,
+            Question::Objects { r#in, closing, lineage } => {
+                self.find_objects(r#in.clone().into(), closing.map(|closing| (closing, *lineage)), deadline).await
+            }
+            Question::Start | Question::GoesOn { .. } | Question::IsOlder { .. } => {
+                Err(ClusterError::refused("a node does not ask that of itself"))
+            }
+        };
+        answered.unwrap_or_else(|why| Answer::Refused { why: why.to_string() })
+    }
+
+    async fn find_objects(
+        self: &Arc<Self>,
+        holdings: Holdings,
+        closing: Option<(u64, Option<u64>)>,
+        deadline: Instant,
+    ) -> Result<Answer, ClusterError> {
+        if let Some((closing, lineage)) = closing {
+            // A state is followed only after the last write that began before it has ended.
+            // The same index in another lineage is another entry.
+            let is_same = |now: &Followed| lineage.is_none() || now.metadata.lineage().map(|known| known.id) == lineage;
+            let is_closed = self.followed.wait_for(|now| is_same(now) && now.metadata.closing() == Some(closing));
+            let waited = ombak_runtime::within(&*self.runtime, Some(deadline), is_closed).await;
+            if !matches!(waited, Ok(Some(_))) || !self.kv().is_closed_to_writes(&holdings) {
+                return Err(ClusterError::refused("it does not know of the change yet"));
+            }
+        }
+        let kv = self.kv().clone();
+        let found = self.blocking(move || kv.find_object(&holdings)).await??;
+        Ok(Answer::Objects { found })
+    }
+}

@@ -1,0 +1,194 @@
+//! What operators see of a cluster.
+
+use super::error::ClusterError;
+use super::member_node::{Inner, MemberNode};
+use super::questions::{Answer, Question};
+use futures_util::future::join_all;
+use ombak_kv::{Holdings, Settled};
+use ombak_metadata::state::{MemberStatus, TypeName};
+use ombak_ring::{Ring, RingVersion};
+use ombak_types::NodeId;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A member, as operators see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemberFacts {
+    /// Its identity.
+    pub node: NodeId,
+    /// Its name.
+    pub name: String,
+    /// Where other nodes reach it.
+    pub address: String,
+    /// Where it is in its life.
+    pub status: MemberStatus,
+    /// Whether it answers.
+    pub is_up: bool,
+    /// Why it takes no part, if it does not: its directory is an older copy.
+    pub older: Option<String>,
+    /// The version of the ring that it follows, if it answers.
+    pub ring: Option<RingVersion>,
+    /// The number of partitions that it owns.
+    pub partitions: u32,
+    /// The number of partitions that it would own after the plan that was shown last; `None` when
+    /// no plan is shown.
+    pub partitions_planned: Option<u32>,
+}
+
+/// A cluster, as operators see it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClusterFacts {
+    /// The number of partitions.
+    pub ring_size: u32,
+    /// The version of the ring that was decided last, as far as this node knows.
+    pub ring: RingVersion,
+    /// The name of the member that carries out changes, if it is known.
+    pub claimant: Option<String>,
+    /// Whether the cluster takes no writes because it changes.
+    pub is_closed: bool,
+    /// The members, by their identity.
+    pub members: Vec<MemberFacts>,
+}
+
+/// What a member has still to bring to where it belongs, or to remove.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unsettled {
+    /// The name of the member.
+    pub member: String,
+    /// The counts; `None` if the member did not answer.
+    pub counts: Option<UnsettledCounts>,
+}
+
+/// The counts of what a member has still to bring to where it belongs, or to remove.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnsettledCounts {
+    /// Partitions that may hold copies for other nodes.
+    pub partitions_with_hints: u64,
+    /// Classes and peers that missed writes.
+    pub owed_marks: u64,
+    /// Classes that may lack something.
+    pub filling_classes: u64,
+    /// Transfers under way or ordered.
+    pub transfers: u64,
+    /// Versions that the member cannot read and that nothing has replaced.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unreadable_keys: u64,
+    /// Tombstones and expired versions that wait for their time or for their removal.
+    #[serde(default)]
+    pub versions_to_reap: u64,
+    /// Whether the member still looks through its stores for tombstones of the time before.
+    #[serde(default)]
+    pub looks_for_tombstones: bool,
+}
+
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl From<Settled> for UnsettledCounts {
+    fn from(now: Settled) -> Self {
+        Self {
+            partitions_with_hints: now.partitions_with_hints,
+            owed_marks: now.owed_marks,
+            filling_classes: now.filling_classes,
+            transfers: now.transfers,
+            unreadable_keys: now.unreadable_keys,
+            versions_to_reap: now.versions_to_reap,
+            looks_for_tombstones: now.looks_for_tombstones,
+        }
+    }
+}
+
+impl Unsettled {
+    /// Whether there is nothing to wait for.
+    pub fn is_settled(&self) -> bool {
+        self.counts == Some(UnsettledCounts::default())
+    }
+}
+
+impl MemberNode {
+    /// What each member has still to bring to where it belongs.
+    pub async fn unsettled(&self) -> Vec<Unsettled> {
+        let inner = &self.inner;
+        let members: Vec<NodeId> = self.metadata().members().keys().copied().collect();
+        let deadline = inner.question_deadline();
+        let answers = join_all(members.iter().map(|node| inner.ask(*node, &Question::Settled, deadline))).await;
+        let of = |(node, answer): (&NodeId, Result<Answer, String>)| Unsettled {
+            member: inner.name_of(*node),
+            counts: if let Ok(Answer::Settled(counts)) = answer { Some(counts) } else { None },
+        };
+        members.iter().zip(answers).map(of).collect()
+    }
+
+    /// The cluster. All members are asked whether they are up.
+    pub async fn facts(&self) -> ClusterFacts {
+        let inner = &self.inner;
+        let metadata = self.metadata();
+        let plan = super::commands::shown_plan(&metadata);
+        let rings = inner.rings(inner.question_deadline()).await;
+        let kv_ring = inner.kv().ring();
+        let ring = metadata.ring().cloned().unwrap_or(kv_ring);
+        let member = |(node, member): (&NodeId, &ombak_metadata::state::Member)| {
+            let followed = rings.iter().find(|(of, _)| of == node).and_then(|(_, ring)| *ring);
+            let older = match *node == inner.id() {
+                true => inner.standing.older(),
+                false => inner.admission.starts.older(*node),
+            };
+            MemberFacts {
+                older: older.filter(|_| followed.is_none()),
+                node: *node,
+                name: member.name.clone(),
+                address: member.peer_address.clone(),
+                status: member.status,
+                is_up: followed.is_some(),
+                ring: followed,
+                partitions: owned(&ring, *node),
+                partitions_planned: plan.as_ref().map(|plan| owned(&plan.ring, *node)),
+            }
+        };
+        ClusterFacts {
+            ring_size: ring.size().get(),
+            ring: ring.version(),
+            claimant: inner.metadata_node().leader().map(|node| inner.name_of(node)),
+            is_closed: metadata.is_closed(),
+            members: metadata.members().iter().map(member).collect(),
+        }
+    }
+}
+
+fn owned(ring: &Ring, node: NodeId) -> u32 {
+    ring.node(node).map_or(0, |node| ring.partitions_owned(node) as u32)
+}
+
+impl Inner {
+    /// The ring that each member follows; `None` for a member that does not answer.
+    pub async fn rings(self: &Arc<Self>, deadline: Instant) -> Vec<(NodeId, Option<RingVersion>)> {
+        let members: Vec<NodeId> = self.followed.get().metadata.members().keys().copied().collect();
+        let answers = join_all(members.iter().map(|node| self.ask(*node, &Question::Ring, deadline))).await;
+        let version = |answer| if let Ok(Answer::Ring { version }) = answer { Some(version) } else { None };
+        members.into_iter().zip(answers.into_iter().map(version)).collect()
+    }
+
+    pub async fn count_unsettled(&self) -> Result<Answer, ClusterError> {
+        let kv = self.kv().clone();
+        let now = self.blocking(move || kv.settled()).await?;
+        Ok(Answer::Settled(now.into()))
+    }
+
+    /// What a node that wants to join has to know.
+    pub async fn describe_cluster(self: &Arc<Self>, deadline: Instant) -> Result<Answer, ClusterError> {
+        let metadata = self.followed.get().metadata;
+        // The answer has to arrive in time, also if a member does not answer.
+        let now = self.runtime.now();
+        let patience = now + deadline.saturating_duration_since(now) / 2;
+        let not_empty = self.who_is_not_empty(Holdings::Everything, None, patience.min(self.question_deadline())).await;
+        Ok(Answer::Cluster {
+            name: self.me.name.clone(),
+            node: self.id(),
+            ring_size: self.kv().ring().size().get(),
+            not_empty,
+            types: metadata.types().keys().cloned().map(TypeName).collect(),
+        })
+    }
+}

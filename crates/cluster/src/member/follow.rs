@@ -1,0 +1,239 @@
+//! Follows what the metadata has decided: bucket types, members, the closing of the cluster, the
+//! ring.
+
+use super::member_node::{Followed, Inner, cluster_id, others};
+use super::questions::{Answer, Place, Question};
+use crate::metadata::changed;
+use ombak_kv::Holdings;
+use ombak_metadata::MetadataNode;
+use ombak_metadata::state::{ClosedPart, Command, Member, MemberStatus, Metadata};
+use ombak_runtime::RuntimeExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tracing::{error, info, warn};
+
+impl Inner {
+    /// Follows `metadata` from now on, until it stops or the node follows another one.
+    pub fn start_following(self: &Arc<Self>, metadata: Arc<MetadataNode>) {
+        let this = self.clone();
+        self.runtime.spawn(Box::pin(async move {
+            let mut seen = this.followed.get().index;
+            while let Some((state, index)) = metadata.newer_than(seen).await {
+                let _adopting = this.adopting.lock().await;
+                // Another log may have come in force while this waited for the lock.
+                if this.is_stopping() || !this.follows(&metadata) {
+                    return;
+                }
+                this.adopt(state, index).await;
+                seen = index;
+            }
+        }));
+    }
+
+    fn follows(&self, metadata: &Arc<MetadataNode>) -> bool {
+        Arc::ptr_eq(&self.current.load(), metadata)
+    }
+
+    /// Puts a decided state in force. The ring changes while this node takes no writes, and a
+    /// closing counts as followed after the last write has ended. The caller holds `adopting`.
+    pub async fn adopt(self: &Arc<Self>, state: Metadata, index: u64) {
+        if self.standing.older().is_some() {
+            // Operators see the last state that this node knew, and nothing more.
+            return self.followed.set(Followed { metadata: state, index });
+        }
+        let last = self.followed.get();
+        let records = changed(&last.metadata, &state);
+        self.adopt_records(records).await;
+        self.note_in_directory(&state).await;
+        if last.metadata.members() != state.members() {
+            self.node.set_members(others(&state, self.id()));
+            self.log_members(&last.metadata, &state);
+        }
+        self.node.transport().set_cluster(cluster_id(&state, self.id()));
+        self.admission.known.store(Some(Arc::new(state.clone())));
+        self.adopt_ring(&state).await;
+        self.adopt_closed_part(&state).await;
+        self.watch_closing(&last.metadata, &state);
+        self.look_at_myself(&last.metadata, &state);
+        self.followed.set(Followed { metadata: state, index });
+    }
+
+    async fn adopt_records(&self, records: Vec<ombak_kv::RecordChange>) {
+        const INLINE_MAX: usize = 16;
+        if records.len() <= INLINE_MAX {
+            return self.kv().buckets().adopt(records);
+        }
+        let (kv, again) = (self.kv().clone(), records.clone());
+        if self.blocking(move || kv.buckets().adopt(records)).await.is_err() {
+            self.kv().buckets().adopt(again);
+        }
+    }
+
+    /// The caller holds `adopting`.
+    pub async fn adopt_ring(&self, state: &Metadata) {
+        let kv = self.kv();
+        let Some(ring) = state.ring() else { return };
+        let is_other = kv.ring().version() != ring.version();
+        let is_moving = self.is_joining.load(Ordering::SeqCst) || self.is_stuck.load(Ordering::SeqCst);
+        let is_closed = state.is_closed() || is_moving || self.standing.older().is_some();
+        if (is_other || is_closed) && kv.is_open_to_writes() {
+            self.close_to_writes().await;
+        }
+        if is_other {
+            if (ring.node_count() > 1 || ring.node(self.id()).is_none()) && !self.know_replicas().await {
+                error!("replicas.json could not be written, so the ring that was decided is not followed: no writes");
+                return;
+            }
+            if let Err(error) = kv.set_ring((**ring).clone()) {
+                error!(%error, ring = %ring.version(), "the ring that was decided cannot be followed: no writes");
+                return;
+            }
+            info!(ring = %ring.version(), nodes = ring.node_count(), "a new ring is in force");
+        }
+        if !is_closed {
+            kv.open_to_writes();
+        }
+    }
+
+    /// Closes the bucket or type that a change of its properties needs closed, and opens it when
+    /// the metadata has decided so. The properties of the state are in force by then.
+    async fn adopt_closed_part(&self, state: &Metadata) {
+        let part = state.closed_part().map(|part| match part.clone() {
+            ClosedPart::Type(name) => Place::Type(name),
+            ClosedPart::Bucket(bucket) => Place::Bucket(bucket),
+        });
+        let closing = state.closing().filter(|_| part.is_some());
+        if self.part_closing.swap(closing.unwrap_or(0), Ordering::SeqCst) == closing.unwrap_or(0) {
+            return;
+        }
+        let Some(part) = part.map(Holdings::from) else { return self.kv().open_part_to_writes() };
+        let (kv, again) = (self.kv().clone(), part.clone());
+        if self.blocking(move || kv.close_part_to_writes(&part)).await.is_err() {
+            self.kv().close_part_to_writes(&again);
+        }
+    }
+
+    /// Makes sure that the file about this node's replicas exists before the node is a member. So a
+    /// member without the file has lost it.
+    async fn know_replicas(&self) -> bool {
+        let kv = self.kv().clone();
+        kv.has_replica_state() || matches!(self.blocking(move || kv.save_replica_state()).await, Ok(true))
+    }
+
+    /// Takes no writes of clients any more. Returns when all that began before have ended.
+    pub async fn close_to_writes(&self) {
+        let kv = self.kv().clone();
+        if self.blocking(move || kv.close_to_writes()).await.is_err() {
+            self.kv().close_to_writes();
+        }
+    }
+
+    /// Ends a closing whose driver does not go on. The metadata decides in which order that and the
+    /// change of the driver come, so the cluster never changes after it was opened.
+    fn watch_closing(self: &Arc<Self>, last: &Metadata, state: &Metadata) {
+        let Some(closing) = state.closing().filter(|closing| last.closing() != Some(*closing)) else { return };
+        match state.closed_part() {
+            None => info!("the cluster takes no writes while it changes"),
+            Some(part) => info!(?part, "a bucket or bucket type takes no writes while its properties change"),
+        }
+        // A node that stops meanwhile is not held.
+        let (node, runtime, closing_max) = (Arc::downgrade(self), self.runtime.clone(), self.timing.closing_max);
+        self.runtime.spawn(Box::pin(async move {
+            runtime.sleep(closing_max).await;
+            let Some(this) = node.upgrade() else { return };
+            while !this.is_stopping() && this.followed.get().metadata.closing() == Some(closing) {
+                let deadline = this.command_deadline();
+                match this.metadata_node().propose(Command::OpenWrites { closing }, deadline).await {
+                    Ok(_) => warn!("a change that needs closed writes was not finished in time; they are open again"),
+                    Err(why) => warn!(%why, "what is closed to writes stays closed, and this is tried again"),
+                }
+                this.runtime.sleep(this.timing.metadata.heartbeat).await;
+            }
+        }));
+    }
+
+    /// A node that joins is no voter, so it may be left out before it has got the entry that says
+    /// so. Until the commit it therefore also asks the members whether it still is one of them.
+    async fn watch_withdrawal(self: Arc<Self>) {
+        let is_joining = |now: &Followed| {
+            now.metadata.members().get(&self.id()).is_some_and(|member| member.status == MemberStatus::Joining)
+        };
+        loop {
+            self.runtime.sleep(self.timing.metadata.maintenance).await;
+            let now = self.followed.get();
+            if self.is_stopping() || !is_joining(&now) {
+                return;
+            }
+            let question = Question::IsMember { node: self.id() };
+            let own_lineage = now.metadata.lineage().map(|lineage| lineage.id);
+            let others: Vec<_> = now.metadata.members().keys().filter(|node| **node != self.id()).copied().collect();
+            let mut elsewhere = 0;
+            for other in &others {
+                let answer = self.ask(*other, &question, self.question_deadline()).await;
+                let Ok(Answer::IsMember { is_member: false, index, lineage }) = answer else { continue };
+                if lineage.is_some() && lineage != own_lineage {
+                    // It has left the cluster. If all have, there is none to join any more.
+                    elsewhere += 1;
+                    if elsewhere < others.len() {
+                        continue;
+                    }
+                } else if index < now.index {
+                    continue;
+                }
+                // A later state without this node, after one with it.
+                if !is_joining(&self.followed.get()) {
+                    continue;
+                }
+                match self.begin_alone().await {
+                    Ok(()) => return,
+                    Err(why) => {
+                        error!(%why, "this node does not join after all, and could not begin a cluster of its own")
+                    }
+                }
+            }
+        }
+    }
+
+    fn log_members(&self, last: &Metadata, state: &Metadata) {
+        for (node, Member { name, status, .. }) in state.members() {
+            if last.members().get(node).map(|before| before.status) != Some(*status) {
+                info!(member = name, %status, "a member of the cluster");
+            }
+        }
+        for (_, Member { name, .. }) in last.members().iter().filter(|(node, _)| !state.members().contains_key(*node)) {
+            info!(member = name, "no member of the cluster any more");
+        }
+    }
+
+    /// What the state says of this node may need an answer.
+    fn look_at_myself(self: &Arc<Self>, last: &Metadata, state: &Metadata) {
+        let status = |of: &Metadata| of.members().get(&self.id()).map(|member| member.status);
+        let this = self.clone();
+        match (status(last), status(state)) {
+            (_, Some(MemberStatus::Down)) => self.runtime.spawn(Box::pin(async move {
+                let (expected, status) = (MemberStatus::Down, MemberStatus::Valid);
+                let command = Command::SetStatus { node: this.id(), expected, status };
+                let deadline = this.command_deadline();
+                if let Err(why) = this.metadata_node().propose(command, deadline).await {
+                    warn!(%why, "this node was marked as down, and could not tell that it is up");
+                }
+            })),
+            // A join that this node began did not happen.
+            (_, Some(MemberStatus::Exiting))
+                if state.members().len() == 1 && !self.is_joining.load(Ordering::SeqCst) =>
+            {
+                self.runtime.spawn(Box::pin(async move { this.stay().await }));
+            }
+            (Some(MemberStatus::Joining), None) => self.runtime.spawn(Box::pin(async move {
+                if let Err(why) = this.begin_alone().await {
+                    error!(%why, "this node does not join after all, and could not begin a cluster of its own");
+                }
+            })),
+            (before, Some(MemberStatus::Joining)) if before != Some(MemberStatus::Joining) => {
+                self.runtime.spawn(Box::pin(async move { this.watch_withdrawal().await }));
+            }
+            (Some(_), None) => error!("this node was removed from its cluster: stop it, and empty its directory"),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! How a node that has a cluster of its own joins another one, and how it leaves that again before
+//! the commit.
+//!
+//! The node takes no writes, proves that it holds nothing, and begins a new log under which the
+//! other cluster adds it. When it has got the metadata of that cluster, it puts the new log in
+//! force and drops its own. A loss of power before that leaves it alone as it was, and a loss of
+//! power afterwards leaves it a member. Until the commit it owns nothing: its clients reach the
+//! members through it.
+
+use super::error::ClusterError;
+use super::member_node::{Inner, MemberNode};
+use super::questions::{Answer, Question};
+use ombak_kv::Holdings;
+use ombak_metadata::state::{Command, MemberStatus, Metadata, Refusal as MetadataRefusal};
+use ombak_metadata::{MetadataNode, ProposeError};
+use ombak_peer::IdentifyError;
+use ombak_peer::handshake::HandshakeError;
+use ombak_ring::RingSize;
+use ombak_ring::staging::Refusal;
+use ombak_types::NodeId;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tracing::{info, warn};
+
+impl MemberNode {
+    /// Joins the cluster of the node that listens for its peers at `address`. Returns the name of
+    /// that node. The join is staged: a plan and a commit make it effective.
+    pub async fn join(&self, address: SocketAddr) -> Result<String, ClusterError> {
+        let inner = &self.inner;
+        inner.check_takes_part()?;
+        let _moving = inner.moving.lock().await;
+        let own = inner.metadata_node().metadata();
+        if own.members().len() > 1 {
+            return Err(refused(&Refusal::AlreadyInCluster));
+        }
+        let seed = inner.identify(address).await?;
+        inner.node.transport().set_address(seed, address);
+        let outcome = inner.join_through(seed, address, &own).await;
+        if outcome.is_err() && inner.metadata_node().metadata().members().len() <= 1 {
+            inner.node.transport().forget_address(seed);
+        }
+        outcome
+    }
+}
+
+fn refused(refusal: &Refusal) -> ClusterError {
+    ClusterError::refused(refusal.text(|node| node.to_string()))
+}
+
+impl Inner {
+    async fn identify(&self, address: SocketAddr) -> Result<NodeId, ClusterError> {
+        let identified = self.node.transport().identify(address, self.question_deadline()).await;
+        let identity = identified.map_err(|error| match error {
+            IdentifyError::Unreachable(why) => {
+                ClusterError::refused(format!("Node {address} is not reachable! ({why})"))
+            }
+            IdentifyError::Handshake(HandshakeError::ClosedAfterProof | HandshakeError::SecretDiffers) => {
+                ClusterError::refused(format!(
+                    "Failed: {address} does not accept the secret of this node. All nodes of a cluster need the same \
+                     cluster.secret_file."
+                ))
+            }
+            IdentifyError::Handshake(HandshakeError::RefusedByPeer(refusal)) if refusal.kind == SAME_NODE => {
+                refused(&Refusal::JoinsItself)
+            }
+            IdentifyError::Handshake(HandshakeError::Refuses { refusal, .. }) if refusal.kind == SAME_NODE => {
+                refused(&Refusal::JoinsItself)
+            }
+            IdentifyError::Handshake(why) => ClusterError::refused(format!("Failed: {address}: {why}")),
+        })?;
+        Ok(identity.node)
+    }
+
+    pub(super) async fn join_through(
+        self: &Arc<Self>,
+        seed: NodeId,
+        address: SocketAddr,
+        own: &Metadata,
+    ) -> Result<String, ClusterError> {
+        // The other node asks its members before it answers.
+        let asked = self.ask(seed, &Question::Cluster, self.command_deadline()).await;
+        let Ok(Answer::Cluster { name, node, ring_size, not_empty, types }) = asked else {
+            return Err(ClusterError::refused(format!("Failed: Unable to get ring from {address}")));
+        };
+        if node == self.id() {
+            return Err(refused(&Refusal::JoinsItself));
+        }
+        if ring_size != self.kv().ring().size().get() {
+            let text = Refusal::OtherRingSize(seed).text(|_| name.clone());
+            return Err(ClusterError::refused(text));
+        }
+        if let Some(problem) = not_empty.first() {
+            return Err(ClusterError::refused(format!("Failed: {problem}")));
+        }
+        let is_known = |name: &bytes::Bytes| types.iter().any(|known| known.0 == *name);
+        if let Some(name) = own.types().keys().find(|name| !is_known(name)) {
+            return Err(ClusterError::refused(format!(
+                "Failed: this node has the bucket type '{}', and the cluster has not. Create it there first.",
+                name.escape_ascii()
+            )));
+        }
+        if !own.buckets().is_empty() {
+            return Err(ClusterError::refused(
+                "Failed: this node has buckets with properties of their own. Set them in the cluster, and reset them here.",
+            ));
+        }
+        {
+            // A state that is adopted meanwhile must not open this node again.
+            let _adopting = self.adopting.lock().await;
+            self.is_joining.store(true, Ordering::SeqCst);
+            self.close_to_writes().await;
+        }
+        let joined = match self.leave_own().await {
+            Ok(()) => self.move_to(seed, &name).await,
+            Err(why) => Err(why),
+        };
+        {
+            let _adopting = self.adopting.lock().await;
+            self.is_joining.store(false, Ordering::SeqCst);
+            self.adopt_ring(&self.followed.get().metadata).await;
+        }
+        if joined.is_err() && !self.is_stuck.load(Ordering::SeqCst) {
+            self.stay().await;
+        }
+        joined.map(|()| name)
+    }
+
+    /// Keeps other nodes from joining this one while it moves.
+    pub(super) async fn leave_own(&self) -> Result<(), ClusterError> {
+        let metadata = self.metadata_node();
+        let (expected, status) = (MemberStatus::Valid, MemberStatus::Exiting);
+        let command = Command::SetStatus { node: self.id(), expected, status };
+        match metadata.propose(command, self.command_deadline()).await {
+            Ok(_) | Err(ProposeError::Refused(MetadataRefusal::WrongStatus(MemberStatus::Exiting))) => {}
+            Err(why) => return Err(why.into()),
+        }
+        // A node that has joined this one before is a member now, and later ones are refused.
+        if metadata.metadata().members().len() > 1 { Err(refused(&Refusal::AlreadyInCluster)) } else { Ok(()) }
+    }
+
+    /// Lets other nodes join this one again, if it did not move.
+    pub async fn stay(&self) {
+        let (expected, status) = (MemberStatus::Exiting, MemberStatus::Valid);
+        let command = Command::SetStatus { node: self.id(), expected, status };
+        match self.metadata_node().propose(command, self.command_deadline()).await {
+            Ok(_) | Err(ProposeError::Refused(MetadataRefusal::WrongStatus(_))) => {}
+            Err(why) => warn!(%why, "this node did not move, and cannot be joined until its next start"),
+        }
+    }
+
+    /// Proves that the node is empty, and moves it to the cluster of `seed`. The node takes no
+    /// writes.
+    async fn move_to(self: &Arc<Self>, seed: NodeId, name: &str) -> Result<(), ClusterError> {
+        let kv = self.kv().clone();
+        if let Some(partition) = self.blocking(move || kv.find_object(&Holdings::Everything)).await?? {
+            return Err(ClusterError::refused(format!(
+                "Failed: this node holds objects or tombstones (for example in partition {partition}). In this version \
+                 only an empty node can join."
+            )));
+        }
+        let dirs = self.dirs.clone();
+        let dir = self.blocking(move || dirs.begin()).await??;
+        let next = MetadataNode::start(self.setup(dir.clone(), None)).await?;
+        // The other cluster sends its metadata to the new log.
+        self.slot.store(Some(next.clone()));
+        match self.be_added(&next, seed).await {
+            Ok(()) => {
+                let log = dir.clone();
+                self.switch_to(next, log).await?;
+                info!(through = name, "this node joins a cluster");
+                Ok(())
+            }
+            Err(error) => {
+                self.slot.store(Some(self.metadata_node()));
+                next.stop().await;
+                let dirs = self.dirs.clone();
+                self.blocking(move || dirs.remove(&dir)).await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn be_added(&self, next: &Arc<MetadataNode>, seed: NodeId) -> Result<(), ClusterError> {
+        let deadline = self.command_deadline();
+        match next.join(seed, deadline).await {
+            // An earlier attempt was added, and did not learn of it.
+            Err(ProposeError::Refused(MetadataRefusal::AlreadyMember(_))) => {
+                next.propose_through(seed, Command::WithdrawMember { node: self.id() }, deadline).await?;
+                next.join(seed, deadline).await?;
+            }
+            joined => drop(joined?),
+        }
+        Ok(())
+    }
+
+    /// Puts the log of `next` in force, and follows it from now on.
+    async fn switch_to(self: &Arc<Self>, next: Arc<MetadataNode>, log: std::path::PathBuf) -> Result<(), ClusterError> {
+        let before = self.metadata_node();
+        let _adopting = self.adopting.lock().await;
+        // From here on the node has two logs, until the new one is in force. After an error it
+        // stays closed: the next start finds one log.
+        self.is_stuck.store(true, Ordering::SeqCst);
+        // The files of the log that is left are removed, so its owner stops first.
+        before.stop().await;
+        let dirs = self.dirs.clone();
+        let (state, index) = (next.metadata(), next.applied());
+        self.blocking(move || dirs.put_in_force(&log)).await??;
+        self.current.store(next.clone());
+        self.slot.store(Some(next.clone()));
+        // Writes that began before are refused: the ring is another one now.
+        self.is_joining.store(false, Ordering::SeqCst);
+        self.is_stuck.store(false, Ordering::SeqCst);
+        self.adopt(state, index).await;
+        drop(_adopting);
+        self.start_following(next);
+        Ok(())
+    }
+
+    /// Begins a cluster of this node alone, because it does not join another one after all.
+    pub async fn begin_alone(self: &Arc<Self>) -> Result<(), ClusterError> {
+        let _moving = self.moving.lock().await;
+        let now = self.metadata_node().metadata();
+        if now.members().len() == 1 && now.members().contains_key(&self.id()) {
+            // Another look has found the same before.
+            return Ok(());
+        }
+        let size: RingSize = self.kv().ring().size();
+        let dirs = self.dirs.clone();
+        let dir = self.blocking(move || dirs.begin()).await??;
+        let next = MetadataNode::start(self.setup(dir.clone(), Some(size))).await?;
+        warn!("this node does not join after all, and begins a cluster of its own");
+        self.switch_to(next, dir).await
+    }
+}
+
+const SAME_NODE: ombak_peer::handshake::RefusalKind = ombak_peer::handshake::RefusalKind::SameNode;

@@ -1,0 +1,49 @@
+//! The life of a node as a member of a cluster.
+//!
+//! What it is: [`MemberNode`] runs the metadata beside the engine and the transport, and follows
+//! what was decided: members, ring, bucket types. It also forms a cluster: nodes join, and a commit
+//! gives them partitions as long as no node holds an object.
+//!
+//! What it is not: it claims no partitions and words no refusals of staged changes
+//! (`ombak_ring::staging`), and replicates nothing.
+//!
+//! Invariants:
+//! * Requests of clients never wait for the metadata. Writes wait, and are refused after a moment,
+//!   only while a change needs an empty cluster, or an empty bucket or type to which they go.
+//! * A ring is followed only while this node takes no writes, and no write that began before it
+//!   takes effect after it.
+//! * A node whose directory is an older copy takes no part: it serves no client and no member, and
+//!   never votes. A node whose directory is the newest one is never taken for that.
+//! * A commit takes effect only while every member is closed to writes and has proved that it holds
+//!   nothing. The metadata decides it in one entry with the end of the closing, so a driver that
+//!   dies in the middle changes nothing, and members that wait too long end the closing by the same
+//!   log.
+
+mod admission;
+mod closing;
+mod commands;
+mod error;
+mod facts;
+mod follow;
+mod join;
+mod known_starts;
+mod member_node;
+mod older;
+mod operations;
+mod parts;
+mod properties;
+mod questions;
+mod standing;
+mod start;
+#[cfg(test)]
+mod tests;
+
+pub use commands::{PlanShown, RingReady};
+pub use error::ClusterError;
+pub use facts::{ClusterFacts, MemberFacts, Unsettled, UnsettledCounts};
+pub use member_node::MemberNode;
+pub use operations::{
+    ActiveTransfer, FillingClass, MemberTransfers, Missed, OfMember, PartitionHints, TransferChange, Whom,
+};
+pub use parts::{MemberParts, MemberTiming};
+pub use start::MemberStartError;

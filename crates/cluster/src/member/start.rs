@@ -1,0 +1,314 @@
+//! The start of a member.
+
+use super::admission::MemberAdmission;
+use super::error::ClusterError;
+use super::member_node::{Followed, Inner, MemberNode, cluster_id, others};
+use super::older::AskingTransport;
+use super::parts::MemberParts;
+use super::properties::ClusterProperties;
+use super::questions::{Answer, decode, encode};
+use super::standing::Standing;
+use crate::metadata::{Acquaintance, AcquaintanceCell, MetadataSlot, all_records, register, taken_over};
+use crate::node::{ClusterNode, StartError};
+use crate::service_numbers::MEMBERS;
+use bytes::Bytes;
+use ombak_kv::{FillReason, Kv};
+use ombak_metadata::state::Metadata;
+use ombak_metadata::{LogDirs, LogError, MetadataNode, Myself, SavedMetadata};
+use ombak_node_files::OwnMetadata;
+use ombak_peer::{Incoming, RefusalCode, Responder, Services};
+use ombak_ring::{Ring, RingSize};
+use ombak_runtime::{Published, Runtime};
+use ombak_storage::fs::FileSystem;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock, Weak};
+use tokio::sync::Mutex;
+use tracing::{error, info, warn};
+
+/// Why a member does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberStartError {
+    /// The engine or the transport does not start.
+    #[error(transparent)]
+    Node(#[from] StartError),
+    /// The metadata does not start.
+    #[error(transparent)]
+    Metadata(#[from] ClusterError),
+    /// The size of the ring is no size.
+    #[error("ring_size: {0}")]
+    RingSize(#[from] ombak_ring::BadRingSize),
+    /// The directory belongs to a member, and its metadata is missing.
+    #[error(
+        "this directory belongs to a member of a cluster, and its metadata is missing ({0} is not there), as after a \
+         restore: without it the node would begin a cluster of its own under the identity of a member. Put back the \
+         newest directory of this node, or start it with an empty data directory under another name and join"
+    )]
+    LostMetadata(PathBuf),
+    /// Another process runs with a copy of the directory.
+    #[error(
+        "another process with the identity of this node is connected to its cluster ({0}): two copies of one data \
+         directory must not run at the same time"
+    )]
+    RunsTwice(String),
+    /// node.json or replicas.json cannot be written.
+    #[error("{0}")]
+    Files(String),
+    /// A file of bucket properties cannot be put aside.
+    #[error("the file of bucket properties cannot be put aside: {0}")]
+    PropertyFile(std::io::Error),
+}
+
+/// What the services find once the node has started.
+type Cell = Arc<OnceLock<Weak<Inner>>>;
+
+impl MemberNode {
+    /// Starts a node. It blocks while the stores open, so it is not for network threads. When it
+    /// returns, the node follows the last state that it knew, and takes requests. A node without
+    /// metadata founds a cluster of its own, and takes over the bucket types that it had.
+    pub async fn start(parts: MemberParts) -> Result<Self, MemberStartError> {
+        let MemberParts { mut node, metadata_dir, advertised, target_n_val, timing } = parts;
+        let (runtime, fs) = (node.kv.runtime.clone(), node.kv.fs.clone());
+        let ring_size = RingSize::new(node.kv.ring_size)?;
+        let (slot, admission, cell) = (MetadataSlot::default(), Arc::new(MemberAdmission::default()), Cell::default());
+        let acquaintance = AcquaintanceCell::default();
+        register(&mut node.services, slot.clone(), acquaintance.clone(), runtime.clone()).map_err(StartError::from)?;
+        let known = (admission.clone(), slot.clone());
+        register_questions(&mut node.services, cell.clone(), known, runtime.clone())?;
+        node.admission = admission.clone();
+        node.kv.awaits_ring = true;
+        let node = ClusterNode::start(node)?;
+        let address = advertised.unwrap_or(node.listens_on());
+        let me = Myself {
+            node: node.id(),
+            name: node.kv().node_name().to_owned(),
+            peer_address: address.to_string(),
+            boot: node.kv().identity().boot,
+        };
+        let standing = Arc::new(Standing::new(
+            node.kv().clone(),
+            runtime.clone(),
+            node.transport().clone(),
+            admission.clone(),
+            slot.clone(),
+            timing.question,
+        ));
+        // Nobody has set it before: the cell is of this start.
+        let shared: Arc<dyn Acquaintance> = standing.clone();
+        let _ = acquaintance.set(Arc::downgrade(&shared));
+        let begin = Begin { dirs: LogDirs::new(fs.clone(), &metadata_dir), ring_size, standing: standing.clone() };
+        let transport = Arc::new(AskingTransport::new(node.transport().clone(), standing.clone()));
+        let setup = |dir, found| ombak_metadata::Setup {
+            runtime: runtime.clone(),
+            fs: fs.clone(),
+            dir,
+            transport: transport.clone(),
+            me: me.clone(),
+            milestones: standing.clone(),
+            found,
+            timing: timing.metadata.clone(),
+        };
+        let opened = match begin.look(&node, &fs, &admission).await {
+            Ok(()) => begin.open(node.kv(), setup).await,
+            Err(why) => Err(why),
+        };
+        let metadata = match opened {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                node.stop().await;
+                return Err(error);
+            }
+        };
+        let inner = Arc::new(Inner {
+            node,
+            runtime,
+            fs,
+            dirs: begin.dirs,
+            me,
+            target_n_val,
+            timing,
+            slot,
+            current: arc_swap::ArcSwap::new(metadata.clone()),
+            admission,
+            followed: Published::new(Followed::default()),
+            noted: parking_lot::Mutex::default(),
+            part_closing: AtomicU64::new(0),
+            adopting: Mutex::new(()),
+            standing,
+            is_joining: AtomicBool::new(false),
+            is_stuck: AtomicBool::new(false),
+            moving: Mutex::new(()),
+            is_stopping: AtomicBool::new(false),
+        });
+        // Nobody has set it before: the cell is of this start.
+        let _ = cell.set(Arc::downgrade(&inner));
+        let (state, index) = (metadata.metadata(), metadata.applied());
+        let authority = Arc::new(ClusterProperties::new(&inner));
+        inner.kv().buckets().follow(authority, all_records(&state));
+        {
+            let _adopting = inner.adopting.lock().await;
+            inner.adopt(state, index).await;
+        }
+        if inner.standing.older().is_none() {
+            inner.slot.store(Some(metadata.clone()));
+        }
+        // What other nodes have told during the start.
+        inner.save_seen().await;
+        inner.start_following(metadata);
+        inner.watch_directory();
+        Ok(Self { inner })
+    }
+}
+
+/// How the metadata begins at a start.
+struct Begin {
+    dirs: LogDirs,
+    ring_size: RingSize,
+    standing: Arc<Standing>,
+}
+
+impl Begin {
+    /// Asks the members that the node knew what they know of its directory, before it takes part
+    /// (docs/design/replication.md §8). A member that has lost its metadata does not start.
+    async fn look(
+        &self,
+        node: &ClusterNode,
+        fs: &Arc<dyn FileSystem>,
+        admission: &MemberAdmission,
+    ) -> Result<(), MemberStartError> {
+        let (dirs, fs, kv) = (self.dirs.clone(), fs.clone(), node.kv().clone());
+        let read = move || {
+            let Some(dir) = dirs.current()? else { return Ok(None) };
+            let seen = kv.directory().read_seen_milestones().unwrap_or_else(|why| {
+                // It is written anew when another node starts.
+                error!(%why, "what this node has seen of the others' directories is lost");
+                BTreeMap::new()
+            });
+            Ok(Some((SavedMetadata::read(fs, &dir)?, seen)))
+        };
+        let kv = node.kv();
+        let read: Result<Option<(SavedMetadata, _)>, LogError> = kv.offload(read).await.map_err(ClusterError::from)?;
+        let Some((saved, seen)) = read.map_err(ClusterError::from)? else {
+            let owned = node.kv().directory().identity().map_or(OwnMetadata::None, |identity| identity.metadata);
+            return match owned {
+                OwnMetadata::None => Ok(()),
+                OwnMetadata::Alone | OwnMetadata::Member => Err(MemberStartError::LostMetadata(self.dirs.pointer())),
+            };
+        };
+        let members = others(&saved.metadata, node.id());
+        self.standing.set_saved(saved.log, saved.progress);
+        node.transport().set_cluster(cluster_id(&saved.metadata, node.id()));
+        admission.starts.remember(seen);
+        admission.known.store(Some(Arc::new(saved.metadata.clone())));
+        let addresses = members.iter().map(|member| (member.id, member.address)).collect();
+        node.set_members(members);
+        self.standing.ask_all(addresses).await.map_err(MemberStartError::RunsTwice)?;
+        let is_primary = |ring: &Ring| ring.node_count() > 1 && ring.node(node.id()).is_some();
+        if saved.metadata.ring().is_some_and(|ring| is_primary(ring)) && !node.kv().has_replica_state() {
+            warn!("replicas.json is missing: the replicas of this node are compared with others before they are full");
+            let is_noted = kv.offload({
+                let kv = kv.clone();
+                move || kv.set_all_filling(FillReason::NewStore)
+            });
+            if !is_noted.await.map_err(ClusterError::from)? {
+                return Err(MemberStartError::Files("replicas.json cannot be written; see the log".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the metadata, or founds a cluster. What the node had in its file of bucket types is
+    /// part of the metadata before the new log is in force, and the file is put aside after that.
+    /// So a loss of power in between loses nothing: the next start does it again.
+    async fn open(
+        &self,
+        kv: &Kv,
+        setup: impl Fn(PathBuf, Option<RingSize>) -> ombak_metadata::Setup,
+    ) -> Result<Arc<MetadataNode>, MemberStartError> {
+        let blocking = async |work: Box<dyn FnOnce(LogDirs) -> Result<Option<PathBuf>, LogError> + Send>| {
+            let dirs = self.dirs.clone();
+            let done = kv.offload(move || work(dirs)).await.map_err(ClusterError::from)?;
+            done.map_err(|e| MemberStartError::from(ClusterError::from(e)))
+        };
+        let records = kv.buckets().records();
+        let metadata = match blocking(Box::new(|dirs| dirs.current())).await? {
+            Some(dir) => {
+                let metadata = MetadataNode::start(setup(dir, None)).await.map_err(ClusterError::from)?;
+                if self.standing.older().is_some() {
+                    // What it has is shown. It sends nothing and answers nobody, from the first
+                    // request on.
+                    kv.refuse_requests();
+                    metadata.stop().await;
+                    return Ok(metadata);
+                }
+                if !records.is_empty() && is_as_founded(&metadata.metadata()) {
+                    take_over(&metadata, records.clone()).await?;
+                }
+                metadata
+            }
+            None => {
+                let dir = blocking(Box::new(|dirs| dirs.begin().map(Some))).await?.unwrap_or_default();
+                let found = Some(self.ring_size);
+                let metadata = MetadataNode::start(setup(dir.clone(), found)).await.map_err(ClusterError::from)?;
+                take_over(&metadata, records.clone()).await?;
+                blocking(Box::new(move |dirs| dirs.put_in_force(&dir).map(|()| None))).await?;
+                info!(types_and_buckets = records.len(), "founded a cluster of this node");
+                metadata
+            }
+        };
+        let buckets = kv.clone();
+        let aside = kv.offload(move || buckets.buckets().put_file_aside()).await.map_err(ClusterError::from)?;
+        aside.map_err(MemberStartError::PropertyFile)?;
+        Ok(metadata)
+    }
+}
+
+/// Whether nothing has happened in this cluster since its founding but changes of bucket types.
+fn is_as_founded(state: &Metadata) -> bool {
+    state.members().len() == 1 && state.ring().is_some_and(|ring| ring.version().number == 1)
+}
+
+async fn take_over(metadata: &Arc<MetadataNode>, records: Vec<ombak_kv::RecordChange>) -> Result<(), MemberStartError> {
+    const EACH_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+    for command in taken_over(records) {
+        let deadline = metadata.deadline_after(EACH_MAX);
+        metadata.propose(command, deadline).await.map_err(ClusterError::from)?;
+    }
+    Ok(())
+}
+
+fn register_questions(
+    services: &mut Services,
+    cell: Cell,
+    (admission, slot): (Arc<MemberAdmission>, MetadataSlot),
+    runtime: Arc<dyn Runtime>,
+) -> Result<(), StartError> {
+    let serve = move |request: Incoming, answer: Responder| {
+        // Nodes that start at the same time ask each other before they take part.
+        if let (Ok(question), Some(known)) = (decode(request.body()), admission.known.load_full()) {
+            let peer = request.peer().identity.node;
+            if let Some(said) = admission.starts.answer(peer, &question, &known, &slot) {
+                let inner = cell.get().and_then(Weak::upgrade).filter(|_| admission.starts.has_news());
+                let Some(inner) = inner else { return answer.answer(encode(&said)) };
+                return runtime.spawn(Box::pin(async move {
+                    // The node that asks may go on when the next start here knows of it, too.
+                    inner.save_seen().await;
+                    answer.answer(encode(&said));
+                }));
+            }
+        }
+        let Some(inner) = cell.get().and_then(Weak::upgrade).filter(|inner| !inner.is_stopping()) else {
+            return answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
+        };
+        let (body, deadline) = (request.body().clone(), request.deadline());
+        runtime.spawn(Box::pin(async move {
+            let said = match decode(&body) {
+                Ok(question) => inner.answer(&question, deadline).await,
+                Err(why) => Answer::Refused { why: format!("the question cannot be read: {why}") },
+            };
+            answer.answer(encode(&said));
+        }));
+    };
+    Ok(services.register(MEMBERS, "members", Arc::new(serve))?)
+}

@@ -1,0 +1,54 @@
+//! Asks a node over the path that requests of clients take.
+
+use crate::service_numbers::HEALTH_PROBE;
+use bytes::Bytes;
+use ombak_kv::Kv;
+use ombak_membership::HealthProbe;
+use ombak_peer::connection::TwoServices;
+use ombak_peer::frame::Priority;
+use ombak_peer::mux::Body;
+use ombak_peer::{Incoming, Lane, Outgoing, Peers, RefusalCode, Responder, RingVersion, Services};
+use ombak_runtime::{BoxFuture, Runtime};
+use ombak_types::NodeId;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Longer than membership waits: its own limit ends the probe.
+const PROBE_LIFE: Duration = Duration::from_secs(10);
+
+/// Sends probes with the priority of requests, so they wait where requests wait.
+pub(super) struct RequestProbe {
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) transport: Peers,
+}
+
+impl HealthProbe for RequestProbe {
+    fn probe(&self, node: NodeId) -> BoxFuture<'static, bool> {
+        let transport = self.transport.clone();
+        let outgoing = Outgoing {
+            lane: Lane::Requests,
+            service: HEALTH_PROBE,
+            priority: Priority::Request,
+            ring: RingVersion::default(),
+            age: Duration::ZERO,
+            deadline: self.runtime.now() + PROBE_LIFE,
+            body: Body::new(),
+        };
+        Box::pin(async move { transport.call(node, outgoing).await.is_ok() })
+    }
+}
+
+/// Answers probes through the threads that wait for disks. If all of them hang, no probe is
+/// answered.
+pub(super) fn register_probes(services: &mut Services, kv: Kv, runtime: Arc<dyn Runtime>) -> Result<(), TwoServices> {
+    let serve = move |_request: Incoming, answer: Responder| {
+        let kv = kv.clone();
+        runtime.spawn(Box::pin(async move {
+            match kv.wait_for_disk_thread().await {
+                Ok(()) => answer.answer(Body::new()),
+                Err(_) => answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new()),
+            }
+        }));
+    };
+    services.register(HEALTH_PROBE, "health probes", Arc::new(serve))
+}

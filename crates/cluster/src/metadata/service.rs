@@ -1,0 +1,48 @@
+//! Answers the messages of the metadata's group.
+
+use crate::service_numbers::METADATA;
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use ombak_metadata::MetadataNode;
+use ombak_peer::connection::TwoServices;
+use ombak_peer::{Incoming, RefusalCode, Responder, Services};
+use ombak_runtime::{BoxFuture, Runtime};
+use ombak_types::NodeId;
+use std::sync::{Arc, OnceLock, Weak};
+
+/// The metadata that takes part on this node. There is none while the node starts, and another one
+/// after it has joined a cluster.
+pub(crate) type MetadataSlot = Arc<ArcSwapOption<MetadataNode>>;
+
+/// Decides whether messages of the metadata may pass between this node and another one.
+pub(crate) trait Acquaintance: Send + Sync {
+    /// Whether they may, now.
+    fn may_talk(self: Arc<Self>, node: NodeId) -> BoxFuture<'static, bool>;
+}
+
+/// Who decides it, once the node has started.
+pub(crate) type AcquaintanceCell = Arc<OnceLock<Weak<dyn Acquaintance>>>;
+
+/// Registers the service.
+pub(crate) fn register(
+    services: &mut Services,
+    slot: MetadataSlot,
+    acquaintance: AcquaintanceCell,
+    runtime: Arc<dyn Runtime>,
+) -> Result<(), TwoServices> {
+    let serve = move |request: Incoming, answer: Responder| {
+        let acquaintance = acquaintance.get().and_then(Weak::upgrade);
+        let (Some(metadata), Some(acquaintance)) = (slot.load_full(), acquaintance) else {
+            return answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
+        };
+        let (peer, body) = (request.peer().identity.node, request.body().clone());
+        runtime.spawn(Box::pin(async move {
+            if acquaintance.may_talk(peer).await {
+                answer.answer(metadata.handle(body).await);
+            } else {
+                answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
+            }
+        }));
+    };
+    services.register(METADATA, "metadata", Arc::new(serve))
+}

@@ -1,0 +1,216 @@
+//! The life of a node.
+
+use super::parts::NodeParts;
+use super::start_error::StartError;
+use crate::capabilities::capabilities;
+use crate::coverage::CoverageService;
+use crate::members::{ClusterPeers, Member};
+use crate::membership::{self, MembershipSlot};
+use crate::replica::{Caller, ReplicaCounters, ReplicaService};
+use ombak_kv::Kv;
+use ombak_membership::{LivenessTable, Membership};
+use ombak_peer::handshake::LocalPeer;
+use ombak_peer::{NodeIdentity, Peers, PeersParts};
+use ombak_runtime::{Pool, Runtime, RuntimeExt, within};
+use ombak_stats::ReplicaCounts;
+use ombak_types::NodeId;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::{info, warn};
+
+/// How long a stop waits for the questions of other nodes that are under way. The engine waits for
+/// its requests afterwards, so this is short.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+/// The longest pause between attempts to connect to a node, if this node detects failures. A node
+/// that returned is up for the others within about a second, so they must not wait for longer.
+const BACKOFF_MAX: Duration = Duration::from_millis(300);
+/// How often it looks.
+const DRAIN_INTERVAL: Duration = Duration::from_millis(5);
+
+/// One node that runs: an engine, and a transport to the other nodes of its cluster.
+///
+/// A node that is dropped without [`ClusterNode::stop`] ends its connections, but leaves its stores
+/// open.
+pub struct ClusterNode {
+    kv: Kv,
+    runtime: Arc<dyn Runtime>,
+    transport: Peers,
+    peers: Arc<ClusterPeers>,
+    replicas: Arc<ReplicaService>,
+    listings: Arc<CoverageService>,
+    counters: Arc<ReplicaCounters>,
+    membership: MembershipSlot,
+    listens_on: SocketAddr,
+}
+
+impl ClusterNode {
+    /// Starts a node, where `Runtime::spawn` works. It blocks while the stores open. It knows no
+    /// other members yet, and its ring is the one that the engine opened with.
+    ///
+    /// The engine is opened first, because it counts the start and so knows the boot number that
+    /// the transport tells the peers. The number and the milestone of the start are durable before
+    /// anybody hears of them (docs/design/replication.md §8): after a failure in between, for
+    /// example because the port is in use, the directory is ahead of what the others know, never
+    /// behind. The node listens last, when it can answer.
+    pub fn start(mut parts: NodeParts) -> Result<Self, StartError> {
+        let table = parts.detection.as_ref().map(|detection| Arc::new(LivenessTable::new(&detection.health)));
+        if let Some(table) = &table {
+            parts.liveness = table.clone();
+            parts.transport.backoff_max = parts.transport.backoff_max.min(BACKOFF_MAX);
+        }
+        let peers = Arc::new(ClusterPeers::new(parts.liveness.clone()));
+        let runtime = parts.kv.runtime.clone();
+        let kv = Kv::open(ombak_kv::KvConfig { peers: peers.clone(), ..parts.kv })?;
+        let counters = Arc::new(ReplicaCounters::default());
+        let replicas = ReplicaService::new(kv.clone(), runtime.clone(), counters.clone(), parts.replica_calls_max);
+        let listings = CoverageService::new(kv.clone(), runtime.clone(), counters.clone());
+        let membership = MembershipSlot::default();
+        let started = (|| {
+            let mut services = parts.services;
+            replicas.register(&mut services)?;
+            listings.register(&mut services)?;
+            membership::register(&mut services, membership.clone(), kv.clone(), runtime.clone())?;
+            let session = runtime.random_u64().map_err(|error| StartError::Random(error.into()))?;
+            let (node, boot_number) = (kv.identity().node_id, kv.identity().boot);
+            let (cluster, capabilities) = (parts.cluster, &parts.capabilities | &capabilities());
+            let identity = NodeIdentity { cluster, node, boot_number, session, capabilities };
+            let transport = Peers::new(PeersParts {
+                runtime: runtime.clone(),
+                network: parts.network,
+                local: LocalPeer { identity: identity.clone(), secret: parts.secret },
+                services,
+                admission: parts.admission,
+                config: parts.transport,
+            })?;
+            if let (Some(detection), Some(table)) = (parts.detection, table) {
+                let running = membership::start(detection, table, &identity, &kv, &runtime, &transport)?;
+                membership.store(Some(running));
+            }
+            let address = parts.listen;
+            let listens_on = transport.listen(address).map_err(|source| StartError::Listen { address, source })?;
+            Ok((transport, listens_on))
+        })();
+        let (transport, listens_on) = started.inspect_err(|_: &StartError| {
+            if let Some(membership) = membership.swap(None) {
+                membership.stop();
+            }
+            kv.close();
+        })?;
+        peers.connect(Caller {
+            kv: kv.clone(),
+            transport: transport.clone(),
+            runtime: runtime.clone(),
+            liveness: parts.liveness,
+            counters: counters.clone(),
+            membership: membership.load_full(),
+        });
+        kv.start_transfers();
+        kv.start_reaping();
+        info!(node = kv.node_name(), id = %kv.identity().node_id, address = %listens_on, "listening for other nodes");
+        Ok(Self { kv, runtime, transport, peers, replicas, listings, counters, membership, listens_on })
+    }
+
+    /// The engine.
+    pub const fn kv(&self) -> &Kv {
+        &self.kv
+    }
+
+    /// The transport to other nodes.
+    pub const fn transport(&self) -> &Peers {
+        &self.transport
+    }
+
+    /// The identity of this node.
+    pub fn id(&self) -> NodeId {
+        self.kv.identity().node_id
+    }
+
+    /// Where the node listens for its peers.
+    pub const fn listens_on(&self) -> SocketAddr {
+        self.listens_on
+    }
+
+    /// The other members, as the engine sees them.
+    pub const fn peers(&self) -> &Arc<ClusterPeers> {
+        &self.peers
+    }
+
+    /// Replaces the list of the other members.
+    pub fn set_members(&self, members: Vec<Member>) {
+        self.peers.set_members(members);
+    }
+
+    /// The list of the other members.
+    pub fn members(&self) -> Vec<Member> {
+        self.peers.members()
+    }
+
+    /// What is known about the other members; `None` if this node detects no failures, or has
+    /// stopped.
+    pub fn membership(&self) -> Option<Arc<Membership>> {
+        self.membership.load_full()
+    }
+
+    /// What was asked of other nodes, and by them.
+    pub fn replica_counts(&self) -> ReplicaCounts {
+        self.counters.counts()
+    }
+
+    /// Stops the node. The caller has closed the interfaces for clients before.
+    ///
+    /// New questions of other nodes are refused first, so that they ask elsewhere. The engine
+    /// closes while the transport still runs, because its own requests need the other nodes to end.
+    pub async fn stop(&self) {
+        // The others know at once, and ask other nodes.
+        if let Some(membership) = self.membership.load_full() {
+            membership.leave();
+        }
+        self.replicas.drain();
+        self.listings.drain();
+        let drained = async {
+            while self.replicas.under_way() + self.listings.under_way() > 0 {
+                self.runtime.sleep(DRAIN_INTERVAL).await;
+            }
+        };
+        if within(&*self.runtime, Some(self.runtime.now() + DRAIN_MAX), drained).await.is_err() {
+            warn!("questions of other nodes were still under way after {} s", DRAIN_MAX.as_secs());
+        }
+        let kv = self.kv.clone();
+        match Pool::start(&self.runtime, "ombak-stop", 1, 1) {
+            Ok(pool) => {
+                if let Err(why) = pool.run(move || kv.close()).await {
+                    warn!(%why, "the engine did not close");
+                }
+                pool.stop();
+            }
+            // Blocking here is better than leaving the stores open.
+            Err(_) => kv.close(),
+        }
+        self.disconnect();
+    }
+
+    /// Serves other nodes no more, and counts as stopped for them, because this node takes no part
+    /// in its cluster (docs/design/replication.md §8). Services that are not about data go on.
+    pub(crate) fn withdraw(&self) {
+        self.replicas.drain();
+        self.listings.drain();
+        if let Some(membership) = self.membership.swap(None) {
+            membership.leave();
+        }
+    }
+
+    fn disconnect(&self) {
+        if let Some(membership) = self.membership.swap(None) {
+            membership.stop();
+        }
+        self.peers.disconnect();
+        self.transport.stop();
+    }
+}
+
+impl Drop for ClusterNode {
+    fn drop(&mut self) {
+        self.disconnect();
+    }
+}

@@ -1,0 +1,275 @@
+//! The messages of a round of reaping.
+//!
+//! ```text
+//! question = version u8, kind u8, varint partition, varint n, u64 round, fields, varint count,
+//! items kind    0 vote      item = bytes key, u64 digest, bytes clock (as clients get it)
+//!         1 ask       item = bytes key
+//!         2 remove    item = bytes key, u64 digest
+//! fields  1 floor of time, of ask alone      varint microseconds since 1970, not 0
+//!
+//! answer = version u8, varint boot, varint counter, fields, one byte for each item
+//! byte    of a vote: 0 same, 1 less, 2 other; else 0 no, 1 yes
+//! ```
+
+use super::NO_RING;
+use super::fields::{Field, no_fields, read_fields};
+use super::reader::{Malformed, Reader};
+use super::writer::Writer;
+use bytes::Bytes;
+use ombak_kv::{AskRequest, NodeCounter, REAP_KEYS_MAX, ReapReply, Reapable, RemoveRequest, Round, Vote, VoteRequest};
+use ombak_peer::mux::Body;
+use ombak_types::stored_object;
+use ombak_types::time::UnixMicros;
+
+mod tag {
+    pub const FLOOR: u8 = 1;
+}
+
+mod kind {
+    pub const VOTE: u8 = 0;
+    pub const ASK: u8 = 1;
+    pub const REMOVE: u8 = 2;
+}
+
+/// A question of a round.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReapQuestion {
+    /// To a primary: what it holds.
+    Vote(VoteRequest),
+    /// To another member: whether it holds nothing.
+    Ask(AskRequest),
+    /// To a primary: the order to remove.
+    Remove(RemoveRequest),
+}
+
+/// Encodes a question. Its deadline and its ring travel in the header of the transport.
+pub fn encode_reap_question(question: &ReapQuestion) -> Body {
+    let (kind, round, count) = match question {
+        ReapQuestion::Vote(vote) => (kind::VOTE, vote.round, vote.versions.len()),
+        ReapQuestion::Ask(ask) => (kind::ASK, ask.round, ask.keys.len()),
+        ReapQuestion::Remove(remove) => (kind::REMOVE, remove.round, remove.versions.len()),
+    };
+    let Round { partition, n_val, ring: _, number } = round;
+    let mut out = Writer::of_message();
+    out.u8(kind);
+    out.varint(u64::from(partition));
+    out.varint(u64::from(n_val));
+    out.u64(number);
+    if let ReapQuestion::Ask(AskRequest { floor, .. }) = question
+        && *floor != UnixMicros(0)
+    {
+        out.number_field(tag::FLOOR, floor.0);
+    }
+    out.end_fields();
+    out.varint(count as u64);
+    match question {
+        ReapQuestion::Vote(vote) => {
+            for Reapable { key, digest, clock } in &vote.versions {
+                out.bytes(key);
+                out.u64(*digest);
+                out.bytes(&stored_object::encode_clock(clock));
+            }
+        }
+        ReapQuestion::Ask(ask) => ask.keys.iter().for_each(|key| out.bytes(key)),
+        ReapQuestion::Remove(remove) => {
+            for (key, digest) in &remove.versions {
+                out.bytes(key);
+                out.u64(*digest);
+            }
+        }
+    }
+    out.finish()
+}
+
+/// Decodes a question without a deadline and without a ring.
+pub fn decode_reap_question(message: &Bytes) -> Result<ReapQuestion, Malformed> {
+    let mut reader = Reader::of_message(message)?;
+    let kind = reader.u8()?;
+    let (partition, n_val, number) = (reader.varint32()?, reader.varint32()?, reader.u64()?);
+    let round = Round { partition, n_val, ring: NO_RING, number };
+    let mut floor = UnixMicros(0);
+    read_fields(&mut reader, |tag, content| match tag {
+        tag::FLOOR if kind == kind::ASK => {
+            floor = UnixMicros(content.varint()?);
+            Ok(Field::Read)
+        }
+        _ => Ok(Field::Unknown),
+    })?;
+    let count = usize::try_from(reader.varint()?).unwrap_or(usize::MAX);
+    if count > REAP_KEYS_MAX {
+        return Err(Malformed("it has too many keys"));
+    }
+    let items = 0..count;
+    let question = match kind {
+        kind::VOTE => {
+            let versions = items.map(|_| version(&mut reader)).collect::<Result<_, _>>()?;
+            ReapQuestion::Vote(VoteRequest { round, versions })
+        }
+        kind::ASK => {
+            let keys = items.map(|_| reader.bytes()).collect::<Result<_, _>>()?;
+            ReapQuestion::Ask(AskRequest { round, keys, floor })
+        }
+        kind::REMOVE => {
+            let versions = items.map(|_| Ok((reader.bytes()?, reader.u64()?))).collect::<Result<_, _>>()?;
+            ReapQuestion::Remove(RemoveRequest { round, versions })
+        }
+        _ => return Err(Malformed("its kind is not known")),
+    };
+    reader.end()?;
+    Ok(question)
+}
+
+fn version(reader: &mut Reader<'_>) -> Result<Reapable, Malformed> {
+    let (key, digest, clock) = (reader.bytes()?, reader.u64()?, reader.bytes()?);
+    let clock = stored_object::decode_clock(&clock).map_err(|_| Malformed("its clock"))?;
+    Ok(Reapable { key, digest, clock })
+}
+
+/// Encodes the votes of a primary.
+pub fn encode_votes(reply: &ReapReply<Vote>) -> Body {
+    answer(reply, |vote| match vote {
+        Vote::Same => 0,
+        Vote::Less => 1,
+        Vote::Other => 2,
+    })
+}
+
+/// Decodes the votes of a primary.
+pub fn decode_votes(message: &Bytes) -> Result<ReapReply<Vote>, Malformed> {
+    read_answer(message, |byte| match byte {
+        0 => Ok(Vote::Same),
+        1 => Ok(Vote::Less),
+        2 => Ok(Vote::Other),
+        _ => Err(Malformed("a vote is not known")),
+    })
+}
+
+/// Encodes the answers to a question or to an order.
+pub fn encode_reap_answers(reply: &ReapReply<bool>) -> Body {
+    answer(reply, |yes| u8::from(*yes))
+}
+
+/// Decodes the answers to a question or to an order.
+pub fn decode_reap_answers(message: &Bytes) -> Result<ReapReply<bool>, Malformed> {
+    read_answer(message, |byte| match byte {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Malformed("an answer is not known")),
+    })
+}
+
+fn answer<T>(reply: &ReapReply<T>, byte: impl Fn(&T) -> u8) -> Body {
+    let ReapReply { answers, counter: NodeCounter { boot, counter } } = reply;
+    let mut out = Writer::of_message();
+    out.varint(*boot);
+    out.varint(*counter);
+    out.end_fields();
+    answers.iter().for_each(|answer| out.u8(byte(answer)));
+    out.finish()
+}
+
+fn read_answer<T>(message: &Bytes, of: impl Fn(u8) -> Result<T, Malformed>) -> Result<ReapReply<T>, Malformed> {
+    let mut reader = Reader::of_message(message)?;
+    let counter = NodeCounter { boot: reader.varint()?, counter: reader.varint()? };
+    no_fields(&mut reader)?;
+    let bytes = reader.rest()?;
+    if bytes.len() > REAP_KEYS_MAX {
+        return Err(Malformed("it has too many answers"));
+    }
+    let answers = bytes.iter().map(|byte| of(*byte)).collect::<Result<_, _>>()?;
+    Ok(ReapReply { answers, counter })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_types::{Actor, VectorClock};
+    use proptest::prelude::*;
+
+    fn round() -> Round {
+        Round { partition: 300, n_val: 3, ring: NO_RING, number: 0x0102_0304_0506_0708 }
+    }
+
+    fn bytes_of(body: &Body) -> Bytes {
+        body.parts().concat().into()
+    }
+
+    fn hex(text: &str) -> Bytes {
+        let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+        digits.chunks(2).map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    }
+
+    fn question(keys: &[(Vec<u8>, u64)], kind: u8) -> ReapQuestion {
+        let mut clock = VectorClock::new();
+        clock.increment(&Actor::new(&[7; 12]), UnixMicros(0));
+        let key = |key: &Vec<u8>| Bytes::copy_from_slice(key);
+        match kind {
+            kind::VOTE => {
+                let version =
+                    |(k, digest): &(Vec<u8>, u64)| Reapable { key: key(k), digest: *digest, clock: clock.clone() };
+                ReapQuestion::Vote(VoteRequest { round: round(), versions: keys.iter().map(version).collect() })
+            }
+            kind::ASK => {
+                // The first key decides about the floor, so that both forms are tried.
+                let floor = UnixMicros(keys.first().map_or(0, |(_, digest)| if *digest == 9 { 0 } else { *digest }));
+                ReapQuestion::Ask(AskRequest {
+                    round: round(),
+                    keys: keys.iter().map(|(k, _)| key(k)).collect(),
+                    floor,
+                })
+            }
+            _ => {
+                let versions = keys.iter().map(|(k, digest)| (key(k), *digest)).collect();
+                ReapQuestion::Remove(RemoveRequest { round: round(), versions })
+            }
+        }
+    }
+
+    /// Nodes of version 1 send these bytes, so they never change.
+    #[test]
+    fn messages_have_the_bytes_of_version_1() {
+        let keys = [(b"k".to_vec(), 9)];
+        let rows = [
+            (kind::ASK, "01 01 ac02 03 0807060504030201 00 01 016b"),
+            (kind::REMOVE, "01 02 ac02 03 0807060504030201 00 01 016b 0900000000000000"),
+        ];
+        for (kind, text) in rows {
+            assert_eq!(bytes_of(&encode_reap_question(&question(&keys, kind))), hex(text));
+        }
+        let counter = NodeCounter { boot: 7, counter: 300 };
+        let votes = ReapReply { answers: vec![Vote::Same, Vote::Less, Vote::Other], counter };
+        assert_eq!(bytes_of(&encode_votes(&votes)), hex("01 07 ac02 00 000102"));
+        let answers = ReapReply { answers: vec![true, false], counter };
+        assert_eq!(bytes_of(&encode_reap_answers(&answers)), hex("01 07 ac02 00 0100"));
+    }
+
+    proptest! {
+        #[test]
+        fn messages_arrive_as_they_were_sent(
+            keys in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), any::<u64>()), 0..20),
+            kind in 0u8..3, votes in prop::collection::vec(0u8..3, 0..20), (boot, counter) in any::<(u64, u64)>(),
+        ) {
+            let question = question(&keys, kind);
+            let message = bytes_of(&encode_reap_question(&question));
+            prop_assert_eq!(decode_reap_question(&message).unwrap(), question);
+            for end in 0..message.len() {
+                prop_assert!(decode_reap_question(&message.slice(..end)).is_err());
+            }
+            let counter = NodeCounter { boot, counter };
+            let vote = |byte: &u8| [Vote::Same, Vote::Less, Vote::Other][usize::from(*byte)];
+            let answers = ReapReply { answers: votes.iter().map(vote).collect(), counter };
+            prop_assert_eq!(decode_votes(&bytes_of(&encode_votes(&answers))).unwrap(), answers);
+            let answers = ReapReply { answers: votes.iter().map(|byte| *byte == 1).collect(), counter };
+            prop_assert_eq!(decode_reap_answers(&bytes_of(&encode_reap_answers(&answers))).unwrap(), answers);
+        }
+
+        #[test]
+        fn any_bytes_decode_or_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let bytes = Bytes::from(bytes);
+            if let Ok(question) = decode_reap_question(&bytes) {
+                prop_assert_eq!(decode_reap_question(&bytes_of(&encode_reap_question(&question))).unwrap(), question);
+            }
+            let _ = (decode_votes(&bytes), decode_reap_answers(&bytes));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Answers parts of listings and queries from the stores of this node.
+
+use crate::engine::Engine;
+use crate::listing::ListWalk;
+use crate::partition::Partition;
+use crate::query::QueryWalk;
+use crate::replica::{CoverageHome, CoverageItem, CoverageQuestion, CoverageRequest, CoverageStream};
+use bytes::Bytes;
+use ombak_runtime::BoxFuture;
+use ombak_types::{Bucket, Error, StoreFailure, StoreFailureKind};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The answer of this node to one request.
+pub(crate) struct LocalAnswer {
+    engine: Arc<Engine>,
+    request: CoverageRequest,
+    work: Work,
+}
+
+enum Work {
+    /// Home partitions whose names are still to be sent, and the walk over the first of them.
+    Names {
+        homes: VecDeque<CoverageHome>,
+        walk: Option<Box<ListWalk>>,
+    },
+    Entries(Box<QueryWalk>),
+    /// The answer is complete, has failed, or its piece is being made.
+    Over,
+}
+
+impl LocalAnswer {
+    /// Begins an answer. Fails if this node may not answer.
+    pub(crate) fn open(engine: Arc<Engine>, request: CoverageRequest) -> Result<Self, Error> {
+        if !engine.is_open() {
+            return Err(Error::Stopping);
+        }
+        let mut this = Self { engine, request, work: Work::Over };
+        this.check()?;
+        this.work = match &this.request.question {
+            CoverageQuestion::Keys(_) | CoverageQuestion::Buckets(_) => {
+                Work::Names { homes: this.request.homes.iter().cloned().collect(), walk: None }
+            }
+            CoverageQuestion::Entries(query) => {
+                let mut query = query.clone();
+                query.shows_tombstones &= this.engine.config.queries.shows_tombstones;
+                let partitions: Result<Vec<_>, Error> =
+                    this.request.homes.iter().map(|home| this.partition(home.home)).collect();
+                Work::Entries(Box::new(QueryWalk::new(partitions?.into_iter(), query, this.request.begun)))
+            }
+        };
+        Ok(this)
+    }
+
+    /// Whether this node may answer for all home partitions of the request: its ring is that of the
+    /// plan, it is a replica of the classes, and it is full for them.
+    fn check(&self) -> Result<(), Error> {
+        let ring = self.engine.ring();
+        if ring.version() != self.request.ring {
+            return Err(refused("this node has another ring than the one that the listing was planned with"));
+        }
+        let here = self.engine.identity.node_id;
+        for part in &self.request.homes {
+            if part.home >= ring.size().get() {
+                return Err(refused("the listing names a partition that the ring does not have"));
+            }
+            for n in &part.classes {
+                if !ring.replica_set(part.home, *n).into_iter().any(|node| node == here) {
+                    return Err(refused("this node is no replica of what the listing asks for"));
+                }
+                if !self.engine.is_full(part.home, *n) {
+                    return Err(refused("this node does not hold everything that the listing asks for"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn partition(&self, home: u32) -> Result<Arc<Partition>, Error> {
+        Ok(self.engine.partitions().find(home)?)
+    }
+
+    async fn advance(&mut self) -> Result<Option<CoverageItem>, Error> {
+        match std::mem::replace(&mut self.work, Work::Over) {
+            Work::Over => Ok(None),
+            Work::Names { homes, walk } => self.names(homes, walk).await,
+            Work::Entries(walk) => self.entries(walk).await,
+        }
+    }
+
+    async fn names(
+        &mut self,
+        mut homes: VecDeque<CoverageHome>,
+        mut walk: Option<Box<ListWalk>>,
+    ) -> Result<Option<CoverageItem>, Error> {
+        loop {
+            let Some(part) = homes.front() else { return Ok(None) };
+            let home = part.home;
+            let mut present = match walk.take() {
+                Some(walk) => walk,
+                None => Box::new(self.walk_over(home)?),
+            };
+            let step = move || {
+                let batch = present.next_batch();
+                (present, batch)
+            };
+            let (present, batch) = self.engine.fold_pool.run_until(self.request.deadline, step).await?;
+            let batch = batch?;
+            // The walk reads a snapshot. What was full when the snapshot was taken is complete.
+            self.check()?;
+            let Some(mut names) = batch else {
+                homes.pop_front();
+                self.work = Work::Names { homes, walk: None };
+                return Ok(Some(CoverageItem::HomeDone(home)));
+            };
+            if let CoverageQuestion::Buckets(bucket_type) = &self.request.question {
+                names.retain(|name| self.is_of_classes(bucket_type, name, &part.classes));
+            }
+            if !names.is_empty() {
+                self.work = Work::Names { homes, walk: Some(present) };
+                return Ok(Some(CoverageItem::Names { home, names }));
+            }
+            walk = Some(present);
+        }
+    }
+
+    fn walk_over(&self, home: u32) -> Result<ListWalk, Error> {
+        let partitions = vec![self.partition(home)?];
+        match &self.request.question {
+            CoverageQuestion::Keys(bucket) => Ok(ListWalk::over_keys(partitions, bucket, self.request.begun)),
+            CoverageQuestion::Buckets(bucket_type) => {
+                Ok(ListWalk::over_buckets(partitions, bucket_type, self.request.begun))
+            }
+            CoverageQuestion::Entries(_) => Err(StoreFailure::internal("a query is no listing of names").into()),
+        }
+    }
+
+    /// Whether the n of a bucket is among these. A bucket of an unknown type belongs to no class.
+    fn is_of_classes(&self, bucket_type: &Bytes, name: &Bytes, classes: &[u32]) -> bool {
+        let bucket = Bucket { bucket_type: bucket_type.clone(), name: name.clone() };
+        self.engine.buckets.props(&bucket).is_ok_and(|props| classes.contains(&props.n_val))
+    }
+
+    async fn entries(&mut self, mut walk: Box<QueryWalk>) -> Result<Option<CoverageItem>, Error> {
+        loop {
+            let step = move || {
+                let batch = walk.next_batch();
+                (walk, batch)
+            };
+            let (present, batch) = self.engine.fold_pool.run_until(self.request.deadline, step).await?;
+            let batch = batch?;
+            self.check()?;
+            match batch {
+                None => return Ok(None),
+                Some(entries) if entries.is_empty() => walk = present,
+                Some(entries) => {
+                    self.work = Work::Entries(present);
+                    return Ok(Some(CoverageItem::Entries(entries)));
+                }
+            }
+        }
+    }
+}
+
+impl CoverageStream for LocalAnswer {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<CoverageItem, Error>>> {
+        Box::pin(async move { self.advance().await.transpose() })
+    }
+}
+
+/// Another replica may be able to answer.
+fn refused(why: &str) -> Error {
+    StoreFailure::new(StoreFailureKind::Closed, why).into()
+}

@@ -1,0 +1,87 @@
+//! Rules that a test breaks on purpose, to see that the simulator finds out.
+//!
+//! The switch exists only with the feature `deliberate-faults`, which the simulator alone enables,
+//! and in the tests of this crate. Without it, [`is_broken`] is the constant `false`. The numbers
+//! are those of the table at the end of docs/design/replication.md.
+
+/// A rule that can be broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(not(feature = "deliberate-faults"), allow(unreachable_pub, reason = "public only for the simulator"))]
+pub enum BrokenRule {
+    /// 1: a node gives back the copies of each class in which it is no primary, also if it is a
+    /// primary of other classes of the partition.
+    HintsGoByClass,
+    /// 2: the "not found" of a replica that may lack something counts.
+    FillingReplicasProveNoAbsence,
+    /// What a filling node has stored since it was compared with a primary is owed to that primary
+    /// (§1).
+    FillingNodesPassOn,
+    /// 7: a copy that was proved is removed only if it is still the proven version.
+    OnlyProvenVersionsAreRemoved,
+    /// 8: a node syncs its store before it says what it holds.
+    ProofsAreSynced,
+    /// 11: tombstones are removed only after a question to the members that are no primaries.
+    OtherMembersAreAsked,
+    /// 11: votes and answers of a round of reaping wait for the disk.
+    ReapingAnswersAreSynced,
+    /// 11: a primary that does not know whether it has everything does not vote.
+    FillingPrimariesDoNotVote,
+    /// 12: a copy is refused that was read before a fence.
+    CopiesAreFenced,
+    /// 12: a member that answers a round raises the fence of the class.
+    AnswersRaiseFences,
+    /// 12: a removal raises the fence of the key.
+    RemovalsRaiseFences,
+    /// 12: a copy that was refused is read again before it is sent again.
+    RefusedCopiesAreReadAgain,
+    /// 12: a forwarded put is executed although its deadline has passed.
+    ForwardedPutsAreNeverLate,
+    /// A primary accepts a conditional put only if the put has seen everything that it holds, and
+    /// only if it has promised nothing later (§17).
+    PrimariesCheckConditions,
+    /// A primary accepts no conditional put with an earlier ballot than it has promised (§17).
+    BallotsAreKept,
+    /// A node keeps what it has promised over a restart (§17).
+    BallotsOutliveRestarts,
+    /// The value of a conditional put gets the time of its ballot (§17).
+    BallotsDateValues,
+    /// 13: the actor of an earlier run is used again.
+    EachRunHasItsOwnActor,
+    /// 14: a replica keeps only the newest of concurrent values, as if it were a coordinator of a
+    /// bucket without siblings.
+    ReplicasKeepSiblings,
+}
+
+#[cfg(any(test, feature = "deliberate-faults"))]
+mod switch {
+    use super::BrokenRule;
+    use std::cell::Cell;
+
+    thread_local! {
+        static BROKEN: Cell<Option<BrokenRule>> = const { Cell::new(None) };
+    }
+
+    /// Breaks a rule in everything that this thread runs, or none any more.
+    #[cfg_attr(not(feature = "deliberate-faults"), allow(dead_code, unreachable_pub))]
+    pub fn break_rule(rule: Option<BrokenRule>) {
+        BROKEN.set(rule);
+    }
+
+    pub(crate) fn is_broken(rule: BrokenRule) -> bool {
+        BROKEN.get() == Some(rule)
+    }
+}
+
+#[cfg(feature = "deliberate-faults")]
+pub use switch::break_rule;
+#[cfg(all(test, not(feature = "deliberate-faults")))]
+#[allow(unused_imports, reason = "the tests of rounds of reaping use it")]
+pub(crate) use switch::break_rule;
+#[cfg(any(test, feature = "deliberate-faults"))]
+pub(crate) use switch::is_broken;
+
+/// Whether a rule is broken on purpose.
+#[cfg(not(any(test, feature = "deliberate-faults")))]
+pub(crate) const fn is_broken(_rule: BrokenRule) -> bool {
+    false
+}

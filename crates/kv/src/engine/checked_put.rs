@@ -1,0 +1,126 @@
+//! What is settled about a write before its write call: which nodes it goes to, how many must store
+//! it, and what is stored.
+
+use super::conditional::Expectation;
+use super::engine::{Engine, refuse_consistent};
+use super::write_kind::WriteKind;
+use crate::coordination::put::{PutActions, PutCore, PutPlan};
+use crate::coordination::{effective_n, expiry};
+use crate::hooks::ValueKind;
+use crate::interface::PutRequest;
+use crate::partition::Partition;
+use crate::replica::RequestReplicas;
+use ombak_ring::Ring;
+use ombak_types::error::PrecommitReason;
+use ombak_types::props::Hook;
+use ombak_types::time::UnixMicros;
+use ombak_types::{BucketProps, Error, StoreFailure, StoreFailureKind};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A write that nothing speaks against. Nothing was stored yet.
+pub(super) struct CheckedPut<'a> {
+    pub(super) props: &'a BucketProps,
+    /// The kind of the bucket's values; `None` for plain values.
+    pub(super) values: Option<&'a dyn ValueKind>,
+    /// The kind that the request asks for.
+    pub(super) asked_kind: WriteKind,
+    /// The kind that is executed.
+    pub(super) kind: WriteKind,
+    /// The time at which the write was checked.
+    pub(super) now: UnixMicros,
+    pub(super) nodes: PutNodes,
+    pub(super) partition: Arc<Partition>,
+    /// The storage key.
+    pub(super) key: Vec<u8>,
+    pub(super) core: PutCore,
+    /// What the coordinator has asked for so far.
+    pub(super) asked: PutActions,
+}
+
+/// The nodes that a write goes to.
+pub(super) struct PutNodes {
+    /// The home partition.
+    pub(super) home: u32,
+    pub(super) replicas: RequestReplicas,
+    /// The index of this node among the replicas.
+    pub(super) local: usize,
+    /// The replicas that get nothing from this node before it has synced the version.
+    pub(super) withheld_from: SmallVec<[usize; 3]>,
+}
+
+impl Engine {
+    /// Checks a write of `key`, and lets the hooks of the node see it. `expectation` is what a
+    /// conditional put has read on several nodes.
+    pub(super) fn check_put<'a>(
+        &'a self,
+        ring: &Ring,
+        props: &'a BucketProps,
+        key: &[u8],
+        request: &mut PutRequest,
+        expectation: Option<&Expectation>,
+    ) -> Result<CheckedPut<'a>, Error> {
+        refuse_consistent(props)?;
+        let (mut nodes, mut plan) = self.nodes_of_put(ring, props, key, request, expectation.is_some())?;
+        run_precommit(props)?;
+        for filter in &self.config.hooks.filters {
+            filter.before_put(&request.bucket, key, props, &mut request.object)?;
+        }
+        let asked_kind = WriteKind::of(request, props)?;
+        // Copies without a clock cannot tell which of two puts has seen the other.
+        let is_conditional_write_once = expectation.is_some() && asked_kind == WriteKind::WriteOnce;
+        let kind = if is_conditional_write_once { WriteKind::Coordinated } else { asked_kind };
+        let now = self.now();
+        expiry::stamp(&mut request.object, props.ttl, kind == WriteKind::AsIs, now)?;
+        plan.coordinator = (kind == WriteKind::Coordinated).then_some(nodes.local);
+        if let Some(expectation) = expectation {
+            expectation.weigh(&mut nodes.replicas, &mut plan);
+        }
+        let (partition, key) = self.locate(&request.bucket, key, nodes.home)?;
+        let (core, asked) = PutCore::start(plan, &nodes.replicas.list);
+        let values = self.config.hooks.kind_of(props).map(|kind| &**kind);
+        Ok(CheckedPut { props, values, asked_kind, kind, now, nodes, partition, key, core, asked })
+    }
+
+    /// The nodes of a write, and how many of them must store it.
+    fn nodes_of_put(
+        &self,
+        ring: &Ring,
+        props: &BucketProps,
+        key: &[u8],
+        request: &PutRequest,
+        is_conditional: bool,
+    ) -> Result<(PutNodes, PutPlan), Error> {
+        let n = effective_n(request.options.n_val, props)?;
+        // The majority that a conditional put needs is one of the bucket's n positions.
+        let n = if is_conditional { props.n_val } else { n };
+        let home = self.home_of(ring, &request.bucket, key, props);
+        let replicas = self.replicas(ring, home, n, request.options.sloppy_quorum);
+        let plan = PutPlan::new(&request.options, props, n, &replicas.list)?;
+        let local = replicas.local.ok_or_else(no_position)?;
+        // A stand-in syncs what it wrote before it sends it to another one
+        // (docs/design/replication.md §6).
+        let is_stand_in = |at: usize| replicas.list[at].primaries == 0;
+        let stand_ins = (0..replicas.list.len()).filter(|&at| is_stand_in(local) && at != local && is_stand_in(at));
+        let withheld_from = stand_ins.collect();
+        Ok((PutNodes { home, replicas, local, withheld_from }, plan))
+    }
+}
+
+/// The refusal of a put that reached a node without a position for its key, because the nodes do
+/// not agree on which of them are up. Nothing was executed.
+fn no_position() -> Error {
+    StoreFailure::new(StoreFailureKind::Unreachable, "this node has no position for the key").into()
+}
+
+/// Hooks are Erlang or JavaScript functions and cannot run here. A write without a hook that an
+/// operator relies on would be wrong. Such a write is therefore refused, as Riak refuses a write
+/// whose hook crashes.
+fn run_precommit(props: &BucketProps) -> Result<(), Error> {
+    let hook = match props.precommit.first() {
+        None => return Ok(()),
+        Some(Hook::ModFun { module, function }) => format!("{module},{function}"),
+        Some(Hook::Named(name)) => name.clone(),
+    };
+    Err(Error::PrecommitFail(Some(PrecommitReason::HookMissing(hook))))
+}

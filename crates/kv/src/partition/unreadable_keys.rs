@@ -1,0 +1,131 @@
+//! Keys whose version in a store of this node cannot be read.
+//!
+//! Whatever finds such a version, notes it here: a read, a write, a comparison with another node.
+//! Beside the requests each key is then read from the other replicas and repaired
+//! (docs/design/replication.md §13). Until that has succeeded, the node refuses versions of the key
+//! that others push, and hints and owed marks of other nodes stay.
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How many keys wait at most. Others are noted again when they are found the next time.
+const KEYS_MAX: usize = 10_000;
+/// The pause after the first failed repair, and the longest pause.
+const RETRY_MIN: Duration = Duration::from_millis(500);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// A partition and a storage key.
+pub(crate) type KeyPlace = (u32, Bytes);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    failures: u32,
+    /// When the next repair may begin; `None`: at once.
+    not_before: Option<Instant>,
+}
+
+/// The keys that wait for a repair.
+#[derive(Debug, Default)]
+pub(crate) struct UnreadableKeys {
+    keys: Mutex<BTreeMap<KeyPlace, Waiting>>,
+    /// How many keys were repaired since the start.
+    repaired: AtomicU64,
+}
+
+impl UnreadableKeys {
+    /// Notes a key.
+    pub(super) fn note(&self, partition: u32, key: &[u8]) {
+        let mut keys = self.keys.lock();
+        if keys.len() < KEYS_MAX {
+            keys.entry((partition, Bytes::copy_from_slice(key))).or_default();
+        }
+    }
+
+    /// Some keys whose repair may begin.
+    pub(crate) fn due(&self, now: Instant, count_max: usize) -> Vec<KeyPlace> {
+        let keys = self.keys.lock();
+        let is_due = |waiting: &Waiting| waiting.not_before.is_none_or(|at| at <= now);
+        keys.iter().filter(|(_, waiting)| is_due(waiting)).map(|(place, _)| place.clone()).take(count_max).collect()
+    }
+
+    /// All keys, with the number of repairs that have failed.
+    pub(crate) fn list(&self) -> Vec<(KeyPlace, u32)> {
+        self.keys.lock().iter().map(|(place, waiting)| (place.clone(), waiting.failures)).collect()
+    }
+
+    /// An operator has given up the version of a key.
+    pub(crate) fn forget(&self, place: &KeyPlace) {
+        self.keys.lock().remove(place);
+    }
+
+    /// Every repair may begin: a node has come up, or the ring has changed.
+    pub(crate) fn try_all_again(&self) {
+        for waiting in self.keys.lock().values_mut() {
+            (waiting.failures, waiting.not_before) = (0, None);
+        }
+    }
+
+    /// The key can be read again, or is gone.
+    pub(crate) fn repaired(&self, place: &KeyPlace) {
+        if self.keys.lock().remove(place).is_some() {
+            self.repaired.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The repair has failed. It is tried again after a pause, which doubles.
+    pub(crate) fn failed(&self, place: &KeyPlace, now: Instant) {
+        let mut keys = self.keys.lock();
+        let Some(waiting) = keys.get_mut(place) else { return };
+        let pause = (RETRY_MIN * (1 << waiting.failures.min(16))).min(RETRY_MAX);
+        (waiting.failures, waiting.not_before) = (waiting.failures.saturating_add(1), Some(now + pause));
+    }
+
+    /// How many keys wait.
+    pub(crate) fn count(&self) -> usize {
+        self.keys.lock().len()
+    }
+
+    /// How many keys were repaired since the start.
+    pub(crate) fn repaired_count(&self) -> u64 {
+        self.repaired.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_repair_waits_longer_each_time_and_no_longer_than_a_minute() {
+        let keys = UnreadableKeys::default();
+        keys.note(3, b"k");
+        keys.note(3, b"k");
+        let (place, mut now) = ((3, Bytes::from_static(b"k")), Instant::now());
+        let mut pauses = Vec::new();
+        for _ in 0..10 {
+            assert_eq!(keys.due(now, 9), std::slice::from_ref(&place));
+            keys.failed(&place, now);
+            let began = now;
+            while keys.due(now, 9).is_empty() {
+                now += Duration::from_millis(500);
+            }
+            pauses.push((now - began).as_millis());
+        }
+        assert_eq!(pauses, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
+        keys.failed(&place, now);
+        keys.try_all_again();
+        assert_eq!(keys.due(now, 9), std::slice::from_ref(&place));
+        keys.repaired(&place);
+        assert_eq!((keys.count(), keys.repaired_count(), keys.due(now, 9)), (0, 1, Vec::new()));
+    }
+
+    #[test]
+    fn no_more_keys_than_the_limit_are_kept() {
+        let keys = UnreadableKeys::default();
+        (0..=KEYS_MAX as u32).for_each(|number| keys.note(0, &number.to_be_bytes()));
+        assert_eq!(keys.count(), KEYS_MAX);
+    }
+}

@@ -1,0 +1,155 @@
+//! The part of this node in rounds that it or another node drives. All calls block.
+
+use crate::deliberate_faults::{BrokenRule, is_broken};
+use crate::engine::Engine;
+use crate::partition::{Access, Failure, Partition};
+use crate::replica::{AskRequest, ClassId, ReapReply, RemoveRequest, Round, Vote, VoteRequest};
+use bytes::Bytes;
+use ombak_types::time::UnixMicros;
+use ombak_types::{Error, StoreFailure, StoreFailureKind};
+use std::sync::Arc;
+
+impl Engine {
+    /// Compares this primary's copies with the versions that are to be removed.
+    pub(crate) fn vote_here(&self, request: &VoteRequest) -> Result<ReapReply<Vote>, Error> {
+        let Round { partition, n_val, ring, .. } = request.round;
+        self.check_round(request.round, true)?;
+        if !self.is_full_primary(partition, n_val, ring) && !is_broken(BrokenRule::FillingPrimariesDoNotVote) {
+            return Err(refusal("this primary does not know that it has everything"));
+        }
+        let partition = self.partitions().find(partition)?;
+        let vote = |version: &crate::replica::Reapable| {
+            let found = match partition.read_head(&version.key, Access::Blocking) {
+                Ok(Some(found)) => found,
+                Ok(None) => return Vote::Less,
+                Err(_) => return Vote::Other,
+            };
+            if found.digest == version.digest {
+                return Vote::Same;
+            }
+            match partition.decode(&version.key, &found) {
+                Ok(local) if version.clock.dominates(&local.clock) => Vote::Less,
+                _ => Vote::Other,
+            }
+        };
+        // It compares before it syncs: what is called the same is then on the disk.
+        let answers = request.versions.iter().map(vote).collect();
+        self.sync_all_of(&partition)?;
+        Ok(ReapReply { answers, counter: self.fences.counter() })
+    }
+
+    /// Says whether this member, which is no primary, holds nothing of each key.
+    pub(crate) fn ask_here(&self, request: &AskRequest) -> Result<ReapReply<bool>, Error> {
+        let Round { partition, n_val, .. } = request.round;
+        self.check_round(request.round, false)?;
+        self.raise_floor(partition, request.floor)?;
+        // The fence comes first: what was read before and arrives after the look is refused.
+        if !is_broken(BrokenRule::AnswersRaiseFences) {
+            self.fences.raise_for_class(partition, n_val);
+        }
+        let answers = match self.partitions().get(partition) {
+            None => vec![true; request.keys.len()],
+            Some(partition) => {
+                let answers = self.look_for(&partition, n_val, &request.keys);
+                // What was here may have gone without a sync.
+                self.sync_all_of(&partition)?;
+                answers
+            }
+        };
+        Ok(ReapReply { answers, counter: self.fences.counter() })
+    }
+
+    /// Says of each key whether nothing of it is here. The fence of the class was raised before. So
+    /// a copy that is not counted yet is refused, and the count of the class can save the look.
+    fn look_for(&self, partition: &Partition, n_val: u32, keys: &[Bytes]) -> Vec<bool> {
+        if self.transfers.foreign.holds_nothing(ClassId { partition: partition.number(), n: n_val }) {
+            return vec![true; keys.len()];
+        }
+        // The key's lock lets a copy that is just being stored be seen.
+        let is_clean = |key: &Bytes| {
+            let locked = partition.lock(key, Access::Blocking);
+            locked.is_ok_and(|locked| locked.local().is_none())
+        };
+        keys.iter().map(is_clean).collect()
+    }
+
+    /// Removes the versions that are still what this primary has voted on.
+    pub(crate) fn remove_here(&self, request: &RemoveRequest) -> Result<ReapReply<bool>, Error> {
+        self.check_round(request.round, true)?;
+        let partition = self.partitions().find(request.round.partition)?;
+        self.raise_floor_of_time(request, &partition)?;
+        let now = self.now();
+        let class = (request.round.partition, request.round.n_val);
+        let mut answers = Vec::with_capacity(request.versions.len());
+        for (key, digest) in &request.versions {
+            let locked = partition.lock(key, Access::Blocking).map_err(error_of)?;
+            let is_removed = locked.reap_behind_fence(*digest, now, || {
+                if !is_broken(BrokenRule::RemovalsRaiseFences) {
+                    self.fences.raise_for_key(partition.number(), key);
+                }
+            });
+            answers.push(is_removed.map_err(error_of)?);
+        }
+        // This primary would drive a round for them by itself, after a while.
+        self.due.forget(class, &request.versions);
+        self.due.counts.removed(answers.iter().filter(|is_removed| **is_removed).count() as u64);
+        Ok(ReapReply { answers, counter: self.fences.counter() })
+    }
+
+    /// Raises the floor of time to the newest tombstone of a bucket with `last_write_wins`, before
+    /// any of them is removed.
+    fn raise_floor_of_time(&self, request: &RemoveRequest, partition: &Arc<Partition>) -> Result<(), Error> {
+        let mut newest = UnixMicros(0);
+        for (key, _) in request.versions.iter().filter(|(key, _)| self.has_floor(key)) {
+            let local = partition.head(key, Access::Blocking).map_err(error_of)?;
+            newest = newest.max(local.and_then(|local| local.last_modified()).unwrap_or_default());
+        }
+        self.raise_floor(partition.number(), newest)
+    }
+
+    /// Whether a floor of time keeps a tombstone of this key from hiding a later value.
+    pub(super) fn has_floor(&self, key: &Bytes) -> bool {
+        self.buckets.snapshot().props_of_key(key).is_some_and(|props| props.last_write_wins)
+    }
+
+    fn raise_floor(&self, partition: u32, to: UnixMicros) -> Result<(), Error> {
+        if to == UnixMicros(0) {
+            return Ok(());
+        }
+        self.floors.raise(partition, to).map_err(|why| {
+            StoreFailure::new(StoreFailureKind::Io, format!("the floor of time cannot be saved: {why}")).into()
+        })
+    }
+
+    /// Refuses a message of a round in another ring, or for another role.
+    fn check_round(&self, round: Round, as_primary: bool) -> Result<(), Error> {
+        let ring = self.ring();
+        if ring.version() != round.ring {
+            return Err(refusal("this node runs another ring"));
+        }
+        if self.is_primary(&ring, round.partition, round.n_val) != as_primary {
+            return Err(refusal("this node has another role in the class"));
+        }
+        Ok(())
+    }
+
+    fn sync_all_of(&self, partition: &Partition) -> Result<(), Error> {
+        if is_broken(BrokenRule::ReapingAnswersAreSynced) {
+            return Ok(());
+        }
+        let store = partition.store();
+        Ok(store.sync(store.last_seq())?)
+    }
+}
+
+/// A refusal that ends the round. The driver begins another one later.
+fn refusal(why: &str) -> Error {
+    StoreFailure::new(StoreFailureKind::Busy, why).into()
+}
+
+fn error_of(failure: Failure) -> Error {
+    match failure {
+        Failure::Refused(error) => error,
+        Failure::WouldBlock | Failure::TooLarge(_) => StoreFailure::internal("a blocking call would block").into(),
+    }
+}

@@ -1,0 +1,128 @@
+//! Drives rounds: chooses the classes whose tombstones this node is to remove now.
+//!
+//! The first primary of a class that is up drives its rounds. Another primary does when a tombstone
+//! has waited for a minute. Two drivers at once do no harm, so nothing elects one.
+
+use super::due::{Class, DueVersions, Ending};
+use super::round::{Outcome, ReapingRound};
+use crate::engine::Engine;
+use crate::replica::{REAP_BYTES_MAX, REAP_KEYS_MAX};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use ombak_ring::{Ring, RingVersion};
+use ombak_runtime::{BoxFuture, within};
+use ombak_types::{Error, NodeId};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tracing::debug;
+
+/// The longest time between two looks for work.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a version waits before a primary that is not the first one drives a round for it.
+const OTHER_DRIVER_AFTER: Duration = Duration::from_secs(60);
+/// Maximum number of rounds that this node drives at a time.
+const ROUNDS_MAX: usize = 4;
+
+/// The driver of one node.
+pub(crate) struct Driver {
+    due: Arc<DueVersions>,
+    running: FuturesUnordered<BoxFuture<'static, (Class, Result<Outcome, Error>)>>,
+    active: BTreeSet<Class>,
+    up: BTreeSet<NodeId>,
+    ring: Option<RingVersion>,
+}
+
+impl Driver {
+    pub(crate) fn new(due: Arc<DueVersions>) -> Self {
+        Self { due, running: FuturesUnordered::new(), active: BTreeSet::new(), up: BTreeSet::new(), ring: None }
+    }
+
+    /// Runs until the engine is closed or gone.
+    pub(crate) async fn run(mut self, engine: Weak<Engine>) {
+        loop {
+            let Some(engine) = engine.upgrade().filter(|engine| engine.is_open()) else { return };
+            let runtime = engine.config.runtime.clone();
+            self.look(&engine);
+            drop(engine);
+            let until = Some(runtime.now() + LOOK);
+            if self.running.is_empty() {
+                let due = self.due.clone();
+                // The limit or the wake-up ends the wait.
+                let _ = within(&*runtime, until, due.work.notified()).await;
+            } else if let Ok(Some((class, ended))) = within(&*runtime, until, self.running.next()).await {
+                self.ended(class, ended);
+            }
+        }
+    }
+
+    fn ended(&mut self, class: Class, ended: Result<Outcome, Error>) {
+        self.active.remove(&class);
+        match ended {
+            Ok(outcome) => {
+                self.due.counts.round_ended(!outcome.some_stay);
+                self.due.forget(class, &outcome.done);
+                self.due.ended(class, if outcome.some_stay { Ending::SomeStay } else { Ending::Done });
+            }
+            Err(why) => {
+                debug!(partition = class.0, n_val = class.1, %why, "a round of reaping ended early");
+                self.due.counts.round_ended(false);
+                self.due.ended(class, Ending::Failed);
+            }
+        }
+    }
+
+    /// Starts the rounds that are due.
+    fn look(&mut self, engine: &Arc<Engine>) {
+        let ring = engine.ring();
+        if engine.is_alone(&ring) {
+            return;
+        }
+        self.note_changes(engine, &ring);
+        let now = engine.config.runtime.now();
+        for class in self.due.ready(now) {
+            let is_busy = self.active.iter().any(|active| active.0 == class.0);
+            if is_busy || self.running.len() >= ROUNDS_MAX {
+                continue;
+            }
+            let Some(is_first) = self.is_first_primary(engine, &ring, class) else {
+                // What a stand-in holds is handed back, and reaped by the primaries.
+                self.due.forget_class(class);
+                continue;
+            };
+            let since_max = if is_first { Some(now) } else { now.checked_sub(OTHER_DRIVER_AFTER) };
+            let Some(since_max) = since_max else { continue };
+            let batch = self.due.batch(class, since_max, REAP_KEYS_MAX, REAP_BYTES_MAX);
+            if batch.is_empty() {
+                continue;
+            }
+            match ReapingRound::new(engine, &ring, class) {
+                Ok(round) => {
+                    self.active.insert(class);
+                    self.running.push(Box::pin(async move { (class, round.run(batch).await) }));
+                }
+                Err(why) => self.ended(class, Err(why)),
+            }
+        }
+    }
+
+    /// Whether this node is the first primary of a class that is up; `None` if it is no primary.
+    fn is_first_primary(&self, engine: &Engine, ring: &Ring, (partition, n_val): Class) -> Option<bool> {
+        let here = engine.identity.node_id;
+        let owners = ring.owners_of(partition, n_val);
+        let mut owners = owners.iter().map(|position| ring.id(position.owner));
+        if !owners.clone().any(|owner| owner == here) {
+            return None;
+        }
+        Some(owners.find(|owner| *owner == here || self.up.contains(owner)) == Some(here))
+    }
+
+    /// Lets all classes try again when a member has come up or the ring has changed.
+    fn note_changes(&mut self, engine: &Engine, ring: &Ring) {
+        let nodes = ring.nodes().map(|(_, node)| node).chain(engine.config.peers.members());
+        let up: BTreeSet<NodeId> = nodes.filter(|node| engine.config.peers.is_up(*node)).collect();
+        if self.ring != Some(ring.version()) || !up.is_subset(&self.up) {
+            self.due.try_again();
+        }
+        (self.ring, self.up) = (Some(ring.version()), up);
+    }
+}

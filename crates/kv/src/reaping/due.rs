@@ -1,0 +1,264 @@
+//! The versions that wait for a round, by class.
+
+use super::counts::ReapingCounts;
+use crate::buckets::BucketRegistry;
+use bytes::Bytes;
+use ombak_runtime::Runtime;
+use ombak_types::names::decode_storage_key;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// A class: a home partition, and the n_val of its buckets.
+pub(crate) type Class = (u32, u32);
+
+/// Maximum number of versions that wait. What finds no room, a later sweep finds again.
+const WAITING_MAX: usize = 100_000;
+/// The pause of a class after the first round that failed. It doubles up to the second constant.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// A version whose time has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Due {
+    pub(super) digest: u64,
+    /// Since when it is due.
+    pub(super) since: Instant,
+}
+
+/// How a round has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// Nothing of its batch is left.
+    Done,
+    /// Some versions of its batch stay: a primary lacks them or has something else, or another
+    /// member holds the key.
+    SomeStay,
+    /// It has come to nothing: a member gave no answer.
+    Failed,
+}
+
+/// The versions of one class. Rounds take them in turns, a *sweep* after the other, so that those
+/// that stay do not keep the others waiting.
+#[derive(Debug, Default)]
+struct Waiting {
+    versions: BTreeMap<Bytes, Due>,
+    /// The last key that a round of this sweep has taken; `None` at the begin of a sweep.
+    taken_to: Option<Bytes>,
+    /// Whether some versions of this sweep stay.
+    some_stay: bool,
+    /// When the next round may begin, and how often rounds have failed.
+    pause_until: Option<Instant>,
+    failures: u32,
+}
+
+/// The tombstones and expired versions that wait for a round.
+pub(crate) struct DueVersions {
+    buckets: Arc<BucketRegistry>,
+    runtime: Arc<dyn Runtime>,
+    classes: Mutex<BTreeMap<Class, Waiting>>,
+    /// What is counted.
+    pub(crate) counts: ReapingCounts,
+    /// Wakes the driver.
+    pub(super) work: Notify,
+}
+
+impl DueVersions {
+    pub(crate) fn new(buckets: Arc<BucketRegistry>, runtime: Arc<dyn Runtime>) -> Self {
+        let (classes, counts, work) = (Mutex::default(), ReapingCounts::default(), Notify::new());
+        Self { buckets, runtime, classes, counts, work }
+    }
+
+    /// Takes a version whose time has come. Returns false if there is no room for it now.
+    pub(crate) fn offer(&self, partition: u32, key: &[u8], digest: u64) -> bool {
+        let key = Bytes::copy_from_slice(key);
+        let Ok((bucket, _)) = decode_storage_key(&key) else { return true };
+        // A bucket whose type is not known here yet: a later sweep finds the key again.
+        let Ok(props) = self.buckets.props(&bucket) else { return true };
+        let mut classes = self.classes.lock();
+        if classes.values().map(|waiting| waiting.versions.len()).sum::<usize>() >= WAITING_MAX {
+            return false;
+        }
+        let waiting = classes.entry((partition, props.n_val)).or_default();
+        let due = Due { digest, since: self.runtime.now() };
+        match waiting.versions.get_mut(&key) {
+            Some(known) if known.digest == digest => {}
+            Some(known) => *known = due,
+            None => drop(waiting.versions.insert(key, due)),
+        }
+        drop(classes);
+        self.work.notify_one();
+        true
+    }
+
+    /// The classes whose next round may begin.
+    pub(super) fn ready(&self, now: Instant) -> Vec<Class> {
+        let classes = self.classes.lock();
+        let is_ready = |waiting: &Waiting| waiting.pause_until.is_none_or(|until| until <= now);
+        let ready = classes.iter().filter(|(_, waiting)| !waiting.versions.is_empty() && is_ready(waiting));
+        ready.map(|(class, _)| *class).collect()
+    }
+
+    /// The next versions of a class that are due since `since_max` at the latest, in the order of
+    /// their keys, within the limits of one round.
+    pub(super) fn batch(
+        &self,
+        class: Class,
+        since_max: Instant,
+        keys_max: usize,
+        bytes_max: usize,
+    ) -> Vec<(Bytes, u64)> {
+        let mut classes = self.classes.lock();
+        let Some(waiting) = classes.get_mut(&class) else { return Vec::new() };
+        let from = waiting.taken_to.take().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut due = waiting.versions.range((from, Bound::Unbounded)).filter(|(_, due)| due.since <= since_max);
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let is_last = loop {
+            let Some((key, due)) = due.next() else { break true };
+            bytes += key.len();
+            if batch.len() == keys_max || (bytes > bytes_max && !batch.is_empty()) {
+                break false;
+            }
+            batch.push((key.clone(), due.digest));
+        };
+        waiting.taken_to = batch.last().filter(|_| !is_last).map(|(key, _)| key.clone());
+        batch
+    }
+
+    /// Forgets versions: they are removed, or are not what is to be removed any more.
+    pub(super) fn forget(&self, class: Class, versions: &[(Bytes, u64)]) {
+        let mut classes = self.classes.lock();
+        let Some(waiting) = classes.get_mut(&class) else { return };
+        for (key, digest) in versions {
+            if waiting.versions.get(key).is_some_and(|due| due.digest == *digest) {
+                waiting.versions.remove(key);
+            }
+        }
+        if waiting.versions.is_empty() && waiting.pause_until.is_none() {
+            classes.remove(&class);
+        }
+    }
+
+    /// Forgets a version of some class of a partition: it is gone from here.
+    pub(crate) fn withdraw(&self, partition: u32, key: &[u8], digest: u64) {
+        let mut classes = self.classes.lock();
+        for waiting in classes.range_mut((partition, 0)..=(partition, u32::MAX)).map(|(_, waiting)| waiting) {
+            if waiting.versions.get(key).is_some_and(|due| due.digest == digest) {
+                waiting.versions.remove(key);
+            }
+        }
+    }
+
+    /// Forgets a class: this node is none of its primaries.
+    pub(super) fn forget_class(&self, class: Class) {
+        self.classes.lock().remove(&class);
+    }
+
+    /// Forgets everything: this node is alone, and removes what is due by itself.
+    pub(crate) fn clear(&self) {
+        self.classes.lock().clear();
+    }
+
+    /// Notes how a round has ended. A pause follows a round that failed, and a sweep after which
+    /// something stays. While rounds or sweeps end so, the pauses grow.
+    pub(super) fn ended(&self, class: Class, ending: Ending) {
+        let mut classes = self.classes.lock();
+        let Some(waiting) = classes.get_mut(&class) else { return };
+        waiting.some_stay |= ending == Ending::SomeStay;
+        let is_sweep_over = waiting.taken_to.is_none();
+        let needs_pause = ending == Ending::Failed || (is_sweep_over && std::mem::take(&mut waiting.some_stay));
+        if !needs_pause {
+            waiting.pause_until = None;
+            waiting.failures = if is_sweep_over { 0 } else { waiting.failures };
+            return;
+        }
+        let pause = (PAUSE_MIN * (1 << waiting.failures.min(16))).min(PAUSE_MAX);
+        waiting.failures = waiting.failures.saturating_add(1);
+        waiting.pause_until = Some(self.runtime.now() + pause);
+    }
+
+    /// Lets every class try at once: a member has come up, or the ring has changed.
+    pub(super) fn try_again(&self) {
+        let mut classes = self.classes.lock();
+        classes.values_mut().for_each(|waiting| (waiting.failures, waiting.pause_until) = (0, None));
+    }
+
+    /// Number of versions that wait.
+    pub(crate) fn count(&self) -> usize {
+        self.classes.lock().values().map(|waiting| waiting.versions.len()).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buckets::BucketRegistry;
+    use ombak_runtime::TokioRuntime;
+    use ombak_types::Bucket;
+    use ombak_types::names::encode_storage_key;
+
+    const CLASS: Class = (0, 3);
+
+    fn due_versions(count: usize) -> (DueVersions, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let fs = Arc::new(ombak_storage::fs::RealFs);
+        let buckets = BucketRegistry::open(fs, dir.path(), "node", &ombak_types::PropMap::new()).unwrap();
+        let due = DueVersions::new(Arc::new(buckets), Arc::new(TokioRuntime));
+        (0..count).for_each(|number| assert!(due.offer(0, &key(number), 1)));
+        (due, dir)
+    }
+
+    fn key(number: usize) -> Vec<u8> {
+        let mut key = Vec::new();
+        encode_storage_key(&Bucket::untyped("b"), format!("{number:03}").as_bytes(), &mut key);
+        key
+    }
+
+    fn batch(due: &DueVersions) -> Vec<(Bytes, u64)> {
+        due.batch(CLASS, due.runtime.now(), 10, usize::MAX)
+    }
+
+    /// What stays does not keep the rest from its turn, and is tried again after all of it.
+    #[test]
+    fn rounds_take_turns() {
+        let (due, _dir) = due_versions(35);
+        for _sweep in 0..3 {
+            let mut taken = Vec::new();
+            for _round in 0..4 {
+                assert_eq!(due.ready(due.runtime.now()), [CLASS], "there is no pause within a sweep");
+                let next = batch(&due);
+                taken.extend(next);
+                due.ended(CLASS, Ending::SomeStay);
+            }
+            let expected: Vec<_> = (0..35).map(|number| (Bytes::from(key(number)), 1)).collect();
+            assert_eq!(taken, expected);
+            assert_eq!(due.ready(due.runtime.now()), [] as [Class; 0], "a pause follows the sweep");
+            due.try_again();
+        }
+    }
+
+    #[test]
+    fn a_round_that_failed_is_followed_by_a_pause() {
+        let (due, _dir) = due_versions(20);
+        batch(&due);
+        due.ended(CLASS, Ending::Failed);
+        assert_eq!(due.ready(due.runtime.now()), [] as [Class; 0]);
+        due.try_again();
+        let second = batch(&due);
+        assert_eq!(second[0].0, key(10), "the others have their turn");
+        due.forget(CLASS, &second);
+        due.ended(CLASS, Ending::Done);
+        assert_eq!(due.ready(due.runtime.now()), [CLASS]);
+        assert_eq!((batch(&due)[0].0.clone(), due.count()), (Bytes::from(key(0)), 10));
+    }
+
+    #[test]
+    fn a_long_key_travels_alone() {
+        let (due, _dir) = due_versions(3);
+        let alone = |due: &DueVersions| due.batch(CLASS, due.runtime.now(), 10, 1).len();
+        assert_eq!([alone(&due), alone(&due), alone(&due)], [1; 3]);
+    }
+}

@@ -1,0 +1,27 @@
+//! The removal of tombstones and expired versions in a cluster (docs/design/replication.md §6).
+//!
+//! What it is: the fences and the floors of time of this node, its answers to rounds, and the
+//! driver of the rounds of the classes of which it is a primary.
+//!
+//! What it is not: it does not decide when a tombstone's time has come.
+//! `engine/tombstone_reaper.rs` does, and removes by itself what a node that is alone holds.
+//!
+//! Invariants:
+//! * A version is removed only if every primary had exactly it on its disk, and every other member
+//!   held nothing of its key, on its disk, after that.
+//! * A copy that was read before the removal, or before a member's answer, is refused afterwards.
+
+mod answers;
+mod counts;
+mod driver;
+mod due;
+mod fences;
+mod floors;
+mod round;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use driver::Driver;
+pub(crate) use due::DueVersions;
+pub(crate) use fences::Fences;
+pub(crate) use floors::Floors;

@@ -1,0 +1,288 @@
+//! When the marks and classes are saved, and what an unclean end of the process leaves behind.
+//!
+//! A checkpoint is made in two steps. The first notes the last seq of each store and ends the epoch
+//! of puts. The second, when all puts of that epoch have ended, saves these seqs together with the
+//! marks. A put that appended before the first step has then raised its marks.
+
+use super::Transfers;
+use super::classes::{FillReason, KnownStore};
+use super::state_file::{ReplicaState, SavedPartition, StateFile};
+use crate::engine::Engine;
+use crate::partition::{Partition, PartitionTable};
+use crate::replica::ClassId;
+use crate::start::OpenError;
+use ombak_ring::Ring;
+use ombak_types::NodeId;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracing::{error, info, warn};
+
+/// The time between two checkpoints.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// The first step of a checkpoint.
+struct Begun {
+    epoch: u64,
+    seqs: BTreeMap<u32, u64>,
+    /// The unreadable places of each store that were accounted for then.
+    lost_ranges: BTreeMap<u32, u64>,
+    changes: (u64, u64),
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether the node has been in a cluster: otherwise there is nothing to save.
+    is_member: bool,
+    begun: Option<Begun>,
+    next_at: Option<Instant>,
+    /// What was saved last: the seqs, and the changes of marks and classes that it had.
+    saved: BTreeMap<u32, u64>,
+    saved_changes: Option<(u64, u64)>,
+    /// The number of unreadable places of each store that were accounted for.
+    lost_ranges: BTreeMap<u32, u64>,
+    /// Partitions whose stores may have appended, after these seqs, what no mark shows.
+    unclean: BTreeMap<u32, u64>,
+}
+
+/// The checkpoints of a node.
+pub(super) struct Checkpoint {
+    file: StateFile,
+    state: Mutex<State>,
+}
+
+impl Checkpoint {
+    pub(super) fn new(file: StateFile) -> Self {
+        Self { file, state: Mutex::default() }
+    }
+}
+
+impl Transfers {
+    /// Loads what was saved, and compares it with the stores as they are now.
+    pub(super) fn load(&self, partitions: &PartitionTable) -> Result<(), OpenError> {
+        let Some(saved) = self.checkpoint.file.load()? else { return Ok(()) };
+        let mut state = self.checkpoint.state.lock();
+        state.is_member = true;
+        let known = |known: &SavedPartition| Some((known.clone(), partitions.get(known.number)?));
+        let known: Vec<_> = saved.partitions.iter().filter_map(known).collect();
+        let losses: Vec<_> = known.iter().map(|(known, partition)| known.store.loss_of(&**partition.store())).collect();
+        let is_copy = losses.contains(&Some(FillReason::Restored));
+        // A store without any write has no id. Where others are copies, it is the copy of a store
+        // that may have been written to since. If the process did not end in order, its first
+        // writes may have come after the checkpoint, and may be lost.
+        let of_empty = |known: &SavedPartition| match () {
+            () if is_copy => Some(FillReason::Restored),
+            () if !saved.is_closed && !known.store.was_written() => Some(FillReason::NewStore),
+            () => None,
+        };
+        let is_empty = |partition: &Partition| partition.store().last_seq() == 0;
+        let losses: Vec<_> = std::iter::zip(&known, losses)
+            .map(|((known, partition), loss)| loss.or_else(|| of_empty(known).filter(|_| is_empty(partition))))
+            .collect();
+        let has_losses = losses.iter().any(Option::is_some);
+        for ((known, partition), loss) in known.into_iter().zip(losses) {
+            let last = partition.store().last_seq();
+            self.classes.restore(known.number, known.filling);
+            state.lost_ranges.insert(known.number, partition.store().status().lost_ranges);
+            if let Some(reason) = loss {
+                warn!(partition = known.number, ?reason, "this replica is compared with the others before it is full");
+                self.classes.set_filling(known.number, reason);
+            }
+            // A store that was set back issues seqs again.
+            let set_aside_to = if loss == Some(FillReason::Restored) { last } else { known.set_aside_to.min(last) };
+            self.set_aside.up_to(&partition, set_aside_to);
+            let is_same = !matches!(loss, Some(FillReason::NewStore | FillReason::Restored));
+            let checkpoint = if is_same { known.checkpoint_seq.min(last) } else { 0 };
+            state.saved.insert(known.number, checkpoint);
+            if !saved.is_closed && last > checkpoint {
+                state.unclean.insert(known.number, checkpoint);
+            }
+        }
+        for owed in &saved.owed {
+            let is_other = |seq: &u64| *seq == 0;
+            let from = if state.saved.get(&owed.class.partition).is_some_and(is_other) { 1 } else { owed.since_seq };
+            self.owed.missed(owed.class, owed.peer, from);
+        }
+        if saved.is_closed || has_losses {
+            // From now on the marks may be behind. What is set aside must not grow with what is
+            // written before the next checkpoint.
+            let is_saved = self.save(partitions, &state.saved, &state.lost_ranges, false);
+            is_saved.map_err(|source| OpenError::System { what: "its replicas", source })?;
+        }
+        Ok(())
+    }
+
+    /// Owes to all peers what came after the last checkpoint before an unclean end. `ns` are the
+    /// n_vals in use.
+    pub(super) fn owe_after_unclean_end(&self, ring: &Ring, here: NodeId, ns: &BTreeSet<u32>) {
+        let unclean = std::mem::take(&mut self.checkpoint.state.lock().unclean);
+        for (partition, checkpoint) in unclean {
+            for n in ns {
+                let primaries = ring.replica_set(partition, *n);
+                if primaries.contains(&here) {
+                    let class = ClassId { partition, n: *n };
+                    let peers = primaries.iter().filter(|node| **node != here);
+                    peers.for_each(|peer| self.owed.missed(class, *peer, checkpoint + 1));
+                }
+            }
+        }
+    }
+
+    /// Makes a step of a checkpoint, if it is time. The node is in a cluster.
+    pub(super) async fn continue_checkpoint(&self, engine: &Arc<Engine>) {
+        let now = self.runtime.now();
+        let due = {
+            let mut state = self.checkpoint.state.lock();
+            state.is_member = true;
+            match &state.begun {
+                Some(begun) => self.owed.has_drained(begun.epoch),
+                None if state.next_at.is_some_and(|at| now < at) => false,
+                None => {
+                    self.begin_checkpoint(engine.partitions(), &mut state);
+                    state.begun.as_ref().is_some_and(|begun| self.owed.has_drained(begun.epoch))
+                }
+            }
+        };
+        if due {
+            let there = engine.clone();
+            // A refused job is tried again in the next round.
+            let _ = self.pool.run(move || there.transfers.end_checkpoint(there.partitions())).await;
+        }
+    }
+
+    fn begin_checkpoint(&self, partitions: &PartitionTable, state: &mut State) {
+        self.note_losses(partitions, state);
+        let changes = (self.owed.changes(), self.classes.changes() + self.set_aside.changes());
+        let seqs: BTreeMap<u32, u64> = partitions.all_open().map(|p| (p.number(), p.store().last_seq())).collect();
+        if seqs == state.saved && state.saved_changes == Some(changes) {
+            state.next_at = Some(self.runtime.now() + INTERVAL);
+            return;
+        }
+        // The seqs are read before the epoch ends: see `OwedMarks::next_epoch`.
+        let epoch = self.owed.next_epoch();
+        state.begun = Some(Begun { epoch, seqs, lost_ranges: state.lost_ranges.clone(), changes });
+    }
+
+    /// Places that became unreadable since the last look make their partition filling.
+    fn note_losses(&self, partitions: &PartitionTable, state: &mut State) {
+        for partition in partitions.all_open() {
+            let lost = partition.store().status().lost_ranges;
+            if lost > state.lost_ranges.insert(partition.number(), lost).unwrap_or(0) {
+                self.classes.set_filling(partition.number(), FillReason::Unreadable);
+            }
+        }
+    }
+
+    /// Saves a checkpoint whose puts have ended. Blocks.
+    fn end_checkpoint(&self, partitions: &PartitionTable) {
+        let Some(begun) = self.checkpoint.state.lock().begun.take() else { return };
+        let saved = self.log_save(partitions, &begun.seqs, &begun.lost_ranges, false);
+        let mut state = self.checkpoint.state.lock();
+        state.next_at = Some(self.runtime.now() + INTERVAL);
+        if saved {
+            state.saved = begun.seqs;
+            state.saved_changes = Some(begun.changes);
+        }
+    }
+
+    fn save(
+        &self,
+        partitions: &PartitionTable,
+        seqs: &BTreeMap<u32, u64>,
+        lost_ranges: &BTreeMap<u32, u64>,
+        is_closed: bool,
+    ) -> io::Result<()> {
+        let of = |all: &BTreeMap<u32, u64>, number| all.get(&number).copied().unwrap_or(0);
+        let saved = partitions.all_open().map(|partition| SavedPartition {
+            number: partition.number(),
+            store: KnownStore::of(&**partition.store(), of(lost_ranges, partition.number())),
+            checkpoint_seq: of(seqs, partition.number()),
+            set_aside_to: self.set_aside.of(partition.number()),
+            filling: self.classes.filling(partition.number()),
+        });
+        let state = ReplicaState { is_closed, partitions: saved.collect(), owed: self.owed.list() };
+        self.checkpoint.file.save(&state)
+    }
+
+    fn log_save(
+        &self,
+        partitions: &PartitionTable,
+        seqs: &BTreeMap<u32, u64>,
+        lost_ranges: &BTreeMap<u32, u64>,
+        is_closed: bool,
+    ) -> bool {
+        let saved = self.save(partitions, seqs, lost_ranges, is_closed);
+        if let Err(error) = &saved {
+            error!(%error, "what this node owes to others could not be saved");
+        }
+        saved.is_ok()
+    }
+
+    /// Saves everything at the end of the process. If a put is still under way, or if an earlier
+    /// unclean end was not worked up, the file keeps saying that the end was unclean.
+    pub(super) fn save_at_close(&self, partitions: &PartitionTable) {
+        let mut state = self.checkpoint.state.lock();
+        if !state.is_member {
+            return;
+        }
+        self.note_losses(partitions, &mut state);
+        let is_complete = self.owed.is_quiet() && state.unclean.is_empty();
+        let seqs = match is_complete {
+            true => partitions.all_open().map(|p| (p.number(), p.store().last_seq())).collect(),
+            false => state.saved.clone(),
+        };
+        if self.log_save(partitions, &seqs, &state.lost_ranges, is_complete) && !is_complete {
+            info!("some puts had not ended: the next start offers their versions to all replicas");
+        }
+    }
+
+    /// Whether there is a file.
+    pub(super) fn has_state(&self) -> bool {
+        self.checkpoint.state.lock().is_member
+    }
+
+    /// Writes the file of a node that becomes a member. Blocks.
+    pub(super) fn save_first_state(&self, partitions: &PartitionTable) -> bool {
+        let mut state = self.checkpoint.state.lock();
+        if state.is_member {
+            return true;
+        }
+        let saved = self.log_save(partitions, &state.saved, &state.lost_ranges, false);
+        state.is_member = saved;
+        saved
+    }
+
+    /// Makes all replicas of this node filling, durably: its directory is new, and the cluster
+    /// knows the node as one that has data. What a restored store held at the start is set aside,
+    /// and so is what a new one held: then it is of unknown age. Blocks.
+    pub(crate) fn set_all_filling(&self, partitions: &PartitionTable, reason: FillReason) -> bool {
+        for partition in partitions.all_open() {
+            let had_data = self.set_aside.seq_at_start(partition.number()) > 0;
+            let is_of_unknown_age = reason == FillReason::Restored || reason == FillReason::NewStore && had_data;
+            let reason = if is_of_unknown_age { FillReason::Restored } else { reason };
+            self.classes.set_filling(partition.number(), reason);
+            if is_of_unknown_age {
+                self.set_aside.what_was_there_at_the_start(&partition);
+            }
+        }
+        self.save_filling(partitions)
+    }
+
+    /// Makes the classes of a partition filling, durably. Returns false if that could not be saved.
+    /// Blocks.
+    pub(super) fn set_filling(&self, partitions: &PartitionTable, partition: u32, reason: FillReason) -> bool {
+        self.classes.set_filling(partition, reason);
+        self.save_filling(partitions)
+    }
+
+    fn save_filling(&self, partitions: &PartitionTable) -> bool {
+        let mut state = self.checkpoint.state.lock();
+        state.is_member = true;
+        let saved = self.log_save(partitions, &state.saved, &state.lost_ranges, false);
+        drop(state);
+        self.wake();
+        saved
+    }
+}

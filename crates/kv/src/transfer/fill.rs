@@ -1,0 +1,224 @@
+//! Makes a filling class full: compares it with every other primary, both ways
+//! (docs/design/replication.md §1, §8).
+//!
+//! Both nodes sum up ranges of key hashes, each with one fold over its keys. For the ranges that
+//! differ, this node orders the other one to push what it holds and this node lacks, and pushes
+//! what the other one lacks. Both directions end with a proof of inclusion. The other node need not
+//! be full itself: after a loss of power of the whole cluster all compare with each other.
+//!
+//! The comparisons come one after the other. What this node has stored since an earlier one is then
+//! owed to the primary of that comparison (`owed`): it may be a version of which no other node
+//! knows who lacks it.
+
+use super::Transfers;
+use super::fold::{Fold, Ranges, Which};
+use super::progress::TransferKind;
+use super::send::{Target, disabled};
+use crate::deliberate_faults::{BrokenRule, is_broken};
+use crate::engine::Engine;
+use crate::replica::{ClassId, Give, Giving, SUMMARY_RANGES_MAX, Summarize};
+use ombak_runtime::RuntimeExt;
+use ombak_types::{Error, NodeId, StoreFailure};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The time between two questions whether an order is done.
+const ASK_AGAIN: Duration = Duration::from_millis(200);
+/// Number of such questions before the comparison is given up, to begin anew later.
+const ASKED_MAX: usize = 3_000;
+
+/// Orders of other nodes that this node works on, or has done. There is one for each class and node
+/// at most.
+#[derive(Default)]
+pub(super) struct Orders(parking_lot::Mutex<BTreeMap<(ClassId, NodeId), Order>>);
+
+/// The comparisons of a class that is being filled.
+#[derive(Clone)]
+pub(super) struct Comparisons {
+    /// The number of losses that they cover.
+    losses: u64,
+    /// The primaries, each with a seq of this node's store. What this node has stored after the seq
+    /// is not owed to the primary yet.
+    with: BTreeMap<NodeId, u64>,
+}
+
+#[derive(Clone)]
+pub(super) struct Order {
+    pub(super) number: u64,
+    pub(super) ranges: Ranges,
+    state: Giving,
+}
+
+impl Orders {
+    /// Takes an order, unless it is known already. Returns how far it is.
+    fn take(&self, give: &Give) -> Giving {
+        let mut orders = self.0.lock();
+        match orders.get(&(give.class, give.to)) {
+            Some(order) if order.number == give.order => order.state,
+            _ => {
+                let ranges = Ranges::of(give.ranges, &give.wanted);
+                orders.insert((give.class, give.to), Order { number: give.order, ranges, state: Giving::Working });
+                Giving::Working
+            }
+        }
+    }
+
+    /// The orders that are not done.
+    pub(super) fn open(&self) -> Vec<(ClassId, NodeId)> {
+        let orders = self.0.lock();
+        orders.iter().filter(|(_, order)| order.state == Giving::Working).map(|(place, _)| *place).collect()
+    }
+
+    pub(super) fn get(&self, class: ClassId, to: NodeId) -> Option<Order> {
+        self.0.lock().get(&(class, to)).cloned()
+    }
+
+    /// Notes that an order is done, unless another one has taken its place.
+    fn done(&self, class: ClassId, to: NodeId, number: u64) {
+        if let Some(order) = self.0.lock().get_mut(&(class, to)).filter(|order| order.number == number) {
+            order.state = Giving::Done;
+        }
+    }
+}
+
+impl Transfers {
+    /// Takes an order of another node.
+    pub(crate) fn give(&self, engine: &Engine, give: &Give) -> Result<Giving, Error> {
+        let is_valid = give.ranges.is_power_of_two() && give.ranges <= SUMMARY_RANGES_MAX;
+        if !is_valid || give.wanted.len() > give.ranges as usize {
+            return Err(StoreFailure::internal("an order has too many ranges").into());
+        }
+        // There are at most as many orders as classes and peers.
+        if !engine.ring().replica_set(give.class.partition, give.class.n).contains(&give.to) {
+            return Err(StoreFailure::internal("an order is for a node that is no primary of the class").into());
+        }
+        let state = self.orders.take(give);
+        self.wake();
+        Ok(state)
+    }
+
+    /// Carries out an order.
+    pub(super) async fn carry_out(&self, engine: &Arc<Engine>, class: ClassId, to: NodeId) -> Result<(), Error> {
+        let Some(order) = self.orders.get(class, to) else { return Ok(()) };
+        let which = Which::Class { n: class.n, ranges: Some(order.ranges) };
+        self.bring_all(engine, class, to, which, 0, TransferKind::Fill).await?;
+        self.orders.done(class, to, order.number);
+        Ok(())
+    }
+
+    /// Pushes what is owed to a peer, and clears the mark if all of it is proved.
+    pub(super) async fn pay(&self, engine: &Arc<Engine>, class: ClassId, peer: NodeId) -> Result<(), Error> {
+        let Some(since_seq) = self.owed.begin(class, peer) else { return Ok(()) };
+        let which = Which::Class { n: class.n, ranges: None };
+        let after = since_seq.saturating_sub(1);
+        let paid = self.bring_all(engine, class, peer, which, after, TransferKind::Owed).await;
+        self.owed.end(class, peer, paid.is_ok());
+        paid
+    }
+
+    /// Brings versions of a class to a node until all are proved.
+    async fn bring_all(
+        &self,
+        engine: &Arc<Engine>,
+        class: ClassId,
+        node: NodeId,
+        which: Which,
+        since_seq: u64,
+        kind: TransferKind,
+    ) -> Result<(), Error> {
+        let there = engine.clone();
+        let mut fold = self.pool.run(move || Fold::begin(&there, class.partition, which, since_seq)).await??;
+        let tracked = self.progress.begin(kind, class, node, engine.now());
+        let target = Target { class, node, ring: engine.ring().version(), tracked };
+        let mut unproven = 0;
+        loop {
+            let batch;
+            (fold, batch) = self.next_batch(fold).await?;
+            let Some(batch) = batch else { break };
+            for candidates in batch.by_n.values() {
+                let proven = self.prove_at(engine, &target, candidates).await?;
+                unproven += proven.iter().filter(|proven| !**proven).count() as u64;
+            }
+        }
+        if unproven == 0 {
+            return Ok(());
+        }
+        Err(StoreFailure::internal(format!("{unproven} versions could not be brought to node {node}")).into())
+    }
+
+    /// Compares a class with the primaries with which it was not compared yet. Returns those with
+    /// which that is still to be done.
+    pub(super) async fn fill(&self, engine: &Arc<Engine>, class: ClassId) -> Result<BTreeSet<NodeId>, Error> {
+        let losses = self.classes.losses(class.partition);
+        let ring = engine.ring();
+        let primaries = ring.replica_set(class.partition, class.n);
+        let here = engine.identity.node_id;
+        let mut open: BTreeSet<NodeId> = primaries.into_iter().filter(|node| *node != here).collect();
+        let compared = self.compared.lock().get(&class).filter(|compared| compared.losses == losses).cloned();
+        let mut compared = compared.unwrap_or(Comparisons { losses, with: BTreeMap::new() });
+        for node in open.clone() {
+            if !compared.with.contains_key(&node) {
+                if !engine.config.peers.is_up(node) || self.fill_from(engine, class, node).await.is_err() {
+                    continue;
+                }
+                let last_seq = engine.partitions().find(class.partition)?.store().last_seq();
+                self.pass_on(class, &mut compared, last_seq);
+                compared.with.insert(node, last_seq);
+                self.compared.lock().insert(class, compared.clone());
+            }
+            open.remove(&node);
+        }
+        if open.is_empty() && self.classes.became_full(class, losses) {
+            self.compared.lock().remove(&class);
+        }
+        Ok(open)
+    }
+
+    /// Owes the primaries of earlier comparisons what this node has stored since.
+    fn pass_on(&self, class: ClassId, compared: &mut Comparisons, last_seq: u64) {
+        if is_broken(BrokenRule::FillingNodesPassOn) {
+            return;
+        }
+        for (node, seq) in compared.with.iter_mut().filter(|(_, seq)| **seq < last_seq) {
+            self.owed.missed(class, *node, *seq + 1);
+            *seq = last_seq;
+        }
+    }
+
+    /// Compares a class with one other primary, both ways.
+    async fn fill_from(&self, engine: &Arc<Engine>, class: ClassId, node: NodeId) -> Result<(), Error> {
+        self.take_back_what_is_at(engine, class, node).await?;
+        let summarize = Summarize { class, ranges: SUMMARY_RANGES_MAX };
+        let client = engine.config.peers.transfer(node);
+        // This node's own sums come last: a write that reaches both nodes meanwhile may look like a
+        // difference, but never hides one.
+        let theirs = client.summarize(summarize).await?;
+        let there = engine.clone();
+        let own = self.pool.run(move || there.summarize(&summarize)).await??;
+        if theirs.ring != own.ring || theirs.ranges.len() != own.ranges.len() {
+            return Err(StoreFailure::internal("another node summed up at another ring").into());
+        }
+        let sums = (0u32..).zip(theirs.ranges.iter().zip(&own.ranges));
+        let wanted: Vec<u32> = sums.filter(|(_, (theirs, own))| theirs != own).map(|(number, _)| number).collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let ranges = Ranges::of(summarize.ranges, &wanted);
+        let order = self.runtime.random_u64().map_err(Error::from)?;
+        let give = Give { class, to: engine.identity.node_id, order, ranges: summarize.ranges, wanted };
+        client.give(give.clone()).await?;
+        let which = Which::Class { n: class.n, ranges: Some(ranges) };
+        self.bring_all(engine, class, node, which, 0, TransferKind::Fill).await?;
+        for _ in 0..ASKED_MAX {
+            if client.give(give.clone()).await? == Giving::Done {
+                return Ok(());
+            }
+            if !self.takes_pushes() {
+                return Err(disabled("to"));
+            }
+            self.runtime.sleep(ASK_AGAIN).await;
+        }
+        Err(Error::Timeout)
+    }
+}

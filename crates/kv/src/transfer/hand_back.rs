@@ -1,0 +1,167 @@
+//! Gives back what this node holds for others (hinted handoff).
+//!
+//! A pass visits the foreign copies of one partition, brings each to **all** primaries of its
+//! class, and removes it only when each primary has proved that it durably holds that version or a
+//! descendant, and only if the copy is still the proven version (docs/design/replication.md §4).
+//! While a primary is down, the copy stays, and the other primaries get it nevertheless.
+//!
+//! A pass that breaks off loses nothing: what it removed is gone, and the next pass visits the
+//! rest.
+
+use super::Transfers;
+use super::fold::{Candidate, Fold, Which};
+use super::foreign::{Amount, UNKNOWN_N};
+use super::progress::TransferKind;
+use super::send::Target;
+use crate::engine::Engine;
+use crate::partition::Access;
+use crate::replica::{ClassId, HeldVersion};
+use futures_util::future::join_all;
+use ombak_ring::{Ring, RingVersion};
+use ombak_types::{Error, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tracing::debug;
+
+/// What a pass over the foreign copies of a partition has left.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    /// The copies, by n.
+    pub(super) amounts: BTreeMap<u32, Amount>,
+    /// The copies that it has removed, by n.
+    pub(super) removed: BTreeMap<u32, Amount>,
+    /// The primaries that proved nothing, because they are down or failed.
+    pub(super) missing: BTreeSet<NodeId>,
+    /// What a later pass must visit if these primaries are still missing then: versions with a
+    /// larger seq.
+    pub(super) visited_seq: u64,
+    /// Whether the pass visited everything.
+    pub(super) is_whole: bool,
+}
+
+/// One pass.
+struct Pass<'a> {
+    transfers: &'a Transfers,
+    engine: &'a Arc<Engine>,
+    partition: u32,
+    ring: Arc<Ring>,
+    targets: BTreeMap<(u32, NodeId), Target>,
+    left: Left,
+}
+
+impl Transfers {
+    /// Makes one pass over the foreign copies of a partition that were appended after `since_seq`.
+    pub(super) async fn hand_back(&self, engine: &Arc<Engine>, partition: u32, since_seq: u64) -> Result<Left, Error> {
+        let mut begin = self.foreign.begin_fold(partition);
+        let visited_seq = engine.partitions().find(partition)?.store().last_seq();
+        let there = engine.clone();
+        let mut fold = self.pool.run(move || Fold::begin(&there, partition, Which::Foreign, since_seq)).await??;
+        self.foreign.note_held(partition, &mut begin);
+        let left = Left { visited_seq, is_whole: since_seq == 0, ..Left::default() };
+        let ring = engine.ring();
+        let mut pass = Pass { transfers: self, engine, partition, ring, targets: BTreeMap::new(), left };
+        loop {
+            let batch;
+            (fold, batch) = self.next_batch(fold).await?;
+            let Some(batch) = batch else { break };
+            for (n, candidates) in batch.by_n {
+                pass.give_back(n, candidates).await?;
+            }
+        }
+        // The snapshot keeps files that are to go.
+        drop(fold);
+        let left = pass.left;
+        self.foreign.end_fold(partition, &begin, &left.amounts, &left.removed, since_seq == 0);
+        Ok(left)
+    }
+}
+
+impl Pass<'_> {
+    /// Brings copies of one class to all of its primaries, and removes those that are proved.
+    async fn give_back(&mut self, n: u32, candidates: Vec<Candidate>) -> Result<(), Error> {
+        let proven = if n == UNKNOWN_N { vec![false; candidates.len()] } else { self.prove(n, &candidates).await };
+        let removed = self.remove(n, &candidates, &proven).await?;
+        for (candidate, is_removed) in candidates.iter().zip(removed) {
+            let counted = if is_removed { &mut self.left.removed } else { &mut self.left.amounts };
+            *counted.entry(n).or_default() += Amount { keys: 1, bytes: candidate.bytes };
+        }
+        Ok(())
+    }
+
+    /// Returns for each copy whether all primaries durably hold it.
+    async fn prove(&mut self, n: u32, candidates: &[Candidate]) -> Vec<bool> {
+        let class = ClassId { partition: self.partition, n };
+        let primaries = self.ring.replica_set(self.partition, n);
+        let (mut up, mut all) = (Vec::new(), vec![!primaries.is_empty(); candidates.len()]);
+        for node in primaries {
+            if node != self.engine.identity.node_id && self.engine.config.peers.is_up(node) {
+                up.push(node);
+                self.track(class, node);
+            } else {
+                self.left.missing.insert(node);
+                all.fill(false);
+            }
+        }
+        let targets = up.iter().filter_map(|node| self.targets.get(&(n, *node)));
+        let proofs = targets.map(|target| self.transfers.prove_at(self.engine, target, candidates));
+        for (node, proof) in up.iter().zip(join_all(proofs).await) {
+            match proof {
+                Ok(proven) => all.iter_mut().zip(proven).for_each(|(all, one)| *all &= one),
+                Err(why) => {
+                    debug!(partition = self.partition, n, %node, %why, "handing back failed");
+                    self.left.missing.insert(*node);
+                    all.fill(false);
+                }
+            }
+        }
+        all
+    }
+
+    fn track(&mut self, class: ClassId, node: NodeId) {
+        let (transfers, engine, ring) = (self.transfers, self.engine, self.ring.version());
+        self.targets.entry((class.n, node)).or_insert_with(|| {
+            let tracked = transfers.progress.begin(TransferKind::HandBack, class, node, engine.now());
+            Target { class, node, ring, tracked }
+        });
+    }
+
+    /// Removes the copies that are proved. Returns for each whether it is gone.
+    async fn remove(&self, n: u32, candidates: &[Candidate], proven: &[bool]) -> Result<Vec<bool>, Error> {
+        if !proven.contains(&true) {
+            return Ok(vec![false; candidates.len()]);
+        }
+        let class = ClassId { partition: self.partition, n };
+        let proven: Vec<_> = candidates
+            .iter()
+            .zip(proven)
+            .map(|(candidate, proven)| proven.then(|| (candidate.held.clone(), candidate.is_readable)))
+            .collect();
+        let (engine, ring) = (self.engine.clone(), self.ring.version());
+        self.transfers.pool.run(move || remove_proven(&engine, class, ring, &proven)).await?
+    }
+}
+
+/// Removes versions that all primaries of a class were proved to hold, each only if it is still the
+/// proven one and only while the ring of the proof is in force. Blocks.
+fn remove_proven(
+    engine: &Engine,
+    class: ClassId,
+    ring: RingVersion,
+    proven: &[Option<(HeldVersion, bool)>],
+) -> Result<Vec<bool>, Error> {
+    let partition = engine.partitions().find(class.partition)?;
+    let may_remove = || engine.ring().version() == ring && engine.transfers.foreign.is_foreign(class);
+    let remove = |key: &[u8], digest| {
+        let locked = partition.lock(key, Access::Blocking).ok()?;
+        let is_gone = locked.local().is_none();
+        Some(is_gone || may_remove() && locked.remove_proven(digest).ok()?)
+    };
+    // What was proved by its digest alone is removed by its digest alone.
+    let remove_unread = |key: &[u8], digest| may_remove() && partition.remove_unread(key, digest).unwrap_or(false);
+    let one = |version: &Option<(HeldVersion, bool)>| match version {
+        Some((held, true)) => remove(&held.key, held.digest).unwrap_or(false),
+        Some((held, false)) => remove_unread(&held.key, held.digest),
+        None => false,
+    };
+    Ok(proven.iter().map(one).collect())
+}

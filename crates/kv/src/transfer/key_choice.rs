@@ -1,0 +1,27 @@
+//! Which keys an operator means.
+
+use bytes::Bytes;
+use ombak_types::Bucket;
+use ombak_types::names::decode_storage_key;
+
+/// Which keys of a list an operator means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyChoice {
+    /// All of this node.
+    All,
+    /// Those of one bucket.
+    Bucket(Bucket),
+    /// One key.
+    Key(Bucket, Bytes),
+}
+
+impl KeyChoice {
+    pub(super) fn includes(&self, storage_key: &Bytes) -> bool {
+        let Ok((bucket, key)) = decode_storage_key(storage_key) else { return matches!(self, Self::All) };
+        match self {
+            Self::All => true,
+            Self::Bucket(wanted) => bucket == *wanted,
+            Self::Key(wanted, wanted_key) => bucket == *wanted && key == *wanted_key,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Brings copies back to where they belong: hints, owed marks, and classes that are not full
+//! (docs/design/replication.md §1, 2, 4).
+//!
+//! What it is: one queue of work for everything that must be pushed to other nodes and proved
+//! there. `hand_back` gives back what this node holds for others. `owed` knows which peers missed
+//! writes. `classes` knows which replicas may lack something, and `fill` fills them. `repair`
+//! brings back what this node cannot read, and `unreadable` lets an operator give it up.
+//! `set_aside` keeps what restored stores held out of everything. `worker` does the work, beside
+//! the requests. `compare` answers the questions of other nodes.
+//!
+//! What it is not: it decides nothing about quorums and reaps nothing. It reaches other nodes only
+//! through [`TransferClient`](crate::TransferClient).
+//!
+//! Invariants:
+//! * A copy leaves a store only after every primary of its class proved that it durably holds that
+//!   version or a descendant, and only if the copy is still that version.
+//! * Everything goes by class, never by partition alone.
+//! * What a restored store held at its start is pushed to nobody, unless another replica has it,
+//!   too, or an operator wants it.
+//! * What cannot be read leaves a store only if every primary has exactly that version, if another
+//!   version takes its place, or if an operator gives it up.
+//! * A mark is cleared only for what was proved after the work on it began.
+
+mod checkpoint;
+mod classes;
+mod compare;
+mod config;
+mod counts;
+mod figures;
+mod fill;
+mod fold;
+mod foreign;
+mod hand_back;
+mod key_choice;
+mod owed;
+mod progress;
+mod repair;
+mod send;
+mod set_aside;
+mod set_aside_report;
+mod state_file;
+mod throttle;
+mod unreadable;
+mod worker;
+
+pub use classes::FillReason;
+pub use config::TransferConfig;
+pub use figures::Settled;
+pub use foreign::Amount;
+pub use key_choice::KeyChoice;
+pub(crate) use owed::AwaitedReplicas;
+pub use progress::{Transfer, TransferKind};
+pub use set_aside_report::{SetAsideReport, SetAsideVersion};
+pub use unreadable::{UnreadableReport, UnreadableVersion};
+
+use crate::config::KvConfig;
+use crate::partition::{Partition, PartitionTable};
+use crate::replica::ClassId;
+use crate::start::OpenError;
+use checkpoint::Checkpoint;
+use classes::Classes;
+use fill::Orders;
+use fold::{Batch, Fold};
+use foreign::{ForeignCopy, ForeignData};
+use ombak_ring::Ring;
+use ombak_runtime::{Pool, Runtime};
+use ombak_types::{Error, NodeId};
+use owed::OwedMarks;
+use parking_lot::Mutex;
+use progress::Progress;
+use set_aside::SetAside;
+use state_file::StateFile;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use throttle::Throttle;
+use tokio::sync::Notify;
+
+/// Threads that fold, read and remove for this work. They are separate, so that it does not delay
+/// requests.
+const THREADS: usize = 2;
+/// Maximum number of jobs that wait for these threads.
+const JOBS_MAX: usize = 10_000;
+
+/// What this node knows of copies that do not lie where they belong, and the work on them.
+pub(crate) struct Transfers {
+    pub(crate) foreign: ForeignData,
+    pub(crate) owed: Arc<OwedMarks>,
+    pub(crate) classes: Classes,
+    set_aside: SetAside,
+    orders: Orders,
+    /// For each class that is being filled: the primaries with which it was compared.
+    compared: Mutex<BTreeMap<ClassId, fill::Comparisons>>,
+    checkpoint: Checkpoint,
+    foreign_bytes_max: u64,
+    throttle: Throttle,
+    progress: Arc<Progress>,
+    pool: Pool,
+    runtime: Arc<dyn Runtime>,
+    concurrency: AtomicUsize,
+    gives: AtomicBool,
+    takes: AtomicBool,
+    /// Whether what has failed is to be tried again at once.
+    retries_at_once: AtomicBool,
+    is_working: AtomicBool,
+    is_stopped: AtomicBool,
+    work: Notify,
+}
+
+impl Transfers {
+    /// Loads what was saved. `partitions` are open already.
+    pub(crate) fn open(config: &KvConfig, partitions: &PartitionTable) -> Result<Self, OpenError> {
+        let runtime = config.runtime.clone();
+        let pool = Pool::start(&runtime, "ombak-transfer", THREADS, JOBS_MAX)
+            .map_err(|source| OpenError::System { what: "another thread", source })?;
+        let file = StateFile::new(config.fs.clone(), &config.data_dir);
+        let transfers = Self {
+            foreign: ForeignData::new(partitions.ring_size(), config.transfer.foreign_bytes_max),
+            owed: Arc::default(),
+            classes: Classes::new(partitions.ring_size()),
+            set_aside: SetAside::new(partitions),
+            orders: Orders::default(),
+            compared: Mutex::default(),
+            checkpoint: Checkpoint::new(file),
+            foreign_bytes_max: config.transfer.foreign_bytes_max,
+            throttle: Throttle::new(runtime.clone(), config.transfer.bytes_per_second),
+            progress: Arc::default(),
+            pool,
+            runtime,
+            concurrency: AtomicUsize::new(config.transfer.concurrency),
+            gives: AtomicBool::new(config.transfer.gives),
+            takes: AtomicBool::new(config.transfer.takes),
+            retries_at_once: AtomicBool::new(false),
+            is_working: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
+            work: Notify::new(),
+        };
+        transfers.load(partitions)?;
+        Ok(transfers)
+    }
+
+    /// Takes the roles of this node from a ring.
+    pub(crate) fn set_ring(&self, ring: &Ring, here: NodeId, partitions: &PartitionTable) {
+        self.foreign.set_ring(ring, here);
+        let is_alone = ring.node_count() == 1 && ring.id(ring.owner(0)) == here;
+        self.set_aside.apply(partitions, is_alone);
+        self.wake();
+    }
+
+    /// Begins to store a copy here; what this returns is held until it is stored. The caller holds
+    /// the lock of its key. Fails if this node is no primary of the class and holds too much for
+    /// others.
+    pub(crate) fn begin_copy<'a>(
+        &'a self,
+        partition: &'a Partition,
+        n: u32,
+        key: &'a [u8],
+    ) -> Result<Option<ForeignCopy<'a>>, Error> {
+        let Some((copy, was_clean)) = self.foreign.begin_copy(partition, n, key)? else { return Ok(None) };
+        if was_clean {
+            self.wake();
+        }
+        Ok(Some(copy))
+    }
+
+    /// Begins a put of a class that this node coordinates.
+    pub(crate) fn await_replicas(&self, ring: &Ring, here: NodeId, partition: u32, n: u32) -> Option<AwaitedReplicas> {
+        self.owed.await_replicas(ring, here, ClassId { partition, n })
+    }
+
+    /// Sets whether this node pushes copies, and whether it takes those that others push. What must
+    /// be pushed is noted nevertheless. Work that is under way ends at its next push.
+    pub(crate) fn set_enabled(&self, gives: bool, takes: bool) {
+        self.gives.store(gives, Ordering::SeqCst);
+        self.takes.store(takes, Ordering::SeqCst);
+        self.retry_at_once();
+    }
+
+    /// Tries at once what has failed and waits for its next try.
+    pub(crate) fn retry_at_once(&self) {
+        self.retries_at_once.store(true, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// The limits that are in force.
+    pub(crate) fn config(&self) -> TransferConfig {
+        TransferConfig {
+            bytes_per_second: self.throttle.bytes_per_second(),
+            concurrency: self.concurrency.load(Ordering::Relaxed),
+            foreign_bytes_max: self.foreign_bytes_max,
+            gives: self.gives_pushes(),
+            takes: self.takes_pushes(),
+        }
+    }
+
+    /// Sets how much is done at the same time. Work that is under way goes on.
+    pub(crate) fn set_concurrency(&self, concurrency: usize) {
+        self.concurrency.store(concurrency, Ordering::Relaxed);
+        self.wake();
+    }
+
+    /// Sets the maximum of the bytes that are pushed in a second; 0: no limit.
+    pub(crate) fn set_bytes_per_second(&self, bytes_per_second: u64) {
+        self.throttle.set_bytes_per_second(bytes_per_second);
+    }
+
+    pub(crate) fn takes_pushes(&self) -> bool {
+        self.takes.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn gives_pushes(&self) -> bool {
+        self.gives.load(Ordering::SeqCst)
+    }
+
+    /// Lets the worker look for work at once.
+    pub(crate) fn wake(&self) {
+        self.work.notify_one();
+    }
+
+    /// Ends the work, and saves the marks. No put is under way any more.
+    pub(crate) fn stop(&self, partitions: &PartitionTable) {
+        self.is_stopped.store(true, Ordering::SeqCst);
+        self.wake();
+        self.pool.stop();
+        self.save_at_close(partitions);
+    }
+
+    /// Answers a question of another node on a thread that may wait.
+    pub(crate) async fn answer<T: Send + 'static>(
+        &self,
+        answer: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.pool.run(answer).await?
+    }
+
+    async fn next_batch(&self, mut fold: Fold) -> Result<(Fold, Option<Batch>), Error> {
+        let (fold, batch) = self
+            .pool
+            .run(move || {
+                let batch = fold.next();
+                (fold, batch)
+            })
+            .await?;
+        Ok((fold, batch?))
+    }
+}

@@ -1,0 +1,204 @@
+//! The file in which a node keeps what it knows of its replicas: classes that are not full, owed
+//! marks and checkpoints.
+//!
+//! The file exists once the node has been in a cluster. It is replaced as a whole at each
+//! checkpoint. `is_closed` says that the process ended in order: then the marks are complete.
+//! Otherwise everything that a store appended after its checkpoint is owed to all peers.
+
+use super::classes::{Filling, KnownStore};
+use super::owed::Owed;
+use crate::replica::ClassId;
+use ombak_node_files::saved_json::{self, Formats};
+use ombak_node_files::{NodeFileError, read_saved};
+use ombak_storage::fs::{FileSystem, replace_file};
+use ombak_types::NodeId;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The name of the file in the directory of a node.
+const FILE_NAME: &str = "replicas.json";
+/// An upper bound: 1,024 partitions with marks for every class and peer take less.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+/// The first version is written with a checksum, too. It lacks what is set aside.
+const FORMATS: Formats = Formats { without_checksum: 1, current: 2 };
+
+/// What is saved of one partition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SavedPartition {
+    pub(super) number: u32,
+    pub(super) store: KnownStore,
+    /// Every put that had appended up to this seq had ended.
+    pub(super) checkpoint_seq: u64,
+    /// The seq up to which versions are set aside; 0: none is.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub(super) set_aside_to: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(super) filling: Option<Filling>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedMark {
+    partition: u32,
+    n: u32,
+    peer: NodeId,
+    since_seq: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    format: u32,
+    is_closed: bool,
+    partitions: Vec<SavedPartition>,
+    owed: Vec<SavedMark>,
+}
+
+/// What a node knows of its replicas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ReplicaState {
+    /// Whether the process ended in order after this was saved.
+    pub(super) is_closed: bool,
+    pub(super) partitions: Vec<SavedPartition>,
+    pub(super) owed: Vec<Owed>,
+}
+
+/// The file.
+pub(super) struct StateFile {
+    fs: Arc<dyn FileSystem>,
+    path: PathBuf,
+}
+
+impl StateFile {
+    pub(super) fn new(fs: Arc<dyn FileSystem>, data_dir: &Path) -> Self {
+        Self { fs, path: data_dir.join(FILE_NAME) }
+    }
+
+    /// Reads the file; `None` when there is none.
+    pub(super) fn load(&self) -> Result<Option<ReplicaState>, NodeFileError> {
+        let remedy = "without it this node does not know what it owes to others: put back a copy of it";
+        let saved = read_saved::<Saved>(&*self.fs, self.path.clone(), FILE_BYTES_MAX, FORMATS, remedy)?;
+        let Some(saved) = saved else { return Ok(None) };
+        let owed = saved.owed.into_iter().map(|mark| Owed {
+            class: ClassId { partition: mark.partition, n: mark.n },
+            peer: mark.peer,
+            since_seq: mark.since_seq,
+        });
+        Ok(Some(ReplicaState { is_closed: saved.is_closed, partitions: saved.partitions, owed: owed.collect() }))
+    }
+
+    /// Replaces the file. After a success the state survives a power loss. Blocks.
+    pub(super) fn save(&self, state: &ReplicaState) -> io::Result<()> {
+        let owed = state.owed.iter().map(|owed| SavedMark {
+            partition: owed.class.partition,
+            n: owed.class.n,
+            peer: owed.peer,
+            since_seq: owed.since_seq,
+        });
+        let saved = Saved {
+            format: FORMATS.current,
+            is_closed: state.is_closed,
+            partitions: state.partitions.clone(),
+            owed: owed.collect(),
+        };
+        replace_file(&*self.fs, &self.path, &saved_json::to_text(&saved)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::classes::FillReason;
+    use super::*;
+    use ombak_storage::fs::RealFs;
+
+    fn state(set_aside_to: u64) -> ReplicaState {
+        let store = KnownStore { store_id: u64::MAX - 1, boot: 4, lost_ranges: 2 };
+        let filling = Filling { reason: FillReason::LostWrites, full: [1, 3].into() };
+        ReplicaState {
+            is_closed: true,
+            partitions: vec![
+                SavedPartition { number: 0, store, checkpoint_seq: 12, set_aside_to, filling: Some(filling) },
+                SavedPartition {
+                    number: 1,
+                    store: KnownStore::default(),
+                    checkpoint_seq: 0,
+                    set_aside_to: 0,
+                    filling: None,
+                },
+            ],
+            owed: vec![Owed { class: ClassId { partition: 0, n: 3 }, peer: NodeId::new(u64::MAX), since_seq: 7 }],
+        }
+    }
+
+    #[test]
+    fn what_was_saved_is_loaded_and_damage_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = StateFile::new(Arc::new(RealFs), dir.path());
+        assert_eq!(file.load().unwrap(), None);
+        file.save(&state(9)).unwrap();
+        assert_eq!(file.load().unwrap(), Some(state(9)));
+        let path = dir.path().join(FILE_NAME);
+        let text = std::fs::read(&path).unwrap();
+        for length in [0, 1, text.len() / 2, text.len() - 1] {
+            std::fs::write(&path, &text[..length]).unwrap();
+            assert!(matches!(file.load(), Err(NodeFileError::Unusable { .. })), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn the_first_format_stays_readable() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = StateFile::new(Arc::new(RealFs), dir.path());
+        std::fs::write(dir.path().join(FILE_NAME), FIRST_FORMAT).unwrap();
+        assert_eq!(file.load().unwrap(), Some(state(0)));
+    }
+
+    const FIRST_FORMAT: &str = r#"{
+  "checksum": "c0259069e6b8a311",
+  "format": 1,
+  "is_closed": true,
+  "partitions": [
+    {
+      "number": 0,
+      "store": {
+        "store_id": "fffffffffffffffe",
+        "boot": 4,
+        "lost_ranges": 2
+      },
+      "checkpoint_seq": 12,
+      "filling": {
+        "reason": "lost_writes",
+        "full": [
+          1,
+          3
+        ]
+      }
+    },
+    {
+      "number": 1,
+      "store": {
+        "store_id": "0000000000000000",
+        "boot": 0,
+        "lost_ranges": 0
+      },
+      "checkpoint_seq": 0
+    }
+  ],
+  "owed": [
+    {
+      "partition": 0,
+      "n": 3,
+      "peer": "ffffffffffffffff",
+      "since_seq": 7
+    }
+  ]
+}
+"#;
+}

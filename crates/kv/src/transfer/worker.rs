@@ -1,0 +1,306 @@
+//! Does the work: chooses what is due, and runs a bounded number of pieces beside each other.
+//!
+//! A piece of work that fails is tried again after a pause, which doubles up to a minute. When a
+//! node comes up, or the ring changes, everything is due at once. Pieces that wait for other nodes'
+//! work (`fill`) have places of their own, so that two nodes never wait for each other's places.
+
+use super::Transfers;
+use super::hand_back::Left;
+use crate::engine::Engine;
+use crate::replica::ClassId;
+use futures_util::future::{Either, select};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use ombak_ring::RingVersion;
+use ombak_runtime::{BoxFuture, within};
+use ombak_types::{Error, NodeId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tracing::debug;
+
+/// The longest time between two looks for work.
+const LOOK: Duration = Duration::from_millis(200);
+/// The pause after the first failure, and the longest pause.
+const RETRY_MIN: Duration = Duration::from_millis(500);
+const RETRY_MAX: Duration = Duration::from_secs(60);
+/// While a primary is down, new foreign copies go to the other primaries in passes. The pause
+/// before each is at least this long, and at least this many times as long as the pass before it
+/// took.
+const PASS_PAUSE_MIN: Duration = Duration::from_secs(5);
+const PASS_PAUSE_PER_WORK: u32 = 20;
+
+/// A piece of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Piece {
+    /// Give back what this node holds for others in a partition.
+    HandBack(u32),
+    /// Push what a peer of a class missed.
+    Pay(ClassId, NodeId),
+    /// Push what another node ordered.
+    CarryOut(ClassId, NodeId),
+    /// Compare a class that may lack something.
+    Fill(ClassId),
+    /// Repair what cannot be read.
+    Repair,
+}
+
+impl Piece {
+    const fn waits_for_others(&self) -> bool {
+        matches!(self, Self::Fill(_) | Self::Repair)
+    }
+}
+
+/// What became of a piece of work.
+enum Ended {
+    HandBack(Result<Left, Error>, Duration),
+    Other(Result<(), Error>),
+}
+
+/// When a piece may begin again.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    failures: u32,
+    until: Instant,
+}
+
+/// A partition whose foreign copies wait for primaries.
+struct Waiting {
+    missing: BTreeSet<NodeId>,
+    /// What was begun in the partition when the last pass began.
+    begun: u64,
+    visited_seq: u64,
+    /// When another pass may visit what is new.
+    next_pass: Instant,
+}
+
+/// The worker of one node.
+struct Worker {
+    transfers: Arc<Transfers>,
+    running: FuturesUnordered<BoxFuture<'static, (Piece, Ended)>>,
+    active: BTreeSet<Piece>,
+    pauses: BTreeMap<Piece, Pause>,
+    waiting: BTreeMap<u32, Waiting>,
+    up: BTreeSet<NodeId>,
+    ring: Option<RingVersion>,
+}
+
+impl Transfers {
+    /// Starts the work beside the requests, once. It ends when the engine closes.
+    pub(crate) fn start(engine: &Arc<Engine>) {
+        let transfers = engine.transfers.clone();
+        if transfers.is_working.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let engine = Arc::downgrade(engine);
+        let worker = Worker {
+            transfers: transfers.clone(),
+            running: FuturesUnordered::new(),
+            active: BTreeSet::new(),
+            pauses: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            up: BTreeSet::new(),
+            ring: None,
+        };
+        transfers.runtime.spawn(Box::pin(worker.run(engine)));
+    }
+}
+
+impl Worker {
+    async fn run(mut self, engine: Weak<Engine>) {
+        while !self.transfers.is_stopped.load(Ordering::SeqCst) {
+            let Some(engine) = engine.upgrade() else { return };
+            self.look(&engine).await;
+            drop(engine);
+            self.wait().await;
+        }
+    }
+
+    /// Waits until a piece has ended, there may be work, or some time has passed.
+    async fn wait(&mut self) {
+        let transfers = self.transfers.clone();
+        let at = Some(transfers.runtime.now() + LOOK);
+        let woken = pin!(transfers.work.notified());
+        let ended = if self.running.is_empty() {
+            // The limit or the wake-up ends the wait.
+            let _ = within(&*transfers.runtime, at, woken).await;
+            None
+        } else {
+            match within(&*transfers.runtime, at, select(self.running.next(), woken)).await {
+                Ok(Either::Left((ended, _))) => ended,
+                Ok(Either::Right(_)) | Err(_) => None,
+            }
+        };
+        if let Some((piece, ended)) = ended {
+            self.ended(piece, ended);
+        }
+    }
+
+    /// Starts what is due.
+    async fn look(&mut self, engine: &Arc<Engine>) {
+        let ring = engine.ring();
+        let here = engine.identity.node_id;
+        if engine.is_alone(&ring) {
+            return;
+        }
+        self.transfers.owe_after_unclean_end(&ring, here, &engine.buckets.snapshot().all_n_vals());
+        self.transfers.continue_checkpoint(engine).await;
+        self.note_who_is_up(engine, &ring);
+        let now = self.transfers.runtime.now();
+        for piece in self.candidates(engine, &ring) {
+            let is_paused = self.pauses.get(&piece).is_some_and(|pause| now < pause.until);
+            let active = self.active.iter().filter(|a| a.waits_for_others() == piece.waits_for_others()).count();
+            if !is_paused
+                && !self.active.contains(&piece)
+                && active < self.transfers.concurrency.load(Ordering::Relaxed)
+            {
+                self.start(engine, piece);
+            }
+        }
+    }
+
+    /// Everything is due again when a node came up, the ring changed, or an operator asks for it.
+    fn note_who_is_up(&mut self, engine: &Engine, ring: &ombak_ring::Ring) {
+        let peers = ring.nodes().map(|(_, node)| node).filter(|node| *node != engine.identity.node_id);
+        let up: BTreeSet<NodeId> = peers.filter(|node| engine.config.peers.is_up(*node)).collect();
+        let retries = self.transfers.retries_at_once.swap(false, Ordering::SeqCst);
+        if retries || !up.is_subset(&self.up) || self.ring != Some(ring.version()) {
+            self.pauses.clear();
+            engine.partitions().unreadable_keys().try_all_again();
+        }
+        if self.ring != Some(ring.version()) {
+            self.waiting.clear();
+        }
+        (self.up, self.ring) = (up, Some(ring.version()));
+    }
+
+    /// Everything that there is to do now, in the order of importance.
+    fn candidates(&self, engine: &Engine, ring: &ombak_ring::Ring) -> Vec<Piece> {
+        let (transfers, here) = (&self.transfers, engine.identity.node_id);
+        let mut pieces = Vec::new();
+        let is_up = |node: &NodeId| self.up.contains(node);
+        if !engine.partitions().unreadable_keys().due(transfers.runtime.now(), 1).is_empty() {
+            pieces.push(Piece::Repair);
+        }
+        if transfers.gives_pushes() {
+            pieces.extend(
+                transfers.orders.open().into_iter().filter(|(_, to)| is_up(to)).map(|(c, to)| Piece::CarryOut(c, to)),
+            );
+            let owed = transfers.owed.list().into_iter().filter(|owed| {
+                let primaries = ring.replica_set(owed.class.partition, owed.class.n);
+                is_up(&owed.peer) && primaries.contains(&owed.peer) && primaries.contains(&here)
+            });
+            pieces.extend(owed.map(|owed| Piece::Pay(owed.class, owed.peer)));
+            let foreign = transfers.foreign.partitions().filter(|partition| self.may_hand_back(*partition));
+            pieces.extend(foreign.map(Piece::HandBack));
+        }
+        if !transfers.gives_pushes() || !transfers.takes_pushes() {
+            // A comparison brings copies in both directions.
+            return pieces;
+        }
+        let ns = engine.buckets.snapshot().all_n_vals();
+        for partition in 0..ring.size().get() {
+            let Some(filling) = transfers.classes.filling(partition) else { continue };
+            for n in ns.iter().filter(|n| !filling.full.contains(n)) {
+                if ring.replica_set(partition, *n).contains(&here) {
+                    pieces.push(Piece::Fill(ClassId { partition, n: *n }));
+                }
+            }
+        }
+        pieces
+    }
+
+    /// Whether a pass over a partition may achieve something.
+    fn may_hand_back(&self, partition: u32) -> bool {
+        let Some(waiting) = self.waiting.get(&partition) else { return true };
+        let is_new = self.transfers.foreign.begun(partition) > waiting.begun;
+        let now = self.transfers.runtime.now();
+        let is_waited_for_up = waiting.missing.is_empty() || !waiting.missing.is_disjoint(&self.up);
+        is_waited_for_up || is_new && now >= waiting.next_pass
+    }
+
+    fn start(&mut self, engine: &Arc<Engine>, piece: Piece) {
+        self.active.insert(piece);
+        let (transfers, engine) = (self.transfers.clone(), engine.clone());
+        let since_seq = match piece {
+            Piece::HandBack(partition) => self.since_seq(partition),
+            _ => 0,
+        };
+        if let Piece::HandBack(partition) = piece {
+            let begun = transfers.foreign.begun(partition);
+            let wait =
+                Waiting { missing: BTreeSet::new(), begun, visited_seq: since_seq, next_pass: transfers.runtime.now() };
+            self.waiting.entry(partition).or_insert(wait).begun = begun;
+        }
+        self.running.push(Box::pin(async move {
+            let began = transfers.runtime.now();
+            let ended = match piece {
+                Piece::HandBack(partition) => {
+                    let left = transfers.hand_back(&engine, partition, since_seq).await;
+                    Ended::HandBack(left, transfers.runtime.now().saturating_duration_since(began))
+                }
+                Piece::Pay(class, peer) => Ended::Other(transfers.pay(&engine, class, peer).await),
+                Piece::CarryOut(class, to) => Ended::Other(transfers.carry_out(&engine, class, to).await),
+                Piece::Repair => {
+                    transfers.repair_unreadable(&engine).await;
+                    Ended::Other(Ok(()))
+                }
+                Piece::Fill(class) => Ended::Other(
+                    transfers
+                        .fill(&engine, class)
+                        .await
+                        .and_then(|open| if open.is_empty() { Ok(()) } else { Err(Error::AllNodesDown) }),
+                ),
+            };
+            (piece, ended)
+        }));
+    }
+
+    /// A pass visits everything, unless the same primaries as before are still missing.
+    fn since_seq(&self, partition: u32) -> u64 {
+        let Some(waiting) = self.waiting.get(&partition) else { return 0 };
+        let is_still_missing = !waiting.missing.is_empty() && waiting.missing.is_disjoint(&self.up);
+        if is_still_missing { waiting.visited_seq } else { 0 }
+    }
+
+    fn ended(&mut self, piece: Piece, ended: Ended) {
+        self.active.remove(&piece);
+        let (why, left) = match (piece, ended) {
+            (Piece::HandBack(partition), Ended::HandBack(Ok(left), worked)) => {
+                (None, !self.passed(partition, left, worked))
+            }
+            (_, Ended::HandBack(Ok(_), _) | Ended::Other(Ok(()))) => (None, false),
+            (_, Ended::HandBack(Err(why), _) | Ended::Other(Err(why))) => (Some(why), true),
+        };
+        if let Some(why) = why {
+            debug!(?piece, %why, "a transfer has not ended; it is tried again");
+        }
+        if left {
+            let now = self.transfers.runtime.now();
+            let failures = self.pauses.get(&piece).map_or(0, |pause| pause.failures);
+            let until = now + (RETRY_MIN * (1 << failures.min(16))).min(RETRY_MAX);
+            self.pauses.insert(piece, Pause { failures: failures + 1, until });
+        } else {
+            self.pauses.remove(&piece);
+        }
+    }
+
+    /// Remembers for which primaries the copies of a partition wait. Returns whether none is left.
+    fn passed(&mut self, partition: u32, left: Left, worked: Duration) -> bool {
+        if left.amounts.is_empty() && left.is_whole {
+            self.waiting.remove(&partition);
+            return true;
+        }
+        let next_pass = self.transfers.runtime.now() + PASS_PAUSE_MIN.max(worked * PASS_PAUSE_PER_WORK);
+        if let Some(waiting) = self.waiting.get_mut(&partition) {
+            // A pass over what is new says nothing about what is older.
+            if left.is_whole {
+                waiting.missing.clear();
+            }
+            waiting.missing.extend(left.missing);
+            (waiting.visited_seq, waiting.next_pass) = (left.visited_seq, next_pass);
+        }
+        false
+    }
+}

@@ -1,0 +1,100 @@
+//! The engine of a node, alone or as a member of a cluster.
+
+use super::secret;
+use crate::config::Settings;
+use ombak_cluster::{MemberNode, MemberParts, MemberTiming, NobodyIsUp, NodeParts, Secret};
+use ombak_kv::{Kv, KvConfig};
+use ombak_runtime::{Network, TcpNetwork};
+use ombak_tls::{Certificates, TlsNetwork};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::Handle;
+
+/// The id of the cluster until the node knows its own: none.
+const CLUSTER: u64 = 0;
+
+/// The open engine of a node.
+#[derive(Clone)]
+pub enum Opened {
+    /// A node that does not listen for others.
+    Alone(Kv),
+    /// A node that listens for others, whether there are some or not.
+    Member(MemberNode),
+}
+
+impl Opened {
+    /// Opens the engine, and joins it with the metadata and the transport if the node listens for
+    /// others. Blocks while the stores open. The error is one line for the operator.
+    pub fn open(
+        settings: &Settings,
+        config: KvConfig,
+        certificates: Option<Arc<Certificates>>,
+        tasks: &Handle,
+    ) -> Result<Self, String> {
+        let Some(peer) = &settings.peer else {
+            check_alone(&settings.data_dir)?;
+            return Kv::open(config).map(Self::Alone).map_err(|e| e.to_string());
+        };
+        let secret = match (&settings.peer_secret_file, &certificates) {
+            (Some(file), _) => secret::read_or_create(file, &settings.data_dir)?,
+            (None, Some(_)) => Secret::known_to_everybody(),
+            (None, None) => return Err("cluster.secret_file has no value, and no certificate takes its place".into()),
+        };
+        // A node that connects from where it listens can be told from others by packet filters.
+        let from = Some(peer.address.ip()).filter(|ip| !ip.is_unspecified());
+        let tcp = Arc::new(TcpNetwork { from });
+        let network: Arc<dyn Network> = match certificates {
+            Some(certificates) => Arc::new(TlsNetwork::new(tcp, certificates)),
+            None => tcp,
+        };
+        let mut node = NodeParts::new(config, network, peer.address, (CLUSTER, secret), Arc::new(NobodyIsUp));
+        node.detection = Some(settings.detection.clone());
+        let lifetime_us = settings.peer_request_lifetime.as_micros();
+        node.transport.mux.lifetime_us = i64::try_from(lifetime_us).unwrap_or(i64::MAX);
+        let parts = MemberParts {
+            node,
+            metadata_dir: metadata_dir(&settings.data_dir),
+            advertised: settings.peer_advertised,
+            target_n_val: settings.target_n_val,
+            timing: MemberTiming::default(),
+        };
+        tasks.block_on(MemberNode::start(parts)).map(Self::Member).map_err(|e| e.to_string())
+    }
+
+    /// The engine.
+    pub fn kv(&self) -> &Kv {
+        match self {
+            Self::Alone(kv) => kv,
+            Self::Member(member) => member.kv(),
+        }
+    }
+
+    /// The member, if the node listens for others.
+    pub const fn member(&self) -> Option<&MemberNode> {
+        match self {
+            Self::Alone(_) => None,
+            Self::Member(member) => Some(member),
+        }
+    }
+}
+
+fn metadata_dir(data_dir: &Path) -> PathBuf {
+    data_dir.join("metadata")
+}
+
+/// Whether the node in this directory has been a member of a cluster, if only of its own: then its
+/// bucket types are in the metadata.
+pub fn has_metadata(data_dir: &Path) -> bool {
+    metadata_dir(data_dir).join("current.json").exists()
+}
+
+fn check_alone(data_dir: &Path) -> Result<(), String> {
+    if !has_metadata(data_dir) {
+        return Ok(());
+    }
+    Err(format!(
+        "the node in {} has been part of a cluster, so its bucket types are in {}: set listener.peer.internal again",
+        data_dir.display(),
+        metadata_dir(data_dir).display()
+    ))
+}

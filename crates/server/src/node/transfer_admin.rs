@@ -1,0 +1,400 @@
+//! The commands of operators about transfers between nodes: `transfers`, `handoff` and
+//! `transfer-limit`, in Riak's words (docs/riak/semantics.md §16).
+
+use super::cluster_admin::{COLUMNS, quoted, refused};
+use crate::wall_clock::now_secs;
+use ombak_api::admin::{AdminError, ForMembers, HandoffDirection};
+use ombak_cluster::{ActiveTransfer, MemberNode, MemberTransfers, Missed, OfMember, TransferChange, Whom};
+use ombak_types::NodeId;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The width of the bar that shows how far a transfer is.
+const BAR_COLUMNS: usize = 50;
+
+type Members = [OfMember<MemberTransfers>];
+
+/// `transfers`.
+pub async fn transfers(member: &MemberNode) -> Value {
+    let members = member.transfers().await;
+    answer(&members, transfers_text(&members, now_secs()))
+}
+
+/// `handoff status`.
+pub async fn handoff(member: &MemberNode) -> Value {
+    let members = member.transfers().await;
+    answer(&members, handoff_text(&members))
+}
+
+/// `handoff enable` and `disable`.
+pub async fn set_handoff(
+    member: &MemberNode,
+    direction: HandoffDirection,
+    enabled: bool,
+    members: ForMembers,
+) -> Result<Value, AdminError> {
+    let of = |wanted| (direction == wanted || direction == HandoffDirection::Both).then_some(enabled);
+    let (outbound, inbound) = (of(HandoffDirection::Outbound), of(HandoffDirection::Inbound));
+    let change = TransferChange { outbound, inbound, ..TransferChange::default() };
+    let changed = change_transfers(member, members, change).await?;
+    let text = handoff_text(&changed);
+    Ok(answer(&changed, text))
+}
+
+/// `transfer-limit`.
+pub async fn transfer_limit(member: &MemberNode) -> Value {
+    let members = member.transfers().await;
+    answer(&members, limit_text(&members))
+}
+
+/// `transfer-limit LIMIT`.
+pub async fn set_transfer_limit(
+    member: &MemberNode,
+    transfer_limit: Option<u64>,
+    bytes_per_second: Option<u64>,
+    members: ForMembers,
+) -> Result<Value, AdminError> {
+    let change = TransferChange { transfer_limit, bytes_per_second, ..TransferChange::default() };
+    let changed = change_transfers(member, members, change).await?;
+    let text = limit_text(&changed);
+    Ok(answer(&changed, text))
+}
+
+/// Changes the transfers of members. It fails if one of them did not answer: the others are changed
+/// nevertheless, and the message says so.
+async fn change_transfers(
+    member: &MemberNode,
+    members: ForMembers,
+    change: TransferChange,
+) -> Result<Vec<OfMember<MemberTransfers>>, AdminError> {
+    let whom = match members {
+        ForMembers::This => Whom::This,
+        ForMembers::All => Whom::All,
+        ForMembers::Named(name) => Whom::Named(name),
+    };
+    let changed = member.change_transfers(&whom, change).await.map_err(refused)?;
+    let silent: Vec<String> = changed.iter().filter(|of| of.answer.is_err()).map(|of| of.name.clone()).collect();
+    if silent.is_empty() {
+        return Ok(changed);
+    }
+    let others = if silent.len() == changed.len() { "" } else { ". The other members were changed" };
+    Err(AdminError::Failed(format!("[{}] did not answer and were not changed{others}", quoted(&silent))))
+}
+
+fn answer(members: &Members, text: String) -> Value {
+    let names: BTreeMap<NodeId, &str> = members.iter().map(|of| (of.node, of.name.as_str())).collect();
+    let name = |node: NodeId| names.get(&node).map_or_else(|| node.to_string(), |name| (*name).to_owned());
+    let members: Vec<Value> = members.iter().map(|of| member_json(of, &name)).collect();
+    json!({ "members": members, "text": text })
+}
+
+fn member_json(of: &OfMember<MemberTransfers>, name: &impl Fn(NodeId) -> String) -> Value {
+    let Ok(transfers) = &of.answer else { return json!({ "node": of.node, "name": of.name, "up": false }) };
+    let missed =
+        |missed: &Missed| json!({ "partition": missed.partition, "n_val": missed.n_val, "node": name(missed.node) });
+    let active = |transfer: &ActiveTransfer| {
+        json!({
+            "type": transfer.kind,
+            "partition": transfer.partition,
+            "n_val": transfer.n_val,
+            "receiver": name(transfer.receiver),
+            "objects_compared": transfer.objects_compared,
+            "objects_total": objects_total(transfers, transfer),
+            "bytes_sent": transfer.bytes_sent,
+            "since_secs": transfer.since_secs,
+        })
+    };
+    json!({
+        "node": of.node,
+        "name": of.name,
+        "up": true,
+        "handoff": { "inbound": transfers.inbound, "outbound": transfers.outbound },
+        "transfer_limit": transfers.transfer_limit,
+        "bytes_per_second": transfers.bytes_per_second,
+        "hints": {
+            "partitions": transfers.hinted_partitions,
+            "objects": transfers.hinted_objects,
+            "bytes": transfers.hinted_bytes,
+            "list": transfers.hints,
+        },
+        "active": transfers.active.iter().map(active).collect::<Vec<_>>(),
+        "owed": { "count": transfers.owed_marks, "list": transfers.owed.iter().map(missed).collect::<Vec<_>>() },
+        "ordered": {
+            "count": transfers.ordered_transfers,
+            "list": transfers.ordered.iter().map(missed).collect::<Vec<_>>(),
+        },
+        "filling": { "count": transfers.filling_classes, "list": transfers.filling },
+    })
+}
+
+/// About how many objects a transfer has to compare, if that is known.
+fn objects_total(of: &MemberTransfers, transfer: &ActiveTransfer) -> Option<u64> {
+    let hints = of.hints.iter().filter(|hints| transfer.kind == "hinted" && hints.partition == transfer.partition);
+    hints.map(|hints| hints.objects).find(|objects| *objects >= transfer.objects_compared.max(1))
+}
+
+/// `1 partition`, `2 partitions`.
+fn counted(number: u64, what: &str) -> String {
+    let plural = match what {
+        "class" => "es",
+        _ => "s",
+    };
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}{plural}") }
+}
+
+/// A number of bytes with a unit.
+fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["bytes", "KB", "MB", "GB", "TB"];
+    let mut unit = 0;
+    let mut value = bytes as f64;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{bytes} bytes") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+fn rate(bytes_per_second: u64) -> String {
+    if bytes_per_second == 0 { "no limit".into() } else { format!("{}/s", size(bytes_per_second)) }
+}
+
+fn transfers_text(members: &Members, now_secs: u64) -> String {
+    let mut lines = Vec::new();
+    let down: Vec<String> = members.iter().filter(|of| of.answer.is_err()).map(|of| of.name.clone()).collect();
+    if !down.is_empty() {
+        lines.push(format!("Nodes [{}] are currently down.", quoted(&down)));
+    }
+    let names: BTreeMap<NodeId, &str> = members.iter().map(|of| (of.node, of.name.as_str())).collect();
+    let name = |node: NodeId| names.get(&node).map_or_else(|| node.to_string(), |name| (*name).to_owned());
+    let answered = || members.iter().filter_map(|of| Some((of, of.answer.as_ref().ok()?)));
+    for (of, transfers) in answered() {
+        lines.extend(waiting_lines(&of.name, transfers, &name));
+    }
+    let mut blocks = String::new();
+    for (of, transfers) in answered() {
+        for transfer in &transfers.active {
+            blocks.push_str(&block(&of.name, transfers, transfer, &name, now_secs));
+        }
+    }
+    if blocks.is_empty() {
+        lines.push("No transfers active".into());
+    } else {
+        lines.push(format!("\nActive Transfers:\n{blocks}"));
+    }
+    lines.join("\n").trim_end().to_owned()
+}
+
+/// What waits on one member, and why it may wait for ever.
+fn waiting_lines(of: &str, transfers: &MemberTransfers, name: &impl Fn(NodeId) -> String) -> Vec<String> {
+    let mut lines = Vec::new();
+    if transfers.hinted_partitions > 0 {
+        let partitions = counted(transfers.hinted_partitions, "partition");
+        let held = if transfers.hinted_objects == 0 {
+            "not counted yet".to_owned()
+        } else {
+            format!("about {}, {}", counted(transfers.hinted_objects, "object"), size(transfers.hinted_bytes))
+        };
+        lines.push(format!("'{of}' waiting to handoff {partitions} ({held})"));
+    }
+    for (what, count, list) in [
+        ("must bring missed writes of", transfers.owed_marks, &transfers.owed),
+        ("was asked to complete", transfers.ordered_transfers, &transfers.ordered),
+    ] {
+        let mut receivers: Vec<String> = list.iter().map(|missed| name(missed.node)).collect();
+        receivers.sort();
+        receivers.dedup();
+        if count > 0 {
+            lines.push(format!("'{of}' {what} {} to [{}]", counted(count, "class"), quoted(&receivers)));
+        }
+    }
+    if transfers.filling_classes > 0 {
+        let mut reasons: Vec<String> = transfers.filling.iter().map(|class| class.reason.replace('_', " ")).collect();
+        reasons.sort();
+        reasons.dedup();
+        lines.push(format!(
+            "'{of}' may lack something in {}, and compares them with the other primaries ({})",
+            counted(transfers.filling_classes, "class"),
+            reasons.join(", ")
+        ));
+    }
+    match (transfers.outbound, transfers.inbound) {
+        (true, true) => {}
+        (false, true) => lines.push(format!("'{of}' hands nothing off: outbound handoff is disabled")),
+        (true, false) => lines.push(format!("'{of}' takes nothing: inbound handoff is disabled")),
+        (false, false) => lines.push(format!("'{of}' hands nothing off and takes nothing: handoff is disabled")),
+    }
+    if transfers.transfer_limit == 0 {
+        lines.push(format!("'{of}' begins no transfers: its transfer limit is 0"));
+    }
+    lines
+}
+
+/// One transfer that is under way.
+fn block(
+    sender: &str,
+    of: &MemberTransfers,
+    transfer: &ActiveTransfer,
+    name: &impl Fn(NodeId) -> String,
+    now_secs: u64,
+) -> String {
+    let kind = match transfer.kind.as_str() {
+        "hinted" => "hinted",
+        "owed" => "repair (missed writes)",
+        _ => "repair (comparison)",
+    };
+    let total = objects_total(of, transfer);
+    let objects = match total {
+        Some(total) => format!("{} of about {total}", transfer.objects_compared),
+        None => transfer.objects_compared.to_string(),
+    };
+    let mut text = format!(
+        "\ntransfer type: {kind}\npartition: {} (n_val {})\nstarted: {} s ago\nobjects compared: {objects}\n\
+         bytes sent: {}\n\n  '{sender}' ====> '{}'\n",
+        transfer.partition,
+        transfer.n_val,
+        now_secs.saturating_sub(transfer.since_secs),
+        size(transfer.bytes_sent),
+        name(transfer.receiver),
+    );
+    if let Some(total) = total {
+        let done = transfer.objects_compared.min(total);
+        let filled = (done * BAR_COLUMNS as u64 / total) as usize;
+        // Writing into a string does not fail.
+        let _ = writeln!(text, "  |{:<BAR_COLUMNS$}| {:>3}%", "#".repeat(filled), done * 100 / total);
+    }
+    text
+}
+
+fn on_or_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+fn handoff_text(members: &Members) -> String {
+    let width = members.iter().map(|of| of.name.len()).max().unwrap_or(0).max(4);
+    let mut text = format!("{:<width$}  outbound  inbound  transfer limit  rate", "node");
+    for of in members {
+        let _ = match &of.answer {
+            Ok(now) => write!(
+                text,
+                "\n{:<width$}  {:<8}  {:<7}  {:<14}  {}",
+                of.name,
+                on_or_off(now.outbound),
+                on_or_off(now.inbound),
+                now.transfer_limit,
+                rate(now.bytes_per_second)
+            ),
+            Err(_) => write!(text, "\n{:<width$}  does not answer", of.name),
+        };
+    }
+    text
+}
+
+fn limit_text(members: &Members) -> String {
+    let rule = "-".repeat(COLUMNS);
+    let mut text = format!("{:=^COLUMNS$}\nLimit       Rate            Node\n{rule}", " Transfer Limit ");
+    for of in members {
+        let _ = match &of.answer {
+            Ok(now) => {
+                write!(text, "\n{:>5}       {:<14}  '{}'", now.transfer_limit, rate(now.bytes_per_second), of.name)
+            }
+            Err(_) => write!(text, "\n(offline)                   '{}'", of.name),
+        };
+    }
+    let _ = write!(
+        text,
+        "\n{rule}\nA node works on so many partitions at the same time. 'ombak admin transfer-limit LIMIT' sets\n\
+         the limit of all nodes, and 'ombak admin transfer-limit NODE LIMIT' that of one, until they stop."
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ombak_cluster::{FillingClass, PartitionHints};
+
+    fn member(number: u64, answer: Option<MemberTransfers>) -> OfMember<MemberTransfers> {
+        let answer = answer.ok_or_else(|| "it is down".to_owned());
+        OfMember { node: NodeId::new(number), name: format!("dev{number}@h"), answer }
+    }
+
+    fn idle() -> MemberTransfers {
+        MemberTransfers { outbound: true, inbound: true, transfer_limit: 4, ..MemberTransfers::default() }
+    }
+
+    #[test]
+    fn a_quiet_cluster_says_so_in_riaks_words() {
+        let members = [member(1, Some(idle())), member(2, Some(idle()))];
+        assert_eq!(transfers_text(&members, 0), "No transfers active");
+        let members = [member(1, Some(idle())), member(2, None)];
+        assert_eq!(transfers_text(&members, 0), "Nodes ['dev2@h'] are currently down.\nNo transfers active");
+    }
+
+    #[test]
+    fn what_waits_and_what_moves_is_told() {
+        let busy = MemberTransfers {
+            inbound: false,
+            hinted_partitions: 2,
+            hinted_objects: 400,
+            hinted_bytes: 3 << 20,
+            hints: vec![PartitionHints { partition: 7, objects: 400, bytes: 3 << 20 }],
+            active: vec![ActiveTransfer {
+                kind: "hinted".into(),
+                partition: 7,
+                n_val: 3,
+                receiver: NodeId::new(2),
+                objects_compared: 100,
+                bytes_sent: 1536,
+                since_secs: 90,
+            }],
+            owed_marks: 1,
+            owed: vec![Missed { partition: 1, n_val: 3, node: NodeId::new(2) }],
+            filling_classes: 3,
+            filling: vec![FillingClass { partition: 1, n_val: 3, reason: "new_store".into() }],
+            ..idle()
+        };
+        let members = [member(1, Some(busy)), member(2, Some(idle()))];
+        let text = transfers_text(&members, 100);
+        for line in [
+            "'dev1@h' waiting to handoff 2 partitions (about 400 objects, 3.0 MB)",
+            "'dev1@h' must bring missed writes of 1 class to ['dev2@h']",
+            "'dev1@h' may lack something in 3 classes, and compares them with the other primaries (new store)",
+            "'dev1@h' takes nothing: inbound handoff is disabled",
+            "Active Transfers:",
+            "transfer type: hinted",
+            "partition: 7 (n_val 3)",
+            "started: 10 s ago",
+            "objects compared: 100 of about 400",
+            "bytes sent: 1.5 KB",
+            "  'dev1@h' ====> 'dev2@h'",
+            "  |############                                      |  25%",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+        let json = answer(&members, String::new());
+        let first = &json["members"][0];
+        assert_eq!(
+            (&first["active"][0]["receiver"], &first["active"][0]["objects_total"]),
+            (&json!("dev2@h"), &json!(400))
+        );
+        assert_eq!(first["handoff"], json!({"inbound": false, "outbound": true}));
+        assert_eq!(first["owed"], json!({"count": 1, "list": [{"partition": 1, "n_val": 3, "node": "dev2@h"}]}));
+    }
+
+    #[test]
+    fn limits_and_switches_are_tables() {
+        let slow = MemberTransfers { outbound: false, transfer_limit: 0, bytes_per_second: 50 << 20, ..idle() };
+        let members = [member(1, Some(idle())), member(2, Some(slow)), member(3, None)];
+        let table = handoff_text(&members);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines[1], "dev1@h  on        on       4               no limit");
+        assert_eq!(lines[2], "dev2@h  off       on       0               50.0 MB/s");
+        assert_eq!(lines[3], "dev3@h  does not answer");
+        let table = limit_text(&members);
+        assert!(
+            table.contains("\n    0       50.0 MB/s       'dev2@h'\n(offline)                   'dev3@h'\n"),
+            "{table}"
+        );
+    }
+}

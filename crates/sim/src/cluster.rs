@@ -1,0 +1,369 @@
+//! The nodes of a run: what each of them has, and what can be done to them.
+
+use crate::disks::{Disks, NODE_DIR, STORES_DIR};
+use crate::made::Made;
+use crate::network::{SimNetwork, address_of};
+use crate::oracle::{HostWitness, Key, Witness};
+use crate::random::Random;
+use crate::times;
+use crate::watched_stores::{WatchedFactory, WatchedStores};
+use crate::wires::Wires;
+use crate::world::{HostId, World};
+
+use ombak_cluster::{MemberNode, MemberParts, NobodyIsUp, NodeParts};
+use ombak_kv::{DeleteMode, Kv, KvConfig, head_terms};
+use ombak_peer::handshake::Secret;
+use ombak_ring::{KeyHash, Ring};
+use ombak_storage::fs::sim::Loss;
+use ombak_storage::{
+    Backend, BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory, MergeConfig, SyncStrategy,
+};
+use ombak_types::NodeId;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The ring size of all runs.
+pub const RING_SIZE: u32 = 8;
+/// How many successive partitions shall have distinct owners.
+const TARGET_N_VAL: u32 = 4;
+/// The port on which nodes listen for each other.
+pub(crate) const PEER_PORT: u16 = 7;
+/// The secret of the cluster.
+const SECRET: &[u8] = b"the secret of a simulated cluster";
+/// The time limit of requests that set none.
+const REQUEST_LIMIT: Duration = Duration::from_secs(5);
+/// When tombstones may be removed.
+const REAP_AFTER: Duration = Duration::from_millis(200);
+/// How often the stores do background work.
+const MAINTAIN: Duration = Duration::from_secs(1);
+/// How often stores with that setting sync.
+const SYNC_INTERVAL: Duration = Duration::from_secs(2);
+/// The length of a data file. A run fills several.
+const FILE_BYTES_MAX: u64 = 16 << 10;
+
+/// The backend of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendKind {
+    /// bitcask that syncs only where a request asks for it.
+    Bitcask,
+    /// bitcask that syncs at an interval.
+    BitcaskInterval,
+    /// In memory: the end of the process is the end of the store.
+    Memory,
+}
+
+/// What nodes have repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RepairCounts {
+    /// Reads that have repaired a replica.
+    pub read_repairs: u64,
+    /// Keys that were pushed to where they belong.
+    pub pushed_keys: u64,
+    /// Marks of a peer that missed writes and has got them.
+    pub owed_paid: u64,
+    /// Classes that may have lacked something and are full again.
+    pub filled: u64,
+    /// Puts of members that another node has coordinated.
+    pub forwarded: u64,
+}
+
+/// A node.
+pub struct Node {
+    /// Its host.
+    pub host: HostId,
+    /// Its backend.
+    pub backend: BackendKind,
+    /// Its identity, once it has started.
+    pub id: Option<NodeId>,
+    /// Its engine while it runs.
+    pub kv: Option<Kv>,
+    /// The member around the engine, if nodes are connected by streams.
+    pub(crate) member: Option<MemberNode>,
+    /// The stores of its process, from the beginning of its start on.
+    stores: Option<Arc<WatchedStores>>,
+    /// Its disks.
+    pub disks: Disks,
+    /// Whether a record of it was damaged since its stores began.
+    pub is_damaged: bool,
+    /// The marks that it had at the last look.
+    owed: u64,
+    /// The classes that might have lacked something at the last look.
+    filling: u64,
+}
+
+impl Node {
+    fn new(host: HostId, backend: BackendKind, disks: Disks) -> Self {
+        Self {
+            host,
+            backend,
+            id: None,
+            kv: None,
+            member: None,
+            stores: None,
+            disks,
+            is_damaged: false,
+            owed: 0,
+            filling: 0,
+        }
+    }
+
+    /// The store of a partition, while the node has it open.
+    pub fn store(&self, partition: u32) -> Option<Arc<dyn Backend>> {
+        self.stores.as_ref()?.get(partition)
+    }
+}
+
+/// How nodes reach each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wiring {
+    /// The engines call each other by messages of their own: each goes its own way.
+    Messages,
+    /// Members with their transport, failure detection and metadata, over streams.
+    Streams,
+}
+
+/// The backends of all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backends {
+    /// bitcask, and memory on at most one node in three. No listings and index queries: the order
+    /// that bitcask builds for them lies in files of a tree library, which knows no simulated
+    /// disks.
+    Mixed,
+    /// Memory everywhere, with listings and index queries.
+    OnlyMemory,
+}
+
+/// How many nodes there are, how they reach each other, and what they store in.
+pub type Machines = (usize, Wiring, Backends);
+
+/// All nodes.
+pub struct Cluster {
+    /// The world.
+    pub world: World,
+    /// The network between them.
+    pub network: SimNetwork,
+    /// The messages between them.
+    pub wires: Wires,
+    /// The nodes; the first one is on host 1.
+    pub nodes: Vec<Node>,
+    /// How the nodes reach each other.
+    pub wiring: Wiring,
+    /// What the nodes store in.
+    pub backends: Backends,
+    ring: Option<Arc<Ring>>,
+    random: Random,
+    made: Made,
+    repairs: RepairCounts,
+    witness: Witness,
+}
+
+/// Why a node did not start.
+#[derive(Debug, thiserror::Error)]
+#[error("the node on host {host} does not start: {why}")]
+pub struct NoStart {
+    /// The number of its host.
+    pub host: usize,
+    /// The error.
+    pub why: String,
+}
+
+impl Cluster {
+    /// The machines of a cluster, on which nothing runs yet.
+    pub fn new(world: &World, (count, wiring, backends): Machines, made: &Made, witness: Witness) -> Self {
+        let network = SimNetwork::new(world, count);
+        let wires = Wires::new(world, &network, &witness);
+        let mut random = world.fork_random();
+        let mut nodes = Vec::new();
+        for host in (1..=count).map(HostId) {
+            let backend = *random.pick(&[BackendKind::Bitcask, BackendKind::BitcaskInterval, BackendKind::Memory]);
+            // At most one node in three may forget everything.
+            let may_forget = host.0 % 3 == 0;
+            let backend = match (backends, backend) {
+                (Backends::OnlyMemory, _) => BackendKind::Memory,
+                (Backends::Mixed, BackendKind::Memory) if !may_forget => BackendKind::Bitcask,
+                (Backends::Mixed, backend) => backend,
+            };
+            nodes.push(Node::new(host, backend, Disks::new(random.next(), &world.runtime(host))));
+        }
+        made.note("the network".to_owned(), &network.streams);
+        let (world, made) = (world.clone(), made.clone());
+        Self {
+            world,
+            network,
+            wires,
+            nodes,
+            wiring,
+            backends,
+            ring: None,
+            random,
+            made,
+            repairs: RepairCounts::default(),
+            witness,
+        }
+    }
+
+    /// What nodes have repaired, also those whose process has ended.
+    pub const fn repairs(&self) -> RepairCounts {
+        self.repairs
+    }
+
+    /// Looks which marks and fillings have gone since the last look.
+    pub(crate) fn look_at_repairs(&mut self) {
+        for node in &mut self.nodes {
+            let Some(kv) = &node.kv else { continue };
+            let (owed, filling) = (kv.owed_marks().len() as u64, kv.filling_classes().len() as u64);
+            self.repairs.owed_paid += node.owed.saturating_sub(owed);
+            self.repairs.filled += node.filling.saturating_sub(filling);
+            (node.owed, node.filling) = (owed, filling);
+        }
+    }
+
+    /// Counts what a process has done that is about to end.
+    fn count_repairs(&mut self, host: HostId) {
+        let node = &mut self.nodes[host.0 - 1];
+        let Some(kv) = &node.kv else { return };
+        let read_repairs =
+            kv.stats().spirals().iter().find(|(name, _)| *name == "read_repairs").map_or(0, |(_, s)| s.total());
+        self.repairs.read_repairs += read_repairs;
+        self.repairs.pushed_keys += kv.pushed().0;
+        if let Some(member) = &node.member {
+            self.repairs.forwarded += member.node().replica_counts().puts_forwarded;
+        }
+        (node.owed, node.filling) = (0, 0);
+    }
+
+    /// The node on a host.
+    pub fn node(&self, host: HostId) -> &Node {
+        &self.nodes[host.0 - 1]
+    }
+
+    fn node_mut(&mut self, host: HostId) -> &mut Node {
+        &mut self.nodes[host.0 - 1]
+    }
+
+    /// The hosts of all nodes.
+    pub fn hosts(&self) -> Vec<HostId> {
+        self.nodes.iter().map(|node| node.host).collect()
+    }
+
+    /// The ring, once the nodes have formed a cluster.
+    pub const fn ring(&self) -> Option<&Arc<Ring>> {
+        self.ring.as_ref()
+    }
+
+    pub(crate) fn set_ring(&mut self, ring: Arc<Ring>) {
+        let hosts = self.nodes.iter().filter_map(|node| Some((node.id?, node.host))).collect();
+        self.witness.has_ring(ring.clone(), hosts);
+        self.ring = Some(ring);
+    }
+
+    /// The home partition of a key.
+    pub fn home_of(&self, key: &Key) -> Option<u32> {
+        Some(self.ring()?.home_of(&KeyHash::of_key(&key.kind.bucket(), &key.bytes())))
+    }
+
+    /// The hosts of the nodes that keep a key.
+    pub fn owners_of(&self, key: &Key) -> Vec<HostId> {
+        let (Some(ring), Some(home)) = (self.ring(), self.home_of(key)) else { return Vec::new() };
+        let positions = ring.owners_of(home, key.kind.n);
+        let host = |id| self.nodes.iter().find(|node| node.id == Some(id)).map(|node| node.host);
+        positions.iter().filter_map(|position| host(ring.id(position.node))).collect()
+    }
+
+    /// What a process on a host needs for its engine.
+    pub(crate) fn engine_parts(&mut self, host: HostId) -> Result<KvConfig, NoStart> {
+        let (runtime, wiring) = (self.world.runtime(host), self.wiring);
+        let (made, witness) = (self.made.clone(), self.witness.clone());
+        let node = self.node_mut(host);
+        // The engine, its services and its tasks keep the runtime of their process alive.
+        made.note(format!("a process of host {}", host.0), &runtime);
+        made.note(format!("a disk of host {}", host.0), &node.disks.node);
+        made.note(format!("a disk of stores of host {}", host.0), &node.disks.stores);
+        let factory: Arc<dyn BackendFactory> = match node.backend {
+            BackendKind::Memory => {
+                Arc::new(MemoryFactory::with_terms(MemoryConfig::default(), head_terms()).on_machine(runtime.clone()))
+            }
+            BackendKind::Bitcask | BackendKind::BitcaskInterval => {
+                let sync = match node.backend {
+                    BackendKind::BitcaskInterval => SyncStrategy::Interval(SYNC_INTERVAL),
+                    BackendKind::Bitcask | BackendKind::Memory => SyncStrategy::None,
+                };
+                let merge = MergeConfig { check_interval_secs: 5, ..MergeConfig::default() };
+                let config = JournalConfig { sync, merge, file_bytes_max: FILE_BYTES_MAX, ..JournalConfig::default() };
+                let factory = BitcaskFactory::new(node.disks.stores.clone(), STORES_DIR, config);
+                Arc::new(factory.map_err(|e| no_start(host, e))?)
+            }
+        };
+        let opened = Arc::<WatchedStores>::default();
+        node.stores = Some(opened.clone());
+        witness.process_begins(host, opened.clone());
+        let mut config =
+            KvConfig::new(format!("node{}", host.0), NODE_DIR, Arc::new(WatchedFactory { factory, opened }));
+        config.fs = node.disks.node.clone();
+        config.ring_size = RING_SIZE;
+        config.io_threads = 2;
+        config.timeout = REQUEST_LIMIT;
+        config.delete_mode = DeleteMode::After(REAP_AFTER);
+        config.maintain_interval = MAINTAIN;
+        config.runtime = runtime;
+        config.hooks.observers.push(Arc::new(HostWitness { witness, host }));
+        if wiring == Wiring::Messages {
+            config.peers = self.wires.of(host);
+        }
+        Ok(config)
+    }
+
+    /// What a process on a host needs to be a member.
+    pub(crate) fn member_parts(&mut self, host: HostId) -> Result<MemberParts, NoStart> {
+        let kv = self.engine_parts(host)?;
+        let (network, address) = (self.network.of(&self.world, host), address_of(host, PEER_PORT));
+        let secret = Secret::new(SECRET).map_err(|e| no_start(host, e))?;
+        let mut node = NodeParts::new(kv, network, address, (0, secret), Arc::new(NobodyIsUp));
+        node.detection = Some(times::detection());
+        let metadata_dir = Path::new(NODE_DIR).join("metadata");
+        Ok(MemberParts { node, metadata_dir, advertised: None, target_n_val: TARGET_N_VAL, timing: times::members() })
+    }
+
+    /// A process has started an engine.
+    pub(crate) fn runs(&mut self, host: HostId, kv: Kv, member: Option<MemberNode>) {
+        let node = self.node_mut(host);
+        node.id = Some(kv.identity().node_id);
+        (node.kv, node.member) = (Some(kv), member);
+    }
+
+    /// Ends the process of a node. `loss` says what becomes of what was not synced:
+    /// [`Loss::Nothing`] kills only the process, everything else cuts the power of the machine.
+    pub fn stop(&mut self, host: HostId, loss: Loss) {
+        self.count_repairs(host);
+        let node = self.node_mut(host);
+        // The old disks take nothing any more, so the end of the process cannot write.
+        node.disks = node.disks.restart(loss);
+        node.stores = None;
+        let running = (node.kv.take(), node.member.take());
+        self.network.process_ended(host, loss == Loss::Nothing);
+        self.world.kill(host);
+        self.wires.detach(host);
+        self.witness.process_ended(host);
+        drop(running);
+    }
+
+    /// Ends all nodes. An engine and its peers hold each other until then.
+    pub fn end(&mut self) {
+        for host in self.hosts() {
+            self.stop(host, Loss::Nothing);
+        }
+    }
+
+    /// Replaces the disk of the stores of a stopped node.
+    pub fn lose_stores(&mut self, host: HostId) {
+        let (seed, machine) = (self.random.next(), self.world.runtime(host));
+        let node = self.node_mut(host);
+        node.disks.lose_stores(seed, &machine);
+        node.is_damaged = false;
+    }
+}
+
+pub(crate) fn no_start(host: HostId, why: impl std::fmt::Display) -> NoStart {
+    NoStart { host: host.0, why: why.to_string() }
+}

@@ -1,0 +1,60 @@
+//! The disks of one host, and what is lost with them.
+
+use crate::world::HostRuntime;
+use ombak_storage::fs::FileSystem;
+use ombak_storage::fs::sim::{FaultyFs, Loss};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where the node's own files are.
+pub const NODE_DIR: &str = "/node";
+/// Where the stores are.
+pub const STORES_DIR: &str = "/stores";
+
+/// The two disks of a host: one for the node's own files, one for its stores.
+pub struct Disks {
+    /// The disk with the node's identity.
+    pub node: Arc<FaultyFs>,
+    /// The disk with the stores.
+    pub stores: Arc<FaultyFs>,
+}
+
+impl Disks {
+    /// Empty disks.
+    pub fn new(seed: u64, machine: &Arc<HostRuntime>) -> Self {
+        Self {
+            node: FaultyFs::on_machine(seed, machine.clone()),
+            stores: FaultyFs::on_machine(seed ^ 1, machine.clone()),
+        }
+    }
+
+    /// The disks as the next process finds them. Nothing is written to the old ones any more.
+    pub fn restart(&self, loss: Loss) -> Self {
+        Self { node: self.node.restart(loss), stores: self.stores.restart(loss) }
+    }
+
+    /// Replaces the disk of the stores by an empty one.
+    pub fn lose_stores(&mut self, seed: u64, machine: &Arc<HostRuntime>) {
+        self.stores.restart(Loss::Everything);
+        self.stores = FaultyFs::on_machine(seed, machine.clone());
+    }
+
+    /// All files of the stores, with their lengths.
+    pub fn store_files(&self) -> io::Result<Vec<(PathBuf, u64)>> {
+        let mut files = Vec::new();
+        self.walk(Path::new(STORES_DIR), &mut files)?;
+        Ok(files)
+    }
+
+    fn walk(&self, dir: &Path, files: &mut Vec<(PathBuf, u64)>) -> io::Result<()> {
+        for name in self.stores.list(dir)? {
+            let path = dir.join(name);
+            match self.stores.length(&path) {
+                Ok(length) => files.push((path, length)),
+                Err(_) => self.walk(&path, files)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! A simulated world for the nodes of a cluster, in which one seed decides everything.
+//!
+//! What it is: an executor with virtual time, a network and disks that fail, and an oracle that
+//! knows what was acknowledged and what a fault has destroyed. It runs the production code of the
+//! nodes; only the clock, the random numbers, the threads, the sockets and the files are its own.
+//!
+//! What it is not: nothing that is shipped depends on it. It does not model the timing of real
+//! machines, and it does not replace tests with real processes.
+//!
+//! A seed that is divisible by 3 connects the engines by single messages, which are lost, doubled,
+//! reordered and late. All others run members (`ombak_cluster::MemberNode`) over ordered streams,
+//! with failure detection, and with metadata whose log and votes lie on the simulated disks. They
+//! form their cluster by joins, a plan and a commit. One seed in six keeps everything in memory:
+//! only those list keys and query indexes, because bitcask keeps the order for that in files of a
+//! tree library, which knows no simulated disks.
+//!
+//! What a run checks, after each operation for its key and every 50 operations for all: no event id
+//! names two values; no version is empty, torn or forged; each acknowledged value, or what replaced
+//! it, is on a disk that no fault has destroyed; no write is executed after its time limit; no read
+//! of primaries misses a write if so many primaries took it that they have one in common; of two
+//! conditional puts with one precondition one is acknowledged. A witness sees each change of a
+//! store and checks the others at that moment: a copy for others goes when each primary has it on
+//! its disk; a tombstone goes when each primary has it on its disk and nobody else has anything
+//! older; nothing that it covers is stored again; only full primaries vote. After healing the
+//! nodes settle by themselves: no hints, no owed marks, all classes full, nothing to reap, and only
+//! tombstones may make the replicas of a key differ. Then reads repair those, and copies that
+//! cannot be read: the replicas of a key are equal, what was acknowledged is there, and nothing
+//! that was replaced or deleted is back. Listings and queries then show exactly what is there.
+//!
+//! What is not checked yet:
+//! * What waits for a copy that cannot be read and that nothing can replace may wait for ever.
+//! * The members do not change after the cluster was formed.
+//!
+//! Invariants:
+//! * The same seed gives the same trace, in every process.
+//! * No code of the oracle is shared with the code that merges copies.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod bucket_kinds;
+mod clients;
+mod cluster;
+mod disks;
+mod faults;
+mod made;
+pub mod network;
+pub mod oracle;
+mod queries;
+mod random;
+mod run;
+mod settling;
+mod starting;
+mod times;
+mod trace;
+mod watched_stores;
+mod wires;
+pub mod world;
+
+pub use bucket_kinds::{BucketKind, Merging};
+pub use clients::ClientCounts;
+pub use cluster::{BackendKind, Backends, Cluster, RepairCounts, Wiring};
+pub use faults::FaultKind;
+pub use random::Random;
+pub use run::{Report, run_seed};
+pub use trace::Trace;

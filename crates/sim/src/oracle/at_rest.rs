@@ -1,0 +1,131 @@
+//! What must be true when nothing happens any more.
+
+use super::Key;
+use super::copies::{Copies, DiskCopy, Token};
+use super::rules::{Evidence, Oracle, is_held, shown};
+use super::violation::Violation;
+use crate::bucket_kinds::{BucketKind, Merging};
+use crate::cluster::Cluster;
+use crate::world::HostId;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+
+impl Oracle {
+    /// The hosts whose copy of a key cannot be read.
+    pub fn unreadable(&self, cluster: &Cluster, key: Key) -> BTreeSet<HostId> {
+        let copies = self.copies(cluster, key);
+        copies.into_iter().filter(|(_, copy)| *copy == DiskCopy::Unreadable).map(|(host, _)| host).collect()
+    }
+
+    /// The hosts whose copy of a key cannot be read, and whose copy nothing can replace: an owner's
+    /// copy held what no readable copy has seen, or another node's copy held another version than
+    /// the owners have by now. Nobody can prove that such a copy may go
+    /// (docs/design/replication.md §4, §13).
+    pub fn irreplaceable(&self, cluster: &Cluster, key: Key, owners: &[HostId]) -> BTreeSet<HostId> {
+        let copies = self.copies(cluster, key);
+        let can_be_replaced = |host: &HostId| {
+            let Some(held) = self.witness.last_stored(*host, key) else { return false };
+            match owners.contains(host) {
+                true => copies.values().any(|copy| held.is_covered_by(copy)),
+                false => owners.iter().all(|owner| held.is_same_as(&copies[owner])),
+            }
+        };
+        let unreadable = copies.iter().filter(|(_, copy)| **copy == DiskCopy::Unreadable).map(|(host, _)| *host);
+        unreadable.filter(|host| !can_be_replaced(host)).collect()
+    }
+
+    /// Whether a host has anything of a key.
+    pub fn holds(&self, cluster: &Cluster, key: Key, host: HostId) -> bool {
+        self.copies(cluster, key).get(&host).is_some_and(|copy| *copy != DiskCopy::Absent)
+    }
+
+    /// Checks a key after the nodes have settled, and before anybody has read it. What makes
+    /// replicas differ then is repaired only by a read, or by an exchange of trees: a tombstone
+    /// that outlived its removal at a primary (docs/design/replication.md §6), and a write whose
+    /// coordinator has ended before it knew who missed the write (§2).
+    pub fn check_settled(&mut self, cluster: &Cluster, key: Key, owners: &[HostId]) {
+        let copies = self.copies(cluster, key);
+        let witness = self.witness.clone();
+        let history = self.history(key);
+        let is_orphan = |token: &Token| witness.is_orphan(key, *token);
+        let present = || owners.iter().filter_map(|owner| copies[owner].tokens()).flatten();
+        // Where only one of concurrent values is kept, such a write may win wherever it comes to.
+        if key.kind.merging != Merging::Siblings && present().any(is_orphan) {
+            return;
+        }
+        let is_value = |token: &Token| {
+            let is_write = history.writes.get(token).is_some_and(|write| !write.is_delete);
+            is_write && !history.with_successors(*token).iter().any(is_orphan)
+        };
+        let mut values = owners.iter().filter_map(|owner| match &copies[owner] {
+            DiskCopy::Version { tokens, .. } => Some(tokens.iter().filter(|token| is_value(token)).collect()),
+            DiskCopy::Absent => Some(BTreeSet::new()),
+            DiskCopy::Unreadable => None,
+        });
+        let first = values.next();
+        if values.any(|values| Some(values) != first) {
+            self.broken(Violation::Unequal { key: key.to_string(), copies: shown(&copies) });
+        }
+    }
+
+    /// Whether all replicas of a key that can be read are equal.
+    pub fn are_equal(&self, cluster: &Cluster, key: Key, owners: &[HostId]) -> bool {
+        let copies = self.copies(cluster, key);
+        let mut digests = owners.iter().filter_map(|host| match &copies[host] {
+            DiskCopy::Version { digest, .. } => Some(Some(*digest)),
+            DiskCopy::Absent => Some(None),
+            DiskCopy::Unreadable => None,
+        });
+        let first = digests.next();
+        digests.all(|digest| Some(digest) == first)
+    }
+
+    /// Checks what must be true of a key after healing.
+    pub fn check_healed(&mut self, cluster: &Cluster, key: Key, owners: &[HostId]) {
+        self.check(cluster, key);
+        let all = self.copies(cluster, key);
+        let copies: Copies =
+            all.iter().filter(|(host, _)| owners.contains(host)).map(|(h, c)| (*h, c.clone())).collect();
+        if !self.are_equal(cluster, key, owners) {
+            self.broken(Violation::Unequal { key: key.to_string(), copies: shown(&all) });
+            return;
+        }
+        let history = self.history(key).clone();
+        let is_readable = |copy: &&DiskCopy| !matches!(copy, DiskCopy::Unreadable);
+        let Some(copy) = copies.values().find(is_readable) else { return };
+        let lost = history.promised().find(|token| !is_held(&history, *token, &copies, key, Evidence::Possible));
+        if let Some(token) = lost {
+            self.broken(Violation::Lost { key: key.to_string(), token, copies: shown(&all) });
+        }
+        if matches!(key.kind.merging, Merging::LastWriteWins | Merging::WriteOnce) {
+            return;
+        }
+        let revived = self.witness.revived(key);
+        for token in copy.tokens().into_iter().flatten().filter(|token| !revived.contains(token)) {
+            if let Some(successor) = history.promised_successor(*token) {
+                let key = key.to_string();
+                self.broken(Violation::Back { key, token: *token, successor, copies: shown(&all) });
+            }
+        }
+    }
+
+    /// The keys of a bucket that have a value on all disks; none if some disk cannot be read or
+    /// differs.
+    pub fn living(&self, cluster: &Cluster, kind: BucketKind) -> Option<BTreeSet<Bytes>> {
+        let mut living = BTreeSet::new();
+        for (key, history) in self.keys.iter().filter(|(key, _)| key.kind == kind) {
+            let copies = self.copies(cluster, *key);
+            let is_value = |token: &Token| history.writes.get(token).is_some_and(|write| !write.is_delete);
+            let has_value = |copy: &DiskCopy| copy.tokens().is_some_and(|tokens| tokens.iter().any(is_value));
+            if copies.values().any(|copy| *copy == DiskCopy::Unreadable) {
+                return None;
+            }
+            match copies.values().filter(|copy| has_value(copy)).count() {
+                0 => {}
+                of if of == kind.n as usize => drop(living.insert(key.bytes())),
+                _ => return None,
+            }
+        }
+        Some(living)
+    }
+}

@@ -1,0 +1,132 @@
+//! What the stores of nodes hold of a key.
+
+use super::Key;
+use ombak_storage::{Backend, ReadMode, Stored};
+use ombak_types::names::encode_storage_key;
+use ombak_types::{Object, Sibling, stored_object};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::world::HostId;
+
+/// The name of the metadata that carries the token of a write.
+pub const TOKEN_NAME: &[u8] = b"token";
+
+/// The number of a write.
+pub type Token = u64;
+
+/// The event id of a value: actor and counter.
+pub type EventId = (Vec<u8>, u64);
+
+/// What one store holds of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiskCopy {
+    /// Nothing.
+    Absent,
+    /// A version that cannot be read.
+    Unreadable,
+    /// A version.
+    Version {
+        /// The writes whose values it has, tombstones included.
+        tokens: BTreeSet<Token>,
+        /// The event ids of those values.
+        events: Vec<(EventId, Token)>,
+        /// The newest event of each actor that it has seen.
+        clock: Vec<EventId>,
+        /// The digest of the whole version.
+        digest: u64,
+        /// Whether it survives a loss of power.
+        is_synced: bool,
+        /// What is wrong with it, if anything is.
+        fault: Option<String>,
+    },
+}
+
+impl DiskCopy {
+    /// The writes whose values the copy has.
+    pub fn tokens(&self) -> Option<&BTreeSet<Token>> {
+        match self {
+            Self::Version { tokens, .. } => Some(tokens),
+            Self::Absent | Self::Unreadable => None,
+        }
+    }
+
+    /// Whether the copy has seen an event.
+    pub fn has_seen(&self, (actor, counter): &EventId) -> bool {
+        let Self::Version { clock, .. } = self else { return false };
+        clock.iter().any(|(of, newest)| of == actor && newest >= counter)
+    }
+}
+
+/// What all disks hold of a key.
+pub type Copies = BTreeMap<HostId, DiskCopy>;
+
+/// Reads what the store of a node holds of a key.
+pub fn peek(store: &dyn Backend, key: &Key) -> DiskCopy {
+    let mut storage_key = Vec::new();
+    encode_storage_key(&key.kind.bucket(), &key.bytes(), &mut storage_key);
+    match store.get_with_expired(&storage_key, ReadMode::Blocking) {
+        Ok(None) => DiskCopy::Absent,
+        Ok(Some(stored)) => decode(&stored, store.is_synced(stored.seq)),
+        Err(_) => DiskCopy::Unreadable,
+    }
+}
+
+fn decode(stored: &Stored, is_synced: bool) -> DiskCopy {
+    let Ok(object) = stored_object::decode(&stored.head, stored.body.as_ref()) else { return DiskCopy::Unreadable };
+    let (tokens, fault) = tokens_of(&object);
+    let Seen { clock, events, .. } = seen_in(&object);
+    DiskCopy::Version { events, clock, tokens, digest: stored.digest, is_synced, fault }
+}
+
+/// What a version has seen and holds.
+pub(super) struct Seen {
+    /// The events of its clock.
+    pub(super) clock: Vec<EventId>,
+    /// The writes whose values it has.
+    pub(super) tokens: BTreeSet<Token>,
+    /// The events of these writes.
+    pub(super) events: Vec<(EventId, Token)>,
+}
+
+/// What a version has seen and holds. The values themselves may be missing.
+pub(super) fn seen_in(object: &Object) -> Seen {
+    let events = object.siblings.iter().filter_map(|sibling| {
+        let dot = sibling.meta.dot.as_ref()?;
+        Some(((dot.actor.as_bytes().to_vec(), dot.counter), token_of(sibling)?))
+    });
+    let clock = object.clock.entries().iter().map(|entry| (entry.actor.as_bytes().to_vec(), entry.counter)).collect();
+    Seen { clock, tokens: object.siblings.iter().filter_map(token_of).collect(), events: events.collect() }
+}
+
+/// The writes whose values an object has, and what is wrong with it, if anything is.
+pub fn tokens_of(object: &Object) -> (BTreeSet<Token>, Option<String>) {
+    let mut tokens = BTreeSet::new();
+    let mut fault = object.siblings.is_empty().then(|| "it has no value at all".to_owned());
+    for sibling in &object.siblings {
+        match token_of(sibling) {
+            Some(token) if sibling.meta.deleted || sibling.value == value_of(token) => {
+                tokens.insert(token);
+            }
+            Some(token) => fault = Some(format!("the value of write {token} is not what was written")),
+            None => fault = Some("a value carries no token of a write".to_owned()),
+        }
+    }
+    (tokens, fault)
+}
+
+fn token_of(sibling: &Sibling) -> Option<Token> {
+    let (_, token) = sibling.meta.user_meta.iter().find(|(name, _)| name == TOKEN_NAME)?;
+    std::str::from_utf8(token).ok()?.parse().ok()
+}
+
+/// The value of a write. One in eight is longer than what a node reads at once.
+pub fn value_of(token: Token) -> String {
+    let length = match token % 8 {
+        0 => 3000,
+        1..4 => 200,
+        _ => 10,
+    };
+    let mut text = format!("value of write {token}. ").repeat(length / 20 + 1);
+    text.truncate(length.max(20));
+    text
+}

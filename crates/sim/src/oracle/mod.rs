@@ -1,0 +1,47 @@
+//! The oracle: it knows what clients were told and what faults have destroyed, and says what must
+//! be true.
+//!
+//! It knows nothing of how copies are merged. Each write carries a token, and the token says which
+//! write a value comes from. A write that a client made after it had read other values supersedes
+//! exactly those values.
+
+mod at_rest;
+mod conditions;
+mod copies;
+mod key_history;
+mod rules;
+mod violation;
+mod witness;
+
+pub use copies::{Copies, DiskCopy, TOKEN_NAME, Token, tokens_of, value_of};
+pub use key_history::{KeyHistory, Outcome};
+pub use rules::Oracle;
+pub use violation::Violation;
+
+pub(crate) use witness::HostWitness;
+pub use witness::{RemovalCounts, Witness};
+
+use crate::bucket_kinds::BucketKind;
+use bytes::Bytes;
+
+/// A key of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key {
+    /// The bucket type.
+    pub kind: BucketKind,
+    /// Its number in the bucket.
+    pub number: u64,
+}
+
+impl Key {
+    /// The bytes of the key.
+    pub fn bytes(&self) -> Bytes {
+        format!("k{}", self.number).into()
+    }
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/k{}", self.kind.name, self.number)
+    }
+}

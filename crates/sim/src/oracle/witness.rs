@@ -1,0 +1,311 @@
+//! The witness of each change of a store, at the moment of the change.
+//!
+//! The oracle looks at the disks from time to time. The witness sees what comes and goes in
+//! between, and checks what a removal needs: "keep" and "reap last" of docs/design/replication.md.
+
+use super::Key;
+use super::copies::{DiskCopy, EventId, Seen, Token, peek, seen_in};
+use super::violation::Violation;
+use crate::bucket_kinds::Merging;
+use crate::watched_stores::WatchedStores;
+use crate::world::HostId;
+use ombak_kv::ClassId;
+use ombak_kv::hooks::{Change, WriteObserver};
+use ombak_ring::Ring;
+use ombak_types::names::encode_storage_key;
+use ombak_types::{NodeId, Object};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The newest event of each actor that a version has seen.
+type Clock = Vec<EventId>;
+
+/// The writes whose values a version has, with their events.
+pub(super) type Writes = (BTreeSet<Token>, Vec<(EventId, Token)>);
+
+/// The version that a host stored last of a key.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastStored {
+    clock: Clock,
+    tokens: BTreeSet<Token>,
+}
+
+impl LastStored {
+    /// Whether a copy has seen everything that the version has. Without a clock, it has to be the
+    /// same version.
+    pub(super) fn is_covered_by(&self, copy: &DiskCopy) -> bool {
+        match copy {
+            DiskCopy::Version { tokens, .. } if self.clock.is_empty() => *tokens == self.tokens,
+            DiskCopy::Version { clock, .. } => covers(clock, &self.clock),
+            DiskCopy::Absent | DiskCopy::Unreadable => false,
+        }
+    }
+
+    /// Whether a copy is this version.
+    pub(super) fn is_same_as(&self, copy: &DiskCopy) -> bool {
+        let has_its_tokens = copy.tokens() == Some(&self.tokens);
+        has_its_tokens && matches!(copy, DiskCopy::Version { clock, .. } if is_same(clock, &self.clock))
+    }
+}
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovalCounts {
+    /// Tombstones that a primary has removed.
+    pub reaps: u64,
+    /// Copies that a node held for others and has removed.
+    pub hand_backs: u64,
+    /// Tombstones that were removed while a fault lasted.
+    pub reaps_in_faults: u64,
+    /// Copies for others that were removed while a fault lasted.
+    pub hand_backs_in_faults: u64,
+}
+
+#[derive(Default)]
+struct State {
+    keys: BTreeMap<Vec<u8>, Key>,
+    stores: BTreeMap<HostId, Arc<WatchedStores>>,
+    ring: Option<(Arc<Ring>, BTreeMap<NodeId, HostId>)>,
+    /// The hosts whose stores a fault has destroyed or damaged.
+    destroyed: BTreeSet<HostId>,
+    /// The tombstones that were removed.
+    reaped: BTreeMap<Key, Vec<Clock>>,
+    /// The version that each host stored last of each key.
+    last_stored: BTreeMap<(HostId, Key), LastStored>,
+    /// The host that stored each write first: its coordinator.
+    coordinators: BTreeMap<(Key, Token), HostId>,
+    /// The writes whose coordinator's process has ended. Nobody else knows who has missed them.
+    orphans: BTreeSet<(Key, Token)>,
+    /// The hosts that have removed what they had of a key.
+    removed: BTreeSet<(HostId, Key)>,
+    /// The writes that came back because a record was damaged that said that they were removed or
+    /// replaced.
+    revived: BTreeMap<Key, BTreeSet<Token>>,
+    /// What was stored since the oracle has asked.
+    stored: Vec<(HostId, Key, Writes)>,
+    faults: usize,
+    counts: RemovalCounts,
+    violation: Option<Violation>,
+}
+
+/// Sees all changes of all stores. Clones share everything.
+#[derive(Clone, Default)]
+pub struct Witness(Arc<Mutex<State>>);
+
+/// The observer of one process.
+pub(crate) struct HostWitness {
+    pub(crate) witness: Witness,
+    pub(crate) host: HostId,
+}
+
+impl Witness {
+    /// A process begins, with these stores.
+    pub(crate) fn process_begins(&self, host: HostId, stores: Arc<WatchedStores>) {
+        self.0.lock().stores.insert(host, stores);
+    }
+
+    /// A process has ended.
+    pub(crate) fn process_ended(&self, host: HostId) {
+        let ended = {
+            let mut state = self.0.lock();
+            let orphans: Vec<_> =
+                state.coordinators.iter().filter(|(_, of)| **of == host).map(|(write, _)| *write).collect();
+            state.orphans.extend(orphans);
+            state.stores.remove(&host)
+        };
+        drop(ended);
+    }
+
+    /// The cluster has a ring.
+    pub(crate) fn has_ring(&self, ring: Arc<Ring>, hosts: BTreeMap<NodeId, HostId>) {
+        self.0.lock().ring = Some((ring, hosts));
+    }
+
+    /// A fault has destroyed or damaged the stores of a host.
+    pub(crate) fn note_destroyed(&self, host: HostId) {
+        self.0.lock().destroyed.insert(host);
+    }
+
+    /// A host whose stores are damaged has started, and holds this copy of a key. What it had
+    /// removed or replaced may be back, if the damage hit the record that said so.
+    pub(super) fn note_revived(&self, host: HostId, key: Key, copy: &DiskCopy) {
+        let mut state = self.0.lock();
+        let was_removed = state.removed.contains(&(host, key));
+        let is_last = !was_removed && state.last_stored.get(&(host, key)).is_some_and(|last| last.is_same_as(copy));
+        if !is_last {
+            state.revived.entry(key).or_default().extend(copy.tokens().into_iter().flatten());
+        }
+    }
+
+    /// The writes of a key that came back because a record was damaged.
+    pub(super) fn revived(&self, key: Key) -> BTreeSet<Token> {
+        self.0.lock().revived.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// Whether the process has ended that coordinated a write.
+    pub(super) fn is_orphan(&self, key: Key, token: Token) -> bool {
+        self.0.lock().orphans.contains(&(key, token))
+    }
+
+    /// So many faults last.
+    pub(crate) fn note_faults(&self, faults: usize) {
+        self.0.lock().faults = faults;
+    }
+
+    /// A key of the run, which changes of stores name only by its storage key.
+    pub(crate) fn know(&self, key: Key) {
+        let mut storage_key = Vec::new();
+        encode_storage_key(&key.kind.bucket(), &key.bytes(), &mut storage_key);
+        self.0.lock().keys.insert(storage_key, key);
+    }
+
+    /// A primary has voted for the removal of tombstones although it may lack something (§6).
+    pub(crate) fn note_vote_of_filling(&self, host: HostId, class: ClassId) {
+        let what = "it voted for the removal of tombstones, although it may lack something".to_owned();
+        let key = format!("partition {} n={}", class.partition, class.n);
+        self.0.lock().violation.get_or_insert(Violation::Unproven { key, host: host.0, what });
+    }
+
+    /// The version that a host stored last of a key.
+    pub(super) fn last_stored(&self, host: HostId, key: Key) -> Option<LastStored> {
+        self.0.lock().last_stored.get(&(host, key)).cloned()
+    }
+
+    /// What was removed so far.
+    pub fn counts(&self) -> RemovalCounts {
+        self.0.lock().counts
+    }
+
+    /// What was stored since the last call, and the rule that was broken first.
+    pub(super) fn take(&self) -> (Vec<(HostId, Key, Writes)>, Option<Violation>) {
+        let mut state = self.0.lock();
+        (std::mem::take(&mut state.stored), state.violation.clone())
+    }
+}
+
+impl WriteObserver for HostWitness {
+    fn changed(&self, change: &Change<'_>) {
+        let mut state = self.witness.0.lock();
+        let Some(key) = state.keys.get(change.key).copied() else { return };
+        match (change.new, change.old) {
+            (Some(new), _) => state.stores_version(self.host, key, new),
+            (None, Some(old)) => state.removes(self.host, key, change.partition, old),
+            (None, None) => {}
+        }
+    }
+}
+
+impl State {
+    fn stores_version(&mut self, host: HostId, key: Key, new: &Object) {
+        let Seen { clock, tokens, events } = seen_in(new);
+        // After the removal of a tombstone, nothing older is left anywhere (§6).
+        let covering = self.reaped.get(&key).into_iter().flatten().find(|reaped| is_older(&clock, reaped));
+        let is_revived = self.revived.get(&key).is_some_and(|revived| !revived.is_disjoint(&tokens));
+        if covering.is_some() && !is_revived {
+            let what = format!("it stored {tokens:?}, which is older than a tombstone that was reaped before");
+            self.broken(host, key, what);
+        }
+        for token in &tokens {
+            self.coordinators.entry((key, *token)).or_insert(host);
+        }
+        self.removed.remove(&(host, key));
+        self.last_stored.insert((host, key), LastStored { clock, tokens: tokens.clone() });
+        self.stored.push((host, key, (tokens, events)));
+    }
+
+    fn removes(&mut self, host: HostId, key: Key, home: u32, old: &Object) {
+        self.removed.insert((host, key));
+        let Some(owners) = self.owners(key, home) else { return };
+        let Seen { clock, tokens, .. } = seen_in(old);
+        let others: Vec<(HostId, bool, DiskCopy)> = self
+            .stores
+            .iter()
+            .filter(|(other, _)| **other != host && !self.destroyed.contains(other))
+            .filter_map(|(other, stores)| Some((*other, owners.contains(other), peek(&*stores.get(home)?, &key))))
+            .collect();
+        let is_reap = owners.contains(&host);
+        let (in_faults, counts) = (u64::from(self.faults > 0), &mut self.counts);
+        let problem = if is_reap {
+            (counts.reaps, counts.reaps_in_faults) = (counts.reaps + 1, counts.reaps_in_faults + in_faults);
+            let is_first = !self.reaped.get(&key).is_some_and(|reaped| reaped.contains(&clock));
+            let problem = is_first.then(|| others.iter().find_map(|other| hinders_reap(&clock, other))).flatten();
+            self.reaped.entry(key).or_default().push(clock);
+            problem
+        } else {
+            (counts.hand_backs, counts.hand_backs_in_faults) =
+                (counts.hand_backs + 1, counts.hand_backs_in_faults + in_faults);
+            // A tombstone that was removed before may be removed at once where it comes back.
+            let was_reaped = self.reaped.get(&key).into_iter().flatten().any(|reaped| is_same(reaped, &clock));
+            let mut owners = others.iter().filter(|(_, is_owner, _)| *is_owner && !was_reaped);
+            owners.find_map(|other| hinders_hand_back(key, &clock, other))
+        };
+        if let Some(problem) = problem {
+            let what = if is_reap { "reaped" } else { "gave back" };
+            self.broken(host, key, format!("it {what} {tokens:?}, although {problem}"));
+        }
+    }
+
+    fn owners(&self, key: Key, home: u32) -> Option<BTreeSet<HostId>> {
+        let (ring, hosts) = self.ring.as_ref()?;
+        let positions = ring.owners_of(home, key.kind.n);
+        Some(positions.iter().filter_map(|position| hosts.get(&ring.id(position.node)).copied()).collect())
+    }
+
+    fn broken(&mut self, host: HostId, key: Key, what: String) {
+        self.violation.get_or_insert(Violation::Unproven { key: key.to_string(), host: host.0, what });
+    }
+}
+
+/// Why a tombstone must not be removed: every primary has it on its disk, or something newer, and
+/// no other member has anything older.
+fn hinders_reap(tombstone: &Clock, (host, is_owner, copy): &(HostId, bool, DiskCopy)) -> Option<String> {
+    match (copy, is_owner) {
+        (DiskCopy::Unreadable, _) | (DiskCopy::Absent, false) => None,
+        (DiskCopy::Absent, true) => Some(format!("primary {} has nothing", host.0)),
+        (DiskCopy::Version { clock, is_synced: false, .. }, true) if is_same(clock, tombstone) => {
+            Some(format!("primary {} has not synced it", host.0))
+        }
+        (DiskCopy::Version { clock, .. }, true) if is_older(clock, tombstone) => {
+            Some(format!("primary {} has something older", host.0))
+        }
+        // The tombstone itself does no harm: a primary may have read it again and sent it on.
+        (DiskCopy::Version { clock, tokens, .. }, false) if covers(tombstone, clock) && !is_same(clock, tombstone) => {
+            Some(format!("host {} holds {tokens:?} for others", host.0))
+        }
+        (DiskCopy::Version { .. }, _) => None,
+    }
+}
+
+/// Why a copy for others must not be removed: every primary has it on its disk, or something newer.
+fn hinders_hand_back(key: Key, given: &Clock, (host, _, copy): &(HostId, bool, DiskCopy)) -> Option<String> {
+    match copy {
+        DiskCopy::Unreadable => None,
+        DiskCopy::Absent => Some(format!("primary {} has nothing", host.0)),
+        DiskCopy::Version { .. } if key.kind.merging == Merging::WriteOnce => None,
+        DiskCopy::Version { clock, is_synced, .. } => {
+            let is_held = covers(clock, given);
+            let is_durable = *is_synced || !is_same(clock, given);
+            match (is_held, is_durable) {
+                (false, _) => Some(format!("primary {} does not hold it", host.0)),
+                (true, false) => Some(format!("primary {} has not synced it", host.0)),
+                (true, true) => None,
+            }
+        }
+    }
+}
+
+fn covers(newer: &Clock, older: &Clock) -> bool {
+    let has = |(actor, counter): &EventId| newer.iter().any(|(of, newest)| of == actor && newest >= counter);
+    older.iter().all(has)
+}
+
+fn is_same(one: &Clock, other: &Clock) -> bool {
+    covers(one, other) && covers(other, one)
+}
+
+/// Whether `newer` has seen everything of `older`, and more. A version without a clock is never
+/// older.
+fn is_older(older: &Clock, newer: &Clock) -> bool {
+    !older.is_empty() && covers(newer, older) && !covers(older, newer)
+}

@@ -1,0 +1,165 @@
+//! How a run comes to rest: the nodes bring everything to where it belongs, and reads repair what
+//! only reads repair.
+
+use crate::clients::Clients;
+use crate::cluster::Cluster;
+use crate::oracle::{Key, Oracle, Violation};
+use crate::world::{HostId, OUTSIDE};
+use ombak_kv::{ClassId, GetOptions, Kv};
+use ombak_runtime::{Runtime, RuntimeExt};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How long nodes may take to settle.
+const SETTLED_MAX: Duration = Duration::from_secs(600);
+/// How many looks in a row, a second apart, must find that the nodes are settled.
+const CALM_LOOKS: u32 = 3;
+/// How many times a key is read before its replicas must be equal.
+const READ_ROUNDS: usize = 6;
+
+/// What the nodes may still wait for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Excused {
+    /// Copies that cannot be read: a read may repair them.
+    Unreadable,
+    /// Copies that cannot be read and that nothing can replace.
+    Irreplaceable,
+}
+
+/// Waits until the nodes have settled, and checks what they have done by themselves. Then reads
+/// what only reads repair, and waits again.
+pub(crate) async fn settle(clients: &Clients) {
+    wait(clients, Excused::Unreadable).await;
+    {
+        let (cluster, mut oracle) = (clients.cluster.lock(), clients.oracle.lock());
+        for key in oracle.keys() {
+            oracle.check_settled(&cluster, key, &cluster.owners_of(&key));
+        }
+    }
+    if read_what_differs(clients).await {
+        wait(clients, Excused::Irreplaceable).await;
+    }
+}
+
+/// Waits until the nodes themselves have brought everything to where it belongs.
+async fn wait(clients: &Clients, excused: Excused) {
+    let runtime = clients.world.runtime(OUTSIDE);
+    let until = runtime.now() + SETTLED_MAX;
+    let mut calm = 0;
+    while calm < CALM_LOOKS {
+        runtime.sleep(Duration::from_secs(1)).await;
+        let unsettled = {
+            let (cluster, oracle) = (clients.cluster.lock(), clients.oracle.lock());
+            match unsettled(&cluster, &Waiting::default()) {
+                at_once if at_once.is_empty() => at_once,
+                _ => unsettled(&cluster, &Waiting::of(&cluster, &oracle, excused)),
+            }
+        };
+        calm = if unsettled.is_empty() { calm + 1 } else { 0 };
+        if runtime.now() > until {
+            let what = format!("not settled {SETTLED_MAX:?} after healing: {}", unsettled.join("; "));
+            clients.oracle.lock().broken(Violation::Stuck(what));
+            return;
+        }
+    }
+}
+
+/// Reads the keys whose replicas differ or cannot be read. Returns whether there are any.
+async fn read_what_differs(clients: &Clients) -> bool {
+    let runtime = clients.world.runtime(OUTSIDE);
+    for round in 0..READ_ROUNDS {
+        let differing: Vec<(Key, HostId)> = {
+            let (cluster, oracle) = (clients.cluster.lock(), clients.oracle.lock());
+            let differs = |key: &Key| {
+                let owners = cluster.owners_of(key);
+                let unreadable = oracle.unreadable(&cluster, *key);
+                let is_whole = owners.iter().all(|owner| !unreadable.contains(owner));
+                (!is_whole || !oracle.are_equal(&cluster, *key, &owners)).then(|| owners.first().copied())?
+            };
+            oracle.keys().into_iter().filter_map(|key| Some((key, differs(&key)?))).collect()
+        };
+        if differing.is_empty() {
+            return round > 0;
+        }
+        for (key, host) in differing {
+            // The answer does not matter; the repair does.
+            drop(clients.get(host, key, GetOptions::default()).await);
+        }
+        runtime.sleep(Duration::from_secs(1)).await;
+    }
+    true
+}
+
+/// What waits for copies that cannot be read.
+#[derive(Default)]
+struct Waiting {
+    /// The classes of the keys of which an owner cannot read its copy. It cannot prove that it
+    /// holds all of the class, and so no other owner can know that it does.
+    classes: BTreeSet<ClassId>,
+    /// The partitions of which a host holds copies for others that have to stay.
+    hints: BTreeSet<(HostId, u32)>,
+    /// How many tombstones each host may hold that have to stay.
+    tombstones: BTreeMap<HostId, usize>,
+}
+
+impl Waiting {
+    fn of(cluster: &Cluster, oracle: &Oracle, excused: Excused) -> Self {
+        let mut waiting = Self::default();
+        let keys: Vec<(Key, u32)> =
+            oracle.keys().into_iter().filter_map(|key| Some((key, cluster.home_of(&key)?))).collect();
+        let mut stuck = BTreeSet::new();
+        for (key, partition) in &keys {
+            let owners = cluster.owners_of(key);
+            let hosts = match excused {
+                Excused::Unreadable => oracle.unreadable(cluster, *key),
+                Excused::Irreplaceable => oracle.irreplaceable(cluster, *key, &owners),
+            };
+            if hosts.is_empty() {
+                continue;
+            }
+            stuck.insert(*key);
+            if hosts.iter().any(|host| owners.contains(host)) {
+                waiting.classes.insert(ClassId { partition: *partition, n: key.kind.n });
+            }
+            let others = cluster.hosts().into_iter().filter(|host| !owners.contains(host));
+            let holders = others.filter(|host| oracle.holds(cluster, *key, *host));
+            waiting.hints.extend(holders.map(|host| (host, *partition)));
+        }
+        for (key, partition) in keys {
+            if stuck.contains(&key) || waiting.classes.contains(&ClassId { partition, n: key.kind.n }) {
+                for owner in cluster.owners_of(&key) {
+                    *waiting.tombstones.entry(owner).or_default() += 1;
+                }
+            }
+        }
+        waiting
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.classes.is_empty() && self.hints.is_empty()
+    }
+
+    /// Whether everything that a node still has to do waits for such copies.
+    fn is_all_of(&self, host: HostId, kv: &Kv) -> bool {
+        let mut classes = kv.owed_marks().into_iter().map(|(class, _)| class);
+        let mut filling = kv.filling_classes().into_iter().map(|(class, _)| class);
+        !self.is_nothing()
+            && classes.all(|class| self.classes.contains(&class))
+            && filling.all(|class| self.classes.contains(&class))
+            && kv.hints().into_iter().all(|(partition, _)| self.hints.contains(&(host, partition)))
+            && kv.versions_to_reap() <= self.tombstones.get(&host).copied().unwrap_or(0)
+    }
+}
+
+/// What each node still has to bring to where it belongs, for nodes that have something.
+fn unsettled(cluster: &Cluster, waiting: &Waiting) -> Vec<String> {
+    let running = cluster.nodes.iter().filter_map(|node| Some((node.host, node.kv.as_ref()?)));
+    let is_unsettled = |kv: &Kv| !kv.settled().is_settled() || kv.versions_to_reap() > 0;
+    let unsettled = running.filter(|(host, kv)| is_unsettled(kv) && !waiting.is_all_of(*host, kv));
+    let text = |(host, kv): (HostId, &Kv)| {
+        let (marks, filling) = (kv.owed_marks(), kv.filling_classes());
+        let (settled, to_reap) = (kv.settled(), kv.versions_to_reap());
+        format!("host {}: {settled:?}, {to_reap} to reap, owed {marks:?}, filling {filling:?}", host.0)
+    };
+    unsettled.map(text).collect()
+}

@@ -1,0 +1,33 @@
+//! The times of members in a run. They are longer than the defaults, because each packet costs a
+//! run processor time.
+
+use ombak_cluster::{Detection, MemberTiming};
+use ombak_membership::MembershipConfig;
+use ombak_metadata::Timing;
+use std::time::Duration;
+
+/// The times of failure detection.
+pub(crate) fn detection() -> Detection {
+    let membership = MembershipConfig {
+        probe_period: Duration::from_secs(1),
+        probe_rtt: Duration::from_millis(400),
+        suspicion: Duration::from_millis(1_400),
+        gossip_interval: Duration::from_secs(1),
+        announce_interval: Duration::from_secs(1),
+        state_interval: Duration::from_secs(2),
+        state_retry: Duration::from_secs(1),
+        ..MembershipConfig::default()
+    };
+    Detection { membership, ..Detection::default() }
+}
+
+/// The times of metadata.
+pub(crate) fn members() -> MemberTiming {
+    let metadata = Timing {
+        heartbeat: Duration::from_secs(2),
+        election: (Duration::from_secs(6), Duration::from_secs(12)),
+        maintenance: Duration::from_secs(5),
+        ..Timing::default()
+    };
+    MemberTiming { metadata, ..MemberTiming::default() }
+}

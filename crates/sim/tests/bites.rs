@@ -1,0 +1,125 @@
+//! Rules that are broken on purpose are found by the same runs that otherwise break none.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use ombak_kv::{BrokenRule, break_rule};
+use ombak_sim::run_seed;
+
+/// The seeds among which each broken rule is found.
+const SEEDS: std::ops::RangeInclusive<u64> = 1..=200;
+
+/// Runs seeds until one breaks a rule, and returns what it says. `first` is only where it was found
+/// last, to save time.
+fn found_by_a_seed(rule: BrokenRule, first: u64) -> String {
+    found_as(rule, "", first)
+}
+
+/// The same, for a violation whose text has certain words.
+fn found_as(rule: BrokenRule, words: &str, first: u64) -> String {
+    assert!(SEEDS.contains(&first));
+    for seed in std::iter::once(first).chain(SEEDS.filter(|seed| *seed != first)) {
+        // The switch counts for this thread alone, and a run stays on its thread.
+        break_rule(Some(rule));
+        let report = run_seed(seed);
+        break_rule(None);
+        if let Some(text) = report.violation.map(|it| it.to_string()).filter(|text| text.contains(words)) {
+            println!("{rule:?}: seed {seed}: {text}");
+            return text;
+        }
+    }
+    panic!("no seed of {SEEDS:?} has noticed that this rule is broken: {rule:?}")
+}
+
+#[test]
+fn an_actor_that_is_used_again_is_found() {
+    let violation = found_by_a_seed(BrokenRule::EachRunHasItsOwnActor, 2);
+    assert!(violation.contains("one event id names"), "{violation}");
+}
+
+#[test]
+fn a_replica_that_drops_siblings_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ReplicasKeepSiblings, 1);
+    assert!(violation.contains("no disk has it") || violation.contains("differ"), "{violation}");
+}
+
+#[test]
+fn a_forwarded_put_that_is_executed_late_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ForwardedPutsAreNeverLate, 8);
+    assert!(violation.contains("was not executed in time"), "{violation}");
+}
+
+#[test]
+fn copies_that_are_given_back_by_partition_are_found() {
+    let violation = found_by_a_seed(BrokenRule::HintsGoByClass, 1);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_copy_that_is_removed_unproven_is_found() {
+    let violation = found_by_a_seed(BrokenRule::OnlyProvenVersionsAreRemoved, 2);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_proof_that_is_not_synced_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ProofsAreSynced, 2);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_round_that_asks_no_other_member_is_found() {
+    let violation = found_by_a_seed(BrokenRule::OtherMembersAreAsked, 1);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_vote_that_is_not_synced_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ReapingAnswersAreSynced, 2);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_vote_of_a_filling_primary_is_found() {
+    let violation = found_by_a_seed(BrokenRule::FillingPrimariesDoNotVote, 6);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_copy_that_passes_a_fence_is_found() {
+    let violation = found_by_a_seed(BrokenRule::CopiesAreFenced, 3);
+    assert!(!violation.contains("does not start"), "{violation}");
+}
+
+#[test]
+fn a_not_found_of_a_filling_replica_is_found() {
+    let violation = found_by_a_seed(BrokenRule::FillingReplicasProveNoAbsence, 2);
+    assert!(violation.contains("found nothing"), "{violation}");
+}
+
+#[test]
+fn an_answer_that_raises_no_fence_is_found() {
+    let violation = found_by_a_seed(BrokenRule::AnswersRaiseFences, 3);
+    assert!(violation.contains("older than a tombstone"), "{violation}");
+}
+
+#[test]
+fn a_removal_that_raises_no_fence_is_found() {
+    let violation = found_by_a_seed(BrokenRule::RemovalsRaiseFences, 3);
+    assert!(violation.contains("older than a tombstone"), "{violation}");
+}
+
+#[test]
+fn a_refused_copy_that_is_sent_again_is_found() {
+    let violation = found_by_a_seed(BrokenRule::RefusedCopiesAreReadAgain, 3);
+    assert!(violation.contains("older than a tombstone"), "{violation}");
+}
+
+#[test]
+fn primaries_that_check_no_condition_are_found() {
+    let _ = found_as(BrokenRule::PrimariesCheckConditions, "had the same precondition", 7);
+}
+
+#[test]
+fn primaries_that_check_no_absence_are_found() {
+    let _ = found_as(BrokenRule::PrimariesCheckConditions, "for a key without a value", 1);
+}
