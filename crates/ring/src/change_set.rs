@@ -54,9 +54,14 @@ impl Ring {
     /// (docs/design/replication.md §14), so the two rings do not agree on a majority.
     pub fn changed_homes(&self, new: &Self, n: u32) -> Option<Vec<ChangedHome>> {
         let homes = (self.size() == new.size()).then_some(0..self.size().get())?;
-        let changed = homes.filter(|home| self.shares_of_class(*home, n) != new.shares_of_class(*home, n));
+        let changed = homes.filter(|home| !self.has_same_shares(new, *home, n));
         let set = |home| ChangedHome { home, old: self.replica_set(home, n), new: new.replica_set(home, n) };
         Some(changed.map(set).collect())
+    }
+
+    /// Whether each node has as many positions of the class (home, n) in this ring as in another.
+    pub(crate) fn has_same_shares(&self, other: &Self, home: u32, n: u32) -> bool {
+        self.shares_of_class(home, n) == other.shares_of_class(home, n)
     }
 
     /// The node of each position, sorted.

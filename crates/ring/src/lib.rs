@@ -1,6 +1,6 @@
 //! The placement of keys: a key's hash, its home partition, the ring that assigns partitions to
-//! nodes, the claim that makes such a ring, the staged changes that lead to another ring, and the
-//! positions of a key's replicas.
+//! nodes, the claim that makes such a ring, the staged changes that lead to another ring, the way
+//! from one ring to another, and the positions of a key's replicas.
 //!
 //! What it is: Riak's placement (docs/riak/semantics.md §1) under the rule of one stored copy per
 //! node (docs/design/replication.md §14). Every function depends only on its arguments; the caller
@@ -22,6 +22,7 @@ pub mod claim;
 mod coverage;
 mod key_hash;
 mod partition;
+pub mod placement;
 mod positions;
 mod ring;
 pub mod staging;

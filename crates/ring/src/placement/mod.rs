@@ -1,0 +1,20 @@
+//! Which nodes hold each home partition, also while the ring changes (docs/design/ring-changes.md).
+//!
+//! What it is: a [`Placement`], the steps of a change, and the driver's rules as a pure state
+//! machine. A placement has one ring in force for each home, and at most one other ring.
+//!
+//! What it is not: it sends nothing and stores nothing, and it does not choose the goal.
+//!
+//! Invariants:
+//! * The version rises with each change, and the home version of exactly those homes that changed.
+//! * A home has at most one ring beside the one in force.
+//! * Ring slots never move one at a time: a home goes from one ring to another as a whole.
+
+mod home;
+mod placement;
+mod saved;
+#[cfg(test)]
+mod tests;
+
+pub use home::{HomePlacement, Phase};
+pub use placement::{Placement, PlacementError, Step, StepOf};
