@@ -23,6 +23,7 @@ use crate::start::OpenError;
 use crate::transfer::Transfers;
 use arc_swap::ArcSwap;
 use ombak_node_files::{Identity, NodeDirectory};
+use ombak_ring::placement::Placement;
 use ombak_ring::{KeyHash, ReplicaState, Ring, RingSize, RingVersion};
 use ombak_runtime::{Pool, Runtime, RuntimeExt};
 use ombak_stats::Stats;
@@ -46,7 +47,7 @@ const FOLD_THREADS: usize = 2;
 /// The shared state of a node's requests.
 pub(crate) struct Engine {
     pub(crate) config: KvConfig,
-    ring: ArcSwap<Ring>,
+    placement: ArcSwap<Placement>,
     pub(crate) buckets: Arc<BucketRegistry>,
     pub(crate) stats: Arc<Stats>,
     pub(super) partitions: Arc<PartitionTable>,
@@ -152,7 +153,7 @@ impl Engine {
             replica_memory: ReplicaMemory::new(config.replica_memory_bytes),
             participates_in_coverage: AtomicBool::new(config.participates_in_coverage),
             config,
-            ring: ArcSwap::from_pointee(ring),
+            placement: ArcSwap::from_pointee(Placement::of_ring(Arc::new(ring))),
             put_run_bytes: AtomicU64::new(0),
             repairing_reads: AtomicUsize::new(0),
             rests: Rests::default(),
@@ -207,25 +208,30 @@ impl Engine {
         Ok((self.partitions.find(home)?, storage_key(bucket, key)))
     }
 
-    /// The ring in force. A request takes it once and uses it to its end.
-    pub(crate) fn ring(&self) -> Arc<Ring> {
-        self.ring.load_full()
+    /// The placement in force. A request takes it once and uses it to its end.
+    pub(crate) fn placement(&self) -> Arc<Placement> {
+        self.placement.load_full()
     }
 
-    /// Puts another ring of the same size in force, for requests that begin from now on.
-    pub(crate) fn set_ring(&self, ring: Ring) -> Result<(), Error> {
-        let (size, present) = (ring.size(), self.ring.load().size());
+    /// The ring that all homes have, or are to get.
+    pub(crate) fn ring(&self) -> Arc<Ring> {
+        self.placement.load().goal().clone()
+    }
+
+    /// Puts another placement of the same size in force, for requests that begin from now on.
+    pub(crate) fn set_placement(&self, placement: Placement) -> Result<(), Error> {
+        let (size, present) = (placement.size(), self.placement.load().size());
         if size != present {
             let text = format!("the ring has {} partitions, and this node has {}", size.get(), present.get());
             return Err(Error::Unsupported(text));
         }
         // The reaper stops before other nodes have a say, and starts after they have none any more.
-        let is_alone = self.is_alone(&ring);
+        let is_alone = placement.is_settled() && self.is_alone(placement.goal());
         if !is_alone {
             self.reaper.set_alone(false);
         }
-        self.transfers.set_ring(&ring, self.identity.node_id, &self.partitions);
-        self.ring.store(Arc::new(ring));
+        self.transfers.set_placement(&placement, self.identity.node_id, &self.partitions);
+        self.placement.store(Arc::new(placement));
         if is_alone {
             self.due.clear();
             self.reaper.set_alone(true);

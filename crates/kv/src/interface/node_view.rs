@@ -9,6 +9,7 @@ use crate::reaping::Driver;
 use crate::replica::{LocalReplica, NodeCounter};
 use bytes::Bytes;
 use ombak_node_files::{Identity, NodeDirectory};
+use ombak_ring::placement::Placement;
 use ombak_ring::{Position, Ring};
 use ombak_stats::{ClusterFigures, Stats};
 use ombak_storage::fs::FileSystem;
@@ -154,7 +155,12 @@ impl Kv {
     /// began with. The caller answers for what the change does to data (docs/design/replication.md
     /// §3).
     pub fn set_ring(&self, ring: Ring) -> Result<(), Error> {
-        self.engine.set_ring(ring)
+        self.set_placement(Placement::of_ring(Arc::new(ring)))
+    }
+
+    /// Puts another placement of the same size in force, for requests that begin from now on.
+    pub fn set_placement(&self, placement: Placement) -> Result<(), Error> {
+        self.engine.set_placement(placement)
     }
 
     /// The replicas of this node, for requests that other nodes coordinate.

@@ -14,7 +14,7 @@
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::partition::Partition;
 use crate::replica::ClassId;
-use ombak_ring::Ring;
+use ombak_ring::placement::Placement;
 use ombak_types::{Error, NodeId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -115,11 +115,10 @@ impl ForeignData {
         Self { places: (0..ring_size).map(|_| Place::default()).collect(), bytes: AtomicU64::new(0), bytes_max }
     }
 
-    /// Takes the roles of this node from a ring. Until the next folds nothing is known.
-    pub(super) fn set_ring(&self, ring: &Ring, here: NodeId) {
-        for (home, place) in (0..).zip(&self.places) {
-            let owners = ring.replica_set(home, ring.size().get());
-            let rank = owners.iter().position(|node| *node == here).map_or(u32::MAX, |at| at as u32);
+    /// Takes the roles of this node from a placement. Until the next folds nothing is known.
+    pub(super) fn set_placement(&self, placement: &Placement, here: NodeId) {
+        for (home, place) in placement.homes().zip(&self.places) {
+            let rank = home.rank(here).unwrap_or(u32::MAX);
             let before = place.rank.swap(rank, Ordering::SeqCst);
             let was_unknown = place.is_unknown.load(Ordering::SeqCst);
             if rank == 0 {
@@ -301,14 +300,19 @@ fn is_foreign_at(rank: u32, n: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ombak_ring::RingVersion;
+    use ombak_ring::{Ring, RingVersion};
+    use std::sync::Arc;
 
     const HERE: NodeId = NodeId::new(3);
+
+    fn placement(owners: &[NodeId], version: RingVersion) -> Placement {
+        Placement::of_ring(Arc::new(Ring::from_owners(owners, version).unwrap()))
+    }
 
     fn foreign(bytes_max: u64) -> ForeignData {
         let owners: Vec<NodeId> = (1..=4).cycle().take(8).map(NodeId::new).collect();
         let foreign = ForeignData::new(8, bytes_max);
-        foreign.set_ring(&Ring::from_owners(&owners, RingVersion::first(1)).unwrap(), HERE);
+        foreign.set_placement(&placement(&owners, RingVersion::first(1)), HERE);
         foreign
     }
 
@@ -428,7 +432,7 @@ mod tests {
         let foreign = foreign(u64::MAX);
         fold(&foreign, 0, &[], || ());
         let owners: Vec<NodeId> = (1..=5).cycle().take(8).map(NodeId::new).collect();
-        foreign.set_ring(&Ring::from_owners(&owners, RingVersion::first(1).next()).unwrap(), HERE);
+        foreign.set_placement(&placement(&owners, RingVersion::first(1).next()), HERE);
         assert!(!foreign.may_have(0), "the role is the same");
         assert!(foreign.may_have(3), "the role is another");
     }

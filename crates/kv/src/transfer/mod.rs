@@ -63,6 +63,7 @@ use fill::Orders;
 use fold::{Batch, Fold};
 use foreign::{ForeignCopy, ForeignData};
 use ombak_ring::Ring;
+use ombak_ring::placement::Placement;
 use ombak_runtime::{Pool, Runtime};
 use ombak_types::{Error, NodeId};
 use owed::OwedMarks;
@@ -139,10 +140,10 @@ impl Transfers {
         Ok(transfers)
     }
 
-    /// Takes the roles of this node from a ring.
-    pub(crate) fn set_ring(&self, ring: &Ring, here: NodeId, partitions: &PartitionTable) {
-        self.foreign.set_ring(ring, here);
-        let is_alone = ring.node_count() == 1 && ring.id(ring.owner(0)) == here;
+    /// Takes the roles of this node from a placement.
+    pub(crate) fn set_placement(&self, placement: &Placement, here: NodeId, partitions: &PartitionTable) {
+        self.foreign.set_placement(placement, here);
+        let is_alone = placement.nodes().iter().eq([&here]);
         self.set_aside.apply(partitions, is_alone);
         self.wake();
     }

@@ -12,9 +12,11 @@
 
 mod home;
 mod placement;
+mod report;
 mod saved;
 #[cfg(test)]
 mod tests;
 
 pub use home::{HomePlacement, Phase};
 pub use placement::{Placement, PlacementError, Step, StepOf};
+pub use report::{LackingHome, ProvedHome, Report};

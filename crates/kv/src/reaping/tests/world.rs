@@ -5,6 +5,7 @@ use super::one_thread::{OneThread, Random};
 use crate::config::{DeleteMode, KvConfig};
 use crate::interface::{DeleteRequest, GetOptions, GetReply, GetRequest, Kv, PutOptions, PutRequest};
 use bytes::Bytes;
+use ombak_ring::placement::Placement;
 use ombak_ring::{Ring, RingVersion};
 use ombak_storage::fs::FileSystem;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
@@ -116,7 +117,8 @@ impl World {
         let ids = || self.nodes.iter().map(|node| node.kv.identity().node_id);
         let owners: Vec<NodeId> = ids().cycle().take(8).collect();
         let here = &self.nodes[number].kv;
-        here.set_ring(Ring::from_owners(&owners, RingVersion::first(7)).unwrap()).unwrap();
+        here.set_placement(Placement::of_ring(Arc::new(Ring::from_owners(&owners, RingVersion::first(7)).unwrap())))
+            .unwrap();
         for node in self.nodes.iter().map(|node| &node.kv) {
             node.note_counter(here.identity().node_id, here.counter());
             here.note_counter(node.identity().node_id, node.counter());
