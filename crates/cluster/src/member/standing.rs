@@ -168,10 +168,18 @@ impl Standing {
         if self.asked.lock().contains(&node) {
             return true;
         }
-        if !self.is_member(node) {
-            return self.has_asked_somebody();
-        }
         let deadline = self.runtime.now() + self.question_max;
+        while !self.is_member(node) {
+            if self.has_asked_somebody() {
+                return true;
+            }
+            // A node that joins hears of several members at once, and asks them at once. A message
+            // that was refused meanwhile would look like an answer that was lost.
+            if self.admission.known.load().is_none() || self.runtime.now() >= deadline {
+                return false;
+            }
+            self.runtime.sleep(ASKING_PAUSE).await;
+        }
         while !self.asking.lock().insert(node) {
             self.runtime.sleep(ASKING_PAUSE).await;
             if self.asked.lock().contains(&node) {
