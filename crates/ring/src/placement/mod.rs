@@ -10,13 +10,21 @@
 //! * A home has at most one ring beside the one in force.
 //! * Ring slots never move one at a time: a home goes from one ring to another as a whole.
 
+mod driver;
+#[cfg(test)]
+mod driver_tests;
 mod home;
+mod home_change;
+mod obstacle;
+#[expect(clippy::module_inception, reason = "the main type of the folder")]
 mod placement;
 mod report;
 mod saved;
 #[cfg(test)]
 mod tests;
 
+pub use driver::{Decision, Heard, ProofOrder, SILENCE_MAX, Situation, UP_WITHIN};
 pub use home::{HomePlacement, Phase};
+pub use obstacle::Obstacle;
 pub use placement::{Placement, PlacementError, Step, StepOf};
 pub use report::{LackingHome, ProvedHome, Report};

@@ -1,0 +1,199 @@
+//! The rules of the driver of a ring change (docs/design/ring-changes.md): which steps the homes
+//! take next, and who is to prove what.
+//!
+//! What it is: a function of the metadata and of what the members said last. It remembers nothing,
+//! so a new leader goes on where the last one stopped as soon as the members have reported to it.
+//!
+//! What it is not: it asks nobody and proposes nothing. The caller does, each second or when
+//! something has changed.
+//!
+//! Invariants:
+//! * A home flips only when every member of both sets has confirmed the begin, every member of the
+//!   old set has proved, and every member of the new set is up and would be full. Members that were
+//!   removed or marked as down are excepted, as [`Situation::is_excepted`] and the class-wise rule
+//!   in [`super::home_change`] say.
+//! * A home finishes only when every member of both sets has confirmed the flip, with the same
+//!   exception.
+//! * Without reports no step is taken that needs one.
+
+use super::home::Phase;
+use super::home_change::HomeChange;
+use super::obstacle::Obstacle;
+use super::placement::{Placement, Step, StepOf};
+use super::report::{ProvedHome, Report};
+use crate::ring::RingVersion;
+use crate::staging::{MemberStatus, Members};
+use ombak_types::NodeId;
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// A member is up if its last report is at most this old. Members report each second.
+pub const UP_WITHIN: Duration = Duration::from_secs(10);
+
+/// A pending home is aborted when a member that is new in it has been silent for so long. Until
+/// then its puts with `pw` may fail.
+pub const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// At least so many homes may be under way at a time, however small the ring is.
+const UNDER_WAY_MIN: usize = 8;
+
+/// What the driver knows.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// The placement, as the metadata has it.
+    pub placement: &'a Placement,
+    /// The members, as the metadata has them. Who is not among them was removed.
+    pub members: &'a Members,
+    /// The n of all buckets.
+    pub ns: &'a BTreeSet<u32>,
+    /// What the members said last to this leader.
+    pub heard: &'a BTreeMap<NodeId, Heard>,
+}
+
+/// What a member said last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// Its last report. `None` if there was none since the leader became the leader.
+    pub report: Option<Report>,
+    /// How long ago that was; without a report, how long the leader has been the leader.
+    pub silent_for: Duration,
+}
+
+/// What the driver decided.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// The steps to propose now.
+    pub steps: Vec<StepOf>,
+    /// What each member of an old set is to prove. An order stands until the home flips, also when
+    /// the member has proved the home.
+    pub proofs: BTreeMap<NodeId, Vec<ProofOrder>>,
+    /// Why homes do not go on, each with the homes, in order.
+    pub obstacles: BTreeMap<Obstacle, Vec<u32>>,
+    /// The number of homes that could begin, and wait for their turn.
+    pub queued: usize,
+}
+
+/// The order to prove a home.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProofOrder {
+    /// The home partition.
+    pub home: u32,
+    /// The number of the home version of the begin.
+    pub begun: u64,
+    /// The members of the new set that have to be shown to hold everything.
+    pub to: BTreeSet<NodeId>,
+}
+
+impl Situation<'_> {
+    /// Decides what happens next.
+    pub fn decide(&self) -> Decision {
+        let mut decision = Decision::default();
+        let mut under_way = 0;
+        let mut ready = Vec::new();
+        for number in (0..self.placement.size().get()).filter(|home| !self.placement.has_goal(*home)) {
+            let change = HomeChange::of(self.placement, number, self.ns);
+            // Who waits for a silent member moves nothing, and must not keep others waiting.
+            under_way += usize::from(change.phase != Phase::Settled && !change.waits_for_silent(self));
+            match change.phase {
+                Phase::Settled => match change.obstacles_to_begin(self) {
+                    found if found.is_empty() => ready.push(change),
+                    found => decision.note(number, found),
+                },
+                Phase::Pending => self.decide_pending(&change, &mut decision),
+                Phase::Flipped => match change.unconfirmed(self) {
+                    found if found.is_empty() => decision.take(&change, Step::Finish),
+                    found => decision.note(number, found),
+                },
+            }
+        }
+        self.begin(ready, under_way, &mut decision);
+        decision
+    }
+
+    fn decide_pending(&self, change: &HomeChange, decision: &mut Decision) {
+        if change.joining().any(|node| self.is_silent(node)) {
+            return decision.take(change, Step::Abort);
+        }
+        let unconfirmed = change.unconfirmed(self);
+        if !unconfirmed.is_empty() {
+            return decision.note(change.home, unconfirmed);
+        }
+        for (node, order) in change.orders(self) {
+            decision.proofs.entry(node).or_default().push(order);
+        }
+        match change.obstacles_to_flip(self) {
+            found if found.is_empty() => decision.take(change, Step::Flip),
+            found => decision.note(change.home, found),
+        }
+    }
+
+    /// Homes of members that leave or are gone come first.
+    fn begin(&self, mut ready: Vec<HomeChange>, under_way: usize, decision: &mut Decision) {
+        let under_way_max = (self.placement.size().get() as usize / 8).max(UNDER_WAY_MIN);
+        let goes = |node: &NodeId| {
+            matches!(self.members.get(node), None | Some(MemberStatus::Leaving | MemberStatus::Exiting))
+        };
+        ready.sort_by_cached_key(|change| Reverse(change.old_members().iter().filter(|node| goes(node)).count()));
+        let turn = ready.len().min(under_way_max.saturating_sub(under_way));
+        ready[..turn].iter().for_each(|change| decision.take(change, Step::Begin));
+        decision.queued = ready.len() - turn;
+    }
+
+    /// Whether the node is no member any more.
+    pub(super) fn is_removed(&self, node: NodeId) -> bool {
+        !self.members.contains_key(&node)
+    }
+
+    /// Whether the member reports.
+    pub(super) fn is_up(&self, node: NodeId) -> bool {
+        self.report(node).is_some() && self.heard.get(&node).is_some_and(|heard| heard.silent_for <= UP_WITHIN)
+    }
+
+    /// Whether the member has been silent for so long that nobody waits for it.
+    pub(super) fn is_silent(&self, node: NodeId) -> bool {
+        self.is_removed(node) || self.heard.get(&node).is_some_and(|heard| heard.silent_for >= SILENCE_MAX)
+    }
+
+    /// Whether the change goes on without the node: it was removed, or the operator marked it as
+    /// down. A member that reports is not down, whatever it was marked as.
+    pub(super) fn is_excepted(&self, node: NodeId) -> bool {
+        self.is_removed(node) || (self.members.get(&node) == Some(&MemberStatus::Down) && !self.is_up(node))
+    }
+
+    /// Whether a member has confirmed a version. It never takes that back, so an old report will
+    /// do.
+    pub(super) fn has_confirmed(&self, node: NodeId, version: RingVersion) -> bool {
+        self.report(node).is_some_and(|report| report.confirmed >= version)
+    }
+
+    /// The proof of a home by a member in the attempt that has begun with this version.
+    pub(super) fn proof(&self, node: NodeId, home: u32, begun: u64) -> Option<&ProvedHome> {
+        self.report(node)?.proved.iter().find(|proved| (proved.home, proved.begun) == (home, begun))
+    }
+
+    /// Whether a member says that it would not be full in this class.
+    pub(super) fn lacks(&self, node: NodeId, home: u32, n: u32) -> bool {
+        let lacking = self.report(node).map_or(&[][..], |report| &report.lacking);
+        lacking.iter().any(|lacking| lacking.home == home && lacking.ns.contains(&n))
+    }
+
+    fn report(&self, node: NodeId) -> Option<&Report> {
+        self.members.get(&node)?;
+        self.heard.get(&node)?.report.as_ref()
+    }
+}
+
+impl Decision {
+    fn take(&mut self, change: &HomeChange, step: Step) {
+        self.steps.push(StepOf { home: change.home, seen: change.version.number, step });
+    }
+
+    fn note(&mut self, home: u32, found: BTreeSet<Obstacle>) {
+        for obstacle in found {
+            self.obstacles.entry(obstacle).or_default().push(home);
+        }
+    }
+}
