@@ -268,14 +268,14 @@ async fn what_a_node_refused_is_counted_and_comes_when_it_is_asked_for() {
     cluster.set_down(owners[0], true);
     cluster.put(owners[1], &bucket, "k", "v", w(3)).await.unwrap();
     cluster.set_down(owners[0], false);
-    // The pauses are 0.5 s, 1 s, 2 s and 4 s.
-    cluster.wait_until("it refuses four times", |c| c.kv(owners[0]).transfer_figures().rejected >= 4).await;
+    // The pauses are 0.5 s, 1 s, 2 s, 4 s and 8 s.
+    cluster.wait_until("it refuses five times", |c| c.kv(owners[0]).transfer_figures().rejected >= 5).await;
     assert_eq!(cluster.stored(owners[0], &bucket, "k"), None);
     cluster.kv(owners[0]).set_handoff(true, true);
     let began = std::time::Instant::now();
     (0..5).for_each(|node| cluster.kv(node).retry_transfers());
     cluster.wait_until_settled().await;
-    assert!(began.elapsed() < std::time::Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(began.elapsed() < std::time::Duration::from_secs(7), "{:?}", began.elapsed());
     cluster.assert_only_owners_hold(&bucket, "k", 3);
 }
 
@@ -418,6 +418,7 @@ async fn a_node_that_is_closed_in_order_keeps_its_marks() {
     cluster.set_cut(2, true);
     cluster.put(0, &bucket, "k", "v", w(2)).await.unwrap();
     cluster.wait_until("the miss is noted", |c| c.kv(0).settled().owed_marks > 0).await;
+    cluster.wait_until_saved(0).await;
     cluster.close(0).await;
     cluster.start(0);
     assert!(cluster.kv(0).settled().owed_marks > 0);
