@@ -14,6 +14,7 @@ use serde_json::Value;
 
 /// Every crate of the workspace, and the crates of the workspace that it may use.
 const CRATES: &[(&str, &[&str])] = &[
+    ("ombak-fixtures", &[]),
     ("ombak-types", &[]),
     ("ombak-proto", &["ombak-types"]),
     ("ombak-ring", &["ombak-types"]),
@@ -21,16 +22,31 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ombak-storage", &["ombak-types"]),
     ("ombak-stats", &[]),
     ("ombak-monitoring", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats"]),
-    ("ombak-node-files", &["ombak-types", "ombak-storage"]),
+    ("ombak-node-files", &["ombak-fixtures", "ombak-types", "ombak-storage"]),
     ("ombak-runtime", &["ombak-types"]),
     ("ombak-tls", &["ombak-runtime"]),
-    ("ombak-peer", &["ombak-types", "ombak-runtime", "ombak-tls"]),
-    ("ombak-membership", &["ombak-types", "ombak-runtime"]),
-    ("ombak-metadata", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-node-files", "ombak-runtime"]),
-    ("ombak-kv", &["ombak-types", "ombak-ring", "ombak-storage", "ombak-stats", "ombak-node-files", "ombak-runtime"]),
+    ("ombak-peer", &["ombak-fixtures", "ombak-types", "ombak-runtime", "ombak-tls"]),
+    ("ombak-membership", &["ombak-fixtures", "ombak-types", "ombak-runtime"]),
+    (
+        "ombak-metadata",
+        &["ombak-fixtures", "ombak-types", "ombak-ring", "ombak-storage", "ombak-node-files", "ombak-runtime"],
+    ),
+    (
+        "ombak-kv",
+        &[
+            "ombak-fixtures",
+            "ombak-types",
+            "ombak-ring",
+            "ombak-storage",
+            "ombak-stats",
+            "ombak-node-files",
+            "ombak-runtime",
+        ],
+    ),
     (
         "ombak-cluster",
         &[
+            "ombak-fixtures",
             "ombak-types",
             "ombak-ring",
             "ombak-storage",

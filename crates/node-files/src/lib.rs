@@ -21,6 +21,8 @@ mod milestones;
 mod saved_file;
 pub mod saved_json;
 mod seen_milestones;
+#[cfg(test)]
+mod version_1;
 
 pub use directory::{
     IDENTITY_FILE, INCOMPLETE_RESTORE, NodeDirectory, begin_anew, check_directory, examine_identity, read_identity,

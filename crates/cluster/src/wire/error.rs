@@ -68,7 +68,7 @@ mod kind {
 }
 
 /// The kinds of failures of a store, by their number on the wire.
-const FAILURES: [(u8, StoreFailureKind); 12] = [
+pub(super) const FAILURES: [(u8, StoreFailureKind); 12] = [
     (1, StoreFailureKind::Busy),
     (2, StoreFailureKind::ClosedToWrites),
     (3, StoreFailureKind::DiskFull),
@@ -84,7 +84,7 @@ const FAILURES: [(u8, StoreFailureKind); 12] = [
 ];
 
 /// The words that errors hold as static texts. A word that is not listed does not decode.
-const WORDS: [&str; 19] = [
+pub(super) const WORDS: [&str; 19] = [
     "r",
     "pr",
     "w",

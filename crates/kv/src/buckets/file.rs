@@ -240,3 +240,25 @@ fn decode_name(text: &str) -> Option<Bytes> {
     }
     Some(Bytes::from(out))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_file_has_the_bytes_of_version_1() {
+        let overrides = || Arc::new(json!({"n_val": 5, "allow_mult": true}).as_object().cloned().unwrap());
+        let bucket_type = |active| TypeRecord { active, overrides: overrides(), version: 0 };
+        let mut records = Records::default();
+        records.types.insert("a type".into(), bucket_type(true));
+        records.types.insert("100% \u{e9}\u{1}".into(), bucket_type(false));
+        for bucket_type in ["a type", "default"] {
+            let bucket = Bucket { bucket_type: bucket_type.into(), name: "a 100% \u{e9} bucket".into() };
+            records.buckets.insert(bucket, BucketRecord { overrides: overrides(), version: 0 });
+        }
+        let written = text_of(&records).unwrap();
+        let frozen = ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 1, FILE_NAME, &written);
+        assert_eq!(parse(frozen), Ok(records));
+    }
+}

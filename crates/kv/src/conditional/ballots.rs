@@ -151,4 +151,15 @@ mod tests {
         let damaged = Ballots::open(Arc::new(RealFs), dir.path(), UnixMicros(0));
         assert!(damaged.is_err(), "damage is not an empty file");
     }
+
+    #[test]
+    fn the_file_has_the_bytes_of_version_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Ballots::open(Arc::new(RealFs), dir.path(), UnixMicros(0)).unwrap();
+        open().make_room(ballot(1_600_000_000_000_000, 1)).unwrap();
+        let written = std::fs::read(dir.path().join(FILE_NAME)).unwrap();
+        let frozen = ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 1, FILE_NAME, &written);
+        std::fs::write(dir.path().join(FILE_NAME), frozen).unwrap();
+        assert_eq!(open().floor, UnixMicros(1_600_000_005_000_000));
+    }
 }

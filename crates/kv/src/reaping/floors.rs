@@ -90,4 +90,17 @@ mod tests {
         std::fs::write(dir.path().join(FILE_NAME), "{}").unwrap();
         assert!(Floors::open(Arc::new(RealFs), dir.path(), 8).is_err(), "damage is not an empty file");
     }
+
+    #[test]
+    fn the_file_has_the_bytes_of_version_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Floors::open(Arc::new(RealFs), dir.path(), 300).unwrap();
+        let floors = open();
+        floors.raise(299, UnixMicros(1_600_000_000_000_000)).unwrap();
+        floors.raise(0, UnixMicros(7)).unwrap();
+        let written = std::fs::read(dir.path().join(FILE_NAME)).unwrap();
+        let frozen = ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 1, FILE_NAME, &written);
+        std::fs::write(dir.path().join(FILE_NAME), frozen).unwrap();
+        assert_eq!((open().of(299), open().of(0)), (UnixMicros(1_600_000_000_000_000), UnixMicros(7)));
+    }
 }

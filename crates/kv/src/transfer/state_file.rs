@@ -153,6 +153,26 @@ mod tests {
     }
 
     #[test]
+    fn the_file_has_the_bytes_of_version_1() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE_NAME);
+        let file = StateFile::new(Arc::new(RealFs), dir.path());
+        let partition = |(number, reason)| SavedPartition {
+            filling: Some(Filling { reason, full: [1, 3].into() }),
+            number,
+            ..state(0).partitions[0].clone()
+        };
+        let reasons = [FillReason::NewStore, FillReason::LostWrites, FillReason::Restored, FillReason::Unreadable];
+        let mut all = ReplicaState { is_closed: false, ..state(9) };
+        all.partitions.extend((300..).zip(reasons).map(partition));
+        file.save(&all).unwrap();
+        let frozen =
+            ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 1, FILE_NAME, &std::fs::read(&path).unwrap());
+        std::fs::write(path, frozen).unwrap();
+        assert_eq!(file.load().unwrap(), Some(all));
+    }
+
+    #[test]
     fn the_first_format_stays_readable() {
         let dir = tempfile::tempdir().unwrap();
         let file = StateFile::new(Arc::new(RealFs), dir.path());

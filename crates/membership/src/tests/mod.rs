@@ -5,3 +5,4 @@ mod driver;
 mod faults;
 mod network;
 mod telling;
+mod version_1;

@@ -350,6 +350,8 @@ fn format_1_stays_readable() {
         apply(&change, &mut expected, None).unwrap();
     }
     assert_eq!((Expected::of(&store), store.identity()), (expected, IDENTITY));
+    let (written_log, written_vote, _) = written();
+    assert!(written_log == log && written_vote == vote, "a released version cannot read what is written now");
 }
 
 proptest! {

@@ -25,10 +25,10 @@ pub(crate) struct Position {
 /// What the description in the file says of a snapshot.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Description {
+pub(super) struct Description {
     /// The log of the node that wrote the file.
-    log: RaftId,
-    meta: SnapshotMeta,
+    pub(super) log: RaftId,
+    pub(super) meta: SnapshotMeta,
 }
 
 /// The newest snapshot.

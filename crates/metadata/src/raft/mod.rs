@@ -12,4 +12,6 @@ pub(crate) mod saved;
 #[cfg(test)]
 mod suite;
 mod types;
+#[cfg(test)]
+mod version_1;
 pub(crate) mod wire;

@@ -1,5 +1,7 @@
 //! The rules of the commands, and the saved form.
 
+mod version_1;
+
 use super::*;
 use bytes::Bytes;
 use ombak_node_files::Milestone;

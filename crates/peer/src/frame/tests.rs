@@ -1,3 +1,5 @@
+mod version_1;
+
 use super::*;
 use crate::error::RefusalCode;
 use crate::identity::RingVersion;

@@ -1,3 +1,5 @@
+mod version_1;
+
 use super::message::{Hello, Kind};
 use super::*;
 use crate::identity::{Lane, NodeIdentity};

@@ -6,6 +6,7 @@ mod join_races;
 mod life;
 mod older_directories;
 mod properties;
+mod version_1;
 
 use super::*;
 use crate::{Liveness, NodeParts, RequestOutcome};

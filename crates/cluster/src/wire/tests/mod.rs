@@ -1,6 +1,7 @@
 //! Messages arrive as they were sent, and hostile bytes do no harm.
 
 mod coverage;
+mod frozen;
 mod version_1;
 
 use super::*;
