@@ -18,6 +18,8 @@ CRASH_POINTS ?= 1000000
 SIM_SEEDS ?= 20000
 NEMESIS_SECONDS ?= 600
 NEMESIS_SEED ?=
+OLD ?=
+UPGRADE_SECONDS ?= 60
 CLUSTER ?= 3
 HISTORIES ?= 10000
 MINUTES ?= 5
@@ -27,7 +29,7 @@ KEYS ?= 10000000
 N ?= 5
 
 .DEFAULT_GOAL := help
-.PHONY: help run devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections bench-cluster fuzz soak soak-cluster clean-cache
+.PHONY: help run devcluster devcluster-stop test bench bench-seeds bench-appends bench-overwrite bench-backends bench-start bench-connections bench-cluster fuzz soak soak-cluster soak-upgrade clean-cache
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,6 +103,12 @@ soak-cluster: ## run five real nodes with faults for NEMESIS_SECONDS (600) on ea
 		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak tests/nemesis/run.py --seconds $(NEMESIS_SECONDS) $(if $(NEMESIS_SEED),--seed $(NEMESIS_SEED)) --backend $$backend || exit 1; done
 	@for test in golden clients/python clients/node clients/java; do \
 		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak tests/$$test/run.py --cluster $(CLUSTER) || exit 1; done
+
+soak-upgrade: ## upgrade five real nodes under load from the program OLD to this one, node by node, with UPGRADE_SECONDS (60) after each, on each backend
+	@test -x "$(OLD)" || { echo "name the earlier program: make soak-upgrade OLD=path"; exit 2; }
+	cargo build --release --locked --package ombak-server
+	@for backend in bitcask leveled leveldb; do \
+		OMBAK_PROGRAM=$(CARGO_TARGET_DIR)/release/ombak tests/upgrade/run.py --old $(abspath $(OLD)) --seconds $(UPGRADE_SECONDS) --backend $$backend || exit 1; done
 
 clean-cache: ## remove the downloaded packages of the clients
 	rm -rf $(OMBAK_CACHE)

@@ -50,7 +50,8 @@ def make_secret(path):
 class Member:
     """One node of a cluster. Its data are in DIRECTORY/node-NUMBER, and its configuration and output
     are beside them. Addresses are texts, HOST:PORT. `prefix` are words before each command that runs
-    the program, such as those that enter a network namespace."""
+    the program, such as those that enter a network namespace. `program` is another program than the
+    one under test."""
 
     def __init__(self, directory, number, name, *, pb, http, peer, settings=None, prefix=()):
         self.number, self.name = number, name
@@ -62,6 +63,7 @@ class Member:
         self.config = directory / f"node-{number}.conf"
         self.output = directory / f"node-{number}.out"
         self.secret = directory / SECRET
+        self.program = None
 
     def configuration(self):
         lines = {
@@ -80,7 +82,7 @@ class Member:
         self.config.write_text(self.configuration())
         with open(self.output, "wb") as output:
             return subprocess.Popen(
-                [*self.prefix, str(program()), "start", "--config", str(self.config), "--data", str(self.data),
+                [*self.prefix, str(self.program or program()), "start", "--config", str(self.config), "--data", str(self.data),
                  *options], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=is_detached,
                 env=clean_environment(), cwd=self.config.parent)
 
@@ -101,7 +103,7 @@ class Member:
         """Runs `ombak admin WORDS…` against this node and returns what it printed, if it ended with one
         of the statuses."""
         done = subprocess.run(
-            [*self.prefix, str(program()), "admin", "--data", str(self.data), *words], stdout=subprocess.PIPE,
+            [*self.prefix, str(self.program or program()), "admin", "--data", str(self.data), *words], stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, timeout=seconds, env=clean_environment(), cwd=self.config.parent)
         if done.returncode not in statuses or done.returncode != 0 and not done.stdout:
             said = done.stderr.strip() or done.stdout.strip()
