@@ -31,9 +31,9 @@ pub mod wire;
 
 pub use liveness::{Liveness, NobodyIsUp, RequestOutcome};
 pub use member::{
-    ActiveTransfer, ClusterError, ClusterFacts, FillingClass, MemberFacts, MemberNode, MemberParts, MemberStartError,
-    MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints, PlanShown, RingReady, TransferChange, Unsettled,
-    UnsettledCounts, Whom,
+    ActiveTransfer, ClusterError, ClusterFacts, FillingClass, MemberChange, MemberFacts, MemberNode, MemberParts,
+    MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints, PlanShown, RingChangeFacts,
+    RingObstacle, RingReady, TransferChange, Unsettled, UnsettledCounts, Whom,
 };
 pub use members::{ClusterPeers, Member};
 pub use membership::Detection;

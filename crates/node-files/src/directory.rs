@@ -5,6 +5,7 @@ use crate::identity::{Identity, OwnMetadata};
 use crate::milestones::{Milestone, Milestones};
 use crate::saved_file::read_saved;
 use crate::saved_json::{self, Formats};
+use crate::saved_placement::{PLACEMENT_BYTES_MAX, PLACEMENT_FILE, PLACEMENT_FORMATS, SavedPlacement};
 use crate::seen_milestones::{SEEN_FILE, SEEN_FORMATS, SeenMilestones};
 use ombak_storage::fs::{FileLock, FileSystem, replace_file};
 use ombak_types::NodeId;
@@ -74,6 +75,7 @@ impl NodeDirectory {
                 milestones: Milestones::default(),
                 metadata: OwnMetadata::None,
                 is_restored: false,
+                was_removed: false,
             },
         };
         identity.milestones.add(random_u64(&*self.fs)?, identity.boot);
@@ -108,6 +110,11 @@ impl NodeDirectory {
         self.change(|identity| identity.is_restored = true)
     }
 
+    /// Notes that the node was removed from its cluster. Blocks.
+    pub fn note_removed(&self) -> Result<(), NodeFileError> {
+        self.change(|identity| identity.was_removed = true)
+    }
+
     /// The last milestones with which other nodes went on, as far as this one has seen them.
     /// Blocks.
     pub fn read_seen_milestones(&self) -> Result<BTreeMap<NodeId, Milestone>, NodeFileError> {
@@ -119,6 +126,19 @@ impl NodeDirectory {
     /// durable. Blocks.
     pub fn save_seen_milestones(&self, seen: &BTreeMap<NodeId, Milestone>) -> Result<(), NodeFileError> {
         self.replace(SEEN_FILE, &SeenMilestones::new(seen))
+    }
+
+    /// The last placement of the homes that this node has adopted. Blocks.
+    pub fn read_placement<T: DeserializeOwned>(&self) -> Result<Option<T>, NodeFileError> {
+        let path = self.dir.join(PLACEMENT_FILE);
+        let remedy = "remove it: the node takes the placement from its metadata";
+        let found = read_saved::<SavedPlacement<T>>(&*self.fs, path, PLACEMENT_BYTES_MAX, PLACEMENT_FORMATS, remedy)?;
+        Ok(found.map(|saved| saved.placement))
+    }
+
+    /// Saves the placement that this node adopts. When this returns, it is durable. Blocks.
+    pub fn save_placement<T: Serialize>(&self, placement: &T) -> Result<(), NodeFileError> {
+        self.replace(PLACEMENT_FILE, &SavedPlacement::new(placement))
     }
 
     /// Changes the identity on disk, and then here.
@@ -202,6 +222,7 @@ pub fn begin_anew(fs: &dyn FileSystem, dir: &Path) -> Result<(), NodeFileError> 
         milestones: Milestones::default(),
         metadata: OwnMetadata::None,
         is_restored: false,
+        was_removed: false,
         ..found
     };
     replace(fs, dir, IDENTITY_FILE, &anew)
@@ -271,12 +292,13 @@ mod tests {
         files.note_recorded(newest).unwrap();
         files.note_metadata(OwnMetadata::Member).unwrap();
         files.note_restored().unwrap();
+        files.note_removed().unwrap();
         let before = files.identity().unwrap();
         assert!(before.milestones.is_newest_recorded());
         drop(files);
         let after = open(dir.path()).unwrap().start(64).unwrap();
         assert!(after.milestones.has_passed(newest) && !after.milestones.is_newest_recorded());
-        assert_eq!((after.metadata, after.is_restored), (OwnMetadata::Member, true));
+        assert_eq!((after.metadata, after.is_restored, after.was_removed), (OwnMetadata::Member, true, true));
     }
 
     #[test]
@@ -295,6 +317,35 @@ mod tests {
         assert!(!files.read_seen_milestones().unwrap().is_empty(), "the file can be read");
         std::fs::write(dir.path().join(SEEN_FILE), "nonsense").unwrap();
         assert!(matches!(files.read_seen_milestones(), Err(NodeFileError::Unusable { .. })));
+    }
+
+    #[test]
+    fn the_last_placement_is_there_at_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = open(dir.path()).unwrap();
+        assert_eq!(files.read_placement::<Vec<u32>>().unwrap(), None);
+        // Far longer than the other files, as the placement of the largest ring is.
+        let placement: Vec<u32> = (0..20_000).collect();
+        files.save_placement(&placement).unwrap();
+        drop(files);
+        let files = open(dir.path()).unwrap();
+        assert_eq!(files.read_placement().unwrap(), Some(placement));
+        std::fs::write(dir.path().join(PLACEMENT_FILE), "nonsense").unwrap();
+        let said = files.read_placement::<Vec<u32>>().unwrap_err().to_string();
+        assert!(said.contains("placement.json") && said.contains("remove it"), "{said}");
+    }
+
+    /// Format 1 of the file. A released version wrote such bytes.
+    #[test]
+    fn format_1_of_the_placement_stays_readable() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = open(dir.path()).unwrap();
+        let fixture = include_bytes!("../tests/fixtures/format-1/placement.json");
+        std::fs::write(dir.path().join(PLACEMENT_FILE), fixture).unwrap();
+        let placement: BTreeMap<String, u32> = files.read_placement().unwrap().unwrap();
+        assert_eq!(placement, [("a placement".to_owned(), 7)].into());
+        files.save_placement(&placement).unwrap();
+        assert_eq!(std::fs::read(dir.path().join(PLACEMENT_FILE)).unwrap(), fixture);
     }
 
     #[test]

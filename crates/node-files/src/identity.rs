@@ -31,6 +31,13 @@ pub struct Identity {
     /// never takes part again.
     #[serde(default)]
     pub is_restored: bool,
+    /// Whether the node was removed from its cluster. It never takes part again.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub was_removed: bool,
+}
+
+const fn is_false(is: &bool) -> bool {
+    !*is
 }
 
 /// Which metadata belongs to a node's directory.

@@ -28,6 +28,7 @@ fn an_identity_has_the_bytes_of_version_1() {
         milestones,
         metadata: OwnMetadata::Member,
         is_restored: true,
+        was_removed: false,
     };
     let written = saved_json::to_text(&identity).unwrap();
     let frozen = check_file(env!("CARGO_MANIFEST_DIR"), 1, IDENTITY_FILE, &written);

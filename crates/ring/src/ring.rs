@@ -111,6 +111,11 @@ impl Ring {
         self.version
     }
 
+    /// The same owners under another version.
+    pub fn with_version(self, version: RingVersion) -> Self {
+        Self { version, ..self }
+    }
+
     /// The nodes that own partitions, in the order of their first partition.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeIndex, NodeId)> {
         (0u16..).zip(&self.nodes).map(|(i, id)| (NodeIndex(i), *id))

@@ -10,6 +10,19 @@ use serde_json::Value;
 pub enum ClusterCommand {
     /// Joins the cluster of the node with this address.
     Join(String),
+    /// Stages the leave of a member, given by its name; `None`: of the node that is asked.
+    Leave(Option<String>),
+    /// Stages the removal of a member without its data.
+    ForceRemove(String),
+    /// Stages that a node that joins takes the place of a member.
+    Replace {
+        /// The member.
+        node: String,
+        /// The node that joins.
+        with: String,
+        /// Whether nobody gets the data of the member.
+        forced: bool,
+    },
     /// Plans the staged changes.
     Plan,
     /// Carries out the plan that was shown last.
@@ -95,6 +108,19 @@ struct Named {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Leaver {
+    node: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Replacement {
+    node: String,
+    with: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Handoff {
     direction: HandoffDirection,
     enabled: bool,
@@ -145,8 +171,17 @@ pub(super) fn command(is_post: bool, action: &[u8], body: &[u8]) -> Result<Clust
         let named: Named = parsed(body, r#"{"node": "…"}"#)?;
         Ok::<_, AdminError>(named.node)
     };
+    let replace = |forced| {
+        let Replacement { node, with } = parsed(body, r#"{"node": "…", "with": "…"}"#)?;
+        Ok::<_, AdminError>(ClusterCommand::Replace { node, with, forced })
+    };
     Ok(match (is_post, action) {
         (true, b"join") => ClusterCommand::Join(node()?),
+        (true, b"leave") if body.is_empty() => ClusterCommand::Leave(None),
+        (true, b"leave") => ClusterCommand::Leave(parsed::<Leaver>(body, r#"{"node": "…"} or empty"#)?.node),
+        (true, b"force-remove") => ClusterCommand::ForceRemove(node()?),
+        (true, b"replace") => replace(false)?,
+        (true, b"force-replace") => replace(true)?,
         (true, b"plan") => ClusterCommand::Plan,
         (true, b"commit") => ClusterCommand::Commit,
         (true, b"clear") => ClusterCommand::Clear,
@@ -191,6 +226,12 @@ mod tests {
         assert_eq!(command(true, b"join", named), Ok(ClusterCommand::Join("10.0.0.1:8099".into())));
         assert_eq!(command(false, b"ring-ready", b""), Ok(ClusterCommand::RingReady));
         assert!(matches!(command(true, b"down", b"{}"), Err(AdminError::BadRequest(_))));
+        assert_eq!(command(true, b"leave", b""), Ok(ClusterCommand::Leave(None)));
+        assert_eq!(command(true, b"leave", br#"{"node":"a@h"}"#), Ok(ClusterCommand::Leave(Some("a@h".into()))));
+        assert_eq!(command(true, b"force-remove", br#"{"node":"a@h"}"#), Ok(ClusterCommand::ForceRemove("a@h".into())));
+        let expected = ClusterCommand::Replace { node: "a@h".into(), with: "b@h".into(), forced: true };
+        assert_eq!(command(true, b"force-replace", br#"{"node":"a@h","with":"b@h"}"#), Ok(expected));
+        assert!(matches!(command(true, b"replace", br#"{"node":"a@h"}"#), Err(AdminError::BadRequest(_))));
         let body = br#"{"direction":"both","enabled":false,"all":true}"#;
         let members = ForMembers::All;
         let expected = ClusterCommand::SetHandoff { direction: HandoffDirection::Both, enabled: false, members };

@@ -7,6 +7,9 @@ use ombak_peer::handshake::{Refusal, RefusalKind, RemotePeer};
 use ombak_peer::{Admission, KeepOlderSession, LiveSession};
 use std::sync::Arc;
 
+/// What the refusal of a removed node says. The node finds it there, so it stays as it is.
+pub(super) const WAS_REMOVED: &str = "was removed from this cluster";
+
 /// Lets in whoever knows the secret, unless the metadata knows better: a node that was removed, or
 /// whose data directory is older than the members know (docs/design/replication.md §8). The number
 /// of starts shows that only as long as the older copy was not started as often, so each node also
@@ -40,10 +43,7 @@ impl Admission for MemberAdmission {
 fn check(known: &Arc<Metadata>, peer: &RemotePeer) -> Result<(), Refusal> {
     let identity = &peer.identity;
     if known.was_removed(identity.node) {
-        let text = format!(
-            "node {} was removed from this cluster; it can join again only with an empty data directory",
-            identity.node
-        );
+        let text = format!("node {} {WAS_REMOVED}; it can join again only with an empty data directory", identity.node);
         return Err(Refusal::new(RefusalKind::NotAdmitted, text));
     }
     match known.members().get(&identity.node) {

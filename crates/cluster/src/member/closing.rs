@@ -7,7 +7,7 @@
 //! majority the bucket or type stays closed, or the whole cluster if its nodes change.
 
 use super::error::ClusterError;
-use super::member_node::{Followed, Inner, older_text};
+use super::member_node::{Followed, Inner};
 use super::operations::TransferChange;
 use super::questions::{Answer, Place, Question};
 use futures_util::future::join_all;
@@ -98,10 +98,12 @@ impl Inner {
     /// Answers a question of a member.
     pub async fn answer(self: &Arc<Self>, question: &Question, deadline: Instant) -> Answer {
         if let Some(why) = self.standing.older() {
-            return Answer::Refused { why: older_text(&why) };
+            return Answer::Refused { why: self.standing.text(&why) };
         }
         let answered = match question {
-            Question::Ring => Ok(Answer::Ring { version: self.kv().ring().version() }),
+            Question::Ring => Ok(Answer::Ring { version: self.kv().placement().version() }),
+            Question::RingReport { orders, lineage } => self.report_ring(orders, *lineage).await,
+            Question::RingChange => Ok(Answer::RingChange(self.driven_change().map(Box::new))),
             Question::Cluster => self.describe_cluster(deadline).await,
             Question::Settled => self.count_unsettled().await,
             Question::Transfers => self.transfers_here(TransferChange::default(), false).await,

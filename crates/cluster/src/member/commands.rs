@@ -1,15 +1,15 @@
-//! The commands of operators: plan, commit, clear, down, ringready.
+//! The commands of operators: leave, replace, plan, commit, clear, down, ringready.
 
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
+use super::staged::{Staged, View};
+use crate::capabilities::RING_CHANGES;
 use ombak_kv::Holdings;
-use ombak_metadata::state::{Command, MemberStatus, Metadata};
-use ombak_ring::staging::{
-    self, ClusterView, CommitRefusal, Joiner, MemberStatus as StagedStatus, Members, Plan, Refusal, StagedChanges,
-};
+use ombak_metadata::state::{Command, Member, MemberStatus, Metadata, NewGoal};
+use ombak_ring::RingVersion;
+use ombak_ring::staging::{self, Change, CommitRefusal, MemberStatus as StagedStatus, Plan, Refusal};
 use ombak_runtime::RuntimeExt;
 use ombak_types::NodeId;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,18 +17,6 @@ use std::time::Duration;
 
 /// How often a commit looks whether all members follow the new ring.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-
-/// The document of staged changes. Nodes that join are members with the status `joining`, so they
-/// are not in it.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Staged {
-    format: u32,
-    /// The plan that was shown last.
-    plan: Plan,
-}
-
-const FORMAT: u32 = 1;
 
 /// A plan that was shown to an operator.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,64 +45,56 @@ pub enum RingReady {
     Down(Vec<String>),
 }
 
-/// The plan that was shown last, if there is one that this version of the program understands.
-pub(super) fn shown_plan(metadata: &Metadata) -> Option<Plan> {
-    let (document, _) = metadata.staged();
-    if document.is_null() {
-        return None;
-    }
-    let staged = serde_json::from_value::<Staged>((**document).clone()).ok()?;
-    (staged.format == FORMAT).then_some(staged.plan)
-}
-
-/// The cluster as staged changes find it, without what borrows.
-struct View {
-    metadata: Metadata,
-    ring: Arc<ombak_ring::Ring>,
-    members: Members,
-    is_converged: bool,
-    target_n_val: u32,
-}
-
-impl View {
-    fn borrowed(&self) -> ClusterView<'_> {
-        ClusterView {
-            ring: &self.ring,
-            members: &self.members,
-            claimant: None,
-            is_converged: self.is_converged,
-            target_n_val: self.target_n_val,
-        }
-    }
-
-    fn name(&self, node: NodeId) -> String {
-        self.metadata.members().get(&node).map_or_else(|| node.to_string(), |member| member.name.clone())
-    }
-
-    fn names(&self) -> BTreeMap<NodeId, String> {
-        self.metadata.members().iter().map(|(node, member)| (*node, member.name.clone())).collect()
-    }
-
-    fn refused(&self, refusal: &Refusal) -> ClusterError {
-        ClusterError::refused(refusal.text(|node| self.name(node)))
-    }
-
-    fn joining(&self) -> impl Iterator<Item = NodeId> + '_ {
-        let members = self.metadata.members().iter();
-        members.filter(|(_, member)| member.status == MemberStatus::Joining).map(|(node, _)| *node)
-    }
-
-    fn staged(&self) -> Result<StagedChanges, ClusterError> {
-        let mut staged = StagedChanges::default();
-        for node in self.joining() {
-            let joiner = Joiner { node, ring_size: self.ring.size(), is_alone: true };
-            staged.join(&self.borrowed(), joiner).map_err(|refusal| self.refused(&refusal))?;
-        }
-        Ok(staged)
-    }
+/// A change of the members that an operator asks for. Nodes are given by their names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemberChange {
+    /// The member hands over what it owns, and leaves.
+    Leave(String),
+    /// The member is removed, and nobody gets its data.
+    ForceRemove(String),
+    /// The node that joins gets exactly the partitions of the member, which leaves.
+    Replace {
+        /// The member.
+        node: String,
+        /// The node that joins.
+        with: String,
+    },
+    /// As [`Self::Replace`], and nobody gets the data of the member.
+    ForceReplace {
+        /// The member.
+        node: String,
+        /// The node that joins.
+        with: String,
+    },
 }
 
 impl MemberNode {
+    /// Stages a change of the members. Returns Riak's words for what was staged. A plan and a commit
+    /// make it effective.
+    pub async fn stage(&self, change: &MemberChange) -> Result<String, ClusterError> {
+        let inner = &self.inner;
+        if !MOVES_OBJECTS && cfg!(not(test)) {
+            return Err(ClusterError::refused(
+                "Failed: in this version nodes only join a cluster, and only while all its nodes are empty.",
+            ));
+        }
+        let view = inner.view().await?;
+        let change = view.change(change)?;
+        let mut staged = view.staged()?;
+        staged.stage(&view.borrowed(), change).map_err(|refusal| view.refused(&refusal))?;
+        if let Some(why) = inner.who_lacks_ring_changes(&view.metadata) {
+            return Err(why);
+        }
+        let (metadata, deadline) = (inner.metadata_node(), inner.command_deadline());
+        if change.replacement().is_none() && view.joining().any(|node| node == change.node()) {
+            metadata.propose(Command::WithdrawMember { node: change.node() }, deadline).await?;
+        }
+        let document = Staged { changes: staged, plan: super::staged::shown_plan(&view.metadata) };
+        let (_, expected) = view.metadata.staged();
+        metadata.propose(Command::Stage { expected, changes: document.to_value()? }, deadline).await?;
+        Ok(change.staged_text(|node| view.name(node)).unwrap_or_default())
+    }
+
     /// Plans the staged changes. `None` when nothing is staged. Every member can commit the plan.
     pub async fn plan(&self) -> Result<Option<PlanShown>, ClusterError> {
         let view = self.inner.view().await?;
@@ -124,45 +104,36 @@ impl MemberNode {
             planned => planned.map_err(|refusal| view.refused(&refusal))?,
         };
         let (_, expected) = view.metadata.staged();
-        let document = Staged { format: FORMAT, plan };
-        let changes = serde_json::to_value(&document).map_err(|e| ClusterError::refused(e.to_string()))?;
+        let document = Staged { changes: staged, plan: Some(plan.clone()) };
         let inner = &self.inner;
-        let command = Command::Stage { expected, changes };
+        let command = Command::Stage { expected, changes: document.to_value()? };
         inner.metadata_node().propose(command, inner.command_deadline()).await?;
-        Ok(Some(PlanShown { plan: document.plan, names: view.names() }))
+        Ok(Some(PlanShown { plan, names: view.names() }))
     }
 
-    /// Carries out the plan that was shown last. It is refused when a member holds an object.
-    /// When this returns, every member follows the new ring, or the metadata will tell it.
+    /// Carries out the plan that was shown last. If only nodes join and no member holds an object,
+    /// every member follows the new ring when this returns, or the metadata will tell it. Otherwise
+    /// the change begins, and homes get the new ring by steps while requests go on.
     pub async fn commit(&self) -> Result<(), ClusterError> {
         let inner = &self.inner;
         let view = inner.view().await?;
-        let (staged, shown) = (view.staged()?, shown_plan(&view.metadata));
+        let (staged, shown) = (view.staged()?, super::staged::shown_plan(&view.metadata));
         let allowed = staging::commit(&view.borrowed(), &staged, shown.as_ref(), |_| Ok::<(), Infallible>(()));
         let plan = allowed.map_err(|refusal: CommitRefusal<Infallible>| {
             ClusterError::refused(refusal.text(|never| match *never {}))
         })?;
-        let (_, version) = view.metadata.staged();
-        let command = Command::CommitRing {
-            expected: view.ring.version(),
-            staged: version,
-            ring: plan.ring.clone(),
-            statuses: staged.joiners().map(|node| (node, MemberStatus::Valid)).collect(),
-        };
-        let committed = plan.ring.version();
-        let index = inner.while_empty(Holdings::Everything, command).await?;
-        inner.wait_followed(index).await;
-        let deadline = inner.command_deadline();
-        let is_awaited = |node: &NodeId| view.members.get(node) != Some(&StagedStatus::Down);
-        let is_behind = |(node, ring): &(NodeId, Option<_>)| is_awaited(node) && *ring != Some(committed);
-        while inner.rings(inner.question_deadline()).await.iter().any(is_behind) {
-            if inner.runtime.now() >= deadline {
-                tracing::warn!("the change is decided, and some members have not followed it yet");
-                break;
-            }
-            inner.runtime.sleep(LOOK_INTERVAL).await;
+        let only_joins = staged.changes().iter().all(|change| matches!(change, Change::Join { .. }));
+        let may_be_at_once = only_joins && view.placement.is_settled();
+        if !may_be_at_once || !inner.is_empty_everywhere().await {
+            return inner.begin_by_steps(&view, plan).await;
         }
-        Ok(())
+        match inner.commit_at_once(&view, plan).await {
+            // A write came before the cluster was closed to writes.
+            Err(ClusterError::Refused(_)) if !inner.is_empty_everywhere().await => {
+                inner.begin_by_steps(&view, plan).await
+            }
+            outcome => outcome,
+        }
     }
 
     /// Drops all staged changes. Nodes that would have joined begin clusters of their own again.
@@ -211,6 +182,13 @@ impl MemberNode {
         if !down.is_empty() {
             return RingReady::Down(down);
         }
+        let metadata = self.metadata();
+        // While homes change, members may be some steps apart.
+        if let Some(placement) = metadata.placement().filter(|placement| !placement.is_settled())
+            && rings.iter().all(|(_, ring)| ring.is_some_and(|ring| ring >= placement.goal().version()))
+        {
+            return RingReady::Ready(rings.iter().map(|(node, _)| inner.name_of(*node)).collect());
+        }
         let first = rings.first().and_then(|(node, ring)| Some((*node, (*ring)?)));
         let other = rings.iter().find(|(_, ring)| *ring != first.map(|(_, ring)| ring));
         match (first, other) {
@@ -220,31 +198,98 @@ impl MemberNode {
     }
 }
 
+/// Whether objects move when homes change by steps: whether a member that holds objects can prove a
+/// home. Until then, nodes join empty clusters alone, and only tests of empty stores take steps.
+pub(super) const MOVES_OBJECTS: bool = false;
+
 impl Inner {
-    async fn view(self: &Arc<Self>) -> Result<View, ClusterError> {
-        self.check_takes_part()?;
-        let node = self.metadata_node();
-        node.catch_up(self.question_deadline()).await;
-        let metadata = node.metadata();
-        let ring = metadata.ring().cloned().ok_or_else(|| ClusterError::refused("the node has no cluster yet"))?;
-        let members = metadata.members().iter().filter_map(|(node, member)| Some((*node, staged(member.status)?)));
-        let members: Members = members.collect();
-        let rings = self.rings(self.question_deadline()).await;
-        let follows = |(node, followed): &(NodeId, Option<ombak_ring::RingVersion>)| {
-            members.get(node) == Some(&StagedStatus::Down) || *followed == Some(ring.version())
+    async fn is_empty_everywhere(self: &Arc<Self>) -> bool {
+        self.who_is_not_empty(Holdings::Everything, None, self.question_deadline()).await.is_empty()
+    }
+
+    /// Puts the ring of a plan in force while no member takes writes. No member may hold an object.
+    async fn commit_at_once(self: &Arc<Self>, view: &View, plan: &Plan) -> Result<(), ClusterError> {
+        let (_, version) = view.metadata.staged();
+        let expected = view.placement.version();
+        let ring = plan.ring.clone().with_version(expected.next());
+        let statuses = view.joining().map(|node| (node, MemberStatus::Valid)).collect();
+        let committed = ring.version();
+        let command = Command::CommitRing { expected, staged: version, ring, statuses };
+        let index = self.while_empty(Holdings::Everything, command).await?;
+        self.wait_followed(index).await;
+        let deadline = self.command_deadline();
+        let is_awaited = |node: &NodeId| view.members.get(node) != Some(&StagedStatus::Down);
+        let is_behind = |(node, ring): &(NodeId, Option<RingVersion>)| is_awaited(node) && *ring != Some(committed);
+        while self.rings(self.question_deadline()).await.iter().any(is_behind) {
+            if self.runtime.now() >= deadline {
+                tracing::warn!("the change is decided, and some members have not followed it yet");
+                break;
+            }
+            self.runtime.sleep(LOOK_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    /// Makes the ring of a plan the goal of all homes.
+    async fn begin_by_steps(self: &Arc<Self>, view: &View, plan: &Plan) -> Result<(), ClusterError> {
+        if let Some(why) = self.who_lacks_ring_changes(&view.metadata) {
+            return Err(why);
+        }
+        if !MOVES_OBJECTS {
+            let not_empty = self.who_is_not_empty(Holdings::Everything, None, self.question_deadline()).await;
+            if let Some(problem) = not_empty.first() {
+                return Err(ClusterError::refused(format!("Failed: {problem}")));
+            }
+            if cfg!(not(test)) {
+                return Err(ClusterError::refused("Commit failed. Try again in a few moments."));
+            }
+        }
+        let (_, staged) = view.metadata.staged();
+        let removed = plan.changes().iter().filter(|change| change.is_forced()).map(Change::node).collect();
+        let changed = |(node, status): (&NodeId, &StagedStatus)| {
+            (view.members.get(node) != Some(status)).then_some((*node, decided(*status)))
         };
-        let is_converged = rings.iter().all(follows);
-        Ok(View { metadata, ring, members, is_converged, target_n_val: self.target_n_val })
+        let goal = NewGoal {
+            expected: view.placement.goal().version(),
+            staged,
+            ring: plan.ring.clone(),
+            statuses: plan.members.iter().filter_map(changed).collect(),
+            removed,
+            ns: self.kv().buckets().snapshot().all_n_vals(),
+        };
+        let index = self.metadata_node().propose(Command::SetGoal(goal), self.command_deadline()).await?;
+        self.wait_followed(index).await;
+        Ok(())
+    }
+
+    /// Says which members cannot change the ring by steps, because an earlier version of the program
+    /// runs there. A member that is marked as down is not asked.
+    fn who_lacks_ring_changes(&self, metadata: &Metadata) -> Option<ClusterError> {
+        let transport = self.node.transport();
+        let lacks = |(node, member): &(&NodeId, &Member)| {
+            **node != self.id() && member.status != MemberStatus::Down && !transport.shares(**node, RING_CHANGES)
+        };
+        // What is up is connected, because it was just asked for its ring.
+        let lacking =
+            metadata.members().iter().filter(lacks).filter(|(node, _)| transport.live_session(**node).is_some());
+        let names: Vec<String> = lacking.map(|(_, member)| format!("'{}'", member.name)).collect();
+        (!names.is_empty()).then(|| {
+            ClusterError::refused(format!(
+                "Failed: {} run an earlier version of ombak. A cluster that holds objects changes, and members leave or \
+                 are replaced, only when all its nodes run this version. Upgrade them first.",
+                names.join(", ")
+            ))
+        })
     }
 }
 
-/// The status as staged changes see it. A node that joins is not among their members.
-const fn staged(status: MemberStatus) -> Option<StagedStatus> {
+/// The status as the metadata has it.
+const fn decided(status: StagedStatus) -> MemberStatus {
     match status {
-        MemberStatus::Joining => None,
-        MemberStatus::Valid => Some(StagedStatus::Valid),
-        MemberStatus::Leaving => Some(StagedStatus::Leaving),
-        MemberStatus::Exiting => Some(StagedStatus::Exiting),
-        MemberStatus::Down => Some(StagedStatus::Down),
+        StagedStatus::Joining => MemberStatus::Joining,
+        StagedStatus::Valid => MemberStatus::Valid,
+        StagedStatus::Leaving => MemberStatus::Leaving,
+        StagedStatus::Exiting => MemberStatus::Exiting,
+        StagedStatus::Down => MemberStatus::Down,
     }
 }

@@ -3,6 +3,7 @@
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question};
+use super::ring_change_facts::RingChangeFacts;
 use futures_util::future::join_all;
 use ombak_kv::{Holdings, Settled};
 use ombak_metadata::state::{MemberStatus, TypeName};
@@ -47,6 +48,8 @@ pub struct ClusterFacts {
     pub claimant: Option<String>,
     /// Whether the cluster takes no writes because it changes.
     pub is_closed: bool,
+    /// How far the change of the ring is, if there is one.
+    pub ring_change: Option<RingChangeFacts>,
     /// The members, by their identity.
     pub members: Vec<MemberFacts>,
 }
@@ -121,11 +124,16 @@ impl MemberNode {
         members.iter().zip(answers).map(of).collect()
     }
 
+    /// How far the change of the ring is; `None` if there is none.
+    pub async fn ring_change(&self) -> Option<RingChangeFacts> {
+        self.inner.ring_change().await
+    }
+
     /// The cluster. All members are asked whether they are up.
     pub async fn facts(&self) -> ClusterFacts {
         let inner = &self.inner;
         let metadata = self.metadata();
-        let plan = super::commands::shown_plan(&metadata);
+        let plan = super::staged::shown_plan(&metadata);
         let rings = inner.rings(inner.question_deadline()).await;
         let kv_ring = inner.kv().ring();
         let ring = metadata.ring().cloned().unwrap_or(kv_ring);
@@ -152,6 +160,7 @@ impl MemberNode {
             ring: ring.version(),
             claimant: inner.metadata_node().leader().map(|node| inner.name_of(node)),
             is_closed: metadata.is_closed(),
+            ring_change: inner.ring_change().await,
             members: metadata.members().iter().map(member).collect(),
         }
     }

@@ -1,5 +1,5 @@
 //! Follows what the metadata has decided: bucket types, members, the closing of the cluster, the
-//! ring.
+//! placement.
 
 use super::member_node::{Followed, Inner, cluster_id, others};
 use super::questions::{Answer, Place, Question};
@@ -34,8 +34,8 @@ impl Inner {
         Arc::ptr_eq(&self.current.load(), metadata)
     }
 
-    /// Puts a decided state in force. The ring changes while this node takes no writes, and a
-    /// closing counts as followed after the last write has ended. The caller holds `adopting`.
+    /// Puts a decided state in force. A closing counts as followed after the last write has ended.
+    /// The caller holds `adopting`.
     pub async fn adopt(self: &Arc<Self>, state: Metadata, index: u64) {
         if self.standing.older().is_some() {
             // Operators see the last state that this node knew, and nothing more.
@@ -51,9 +51,10 @@ impl Inner {
         }
         self.node.transport().set_cluster(cluster_id(&state, self.id()));
         self.admission.known.store(Some(Arc::new(state.clone())));
-        self.adopt_ring(&state).await;
+        self.adopt_placement(&state).await;
         self.adopt_closed_part(&state).await;
         self.watch_closing(&last.metadata, &state);
+        self.note_leave(&state);
         self.look_at_myself(&last.metadata, &state);
         self.followed.set(Followed { metadata: state, index });
     }
@@ -66,32 +67,6 @@ impl Inner {
         let (kv, again) = (self.kv().clone(), records.clone());
         if self.blocking(move || kv.buckets().adopt(records)).await.is_err() {
             self.kv().buckets().adopt(again);
-        }
-    }
-
-    /// The caller holds `adopting`.
-    pub async fn adopt_ring(&self, state: &Metadata) {
-        let kv = self.kv();
-        let Some(ring) = state.ring() else { return };
-        let is_other = kv.ring().version() != ring.version();
-        let is_moving = self.is_joining.load(Ordering::SeqCst) || self.is_stuck.load(Ordering::SeqCst);
-        let is_closed = state.is_closed() || is_moving || self.standing.older().is_some();
-        if (is_other || is_closed) && kv.is_open_to_writes() {
-            self.close_to_writes().await;
-        }
-        if is_other {
-            if (ring.node_count() > 1 || ring.node(self.id()).is_none()) && !self.know_replicas().await {
-                error!("replicas.json could not be written, so the ring that was decided is not followed: no writes");
-                return;
-            }
-            if let Err(error) = kv.set_ring((**ring).clone()) {
-                error!(%error, ring = %ring.version(), "the ring that was decided cannot be followed: no writes");
-                return;
-            }
-            info!(ring = %ring.version(), nodes = ring.node_count(), "a new ring is in force");
-        }
-        if !is_closed {
-            kv.open_to_writes();
         }
     }
 
@@ -111,13 +86,6 @@ impl Inner {
         if self.blocking(move || kv.close_part_to_writes(&part)).await.is_err() {
             self.kv().close_part_to_writes(&again);
         }
-    }
-
-    /// Makes sure that the file about this node's replicas exists before the node is a member. So a
-    /// member without the file has lost it.
-    async fn know_replicas(&self) -> bool {
-        let kv = self.kv().clone();
-        kv.has_replica_state() || matches!(self.blocking(move || kv.save_replica_state()).await, Ok(true))
     }
 
     /// Takes no writes of clients any more. Returns when all that began before have ended.
@@ -232,7 +200,9 @@ impl Inner {
             (before, Some(MemberStatus::Joining)) if before != Some(MemberStatus::Joining) => {
                 self.runtime.spawn(Box::pin(async move { this.watch_withdrawal().await }));
             }
-            (Some(_), None) => error!("this node was removed from its cluster: stop it, and empty its directory"),
+            (Some(_), None) if state.was_removed(self.id()) => {
+                self.standing.set_removed("the cluster has decided so".into());
+            }
             _ => {}
         }
     }

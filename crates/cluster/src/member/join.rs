@@ -7,9 +7,11 @@
 //! power afterwards leaves it a member. Until the commit it owns nothing: its clients reach the
 //! members through it.
 
+use super::commands::MOVES_OBJECTS;
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question};
+use crate::capabilities::RING_CHANGES;
 use ombak_kv::Holdings;
 use ombak_metadata::state::{Command, MemberStatus, Metadata, Refusal as MetadataRefusal};
 use ombak_metadata::{MetadataNode, ProposeError};
@@ -90,7 +92,8 @@ impl Inner {
             let text = Refusal::OtherRingSize(seed).text(|_| name.clone());
             return Err(ClusterError::refused(text));
         }
-        if let Some(problem) = not_empty.first() {
+        let may_hold_objects = MOVES_OBJECTS && self.node.transport().shares(seed, RING_CHANGES);
+        if let Some(problem) = not_empty.first().filter(|_| !may_hold_objects) {
             return Err(ClusterError::refused(format!("Failed: {problem}")));
         }
         let is_known = |name: &bytes::Bytes| types.iter().any(|known| known.0 == *name);
@@ -118,7 +121,7 @@ impl Inner {
         {
             let _adopting = self.adopting.lock().await;
             self.is_joining.store(false, Ordering::SeqCst);
-            self.adopt_ring(&self.followed.get().metadata).await;
+            self.adopt_placement(&self.followed.get().metadata).await;
         }
         if joined.is_err() && !self.is_stuck.load(Ordering::SeqCst) {
             self.stay().await;

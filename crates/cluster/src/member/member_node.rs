@@ -5,6 +5,7 @@ use super::error::ClusterError;
 use super::older::AskingTransport;
 use super::parts::MemberTiming;
 use super::questions::{Answer, Question, decode, encode};
+use super::ring_change_facts::RingChangeFacts;
 use super::standing::Standing;
 use crate::members::Member;
 use crate::metadata::MetadataSlot;
@@ -67,6 +68,12 @@ pub(super) struct Inner {
     /// Locked while the node joins a cluster, or leaves it again.
     pub moving: Mutex<()>,
     pub is_stopping: AtomicBool,
+    /// Whether this node was about to leave its cluster when it last heard of it.
+    pub is_leaving: AtomicBool,
+    /// Whether it has left.
+    pub has_left: Published<bool>,
+    /// The change of the ring that this node drives, if it does.
+    pub driven: parking_lot::Mutex<Option<RingChangeFacts>>,
 }
 
 impl MemberNode {
@@ -90,6 +97,15 @@ impl MemberNode {
     pub async fn wait_for(&self, deadline: Instant, mut holds: impl FnMut(&Metadata) -> bool) -> bool {
         let found = self.inner.followed.wait_for(|now| holds(&now.metadata));
         matches!(within(&*self.inner.runtime, Some(deadline), found).await, Ok(Some(_)))
+    }
+
+    /// Waits until the node has left its cluster, as an operator has asked it to. Nothing is left to
+    /// do for it then but to stop.
+    pub async fn left(&self) {
+        if !matches!(self.inner.has_left.wait_for(|left| *left).await, Some(true)) {
+            // The node stops for another reason.
+            std::future::pending::<()>().await;
+        }
     }
 
     /// Stops the node. The caller has closed the interfaces for clients before.
@@ -196,6 +212,14 @@ pub(super) fn older_text(why: &str) -> String {
     format!(
         "the data directory of this node is an older copy ({why}); it takes no part. Stop it, and put back its newest \
          directory, or start it with an empty data directory under another name and join"
+    )
+}
+
+/// What an operator reads about a node that is no member any more.
+pub(super) fn removed_text(why: &str) -> String {
+    format!(
+        "this node is no member of its cluster any more ({why}); it takes no part, and serves nobody. Stop it. It can \
+         join again only with an empty data directory"
     )
 }
 

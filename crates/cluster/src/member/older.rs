@@ -1,8 +1,8 @@
-//! What a node does when its directory turns out to be an older copy, and how it keeps its
-//! directory apart from copies (docs/design/replication.md §8).
+//! What a node does when its directory turns out to be an older copy, or when it was removed, and
+//! how it keeps its directory apart from copies (docs/design/replication.md §8).
 
 use super::error::ClusterError;
-use super::member_node::{Inner, older_text, others};
+use super::member_node::{Inner, others};
 use super::standing::Standing;
 use crate::metadata::PeerTransport;
 use bytes::Bytes;
@@ -62,7 +62,7 @@ impl Inner {
         let this = self.clone();
         self.runtime.spawn(Box::pin(async move {
             let mut next_milestone = this.runtime.now() + this.timing.milestone;
-            loop {
+            for turn in 0usize.. {
                 this.runtime.sleep(this.timing.metadata.maintenance).await;
                 if this.is_stopping() || this.standing.older().is_some() {
                     return;
@@ -70,6 +70,7 @@ impl Inner {
                 for member in others(&this.followed.get().metadata, this.id()) {
                     this.standing.may_talk(member.id).await;
                 }
+                this.look_for_removal(turn).await;
                 if this.runtime.now() >= next_milestone {
                     let deadline = this.command_deadline();
                     this.pass_milestone(deadline).await;
@@ -141,21 +142,27 @@ impl Inner {
     pub async fn take_no_part(self: &Arc<Self>, why: &str) {
         let _adopting = self.adopting.lock().await;
         self.kv().refuse_requests();
-        error!("{}", older_text(why));
+        let is_removed = self.standing.is_removed();
+        if !self.has_left_in_order() {
+            error!("{}", self.standing.text(why));
+        }
         self.slot.store(None);
         self.metadata_node().stop().await;
         self.close_to_writes().await;
         self.node.withdraw();
         self.kv().set_handoff(false, false);
         let kv = self.kv().clone();
-        let noted = self.blocking(move || {
-            let is_noted = kv.directory().note_restored();
-            (is_noted, kv.set_all_filling(FillReason::Restored))
+        let noted = self.blocking(move || match is_removed {
+            true => (kv.directory().note_removed(), true),
+            false => (kv.directory().note_restored(), kv.set_all_filling(FillReason::Restored)),
         });
         match noted.await {
             Ok((Ok(()), true)) => {}
             Ok((Err(error), _)) => error!(%error, "that could not be noted in node.json: stop the node"),
             Ok((Ok(()), false)) | Err(_) => error!("that could not be noted in replicas.json: stop the node"),
+        }
+        if is_removed {
+            return self.end_leave();
         }
         let this = self.clone();
         self.runtime.spawn(Box::pin(async move {
@@ -169,7 +176,7 @@ impl Inner {
     /// Fails if this node takes no part.
     pub fn check_takes_part(&self) -> Result<(), ClusterError> {
         match self.standing.older() {
-            Some(why) => Err(ClusterError::refused(format!("Failed: {}", older_text(&why)))),
+            Some(why) => Err(ClusterError::refused(format!("Failed: {}", self.standing.text(&why)))),
             None => Ok(()),
         }
     }

@@ -32,6 +32,8 @@ pub struct MemberTiming {
     /// How long a closing may last before members end it. It is longer than a command, so that only
     /// those of drivers that died are ended so.
     pub closing_max: Duration,
+    /// How often the driver of a ring change asks the members, if nothing has changed meanwhile.
+    pub ring_round: Duration,
     /// How often a running node draws a milestone of its directory. A copy of the directory that is
     /// restored later is recognised if it is older than that.
     pub milestone: Duration,
@@ -44,6 +46,7 @@ impl Default for MemberTiming {
             command: Duration::from_secs(10),
             question: Duration::from_secs(3),
             closing_max: Duration::from_secs(15),
+            ring_round: Duration::from_millis(500),
             milestone: Duration::from_secs(60),
         }
     }

@@ -3,11 +3,13 @@
 
 use super::facts::UnsettledCounts;
 use super::operations::{MemberTransfers, TransferChange};
+use super::ring_change_facts::RingChangeFacts;
 use bytes::Bytes;
 use ombak_kv::Holdings;
 use ombak_metadata::state::{BucketName, RaftId};
 use ombak_node_files::Milestone;
 use ombak_ring::RingVersion;
+use ombak_ring::placement::{ProofOrder, Report};
 use ombak_types::{Bucket, NodeId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,17 @@ pub(crate) enum Question {
     ChangeTransfers { change: TransferChange },
     /// The node tries at once what has failed: a node takes pushes again.
     RetryTransfers,
+    /// What the node says about the change of the ring, and what it is to prove. Only members that
+    /// share `capabilities::RING_CHANGES` understand it.
+    RingReport {
+        /// Everything that the node is to prove now.
+        orders: Vec<ProofOrder>,
+        /// The lineage of the placement.
+        lineage: u64,
+    },
+    /// How far the change of the ring is, as the member knows that drives it. Only members that
+    /// share `capabilities::RING_CHANGES` understand it.
+    RingChange,
     /// Whether the node holds an object. With a closing, the answer counts only if the node takes
     /// no writes because of it.
     Objects {
@@ -135,6 +148,9 @@ pub(crate) enum Answer {
     /// All zero when nothing is to be done.
     Settled(UnsettledCounts),
     Transfers(Box<MemberTransfers>),
+    RingReport(Box<Report>),
+    /// Nothing if the node drives no change.
+    RingChange(Option<Box<RingChangeFacts>>),
     /// The partition of an object, if there is one.
     Objects {
         found: Option<u32>,

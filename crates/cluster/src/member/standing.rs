@@ -1,4 +1,5 @@
-//! Whether this node's directory is the newest one (docs/design/replication.md §8).
+//! Whether this node's directory is the newest one, and whether the node is still a member
+//! (docs/design/replication.md §8).
 //!
 //! A node asks the other members what they know of its directory before it takes part. It judges
 //! by itself: a milestone that it has not passed, or a log that was longer once, shows that its
@@ -6,7 +7,8 @@
 //! answer cannot hold a node up, because it may be lost. It is asked before the first message of
 //! the metadata passes between the two.
 
-use super::admission::MemberAdmission;
+use super::admission::{MemberAdmission, WAS_REMOVED};
+use super::member_node::{older_text, removed_text};
 use super::questions::{Answer, Question, decode, encode};
 use crate::metadata::{Acquaintance, MetadataSlot, question};
 use crate::service_numbers::MEMBERS;
@@ -22,6 +24,7 @@ use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a node waits for the end of the process that has its identity at other nodes, in
@@ -39,6 +42,8 @@ enum Said {
     Nothing,
     /// The directory is older.
     Older(String),
+    /// The node was removed from the cluster.
+    Removed(String),
     /// Another process has the identity of this node.
     RunsTwice(String),
     /// It does not answer.
@@ -58,8 +63,10 @@ pub(crate) struct Standing {
     asked: Mutex<BTreeSet<NodeId>>,
     /// Members that are being asked.
     asking: Mutex<BTreeSet<NodeId>>,
-    /// Why the directory is older, if it is.
+    /// Why the node takes no part, if it does not: its directory is older, or it was removed.
     older: Published<Option<String>>,
+    /// Whether it was removed.
+    is_removed: AtomicBool,
 }
 
 /// A member that is being asked, until this is dropped.
@@ -83,8 +90,10 @@ impl Standing {
         slot: MetadataSlot,
         question_max: Duration,
     ) -> Self {
-        let is_restored = kv.directory().identity().is_some_and(|identity| identity.is_restored);
-        let older = is_restored.then(|| "an earlier start has found that".to_owned());
+        let identity = kv.directory().identity();
+        let is_removed = identity.as_ref().is_some_and(|identity| identity.was_removed);
+        let is_out = is_removed || identity.is_some_and(|identity| identity.is_restored);
+        let older = is_out.then(|| "an earlier start has found that".to_owned());
         Self {
             kv,
             runtime,
@@ -96,6 +105,7 @@ impl Standing {
             asked: Mutex::default(),
             asking: Mutex::default(),
             older: Published::new(older),
+            is_removed: AtomicBool::new(is_removed),
         }
     }
 
@@ -104,7 +114,7 @@ impl Standing {
         *self.saved.lock() = Some((log, progress));
     }
 
-    /// Why this directory is older; `None` as long as nothing shows that.
+    /// Why this node takes no part; `None` as long as nothing shows that it must not.
     pub fn older(&self) -> Option<String> {
         self.older.get()
     }
@@ -126,6 +136,32 @@ impl Standing {
         }
     }
 
+    /// Notes that this node was removed from its cluster.
+    pub fn set_removed(&self, why: String) {
+        if self.older.get().is_none() {
+            self.is_removed.store(true, Ordering::SeqCst);
+            self.set_older(why);
+        }
+    }
+
+    /// Whether this node takes no part because it was removed.
+    pub fn is_removed(&self) -> bool {
+        self.is_removed.load(Ordering::SeqCst)
+    }
+
+    /// What an operator reads about a node that takes no part.
+    pub fn text(&self, why: &str) -> String {
+        if self.is_removed() { removed_text(why) } else { older_text(why) }
+    }
+
+    /// Asks a member that lets this node in no more whether that is because it was removed.
+    pub async fn ask_whether_removed(&self, address: SocketAddr) {
+        let deadline = self.runtime.now() + self.question_max;
+        if let Said::Removed(why) = self.knock(address, deadline).await {
+            self.set_removed(why);
+        }
+    }
+
     /// Asks all other members before this node takes part. The error says that another process has
     /// its identity.
     pub async fn ask_all(&self, members: Vec<(NodeId, SocketAddr)>) -> Result<(), String> {
@@ -140,6 +176,7 @@ impl Standing {
             for (member, said) in waiting.into_iter().zip(said) {
                 match said {
                     Said::Older(why) => self.set_older(why),
+                    Said::Removed(why) => self.set_removed(why),
                     Said::RunsTwice(why) => {
                         twice = Some(why);
                         again.push(member);
@@ -200,6 +237,10 @@ impl Standing {
                 self.set_older(why);
                 false
             }
+            Said::Removed(why) => {
+                self.set_removed(why);
+                false
+            }
             Said::RunsTwice(_) | Said::NoAnswer => false,
         }
     }
@@ -231,11 +272,19 @@ impl Standing {
                 _ => Said::NoAnswer,
             };
         }
-        let Some(address) = address else { return Said::NoAnswer };
+        match address {
+            Some(address) => self.knock(address, deadline).await,
+            None => Said::NoAnswer,
+        }
+    }
+
+    /// Why a member does not let this node in.
+    async fn knock(&self, address: SocketAddr, deadline: Instant) -> Said {
         match self.transport.identify(address, deadline).await {
             Err(IdentifyError::Handshake(HandshakeError::RefusedByPeer(refusal))) => match refusal.kind {
                 RefusalKind::OlderDirectory => Said::Older(refusal.text),
                 RefusalKind::NodeIdInUse => Said::RunsTwice(refusal.text),
+                RefusalKind::NotAdmitted if refusal.text.contains(WAS_REMOVED) => Said::Removed(refusal.text),
                 _ => Said::NoAnswer,
             },
             _ => Said::NoAnswer,
@@ -293,6 +342,9 @@ impl Standing {
     }
 
     async fn tell(&self, node: NodeId) {
+        if self.is_removed() {
+            return;
+        }
         let told = match (self.older(), self.newest()) {
             (Some(why), _) => Question::IsOlder { why },
             (None, Some(milestone)) => Question::GoesOn { milestone },

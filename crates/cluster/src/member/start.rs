@@ -140,6 +140,9 @@ impl MemberNode {
             is_stuck: AtomicBool::new(false),
             moving: Mutex::new(()),
             is_stopping: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
+            has_left: Published::new(false),
+            driven: parking_lot::Mutex::default(),
         });
         // Nobody has set it before: the cell is of this start.
         let _ = cell.set(Arc::downgrade(&inner));
@@ -148,6 +151,7 @@ impl MemberNode {
         inner.kv().buckets().follow(authority, all_records(&state));
         {
             let _adopting = inner.adopting.lock().await;
+            inner.resume_placement(&state).await;
             inner.adopt(state, index).await;
         }
         if inner.standing.older().is_none() {
@@ -157,6 +161,7 @@ impl MemberNode {
         inner.save_seen().await;
         inner.start_following(metadata);
         inner.watch_directory();
+        inner.start_driving();
         Ok(Self { inner })
     }
 }
@@ -201,6 +206,9 @@ impl Begin {
         node.transport().set_cluster(cluster_id(&saved.metadata, node.id()));
         admission.starts.remember(seen);
         admission.known.store(Some(Arc::new(saved.metadata.clone())));
+        if saved.metadata.was_removed(node.id()) {
+            self.standing.set_removed("it was removed before this start".into());
+        }
         let addresses = members.iter().map(|member| (member.id, member.address)).collect();
         node.set_members(members);
         self.standing.ask_all(addresses).await.map_err(MemberStartError::RunsTwice)?;

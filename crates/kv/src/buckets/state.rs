@@ -284,7 +284,7 @@ impl Snapshot {
     }
 
     /// The n_vals of all types and buckets.
-    pub(crate) fn all_n_vals(&self) -> BTreeSet<u32> {
+    pub fn all_n_vals(&self) -> BTreeSet<u32> {
         let types = self.types.values().map(|created| &created.effective.props).chain([&self.default_type.props]);
         types.chain(self.buckets.values()).map(|props| props.n_val).collect()
     }

@@ -146,7 +146,12 @@ impl Kv {
         &self.engine.backup_turn
     }
 
-    /// The ring in force.
+    /// The placement in force.
+    pub fn placement(&self) -> Arc<Placement> {
+        self.engine.placement()
+    }
+
+    /// The ring that all homes have, or are to get.
     pub fn ring(&self) -> Arc<Ring> {
         self.engine.ring()
     }

@@ -3,10 +3,12 @@
 use super::raft_id::RaftId;
 use super::records::{BucketName, ClosedPart, Lineage, MemberStatus, TypeName};
 use ombak_node_files::Milestone;
+use ombak_ring::placement::StepOf;
 use ombak_ring::{Ring, RingVersion};
 use ombak_types::{NodeId, PropMap};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// A change of the state. Each command says from what it starts, so a command that arrives late or
 /// twice is refused and changes nothing.
@@ -37,8 +39,15 @@ pub enum Command {
     WithdrawMember { node: NodeId },
     /// Replaces the document of staged changes. `expected` is the version of the present one.
     Stage { expected: u64, changes: Value },
-    /// Replaces the ring, changes the status of members, and clears the staged changes.
+    /// Replaces the ring of all homes at once, changes the status of members, and clears the staged
+    /// changes. Only an empty cluster survives it.
     CommitRing { expected: RingVersion, staged: u64, ring: Ring, statuses: Vec<(NodeId, MemberStatus)> },
+    /// Sets the ring that all homes are to get by steps, and clears the staged changes. Version 1
+    /// does not know it.
+    SetGoal(NewGoal),
+    /// Takes steps of homes. A step that does not fit its home any more has no effect. Version 1
+    /// does not know it.
+    TakeStep { steps: Vec<StepOf> },
     /// Creates or changes a bucket type. `expected` is its version; `None`: it does not exist.
     PutType { name: TypeName, expected: Option<u64>, active: bool, overrides: PropMap },
     /// Sets all of a bucket's own properties; without `overrides` it has none. `expected` is its
@@ -60,6 +69,25 @@ pub enum Command {
     /// for which members have proved that they are empty takes effect while they still are, or not
     /// at all. While one bucket or type is closed, the command may change that one alone.
     WhileClosed { closing: u64, command: Box<Command> },
+}
+
+/// The ring that all homes are to get (docs/design/ring-changes.md).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewGoal {
+    /// The version of the goal that it was planned from.
+    pub expected: RingVersion,
+    /// The version of the staged document that it was made from.
+    pub staged: u64,
+    /// The owners. The state gives the ring the next version of its placement.
+    pub ring: Ring,
+    /// The new statuses of members.
+    pub statuses: Vec<(NodeId, MemberStatus)>,
+    /// The members that are removed at once: nobody gets what only they hold.
+    pub removed: Vec<NodeId>,
+    /// The n of the classes in use that follow from the defaults of buckets. The state adds those
+    /// of its own types and buckets.
+    pub ns: BTreeSet<u32>,
 }
 
 /// A bucket type that a node had before it founded its cluster.
@@ -148,6 +176,12 @@ pub enum Refusal {
     /// The new ring is not the next one of the lineage.
     #[error("ring {0} does not follow the present one")]
     NotNextRing(RingVersion),
+    /// The new ring cannot be the goal of the present placement.
+    #[error("{0}")]
+    NoGoal(String),
+    /// The homes change step by step, so the ring cannot be replaced at once.
+    #[error("a change of the ring is under way")]
+    RingChanges,
     /// The bucket type does not exist, or is not active although it must be.
     #[error("the bucket type does not exist or is not active")]
     NoType,

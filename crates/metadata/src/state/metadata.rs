@@ -6,6 +6,7 @@ use super::records::{BucketName, BucketRecord, ClosedPart, Lineage, Member, Memb
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
 use ombak_node_files::Milestone;
+use ombak_ring::placement::Placement;
 use ombak_ring::{Ring, RingVersion};
 use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::{Bucket, NodeId, PropMap};
@@ -21,7 +22,7 @@ pub struct Metadata {
     pub(super) removed: OrdSet<NodeId>,
     /// The identities of logs that were replaced or whose node was removed.
     pub(super) used_logs: OrdSet<RaftId>,
-    pub(super) ring: Option<Arc<Ring>>,
+    pub(super) placement: Option<Arc<Placement>>,
     pub(super) staged: Arc<Value>,
     pub(super) staged_version: u64,
     pub(super) types: OrdMap<Bytes, TypeRecord>,
@@ -48,9 +49,14 @@ impl Metadata {
         self.removed.contains(&node)
     }
 
-    /// The ring; `None` before the founding.
+    /// The ring that all homes have, or are to get; `None` before the founding.
     pub fn ring(&self) -> Option<&Arc<Ring>> {
-        self.ring.as_ref()
+        self.placement.as_ref().map(|placement| placement.goal())
+    }
+
+    /// Which nodes hold each home; `None` before the founding.
+    pub fn placement(&self) -> Option<&Arc<Placement>> {
+        self.placement.as_ref()
     }
 
     /// The document of the staged changes, and its version. The document is null when nothing is
@@ -103,6 +109,8 @@ impl Metadata {
             Command::CommitRing { expected, staged, ring, statuses } => {
                 self.commit_ring(index, expected, staged, ring, statuses)
             }
+            Command::SetGoal(goal) => self.set_goal(index, goal),
+            Command::TakeStep { steps } => self.take_steps(&steps),
             Command::PutType { name, expected, active, overrides } => {
                 self.put_type(index, name.0, expected, active, overrides)
             }
@@ -141,7 +149,7 @@ impl Metadata {
             return Err(Refusal::CannotOwn(stranger));
         }
         self.lineage = Some(lineage);
-        self.ring = Some(Arc::new(ring));
+        self.placement = Some(Arc::new(Placement::of_ring(Arc::new(ring))));
         self.members.insert(member.node, new_record(member, MemberStatus::Valid));
         Ok(())
     }
@@ -213,7 +221,7 @@ impl Metadata {
 
     fn remove_member(&mut self, node: NodeId) -> Result<(), Refusal> {
         let log = self.member_mut(node)?.log;
-        if self.ring.as_ref().is_some_and(|ring| ring.nodes().any(|(_, owner)| owner == node)) {
+        if self.placement.as_ref().is_some_and(|placement| placement.nodes().contains(&node)) {
             return Err(Refusal::OwnsPartitions(node));
         }
         self.members.remove(&node);
@@ -267,35 +275,6 @@ impl Metadata {
             return Err(Refusal::Changed);
         }
         self.staged = Arc::new(changes);
-        self.staged_version = index;
-        Ok(())
-    }
-
-    fn commit_ring(
-        &mut self,
-        index: u64,
-        expected: RingVersion,
-        staged: u64,
-        ring: Ring,
-        statuses: Vec<(NodeId, MemberStatus)>,
-    ) -> Result<(), Refusal> {
-        if self.staged_version != staged || self.ring.as_ref().is_none_or(|ring| ring.version() != expected) {
-            return Err(Refusal::Changed);
-        }
-        if ring.version() != expected.next() {
-            return Err(Refusal::NotNextRing(ring.version()));
-        }
-        let mut members = self.members.clone();
-        for (node, status) in statuses {
-            members.get_mut(&node).ok_or(Refusal::NoSuchMember(node))?.status = status;
-        }
-        let can_own = |node| members.get(&node).is_some_and(|member: &Member| member.status != MemberStatus::Joining);
-        if let Some((_, node)) = ring.nodes().find(|(_, node)| !can_own(*node)) {
-            return Err(Refusal::CannotOwn(node));
-        }
-        self.members = members;
-        self.ring = Some(Arc::new(ring));
-        self.staged = Arc::default();
         self.staged_version = index;
         Ok(())
     }

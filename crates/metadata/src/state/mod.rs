@@ -10,7 +10,8 @@
 //! * Equal commands in equal order give equal states, on all versions of the program.
 //! * A refused command changes nothing.
 //! * An active bucket type stays active. A removed node, or a log that was replaced, never returns.
-//! * Every partition belongs to a member.
+//! * Every partition of the goal belongs to a member. Until all homes have the goal, others may
+//!   hold copies that were removed by force.
 //! * A change that needs an empty cluster, bucket or type takes effect while that is closed to
 //!   writes, or not at all.
 
@@ -19,12 +20,13 @@ mod difference;
 mod metadata;
 mod raft_id;
 mod records;
+mod ring_changes;
 mod saved;
 #[cfg(test)]
 mod tests;
 mod text;
 
-pub use command::{Command, NewMember, Refusal, TakenType};
+pub use command::{Command, NewGoal, NewMember, Refusal, TakenType};
 pub use difference::{ChangedRecord, changed_records};
 pub use metadata::Metadata;
 pub use raft_id::RaftId;

@@ -4,19 +4,25 @@ use super::metadata::Metadata;
 use super::raft_id::RaftId;
 use super::records::{BucketName, BucketRecord, ClosedPart, Lineage, Member, TypeName, TypeRecord};
 use ombak_ring::Ring;
+use ombak_ring::placement::Placement;
 use ombak_types::{Bucket, NodeId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The version that is written.
-const FORMAT: u32 = 1;
+/// The version that is written while all homes got their ring at once. Version 1 of the program
+/// reads it.
+const FORMAT_OF_A_RING: u32 = 1;
+/// The version that is written once homes have changed step by step.
+const FORMAT_OF_A_PLACEMENT: u32 = 2;
 
 /// Why bytes are not a saved state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSavedMetadata {
     /// A later version of the program saved it.
-    #[error("has format {0}, and this version of ombak reads format {FORMAT}")]
+    #[error(
+        "has format {0}, and this version of ombak reads the formats {FORMAT_OF_A_RING} and {FORMAT_OF_A_PLACEMENT}"
+    )]
     Format(u32),
     /// It does not decode.
     #[error("is damaged ({0})")]
@@ -37,6 +43,9 @@ struct Saved {
     removed: Vec<NodeId>,
     used_logs: Vec<RaftId>,
     ring: Option<Ring>,
+    /// Format 2 has it in place of the ring.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    placement: Option<Placement>,
     staged: Arc<Value>,
     staged_version: u64,
     types: Vec<(TypeName, TypeRecord)>,
@@ -53,13 +62,16 @@ impl Metadata {
     pub fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
         let bucket_name =
             |bucket: &Bucket| BucketName { r#type: bucket.bucket_type.clone(), name: bucket.name.clone() };
+        let placement = self.placement.as_deref().filter(|placement| !placement.is_of_ring());
+        let ring = self.ring().filter(|_| placement.is_none());
         serde_json::to_vec(&Saved {
-            format: FORMAT,
+            format: if placement.is_none() { FORMAT_OF_A_RING } else { FORMAT_OF_A_PLACEMENT },
             lineage: self.lineage.clone(),
             members: self.members.iter().map(|(node, member)| (*node, member.clone())).collect(),
             removed: self.removed.iter().copied().collect(),
             used_logs: self.used_logs.iter().copied().collect(),
-            ring: self.ring.as_deref().cloned(),
+            ring: ring.map(|ring| (**ring).clone()),
+            placement: placement.cloned(),
             staged: self.staged.clone(),
             staged_version: self.staged_version,
             types: self.types.iter().map(|(name, record)| (TypeName(name.clone()), record.clone())).collect(),
@@ -74,17 +86,22 @@ impl Metadata {
         let damaged = |e: serde_json::Error| BadSavedMetadata::Damaged(e.to_string());
         // The version is read first, so that a later one is reported as such and not as damage.
         let FormatOnly { format } = serde_json::from_slice(bytes).map_err(damaged)?;
-        if format != FORMAT {
+        if !(FORMAT_OF_A_RING..=FORMAT_OF_A_PLACEMENT).contains(&format) {
             return Err(BadSavedMetadata::Format(format));
         }
         let saved: Saved = serde_json::from_slice(bytes).map_err(damaged)?;
+        let placement = match (saved.ring, saved.placement) {
+            (ring, None) => ring.map(|ring| Placement::of_ring(Arc::new(ring))),
+            (None, placement) => placement,
+            (Some(_), Some(_)) => return Err(BadSavedMetadata::Damaged("it has a ring and a placement".into())),
+        };
         let bucket = |name: BucketName| Bucket { bucket_type: name.r#type, name: name.name };
         Ok(Self {
             lineage: saved.lineage,
             members: saved.members.into_iter().collect(),
             removed: saved.removed.into_iter().collect(),
             used_logs: saved.used_logs.into_iter().collect(),
-            ring: saved.ring.map(Arc::new),
+            placement: placement.map(Arc::new),
             staged: saved.staged,
             staged_version: saved.staged_version,
             types: saved.types.into_iter().map(|(name, record)| (name.0, record)).collect(),

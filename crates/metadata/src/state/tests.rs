@@ -1,10 +1,13 @@
 //! The rules of the commands, and the saved form.
 
+mod ring_changes;
 mod version_1;
+mod version_2;
 
 use super::*;
 use bytes::Bytes;
 use ombak_node_files::Milestone;
+use ombak_ring::placement::{Step, StepOf};
 use ombak_ring::{Ring, RingSize, RingVersion};
 use ombak_types::{Bucket, NodeId, PropMap};
 use proptest::prelude::*;
@@ -51,6 +54,30 @@ fn put_type(name: &'static str, expected: Option<u64>, active: bool) -> Command 
 fn put_bucket(bucket: &Bucket, expected: Option<u64>, type_expected: Option<u64>, n_val: Option<u32>) -> Command {
     let bucket = BucketName { r#type: bucket.bucket_type.clone(), name: bucket.name.clone() };
     Command::PutBucket { bucket, expected, type_expected, overrides: n_val.map(|n| map(json!({"n_val": n}))) }
+}
+
+fn step(home: u32, seen: u64, step: Step) -> Command {
+    Command::TakeStep { steps: vec![StepOf { home, seen, step }] }
+}
+
+/// A cluster of `A` and `B`, with the stage at version 3, and a ring for both.
+fn two() -> (Metadata, Ring) {
+    let mut state = founded();
+    state.apply(2, Command::AddMember(member(B))).unwrap();
+    state.apply(3, Command::Stage { expected: 0, changes: json!({"join": B}) }).unwrap();
+    let owners = [A, A, A, A, A, A, B, B];
+    (state, Ring::from_owners(&owners, RingVersion::first(LINEAGE).next()).unwrap())
+}
+
+fn goal(ring: &Ring) -> NewGoal {
+    NewGoal {
+        expected: RingVersion::first(LINEAGE),
+        staged: 3,
+        ring: ring.clone(),
+        statuses: vec![(B, MemberStatus::Valid)],
+        removed: Vec::new(),
+        ns: [1].into(),
+    }
 }
 
 /// Applies a command that must be refused, and checks that it changes nothing.
@@ -310,8 +337,8 @@ fn a_saved_state_is_the_same_state_and_a_later_format_is_named() {
     let state = full(20);
     let bytes = state.to_bytes().unwrap();
     assert_eq!(Metadata::from_bytes(&bytes), Ok(state));
-    let later = String::from_utf8(bytes.clone()).unwrap().replacen("\"format\":1", "\"format\":2", 1);
-    assert_eq!(Metadata::from_bytes(later.as_bytes()), Err(BadSavedMetadata::Format(2)));
+    let later = String::from_utf8(bytes.clone()).unwrap().replacen("\"format\":1", "\"format\":3", 1);
+    assert_eq!(Metadata::from_bytes(later.as_bytes()), Err(BadSavedMetadata::Format(3)));
     for length in 0..bytes.len() {
         assert!(matches!(Metadata::from_bytes(&bytes[..length]), Err(BadSavedMetadata::Damaged(_))));
     }
@@ -339,7 +366,7 @@ proptest! {
     /// that is sent twice has no second effect unless it changes nothing.
     #[test]
     fn replicas_stay_equal(
-        commands in prop::collection::vec((0..6u8, 0..4u64, prop::option::of(0..20u64), any::<bool>()), 1..40),
+        commands in prop::collection::vec((0..8u8, 0..4u64, prop::option::of(0..20u64), any::<bool>()), 1..40),
         saved_at in 0..40usize,
     ) {
         let (mut one, mut other) = (founded(), founded());
@@ -352,6 +379,15 @@ proptest! {
                 2 => Command::Started(NewMember { boot: version.unwrap_or(1), ..member(node) }),
                 3 => Command::Stage { expected: version.unwrap_or(0), changes: json!(flag) },
                 4 => put_type("t", version, flag),
+                5 => step(version.unwrap_or(0) as u32 % 8, node.get(), if flag { Step::Begin } else { Step::Flip }),
+                6 => {
+                    let owners = [A, A, A, node, A, A, node, A];
+                    let placement = one.placement().unwrap();
+                    let ring = Ring::from_owners(&owners, placement.version()).unwrap();
+                    let statuses = if flag { vec![(node, MemberStatus::Valid)] } else { Vec::new() };
+                    let (expected, staged) = (placement.goal().version(), one.staged().1);
+                    Command::SetGoal(NewGoal { expected, staged, ring, statuses, removed: Vec::new(), ns: [2].into() })
+                }
                 _ => put_bucket(&bucket, version, None, flag.then_some(2)),
             };
             let index = number as u64 + 2;

@@ -148,6 +148,11 @@ impl Placement {
         home.in_force == 0 && home.other.is_none()
     }
 
+    /// Whether all homes got the goal at once, by no step.
+    pub fn is_of_ring(&self) -> bool {
+        *self == Self::of_ring(self.goal().clone())
+    }
+
     /// The nodes that own partitions in a ring in use.
     pub fn nodes(&self) -> BTreeSet<NodeId> {
         self.rings.iter().flat_map(|ring| ring.nodes().map(|(_, node)| node)).collect()

@@ -243,6 +243,40 @@ pub enum ClusterCommand {
         #[arg(value_name = "HOST:PORT")]
         address: String,
     },
+    /// Let a member hand over what it holds, and leave the cluster. A plan and a commit make it
+    /// effective. Its process ends when it has left.
+    Leave {
+        /// The name of the member [default: the node that is asked].
+        #[arg(value_name = "NAME")]
+        member: Option<String>,
+    },
+    /// Remove a member without its data. What only it holds is lost. A plan and a commit make it
+    /// effective.
+    ForceRemove {
+        /// The name of the member.
+        #[arg(value_name = "NAME")]
+        member: String,
+    },
+    /// Let a node that joins take the place of a member, which hands over what it holds and leaves.
+    /// A plan and a commit make it effective.
+    Replace {
+        /// The name of the member.
+        #[arg(value_name = "NAME")]
+        member: String,
+        /// The name of the node that joins.
+        #[arg(value_name = "WITH")]
+        with: String,
+    },
+    /// Let a node that joins take the place of a member that is lost. What only that member holds is
+    /// lost. A plan and a commit make it effective.
+    ForceReplace {
+        /// The name of the member.
+        #[arg(value_name = "NAME")]
+        member: String,
+        /// The name of the node that joins.
+        #[arg(value_name = "WITH")]
+        with: String,
+    },
     /// Print what the staged changes would do.
     Plan,
     /// Carry out the plan that was printed last.

@@ -22,6 +22,10 @@ const TRANSFER_LIMIT_MAX: u64 = 1024;
 pub async fn run(command: &ClusterCommand, common: &Common, out: Output) -> Result<(), Failure> {
     match command {
         ClusterCommand::Join { address } => change("join", Some(address), common, out).await,
+        ClusterCommand::Leave { member } => change("leave", member.as_deref(), common, out).await,
+        ClusterCommand::ForceRemove { member } => change("force-remove", Some(member), common, out).await,
+        ClusterCommand::Replace { member, with } => replace("replace", member, with, common, out).await,
+        ClusterCommand::ForceReplace { member, with } => replace("force-replace", member, with, common, out).await,
         ClusterCommand::Plan => change("plan", None, common, out).await,
         ClusterCommand::Commit => change("commit", None, common, out).await,
         ClusterCommand::Clear => change("clear", None, common, out).await,
@@ -50,6 +54,11 @@ pub async fn change(action: &str, node: Option<&str>, common: &Common, out: Outp
     let body = node.map_or_else(String::new, |node| json!({ "node": node }).to_string());
     let answer = ask(Method::POST, action, &body, common).await?;
     print(answer, out)
+}
+
+async fn replace(action: &str, member: &str, with: &str, common: &Common, out: Output) -> Result<(), Failure> {
+    let body = json!({ "node": member, "with": with }).to_string();
+    print(ask(Method::POST, action, &body, common).await?, out)
 }
 
 /// Prints a description of the cluster.

@@ -2,7 +2,9 @@
 
 use super::transfer_admin;
 use ombak_api::admin::{AdminError, ClusterAdmin, ClusterCommand};
-use ombak_cluster::{ClusterError, ClusterFacts, MemberFacts, MemberNode, RingReady, Unsettled};
+use ombak_cluster::{
+    ClusterError, ClusterFacts, MemberChange, MemberFacts, MemberNode, RingChangeFacts, RingReady, Unsettled,
+};
 use ombak_runtime::BoxFuture;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -19,6 +21,17 @@ impl ClusterAdmin for MemberAdmin {
         Box::pin(async move {
             match command {
                 ClusterCommand::Join(to) => join(&member, &to).await,
+                ClusterCommand::Leave(name) => {
+                    let name = name.unwrap_or_else(|| member.kv().node_name().to_owned());
+                    stage(&member, MemberChange::Leave(name)).await
+                }
+                ClusterCommand::ForceRemove(name) => stage(&member, MemberChange::ForceRemove(name)).await,
+                ClusterCommand::Replace { node, with, forced: false } => {
+                    stage(&member, MemberChange::Replace { node, with }).await
+                }
+                ClusterCommand::Replace { node, with, forced: true } => {
+                    stage(&member, MemberChange::ForceReplace { node, with }).await
+                }
                 ClusterCommand::Plan => plan(&member).await,
                 ClusterCommand::Commit => {
                     member.commit().await.map_err(refused)?;
@@ -79,6 +92,17 @@ async fn join(member: &MemberNode, to: &str) -> Result<Value, AdminError> {
         "joins": other,
         "text": format!("Success: staged join request for '{me}' to '{other}'"),
     }))
+}
+
+async fn stage(member: &MemberNode, change: MemberChange) -> Result<Value, AdminError> {
+    let text = member.stage(&change).await.map_err(refused)?;
+    let (action, node, with) = match change {
+        MemberChange::Leave(node) => ("leave", node, None),
+        MemberChange::ForceRemove(node) => ("force-remove", node, None),
+        MemberChange::Replace { node, with } => ("replace", node, Some(with)),
+        MemberChange::ForceReplace { node, with } => ("force-replace", node, Some(with)),
+    };
+    Ok(json!({ "staged": action, "node": node, "with": with, "text": text }))
 }
 
 /// The address of the peer listener of a node. A name is looked up on a thread that may wait.
@@ -184,8 +208,46 @@ fn with_text(facts: &ClusterFacts, text: impl FnOnce(&ClusterFacts) -> String) -
         "ring_size": facts.ring_size,
         "claimant": facts.claimant,
         "takes_writes": !facts.is_closed,
+        "ring_change": facts.ring_change.as_ref().map(ring_change_json),
         "members": facts.members.iter().map(member).collect::<Vec<_>>(),
         "text": text(facts),
+    })
+}
+
+/// How far a change of the ring is, and what it waits for.
+pub(super) fn ring_change_lines(change: &RingChangeFacts) -> Vec<String> {
+    let RingChangeFacts { homes, done, changing, .. } = change;
+    let left = match change.seconds_left() {
+        Some(secs) if secs >= 120 => format!("; about {} minutes left", secs.div_ceil(60)),
+        Some(secs) => format!("; about {secs} seconds left"),
+        None => String::new(),
+    };
+    let mut lines = vec![format!(
+        "The ring changes: {done} of {homes} partitions have their new owners, {changing} are on their way{left}."
+    )];
+    if change.driver.is_none() {
+        lines.push("  No member carries the change out at the moment.".into());
+    }
+    for obstacle in &change.obstacles {
+        let partitions =
+            if obstacle.homes == 1 { "1 partition".to_owned() } else { format!("{} partitions", obstacle.homes) };
+        lines.push(format!("  {partitions}: {}", obstacle.why));
+    }
+    lines
+}
+
+/// A change of the ring as JSON.
+pub(super) fn ring_change_json(change: &RingChangeFacts) -> Value {
+    let obstacles: Vec<Value> =
+        change.obstacles.iter().map(|of| json!({ "why": of.why, "partitions": of.homes })).collect();
+    json!({
+        "driver": change.driver,
+        "partitions": change.homes,
+        "done": change.done,
+        "changing": change.changing,
+        "left": change.left(),
+        "seconds_left": change.seconds_left(),
+        "obstacles": obstacles,
     })
 }
 
@@ -239,14 +301,18 @@ fn status_text(facts: &ClusterFacts) -> String {
             member.name, member.address
         );
     }
+    if let Some(change) = &facts.ring_change {
+        let _ = writeln!(out, "\n{}", ring_change_lines(change).join("\n"));
+    }
     if facts.is_closed {
         let _ = writeln!(out, "\nThe cluster takes no writes while it changes.");
     }
     out.trim_end().to_owned()
 }
 
+/// While homes change, members may be some steps apart.
 fn is_ready(facts: &ClusterFacts) -> bool {
-    facts.members.iter().all(|member| member.ring == Some(facts.ring))
+    facts.members.iter().all(|member| member.ring.is_some_and(|ring| ring >= facts.ring))
 }
 
 /// `ring-status`.
@@ -257,7 +323,13 @@ fn ring_text(facts: &ClusterFacts) -> String {
     let mut out = format!("{:=^COLUMNS$}\n", " Claimant ");
     let _ = writeln!(out, "Claimant:  '{claimant}'\nStatus:     {}", if is_up { "up" } else { "down" });
     let _ = writeln!(out, "Ring Ready: {}\n", is_ready(facts));
-    let _ = writeln!(out, "{:=^COLUMNS$}\nNo pending changes.\n", " Ownership Handoff ");
+    let _ = writeln!(out, "{:=^COLUMNS$}", " Ownership Handoff ");
+    match &facts.ring_change {
+        Some(change) => {
+            let _ = writeln!(out, "{}\n", ring_change_lines(change).join("\n"));
+        }
+        None => out.push_str("No pending changes.\n\n"),
+    }
     let _ = writeln!(out, "{:=^COLUMNS$}", " Unreachable Nodes ");
     if down.is_empty() {
         out.push_str("All nodes are up and reachable");
@@ -298,6 +370,7 @@ mod tests {
             ring: version,
             claimant: Some("dev1@h".into()),
             is_closed: false,
+            ring_change: None,
             members: vec![member(1, MemberStatus::Valid, 8, true), member(2, MemberStatus::Joining, 0, false)],
         }
     }
@@ -311,6 +384,30 @@ mod tests {
         assert_eq!(lines[4], "joining     0.0%     50.0%    'dev2@h'");
         assert_eq!(lines[6], "Valid:1 / Leaving:0 / Exiting:0 / Joining:1 / Down:0");
         assert!(lines[7].starts_with("'dev2@h' takes no part, because its data directory is an older copy: a reason"));
+    }
+
+    #[test]
+    fn a_change_of_the_ring_says_how_far_it_is_and_what_it_waits_for() {
+        let obstacle = ombak_cluster::RingObstacle { why: "waits for 'dev3@h' to answer".into(), homes: 2 };
+        let change = RingChangeFacts {
+            driver: Some("dev1@h".into()),
+            homes: 64,
+            done: 48,
+            changing: 8,
+            obstacles: vec![obstacle],
+            driven_secs: 30,
+            done_meanwhile: 4,
+        };
+        let facts = ClusterFacts { ring_change: Some(change.clone()), ..facts() };
+        let expected = "The ring changes: 48 of 64 partitions have their new owners, 8 are on their way; about 120 \
+                        seconds left.\n  2 partitions: waits for 'dev3@h' to answer";
+        let expected = expected.replace("120 seconds", "2 minutes");
+        assert!(ring_text(&facts).contains(&expected), "{}", ring_text(&facts));
+        assert!(status_text(&facts).contains(&expected));
+        let json = ring_change_json(&change);
+        assert_eq!((&json["left"], &json["seconds_left"]), (&json!(16), &json!(120)));
+        let alone = RingChangeFacts { driver: None, ..change };
+        assert!(ring_change_lines(&alone)[1].contains("No member carries the change out"));
     }
 
     #[test]

@@ -107,6 +107,13 @@ pub fn run(starting: Starting, effective: &Effective, accepts_loss: bool) -> Res
     let admin = |record: &NodeRecord, stop| {
         admin_context(&settings, effective, &opened, AdminToken::new(token), record, stop, log.clone())
     };
+    if let Some(member) = opened.member() {
+        let (member, stop) = (member.clone(), stop.clone());
+        runtime.spawn(async move {
+            member.left().await;
+            stop.send_replace(true);
+        });
+    }
     let outcome = runtime.block_on(serve(&settings, opened.kv(), ports, &threads, signals, stop, admin));
     log.report_left_out();
     if let Some(member) = opened.member() {

@@ -1,7 +1,7 @@
 //! The commands of operators about transfers between nodes: `transfers`, `handoff` and
 //! `transfer-limit`, in Riak's words (docs/riak/semantics.md §16).
 
-use super::cluster_admin::{COLUMNS, quoted, refused};
+use super::cluster_admin::{COLUMNS, quoted, refused, ring_change_json, ring_change_lines};
 use crate::wall_clock::now_secs;
 use ombak_api::admin::{AdminError, ForMembers, HandoffDirection};
 use ombak_cluster::{ActiveTransfer, MemberNode, MemberTransfers, Missed, OfMember, TransferChange, Whom};
@@ -17,8 +17,14 @@ type Members = [OfMember<MemberTransfers>];
 
 /// `transfers`.
 pub async fn transfers(member: &MemberNode) -> Value {
-    let members = member.transfers().await;
-    answer(&members, transfers_text(&members, now_secs()))
+    let (members, change) = (member.transfers().await, member.ring_change().await);
+    let mut text = transfers_text(&members, now_secs());
+    if let Some(change) = &change {
+        text = format!("{}\n\n{text}", ring_change_lines(change).join("\n"));
+    }
+    let mut answer = answer(&members, text);
+    answer["ring_change"] = change.as_ref().map(ring_change_json).unwrap_or_default();
+    answer
 }
 
 /// `handoff status`.

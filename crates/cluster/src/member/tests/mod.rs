@@ -6,7 +6,9 @@ mod join_races;
 mod life;
 mod older_directories;
 mod properties;
+mod ring_changes;
 mod version_1;
+mod version_2;
 
 use super::*;
 use crate::{Liveness, NodeParts, RequestOutcome};
@@ -46,7 +48,8 @@ fn timing() -> MemberTiming {
         maintenance: Duration::from_millis(100),
         ..Timing::default()
     };
-    MemberTiming { metadata, command: Duration::from_secs(20), ..MemberTiming::default() }
+    let ring_round = Duration::from_millis(50);
+    MemberTiming { metadata, ring_round, command: Duration::from_secs(20), ..MemberTiming::default() }
 }
 
 /// A directory in which a node can be started.

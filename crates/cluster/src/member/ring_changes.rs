@@ -1,0 +1,253 @@
+//! Drives changes of the ring by steps, on the member that is the leader of the metadata
+//! (docs/design/ring-changes.md).
+//!
+//! What it is: the loop around the pure rules of `ombak_ring::placement`. It asks every member for
+//! a report, decides, and proposes the steps.
+//!
+//! What it is not: it moves no object. Members prove what they are told to prove
+//! ([`Question::RingReport`]).
+//!
+//! Invariants:
+//! * Nothing depends on what a driver remembers. A new leader begins with a new round of reports.
+//! * A driver that is the leader no more does no harm: each step names what it was decided from.
+
+use super::error::ClusterError;
+use super::member_node::Inner;
+use super::questions::{Answer, Question};
+use super::ring_change_facts::{RingChangeFacts, RingObstacle};
+use super::staged::staged_members;
+use crate::capabilities::RING_CHANGES;
+use futures_util::future::join_all;
+use ombak_metadata::ProposeError;
+use ombak_metadata::state::{Command, MemberStatus, Metadata, Refusal};
+use ombak_ring::placement::{Decision, Heard, Placement, ProofOrder, Report, Situation};
+use ombak_runtime::{RuntimeExt, within};
+use ombak_types::NodeId;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracing::{debug, info, warn};
+
+/// How long the driver waits for a report. A member that is too late is asked again.
+const REPORT_MAX: Duration = Duration::from_secs(1);
+
+/// What a driver knows. All of it is forgotten when the node is not the leader any more.
+struct Driving {
+    since: Instant,
+    /// How many homes had the goal then.
+    done_before: u32,
+    /// The last report of each member, with its time.
+    heard: BTreeMap<NodeId, (Report, Instant)>,
+    /// What each member is to prove.
+    orders: BTreeMap<NodeId, Vec<ProofOrder>>,
+}
+
+impl Inner {
+    /// Drives changes of the ring whenever this node is the leader, until it stops.
+    pub fn start_driving(self: &Arc<Self>) {
+        // A node that stops meanwhile is not held.
+        let (node, runtime, round) = (Arc::downgrade(self), self.runtime.clone(), self.timing.ring_round);
+        self.runtime.spawn(Box::pin(async move {
+            let mut driving = None;
+            loop {
+                let Some(this) = node.upgrade().filter(|this| !this.is_stopping()) else { return };
+                let now = this.followed.get();
+                let is_driver = this.metadata_node().is_leader() && is_changing(&now.metadata);
+                if is_driver {
+                    let driving = driving.get_or_insert_with(|| Driving::new(runtime.now(), &now.metadata));
+                    this.drive(driving, &now.metadata).await;
+                    this.let_members_go(driving, &now.metadata).await;
+                } else {
+                    driving = None;
+                    *this.driven.lock() = None;
+                }
+                let metadata = this.metadata_node();
+                drop((this, now));
+                // Also a node that is not the leader looks again: it may become the leader.
+                let until = runtime.now() + round;
+                if let Ok(None) = within(&*runtime, Some(until), metadata.newer_than(metadata.applied())).await {
+                    // This metadata has stopped. The node may follow another one.
+                    runtime.sleep(round).await;
+                }
+            }
+        }));
+    }
+
+    /// One round: reports, steps.
+    async fn drive(self: &Arc<Self>, driving: &mut Driving, metadata: &Metadata) {
+        let Some(placement) = metadata.placement() else { return };
+        self.hear(driving, metadata, placement).await;
+        let members = staged_members(metadata);
+        let now = self.runtime.now();
+        let heard = members.keys().map(|node| (*node, driving.heard_of(*node, now))).collect();
+        let ns = self.kv().buckets().snapshot().all_n_vals();
+        let situation = Situation { placement, members: &members, ns: &ns, heard: &heard };
+        let decision = situation.decide();
+        *self.driven.lock() = Some(self.facts_of(driving, placement, &decision, now));
+        driving.orders = decision.proofs;
+        if decision.steps.is_empty() {
+            return;
+        }
+        debug!(steps = decision.steps.len(), "homes take steps");
+        let command = Command::TakeStep { steps: decision.steps };
+        match self.metadata_node().propose(command, self.question_deadline()).await {
+            // Somebody else has taken them.
+            Ok(_) | Err(ProposeError::Refused(Refusal::Changed)) => {}
+            Err(why) => warn!(%why, "steps of homes could not be decided, and are tried again"),
+        }
+    }
+
+    /// Asks every member for a report.
+    async fn hear(self: &Arc<Self>, driving: &mut Driving, metadata: &Metadata, placement: &Placement) {
+        let (deadline, lineage) = (self.runtime.now() + REPORT_MAX, placement.version().lineage);
+        let knows_changes = |node: &NodeId| *node == self.id() || self.node.transport().shares(*node, RING_CHANGES);
+        let members: Vec<NodeId> = staged_members(metadata).into_keys().filter(knows_changes).collect();
+        let asked = members.iter().map(|node| {
+            let orders = driving.orders.get(node).cloned().unwrap_or_default();
+            async move { self.ask(*node, &Question::RingReport { orders, lineage }, deadline).await }
+        });
+        let answers = join_all(asked).await;
+        let now = self.runtime.now();
+        for (node, answer) in members.into_iter().zip(answers) {
+            match answer {
+                Ok(Answer::RingReport(report)) => drop(driving.heard.insert(node, (*report, now))),
+                Ok(_) => warn!(%node, "a member gave another answer than was asked for"),
+                Err(why) => debug!(%node, why, "a member did not report"),
+            }
+        }
+        driving.heard.retain(|node, _| metadata.members().contains_key(node));
+    }
+
+    fn facts_of(&self, driving: &Driving, placement: &Placement, decision: &Decision, now: Instant) -> RingChangeFacts {
+        let obstacle = |(obstacle, homes): (&ombak_ring::placement::Obstacle, &Vec<u32>)| RingObstacle {
+            why: obstacle.text(|node| self.name_of(node)),
+            homes: homes.len() as u32,
+        };
+        let done = done(placement);
+        RingChangeFacts {
+            driver: Some(self.me.name.clone()),
+            obstacles: decision.obstacles.iter().map(obstacle).collect(),
+            driven_secs: now.saturating_duration_since(driving.since).as_secs(),
+            done_meanwhile: done.saturating_sub(driving.done_before),
+            ..facts_of_placement(placement)
+        }
+    }
+
+    /// What this node knows of the change that it drives.
+    pub fn driven_change(&self) -> Option<RingChangeFacts> {
+        self.driven.lock().clone()
+    }
+
+    /// How far the change of the ring is; `None` if there is none.
+    pub async fn ring_change(self: &Arc<Self>) -> Option<RingChangeFacts> {
+        let metadata = self.followed.get().metadata;
+        let placement = metadata.placement().filter(|placement| !placement.is_settled())?;
+        let leader = self.metadata_node().leader();
+        let asked = match leader {
+            Some(leader) => self.ask(leader, &Question::RingChange, self.question_deadline()).await,
+            None => Err("no member leads".to_owned()),
+        };
+        match asked {
+            Ok(Answer::RingChange(Some(facts))) => Some(*facts),
+            _ => Some(facts_of_placement(placement)),
+        }
+    }
+
+    /// Answers what this node has adopted and proved, and takes orders to prove.
+    pub async fn report_ring(&self, orders: &[ProofOrder], lineage: u64) -> Result<Answer, ClusterError> {
+        self.adopt_again().await;
+        let kv = self.kv().clone();
+        if kv.placement().version().lineage != lineage {
+            return Err(ClusterError::refused("it belongs to another cluster"));
+        }
+        let orders = orders.to_vec();
+        let report = self.blocking(move || super::proofs::report(&kv, &orders)).await??;
+        Ok(Answer::RingReport(Box::new(report)))
+    }
+
+    /// Adopts a placement that could not be saved when it was decided.
+    async fn adopt_again(&self) {
+        let is_behind = |metadata: &Metadata| {
+            metadata.placement().is_some_and(|placement| self.kv().placement().version() < placement.version())
+        };
+        if is_behind(&self.followed.get().metadata) {
+            let _adopting = self.adopting.lock().await;
+            self.adopt_placement(&self.followed.get().metadata).await;
+        }
+    }
+
+    /// Members that leave go when they own nothing, hold nothing for others and owe nothing.
+    async fn let_members_go(self: &Arc<Self>, driving: &Driving, metadata: &Metadata) {
+        for (node, member) in metadata.members() {
+            let command = match member.status {
+                MemberStatus::Leaving if self.has_given_all(*node, driving, metadata).await => {
+                    let (expected, status) = (MemberStatus::Leaving, MemberStatus::Exiting);
+                    Command::SetStatus { node: *node, expected, status }
+                }
+                MemberStatus::Exiting if self.is_known_to_exit(metadata).await => Command::RemoveMember { node: *node },
+                _ => continue,
+            };
+            match self.metadata_node().propose(command, self.question_deadline()).await {
+                Ok(_) => info!(member = member.name, was = %member.status, "a member goes on with its leave"),
+                Err(why) => warn!(%why, member = member.name, "a leave does not go on yet, and this is tried again"),
+            }
+        }
+    }
+
+    async fn has_given_all(self: &Arc<Self>, node: NodeId, driving: &Driving, metadata: &Metadata) -> bool {
+        let Some(placement) = metadata.placement() else { return false };
+        // Under an older placement it would not count as a copy for others what it owned there.
+        let has_adopted = driving.heard.get(&node).is_some_and(|(report, _)| report.confirmed >= placement.version());
+        if !placement.is_settled() || placement.nodes().contains(&node) || !has_adopted {
+            return false;
+        }
+        let said = self.ask(node, &Question::Settled, self.question_deadline()).await;
+        let Ok(Answer::Settled(counts)) = said else { return false };
+        counts.partitions_with_hints == 0 && counts.owed_marks == 0 && counts.transfers == 0
+    }
+
+    /// Whether all members follow a state in which the member exits. From then on nobody gives it
+    /// anything, and it knows itself why it is removed.
+    async fn is_known_to_exit(self: &Arc<Self>, metadata: &Metadata) -> bool {
+        let at_least = self.followed.get().index;
+        let lineage = metadata.lineage().map(|lineage| lineage.id);
+        let members = metadata.members().iter().filter(|(_, member)| member.status != MemberStatus::Down);
+        let question = Question::Followed { at_least, lineage };
+        let deadline = self.question_deadline();
+        let asked = join_all(members.map(|(node, _)| self.ask(*node, &question, deadline))).await;
+        asked.into_iter().all(|said| matches!(said, Ok(Answer::Followed { index }) if index >= at_least))
+    }
+}
+
+impl Driving {
+    fn new(now: Instant, metadata: &Metadata) -> Self {
+        let done_before = metadata.placement().map_or(0, |placement| done(placement));
+        Self { since: now, done_before, heard: BTreeMap::new(), orders: BTreeMap::new() }
+    }
+
+    fn heard_of(&self, node: NodeId, now: Instant) -> Heard {
+        let heard = self.heard.get(&node);
+        let last = heard.map_or(self.since, |(_, at)| *at);
+        Heard { report: heard.map(|(report, _)| report.clone()), silent_for: now.saturating_duration_since(last) }
+    }
+}
+
+/// Whether there is something to drive.
+fn is_changing(metadata: &Metadata) -> bool {
+    let goes = |status| matches!(status, MemberStatus::Leaving | MemberStatus::Exiting);
+    metadata.placement().is_some_and(|placement| !placement.is_settled())
+        || (metadata.members().len() > 1 && metadata.members().values().any(|member| goes(member.status)))
+}
+
+fn done(placement: &Placement) -> u32 {
+    placement.homes().filter(|home| placement.has_goal(home.home())).count() as u32
+}
+
+fn facts_of_placement(placement: &Placement) -> RingChangeFacts {
+    RingChangeFacts {
+        homes: placement.size().get(),
+        done: done(placement),
+        changing: placement.homes().filter(|home| home.is_changing()).count() as u32,
+        ..RingChangeFacts::default()
+    }
+}

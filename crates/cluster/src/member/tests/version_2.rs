@@ -1,0 +1,45 @@
+//! The questions of members, and their answers, that version 1 did not have.
+
+use crate::member::questions::{Answer, Question, decode, encode};
+use crate::member::{RingChangeFacts, RingObstacle};
+use ombak_fixtures::FrozenMessages;
+use ombak_ring::RingVersion;
+use ombak_ring::placement::{LackingHome, ProofOrder, ProvedHome, Report};
+use ombak_types::NodeId;
+
+const NODE: NodeId = NodeId::new(0x0102_0304_0506_0708);
+
+#[test]
+fn questions_and_answers_have_the_bytes_of_version_2() {
+    let mut frozen = FrozenMessages::open(env!("CARGO_MANIFEST_DIR"), 2, "member-questions");
+    let orders = vec![ProofOrder { home: 300, begun: 7, to: [NODE].into() }];
+    for (name, question) in
+        [("ring_report", Question::RingReport { orders, lineage: 7 }), ("ring_change", Question::RingChange)]
+    {
+        frozen.check(name, &question, |m| encode(m).to_vec(), decode);
+    }
+    frozen.end();
+    let mut frozen = FrozenMessages::open(env!("CARGO_MANIFEST_DIR"), 2, "member-answers");
+    let report = Report {
+        confirmed: RingVersion { lineage: 7, number: 300 },
+        proved: vec![ProvedHome { home: 300, begun: 7, full: [3].into() }],
+        lacking: vec![LackingHome { home: 301, ns: [1, 3].into() }],
+    };
+    let facts = RingChangeFacts {
+        driver: Some("a@h".into()),
+        homes: 64,
+        done: 16,
+        changing: 8,
+        obstacles: vec![RingObstacle { why: "a reason".into(), homes: 2 }],
+        driven_secs: 300,
+        done_meanwhile: 5,
+    };
+    for (name, answer) in [
+        ("ring_report", Answer::RingReport(Box::new(report))),
+        ("ring_change", Answer::RingChange(Some(Box::new(facts)))),
+        ("ring_change/none", Answer::RingChange(None)),
+    ] {
+        frozen.check(name, &answer, |m| encode(m).to_vec(), decode);
+    }
+    frozen.end();
+}
