@@ -12,8 +12,8 @@
 //!   old set has proved, and every member of the new set is up and would be full. Members that were
 //!   removed or marked as down are excepted, as [`Situation::is_excepted`] and the class-wise rule
 //!   in [`super::home_change`] say.
-//! * A home finishes only when every member of both sets has confirmed the flip, with the same
-//!   exception.
+//! * A home finishes only when every member of both sets has confirmed the flip, and every member
+//!   of the new set is full, with the same exception.
 //! * Without reports no step is taken that needs one.
 
 use super::home::Phase;
@@ -103,7 +103,7 @@ impl Situation<'_> {
                     found => decision.note(number, found),
                 },
                 Phase::Pending => self.decide_pending(&change, &mut decision),
-                Phase::Flipped => match change.unconfirmed(self) {
+                Phase::Flipped => match change.obstacles_to_finish(self) {
                     found if found.is_empty() => decision.take(&change, Step::Finish),
                     found => decision.note(number, found),
                 },

@@ -261,6 +261,10 @@ fn a_home_finishes_when_all_of_both_sets_have_confirmed_the_flip() {
     without.members.insert(A, MemberStatus::Down);
     assert_eq!(without.takes(4), [Step::Finish]);
     cluster.says(A, |report| report.confirmed = flipped);
+    let ns = BTreeSet::from([1]);
+    cluster.says(D, |report| report.lacking.push(LackingHome { home: 4, ns }));
+    assert_eq!(cluster.obstacles(), [Obstacle::NotFull(D)], "D fills from A as long as A is a primary");
+    cluster.says(D, |report| report.lacking.clear());
     assert_eq!(cluster.takes(4), [Step::Finish]);
     assert!(cluster.placement.has_goal(4));
 }

@@ -97,6 +97,18 @@ impl HomeChange {
         behind.map(|node| waits_for(situation, node, Obstacle::Unconfirmed)).collect()
     }
 
+    /// Why a flipped home cannot finish. A member of the new set that has lost its store since the
+    /// flip fills from the old set, too, as long as the home has not finished.
+    pub(super) fn obstacles_to_finish(&self, situation: &Situation<'_>) -> BTreeSet<Obstacle> {
+        let mut found = self.unconfirmed(situation);
+        for class in &self.classes {
+            let lacking = class.new.iter().filter(|node| situation.lacks(**node, self.home, class.n));
+            let needed = lacking.filter(|node| !situation.is_excepted(**node));
+            found.extend(needed.map(|node| waits_for(situation, *node, Obstacle::NotFull)));
+        }
+        found
+    }
+
     /// What the members of the old sets are to prove.
     pub(super) fn orders(&self, situation: &Situation<'_>) -> impl Iterator<Item = (NodeId, ProofOrder)> {
         let needed = self.needed(situation);
