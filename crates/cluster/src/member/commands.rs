@@ -69,8 +69,8 @@ pub enum MemberChange {
 }
 
 impl MemberNode {
-    /// Stages a change of the members. Returns Riak's words for what was staged. A plan and a commit
-    /// make it effective.
+    /// Stages a change of the members. Returns Riak's words for what was staged. A plan and a
+    /// commit make it effective.
     pub async fn stage(&self, change: &MemberChange) -> Result<String, ClusterError> {
         let inner = &self.inner;
         if !MOVES_OBJECTS && cfg!(not(test)) {
@@ -262,8 +262,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Says which members cannot change the ring by steps, because an earlier version of the program
-    /// runs there. A member that is marked as down is not asked.
+    /// Says which members cannot change the ring by steps, because an earlier version of the
+    /// program runs there. A member that is marked as down is not asked.
     fn who_lacks_ring_changes(&self, metadata: &Metadata) -> Option<ClusterError> {
         let transport = self.node.transport();
         let lacks = |(node, member): &(&NodeId, &Member)| {

@@ -99,8 +99,8 @@ impl MemberNode {
         matches!(within(&*self.inner.runtime, Some(deadline), found).await, Ok(Some(_)))
     }
 
-    /// Waits until the node has left its cluster, as an operator has asked it to. Nothing is left to
-    /// do for it then but to stop.
+    /// Waits until the node has left its cluster, as an operator has asked it to. Nothing is left
+    /// to do for it then but to stop.
     pub async fn left(&self) {
         if !matches!(self.inner.has_left.wait_for(|left| *left).await, Some(true)) {
             // The node stops for another reason.

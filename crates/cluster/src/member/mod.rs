@@ -2,8 +2,8 @@
 //!
 //! What it is: [`MemberNode`] runs the metadata beside the engine and the transport, and follows
 //! what was decided: members, placement, bucket types. It also changes a cluster: nodes join, leave
-//! and are replaced. While no node holds an object, a commit gives joining nodes their partitions at
-//! once. Otherwise the leader of the metadata drives the change by steps.
+//! and are replaced. While no node holds an object, a commit gives joining nodes their partitions
+//! at once. Otherwise the leader of the metadata drives the change by steps.
 //!
 //! What it is not: it claims no partitions and words no refusals of staged changes
 //! (`ombak_ring::staging`), and replicates nothing.
@@ -18,9 +18,9 @@
 //!   never votes. A node whose directory is the newest one is never taken for that.
 //! * A node that was removed serves nobody, and says so in words.
 //! * A commit at once takes effect only while every member is closed to writes and has proved that
-//!   it holds nothing. The metadata decides it in one entry with the end of the closing, so a driver
-//!   that dies in the middle changes nothing, and members that wait too long end the closing by the
-//!   same log.
+//!   it holds nothing. The metadata decides it in one entry with the end of the closing, so a
+//!   driver that dies in the middle changes nothing, and members that wait too long end the closing
+//!   by the same log.
 
 mod admission;
 mod closing;

@@ -267,8 +267,8 @@ pub enum ClusterCommand {
         #[arg(value_name = "WITH")]
         with: String,
     },
-    /// Let a node that joins take the place of a member that is lost. What only that member holds is
-    /// lost. A plan and a commit make it effective.
+    /// Let a node that joins take the place of a member that is lost. What only that member holds
+    /// is lost. A plan and a commit make it effective.
     ForceReplace {
         /// The name of the member.
         #[arg(value_name = "NAME")]
