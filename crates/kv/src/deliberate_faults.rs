@@ -47,6 +47,15 @@ pub enum BrokenRule {
     BallotsDateValues,
     /// 13: the actor of an earlier run is used again.
     EachRunHasItsOwnActor,
+    /// While a home changes, a put must meet its quorums in both sets
+    /// (docs/design/ring-changes.md).
+    BothSetsCount,
+    /// A member acknowledges no write whose sender knows an older placement of the home.
+    WritesAreFenced,
+    /// The answer to a read whose sender knows an older placement of the home does not count.
+    ReadsAreFenced,
+    /// A member that leaves is no fallback.
+    LeaversStandInForNobody,
     /// 14: a replica keeps only the newest of concurrent values, as if it were a coordinator of a
     /// bucket without siblings.
     ReplicasKeepSiblings,

@@ -56,6 +56,17 @@ impl Ring {
     /// turn over the up nodes of the list. If all nodes of the list are down, they are distributed
     /// over the fallbacks.
     pub fn positions(&self, home: u32, n: u32, is_up: impl Fn(NodeIndex) -> bool) -> Positions {
+        self.positions_with(home, n, is_up, |_| true)
+    }
+
+    /// [`Self::positions`], where only some nodes may be fallbacks.
+    pub fn positions_with(
+        &self,
+        home: u32,
+        n: u32,
+        is_up: impl Fn(NodeIndex) -> bool,
+        may_stand_in: impl Fn(NodeIndex) -> bool,
+    ) -> Positions {
         let mut positions = self.owners_of(home, n);
         if positions.iter().all(|p| is_up(p.owner)) {
             return positions;
@@ -70,7 +81,7 @@ impl Ring {
         let mut walk = Walk::after(self, home, &positions);
         let mut turns = 0usize;
         for position in positions.iter_mut().filter(|p| !is_up(p.owner)) {
-            if let Some((_, unused)) = walk.by_ref().find(|(_, node)| is_up(*node)) {
+            if let Some((_, unused)) = walk.by_ref().find(|(_, node)| is_up(*node) && may_stand_in(*node)) {
                 position.node = unused;
                 if nobody_of_the_list {
                     up.push(unused);

@@ -1,8 +1,8 @@
 //! Answers the questions of conditional puts.
 
-use super::service::{ReplicaService, refuse, ring_of};
+use super::service::{ReplicaService, knows_placements, refuse, ring_of};
 use crate::service_numbers::PROMISE;
-use crate::wire::{decode_promise_request, encode_promise_reply};
+use crate::wire::{decode_promise_request, encode_promise_reply, encode_promise_reply_without_placement};
 use ombak_kv::{ConditionalClient, PromiseRequest};
 use ombak_peer::connection::TwoServices;
 use ombak_peer::{Incoming, Responder, Services};
@@ -20,6 +20,8 @@ impl ReplicaService {
         let Some((answer, question)) = self.decode(request, answer, decode_promise_request) else { return };
         let (deadline, ring) = (Some(request.expires_at()), ring_of(request));
         let work = self.local.promise(PromiseRequest { deadline, ring, ..question });
-        self.finish(work, encode_promise_reply, refuse, answer, under_way);
+        let encode =
+            if knows_placements(request) { encode_promise_reply } else { encode_promise_reply_without_placement };
+        self.finish(work, encode, refuse, answer, under_way);
     }
 }

@@ -72,12 +72,12 @@ impl RemoteReplica {
     fn ask<T: Send + 'static, E: Send + 'static>(
         &self,
         service: u16,
-        body: Body,
+        (ring, body): (RingVersion, Body),
         deadline: Option<Instant>,
         decode: fn(&Bytes) -> Result<T, Malformed>,
         failures: Failures<E>,
     ) -> BoxFuture<'static, Result<T, E>> {
-        self.ask_on(way_of(&body), service, body, (None, deadline), decode, failures)
+        self.ask_on(way_of(&body), service, (ring, body), (None, deadline), decode, failures)
     }
 
     /// Sends a request that nobody waits for, over the connection for transfers.
@@ -87,7 +87,8 @@ impl RemoteReplica {
         body: Body,
         decode: fn(&Bytes) -> Result<T, Malformed>,
     ) -> BoxFuture<'static, Result<T, Error>> {
-        self.ask_on((Lane::Bulk, Priority::Bulk), service, body, (None, None), decode, ERRORS)
+        let stamped = (known_version(&self.caller.kv), body);
+        self.ask_on((Lane::Bulk, Priority::Bulk), service, stamped, (None, None), decode, ERRORS)
     }
 
     /// Sends a request that must have left at a time before its deadline. It is on its way when
@@ -96,7 +97,7 @@ impl RemoteReplica {
         &self,
         (lane, priority): (Lane, Priority),
         service: u16,
-        body: Body,
+        (ring, body): (RingVersion, Body),
         (send_by, deadline): (Option<Instant>, Option<Instant>),
         decode: fn(&Bytes) -> Result<T, Malformed>,
         failures: Failures<E>,
@@ -104,7 +105,6 @@ impl RemoteReplica {
         let mut watched = Watched::begin(self.clone());
         let Self { node, caller } = self;
         let deadline = deadline.unwrap_or_else(|| watched.began + WITHOUT_DEADLINE);
-        let ring = version_of_ring(&caller.kv);
         let outgoing = Outgoing { lane, service, priority, ring, age: Duration::ZERO, deadline, body };
         let call = caller.transport.begin_call(*node, outgoing, send_by.unwrap_or(deadline), watched.began);
         // A put whose answer is too large was executed nevertheless.
@@ -122,7 +122,13 @@ impl RemoteReplica {
 
 impl ConditionalClient for RemoteReplica {
     fn promise(&self, request: PromiseRequest) -> BoxFuture<'static, Result<PromiseReply, Error>> {
-        self.ask(PROMISE, encode_promise_request(&request), request.deadline, decode_promise_reply, ERRORS)
+        self.ask(
+            PROMISE,
+            (stamp(request.ring), encode_promise_request(&request)),
+            request.deadline,
+            decode_promise_reply,
+            ERRORS,
+        )
     }
 }
 
@@ -134,7 +140,8 @@ impl RemoteReplica {
         decode: fn(&Bytes) -> Result<T, Malformed>,
     ) -> BoxFuture<'static, Result<T, Error>> {
         let deadline = self.caller.runtime.now() + ROUND_ANSWER_MAX;
-        self.ask(REAPING, message, Some(deadline), decode, ERRORS)
+        let stamped = (known_version(&self.caller.kv), message);
+        self.ask(REAPING, stamped, Some(deadline), decode, ERRORS)
     }
 }
 
@@ -153,21 +160,31 @@ fn way_of(body: &Body) -> (Lane, Priority) {
     (if body.len() < BULK_LANE_BYTES_MIN { Lane::Requests } else { Lane::Bulk }, Priority::Request)
 }
 
-/// The version of the ring that a node acts on.
-pub(super) fn version_of_ring(kv: &Kv) -> RingVersion {
-    let version = kv.ring().version();
+/// The version of the placement that a node knows.
+pub(super) fn known_version(kv: &Kv) -> RingVersion {
+    stamp(kv.placement_version())
+}
+
+/// A version as it travels in the header of the transport.
+const fn stamp(version: ombak_ring::RingVersion) -> RingVersion {
     RingVersion { lineage: version.lineage, number: version.number }
 }
 
 impl ReplicaClient for RemoteReplica {
     fn read(&self, read: ReplicaRead) -> BoxFuture<'static, Result<ReadReply, Error>> {
         count(&self.caller.counters.reads_sent);
-        self.ask(REPLICA_READ, encode_replica_read(&read), read.deadline, decode_read_reply, ERRORS)
+        self.ask(REPLICA_READ, (stamp(read.ring), encode_replica_read(&read)), read.deadline, decode_read_reply, ERRORS)
     }
 
     fn store(&self, store: ReplicaStore) -> BoxFuture<'static, Result<StoreReply, Error>> {
         count(&self.caller.counters.stores_sent);
-        self.ask(REPLICA_STORE, encode_replica_store(&store), store.deadline, decode_store_reply, ERRORS)
+        self.ask(
+            REPLICA_STORE,
+            (stamp(store.ring), encode_replica_store(&store)),
+            store.deadline,
+            decode_store_reply,
+            ERRORS,
+        )
     }
 
     fn coordinate(&self, put: ForwardedPut) -> BoxFuture<'static, Result<PutReply, PutFailure>> {
@@ -177,7 +194,8 @@ impl ReplicaClient for RemoteReplica {
         let begins_before = begin_by.map(|begin_by| deadline.saturating_duration_since(begin_by));
         let message = encode_forwarded_put(&ForwardedMessage { operation, begins_before, request });
         let times = (begin_by, Some(deadline));
-        self.ask_on(way_of(&message), COORDINATE, message, times, decode_put_reply, PUT_FAILURES)
+        let stamped = (known_version(&self.caller.kv), message);
+        self.ask_on(way_of(&stamped.1), COORDINATE, stamped, times, decode_put_reply, PUT_FAILURES)
     }
 }
 

@@ -5,10 +5,12 @@
 
 use super::counters::{ReplicaCounters, count};
 use super::failure::{MALFORMED, OTHER_LINEAGE, PUT_REFUSED, REPLICA_ERROR};
+use crate::capabilities::RING_CHANGES;
 use crate::service_numbers::{COORDINATE, REPLICA_READ, REPLICA_STORE, TRANSFER};
 use crate::wire::{
     ForwardedMessage, Malformed, decode_forwarded_put, decode_replica_read, decode_replica_store, encode_error,
-    encode_put_reply, encode_read_reply, encode_store_reply,
+    encode_put_reply, encode_read_reply, encode_read_reply_without_placement, encode_store_reply,
+    encode_store_reply_without_placement,
 };
 use bytes::Bytes;
 use ombak_kv::{Begun, ForwardedPut, Kv, LocalReplica, PutFailure, ReplicaClient, ReplicaRead, ReplicaStore};
@@ -94,7 +96,8 @@ impl ReplicaService {
         let Some((answer, read)) = self.decode(request, answer, decode_replica_read) else { return };
         count(&self.counters.reads_served);
         let read = ReplicaRead { deadline: Some(request.expires_at()), ring: ring_of(request), ..read };
-        self.end(self.local.begin_read(read), encode_read_reply, answer, under_way);
+        let encode = if knows_placements(request) { encode_read_reply } else { encode_read_reply_without_placement };
+        self.end(self.local.begin_read(read), encode, answer, under_way);
     }
 
     fn store(self: &Arc<Self>, request: &Incoming, answer: Responder) {
@@ -103,7 +106,8 @@ impl ReplicaService {
         let Some((answer, store)) = self.accept(request, answer, decode_replica_store(&body)) else { return };
         count(&self.counters.stores_served);
         let store = ReplicaStore { deadline: Some(request.expires_at()), ring: ring_of(request), ..store };
-        self.end(self.local.begin_store(store), encode_store_reply, answer, under_way);
+        let encode = if knows_placements(request) { encode_store_reply } else { encode_store_reply_without_placement };
+        self.end(self.local.begin_store(store), encode, answer, under_way);
     }
 
     /// The deadline is checked again immediately before the event is stamped: the engine does that
@@ -146,7 +150,7 @@ impl ReplicaService {
             answer.overload();
             return None;
         }
-        if request.ring().lineage != self.kv.ring().version().lineage {
+        if request.ring().lineage != self.kv.placement_version().lineage {
             count(&self.counters.refused_lineage);
             answer.refuse(OTHER_LINEAGE, Bytes::new());
             return None;
@@ -240,6 +244,11 @@ pub(super) fn refuse(answer: Responder, error: Error) {
 fn refuse_put(answer: Responder, failure: PutFailure) {
     let code = if matches!(failure, PutFailure::Refused(_)) { PUT_REFUSED } else { REPLICA_ERROR };
     answer.refuse(code, encode_error(&failure.into_error()));
+}
+
+/// Whether the sender can be told that its placement is outdated.
+pub(super) fn knows_placements(request: &Incoming) -> bool {
+    request.peer().identity.capabilities.contains(RING_CHANGES)
 }
 
 pub(super) fn ring_of(request: &Incoming) -> RingVersion {

@@ -5,19 +5,26 @@
 //! flags   1 the replica has everything of the class
 //!         2 head only       digest u64, varint seq, head: all that is left
 //!         4 object          digest u64, varint seq, object
+//! fields  1 outdated        varint lineage, varint number of the replica's placement
 //!
 //! store reply = version u8, outcome u8, varint boot, varint counter, fields
 //! outcome 0 stored          then digest u64 behind the fields
 //!         1 fenced
 //!         2 conflict
+//!         3 outdated        with field 1
+//! fields  1 outdated        varint lineage, varint number of the replica's placement
+//!         2 digest          varint, of what an outdated replica holds; with 1 only
 //! ```
+//!
+//! Nodes without placements get none of these fields, and not outcome 3.
 
-use super::fields::no_fields;
+use super::fields::{Field, read_fields};
 use super::reader::{Malformed, Reader};
 use super::writer::Writer;
 use bytes::Bytes;
 use ombak_kv::{NodeCounter, ReadReply, StoreOutcome, StoreReply};
 use ombak_peer::mux::Body;
+use ombak_ring::RingVersion;
 use ombak_storage::Stored;
 
 mod flag {
@@ -30,11 +37,17 @@ mod outcome {
     pub const STORED: u8 = 0;
     pub const FENCED: u8 = 1;
     pub const CONFLICT: u8 = 2;
+    pub const OUTDATED: u8 = 3;
+}
+
+mod tag {
+    pub const OUTDATED: u8 = 1;
+    pub const DIGEST: u8 = 2;
 }
 
 /// Encodes what a replica found.
 pub fn encode_read_reply(reply: &ReadReply) -> Body {
-    let ReadReply { version, full, counter } = reply;
+    let ReadReply { version, full, outdated, counter } = reply;
     let mut out = Writer::of_message();
     let part = match version {
         None => 0,
@@ -43,6 +56,7 @@ pub fn encode_read_reply(reply: &ReadReply) -> Body {
     };
     out.u8(part | if *full { flag::FULL } else { 0 });
     put_counter(*counter, &mut out);
+    put_outdated(*outdated, &mut out);
     out.end_fields();
     let Some(Stored { head, body, digest, seq }) = version else { return out.finish() };
     out.u64(*digest);
@@ -58,11 +72,12 @@ pub fn decode_read_reply(message: &Bytes) -> Result<ReadReply, Malformed> {
     let mut reader = Reader::of_message(message)?;
     let flags = reader.u8()?;
     let (full, counter) = (flags & flag::FULL != 0, counter(&mut reader)?);
-    no_fields(&mut reader)?;
+    let mut outdated = None;
+    read_fields(&mut reader, |tag, content| read_outdated(tag, content, &mut outdated))?;
     let part = flags & !flag::FULL;
     if part == 0 {
         reader.end()?;
-        return Ok(ReadReply { version: None, full, counter });
+        return Ok(ReadReply { version: None, full, outdated, counter });
     }
     let (digest, seq) = (reader.u64()?, reader.varint()?);
     let (head, body) = match part {
@@ -73,7 +88,7 @@ pub fn decode_read_reply(message: &Bytes) -> Result<ReadReply, Malformed> {
         }
         _ => return Err(Malformed("a flag is not known")),
     };
-    Ok(ReadReply { version: Some(Stored { head, body, digest, seq }), full, counter })
+    Ok(ReadReply { version: Some(Stored { head, body, digest, seq }), full, outdated, counter })
 }
 
 /// Encodes what a replica has done with a version.
@@ -83,10 +98,17 @@ pub fn encode_store_reply(reply: &StoreReply) -> Body {
         StoreOutcome::Stored { digest } => (outcome::STORED, Some(*digest)),
         StoreOutcome::Fenced => (outcome::FENCED, None),
         StoreOutcome::Conflict => (outcome::CONFLICT, None),
+        StoreOutcome::Outdated { .. } => (outcome::OUTDATED, None),
     };
     let mut out = Writer::of_message();
     out.u8(code);
     put_counter(*counter, &mut out);
+    if let StoreOutcome::Outdated { known, digest } = outcome {
+        put_outdated(Some(*known), &mut out);
+        if let Some(digest) = digest {
+            out.number_field(tag::DIGEST, *digest);
+        }
+    }
     out.end_fields();
     if let Some(digest) = digest {
         out.u64(digest);
@@ -98,12 +120,25 @@ pub fn encode_store_reply(reply: &StoreReply) -> Body {
 pub fn decode_store_reply(message: &Bytes) -> Result<StoreReply, Malformed> {
     let mut reader = Reader::of_message(message)?;
     let (code, counter) = (reader.u8()?, counter(&mut reader)?);
-    no_fields(&mut reader)?;
+    let (mut known, mut held) = (None, None);
+    read_fields(&mut reader, |tag, content| {
+        if tag == tag::DIGEST {
+            held = Some(content.varint()?);
+            return Ok(Field::Read);
+        }
+        read_outdated(tag, content, &mut known)
+    })?;
+    if (code == outcome::OUTDATED) != known.is_some() || held.is_some() && known.is_none() {
+        return Err(Malformed("its fields do not belong to its outcome"));
+    }
     let outcome = match code {
         outcome::STORED => StoreOutcome::Stored { digest: reader.u64()? },
         outcome::FENCED => StoreOutcome::Fenced,
         outcome::CONFLICT => StoreOutcome::Conflict,
-        _ => return Err(Malformed("its outcome is not known")),
+        _ => match known {
+            Some(known) => StoreOutcome::Outdated { known, digest: held },
+            None => return Err(Malformed("its outcome is not known")),
+        },
     };
     reader.end()?;
     Ok(StoreReply { outcome, counter })
@@ -116,4 +151,39 @@ pub(super) fn put_counter(counter: NodeCounter, out: &mut Writer) {
 
 pub(super) fn counter(reader: &mut Reader<'_>) -> Result<NodeCounter, Malformed> {
     Ok(NodeCounter { boot: reader.varint()?, counter: reader.varint()? })
+}
+
+/// A reply for a node that does not know placements.
+pub fn encode_read_reply_without_placement(reply: &ReadReply) -> Body {
+    encode_read_reply(&ReadReply { outdated: None, ..reply.clone() })
+}
+
+/// A reply for a node that does not know placements. An outdated write counts for it, as among
+/// nodes of its own version.
+pub fn encode_store_reply_without_placement(reply: &StoreReply) -> Body {
+    let outcome = match reply.outcome {
+        StoreOutcome::Outdated { digest: Some(digest), .. } => StoreOutcome::Stored { digest },
+        StoreOutcome::Outdated { digest: None, .. } => StoreOutcome::Conflict,
+        outcome => outcome,
+    };
+    encode_store_reply(&StoreReply { outcome, ..*reply })
+}
+
+pub(super) fn put_outdated(known: Option<RingVersion>, out: &mut Writer) {
+    if let Some(RingVersion { lineage, number }) = known {
+        out.numbers_field(tag::OUTDATED, &[lineage, number]);
+    }
+}
+
+/// Reads the field that [`put_outdated`] has written.
+pub(super) fn read_outdated(
+    tag: u8,
+    content: &mut Reader<'_>,
+    known: &mut Option<RingVersion>,
+) -> Result<Field, Malformed> {
+    if tag != tag::OUTDATED {
+        return Ok(Field::Unknown);
+    }
+    *known = Some(RingVersion { lineage: content.varint()?, number: content.varint()? });
+    Ok(Field::Read)
 }

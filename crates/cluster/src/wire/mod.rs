@@ -43,8 +43,14 @@ pub use coverage::{
 };
 pub use error::{decode_error, encode_error};
 pub use forwarded_put::{ForwardedMessage, decode_forwarded_put, encode_forwarded_put};
-pub use found::{decode_read_reply, decode_store_reply, encode_read_reply, encode_store_reply};
-pub use promise::{decode_promise_reply, decode_promise_request, encode_promise_reply, encode_promise_request};
+pub use found::{
+    decode_read_reply, decode_store_reply, encode_read_reply, encode_read_reply_without_placement, encode_store_reply,
+    encode_store_reply_without_placement,
+};
+pub use promise::{
+    decode_promise_reply, decode_promise_request, encode_promise_reply, encode_promise_reply_without_placement,
+    encode_promise_request,
+};
 pub use put_reply::{decode_put_reply, encode_put_reply};
 pub use reader::Malformed;
 pub use reaping::{

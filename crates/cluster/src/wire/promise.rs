@@ -8,7 +8,10 @@
 //! flags   1 the replica has everything of the class
 //!         2 it has the key       digest u64, varint seq, head: all that is left
 //! fields  1 outbid               varint, the time that stands against the ballot
+//!         2 outdated             varint lineage, varint number of the replica's placement
 //! ```
+//!
+//! Nodes without placements do not get field 2.
 
 use super::NO_RING;
 use super::fields::{Field, no_fields, read_fields};
@@ -18,6 +21,7 @@ use super::writer::Writer;
 use bytes::Bytes;
 use ombak_kv::{Ballot, PromiseReply, PromiseRequest};
 use ombak_peer::mux::Body;
+use ombak_ring::RingVersion;
 use ombak_storage::Stored;
 use ombak_types::time::UnixMicros;
 
@@ -27,7 +31,10 @@ mod flag {
     pub const ALL: u8 = 3;
 }
 
-const OUTBID: u8 = 1;
+mod tag {
+    pub const OUTBID: u8 = 1;
+    pub const OUTDATED: u8 = 2;
+}
 
 /// Encodes a question. Its deadline and its ring travel in the header of the transport.
 pub fn encode_promise_request(request: &PromiseRequest) -> Body {
@@ -55,12 +62,15 @@ pub fn decode_promise_request(message: &Bytes) -> Result<PromiseRequest, Malform
 
 /// Encodes an answer. The body of its version, if there is one, is left out.
 pub fn encode_promise_reply(reply: &PromiseReply) -> Body {
-    let PromiseReply { version, full, outbid, counter } = reply;
+    let PromiseReply { version, full, outdated, outbid, counter } = reply;
     let mut out = Writer::of_message();
     out.u8(if version.is_some() { flag::HEAD } else { 0 } | if *full { flag::FULL } else { 0 });
     put_counter(*counter, &mut out);
     if let Some(outbid) = outbid {
-        out.number_field(OUTBID, outbid.0);
+        out.number_field(tag::OUTBID, outbid.0);
+    }
+    if let Some(RingVersion { lineage, number }) = outdated {
+        out.numbers_field(tag::OUTDATED, &[*lineage, *number]);
     }
     out.end_fields();
     let Some(Stored { head, body: _, digest, seq }) = version else { return out.finish() };
@@ -77,19 +87,27 @@ pub fn decode_promise_reply(message: &Bytes) -> Result<PromiseReply, Malformed> 
         return Err(Malformed("a flag is not known"));
     }
     let (full, counter) = (flags & flag::FULL != 0, counter(&mut reader)?);
-    let mut outbid = None;
+    let (mut outbid, mut outdated) = (None, None);
     read_fields(&mut reader, |tag, content| {
-        if tag != OUTBID {
-            return Ok(Field::Unknown);
+        match tag {
+            tag::OUTBID => outbid = Some(UnixMicros(content.varint()?)),
+            tag::OUTDATED => {
+                outdated = Some(RingVersion { lineage: content.varint()?, number: content.varint()? });
+            }
+            _ => return Ok(Field::Unknown),
         }
-        outbid = Some(UnixMicros(content.varint()?));
         Ok(Field::Read)
     })?;
     if flags & flag::HEAD == 0 {
         reader.end()?;
-        return Ok(PromiseReply { version: None, full, outbid, counter });
+        return Ok(PromiseReply { version: None, full, outdated, outbid, counter });
     }
     let (digest, seq) = (reader.u64()?, reader.varint()?);
     let version = Some(Stored { head: reader.rest()?, body: None, digest, seq });
-    Ok(PromiseReply { version, full, outbid, counter })
+    Ok(PromiseReply { version, full, outdated, outbid, counter })
+}
+
+/// An answer for a node that does not know placements.
+pub fn encode_promise_reply_without_placement(reply: &PromiseReply) -> Body {
+    encode_promise_reply(&PromiseReply { outdated: None, ..reply.clone() })
 }

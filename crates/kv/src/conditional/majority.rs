@@ -1,7 +1,7 @@
 //! What a conditional put has read from the primaries.
 
 use super::Ballot;
-use crate::coordination::Replica;
+use crate::coordination::{CountedSets, Replica, Tallies};
 use ombak_types::time::UnixMicros;
 use ombak_types::{NodeId, Object};
 use smallvec::SmallVec;
@@ -25,9 +25,9 @@ pub(crate) struct MajorityRead {
     answered: SmallVec<[NodeId; 3]>,
     /// Number of positions whose owners must promise.
     need: u32,
-    promised: u32,
-    /// Positions whose owners have not answered.
-    open: u32,
+    promised: Tallies,
+    /// What has promised or may still promise.
+    possible: Tallies,
     /// The latest time that stands against the ballot.
     outbid: Option<UnixMicros>,
 }
@@ -60,17 +60,16 @@ pub(crate) struct Answered {
 }
 
 impl MajorityRead {
-    /// Asks the owners of the `n` positions.
-    pub(crate) fn new(ballot: Ballot, n: u32, owners: &[Replica]) -> Self {
-        let open = owners.iter().map(|owner| owner.primaries).sum();
+    /// Asks the owners of the `n` positions. A majority is needed in each of these sets.
+    pub(crate) fn new(ballot: Ballot, n: u32, owners: &[Replica], sets: CountedSets) -> Self {
         Self {
             ballot,
             seen: Object::default(),
             excluded: SmallVec::new(),
             answered: SmallVec::new(),
             need: majority(n),
-            promised: 0,
-            open,
+            promised: Tallies::none(sets),
+            possible: Tallies::of(sets, owners.iter().copied()),
             outbid: None,
         }
     }
@@ -81,15 +80,18 @@ impl MajorityRead {
             return self.outcome();
         }
         self.answered.push(owner.node);
-        self.open = self.open.saturating_sub(owner.primaries);
-        if let Some(Answered { head, full, outbid }) = answer {
+        let has_promised = answer.as_ref().is_some_and(|answer| answer.full && answer.outbid.is_none());
+        if has_promised {
+            self.promised.add(owner);
+        } else {
+            self.possible.take(owner);
+        }
+        if let Some(Answered { head, outbid, .. }) = answer {
             if let Some(head) = head {
                 self.seen.merge(head);
             }
             self.outbid = self.outbid.max(outbid);
-            if full && outbid.is_none() {
-                self.promised += owner.primaries;
-            } else {
+            if !has_promised {
                 self.excluded.push(owner.node);
             }
         }
@@ -97,29 +99,31 @@ impl MajorityRead {
     }
 
     fn outcome(&self) -> Outcome {
-        if self.promised >= self.need {
+        let promised = self.promised.least().primaries;
+        if promised >= self.need {
             // A value must be later than what it replaces.
             let newest = self.seen.last_modified().filter(|&newest| newest >= self.ballot.stamp);
             return newest
                 .map_or(Outcome::Promised, |newest| Outcome::Outbid(newest.max(self.outbid.unwrap_or(newest))));
         }
-        if self.promised + self.open >= self.need {
+        if self.possible.least().primaries >= self.need {
             return Outcome::Open;
         }
-        self.outbid.map_or(Outcome::TooFew { got: self.promised }, Outcome::Outbid)
+        self.outbid.map_or(Outcome::TooFew { got: promised }, Outcome::Outbid)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coordination::Weight;
 
     fn owners(positions: &[u32]) -> Vec<Replica> {
         (0u64..).zip(positions).map(|(id, &positions)| Replica::primary(NodeId::new(id + 1), positions)).collect()
     }
 
     fn read(n: u32, owners: &[Replica]) -> MajorityRead {
-        MajorityRead::new(Ballot { stamp: UnixMicros(50), operation: 1 }, n, owners)
+        MajorityRead::new(Ballot { stamp: UnixMicros(50), operation: 1 }, n, owners, CountedSets::One)
     }
 
     fn promised() -> Option<Answered> {
@@ -141,6 +145,25 @@ mod tests {
         let mut both = read(2, &pair);
         assert_eq!(both.on_answer(pair[0], promised()), Outcome::Open);
         assert_eq!(both.on_answer(pair[1], None), Outcome::TooFew { got: 1 });
+    }
+
+    #[test]
+    fn each_set_needs_a_majority() {
+        let here = |positions, other| {
+            let weight = Weight { positions: other, primaries: other };
+            Replica { other: weight, ..Replica::primary(NodeId::new(u64::from(positions * 8 + other)), positions) }
+        };
+        // Two nodes of the set in force and two that are only in the other one.
+        let four = [here(2, 0), here(1, 0), here(0, 1), here(0, 2)];
+        let begin = || MajorityRead::new(Ballot { stamp: UnixMicros(50), operation: 1 }, 3, &four, CountedSets::Both);
+        let mut both = begin();
+        assert_eq!(both.on_answer(four[0], promised()), Outcome::Open);
+        assert_eq!(both.on_answer(four[1], promised()), Outcome::Open, "nobody of the other set has promised");
+        assert_eq!(both.on_answer(four[2], promised()), Outcome::Open);
+        assert_eq!(both.on_answer(four[3], promised()), Outcome::Promised);
+        let mut too_few = begin();
+        assert_eq!(too_few.on_answer(four[0], promised()), Outcome::Open);
+        assert_eq!(too_few.on_answer(four[3], None), Outcome::TooFew { got: 0 });
     }
 
     #[test]

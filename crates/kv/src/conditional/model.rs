@@ -12,7 +12,7 @@
 
 use super::ballots::Admission;
 use super::{Answered, Ballot, Ballots, MajorityRead, Outcome, is_expected, majority};
-use crate::coordination::Replica;
+use crate::coordination::{CountedSets, Replica};
 use crate::deliberate_faults::{BrokenRule, break_rule, is_broken};
 use crate::interface::PutCondition;
 use ombak_storage::fs::FileSystem;
@@ -176,7 +176,7 @@ impl History {
         let stamp = self.clock_of(coordinator).max(UnixMicros(later_than.0 + 1));
         let owners: Vec<Replica> = self.nodes.iter().map(|node| node.owner).collect();
         let ballot = Ballot { stamp, operation: self.random.below(u64::MAX) };
-        MajorityRead::new(ballot, self.n, &owners)
+        MajorityRead::new(ballot, self.n, &owners, CountedSets::One)
     }
 
     fn ask(&mut self, put: usize) {

@@ -15,5 +15,5 @@ mod replica;
 
 pub(crate) use failures::{Refusal, ReplicaFailure};
 pub(crate) use quorums::{effective_n, expand, quorum};
-pub use replica::Replica;
-pub(crate) use replica::Tally;
+pub use replica::{CountedSets, Replica, Weight};
+pub(crate) use replica::{Tallies, Tally};

@@ -10,7 +10,7 @@ use crate::hooks::ValueKind;
 use crate::interface::PutRequest;
 use crate::partition::Partition;
 use crate::replica::RequestReplicas;
-use ombak_ring::Ring;
+use ombak_ring::placement::Placement;
 use ombak_types::error::PrecommitReason;
 use ombak_types::props::Hook;
 use ombak_types::time::UnixMicros;
@@ -42,6 +42,8 @@ pub(super) struct CheckedPut<'a> {
 pub(super) struct PutNodes {
     /// The home partition.
     pub(super) home: u32,
+    /// Number of positions.
+    pub(super) n: u32,
     pub(super) replicas: RequestReplicas,
     /// The index of this node among the replicas.
     pub(super) local: usize,
@@ -54,14 +56,14 @@ impl Engine {
     /// conditional put has read on several nodes.
     pub(super) fn check_put<'a>(
         &'a self,
-        ring: &Ring,
+        placement: &Placement,
         props: &'a BucketProps,
         key: &[u8],
         request: &mut PutRequest,
         expectation: Option<&Expectation>,
     ) -> Result<CheckedPut<'a>, Error> {
         refuse_consistent(props)?;
-        let (mut nodes, mut plan) = self.nodes_of_put(ring, props, key, request, expectation.is_some())?;
+        let (mut nodes, mut plan) = self.nodes_of_put(placement, props, key, request, expectation.is_some())?;
         run_precommit(props)?;
         for filter in &self.config.hooks.filters {
             filter.before_put(&request.bucket, key, props, &mut request.object)?;
@@ -85,7 +87,7 @@ impl Engine {
     /// The nodes of a write, and how many of them must store it.
     fn nodes_of_put(
         &self,
-        ring: &Ring,
+        placement: &Placement,
         props: &BucketProps,
         key: &[u8],
         request: &PutRequest,
@@ -94,16 +96,17 @@ impl Engine {
         let n = effective_n(request.options.n_val, props)?;
         // The majority that a conditional put needs is one of the bucket's n positions.
         let n = if is_conditional { props.n_val } else { n };
-        let home = self.home_of(ring, &request.bucket, key, props);
-        let replicas = self.replicas(ring, home, n, request.options.sloppy_quorum);
-        let plan = PutPlan::new(&request.options, props, n, &replicas.list)?;
+        let home = self.home_of(placement, &request.bucket, key, props);
+        let sloppy = request.options.sloppy_quorum;
+        let replicas = RequestReplicas::of_put(self.viewer(), placement.home(home), n, sloppy);
+        let plan = PutPlan::new(&request.options, props, n, &replicas.list, replicas.sets)?;
         let local = replicas.local.ok_or_else(no_position)?;
         // A stand-in syncs what it wrote before it sends it to another one
         // (docs/design/replication.md §6).
-        let is_stand_in = |at: usize| replicas.list[at].primaries == 0;
+        let is_stand_in = |at: usize| !replicas.list[at].is_owner();
         let stand_ins = (0..replicas.list.len()).filter(|&at| is_stand_in(local) && at != local && is_stand_in(at));
         let withheld_from = stand_ins.collect();
-        Ok((PutNodes { home, replicas, local, withheld_from }, plan))
+        Ok((PutNodes { home, n, replicas, local, withheld_from }, plan))
     }
 }
 

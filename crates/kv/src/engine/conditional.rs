@@ -2,6 +2,8 @@
 //! answer of this node (`crate::conditional`).
 
 use super::engine::{Engine, storage_key};
+use super::placements::RequestPlacement;
+use super::replica::writes_are_fenced;
 use crate::conditional::{Admission, Answered, Ballot, MajorityRead, Outcome, Turn, is_expected, majority};
 use crate::coordination::Replica;
 use crate::coordination::put::PutPlan;
@@ -10,7 +12,8 @@ use crate::interface::PutRequest;
 use crate::partition::{Access, Failure};
 use crate::replica::{PromiseReply, PromiseRequest, RequestReplicas};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use ombak_ring::Ring;
+use ombak_ring::RingVersion;
+use ombak_ring::placement::Placement;
 use ombak_runtime::{RuntimeExt, within};
 use ombak_types::time::UnixMicros;
 use ombak_types::{BucketProps, Error, NodeId, Object, StoreFailure, StoreFailureKind, VectorClock, stored_object};
@@ -41,7 +44,7 @@ impl Expectation {
     /// Lets only full primaries accept the put, and asks for a majority of them.
     pub(super) fn weigh(&self, replicas: &mut RequestReplicas, plan: &mut PutPlan) {
         for replica in replicas.list.iter_mut().filter(|replica| self.excluded.contains(&replica.node)) {
-            replica.primaries = 0;
+            (replica.primaries, replica.other.primaries) = (0, 0);
         }
         plan.pw = plan.pw.max(self.majority);
     }
@@ -58,6 +61,14 @@ impl Expectation {
     }
 }
 
+/// What became of one question to the primaries.
+enum Asked {
+    /// The primaries have answered.
+    Told(MajorityRead, Outcome),
+    /// A primary knows a newer placement.
+    Outdated { by: NodeId, known: RingVersion },
+}
+
 /// The refusal of a put whose ballot was outbid before it has stored anything.
 pub(super) fn outbid() -> Error {
     StoreFailure::new(StoreFailureKind::Busy, "other conditional puts of the key are under way").into()
@@ -71,10 +82,10 @@ impl Engine {
     }
 
     /// Reads a majority of the primaries for a conditional put that this node coordinates, and
-    /// checks the condition.
+    /// checks the condition. If a primary knows a newer placement, the put begins anew with it.
     pub(crate) async fn read_majority(
         self: &Arc<Self>,
-        ring: &Ring,
+        placement: &mut RequestPlacement,
         request: &PutRequest,
         deadline: Option<Instant>,
     ) -> Result<Expectation, Error> {
@@ -84,7 +95,15 @@ impl Engine {
         for tried in 0..BALLOTS_MAX {
             let stamp = self.now().max(UnixMicros(later_than.0.saturating_add(1)));
             let ballot = Ballot { stamp, operation: runtime.random_u64()? };
-            let (read, outcome) = self.ask_primaries(ring, request, &props, ballot, deadline).await?;
+            let (read, outcome) = match self.ask_primaries(placement, request, &props, ballot, deadline).await? {
+                Asked::Told(read, outcome) => (read, outcome),
+                Asked::Outdated { by, known } => {
+                    let learned = self.learn_placement(by, known);
+                    within(&**runtime, deadline, learned).await.map_err(|_| Error::Timeout)?;
+                    *placement = self.request_placement();
+                    continue;
+                }
+            };
             match outcome {
                 Outcome::Promised => {
                     self.check_condition(request, &props, &read.seen)?;
@@ -109,17 +128,17 @@ impl Engine {
     /// Asks the primaries that are up, until a majority has promised or cannot.
     async fn ask_primaries(
         self: &Arc<Self>,
-        ring: &Ring,
+        placement: &Placement,
         request: &PutRequest,
         props: &BucketProps,
         ballot: Ballot,
         deadline: Option<Instant>,
-    ) -> Result<(MajorityRead, Outcome), Error> {
+    ) -> Result<Asked, Error> {
         let key = request.key.as_deref().unwrap_or_default();
-        let (n, partition) = (props.n_val, self.home_of(ring, &request.bucket, key, props));
+        let (n, partition) = (props.n_val, self.home_of(placement, &request.bucket, key, props));
         let key = storage_key(&request.bucket, key).into();
-        let question = PromiseRequest { partition, n, ring: ring.version(), key, ballot, deadline };
-        let owners = self.replicas(ring, partition, n, false);
+        let question = PromiseRequest { partition, n, ring: placement.version(), key, ballot, deadline };
+        let owners = RequestReplicas::of_put(self.viewer(), placement.home(partition), n, false);
         let mut pending: FuturesUnordered<_> = owners
             .list
             .iter()
@@ -128,25 +147,29 @@ impl Engine {
                 async move { (*owner, answer.await) }
             })
             .collect();
-        let mut read = MajorityRead::new(ballot, n, &owners.list);
+        let mut read = MajorityRead::new(ballot, n, &owners.list, owners.sets);
         let mut outcome = Outcome::TooFew { got: 0 };
         while let Some((owner, answer)) =
             within(&*self.config.runtime, deadline, pending.next()).await.map_err(|_| Error::Timeout)?
         {
+            let outdated = answer.as_ref().ok().and_then(|reply| reply.outdated);
+            if let Some(known) = outdated.filter(|known| *known > question.ring) {
+                return Ok(Asked::Outdated { by: owner.node, known });
+            }
             outcome = read.on_answer(owner, self.note_promise(owner, answer));
             if outcome != Outcome::Open {
                 break;
             }
         }
-        Ok((read, outcome))
+        Ok(Asked::Told(read, outcome))
     }
 
     /// The answer of a primary; `None` if it has failed.
     fn note_promise(&self, owner: Replica, answer: Result<PromiseReply, Error>) -> Option<Answered> {
-        let answered = answer.and_then(|PromiseReply { version, full, outbid, counter }| {
+        let answered = answer.and_then(|PromiseReply { version, full, outdated, outbid, counter }| {
             self.counters.note(owner.node, counter);
             let head = version.map(|stored| stored_object::decode(&stored.head, None)).transpose()?;
-            Ok(Answered { head, full, outbid })
+            Ok(Answered { head, full: full && outdated.is_none(), outbid })
         });
         answered.inspect_err(|why| debug!(node = %owner.node, %why, "a conditional put goes on without a primary")).ok()
     }
@@ -174,11 +197,12 @@ impl Engine {
         // A copy that is stored between the promise and the read would be seen by neither.
         let locked = partition.lock(key, access)?;
         let version = partition.read_head(key, access)?;
-        let full = self.is_full_primary(*home, *n, *ring);
+        let full = self.may_accept(*home, *n, *ring);
+        let outdated = self.outdated(*home, *ring).filter(|_| writes_are_fenced());
         let newest = locked.local().and_then(Object::last_modified).max(Some(self.floors.of(*home)));
         let outbid = newest.filter(|&newest| newest >= ballot.stamp);
         let outbid = outbid.map_or_else(|| self.admit(*home, key, *ballot, access), |newest| Ok(Some(newest)))?;
-        Ok(PromiseReply { version, full, outbid, counter })
+        Ok(PromiseReply { version, full, outdated, outbid, counter })
     }
 
     /// Promises a ballot, or accepts a value with it. Returns the time that stands against it.

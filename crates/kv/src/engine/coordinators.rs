@@ -4,7 +4,7 @@ use super::engine::{Engine, check_bucket, check_key, refuse_consistent};
 use crate::coordination::effective_n;
 use crate::interface::{PutCondition, PutRequest};
 use crate::replica::{NodeCounter, RequestReplicas};
-use ombak_ring::Ring;
+use ombak_ring::placement::Placement;
 use ombak_types::{Error, NodeId};
 use smallvec::SmallVec;
 
@@ -24,7 +24,7 @@ impl Engine {
     /// tried.
     pub(crate) fn next_coordinator(
         &self,
-        ring: &Ring,
+        placement: &Placement,
         request: &PutRequest,
         tried: &[NodeId],
     ) -> Result<Option<NextCoordinator>, Error> {
@@ -35,21 +35,23 @@ impl Engine {
         let props = buckets.props(&request.bucket)?;
         refuse_consistent(props)?;
         let n = effective_n(request.options.n_val, props)?;
-        let home = self.home_of(ring, &request.bucket, key, props);
+        let home = placement.home(self.home_of(placement, &request.bucket, key, props));
+        // Those of the other set could coordinate, too. They are not needed for that.
+        let ring = home.in_force();
         let is_conditional = request.options.condition != PutCondition::None;
         if tried.is_empty() && !is_conditional {
             // The usual case. A node that owns a position has one, whoever else is up.
-            let (owners, here) = (ring.owners_of(home, n), self.identity.node_id);
+            let (owners, here) = (ring.owners_of(home.home(), n), self.identity.node_id);
             let is_owner = |is_here: bool| owners.iter().any(|p| (ring.id(p.owner) == here) == is_here);
             if is_owner(true) && is_owner(false) {
                 return Ok(Some(NextCoordinator { node: here, is_last: false }));
             }
         }
         let (n, sloppy) = if is_conditional { (props.n_val, false) } else { (n, request.options.sloppy_quorum) };
-        let replicas = self.replicas(ring, home, n, sloppy);
+        let replicas = RequestReplicas::of_get(self.viewer(), home, n, sloppy);
         let here = replicas.local.filter(|_| !is_conditional).map(|local| replicas.list[local].node);
         let of_list = |owns: bool| replicas.list.iter().filter(move |r| (r.primaries > 0) == owns).map(|r| r.node);
-        let owners = ring.owners_of(home, n);
+        let owners = ring.owners_of(home.home(), n);
         let mut candidates =
             here.into_iter().chain(of_list(true)).chain(of_list(false)).chain(owners.iter().map(|p| ring.id(p.owner)));
         let Some(node) = candidates.find(|node| !tried.contains(node)) else { return Ok(None) };

@@ -2,6 +2,7 @@
 
 use super::background::Background;
 use super::operations::Operations;
+use super::placements::{Placements, RequestPlacement};
 use super::replica_memory::ReplicaMemory;
 use super::request_limiter::{ActiveRequest, RequestLimiter};
 use super::rests::Rests;
@@ -17,29 +18,33 @@ use crate::partition::{ActorSource, Partition, PartitionTable, WriteGate};
 use crate::reaping::{DueVersions, Fences, Floors};
 use crate::replica::{
     ClassId, ConditionalClient, CoverageClient, KnownCounters, LocalReplica, NodeCounter, ReapingClient, ReplicaClient,
-    RequestReplicas, Target,
+    Target, Viewer,
 };
 use crate::start::OpenError;
 use crate::transfer::Transfers;
-use arc_swap::ArcSwap;
+use futures_util::future::{Either, select};
 use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::placement::Placement;
 use ombak_ring::{KeyHash, ReplicaState, Ring, RingSize, RingVersion};
-use ombak_runtime::{Pool, Runtime, RuntimeExt};
+use ombak_runtime::{BoxFuture, Pool, Runtime, RuntimeExt, within};
 use ombak_stats::Stats;
 use ombak_types::names::{KEY_BYTES_MAX, NAME_BYTES_MAX, encode_storage_key};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Bucket, BucketProps, Error, NodeId};
 use parking_lot::Mutex;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::{info, warn};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How long [`Engine::close`] waits for active requests. With what the other parts of a stop may
 /// take, this is less than the time after which the program ends a stop that hangs.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
+/// How long a question of a conditional put waits until this node knows the placement of its
+/// sender.
+const BEHIND_MAX: Duration = Duration::from_secs(1);
 /// Threads for listings. They are separate, so that a long listing does not delay reads from the
 /// disk.
 const FOLD_THREADS: usize = 2;
@@ -47,7 +52,7 @@ const FOLD_THREADS: usize = 2;
 /// The shared state of a node's requests.
 pub(crate) struct Engine {
     pub(crate) config: KvConfig,
-    placement: ArcSwap<Placement>,
+    placements: Placements,
     pub(crate) buckets: Arc<BucketRegistry>,
     pub(crate) stats: Arc<Stats>,
     pub(super) partitions: Arc<PartitionTable>,
@@ -153,7 +158,7 @@ impl Engine {
             replica_memory: ReplicaMemory::new(config.replica_memory_bytes),
             participates_in_coverage: AtomicBool::new(config.participates_in_coverage),
             config,
-            placement: ArcSwap::from_pointee(Placement::of_ring(Arc::new(ring))),
+            placements: Placements::new(Placement::of_ring(Arc::new(ring))),
             put_run_bytes: AtomicU64::new(0),
             repairing_reads: AtomicUsize::new(0),
             rests: Rests::default(),
@@ -208,30 +213,75 @@ impl Engine {
         Ok((self.partitions.find(home)?, storage_key(bucket, key)))
     }
 
-    /// The placement in force. A request takes it once and uses it to its end.
+    /// The placement in force, for what is no request.
     pub(crate) fn placement(&self) -> Arc<Placement> {
-        self.placement.load_full()
+        self.placements.present()
+    }
+
+    /// The placement in force. A request that this node coordinates takes it once, and keeps it to
+    /// its end.
+    pub(crate) fn request_placement(&self) -> RequestPlacement {
+        self.placements.for_request()
+    }
+
+    /// Reads from the placement in force.
+    pub(super) fn look_at_placement<T>(&self, at: impl FnOnce(&Placement) -> T) -> T {
+        self.placements.look(at)
+    }
+
+    /// Waits until a version of the placement is in force here that another node has told.
+    pub(super) fn learn_placement(self: &Arc<Self>, from: NodeId, at_least: RingVersion) -> BoxFuture<'static, ()> {
+        let engine = self.clone();
+        Box::pin(async move {
+            let fetched = engine.config.peers.learn_placement(from, at_least);
+            let is_known = pin!(engine.placements.wait_for(at_least));
+            if let Either::Right(((), is_known)) = select(is_known, fetched).await {
+                is_known.await;
+            }
+        })
+    }
+
+    /// Waits for a moment until a version is in force here that a sender uses. What this node does
+    /// while it is behind a sender does not count for a conditional put.
+    pub(crate) async fn wait_for_placement(&self, used: RingVersion, deadline: Option<Instant>) {
+        if self.placement_version() < used {
+            let runtime = &*self.config.runtime;
+            let patience = runtime.now() + BEHIND_MAX;
+            let until = deadline.map_or(patience, |deadline| deadline.min(patience));
+            // Without success it answers as one that is behind.
+            let _ = within(runtime, Some(until), Box::pin(self.placements.wait_for(used))).await;
+        }
+    }
+
+    /// The version of the placement in force.
+    pub(crate) fn placement_version(&self) -> RingVersion {
+        self.placements.look(Placement::version)
+    }
+
+    /// The highest version of the placement below which no request of this node is under way.
+    pub(crate) fn confirmed_placement(&self) -> RingVersion {
+        self.placements.confirmed()
     }
 
     /// The ring that all homes have, or are to get.
     pub(crate) fn ring(&self) -> Arc<Ring> {
-        self.placement.load().goal().clone()
+        self.placements.look(|placement| placement.goal().clone())
     }
 
     /// Puts another placement of the same size in force, for requests that begin from now on.
     pub(crate) fn set_placement(&self, placement: Placement) -> Result<(), Error> {
-        let (size, present) = (placement.size(), self.placement.load().size());
+        let (size, present) = (placement.size(), self.placements.look(Placement::size));
         if size != present {
             let text = format!("the ring has {} partitions, and this node has {}", size.get(), present.get());
             return Err(Error::Unsupported(text));
         }
         // The reaper stops before other nodes have a say, and starts after they have none any more.
-        let is_alone = placement.is_settled() && self.is_alone(placement.goal());
+        let is_alone = self.is_alone_in(&placement);
         if !is_alone {
             self.reaper.set_alone(false);
         }
         self.transfers.set_placement(&placement, self.identity.node_id, &self.partitions);
-        self.placement.store(Arc::new(placement));
+        self.placements.set(placement);
         if is_alone {
             self.due.clear();
             self.reaper.set_alone(true);
@@ -239,19 +289,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether this node owns the whole ring.
-    pub(crate) fn is_alone(&self, ring: &Ring) -> bool {
-        ring.node_count() == 1 && ring.id(ring.owner(0)) == self.identity.node_id
+    /// Whether this node owns everything, and nothing moves.
+    pub(crate) fn is_alone_in(&self, placement: &Placement) -> bool {
+        let ring = placement.goal();
+        ring.node_count() == 1 && ring.id(ring.owner(0)) == self.identity.node_id && placement.is_settled()
     }
 
-    pub(crate) fn home_of(&self, ring: &Ring, bucket: &Bucket, key: &[u8], props: &BucketProps) -> u32 {
+    pub(crate) fn home_of(&self, placement: &Placement, bucket: &Bucket, key: &[u8], props: &BucketProps) -> u32 {
         let hash = if props.hash_bucket_only { KeyHash::of_bucket(bucket) } else { KeyHash::of_key(bucket, key) };
-        ring.home_of(&hash)
+        placement.goal().home_of(&hash)
     }
 
-    /// The nodes for the `n` positions of a home partition.
-    pub(super) fn replicas(&self, ring: &Ring, home: u32, n: u32, sloppy: bool) -> RequestReplicas {
-        RequestReplicas::find(ring, self.identity.node_id, &*self.config.peers, home, n, sloppy)
+    /// What this node needs to find the replicas of a request.
+    pub(crate) fn viewer(&self) -> Viewer<'_> {
+        Viewer { here: self.identity.node_id, peers: &*self.config.peers }
     }
 
     /// The replicas of this node.
@@ -287,7 +338,8 @@ impl Engine {
     /// has nobody to compare with, so what its store lacks stays missing.
     pub(crate) fn is_full(&self, home: u32, n: u32) -> bool {
         let Some(partition) = self.partitions.get(home) else { return false };
-        self.transfers.classes.is_full(home, n) && (!self.is_alone(&self.ring()) || partition.store().complete())
+        self.transfers.classes.is_full(home, n)
+            && (!self.placements.look(|p| self.is_alone_in(p)) || partition.store().complete())
     }
 
     /// What is known about a node as a replica of the class (home, n).

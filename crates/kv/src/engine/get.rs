@@ -5,7 +5,8 @@
 //! replicas of several nodes (`get_run`). A property test shows that all ways give the same answer.
 
 use super::engine::{Engine, check_bucket, check_key, refuse_consistent, storage_key};
-use super::get_run::{GetRun, ReadKey};
+use super::get_run::{GetRun, ReadKey, Said};
+use super::placements::RequestPlacement;
 use crate::coordination::get::{Answer, Ask, GetAction, GetCore, GetEvent, GetPlan};
 use crate::coordination::{Replica, effective_n};
 use crate::hooks::ValueKind;
@@ -13,7 +14,8 @@ use crate::interface::{GetOptions, GetReply, GetRequest, Read};
 use crate::partition::{Access, Failure, Partition};
 use crate::replica::{RequestReplicas, StoreKind};
 use bytes::Bytes;
-use ombak_ring::Ring;
+use ombak_ring::placement::Placement;
+use ombak_runtime::within;
 use ombak_storage::Stored;
 use ombak_types::names::decode_storage_key;
 use ombak_types::{Bucket, BucketProps, Error, Quorum};
@@ -23,12 +25,20 @@ use std::time::{Duration, Instant};
 /// How long a read that only repairs waits for the replicas.
 const REPAIR_READ_MAX: Duration = Duration::from_secs(5);
 
+/// How long a read without a deadline waits until this node knows a newer placement.
+const LEARN_MAX: Duration = Duration::from_secs(60);
+
 impl Engine {
-    /// Executes one read on a node that is alone in `ring`, from the checks to the reply.
-    pub(crate) fn execute_read(&self, ring: &Ring, request: &GetRequest, access: Access) -> Result<Read, Failure> {
+    /// Executes one read on a node that is alone, from the checks to the reply.
+    pub(crate) fn execute_read(
+        &self,
+        placement: &Placement,
+        request: &GetRequest,
+        access: Access,
+    ) -> Result<Read, Failure> {
         let buckets = self.buckets.snapshot();
         let props = buckets.props(checked(request)?)?;
-        let (plan, replicas, home) = self.plan_read(ring, request, props)?;
+        let (plan, replicas, home) = self.plan_read(placement, request, props)?;
         let (partition, key) = self.locate(&request.bucket, &request.key, home)?;
         // Only the coordinator's answer depends on the time: a single plain sibling never expires.
         let coordinate = |read| {
@@ -51,14 +61,26 @@ impl Engine {
         coordinate(Some(found))
     }
 
-    /// Executes one read over the nodes of the key's preference list.
+    /// Executes one read over the nodes of the key's preference list. If one of them knows a newer
+    /// placement, the read begins anew with it.
     pub(crate) async fn read_from_replicas(
         self: &Arc<Self>,
-        ring: &Ring,
+        mut placement: RequestPlacement,
         request: &GetRequest,
         deadline: Option<Instant>,
     ) -> Result<GetReply, Error> {
-        self.begin_read(ring, request, deadline)?.answer().await
+        loop {
+            match self.begin_read(placement, request, deadline)?.answer().await {
+                Said::Reply(reply) => return reply,
+                Said::Outdated { by, known } => {
+                    let runtime = &*self.config.runtime;
+                    let learned = self.learn_placement(by, known);
+                    let until = deadline.unwrap_or_else(|| runtime.now() + LEARN_MAX);
+                    within(runtime, Some(until), learned).await.map_err(|_| Error::Timeout)?;
+                    placement = self.request_placement();
+                }
+            }
+        }
     }
 
     /// Reads a key from all of its primaries that are up, and repairs those that are behind or
@@ -68,25 +90,25 @@ impl Engine {
         let options = GetOptions { r: Some(Quorum::One), sloppy_quorum: false, ..GetOptions::default() };
         let deadline = self.config.runtime.now() + REPAIR_READ_MAX;
         let request = GetRequest { bucket, key, options };
-        self.begin_read(&self.ring(), &request, Some(deadline))?.repair_all().await;
+        self.begin_read(self.request_placement(), &request, Some(deadline))?.repair_all().await;
         Ok(())
     }
 
     fn begin_read(
         self: &Arc<Self>,
-        ring: &Ring,
+        placement: RequestPlacement,
         request: &GetRequest,
         deadline: Option<Instant>,
     ) -> Result<Box<GetRun>, Error> {
         let buckets = self.buckets.snapshot();
         let props = buckets.props(checked(request)?)?;
-        let (plan, replicas, home) = self.plan_read(ring, request, props)?;
+        let (plan, replicas, home) = self.plan_read(&placement, request, props)?;
         let (core, first) = GetCore::start(GetPlan { now: self.now(), ..plan }, &replicas.list);
         let values = self.config.hooks.kind_of(props).cloned();
         let key = ReadKey {
             partition: home,
             n_val: props.n_val,
-            ring: ring.version(),
+            placement,
             key: storage_key(&request.bucket, &request.key).into(),
             kind: StoreKind { dvv: props.dvv_enabled, values: values.as_ref().map_or(0, |kind| kind.number()) },
         };
@@ -96,14 +118,15 @@ impl Engine {
     /// The thresholds of a read, the nodes that it asks, and the home partition of its key.
     fn plan_read(
         &self,
-        ring: &Ring,
+        placement: &Placement,
         request: &GetRequest,
         props: &BucketProps,
     ) -> Result<(GetPlan, RequestReplicas, u32), Error> {
         refuse_consistent(props)?;
         let n = effective_n(request.options.n_val, props)?;
-        let home = self.home_of(ring, &request.bucket, &request.key, props);
-        let replicas = self.replicas(ring, home, n, request.options.sloppy_quorum);
+        let home = self.home_of(placement, &request.bucket, &request.key, props);
+        let sloppy = request.options.sloppy_quorum;
+        let replicas = RequestReplicas::of_get(self.viewer(), placement.home(home), n, sloppy);
         let plan = GetPlan::new(&request.options, props, n, &replicas.list)?;
         Ok((GetPlan { local: replicas.local, ..plan }, replicas, home))
     }
@@ -215,7 +238,7 @@ mod tests {
     fn coordinated(engine: &Engine, request: &GetRequest) -> Result<GetReply, Failure> {
         let buckets = engine.buckets.snapshot();
         let props = buckets.props(&request.bucket)?;
-        let (plan, replicas, home) = engine.plan_read(&engine.ring(), request, props)?;
+        let (plan, replicas, home) = engine.plan_read(&engine.placement(), request, props)?;
         let plan = GetPlan { now: engine.now(), ..plan };
         let (partition, key) = engine.locate(&request.bucket, &request.key, home)?;
         coordinate(&partition, &key, plan, &replicas.list, None, None, Access::Inline)
@@ -224,7 +247,7 @@ mod tests {
     /// The answer of the run over replicas, with this node as the only one.
     fn run_over_replicas(engine: &Arc<Engine>, request: &GetRequest) -> Result<GetReply, Failure> {
         let tokio = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        Ok(tokio.block_on(engine.read_from_replicas(&engine.ring(), request, None))?)
+        Ok(tokio.block_on(engine.read_from_replicas(engine.request_placement(), request, None))?)
     }
 
     proptest! {
@@ -250,7 +273,7 @@ mod tests {
                 store(&engine, &bucket, &key, &object, rotten);
             }
             let request = GetRequest { bucket, key, options };
-            let short = engine.execute_read(&engine.ring(), &request, Access::Inline).and_then(|read| Ok(read.into_reply()?));
+            let short = engine.execute_read(&engine.placement(), &request, Access::Inline).and_then(|read| Ok(read.into_reply()?));
             prop_assert_eq!(&short, &coordinated(&engine, &request));
             prop_assert_eq!(&short, &run_over_replicas(&engine, &request));
             engine.close();
@@ -259,7 +282,7 @@ mod tests {
 
     fn store(engine: &Engine, bucket: &Bucket, key: &[u8], object: &Object, rotten: Option<prop::sample::Index>) {
         let buckets = engine.buckets.snapshot();
-        let home = engine.home_of(&engine.ring(), bucket, key, buckets.props(bucket).unwrap());
+        let home = engine.home_of(&engine.placement(), bucket, key, buckets.props(bucket).unwrap());
         let (partition, key) = engine.locate(bucket, key, home).unwrap();
         let mut head = Vec::new();
         stored_object::encode_head(object, &mut head);

@@ -6,6 +6,7 @@
 
 use super::engine::Engine;
 use super::pending::Pending;
+use super::placements::RequestPlacement;
 use super::rests::{Look, Rest};
 use super::stored_form::StoredForm;
 use crate::coordination::get::{Answer, Ask, GetAction, GetActions, GetCore, GetEvent, Lack};
@@ -20,7 +21,7 @@ use ombak_ring::RingVersion;
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
 use ombak_stats::ReadRepair;
 use ombak_storage::Stored;
-use ombak_types::{Error, stored_object};
+use ombak_types::{Error, NodeId, stored_object};
 use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -65,12 +66,20 @@ enum Ended {
     NoMore,
 }
 
+/// What comes of a run for its client.
+pub(super) enum Said {
+    /// The reply.
+    Reply(Result<GetReply, Error>),
+    /// A replica knows a newer placement, so the read must begin anew.
+    Outdated { by: NodeId, known: RingVersion },
+}
+
 /// The key of a read, and how replicas treat its versions.
 pub(super) struct ReadKey {
     pub(super) partition: u32,
     /// The bucket's n_val.
     pub(super) n_val: u32,
-    pub(super) ring: RingVersion,
+    pub(super) placement: RequestPlacement,
     /// The storage key.
     pub(super) key: Bytes,
     pub(super) kind: StoreKind,
@@ -91,8 +100,10 @@ pub(super) struct GetRun {
     questions: Pending<(usize, Ask), Result<ReadReply, Error>>,
     repairs: Pending<usize, Result<StoreReply, Error>>,
     /// The reply, from the time when it is decided until the client takes it.
-    reply: Option<Result<GetReply, Error>>,
+    reply: Option<Said>,
     is_done: bool,
+    /// Whether the reply was decided.
+    has_replied: bool,
     /// The replica that is asked for the whole object at once, and what it has answered.
     whole_from: Option<usize>,
     whole: Option<(Bytes, u64)>,
@@ -122,6 +133,7 @@ impl GetRun {
             repairs: Pending::new(),
             reply: None,
             is_done: false,
+            has_replied: false,
             whole_from: None,
             whole: None,
             repairing: None,
@@ -132,18 +144,19 @@ impl GetRun {
     }
 
     /// Runs until the client can be answered. What is left to do then goes on by itself.
-    pub(super) async fn answer(mut self: Box<Self>) -> Result<GetReply, Error> {
+    pub(super) async fn answer(mut self: Box<Self>) -> Said {
         let reply = poll_fn(|cx| {
             while self.reply.is_none() && !self.is_done {
                 ready!(self.poll_step(cx));
             }
             Poll::Ready(self.reply.take())
         });
-        let reply = reply.await;
-        if !self.is_idle() {
+        let reply = reply.await.unwrap_or(Said::Reply(Err(Error::Timeout)));
+        // What a run that begins anew has asked for is of no use.
+        if matches!(reply, Said::Reply(_)) && !self.is_idle() {
             self.go_on();
         }
-        reply.unwrap_or(Err(Error::Timeout))
+        reply
     }
 
     /// Runs until all replicas have answered, and all repairs have ended.
@@ -234,7 +247,10 @@ impl GetRun {
         for action in actions {
             match action {
                 GetAction::Ask { replica, ask } => self.ask(replica, ask),
-                GetAction::Reply(said) => self.reply = Some(said),
+                GetAction::Reply(said) => {
+                    self.has_replied = true;
+                    self.reply.get_or_insert(Said::Reply(said));
+                }
                 GetAction::Repair { replica, object, lack } => {
                     if self.may_repair() {
                         self.repair(replica, &StoredForm::of(&object), lack);
@@ -255,16 +271,29 @@ impl GetRun {
     }
 
     fn question(&self, ask: Ask) -> ReplicaRead {
-        let ReadKey { partition, n_val: n, ring, ref key, .. } = self.key;
+        let ReadKey { partition, n_val: n, ref placement, ref key, .. } = self.key;
+        let ring = placement.version();
         ReplicaRead { partition, n, ring, key: key.clone(), ask, deadline: self.deadline }
     }
 
     fn answered(&mut self, replica: usize, ask: Ask, answer: Result<ReadReply, Error>) -> Ended {
         let answer = answer.and_then(|reply| {
             self.note(replica, reply.counter);
-            self.decode(replica, reply, ask)
+            match reply.outdated {
+                Some(known) => Err(self.outdated(replica, known)),
+                None => self.decode(replica, reply, ask),
+            }
         });
         Ended::Answered(replica, answer.unwrap_or_else(Answer::Failed))
+    }
+
+    /// Lets the read begin anew, if its client waits. The answer does not count: it is neither for
+    /// nor against the read.
+    fn outdated(&mut self, replica: usize, known: RingVersion) -> Error {
+        if !self.has_replied && self.key.placement.version() < known {
+            self.reply = Some(Said::Outdated { by: self.targets[replica].node, known });
+        }
+        Error::Timeout
     }
 
     fn decode(&mut self, replica: usize, reply: ReadReply, ask: Ask) -> Result<Answer, Error> {
@@ -321,7 +350,7 @@ impl GetRun {
         let repair = self.engine.replica_client(target.node).store(ReplicaStore {
             partition: key.partition,
             n: key.n_val,
-            ring: key.ring,
+            ring: key.placement.version(),
             key: key.key.clone(),
             head: version.head.clone(),
             body: version.body.clone(),

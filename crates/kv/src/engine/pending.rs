@@ -21,6 +21,11 @@ impl<K: Copy, T> Pending<K, T> {
         self.asked.push((key, answer));
     }
 
+    /// Forgets all questions.
+    pub(super) fn clear(&mut self) {
+        self.asked.clear();
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.asked.is_empty()
     }

@@ -1,8 +1,9 @@
 //! Executes the part of a write that happens on this node: the write call.
 
-use super::checked_put::CheckedPut;
+use super::checked_put::{CheckedPut, PutNodes};
 use super::conditional::{Expectation, outbid};
 use super::engine::{Engine, check_bucket, check_key};
+use super::placements::RequestPlacement;
 use super::put_progress::PutProgress;
 use super::put_run::{Others, Version};
 use super::stored_form::StoredForm;
@@ -12,7 +13,7 @@ use crate::interface::{PutCondition, PutOptions, PutRequest};
 use crate::partition::{Access, Deadline, Failure, Partition, WriteRules, Written};
 use crate::replica::StoreKind;
 use bytes::Bytes;
-use ombak_ring::Ring;
+use ombak_ring::RingVersion;
 use ombak_types::props::SyncOnWrite;
 use ombak_types::time::UnixMicros;
 use ombak_types::{BucketProps, Error, Object, VectorClock};
@@ -25,7 +26,7 @@ impl Engine {
     /// put has read on several nodes; its condition holds there.
     pub(crate) fn execute_put(
         &self,
-        ring: &Ring,
+        placement: &RequestPlacement,
         request: &mut PutRequest,
         expectation: Option<&Expectation>,
         access: Access,
@@ -36,14 +37,14 @@ impl Engine {
         check_key(&key)?;
         let buckets = self.buckets.snapshot();
         let props = buckets.props(&request.bucket)?;
-        let put = self.check_put(ring, props, &key, request, expectation)?;
+        let put = self.check_put(placement, props, &key, request, expectation)?;
         let now = self.stamp(&put, expectation);
         let deadline = Some(deadline);
         let rules = WriteRules { props, limits: &self.config.limits, now, values: put.values, deadline };
         let nodes = &put.nodes;
         // The counters of fences are noted before the key is locked.
         let noted = if nodes.replicas.list.len() == 1 { None } else { Some(self.noted(&nodes.replicas)) };
-        let mut awaited = self.transfers.await_replicas(ring, self.identity.node_id, nodes.home, props.n_val);
+        let mut awaited = self.transfers.await_replicas(placement.home(nodes.home), self.identity.node_id, props.n_val);
         // A node that could not store its own copy would owe nobody the version, so it refuses the
         // put also where nothing depends on its copy (`asis`): another node coordinates it.
         let written = self.write(&put, request, expectation, &rules, access)?;
@@ -51,11 +52,23 @@ impl Engine {
             awaited.written(written.seq);
         }
         let wants_sync = !nodes.withheld_from.is_empty() || wants_sync(&request.options, props, &put.partition);
-        let version = noted.is_some().then(|| version(&put, ring, request, expectation, &written));
+        let version = noted.is_some().then(|| version(&put, placement.version(), request, expectation, &written));
         let others = noted.zip(version).map(|(noted, version)| {
-            let (replicas, withheld_from) = (put.nodes.replicas, put.nodes.withheld_from);
-            let conflict = conflict(&request.options.condition);
-            Box::new(Others { replicas, noted, version, awaited, withheld_from, conflict })
+            let PutNodes { n, replicas, withheld_from, .. } = put.nodes;
+            let (conflict, sloppy) = (conflict(&request.options.condition), request.options.sloppy_quorum);
+            let (placement, is_synced) = (placement.clone(), wants_sync);
+            Box::new(Others {
+                placement,
+                n,
+                sloppy,
+                replicas,
+                noted,
+                version,
+                awaited,
+                withheld_from,
+                is_synced,
+                conflict,
+            })
         });
         Ok(PutProgress {
             core: put.core,
@@ -152,7 +165,7 @@ impl Engine {
 /// What the other replicas of a write get.
 fn version(
     put: &CheckedPut<'_>,
-    ring: &Ring,
+    ring: RingVersion,
     request: &PutRequest,
     expectation: Option<&Expectation>,
     written: &Written,
@@ -162,7 +175,7 @@ fn version(
     Version {
         partition: put.nodes.home,
         n_val: props.n_val,
-        ring: ring.version(),
+        ring,
         key: Bytes::copy_from_slice(&put.key),
         form: StoredForm::of(&written.object),
         kind: StoreKind { dvv: props.dvv_enabled, values },

@@ -1,12 +1,14 @@
 //! Runs the rest of a write, after this node has stored its copy, over the replicas of other nodes.
 
 use super::engine::Engine;
+use super::outdated_put::Learning;
 use super::pending::Pending;
+use super::placements::RequestPlacement;
 use super::rests::{Look, Rest};
 use super::stored_form::StoredForm;
 use crate::conditional::Ballot;
 use crate::coordination::get::Ask;
-use crate::coordination::put::{PutAction, PutActions, PutCore, PutEvent};
+use crate::coordination::put::{Before, PutAction, PutActions, PutCore, PutEvent};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::replica::{
     NodeCounter, ReplicaRead, ReplicaStore, RequestReplicas, StoreKind, StoreMode, StoreOutcome, StoreReply,
@@ -15,7 +17,7 @@ use crate::transfer::AwaitedReplicas;
 use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_runtime::{BoxFuture, within};
-use ombak_types::{Error, StoreFailure, StoreFailureKind, VectorClock};
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind, VectorClock};
 use smallvec::SmallVec;
 use std::future::{Future, poll_fn, ready as ready_now};
 use std::pin::Pin;
@@ -76,6 +78,12 @@ pub(super) struct Version {
 
 /// The replicas of a write, and what they get.
 pub(crate) struct Others {
+    /// By which the replicas were chosen.
+    pub(super) placement: RequestPlacement,
+    /// Number of positions.
+    pub(super) n: u32,
+    /// Whether fallbacks stand in for owners that are down.
+    pub(super) sloppy: bool,
     pub(super) replicas: RequestReplicas,
     /// The counter of fences of each replica, as of before the key was locked.
     pub(super) noted: SmallVec<[Option<NodeCounter>; 3]>,
@@ -86,29 +94,45 @@ pub(crate) struct Others {
     /// they are stand-ins: what such a node sends to another one must survive its loss of power
     /// (docs/design/replication.md §6).
     pub(super) withheld_from: SmallVec<[usize; 3]>,
+    /// Whether this node has synced its copy, or has failed to.
+    pub(super) is_synced: bool,
     /// The error for a put whose condition does not hold at the other replicas.
     pub(super) conflict: Error,
 }
 
 /// One active write over several replicas.
-struct PutRun {
-    engine: Arc<Engine>,
-    core: PutCore,
-    others: Box<Others>,
+pub(super) struct PutRun {
+    pub(super) engine: Arc<Engine>,
+    pub(super) core: PutCore,
+    pub(super) others: Box<Others>,
+    /// What became of this node's copy.
+    pub(super) here: Before,
+    /// The other nodes that have acknowledged the version.
+    pub(super) stored_at: SmallVec<[NodeId; 3]>,
+    /// The wait for a newer placement of which a replica has told.
+    pub(super) learning: Option<Learning>,
     /// When the run ends, whether all replicas have answered or not. The limit of the client is no
     /// reason to leave a replica without the version, because its event exists.
     ends_at: Instant,
-    pending: Pending<Sent, Result<StoreReply, Error>>,
+    pub(super) pending: Pending<Sent, Result<StoreReply, Error>>,
     is_done: bool,
     _held: HeldBytes,
 }
 
 /// A version that was sent.
 #[derive(Clone, Copy)]
-struct Sent {
+pub(super) struct Sent {
     replica: usize,
     /// Whether the replica may be sent what this node then has, if it refuses the version.
     may_read_again: bool,
+}
+
+/// What a run waits for next.
+pub(super) enum Next {
+    /// An event for the coordinator.
+    Event(PutEvent),
+    /// A newer placement is in force.
+    Learned,
 }
 
 /// A write on which its client waits. It runs on the task of the client, and goes on beside it when
@@ -135,9 +159,22 @@ impl AwaitedPut {
         let ends_at = engine.config.runtime.now() + RUN_MAX;
         let (held, pending) = (HeldBytes::count(engine, &others.version), Pending::new());
         let engine = engine.clone();
-        let mut run = Box::new(PutRun { engine, core, others, ends_at, pending, is_done: false, _held: held });
+        let here = if matches!(local, PutEvent::Stored { .. }) { Before::Stored } else { Before::Failed };
+        let (stored_at, learning) = (SmallVec::new(), None);
+        let mut run = Box::new(PutRun {
+            engine,
+            core,
+            others,
+            here,
+            stored_at,
+            learning,
+            ends_at,
+            pending,
+            is_done: false,
+            _held: held,
+        });
         let reply = run.execute(first);
-        let reply = reply.or(run.take(local));
+        let reply = reply.or(run.take(Next::Event(local)));
         Self { run: Some(run), deadline, timer: None, reply }
     }
 }
@@ -160,7 +197,7 @@ impl Future for AwaitedPut {
             if until < run.ends_at {
                 return Poll::Ready(Err(Error::Timeout));
             }
-            *reply = run.take(PutEvent::Timeout);
+            *reply = run.take(Next::Event(PutEvent::Timeout));
         }
         let (reply, run) = (reply.take(), place.take());
         if let Some(run) = run.filter(|run| !run.is_done) {
@@ -183,21 +220,38 @@ impl Drop for AwaitedPut {
 
 impl PutRun {
     /// Waits for what the coordinator is told next.
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<PutEvent> {
-        // Without a pending store no further answer can come.
-        while !self.pending.is_empty() {
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        loop {
+            if let Some(learning) = &mut self.learning
+                && learning.poll(cx).is_ready()
+            {
+                self.learning = None;
+                return Poll::Ready(Next::Learned);
+            }
+            if self.pending.is_empty() {
+                // Without a pending store no further answer can come.
+                let ends = Poll::Ready(Next::Event(PutEvent::Timeout));
+                return if self.learning.is_some() { Poll::Pending } else { ends };
+            }
             let (sent, answer) = ready!(self.pending.poll_next(cx));
             if let Some(event) = self.answered(sent, answer) {
-                return Poll::Ready(event);
+                return Poll::Ready(Next::Event(event));
             }
         }
-        Poll::Ready(PutEvent::Timeout)
     }
 
     /// Tells the coordinator. Returns the reply, if it is decided by that.
-    fn take(&mut self, event: PutEvent) -> Option<Result<(), Error>> {
-        let actions = self.core.on(event);
-        self.execute(actions)
+    fn take(&mut self, next: Next) -> Option<Result<(), Error>> {
+        let actions = match next {
+            Next::Event(event) => self.core.on(event),
+            Next::Learned => self.recount(),
+        };
+        let reply = self.execute(actions);
+        if self.core.has_replied() {
+            // Nobody waits for another count.
+            self.learning = None;
+        }
+        reply
     }
 
     fn execute(&mut self, actions: PutActions) -> Option<Result<(), Error>> {
@@ -221,7 +275,7 @@ impl PutRun {
             return;
         }
         let target = self.others.replicas.list[replica];
-        let sent = Sent { replica, may_read_again: self.others.may_read_again(target.primaries > 0) };
+        let sent = Sent { replica, may_read_again: self.others.may_read_again(target.is_owner()) };
         let noted = self.others.noted.get(replica).copied().flatten();
         let version = self.version_for(replica, noted);
         self.pending.push(sent, self.engine.replica_client(target.node).store(version));
@@ -230,7 +284,7 @@ impl PutRun {
     /// What a replica gets, if its counter of fences was noted before the version was read.
     fn version_for(&self, replica: usize, noted: Option<NodeCounter>) -> ReplicaStore {
         let version = &self.others.version;
-        let is_primary = self.others.replicas.list[replica].primaries > 0;
+        let is_primary = self.others.replicas.list[replica].is_owner();
         let expected = version.expected.as_ref().filter(|_| is_primary);
         ReplicaStore {
             partition: version.partition,
@@ -261,11 +315,11 @@ impl PutRun {
         self.engine.counters.note(node, reply.counter);
         Some(match reply.outcome {
             StoreOutcome::Stored { .. } => {
-                if let Some(awaited) = &mut self.others.awaited {
-                    awaited.stored_at(node);
-                }
+                self.note_stored(node);
+                self.stored_at.push(node);
                 PutEvent::Stored { replica }
             }
+            StoreOutcome::Outdated { known, digest } => return self.outdated(replica, known, digest.is_some()),
             StoreOutcome::Conflict => PutEvent::Conflict { replica },
             StoreOutcome::Fenced if may_read_again => {
                 self.send_again(replica, reply.counter);
@@ -273,6 +327,13 @@ impl PutRun {
             }
             StoreOutcome::Fenced => PutEvent::Failed { replica, error: fenced() },
         })
+    }
+
+    /// Notes that a node holds the version, so that it is not owed.
+    pub(super) fn note_stored(&mut self, node: NodeId) {
+        if let Some(awaited) = &mut self.others.awaited {
+            awaited.stored_at(node);
+        }
     }
 
     /// Sends once more, to a replica that has raised a fence since its counter was noted, what this
@@ -330,7 +391,7 @@ impl Others {
     /// Whether a replica that refuses the version gets what this node then has. Old copies must not
     /// pass between stand-ins (docs/design/replication.md §6).
     fn may_read_again(&self, is_primary: bool) -> bool {
-        let here_is_primary = self.replicas.local.is_some_and(|local| self.replicas.list[local].primaries > 0);
+        let here_is_primary = self.replicas.local.is_some_and(|local| self.replicas.list[local].is_owner());
         is_primary || here_is_primary
     }
 }

@@ -7,6 +7,7 @@ use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::partition::{Access, Deadline, Failure, MergeRules, Partition, Written, is_tombstone};
 use crate::replica::{ReadReply, ReplicaRead, ReplicaStore, StoreMode};
 use ombak_ring::RingVersion;
+use ombak_ring::placement::Placement;
 use ombak_types::stored_object;
 
 /// What became of a version that another node sent.
@@ -17,6 +18,8 @@ pub(crate) enum Taken {
     Fenced,
     /// The condition of its put does not hold here (docs/design/replication.md §17).
     Conflict,
+    /// Its put has a condition and comes from an older placement. It was not stored.
+    Outdated(RingVersion),
 }
 
 impl Engine {
@@ -30,17 +33,47 @@ impl Engine {
             Ask::Head => partition.read_head(&read.key, access),
             Ask::Object => partition.read(&read.key, access),
         }?;
+        let outdated = self.outdated(read.partition, read.ring).filter(|_| !is_broken(BrokenRule::ReadsAreFenced));
         let full = version.is_none()
             && (self.is_full_primary(read.partition, read.n, read.ring)
                 || is_broken(BrokenRule::FillingReplicasProveNoAbsence));
-        Ok(ReadReply { version, full, counter })
+        Ok(ReadReply { version, full, outdated, counter })
     }
 
-    /// Whether this node is a primary of a class and known to hold everything of it, in a ring that
-    /// a coordinator uses (docs/design/replication.md §1 and §3).
-    pub(crate) fn is_full_primary(&self, partition: u32, n: u32, ring: RingVersion) -> bool {
-        let present = self.ring();
-        present.version() == ring && self.is_primary(&present, partition, n) && self.is_full(partition, n)
+    /// The version of the placement here, if the home has changed since the one that a sender uses.
+    pub(crate) fn outdated(&self, partition: u32, used: RingVersion) -> Option<RingVersion> {
+        self.look_at_placement(|known| (used < known.home(partition).version()).then(|| known.version()))
+    }
+
+    /// Whether this node is a primary in the ring in force of a class and known to hold everything
+    /// of it, and whether a coordinator that uses this version of the placement sees the same
+    /// replicas (docs/design/replication.md §1 and §3).
+    pub(crate) fn is_full_primary(&self, partition: u32, n: u32, used: RingVersion) -> bool {
+        let is_primary = self.look_at_placement(|known| {
+            let home = known.home(partition);
+            self.agrees(known, partition, used) && self.is_primary(home.in_force(), partition, n)
+        });
+        is_primary && self.is_full(partition, n)
+    }
+
+    /// Whether the acceptance of a conditional put by this node counts: what a majority of the set
+    /// in force has seen must be everything. In the other set only the order of the ballots
+    /// matters, so a member that is to fill there counts, too (docs/design/ring-changes.md).
+    pub(super) fn may_accept(&self, partition: u32, n: u32, used: RingVersion) -> bool {
+        let is_in_other_set_alone = self.look_at_placement(|known| {
+            let (home, here) = (known.home(partition), self.identity.node_id);
+            let is_primary = |ring| self.is_primary(ring, partition, n);
+            self.agrees(known, partition, used)
+                && home.other().is_some_and(|ring| is_primary(ring))
+                && !home.replica_set(n).contains(&here)
+        });
+        self.is_full_primary(partition, n, used) || is_in_other_set_alone && self.is_full(partition, n)
+    }
+
+    /// Whether the home is as the sender knows it, and this node is not behind the sender.
+    fn agrees(&self, known: &Placement, partition: u32, used: RingVersion) -> bool {
+        let is_fenced = !is_broken(BrokenRule::ReadsAreFenced);
+        (known.home(partition).version() <= used || !is_fenced) && used <= known.version()
     }
 
     /// Schedules the removal of a tombstone that another node has sent.
@@ -68,8 +101,11 @@ impl Engine {
         }
         if let StoreMode::IfExpected { expected, ballot } = &store.mode {
             let is_expected = is_expected(locked.local(), expected, Some(&incoming.clock), rules.now);
+            if let Some(known) = self.outdated(store.partition, store.ring).filter(|_| writes_are_fenced()) {
+                return Ok(Taken::Outdated(known));
+            }
             if !is_expected
-                || !self.is_full_primary(store.partition, store.n, store.ring)
+                || !self.may_accept(store.partition, store.n, store.ring)
                 || self.admit(store.partition, &store.key, *ballot, access)?.is_some()
             {
                 return Ok(Taken::Conflict);
@@ -78,4 +114,9 @@ impl Engine {
         locked.load_for(&incoming.clock, false)?;
         locked.merge(incoming, &rules).map(Taken::Stored)
     }
+}
+
+/// Whether a member refuses to acknowledge writes from older placements.
+pub(crate) fn writes_are_fenced() -> bool {
+    !is_broken(BrokenRule::WritesAreFenced)
 }

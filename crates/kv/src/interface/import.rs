@@ -51,7 +51,7 @@ impl Importer<'_> {
         // The ring and the properties that are looked at now hold until the gate closes.
         let open = engine.write_gate.pass(&storage_key).ok_or_else(|| engine.write_gate.refusal())?;
         let props = engine.buckets.props(bucket)?;
-        let home = engine.home_of(&engine.ring(), bucket, key, &props);
+        let home = engine.home_of(&engine.placement(), bucket, key, &props);
         let partition = engine.partitions().find(home)?;
         let Some(unsynced) = self.unsynced.get_mut(home as usize) else {
             return Err(StoreFailure::internal(format!("the ring has no partition {home}")).into());

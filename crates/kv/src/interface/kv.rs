@@ -6,13 +6,12 @@ use super::requests::{DeleteReply, DeleteRequest, GetReply, GetRequest, PutCondi
 use crate::config::KvConfig;
 use crate::coordination::Refusal;
 use crate::deliberate_faults::{BrokenRule, is_broken};
-use crate::engine::{Engine, Expectation, LeasedMemory, PutProgress, check_bucket, check_room};
+use crate::engine::{Engine, Expectation, LeasedMemory, PutProgress, RequestPlacement, check_bucket, check_room};
 use crate::names::key_text;
 use crate::partition::{Access, BeginOrGiveUp, Deadline, Failure, Partition, WritePass};
 use crate::replica::{ForwardedPut, PutFailure};
 use crate::start::OpenError;
 use bytes::Bytes;
-use ombak_ring::Ring;
 use ombak_runtime::{Pool, PoolError, Runtime, within};
 use ombak_types::{Bucket, Error, Object, Sibling, StoreFailure};
 use std::future::Future;
@@ -80,20 +79,20 @@ impl Kv {
         let (stats, began) = (&self.engine.stats, self.now());
         let _pass = self.engine.enter().inspect_err(|_| stats.node_get_rejected())?;
         let _active = stats.node_get_active();
-        let ring = self.engine.ring();
-        let is_alone = self.engine.is_alone(&ring);
+        let placement = self.engine.request_placement();
+        let is_alone = self.engine.is_alone_in(&placement);
         let read = if is_alone {
-            match self.engine.execute_read(&ring, request, Access::Inline) {
+            match self.engine.execute_read(&placement, request, Access::Inline) {
                 Ok(read) => Ok(read),
                 Err(Failure::Refused(error)) => Err(error),
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
                     // The box keeps the future of a read that does not wait small.
-                    Box::pin(self.read_blocking(ring, request, room)).await
+                    Box::pin(self.read_blocking(placement, request, room)).await
                 }
             }
         } else {
             let deadline = self.deadline(began, request.options.timeout).at();
-            self.engine.read_from_replicas(&ring, request, deadline).await.map(Read::Reply)
+            self.engine.read_from_replicas(placement, request, deadline).await.map(Read::Reply)
         };
         let (siblings, objsize_bytes) = match &read {
             Ok(Read::Single(single)) => (1, single.value().len() as u64),
@@ -118,15 +117,15 @@ impl Kv {
     #[cold]
     async fn read_blocking(
         &self,
-        ring: Arc<Ring>,
+        placement: RequestPlacement,
         request: &GetRequest,
         room: &mut dyn MemoryReservation,
     ) -> Result<Read, Error> {
         let mut bytes_max = READ_WITHOUT_RESERVATION_BYTES_MAX;
         loop {
-            let (engine, job, ring) = (self.engine.clone(), request.clone(), ring.clone());
-            let work =
-                self.engine.disk_pool.run(move || engine.execute_read(&ring, &job, Access::BlockingUpTo(bytes_max)));
+            let (engine, job, placement) = (self.engine.clone(), request.clone(), placement.clone());
+            let access = Access::BlockingUpTo(bytes_max);
+            let work = self.engine.disk_pool.run(move || engine.execute_read(&placement, &job, access));
             match self.with_time_limit(request.options.timeout, work).await? {
                 Err(Failure::TooLarge(bytes)) => {
                     room.reserve(bytes).await?;
@@ -171,11 +170,12 @@ impl Kv {
             made_key = Some(Bytes::copy_from_slice(&key_text(random)));
             request.key.clone_from(&made_key);
         }
-        let ring = self.engine.ring();
-        let mut reply = if self.engine.is_alone(&ring) {
-            let done = self.coordinate(&ring, request, deadline, deadline, room).await;
+        let placement = self.engine.request_placement();
+        let mut reply = if self.engine.is_alone_in(&placement) {
+            let done = self.coordinate(placement, request, deadline, deadline, room).await;
             done.map_err(PutFailure::into_error)?.reply
         } else {
+            drop(placement);
             // The box keeps the future of a put on a node that is alone small.
             Box::pin(self.put_in_cluster(request, deadline, room)).await?
         };
@@ -198,15 +198,15 @@ impl Kv {
         let pass = self.write_pass(&put.request.bucket, waits_until).await.map_err(PutFailure::Refused)?;
         let [begin_by, deadline] =
             [begin_by, put.deadline].map(|at| Deadline::at_time(at, self.runtime()).with_pass(pass));
-        let ring = self.engine.ring();
+        let placement = self.engine.request_placement();
         let mut room = LeasedMemory::new(self.engine.replica_memory.clone());
-        Ok(self.coordinate(&ring, put.request, begin_by, deadline, &mut room).await?.reply)
+        Ok(self.coordinate(placement, put.request, begin_by, deadline, &mut room).await?.reply)
     }
 
     /// Stores a put on this node, if it can begin by then, and then on the other replicas.
     pub(super) async fn coordinate(
         &self,
-        ring: &Arc<Ring>,
+        mut placement: RequestPlacement,
         request: PutRequest,
         begin_by: Deadline<'_>,
         deadline: Deadline<'_>,
@@ -214,21 +214,22 @@ impl Kv {
     ) -> Result<Coordinated, PutFailure> {
         let (stats, began) = (&self.engine.stats, self.now());
         let mut turn = None;
-        let expectation = if request.options.condition == PutCondition::None || self.engine.is_alone(ring) {
+        let expectation = if request.options.condition == PutCondition::None || self.engine.is_alone_in(&placement) {
             None
         } else {
             let of_key = Box::pin(within(self.runtime(), begin_by.at(), self.engine.turn_of(&request)));
             turn = Some(of_key.await.map_err(|_| PutFailure::Refused(Error::Timeout))?);
-            let read = Box::pin(self.engine.read_majority(ring, &request, begin_by.at())).await;
+            let read = Box::pin(self.engine.read_majority(&mut placement, &request, begin_by.at())).await;
             Some(Arc::new(read.map_err(PutFailure::Refused)?))
         };
-        let progress = self.write(ring, request, expectation, (begin_by, deadline), room).await.map_err(|error| {
-            self.count_refusal(&error);
-            match Refusal::of(&error) {
-                Refusal::Unknown => PutFailure::Ended(error),
-                Refusal::OfTheNode | Refusal::OfThePut => PutFailure::Refused(error),
-            }
-        })?;
+        let progress =
+            self.write(&placement, request, expectation, (begin_by, deadline), room).await.map_err(|error| {
+                self.count_refusal(&error);
+                match Refusal::of(&error) {
+                    Refusal::Unknown => PutFailure::Ended(error),
+                    Refusal::OfTheNode | Refusal::OfThePut => PutFailure::Refused(error),
+                }
+            })?;
         let took_us = self.micros_since(began);
         stats.vnode_put(took_us);
         if progress.is_write_once() {
@@ -236,7 +237,7 @@ impl Kv {
         }
         let (hooks, tombstone) = (progress.postcommit_hooks(), progress.tombstone());
         let partition = progress.partition.clone();
-        if let Some((key, digest)) = tombstone.as_ref().filter(|_| !self.engine.is_alone(ring)) {
+        if let Some((key, digest)) = tombstone.as_ref().filter(|_| !self.engine.is_alone_in(&placement)) {
             self.engine.reaper.schedule(&partition, key, *digest);
         }
         let reply = progress.finish(&self.engine, deadline.at()).await.map_err(PutFailure::Ended)?;
@@ -254,7 +255,7 @@ impl Kv {
     /// Executes a write up to the point where it either counts or has failed.
     async fn write(
         &self,
-        ring: &Arc<Ring>,
+        placement: &RequestPlacement,
         mut request: PutRequest,
         expectation: Option<Arc<Expectation>>,
         (begin_by, deadline): (Deadline<'_>, Deadline<'_>),
@@ -262,15 +263,15 @@ impl Kv {
     ) -> Result<PutProgress, Error> {
         let mut progress = if is_large(&request.object) {
             let pool = &self.engine.large_request_pool;
-            Box::pin(self.write_blocking(pool, ring, request, expectation, begin_by, room)).await?
+            Box::pin(self.write_blocking(pool, placement, request, expectation, begin_by, room)).await?
         } else {
-            match self.engine.execute_put(ring, &mut request, expectation.as_deref(), Access::Inline, begin_by) {
+            match self.engine.execute_put(placement, &mut request, expectation.as_deref(), Access::Inline, begin_by) {
                 Ok(progress) => progress,
                 Err(Failure::Refused(error)) => return Err(error),
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {
                     let pool = &self.engine.disk_pool;
                     // The box keeps the future of a put that does not wait small.
-                    Box::pin(self.write_blocking(pool, ring, request, expectation, begin_by, room)).await?
+                    Box::pin(self.write_blocking(pool, placement, request, expectation, begin_by, room)).await?
                 }
             }
         };
@@ -289,7 +290,7 @@ impl Kv {
     async fn write_blocking(
         &self,
         pool: &Pool,
-        ring: &Arc<Ring>,
+        placement: &RequestPlacement,
         mut request: PutRequest,
         expectation: Option<Arc<Expectation>>,
         deadline: Deadline<'_>,
@@ -297,7 +298,7 @@ impl Kv {
     ) -> Result<PutProgress, Error> {
         let mut bytes_max = READ_WITHOUT_RESERVATION_BYTES_MAX;
         loop {
-            match self.write_within(pool, ring, request, expectation.clone(), deadline, bytes_max).await? {
+            match self.write_within(pool, placement, request, expectation.clone(), deadline, bytes_max).await? {
                 Attempt::NeedsRoom { request: again, bytes } => {
                     room.reserve(bytes).await?;
                     (request, bytes_max) = (again, bytes);
@@ -313,13 +314,13 @@ impl Kv {
     async fn write_within(
         &self,
         pool: &Pool,
-        ring: &Arc<Ring>,
+        placement: &RequestPlacement,
         mut request: PutRequest,
         expectation: Option<Arc<Expectation>>,
         deadline: Deadline<'_>,
         bytes_max: u64,
     ) -> Result<Attempt, Error> {
-        let (engine, ring, at) = (self.engine.clone(), ring.clone(), deadline.at());
+        let (engine, placement, at) = (self.engine.clone(), placement.clone(), deadline.at());
         let generation = deadline.pass().map(|pass| pass.generation());
         let turn = Arc::new(BeginOrGiveUp::default());
         let turn_there = turn.clone();
@@ -331,7 +332,7 @@ impl Kv {
             let in_time = deadline.check().map_err(Failure::from);
             let access = Access::BlockingUpTo(bytes_max);
             let expectation = expectation.as_deref();
-            match in_time.and_then(|()| engine.execute_put(&ring, &mut request, expectation, access, deadline)) {
+            match in_time.and_then(|()| engine.execute_put(&placement, &mut request, expectation, access, deadline)) {
                 Err(Failure::TooLarge(bytes)) => Attempt::NeedsRoom { request, bytes },
                 done => Attempt::Ended(done),
             }
@@ -374,12 +375,13 @@ impl Kv {
         put.asis = false;
         let object = Object { clock, siblings: vec![Sibling::tombstone()] };
         let request = PutRequest { bucket, key: Some(key), object, options: put };
-        let ring = self.engine.ring();
-        if !self.engine.is_alone(&ring) {
+        let placement = self.engine.request_placement();
+        if !self.engine.is_alone_in(&placement) {
+            drop(placement);
             Box::pin(self.put_in_cluster(request, deadline, &mut UncountedMemory)).await?;
             return Ok(DeleteReply { found: true });
         }
-        let done = self.coordinate(&ring, request, deadline, deadline, &mut UncountedMemory).await;
+        let done = self.coordinate(placement, request, deadline, deadline, &mut UncountedMemory).await;
         let Coordinated { partition, tombstone, .. } = done.map_err(PutFailure::into_error)?;
         if let Some((key, digest)) = tombstone {
             self.engine.reaper.schedule(&partition, &key, digest);

@@ -10,7 +10,7 @@ use crate::replica::{LocalReplica, NodeCounter};
 use bytes::Bytes;
 use ombak_node_files::{Identity, NodeDirectory};
 use ombak_ring::placement::Placement;
-use ombak_ring::{Position, Ring};
+use ombak_ring::{Position, Ring, RingVersion};
 use ombak_stats::{ClusterFigures, Stats};
 use ombak_storage::fs::FileSystem;
 use ombak_storage::{Backend, Status};
@@ -37,24 +37,21 @@ pub struct Health {
 }
 
 impl Kv {
-    /// The positions of a key in order of preference. Nodes that are up stand in for those that are
-    /// down.
+    /// The positions of a key in the ring in force, in order of preference. Nodes that are up stand
+    /// in for those that are down.
     pub fn preflist(&self, bucket: &Bucket, key: &[u8]) -> Result<Vec<PreflistItem>, Error> {
         check_bucket(bucket)?;
         check_key(key)?;
         let props = self.engine.buckets.props(bucket)?;
-        let ring = self.engine.ring();
-        let home = self.engine.home_of(&ring, bucket, key, &props);
+        let placement = self.engine.placement();
+        let home = placement.home(self.engine.home_of(&placement, bucket, key, &props));
+        let ring = home.in_force();
         let item = |p: &Position| PreflistItem {
             partition: p.partition,
             node: self.name_of(ring.id(p.node)),
             primary: p.is_primary(),
         };
-        let is_up = |node| {
-            let id = ring.id(node);
-            id == self.engine.identity.node_id || self.engine.config.peers.is_up(id)
-        };
-        Ok(ring.preflist(home, props.n_val, is_up).iter().map(item).collect())
+        Ok(self.engine.viewer().preflist(home, props.n_val).iter().map(item).collect())
     }
 
     /// Whether this node answers listings and index queries.
@@ -151,6 +148,17 @@ impl Kv {
         self.engine.placement()
     }
 
+    /// The version of the placement in force.
+    pub fn placement_version(&self) -> RingVersion {
+        self.engine.placement_version()
+    }
+
+    /// The highest version of the placement below which no request that this node coordinates is
+    /// under way. A request whose client was answered counts while it still stores or repairs.
+    pub fn confirmed_placement(&self) -> RingVersion {
+        self.engine.confirmed_placement()
+    }
+
     /// The ring that all homes have, or are to get.
     pub fn ring(&self) -> Arc<Ring> {
         self.engine.ring()
@@ -203,9 +211,9 @@ impl Kv {
         &self.engine.config.node_name
     }
 
-    /// The names of the ring's nodes.
+    /// The names of the nodes of all rings in use.
     pub fn node_names(&self) -> BTreeMap<NodeId, String> {
-        self.ring().nodes().map(|(_, id)| (id, self.name_of(id))).collect()
+        self.engine.placement().nodes().into_iter().map(|id| (id, self.name_of(id))).collect()
     }
 
     /// The name of a node of the ring; its identity when its name is not known.

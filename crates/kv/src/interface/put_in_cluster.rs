@@ -54,16 +54,18 @@ impl Kv {
         while tried.len() < TRIES_MAX {
             deadline.check().map_err(PutFailure::Refused)?;
             // Planned anew each time: the ring and what is up may have changed meanwhile.
-            let ring = self.engine.ring();
-            let next = self.engine.next_coordinator(&ring, request, &tried).map_err(PutFailure::Refused)?;
+            let placement = self.engine.request_placement();
+            let next = self.engine.next_coordinator(&placement, request, &tried).map_err(PutFailure::Refused)?;
             let Some(NextCoordinator { node, is_last }) = next else { break };
             tried.push(node);
             let is_last = is_last || tried.len() == TRIES_MAX;
             let begin_by = self.begin_by(deadline, is_last);
             let done = if node == self.engine.identity.node_id {
                 let begin_by = Deadline::at_time(begin_by, self.runtime()).with_pass_of(deadline);
-                self.coordinate(&ring, request.clone(), begin_by, deadline, room).await.map(|done| done.reply)
+                self.coordinate(placement, request.clone(), begin_by, deadline, room).await.map(|done| done.reply)
             } else {
+                // The other node coordinates by its own placement.
+                drop(placement);
                 // All nodes that are asked get the same number. A put of this node needs none.
                 let number = match operation {
                     Some(number) => number,
@@ -113,7 +115,7 @@ impl Kv {
             key: request.key.clone().unwrap_or_default(),
             options: GetOptions { head: true, ..GetOptions::default() },
         };
-        let found = self.engine.read_from_replicas(&self.engine.ring(), &read, deadline.at()).await?;
+        let found = self.engine.read_from_replicas(self.engine.request_placement(), &read, deadline.at()).await?;
         let object = match &found {
             GetReply::Found(object) => Some(object),
             GetReply::NotFound { .. } => None,

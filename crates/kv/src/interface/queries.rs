@@ -75,7 +75,7 @@ impl Kv {
 
     /// A plan over the nodes of the cluster; `None` if this node is alone.
     fn planner(&self, limit: Option<Duration>) -> Result<Option<Planner>, Error> {
-        if self.engine.is_alone(&self.engine.ring()) {
+        if self.engine.is_alone_in(&self.engine.placement()) {
             return Ok(None);
         }
         let now: Instant = self.engine.config.runtime.now();

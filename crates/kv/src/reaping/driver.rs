@@ -74,7 +74,7 @@ impl Driver {
     /// Starts the rounds that are due.
     fn look(&mut self, engine: &Arc<Engine>) {
         let ring = engine.ring();
-        if engine.is_alone(&ring) {
+        if engine.is_alone_in(&engine.placement()) {
             return;
         }
         self.note_changes(engine, &ring);

@@ -19,7 +19,7 @@ pub struct ReplicaRead {
     /// The bucket's n_val. Together with the partition it is the key's class
     /// (docs/design/replication.md §1).
     pub n: u32,
-    /// The ring that the coordinator uses.
+    /// The version of the placement by which the coordinator has chosen the replicas.
     pub ring: RingVersion,
     /// The storage key.
     pub key: Bytes,
@@ -39,6 +39,9 @@ pub struct ReadReply {
     /// to hold everything of it. Only then does its "not found" prove absence
     /// (docs/design/replication.md §1).
     pub full: bool,
+    /// The version of the placement that the replica knows, if the home has changed since the one
+    /// of the read. Then the answer does not count (docs/design/ring-changes.md).
+    pub outdated: Option<RingVersion>,
     /// The replica's counter of fences, as of before it looked.
     pub counter: NodeCounter,
 }
@@ -84,7 +87,7 @@ pub struct ReplicaStore {
     /// The bucket's n_val. Together with the partition it is the key's class
     /// (docs/design/replication.md §1).
     pub n: u32,
-    /// The ring that the sender uses.
+    /// The version of the placement by which the sender has chosen the replicas.
     pub ring: RingVersion,
     /// The storage key.
     pub key: Bytes,
@@ -120,6 +123,16 @@ pub enum StoreOutcome {
     Fenced,
     /// The condition of [`StoreMode::IfExpected`] does not hold.
     Conflict,
+    /// The home has changed since the placement by which the sender has chosen the replicas. The
+    /// replica does not acknowledge the version: the sender finds the replicas anew
+    /// (docs/design/ring-changes.md).
+    Outdated {
+        /// The version of the placement that the replica knows.
+        known: RingVersion,
+        /// The digest of the version that the replica holds: the one that was sent, or a
+        /// descendant. `None` if it was to check a condition, and has stored nothing.
+        digest: Option<u64>,
+    },
 }
 
 /// The version that a replica holds after a push.

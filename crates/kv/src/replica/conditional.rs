@@ -20,7 +20,7 @@ pub struct PromiseRequest {
     pub partition: u32,
     /// The bucket's n_val.
     pub n: u32,
-    /// The ring that the coordinator uses.
+    /// The version of the placement by which the coordinator has chosen the replicas.
     pub ring: RingVersion,
     /// The storage key.
     pub key: Bytes,
@@ -37,6 +37,9 @@ pub struct PromiseReply {
     pub version: Option<Stored>,
     /// Whether it is a primary of the class that is known to hold everything of it.
     pub full: bool,
+    /// The version of the placement that the primary knows, if the home has changed since the one
+    /// of the question. Then the answer does not count (docs/design/ring-changes.md).
+    pub outdated: Option<RingVersion>,
     /// The time that stands against the ballot; `None` if the primary has promised.
     pub outbid: Option<UnixMicros>,
     /// Its counter of fences, as of before it looked.

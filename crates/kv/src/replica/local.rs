@@ -9,7 +9,7 @@ use super::reaping::{AskRequest, ReapReply, ReapingClient, RemoveRequest, Vote, 
 use super::transfer::{Compare, Compared, Give, Giving, Push, Pushed, Summarize, Summary, TransferClient};
 use crate::coordination::get::Ask;
 use crate::coverage::LocalAnswer;
-use crate::engine::{Engine, Taken, UNCOUNTED_BYTES_MAX};
+use crate::engine::{Engine, Taken, UNCOUNTED_BYTES_MAX, writes_are_fenced};
 use crate::interface::{Kv, PutReply};
 use crate::partition::{Access, Failure, Partition};
 use ombak_runtime::BoxFuture;
@@ -160,11 +160,19 @@ fn note_taken(engine: &Engine, store: &ReplicaStore, taken: Taken) -> Result<(St
     Ok(match taken {
         Taken::Fenced => (StoreOutcome::Fenced, None),
         Taken::Conflict => (StoreOutcome::Conflict, None),
+        Taken::Outdated(known) => (StoreOutcome::Outdated { known, digest: None }, None),
         Taken::Stored(written) => {
             let partition = engine.partitions().find(store.partition)?;
             engine.note_stored(&partition, &store.key, &written);
             let is_synced = store.synced || partition.store().sync_each_write();
-            let outcome = StoreOutcome::Stored { digest: written.digest };
+            // Looked at after the version was stored: if the home changes after this look, the
+            // version is among those that are proved for the change.
+            let outdated = engine.outdated(store.partition, store.ring).filter(|_| writes_are_fenced());
+            let digest = written.digest;
+            let outcome = match outdated {
+                None => StoreOutcome::Stored { digest },
+                Some(known) => StoreOutcome::Outdated { known, digest: Some(digest) },
+            };
             (outcome, is_synced.then_some((partition, written.seq)))
         }
     })
@@ -220,6 +228,7 @@ impl ConditionalClient for LocalReplica {
     fn promise(&self, request: PromiseRequest) -> BoxFuture<'static, Result<PromiseReply, Error>> {
         let engine = self.engine.clone();
         Box::pin(async move {
+            engine.wait_for_placement(request.ring, request.deadline).await;
             match engine.promise_here(&request, Access::Inline) {
                 Err(Failure::WouldBlock | Failure::TooLarge(_)) => {}
                 answer => return answer.map_err(refusal),

@@ -32,7 +32,7 @@ pub use reaping::{
     AskRequest, REAP_BYTES_MAX, REAP_KEYS_MAX, ReapReply, Reapable, ReapingClient, RemoveRequest, Round, Vote,
     VoteRequest,
 };
-pub(crate) use request_replicas::RequestReplicas;
+pub(crate) use request_replicas::{RequestReplicas, Viewer};
 pub(crate) use target::Target;
 pub use transfer::{
     COMPARE_KEYS_MAX, ClassId, Compare, Compared, Give, Giving, Held, HeldVersion, Push, Pushed, RangeSum,

@@ -7,7 +7,7 @@ use super::coverage::CoverageClient;
 use super::reaping::ReapingClient;
 use super::transfer::{Compare, Compared, Give, Giving, Push, Pushed, Summarize, Summary, TransferClient};
 use crate::interface::PutReply;
-use ombak_ring::ReplicaState;
+use ombak_ring::{ReplicaState, RingVersion};
 use ombak_runtime::BoxFuture;
 use ombak_stats::ClusterFigures;
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
@@ -19,6 +19,19 @@ pub trait Peers: Send + Sync {
     /// Whether requests may be sent to a node. A node that answers gossip but no requests is not
     /// up.
     fn is_up(&self, node: NodeId) -> bool;
+
+    /// Whether a node may be a fallback. A member that leaves, has left or joins without owning
+    /// anything stands in for nobody (docs/design/ring-changes.md). Also asked about this node.
+    fn may_stand_in(&self, _node: NodeId) -> bool {
+        true
+    }
+
+    /// Fetches the placement, because another node has told a version that this node does not know.
+    /// What is returned ends when there is nothing more to do for it; the caller waits by itself
+    /// until the version is in force here.
+    fn learn_placement(&self, _from: NodeId, _at_least: RingVersion) -> BoxFuture<'static, ()> {
+        Box::pin(ready(()))
+    }
 
     /// The replicas of a node. Those of a node that is not known are unreachable.
     fn replica(&self, node: NodeId) -> Arc<dyn ReplicaClient>;

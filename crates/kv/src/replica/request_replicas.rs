@@ -1,32 +1,62 @@
 //! The nodes that one request asks.
 
 use super::peers::Peers;
-use crate::coordination::Replica;
-use ombak_ring::Ring;
+use crate::coordination::{CountedSets, Replica, Weight};
+use crate::deliberate_faults::{BrokenRule, is_broken};
+use ombak_ring::placement::HomePlacement;
+use ombak_ring::{Positions, Ring};
 use ombak_types::NodeId;
 use smallvec::{SmallVec, smallvec};
 
 /// The nodes for the positions of a key, each once, in the order of the preference list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestReplicas {
-    /// The nodes, with the weight of their answers.
+    /// The nodes, with the weight of their answers. Those that are only in the other set of a home
+    /// that changes come last.
     pub(crate) list: SmallVec<[Replica; 3]>,
     /// The index of this node in the list, if it has a position.
     pub(crate) local: Option<usize>,
+    /// The sets in which the answers count.
+    pub(crate) sets: CountedSets,
+}
+
+/// What a node needs to find replicas: who it is, and what it knows of the others.
+#[derive(Clone, Copy)]
+pub(crate) struct Viewer<'a> {
+    pub(crate) here: NodeId,
+    pub(crate) peers: &'a dyn Peers,
+}
+
+impl Viewer<'_> {
+    fn is_up(self, id: NodeId) -> bool {
+        id == self.here || self.peers.is_up(id)
+    }
+
+    /// The nodes for the `n` positions of a home in one ring. With `sloppy`, fallbacks stand in for
+    /// owners that are down.
+    fn positions(self, ring: &Ring, home: u32, n: u32, sloppy: bool) -> Positions {
+        let is_up = |node| self.is_up(ring.id(node));
+        let may_stand_in =
+            |node| self.peers.may_stand_in(ring.id(node)) || is_broken(BrokenRule::LeaversStandInForNobody);
+        if sloppy { ring.positions_with(home, n, is_up, may_stand_in) } else { ring.primaries(home, n, is_up) }
+    }
+
+    /// The positions in the ring in force of a home, the primaries first.
+    pub(crate) fn preflist(self, home: HomePlacement<'_>, n: u32) -> Positions {
+        let mut rows = self.positions(home.in_force(), home.home(), n, true);
+        rows.sort_by_key(|position| !position.is_primary());
+        rows
+    }
 }
 
 impl RequestReplicas {
-    /// The nodes for the `n` positions of a home partition. With `sloppy`, fallbacks stand in for
-    /// owners that are down.
-    pub(crate) fn find(ring: &Ring, here: NodeId, peers: &dyn Peers, home: u32, n: u32, sloppy: bool) -> Self {
-        if ring.node_count() == 1 && ring.id(ring.owner(home)) == here {
-            return Self { list: smallvec![Replica::primary(here, n)], local: Some(0) };
+    /// The nodes in which a get counts: those of the `n` positions in the ring in force.
+    pub(crate) fn of_get(viewer: Viewer<'_>, home: HomePlacement<'_>, n: u32, sloppy: bool) -> Self {
+        let (ring, here) = (home.in_force(), viewer.here);
+        if ring.node_count() == 1 && ring.id(ring.owner(home.home())) == here {
+            return Self { list: smallvec![Replica::primary(here, n)], local: Some(0), sets: CountedSets::One };
         }
-        let is_up = |node| {
-            let id = ring.id(node);
-            id == here || peers.is_up(id)
-        };
-        let positions = if sloppy { ring.positions(home, n, is_up) } else { ring.primaries(home, n, is_up) };
+        let positions = viewer.positions(ring, home.home(), n, sloppy);
         let mut list: SmallVec<[Replica; 3]> = SmallVec::new();
         for position in &positions {
             let (node, owned) = (ring.id(position.node), u32::from(position.is_primary()));
@@ -35,11 +65,41 @@ impl RequestReplicas {
                     replica.positions += 1;
                     replica.primaries += owned;
                 }
-                None => list.push(Replica { node, positions: 1, primaries: owned }),
+                None => list.push(Replica::in_force(node, 1, owned)),
             }
         }
         let local = list.iter().position(|replica| replica.node == here);
-        Self { list, local }
+        Self { list, local, sets: CountedSets::One }
+    }
+
+    /// The nodes in which a put counts: while the home changes, also those of the other ring. Each
+    /// ring has its own fallbacks.
+    pub(crate) fn of_put(viewer: Viewer<'_>, home: HomePlacement<'_>, n: u32, sloppy: bool) -> Self {
+        let in_force = Self::of_get(viewer, home, n, sloppy);
+        match home.other() {
+            None => in_force,
+            Some(other) => in_force.with_other(viewer, other, home.home(), n, sloppy),
+        }
+    }
+
+    #[cold]
+    fn with_other(mut self, viewer: Viewer<'_>, ring: &Ring, home: u32, n: u32, sloppy: bool) -> Self {
+        for position in &viewer.positions(ring, home, n, sloppy) {
+            let (node, primaries) = (ring.id(position.node), u32::from(position.is_primary()));
+            match self.list.iter_mut().find(|replica| replica.node == node) {
+                Some(replica) => {
+                    replica.other.positions += 1;
+                    replica.other.primaries += primaries;
+                }
+                None => {
+                    let other = Weight { positions: 1, primaries };
+                    self.list.push(Replica { other, ..Replica::in_force(node, 0, 0) });
+                }
+            }
+        }
+        self.local = self.list.iter().position(|replica| replica.node == viewer.here);
+        self.sets = if is_broken(BrokenRule::BothSetsCount) { CountedSets::One } else { CountedSets::Both };
+        self
     }
 }
 
@@ -47,7 +107,9 @@ impl RequestReplicas {
 mod tests {
     use super::*;
     use crate::replica::{NoPeers, ReplicaClient, UnreachableNode};
+    use ombak_ring::placement::{Placement, Step, StepOf};
     use ombak_ring::{RingSize, RingVersion};
+    use std::collections::BTreeSet;
     use std::sync::Arc;
 
     const A: NodeId = NodeId::new(1);
@@ -74,6 +136,14 @@ mod tests {
         Ring::from_owners(&[A, B, C, A, B, C, A, B], RingVersion::first(7)).unwrap()
     }
 
+    fn find(ring: Ring, here: NodeId, peers: &dyn Peers, home: u32, n: u32, sloppy: bool) -> RequestReplicas {
+        let placement = Placement::of_ring(Arc::new(ring));
+        let viewer = Viewer { here, peers };
+        let found = RequestReplicas::of_put(viewer, placement.home(home), n, sloppy);
+        assert_eq!(found, RequestReplicas::of_get(viewer, placement.home(home), n, sloppy), "it is settled");
+        found
+    }
+
     fn nodes(found: &RequestReplicas) -> Vec<(NodeId, u32, u32)> {
         found.list.iter().map(|r| (r.node, r.positions, r.primaries)).collect()
     }
@@ -81,25 +151,86 @@ mod tests {
     #[test]
     fn a_node_that_is_alone_has_all_positions() {
         let ring = Ring::of_one_node(A, RingSize::new(8).unwrap(), RingVersion::first(7));
-        let found = RequestReplicas::find(&ring, A, &NoPeers, 5, 3, true);
+        let found = find(ring, A, &NoPeers, 5, 3, true);
         assert_eq!((nodes(&found), found.local), (vec![(A, 3, 3)], Some(0)));
     }
 
     #[test]
     fn fallbacks_stand_in_for_owners_that_are_down() {
-        let all = RequestReplicas::find(&ring(), B, &Up(vec![A, C]), 0, 2, true);
+        let all = find(ring(), B, &Up(vec![A, C]), 0, 2, true);
         assert_eq!((nodes(&all), all.local), (vec![(A, 1, 1), (B, 1, 1)], Some(1)));
-        let without_a = RequestReplicas::find(&ring(), B, &Up(vec![C]), 0, 2, true);
+        let without_a = find(ring(), B, &Up(vec![C]), 0, 2, true);
         assert_eq!((nodes(&without_a), without_a.local), (vec![(C, 1, 0), (B, 1, 1)], Some(1)));
-        let strict = RequestReplicas::find(&ring(), B, &Up(vec![C]), 0, 2, false);
+        let strict = find(ring(), B, &Up(vec![C]), 0, 2, false);
         assert_eq!(nodes(&strict), [(B, 1, 1)]);
     }
 
     #[test]
     fn positions_of_one_node_count_together() {
-        let found = RequestReplicas::find(&ring(), A, &Up(vec![]), 0, 3, true);
+        let found = find(ring(), A, &Up(vec![]), 0, 3, true);
         assert_eq!((nodes(&found), found.local), (vec![(A, 3, 1)], Some(0)));
-        let other = RequestReplicas::find(&ring(), C, &Up(vec![A, B]), 0, 2, true);
+        let other = find(ring(), C, &Up(vec![A, B]), 0, 2, true);
         assert_eq!((nodes(&other), other.local), (vec![(A, 1, 1), (B, 1, 1)], None), "C has no position");
+    }
+    /// A node that is up and may not stand in.
+    struct Leaving(Vec<NodeId>, NodeId);
+
+    impl Peers for Leaving {
+        fn is_up(&self, node: NodeId) -> bool {
+            self.0.contains(&node)
+        }
+
+        fn may_stand_in(&self, node: NodeId) -> bool {
+            node != self.1
+        }
+
+        fn replica(&self, node: NodeId) -> Arc<dyn ReplicaClient> {
+            Arc::new(UnreachableNode(node))
+        }
+
+        fn name(&self, _node: NodeId) -> Option<String> {
+            None
+        }
+    }
+
+    const D: NodeId = NodeId::new(4);
+
+    #[test]
+    fn a_node_that_leaves_stands_in_for_nobody() {
+        let ring = || Ring::from_owners(&[A, B, C, D, A, B, C, D], RingVersion::first(7)).unwrap();
+        let nodes_of = |peers: &dyn Peers| nodes(&find(ring(), A, peers, 0, 2, true));
+        assert_eq!(nodes_of(&Up(vec![C, D])), [(A, 1, 1), (C, 1, 0)]);
+        assert_eq!(nodes_of(&Leaving(vec![C, D], C)), [(A, 1, 1), (D, 1, 0)]);
+        let own = nodes(&find(ring(), A, &Leaving(vec![B, C, D], B), 0, 2, true));
+        assert_eq!(own, [(A, 1, 1), (B, 1, 1)], "it serves what it owns");
+    }
+
+    #[test]
+    fn a_home_that_changes_has_the_positions_of_both_rings() {
+        let ring = |owners: &[NodeId], number| {
+            Arc::new(Ring::from_owners(owners, RingVersion { lineage: 7, number }).unwrap())
+        };
+        let placement = Placement::of_ring(ring(&[A, B, C, A, B, C, A, B], 1));
+        let placement = placement.with_goal(ring(&[A, D, C, A, D, C, A, B], 2), &BTreeSet::from([2])).unwrap();
+        let seen = placement.home(0).version().number;
+        let begun = placement.after(&[StepOf { home: 0, seen, step: Step::Begin }]).unwrap();
+        let of = |placement: &Placement, peers: &dyn Peers| {
+            let viewer = Viewer { here: A, peers };
+            let found = RequestReplicas::of_put(viewer, placement.home(0), 2, true);
+            assert_eq!(found.local, Some(0));
+            let weight = |r: &Replica| (r.node, (r.positions, r.primaries), (r.other.positions, r.other.primaries));
+            (found.list.iter().map(weight).collect::<Vec<_>>(), found.sets)
+        };
+        let all = of(&begun, &Up(vec![B, C, D]));
+        assert_eq!(all, (vec![(A, (1, 1), (1, 1)), (B, (1, 1), (0, 0)), (D, (0, 0), (1, 1))], CountedSets::Both));
+        // Each ring has its own fallback, and a fallback of one may be a primary of the other.
+        let without_b = of(&begun, &Up(vec![C, D])).0;
+        assert_eq!(without_b, [(A, (1, 1), (1, 1)), (C, (1, 0), (0, 0)), (D, (0, 0), (1, 1))]);
+        let seen = begun.home(0).version().number;
+        let flipped = begun.after(&[StepOf { home: 0, seen, step: Step::Flip }]).unwrap();
+        let all = of(&flipped, &Up(vec![B, C, D])).0;
+        assert_eq!(all, [(A, (1, 1), (1, 1)), (D, (1, 1), (0, 0)), (B, (0, 0), (1, 1))]);
+        let get = RequestReplicas::of_get(Viewer { here: A, peers: &Up(vec![B, C, D]) }, flipped.home(0), 2, true);
+        assert_eq!(nodes(&get), [(A, 1, 1), (D, 1, 1)]);
     }
 }

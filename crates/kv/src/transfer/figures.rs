@@ -57,7 +57,6 @@ impl Kv {
     /// Whether everything of this node lies where it belongs.
     pub fn settled(&self) -> Settled {
         let (engine, transfers) = (&self.engine, &self.engine.transfers);
-        let ring = engine.ring();
         let mut settled = Settled::default();
         for partition in transfers.foreign.partitions() {
             settled.partitions_with_hints += 1;
@@ -67,7 +66,7 @@ impl Kv {
         settled.filling_classes = self.filling_classes().len() as u64;
         settled.transfers = (transfers.progress.list().len() + transfers.orders.open().len()) as u64;
         settled.unreadable_keys = engine.partitions().unreadable_keys().count() as u64;
-        if engine.is_alone(&ring) {
+        if engine.is_alone_in(&engine.placement()) {
             settled = Settled::default();
         }
         let reaper = engine.reaper.waiting();
@@ -80,7 +79,7 @@ impl Kv {
     /// hold some and were not looked at yet have none.
     pub fn hints(&self) -> Vec<(u32, Amount)> {
         let foreign = &self.engine.transfers.foreign;
-        if self.engine.is_alone(&self.engine.ring()) {
+        if self.engine.is_alone_in(&self.engine.placement()) {
             return Vec::new();
         }
         foreign.partitions().map(|partition| (partition, foreign.amount_of(partition))).collect()

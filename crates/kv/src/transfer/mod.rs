@@ -62,8 +62,7 @@ use classes::Classes;
 use fill::Orders;
 use fold::{Batch, Fold};
 use foreign::{ForeignCopy, ForeignData};
-use ombak_ring::Ring;
-use ombak_ring::placement::Placement;
+use ombak_ring::placement::{HomePlacement, Placement};
 use ombak_runtime::{Pool, Runtime};
 use ombak_types::{Error, NodeId};
 use owed::OwedMarks;
@@ -165,8 +164,8 @@ impl Transfers {
     }
 
     /// Begins a put of a class that this node coordinates.
-    pub(crate) fn await_replicas(&self, ring: &Ring, here: NodeId, partition: u32, n: u32) -> Option<AwaitedReplicas> {
-        self.owed.await_replicas(ring, here, ClassId { partition, n })
+    pub(crate) fn await_replicas(&self, home: HomePlacement<'_>, here: NodeId, n: u32) -> Option<AwaitedReplicas> {
+        self.owed.await_replicas(home, here, n)
     }
 
     /// Sets whether this node pushes copies, and whether it takes those that others push. What must

@@ -9,7 +9,8 @@
 //! of the process everything that came after the checkpoint is owed to all.
 
 use crate::replica::ClassId;
-use ombak_ring::{ReplicaSet, Ring};
+use ombak_ring::ReplicaSet;
+use ombak_ring::placement::HomePlacement;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -53,6 +54,8 @@ pub(crate) struct AwaitedReplicas {
     marks: Arc<OwedMarks>,
     class: ClassId,
     missing: ReplicaSet,
+    /// The nodes of which a store was reported.
+    stored_at: ReplicaSet,
     /// The seq of this node's copy; 0 until it is stored.
     seq: u64,
     epoch: u64,
@@ -60,20 +63,22 @@ pub(crate) struct AwaitedReplicas {
 
 impl OwedMarks {
     /// Begins a put, before this node stores its copy. Returns nothing if this node is no primary
-    /// of the class: then its copy is foreign, and goes to all primaries anyway.
+    /// of the class in either set: then its copy is foreign, and goes to all primaries anyway.
     pub(crate) fn await_replicas(
         self: &Arc<Self>,
-        ring: &Ring,
+        home: HomePlacement<'_>,
         here: NodeId,
-        class: ClassId,
+        n: u32,
     ) -> Option<AwaitedReplicas> {
-        let mut missing = ring.replica_set(class.partition, class.n);
+        let class = ClassId { partition: home.home(), n };
+        let mut missing = home.primaries(n);
         let own = missing.iter().position(|node| *node == here)?;
         missing.remove(own);
         if missing.is_empty() {
             return None;
         }
-        Some(AwaitedReplicas { marks: self.clone(), class, missing, seq: 0, epoch: self.enter() })
+        let stored_at = ReplicaSet::new();
+        Some(AwaitedReplicas { marks: self.clone(), class, missing, stored_at, seq: 0, epoch: self.enter() })
     }
 
     /// Counts a put in the present epoch.
@@ -172,6 +177,14 @@ impl AwaitedReplicas {
     /// Reports that another node has stored the version.
     pub(crate) fn stored_at(&mut self, node: NodeId) {
         self.missing.retain(|missing| *missing != node);
+        self.stored_at.push(node);
+    }
+
+    /// Waits for the primaries of the home as it is now, as far as they have not stored the
+    /// version.
+    pub(crate) fn home_changed(&mut self, home: HomePlacement<'_>, here: NodeId) {
+        self.missing = home.primaries(self.class.n);
+        self.missing.retain(|node| *node != here && !self.stored_at.contains(node));
     }
 }
 
@@ -188,15 +201,17 @@ impl Drop for AwaitedReplicas {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ombak_ring::RingVersion;
+    use ombak_ring::placement::{Placement, Step, StepOf};
+    use ombak_ring::{Ring, RingVersion};
+    use std::collections::BTreeSet;
 
     const A: NodeId = NodeId::new(1);
     const B: NodeId = NodeId::new(2);
     const CLASS: ClassId = ClassId { partition: 0, n: 3 };
 
-    fn ring() -> Ring {
+    fn settled() -> Placement {
         let owners: Vec<NodeId> = (1..=4).cycle().take(8).map(NodeId::new).collect();
-        Ring::from_owners(&owners, RingVersion::first(1)).unwrap()
+        Placement::of_ring(Arc::new(Ring::from_owners(&owners, RingVersion::first(1)).unwrap()))
     }
 
     fn marks() -> Arc<OwedMarks> {
@@ -206,7 +221,7 @@ mod tests {
     #[test]
     fn whoever_did_not_store_is_owed() {
         let marks = marks();
-        let mut put = marks.await_replicas(&ring(), A, CLASS).unwrap();
+        let mut put = marks.await_replicas(settled().home(0), A, 3).unwrap();
         put.written(7);
         put.stored_at(NodeId::new(3));
         put.stored_at(NodeId::new(4));
@@ -219,12 +234,46 @@ mod tests {
     }
 
     #[test]
+    fn primaries_of_either_set_are_owed() {
+        let before = settled();
+        let owners: Vec<NodeId> = [1, 5, 3, 4].into_iter().cycle().take(8).map(NodeId::new).collect();
+        let goal = Ring::from_owners(&owners, before.version().next()).unwrap();
+        let placement = before.with_goal(Arc::new(goal), &BTreeSet::from([3])).unwrap();
+        let seen = placement.home(0).version().number;
+        let placement = placement.after(&[StepOf { home: 0, seen, step: Step::Begin }]).unwrap();
+        let marks = marks();
+        let mut put = marks.await_replicas(placement.home(0), NodeId::new(5), 3).unwrap();
+        put.written(7);
+        put.stored_at(A);
+        drop(put);
+        let owed: Vec<NodeId> = marks.list().into_iter().map(|owed| owed.peer).collect();
+        assert_eq!(owed, [B, NodeId::new(3)]);
+    }
+
+    #[test]
+    fn a_put_that_is_counted_anew_owes_the_primaries_of_then() {
+        let (marks, before) = (marks(), settled());
+        let owners: Vec<NodeId> = [1, 5, 3, 4].into_iter().cycle().take(8).map(NodeId::new).collect();
+        let after = Placement::of_ring(Arc::new(Ring::from_owners(&owners, before.version().next()).unwrap()));
+        let mut put = marks.await_replicas(before.home(0), A, 3).unwrap();
+        put.written(7);
+        put.stored_at(NodeId::new(3));
+        put.home_changed(after.home(0), A);
+        drop(put);
+        assert_eq!(
+            marks.list(),
+            [Owed { class: CLASS, peer: NodeId::new(5), since_seq: 7 }],
+            "B is no primary any more"
+        );
+    }
+
+    #[test]
     fn a_put_that_stored_nothing_here_owes_nothing_and_nobody_owes_for_a_foreign_copy() {
         let marks = marks();
-        drop(marks.await_replicas(&ring(), A, CLASS));
+        drop(marks.await_replicas(settled().home(0), A, 3));
         assert_eq!(marks.list(), []);
-        assert!(marks.await_replicas(&ring(), NodeId::new(4), CLASS).is_none(), "it is no primary");
-        assert!(marks.await_replicas(&ring(), A, ClassId { partition: 0, n: 1 }).is_none(), "it has no peer");
+        assert!(marks.await_replicas(settled().home(0), NodeId::new(4), 3).is_none(), "it is no primary");
+        assert!(marks.await_replicas(settled().home(0), A, 1).is_none(), "it has no peer");
     }
 
     #[test]
@@ -251,9 +300,9 @@ mod tests {
     #[test]
     fn a_checkpoint_waits_for_the_puts_that_began_before_it() {
         let marks = marks();
-        let before = marks.await_replicas(&ring(), A, CLASS);
+        let before = marks.await_replicas(settled().home(0), A, 3);
         let epoch = marks.next_epoch();
-        let after = marks.await_replicas(&ring(), A, CLASS);
+        let after = marks.await_replicas(settled().home(0), A, 3);
         assert!(!marks.has_drained(epoch));
         drop(before);
         assert!(marks.has_drained(epoch) && !marks.is_quiet());

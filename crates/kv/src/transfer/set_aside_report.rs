@@ -118,8 +118,7 @@ impl Transfers {
         entry: &FoldEntry,
     ) -> Result<bool, Error> {
         let class = ClassId { partition: partition.number(), n };
-        let ring = engine.ring();
-        let awaited = self.await_replicas(&ring, engine.identity.node_id, class.partition, n);
+        let awaited = self.await_replicas(engine.placement().home(class.partition), engine.identity.node_id, n);
         let locked = partition.lock(&entry.key, Access::Blocking).map_err(refusal)?;
         let _counted = self.begin_copy(partition, n, &entry.key)?;
         let Some(written) = locked.take_back(entry.digest, engine.now()).map_err(refusal)? else { return Ok(false) };

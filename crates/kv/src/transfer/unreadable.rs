@@ -116,7 +116,9 @@ fn give_up(engine: &Engine, number: u32, keys: &BTreeSet<Bytes>) -> Result<u64, 
 impl Transfers {
     /// Makes a partition filling, durably, before a version of it is given up.
     fn note_given_up(&self, engine: &Engine, partition: u32) -> Result<(), Error> {
-        if engine.is_alone(&engine.ring()) || self.set_filling(engine.partitions(), partition, FillReason::Unreadable) {
+        if engine.is_alone_in(&engine.placement())
+            || self.set_filling(engine.partitions(), partition, FillReason::Unreadable)
+        {
             return Ok(());
         }
         Err(StoreFailure::internal("what this node must compare with others could not be saved").into())

@@ -141,7 +141,7 @@ impl Worker {
     async fn look(&mut self, engine: &Arc<Engine>) {
         let ring = engine.ring();
         let here = engine.identity.node_id;
-        if engine.is_alone(&ring) {
+        if engine.is_alone_in(&engine.placement()) {
             return;
         }
         self.transfers.owe_after_unclean_end(&ring, here, &engine.buckets.snapshot().all_n_vals());

@@ -255,7 +255,7 @@ impl Cluster {
         ReplicaStore {
             partition,
             n: 3,
-            ring: self.nodes[node].ring().version(),
+            ring: self.nodes[node].placement_version(),
             key: storage_key.clone().into(),
             head: found.head,
             body: found.body.unwrap(),

@@ -18,6 +18,7 @@ mod puts;
 mod random;
 mod reads;
 mod reaping;
+mod ring_change;
 mod scenarios;
 #[allow(dead_code, reason = "other test files use the rest")]
 #[path = "../support/wires.rs"]

@@ -139,7 +139,8 @@ impl Placement {
 
     /// Whether every home is settled with the goal.
     pub fn is_settled(&self) -> bool {
-        self.homes.iter().all(|home| home.in_force == 0 && home.other.is_none())
+        // A ring that no home uses is forgotten, so this is nearly always known at once.
+        self.rings.len() == 1 || self.homes.iter().all(|home| home.in_force == 0 && home.other.is_none())
     }
 
     /// Whether a home is settled with the goal.

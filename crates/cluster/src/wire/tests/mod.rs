@@ -2,6 +2,7 @@
 
 mod coverage;
 mod frozen;
+mod outdated;
 mod version_1;
 
 use super::*;
@@ -13,6 +14,7 @@ use ombak_kv::{
     ReplicaRead, ReplicaStore, StoreKind, StoreMode, StoreOutcome, StoreReply,
 };
 use ombak_peer::mux::Body;
+use ombak_ring::RingVersion;
 use ombak_storage::Stored;
 use ombak_types::error::PrecommitReason;
 use ombak_types::props::SyncOnWrite;
@@ -158,9 +160,9 @@ prop_compose! {
         found in found(),
         outbid in prop::option::of(any::<u64>().prop_map(UnixMicros)),
     ) -> PromiseReply {
-        let ReadReply { version, full, counter } = found;
+        let ReadReply { version, full, outdated, counter } = found;
         let version = version.map(|stored| Stored { body: None, ..stored });
-        PromiseReply { version, full, outbid, counter }
+        PromiseReply { version, full, outdated, outbid, counter }
     }
 }
 
@@ -168,11 +170,17 @@ fn counter() -> impl Strategy<Value = NodeCounter> {
     any::<(u64, u64)>().prop_map(|(boot, counter)| NodeCounter { boot, counter })
 }
 
+fn placement_version() -> impl Strategy<Value = RingVersion> {
+    any::<(u64, u64)>().prop_map(|(lineage, number)| RingVersion { lineage, number })
+}
+
 fn store_reply() -> impl Strategy<Value = StoreReply> {
     let outcome = prop_oneof![
         any::<u64>().prop_map(|digest| StoreOutcome::Stored { digest }),
         Just(StoreOutcome::Fenced),
         Just(StoreOutcome::Conflict),
+        (placement_version(), any::<Option<u64>>())
+            .prop_map(|(known, digest)| StoreOutcome::Outdated { known, digest }),
     ];
     (outcome, counter()).prop_map(|(outcome, counter)| StoreReply { outcome, counter })
 }
@@ -190,11 +198,9 @@ prop_compose! {
 fn found() -> impl Strategy<Value = ReadReply> {
     let version = (some_bytes(), prop::option::of(some_bytes()), any::<(u64, u64)>())
         .prop_map(|(head, body, (digest, seq))| Stored { head, body, digest, seq });
-    (prop::option::of(version), any::<bool>(), counter()).prop_map(|(version, full, counter)| ReadReply {
-        version,
-        full,
-        counter,
-    })
+    let outdated = prop::option::of(placement_version());
+    (prop::option::of(version), any::<bool>(), outdated, counter())
+        .prop_map(|(version, full, outdated, counter)| ReadReply { version, full, outdated, counter })
 }
 
 fn failure_kind() -> impl Strategy<Value = StoreFailureKind> {

@@ -90,16 +90,17 @@ fn questions_have_the_bytes_of_version_1() {
 fn answers_have_the_bytes_of_version_1() {
     let digest = 0x0102_0304_0506_0708;
     let counter = NodeCounter { boot: 7, counter: 300 };
-    let absent = ReadReply { version: None, full: false, counter };
+    let absent = ReadReply { version: None, full: false, outdated: None, counter };
     check(NOT_FOUND, &absent, encode_read_reply, decode_read_reply);
     check(NOT_FOUND_FULL, &ReadReply { full: true, ..absent }, encode_read_reply, decode_read_reply);
     let head = Stored { head: "head".into(), body: None, digest, seq: 300 };
     let object = Stored { body: Some("body".into()), ..head.clone() };
-    let promised = PromiseReply { version: None, full: true, outbid: None, counter };
+    let promised = PromiseReply { version: None, full: true, outdated: None, outbid: None, counter };
     check(PROMISED, &promised, encode_promise_reply, decode_promise_reply);
     let (version, outbid) = (Some(head.clone()), Some(UnixMicros(300)));
-    check(OUTBID, &PromiseReply { version, full: false, outbid, counter }, encode_promise_reply, decode_promise_reply);
-    let found = |version, full| ReadReply { version: Some(version), full, counter };
+    let outbid = PromiseReply { version, full: false, outdated: None, outbid, counter };
+    check(OUTBID, &outbid, encode_promise_reply, decode_promise_reply);
+    let found = |version, full| ReadReply { version: Some(version), full, outdated: None, counter };
     check(FOUND_HEAD, &found(head, false), encode_read_reply, decode_read_reply);
     check(FOUND_OBJECT, &found(object, true), encode_read_reply, decode_read_reply);
     for (bytes, outcome) in

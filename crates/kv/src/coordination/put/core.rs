@@ -8,6 +8,10 @@
 //! A coordinating replica that fails has made the event nevertheless: what failed is its sync. (A
 //! node that refuses to coordinate never gets here.) So the others get the version.
 //!
+//! While the home of the key changes, each quorum must be met in two sets
+//! (docs/design/ring-changes.md). A replica that knows a newer placement has the object counted
+//! anew, among the replicas of that placement.
+//!
 //! A late answer counts neither for nor against the write. So the outcome does not depend on which
 //! clock first tells that the time is over.
 //!
@@ -16,7 +20,7 @@
 //! [`PutAction::Done`].
 
 use super::plan::PutPlan;
-use crate::coordination::{Replica, ReplicaFailure, Tally};
+use crate::coordination::{CountedSets, Replica, ReplicaFailure, Tallies};
 use ombak_types::Error;
 use smallvec::{SmallVec, smallvec};
 
@@ -66,6 +70,17 @@ pub enum PutAction {
 /// The actions of one step.
 pub type PutActions = SmallVec<[PutAction; 3]>;
 
+/// What a replica has done before a write is counted anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// It has not stored the object, as far as is known.
+    Nothing,
+    /// It has stored the object.
+    Stored,
+    /// It has failed to store the object, and is not asked again.
+    Failed,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ack {
     /// The replica was not asked yet.
@@ -82,9 +97,9 @@ enum Ack {
 pub struct PutCore {
     plan: PutPlan,
     replicas: SmallVec<[(Replica, Ack); 3]>,
-    stored: Tally,
+    stored: Tallies,
     /// The replicas that have stored the object or may still store it.
-    possible: Tally,
+    possible: Tallies,
     /// Whether all replicas that failed did so because a queue was full: then the client is told to
     /// retry.
     only_busy: bool,
@@ -100,8 +115,8 @@ impl PutCore {
         let mut core = Self {
             plan,
             replicas: replicas.iter().map(|r| (*r, Ack::Idle)).collect(),
-            stored: Tally::default(),
-            possible: Tally::of(replicas),
+            stored: Tallies::none(plan.sets),
+            possible: Tallies::of(plan.sets, replicas.iter().copied()),
             only_busy: true,
             is_in_conflict: false,
             replied: false,
@@ -115,6 +130,44 @@ impl PutCore {
             None => core.store_at_the_rest(),
         };
         (core, actions)
+    }
+
+    /// Counts anew among other replicas, because the home of the key changes. `before` says what
+    /// each of them has done already. The version exists, so all others are sent it. Returns the
+    /// next actions.
+    pub fn recount(&mut self, sets: CountedSets, replicas: &[(Replica, Before)]) -> PutActions {
+        if self.done {
+            return SmallVec::new();
+        }
+        (self.plan.sets, self.plan.coordinator) = (sets, None);
+        (self.only_busy, self.is_in_conflict) = (true, false);
+        (self.stored, self.possible) = (Tallies::none(sets), Tallies::none(sets));
+        self.replicas.clear();
+        for (replica, before) in replicas {
+            let ack = match before {
+                Before::Nothing => Ack::Idle,
+                Before::Stored => Ack::Stored,
+                Before::Failed => Ack::Failed,
+            };
+            self.only_busy &= ack != Ack::Failed;
+            if ack != Ack::Failed {
+                self.possible.add(*replica);
+            }
+            if ack == Ack::Stored {
+                self.stored.add(*replica);
+            }
+            self.replicas.push((*replica, ack));
+        }
+        let mut actions = SmallVec::new();
+        self.reply_if_decided(&mut actions);
+        actions.extend(self.store_at_the_rest());
+        self.finish_if_settled(&mut actions);
+        actions
+    }
+
+    /// Whether the client has its answer.
+    pub const fn has_replied(&self) -> bool {
+        self.replied
     }
 
     fn store_at_the_rest(&mut self) -> PutActions {
@@ -163,9 +216,7 @@ impl PutCore {
             *ack = Ack::Late;
         } else {
             *ack = Ack::Failed;
-            self.possible.positions -= weight.positions;
-            self.possible.primaries -= weight.primaries;
-            self.possible.nodes -= 1;
+            self.possible.take(*weight);
             self.only_busy &= failure == ReplicaFailure::Busy;
         }
         let mut actions = SmallVec::new();
@@ -181,11 +232,12 @@ impl PutCore {
 
     fn reply_if_decided(&mut self, actions: &mut PutActions) {
         let PutPlan { w, dw, pw, node_confirms, .. } = self.plan;
+        let (stored, possible) = (self.stored.least(), self.possible.least());
         let need = [
-            ("w", w, self.stored.positions, self.possible.positions),
-            ("dw", dw, self.stored.positions, self.possible.positions),
-            ("pw", pw, self.stored.primaries, self.possible.primaries),
-            ("node_confirms", node_confirms, self.stored.nodes, self.possible.nodes),
+            ("w", w, stored.positions, possible.positions),
+            ("dw", dw, stored.positions, possible.positions),
+            ("pw", pw, stored.primaries, possible.primaries),
+            ("node_confirms", node_confirms, stored.nodes, possible.nodes),
         ];
         if need.iter().all(|(_, need, got, _)| got >= need) {
             self.reply(Ok(()), actions);
@@ -193,7 +245,7 @@ impl PutCore {
         }
         let Some(&(option, need, got, _)) = need.iter().find(|(_, need, _, possible)| possible < need) else { return };
         let error = match option {
-            _ if self.is_in_conflict && self.possible.primaries < pw => Error::Modified,
+            _ if self.is_in_conflict && possible.primaries < pw => Error::Modified,
             _ if self.only_busy => Error::Overload,
             "node_confirms" => Error::NodeConfirmsUnsatisfied { need, got },
             option => Error::QuorumUnsatisfied { option, need, got },

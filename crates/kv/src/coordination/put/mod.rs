@@ -6,5 +6,5 @@ mod plan;
 #[cfg(test)]
 mod properties;
 
-pub use self::core::{PutAction, PutActions, PutCore, PutEvent};
+pub use self::core::{Before, PutAction, PutActions, PutCore, PutEvent};
 pub use self::plan::PutPlan;

@@ -1,6 +1,6 @@
 //! The thresholds of a write, computed before any replica is asked.
 
-use crate::coordination::{Replica, Tally, expand, quorum};
+use crate::coordination::{CountedSets, Replica, Tallies, expand, quorum};
 use crate::interface::PutOptions;
 use ombak_types::{BucketProps, Error};
 
@@ -19,16 +19,25 @@ pub struct PutPlan {
     /// The index of the replica that stores first and makes the event; with `None` all replicas get
     /// the unchanged object at once.
     pub coordinator: Option<usize>,
+    /// The sets in which each of these must be met.
+    pub sets: CountedSets,
 }
 
 impl PutPlan {
     /// Checks the options in Riak's order (docs/riak/semantics.md §3.2). `n` comes from the bucket
-    /// and the `n_val` option. `replicas` are the nodes that can be asked, each once.
-    pub fn new(options: &PutOptions, props: &BucketProps, n: u32, replicas: &[Replica]) -> Result<Self, Error> {
-        let up = Tally::of(replicas);
-        if up.nodes == 0 {
+    /// and the `n_val` option. `replicas` are the nodes that can be asked, each once. The errors
+    /// name the lesser count of all `sets`.
+    pub fn new(
+        options: &PutOptions,
+        props: &BucketProps,
+        n: u32,
+        replicas: &[Replica],
+        sets: CountedSets,
+    ) -> Result<Self, Error> {
+        if replicas.is_empty() {
             return Err(Error::AllNodesDown);
         }
+        let up = Tallies::of(sets, replicas.iter().copied()).least();
         let pw = quorum(options.pw, props.pw, n)?;
         let node_confirms = expand(options.node_confirms, props.node_confirms, n);
         if node_confirms > n {
@@ -46,13 +55,14 @@ impl PutPlan {
         if node_confirms > up.nodes {
             return Err(Error::NodeConfirmsUnsatisfied { need: node_confirms, got: up.nodes });
         }
-        Ok(Self { w, dw, pw, node_confirms, coordinator: None })
+        Ok(Self { w, dw, pw, node_confirms, coordinator: None, sets })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coordination::Weight;
     use ombak_types::{NodeId, Quorum};
 
     /// The tests do not depend on which node a replica is.
@@ -61,7 +71,7 @@ mod tests {
     fn check(f: fn(&mut PutOptions), replicas: &[Replica]) -> Result<PutPlan, Error> {
         let mut options = PutOptions::default();
         f(&mut options);
-        PutPlan::new(&options, &BucketProps::default(), 3, replicas)
+        PutPlan::new(&options, &BucketProps::default(), 3, replicas, CountedSets::One)
     }
 
     #[test]
@@ -89,5 +99,24 @@ mod tests {
         assert!(check(|o| o.w = Some(Quorum::All), &up).is_ok());
         assert_eq!(check(|_| (), &[]), Err(Error::AllNodesDown));
         assert_eq!(check(|_| (), &up[..1]), Err(Error::InsufficientVnodes { have: 1, need: 2 }));
+    }
+
+    #[test]
+    fn the_set_with_fewer_nodes_decides() {
+        let there = |positions, primaries| Weight { positions, primaries };
+        let up = [
+            Replica { other: there(1, 1), ..Replica::primary(NODE, 2) },
+            Replica { other: there(1, 0), ..Replica::primary(NODE, 1) },
+        ];
+        let plan = |f: fn(&mut PutOptions)| {
+            let mut options = PutOptions::default();
+            f(&mut options);
+            PutPlan::new(&options, &BucketProps::default(), 3, &up, CountedSets::Both)
+        };
+        assert!(plan(|_| ()).is_ok());
+        let w = plan(|o| o.w = Some(Quorum::All));
+        assert_eq!(w, Err(Error::InsufficientVnodes { have: 2, need: 3 }));
+        let pw = plan(|o| o.pw = Some(Quorum::Count(2)));
+        assert_eq!(pw, Err(Error::QuorumUnsatisfied { option: "pw", need: 2, got: 1 }));
     }
 }

@@ -92,7 +92,7 @@ fn check_answers(frozen: &mut FrozenMessages) {
         ("head", Some(head.clone()), false),
         ("object", Some(object), true),
     ] {
-        let reply = ReadReply { version, full, counter: COUNTER };
+        let reply = ReadReply { version, full, outdated: None, counter: COUNTER };
         check(frozen, &format!("read_reply/{name}"), &reply, encode_read_reply, decode_read_reply);
     }
     for (name, outcome) in [
@@ -106,7 +106,7 @@ fn check_answers(frozen: &mut FrozenMessages) {
     for (name, version, outbid) in
         [("promised", None, None), ("promised_with_head", Some(head), None), ("outbid", None, Some(UnixMicros(300)))]
     {
-        let reply = PromiseReply { version, full: outbid.is_none(), outbid, counter: COUNTER };
+        let reply = PromiseReply { version, full: outbid.is_none(), outdated: None, outbid, counter: COUNTER };
         check(frozen, &format!("promise_reply/{name}"), &reply, encode_promise_reply, decode_promise_reply);
     }
 }
