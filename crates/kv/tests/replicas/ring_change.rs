@@ -340,7 +340,8 @@ async fn conditional_puts_need_a_majority_of_both_sets() {
         cluster.put(1, &format!("without {missing}"), "v", absent()).await.unwrap();
         cluster.set_down(2, true);
         let refused = cluster.put(1, &format!("without {missing} and 2"), "v", absent()).await;
-        assert_eq!(refused, Err(Error::QuorumUnsatisfied { option: "pw", need: 2, got: 1 }));
+        // How many have answered by then depends on the order of the answers.
+        assert!(matches!(refused, Err(Error::QuorumUnsatisfied { option: "pw", need: 2, .. })), "{refused:?}");
         cluster.set_down(missing, false);
         cluster.set_down(2, false);
     }
