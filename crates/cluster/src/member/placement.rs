@@ -8,6 +8,7 @@ use super::member_node::Inner;
 use ombak_metadata::state::Metadata;
 use ombak_ring::RingVersion;
 use ombak_ring::placement::Placement;
+use std::cmp;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tracing::{error, info, warn};
@@ -105,5 +106,5 @@ impl Inner {
 /// Whether a decided placement comes after the present one. A node that starts may have adopted
 /// more than its metadata knows to be decided, and does not go back.
 fn follows(decided: RingVersion, present: RingVersion) -> bool {
-    decided != present && !(decided < present)
+    !matches!(decided.partial_cmp(&present), Some(cmp::Ordering::Less | cmp::Ordering::Equal))
 }
