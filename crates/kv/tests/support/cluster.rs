@@ -305,8 +305,12 @@ impl Cluster {
         self.network.0.lock().on_answer = Some(Arc::new(hook));
     }
 
+    /// Removes the hook. When this returns, no answer calls it any more.
     pub fn no_hook(&self) {
-        self.network.0.lock().on_answer = None;
+        let Some(hook) = self.network.0.lock().on_answer.take() else { return };
+        while Arc::strong_count(&hook) > 1 {
+            std::thread::yield_now();
+        }
     }
 
     /// The number of copies that were pushed so far.
