@@ -12,12 +12,28 @@ const VERSION: u32 = 1;
 /// metadata, the questions of the driver, and what a placement asks of requests.
 pub const RING_CHANGES: &str = "ring-changes.1";
 
-/// The capabilities of this version of the program: one for each service, such as `coverage.1`, and
-/// one for each feature that needs both sides and came later. Whoever needs such a feature asks for
-/// its name (`ombak_peer::Peers::shares`).
-pub fn capabilities() -> BTreeSet<String> {
+/// What came after version 1. A name is added together with the last part of what it stands for:
+/// other nodes believe it.
+const LATER: &[&str] = &[RING_CHANGES];
+
+/// What a node speaks with others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Speaks {
+    /// What the first program spoke that had clusters. Tests have such nodes in a cluster with
+    /// newer ones.
+    Version1,
+    /// All that this program knows.
+    #[default]
+    Everything,
+}
+
+/// The capabilities of a node: one for each service, such as `coverage.1`, and one for each feature
+/// that needs both sides and came later. Whoever needs such a feature of one node asks for its name
+/// (`ombak_peer::Peers::shares`). A feature that all members must have is a [`crate::Feature`].
+pub fn capabilities(speaks: Speaks) -> BTreeSet<String> {
     let services = service_numbers::ALL.iter().map(|(_, name)| format!("{name}.{VERSION}"));
-    services.chain([RING_CHANGES.to_owned()]).collect()
+    let later = LATER.iter().filter(|_| speaks == Speaks::Everything).map(|name| (*name).to_owned());
+    services.chain(later).collect()
 }
 
 #[cfg(test)]
@@ -28,11 +44,22 @@ mod tests {
     #[test]
     fn every_service_has_a_capability_of_its_own_that_fits_into_a_handshake() {
         let numbers = include_str!("service_numbers.rs").matches(": u16 =").count();
-        let capabilities = capabilities();
-        assert_eq!((service_numbers::ALL.len(), capabilities.len()), (numbers, numbers + 1));
+        let capabilities = capabilities(Speaks::Everything);
+        assert_eq!((service_numbers::ALL.len(), capabilities.len()), (numbers, numbers + LATER.len()));
         let distinct: BTreeSet<u16> = service_numbers::ALL.iter().map(|(number, _)| *number).collect();
         assert_eq!(distinct.len(), numbers);
-        assert!(numbers <= CAPABILITIES_MAX);
+        assert!(capabilities.len() <= CAPABILITIES_MAX);
         assert!(capabilities.iter().all(|name| name.len() <= CAPABILITY_BYTES_MAX));
+    }
+
+    /// What a node of version 1 says. Nodes of that version say it, so it never changes.
+    #[test]
+    fn version_1_has_these_capabilities() {
+        let said = capabilities(Speaks::Version1).into_iter().collect::<Vec<_>>().join(" ");
+        assert_eq!(
+            said,
+            "coordinate.1 coverage.1 health-probe.1 members.1 membership.1 metadata.1 promise.1 reaping.1 \
+             replica-read.1 replica-store.1 transfer.1"
+        );
     }
 }

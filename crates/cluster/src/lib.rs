@@ -29,11 +29,12 @@ mod replica;
 pub mod service_numbers;
 pub mod wire;
 
+pub use capabilities::Speaks;
 pub use liveness::{Liveness, NobodyIsUp, RequestOutcome};
 pub use member::{
-    ActiveTransfer, ClusterError, ClusterFacts, FillingClass, MemberChange, MemberFacts, MemberNode, MemberParts,
-    MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints, PlanShown, RingChangeFacts,
-    RingObstacle, RingReady, TransferChange, Unsettled, UnsettledCounts, Whom,
+    ActiveTransfer, ClusterError, ClusterFacts, Feature, FillingClass, MemberChange, MemberFacts, MemberNode,
+    MemberParts, MemberStartError, MemberTiming, MemberTransfers, Missed, OfMember, PartitionHints, PlanShown,
+    RingChangeFacts, RingObstacle, RingReady, TransferChange, Unsettled, UnsettledCounts, Whom,
 };
 pub use members::{ClusterPeers, Member};
 pub use membership::Detection;

@@ -6,13 +6,14 @@ use crate::milestones::{Milestone, Milestones};
 use crate::saved_file::read_saved;
 use crate::saved_json::{self, Formats};
 use crate::saved_placement::{PLACEMENT_BYTES_MAX, PLACEMENT_FILE, PLACEMENT_FORMATS, SavedPlacement};
+use crate::seen_capabilities::{CAPABILITIES_BYTES_MAX, CAPABILITIES_FILE, CAPABILITIES_FORMATS, SeenCapabilities};
 use crate::seen_milestones::{SEEN_FILE, SEEN_FORMATS, SeenMilestones};
 use ombak_storage::fs::{FileLock, FileSystem, replace_file};
 use ombak_types::NodeId;
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -139,6 +140,20 @@ impl NodeDirectory {
     /// Saves the placement that this node adopts. When this returns, it is durable. Blocks.
     pub fn save_placement<T: Serialize>(&self, placement: &T) -> Result<(), NodeFileError> {
         self.replace(PLACEMENT_FILE, &SavedPlacement::new(placement))
+    }
+
+    /// What other nodes said last that they can do, as far as this one has heard. Blocks.
+    pub fn read_capabilities(&self) -> Result<BTreeMap<NodeId, BTreeSet<String>>, NodeFileError> {
+        let path = self.dir.join(CAPABILITIES_FILE);
+        let remedy = "remove it: the others say again what they can do";
+        let found =
+            read_saved::<SeenCapabilities>(&*self.fs, path, CAPABILITIES_BYTES_MAX, CAPABILITIES_FORMATS, remedy)?;
+        Ok(found.unwrap_or_default().by_node())
+    }
+
+    /// Saves what other nodes said last that they can do. When this returns, it is durable. Blocks.
+    pub fn save_capabilities(&self, said: &BTreeMap<NodeId, BTreeSet<String>>) -> Result<(), NodeFileError> {
+        self.replace(CAPABILITIES_FILE, &SeenCapabilities::new(said))
     }
 
     /// Changes the identity on disk, and then here.

@@ -3,9 +3,9 @@
 //!
 //! What it is: the directory, locked for one process; the identity in it, whose boot number rises
 //! at each start, with the milestones that tell it from older copies; what the node has seen of the
-//! milestones of others; the last placement that it has adopted; and the JSON format with a version
-//! and a checksum in which these files, the file of bucket properties and the list of stores are
-//! saved.
+//! milestones and the capabilities of others; the last placement that it has adopted; and the JSON
+//! format with a version and a checksum in which these files, the file of bucket properties and the
+//! list of stores are saved.
 //!
 //! What it is not: it does not know bucket properties, stores or backups.
 //!
@@ -22,6 +22,7 @@ mod milestones;
 mod saved_file;
 pub mod saved_json;
 mod saved_placement;
+mod seen_capabilities;
 mod seen_milestones;
 #[cfg(test)]
 mod version_1;

@@ -1,5 +1,6 @@
 //! Which peers a member lets in.
 
+use super::features::KnownCapabilities;
 use super::known_starts::KnownStarts;
 use arc_swap::ArcSwapOption;
 use ombak_metadata::state::Metadata;
@@ -22,6 +23,8 @@ pub(crate) struct MemberAdmission {
     pub known: ArcSwapOption<Metadata>,
     /// What else this node knows of the others' directories.
     pub starts: KnownStarts,
+    /// What the others said last that they can do.
+    pub capabilities: KnownCapabilities,
 }
 
 impl Admission for MemberAdmission {
@@ -35,6 +38,9 @@ impl Admission for MemberAdmission {
             && refusal.kind == RefusalKind::OlderDirectory
         {
             self.starts.note_older(peer.identity.node, refusal.text.clone());
+        }
+        if checked.is_ok() {
+            self.capabilities.note(peer.identity.node, &peer.identity.capabilities);
         }
         checked
     }

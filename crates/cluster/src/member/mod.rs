@@ -27,6 +27,7 @@ mod closing;
 mod commands;
 mod error;
 mod facts;
+mod features;
 mod follow;
 mod join;
 mod known_starts;
@@ -50,6 +51,7 @@ mod tests;
 pub use commands::{MemberChange, PlanShown, RingReady};
 pub use error::ClusterError;
 pub use facts::{ClusterFacts, MemberFacts, Unsettled, UnsettledCounts};
+pub use features::Feature;
 pub use member_node::MemberNode;
 pub use operations::{
     ActiveTransfer, FillingClass, MemberTransfers, Missed, OfMember, PartitionHints, TransferChange, Whom,

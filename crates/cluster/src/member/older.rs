@@ -71,6 +71,7 @@ impl Inner {
                     this.standing.may_talk(member.id).await;
                 }
                 this.look_for_removal(turn).await;
+                this.save_capabilities().await;
                 if this.runtime.now() >= next_milestone {
                     let deadline = this.command_deadline();
                     this.pass_milestone(deadline).await;

@@ -157,6 +157,7 @@ impl MemberNode {
         if inner.standing.older().is_none() {
             inner.slot.store(Some(metadata.clone()));
         }
+        inner.remember_capabilities().await;
         // What other nodes have told during the start.
         inner.save_seen().await;
         inner.start_following(metadata);

@@ -73,7 +73,7 @@ impl ClusterNode {
             membership::register(&mut services, membership.clone(), kv.clone(), runtime.clone())?;
             let session = runtime.random_u64().map_err(|error| StartError::Random(error.into()))?;
             let (node, boot_number) = (kv.identity().node_id, kv.identity().boot);
-            let (cluster, capabilities) = (parts.cluster, &parts.capabilities | &capabilities());
+            let (cluster, capabilities) = (parts.cluster, &parts.capabilities | &capabilities(parts.speaks));
             let identity = NodeIdentity { cluster, node, boot_number, session, capabilities };
             let transport = Peers::new(PeersParts {
                 runtime: runtime.clone(),

@@ -1,5 +1,6 @@
 //! What a node is made of.
 
+use crate::capabilities::Speaks;
 use crate::liveness::Liveness;
 use crate::membership::Detection;
 use ombak_kv::KvConfig;
@@ -27,6 +28,8 @@ pub struct NodeParts {
     pub cluster: u64,
     /// The secret of the cluster.
     pub secret: Secret,
+    /// What this node speaks with others.
+    pub speaks: Speaks,
     /// What this node can do beside its services, for peers of other versions.
     pub capabilities: BTreeSet<String>,
     /// The services of the node beside those for replicas.
@@ -59,6 +62,7 @@ impl NodeParts {
             listen,
             cluster,
             secret,
+            speaks: Speaks::default(),
             capabilities: BTreeSet::new(),
             services: Services::default(),
             admission: Arc::new(KeepOlderSession),

@@ -207,6 +207,11 @@ impl Peers {
         self.inner.sessions.of(of).map(|(_, live)| live)
     }
 
+    /// Whether this node has a capability itself.
+    pub fn offers(&self, capability: &str) -> bool {
+        self.inner.local.identity.capabilities.contains(capability)
+    }
+
     /// Whether this node and a connected peer both have a capability.
     pub fn shares(&self, with: NodeId, capability: &str) -> bool {
         let peer = self.inner.sessions.of(with);

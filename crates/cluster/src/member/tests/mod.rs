@@ -4,6 +4,7 @@ mod closings;
 mod forming;
 mod join_races;
 mod life;
+mod mixed_versions;
 mod older_directories;
 mod properties;
 mod ring_changes;
@@ -11,7 +12,7 @@ mod version_1;
 mod version_2;
 
 use super::*;
-use crate::{Liveness, NodeParts, RequestOutcome};
+use crate::{Liveness, NodeParts, RequestOutcome, Speaks};
 use bytes::Bytes;
 use ombak_kv::{GetOptions, GetReply, GetRequest, KvConfig, PutOptions, PutRequest};
 use ombak_metadata::Timing;
@@ -20,6 +21,7 @@ use ombak_runtime::TcpNetwork;
 use ombak_storage::fs::RealFs;
 use ombak_storage::{BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory};
 use ombak_types::{Bucket, Error, NodeId, Object, PropMap, Quorum, Sibling, VectorClock};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -52,6 +54,12 @@ fn timing() -> MemberTiming {
     MemberTiming { metadata, ring_round, command: Duration::from_secs(20), ..MemberTiming::default() }
 }
 
+/// What nodes of the present version say beside their services, whether all of it is built or not.
+fn later_capabilities(speaks: Speaks) -> BTreeSet<String> {
+    let ring_changes = Feature::RingChanges.capability().to_owned();
+    [ring_changes].into_iter().filter(|_| speaks == Speaks::Everything).collect()
+}
+
 /// A directory in which a node can be started.
 struct Place {
     dir: TempDir,
@@ -61,13 +69,15 @@ struct Place {
     /// Where the node listens.
     listen: SocketAddr,
     timing: MemberTiming,
+    /// What the node speaks.
+    speaks: Speaks,
 }
 
 impl Place {
     fn memory(number: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self { dir, number, is_durable: false, secret: SECRET, listen, timing: timing() }
+        Self { dir, number, is_durable: false, secret: SECRET, listen, timing: timing(), speaks: Speaks::default() }
     }
 
     fn durable(number: usize) -> Self {
@@ -101,8 +111,9 @@ impl Place {
         kv.timeout = Duration::from_secs(20);
         let network = Arc::new(TcpNetwork::default());
         let secret = Secret::new(self.secret).unwrap();
+        let node = NodeParts::new(kv, network, self.listen, (0, secret), Arc::new(AllUp));
         MemberParts {
-            node: NodeParts::new(kv, network, self.listen, (0, secret), Arc::new(AllUp)),
+            node: NodeParts { speaks: self.speaks, capabilities: later_capabilities(self.speaks), ..node },
             metadata_dir: self.path().join("metadata"),
             advertised: None,
             target_n_val: 4,

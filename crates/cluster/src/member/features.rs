@@ -1,0 +1,178 @@
+//! What the members of a cluster can do together.
+//!
+//! A feature that changes what nodes write into the metadata, or what they expect of each other, is
+//! used only when every member can do it. What a member can do it says in each handshake. A member
+//! that is down counts with what it said last, because it may return with the same program. A
+//! member of which nothing is known cannot do it.
+//!
+//! A member that goes back to an earlier program says less from then on. What has been written
+//! before that, it cannot read.
+
+use super::error::ClusterError;
+use super::member_node::{Inner, MemberNode};
+use crate::capabilities::RING_CHANGES;
+use ombak_metadata::state::Metadata;
+use ombak_types::NodeId;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use tracing::warn;
+
+/// How many nodes are remembered. A node that knows the secret could call itself by any number of
+/// identities.
+const NODES_MAX: usize = 4096;
+
+/// A feature that all members must have before one of them uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// The ring changes by steps, while the cluster holds objects.
+    RingChanges,
+}
+
+impl Feature {
+    /// Its name in handshakes.
+    pub const fn capability(self) -> &'static str {
+        match self {
+            Self::RingChanges => RING_CHANGES,
+        }
+    }
+
+    /// What it is, for people.
+    const fn text(self) -> &'static str {
+        match self {
+            Self::RingChanges => "a change of the ring of a cluster that holds objects",
+        }
+    }
+}
+
+/// What other nodes said last that they can do.
+#[derive(Default)]
+pub(crate) struct KnownCapabilities {
+    said: Mutex<BTreeMap<NodeId, BTreeSet<String>>>,
+    /// What is on the disk. Locked while it is written.
+    saved: tokio::sync::Mutex<BTreeMap<NodeId, BTreeSet<String>>>,
+}
+
+impl KnownCapabilities {
+    /// Notes what a node said in a handshake.
+    pub fn note(&self, node: NodeId, capabilities: &BTreeSet<String>) {
+        let mut said = self.said.lock();
+        let is_news = said.get(&node) != Some(capabilities);
+        if is_news && (said.len() < NODES_MAX || said.contains_key(&node)) {
+            said.insert(node, capabilities.clone());
+        }
+    }
+
+    /// Takes over what an earlier process of this node has heard. What was heard since is newer.
+    pub fn remember(&self, before: BTreeMap<NodeId, BTreeSet<String>>) {
+        let mut said = self.said.lock();
+        for (node, capabilities) in before {
+            said.entry(node).or_insert(capabilities);
+        }
+    }
+
+    /// Whether a node has a feature; `None` if nothing is known of it.
+    fn can(&self, node: NodeId, feature: Feature) -> Option<bool> {
+        self.said.lock().get(&node).map(|capabilities| capabilities.contains(feature.capability()))
+    }
+}
+
+impl MemberNode {
+    /// Checks that every member has a feature. The refusal names those that have not.
+    pub fn check_all_can(&self, feature: Feature) -> Result<(), ClusterError> {
+        self.inner.check_all_can(feature, &self.inner.metadata_node().metadata())
+    }
+}
+
+impl Inner {
+    /// Checks that every member of `metadata` has a feature, before something is proposed that only
+    /// those understand who have it.
+    pub fn check_all_can(&self, feature: Feature, metadata: &Metadata) -> Result<(), ClusterError> {
+        let can = |node: NodeId| match node {
+            node if node == self.id() => Some(self.node.transport().offers(feature.capability())),
+            node => self.admission.capabilities.can(node, feature),
+        };
+        let members = || metadata.members().iter().map(|(node, member)| (&member.name, can(*node)));
+        let named = |wanted: Option<bool>| {
+            let names = members().filter(|(_, can)| *can == wanted).map(|(name, _)| format!("'{name}'"));
+            names.collect::<Vec<String>>().join(", ")
+        };
+        let (older, unknown) = (named(Some(false)), named(None));
+        let mut sentences = Vec::new();
+        if !older.is_empty() {
+            sentences.push(format!("An earlier version of ombak runs on {older}: upgrade it there first."));
+        }
+        if !unknown.is_empty() {
+            sentences.push(format!("It is not known yet which version runs on {unknown}: start it first."));
+        }
+        match sentences.is_empty() {
+            true => Ok(()),
+            false => Err(ClusterError::refused(format!(
+                "Failed: not all members know {}. {}",
+                feature.text(),
+                sentences.join(" ")
+            ))),
+        }
+    }
+
+    /// Takes over what an earlier process of this node has heard. Blocks. Without the file, members
+    /// that are down count as unable until they return.
+    pub async fn remember_capabilities(&self) {
+        let kv = self.kv().clone();
+        match self.blocking(move || kv.directory().read_capabilities()).await {
+            Ok(Ok(before)) => {
+                *self.admission.capabilities.saved.lock().await = before.clone();
+                self.admission.capabilities.remember(before);
+            }
+            why => warn!(?why, "what the other members said last that they can do cannot be read"),
+        }
+    }
+
+    /// Makes durable what the other members said last that they can do. A node that joins said it
+    /// before it was a member, so what is on the disk is compared each time.
+    pub async fn save_capabilities(&self) {
+        let known = &self.admission.capabilities;
+        let mut saved = known.saved.lock().await;
+        let followed = self.followed.get();
+        let of_members: BTreeMap<NodeId, BTreeSet<String>> = {
+            let said = known.said.lock();
+            let said = said.iter().filter(|(node, _)| followed.metadata.members().contains_key(*node));
+            said.map(|(node, capabilities)| (*node, capabilities.clone())).collect()
+        };
+        if *saved == of_members {
+            return;
+        }
+        let (kv, next) = (self.kv().clone(), of_members.clone());
+        match self.blocking(move || kv.directory().save_capabilities(&next)).await {
+            Ok(Ok(())) => *saved = of_members,
+            why => warn!(?why, "what the other members can do could not be written"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_heard_last_counts_and_nothing_is_assumed() {
+        let known = KnownCapabilities::default();
+        let (node, other) = (NodeId::new(1), NodeId::new(2));
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        assert_eq!(known.can(node, Feature::RingChanges), None);
+        known.note(node, &names(&["members.1", RING_CHANGES]));
+        assert_eq!(known.can(node, Feature::RingChanges), Some(true));
+        known.note(node, &names(&["members.1"]));
+        assert_eq!(known.can(node, Feature::RingChanges), Some(false), "it went back to an earlier version");
+        known.remember(BTreeMap::from([(node, names(&[RING_CHANGES])), (other, names(&[RING_CHANGES]))]));
+        assert_eq!(known.can(node, Feature::RingChanges), Some(false), "what was heard since is newer");
+        assert_eq!(known.can(other, Feature::RingChanges), Some(true));
+    }
+
+    #[test]
+    fn strangers_do_not_fill_the_memory() {
+        let known = KnownCapabilities::default();
+        (0..=NODES_MAX as u64).for_each(|node| known.note(NodeId::new(node), &BTreeSet::new()));
+        assert_eq!(known.said.lock().len(), NODES_MAX);
+        assert_eq!(known.can(NodeId::new(NODES_MAX as u64), Feature::RingChanges), None);
+    }
+}
