@@ -20,6 +20,15 @@ pub enum BrokenRule {
     OnlyProvenVersionsAreRemoved,
     /// 8: a node syncs its store before it says what it holds.
     ProofsAreSynced,
+    /// 3: copies that a node took for others, and what it owes, are not forgotten when it gets
+    /// another role (§2).
+    RolesKeepWhatIsOwed,
+    /// A class that joins a node is not full before the home has flipped (§3).
+    JoiningClassesAreNotFull,
+    /// A proof counts only for the begin after which it was made (§3).
+    ProofsBelongToTheirBegin,
+    /// Nothing of a home that is changing is reaped (§3).
+    ChangingHomesReapNothing,
     /// 11: tombstones are removed only after a question to the members that are no primaries.
     OtherMembersAreAsked,
     /// 11: votes and answers of a round of reaping wait for the disk.

@@ -269,6 +269,7 @@ fn filling_class(class: ClassId, reason: FillReason) -> FillingClass {
         FillReason::LostWrites => "lost_writes",
         FillReason::Restored => "restored",
         FillReason::Unreadable => "unreadable",
+        FillReason::Joining => "joining",
     };
     FillingClass { partition: class.partition, n_val: class.n, reason: reason.into() }
 }
@@ -278,5 +279,6 @@ const fn kind_word(kind: TransferKind) -> &'static str {
         TransferKind::HandBack => "hinted",
         TransferKind::Owed => "owed",
         TransferKind::Fill => "fill",
+        TransferKind::Ownership => "ownership",
     }
 }

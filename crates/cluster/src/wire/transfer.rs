@@ -7,19 +7,24 @@
 //! summarize   3  varint ranges
 //! give        4  u64 to, u64 order, varint ranges, varint count, (varint range)*
 //!
-//! compared  = version u8, ring, counter, u8 is_full, varint count, (u8 held)*, fields
-//! pushed    = version u8, ring, counter, varint count, (u8 0, u64 digest | u8 1, bytes error)*,
-//! fields summary   = version u8, ring, varint count, (varint versions, u64 sum)*, fields
+//! compared  = version u8, home, counter, u8 is_full, varint count, (u8 held)*, fields
+//! pushed    = version u8, home, counter, varint count, (u8 0, u64 digest | u8 1, bytes error)*,
+//! fields summary   = version u8, home, varint count, (varint versions, u64 sum)*, fields
 //! giving    = version u8, u8 (0 working, 1 done), fields
-//! ring      = u64 lineage, varint number
+//! home      = u64 lineage, varint number: the version of the home partition
 //! counter   = varint boot, varint counter
 //! held        0 same, 1 covers, 2 less, 3 nothing, 4 other
 //! ```
 //!
+//! The fields of a question:
+//! * 1: summarize: the replica syncs its store before it answers. Empty. Nodes of version 1 get it
+//!   never, because their rings do not change.
+//! * 128: push: u64, the checksum of the copies (`ombak_kv::checksum_of`).
+//!
 //! A clock is in the form of `stored_object::encode_clock`; empty bytes are the empty clock.
 
 use super::error::{decode_error, encode_error};
-use super::fields::no_fields;
+use super::fields::{Field, OPTIONAL_FROM, no_fields, read_fields};
 use super::found::{counter, put_counter};
 use super::reader::{Malformed, Reader};
 use super::replica_store::{decode_replica_store, encode_replica_store};
@@ -40,6 +45,11 @@ mod kind {
     pub const GIVE: u8 = 4;
 }
 
+mod tag {
+    pub const SYNCED: u8 = 1;
+    pub const CHECKSUM: u8 = super::OPTIONAL_FROM;
+}
+
 /// A question.
 #[derive(Clone, Debug)]
 pub enum TransferQuestion {
@@ -54,12 +64,37 @@ pub enum TransferQuestion {
 }
 
 fn question(kind: u8, class: ClassId) -> Writer {
+    question_with(kind, class, |_| ())
+}
+
+fn question_with(kind: u8, class: ClassId, put_fields: impl FnOnce(&mut Writer)) -> Writer {
     let mut out = Writer::of_message();
     out.u8(kind);
     out.varint(u64::from(class.partition));
     out.varint(u64::from(class.n));
+    put_fields(&mut out);
     out.end_fields();
     out
+}
+
+/// The fields of a question.
+#[derive(Default)]
+struct Fields {
+    synced: bool,
+    checksum: Option<u64>,
+}
+
+fn fields_of(reader: &mut Reader<'_>, kind: u8) -> Result<Fields, Malformed> {
+    let mut fields = Fields::default();
+    read_fields(reader, |tag, content| {
+        match (kind, tag) {
+            (kind::SUMMARIZE, tag::SYNCED) => fields.synced = true,
+            (kind::PUSH, tag::CHECKSUM) => fields.checksum = Some(content.u64()?),
+            _ => return Ok(Field::Unknown),
+        }
+        Ok(Field::Read)
+    })?;
+    Ok(fields)
 }
 
 /// Encodes a question.
@@ -67,8 +102,13 @@ pub fn encode_transfer_question(asked: &TransferQuestion) -> Body {
     match asked {
         TransferQuestion::Compare(compare) => encode_compare(compare),
         TransferQuestion::Push(push) => encode_push(push),
-        TransferQuestion::Summarize(Summarize { class, ranges }) => {
-            let mut out = question(kind::SUMMARIZE, *class);
+        TransferQuestion::Summarize(Summarize { class, ranges, synced }) => {
+            let put_synced = |out: &mut Writer| {
+                if *synced {
+                    out.field(tag::SYNCED, &[])
+                }
+            };
+            let mut out = question_with(kind::SUMMARIZE, *class, put_synced);
             out.varint(u64::from(*ranges));
             out.finish()
         }
@@ -90,8 +130,13 @@ fn encode_compare(compare: &Compare) -> Body {
 }
 
 fn encode_push(push: &Push) -> Body {
-    let Push { class, copies, synced } = push;
-    let mut out = question(kind::PUSH, *class);
+    let Push { class, copies, synced, checksum } = push;
+    let put_checksum = |out: &mut Writer| {
+        if let Some(checksum) = checksum {
+            out.field(tag::CHECKSUM, &checksum.to_le_bytes());
+        }
+    };
+    let mut out = question_with(kind::PUSH, *class, put_checksum);
     out.u8(u8::from(*synced));
     out.varint(copies.len() as u64);
     for copy in copies {
@@ -117,11 +162,11 @@ pub fn decode_transfer_question(message: &Bytes) -> Result<TransferQuestion, Mal
     let mut reader = Reader::of_message(message)?;
     let kind = reader.u8()?;
     let class = ClassId { partition: reader.varint32()?, n: reader.varint32()? };
-    no_fields(&mut reader)?;
+    let Fields { synced, checksum } = fields_of(&mut reader, kind)?;
     let decoded = match kind {
         kind::COMPARE => TransferQuestion::Compare(decode_compare(&mut reader, class)?),
-        kind::PUSH => TransferQuestion::Push(decode_push(&mut reader, class)?),
-        kind::SUMMARIZE => TransferQuestion::Summarize(Summarize { class, ranges: reader.varint32()? }),
+        kind::PUSH => TransferQuestion::Push(decode_push(&mut reader, class, checksum)?),
+        kind::SUMMARIZE => TransferQuestion::Summarize(Summarize { class, ranges: reader.varint32()?, synced }),
         kind::GIVE => TransferQuestion::Give(decode_give(&mut reader, class)?),
         _ => return Err(Malformed("its kind is not known")),
     };
@@ -141,13 +186,13 @@ fn decode_compare(reader: &mut Reader<'_>, class: ClassId) -> Result<Compare, Ma
     Ok(Compare { class, versions, synced })
 }
 
-fn decode_push(reader: &mut Reader<'_>, class: ClassId) -> Result<Push, Malformed> {
+fn decode_push(reader: &mut Reader<'_>, class: ClassId, checksum: Option<u64>) -> Result<Push, Malformed> {
     let synced = flag(reader)?;
     let mut copies = Vec::new();
     for _ in 0..count(reader, COMPARE_KEYS_MAX)? {
         copies.push(decode_replica_store(&reader.bytes()?)?);
     }
-    Ok(Push { class, copies, synced })
+    Ok(Push { class, copies, synced, checksum })
 }
 
 fn decode_give(reader: &mut Reader<'_>, class: ClassId) -> Result<Give, Malformed> {
@@ -172,20 +217,20 @@ fn count(reader: &mut Reader<'_>, count_max: usize) -> Result<usize, Malformed> 
     count.ok_or(Malformed("a list is too long"))
 }
 
-fn put_ring(out: &mut Writer, ring: RingVersion) {
-    out.u64(ring.lineage);
-    out.varint(ring.number);
+fn put_version(out: &mut Writer, version: RingVersion) {
+    out.u64(version.lineage);
+    out.varint(version.number);
 }
 
-fn ring(reader: &mut Reader<'_>) -> Result<RingVersion, Malformed> {
+fn version(reader: &mut Reader<'_>) -> Result<RingVersion, Malformed> {
     Ok(RingVersion { lineage: reader.u64()?, number: reader.varint()? })
 }
 
 /// Encodes what a replica found.
 pub fn encode_compared(compared: &Compared) -> Body {
-    let Compared { ring, is_full, held, counter } = compared;
+    let Compared { home_version, is_full, held, counter } = compared;
     let mut out = Writer::of_message();
-    put_ring(&mut out, *ring);
+    put_version(&mut out, *home_version);
     put_counter(*counter, &mut out);
     out.u8(u8::from(*is_full));
     out.varint(held.len() as u64);
@@ -205,7 +250,7 @@ pub fn encode_compared(compared: &Compared) -> Body {
 /// Decodes what a replica found.
 pub fn decode_compared(message: &Bytes) -> Result<Compared, Malformed> {
     let mut reader = Reader::of_message(message)?;
-    let (ring, counter, is_full) = (ring(&mut reader)?, counter(&mut reader)?, flag(&mut reader)?);
+    let (home_version, counter, is_full) = (version(&mut reader)?, counter(&mut reader)?, flag(&mut reader)?);
     let mut held = Vec::new();
     for _ in 0..count(&mut reader, COMPARE_KEYS_MAX)? {
         let number = usize::from(reader.u8()?);
@@ -213,14 +258,14 @@ pub fn decode_compared(message: &Bytes) -> Result<Compared, Malformed> {
     }
     no_fields(&mut reader)?;
     reader.end()?;
-    Ok(Compared { ring, is_full, held, counter })
+    Ok(Compared { home_version, is_full, held, counter })
 }
 
 /// Encodes what a replica did with copies.
 pub fn encode_pushed(pushed: &Pushed) -> Body {
-    let Pushed { ring, stored, counter } = pushed;
+    let Pushed { home_version, stored, counter } = pushed;
     let mut out = Writer::of_message();
-    put_ring(&mut out, *ring);
+    put_version(&mut out, *home_version);
     put_counter(*counter, &mut out);
     out.varint(stored.len() as u64);
     for stored in stored {
@@ -242,7 +287,7 @@ pub fn encode_pushed(pushed: &Pushed) -> Body {
 /// Decodes what a replica did with copies.
 pub fn decode_pushed(message: &Bytes) -> Result<Pushed, Malformed> {
     let mut reader = Reader::of_message(message)?;
-    let (ring, counter) = (ring(&mut reader)?, counter(&mut reader)?);
+    let (home_version, counter) = (version(&mut reader)?, counter(&mut reader)?);
     let mut stored = Vec::new();
     for _ in 0..count(&mut reader, COMPARE_KEYS_MAX)? {
         stored.push(match flag(&mut reader)? {
@@ -252,14 +297,14 @@ pub fn decode_pushed(message: &Bytes) -> Result<Pushed, Malformed> {
     }
     no_fields(&mut reader)?;
     reader.end()?;
-    Ok(Pushed { ring, stored, counter })
+    Ok(Pushed { home_version, stored, counter })
 }
 
 /// Encodes sums.
 pub fn encode_summary(summary: &Summary) -> Body {
-    let Summary { ring, ranges } = summary;
+    let Summary { home_version, ranges } = summary;
     let mut out = Writer::of_message();
-    put_ring(&mut out, *ring);
+    put_version(&mut out, *home_version);
     out.varint(ranges.len() as u64);
     for RangeSum { versions, sum } in ranges {
         out.varint(*versions);
@@ -272,14 +317,14 @@ pub fn encode_summary(summary: &Summary) -> Body {
 /// Decodes sums.
 pub fn decode_summary(message: &Bytes) -> Result<Summary, Malformed> {
     let mut reader = Reader::of_message(message)?;
-    let ring = ring(&mut reader)?;
+    let home_version = version(&mut reader)?;
     let mut ranges = Vec::new();
     for _ in 0..count(&mut reader, SUMMARY_RANGES_MAX as usize)? {
         ranges.push(RangeSum { versions: reader.varint()?, sum: reader.u64()? });
     }
     no_fields(&mut reader)?;
     reader.end()?;
-    Ok(Summary { ring, ranges })
+    Ok(Summary { home_version, ranges })
 }
 
 /// Encodes how far an order is.
@@ -328,7 +373,7 @@ mod tests {
         some_bytes()
     }
 
-    fn push_of(class: ClassId, bodies: Vec<Bytes>, synced: bool) -> Push {
+    fn push_of(class: ClassId, bodies: Vec<Bytes>, synced: bool, checksum: Option<u64>) -> Push {
         let copies = bodies.into_iter().map(|body| ReplicaStore {
             partition: class.partition,
             n: class.n,
@@ -342,17 +387,18 @@ mod tests {
             synced,
             deadline: None,
         });
-        Push { class, copies: copies.collect(), synced }
+        Push { class, copies: copies.collect(), synced, checksum }
     }
 
     fn question() -> impl Strategy<Value = TransferQuestion> {
         let versions = prop::collection::vec(held_version(), 0..5);
         let compare = (class(), versions, any::<bool>())
             .prop_map(|(class, versions, synced)| TransferQuestion::Compare(Compare { class, versions, synced }));
-        let push = (class(), prop::collection::vec(copy(), 0..4), any::<bool>())
-            .prop_map(|(class, bodies, synced)| TransferQuestion::Push(push_of(class, bodies, synced)));
-        let summarize = (class(), any::<u32>())
-            .prop_map(|(class, ranges)| TransferQuestion::Summarize(Summarize { class, ranges }));
+        let push = (class(), prop::collection::vec(copy(), 0..4), any::<bool>(), any::<Option<u64>>()).prop_map(
+            |(class, bodies, synced, checksum)| TransferQuestion::Push(push_of(class, bodies, synced, checksum)),
+        );
+        let summarize = (class(), any::<u32>(), any::<bool>())
+            .prop_map(|(class, ranges, synced)| TransferQuestion::Summarize(Summarize { class, ranges, synced }));
         let give = (class(), any::<u64>(), any::<u64>(), any::<u32>(), prop::collection::vec(any::<u32>(), 0..9))
             .prop_map(|(class, to, order, ranges, wanted)| {
                 TransferQuestion::Give(Give { class, to: NodeId::new(to), order, ranges, wanted })
@@ -384,13 +430,13 @@ mod tests {
             sums in prop::collection::vec((any::<u64>(), any::<u64>()), 0..9),
         ) {
             let held = held.into_iter().map(|number| Held::ALL[number]).collect();
-            let compared = Compared { ring: RING, is_full, held, counter: COUNTER };
+            let compared = Compared { home_version: RING, is_full, held, counter: COUNTER };
             prop_assert_eq!(decode_compared(&bytes_of(&encode_compared(&compared))), Ok(compared));
             let stored = digests.into_iter().map(|digest| digest.map(|digest| StoredVersion { digest }).ok_or(Error::Overload));
-            let pushed = Pushed { ring: RING, stored: stored.collect(), counter: COUNTER };
+            let pushed = Pushed { home_version: RING, stored: stored.collect(), counter: COUNTER };
             prop_assert_eq!(decode_pushed(&bytes_of(&encode_pushed(&pushed))), Ok(pushed));
             let ranges = sums.into_iter().map(|(versions, sum)| RangeSum { versions, sum }).collect();
-            let summary = Summary { ring: RING, ranges };
+            let summary = Summary { home_version: RING, ranges };
             prop_assert_eq!(decode_summary(&bytes_of(&encode_summary(&summary))), Ok(summary));
         }
 
@@ -413,8 +459,12 @@ mod tests {
 
     #[test]
     fn a_list_beyond_its_bound_is_refused() {
-        let too_many =
-            Compared { ring: RING, is_full: true, held: vec![Held::Same; COMPARE_KEYS_MAX + 1], counter: COUNTER };
+        let too_many = Compared {
+            home_version: RING,
+            is_full: true,
+            held: vec![Held::Same; COMPARE_KEYS_MAX + 1],
+            counter: COUNTER,
+        };
         assert_eq!(decode_compared(&bytes_of(&encode_compared(&too_many))), Err(Malformed("a list is too long")));
     }
 
@@ -428,7 +478,7 @@ mod tests {
         assert_eq!(bytes_of(&encode_transfer_question(&compare)), bytes.as_slice());
         let ring = RingVersion { lineage: 1, number: 2 };
         let counter = NodeCounter { boot: 4, counter: 5 };
-        let compared = Compared { ring, is_full: true, held: vec![Held::Nothing], counter };
+        let compared = Compared { home_version: ring, is_full: true, held: vec![Held::Nothing], counter };
         assert_eq!(bytes_of(&encode_compared(&compared)), [1, 1, 0, 0, 0, 0, 0, 0, 0, 2, 4, 5, 1, 1, 3, 0].as_slice());
     }
 }

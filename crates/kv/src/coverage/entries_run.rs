@@ -70,7 +70,7 @@ impl EntriesRun {
             let runtime = self.planner.engine.config.runtime.clone();
             let piece = within(&*runtime, self.planner.deadline, self.answers.next()).await;
             match piece.map_err(|_| Error::Timeout)? {
-                Some((source, answer, piece)) => self.arrived(source, answer, piece)?,
+                Some((source, answer, piece)) => self.arrived(source, answer, piece).await?,
                 None => return Err(StoreFailure::internal("a query waits for nobody").into()),
             }
         }
@@ -105,7 +105,7 @@ impl EntriesRun {
         }
     }
 
-    fn arrived(
+    async fn arrived(
         &mut self,
         at: usize,
         answer: NodeAnswer,
@@ -118,15 +118,16 @@ impl EntriesRun {
                 let entries: VecDeque<_> =
                     entries.into_iter().map(|found| (Entry::new(found.term.as_ref(), &found.key), found)).collect();
                 if !is_ascending(before.as_ref(), &entries) {
-                    return self.failed(at, answer.node, StoreFailure::internal("an answer is out of order").into());
+                    let error = StoreFailure::internal("an answer is out of order").into();
+                    return self.failed(at, answer.node, error).await;
                 }
                 source.last = entries.back().map(|(_, found)| found.clone()).or(source.last.take());
                 source.entries.extend(entries);
                 self.answers.push(answer.piece(at));
                 Ok(())
             }
-            Some(Ok(_)) => self.failed(at, answer.node, StoreFailure::internal("names answer no query").into()),
-            Some(Err(error)) => self.failed(at, answer.node, error),
+            Some(Ok(_)) => self.failed(at, answer.node, StoreFailure::internal("names answer no query").into()).await,
+            Some(Err(error)) => self.failed(at, answer.node, error).await,
             None => {
                 source.has_ended = true;
                 self.forget_used_up(at);
@@ -136,13 +137,13 @@ impl EntriesRun {
     }
 
     /// Lets other replicas go on where a node stopped. What it gave before is used.
-    fn failed(&mut self, at: usize, node: NodeId, error: Error) -> Result<(), Error> {
+    async fn failed(&mut self, at: usize, node: NodeId, error: Error) -> Result<(), Error> {
         let Some(source) = self.sources.get_mut(&at) else { return Ok(()) };
         source.has_ended = true;
         let (homes, last) = (std::mem::take(&mut source.homes), source.last.clone());
         self.forget_used_up(at);
         tracing::info!(peer = %node, homes = homes.len(), %error, "a query goes on at other replicas");
-        let (parts, is_complete) = self.planner.plan_again(node, &homes);
+        let (parts, is_complete) = self.planner.plan_again(node, &homes, &error).await;
         if !is_complete {
             return Err(Error::InsufficientVnodesAvailable);
         }

@@ -52,20 +52,21 @@ impl LocalAnswer {
         Ok(this)
     }
 
-    /// Whether this node may answer for all home partitions of the request: its ring is that of the
-    /// plan, it is a replica of the classes, and it is full for them.
+    /// Whether this node may answer for all home partitions of the request: they are as they were
+    /// for the plan, this node is in the set in force of the classes, and it is full for them.
     fn check(&self) -> Result<(), Error> {
-        let ring = self.engine.ring();
-        if ring.version() != self.request.ring {
-            return Err(refused("this node has another ring than the one that the listing was planned with"));
-        }
+        let placement = self.engine.placement();
         let here = self.engine.identity.node_id;
         for part in &self.request.homes {
-            if part.home >= ring.size().get() {
+            if part.home >= placement.size().get() {
                 return Err(refused("the listing names a partition that the ring does not have"));
             }
+            if !self.engine.agrees_on_home(&placement, part.home, self.request.ring) {
+                return Err(other_version());
+            }
+            let home = placement.home(part.home);
             for n in &part.classes {
-                if !ring.replica_set(part.home, *n).into_iter().any(|node| node == here) {
+                if !home.replica_set(*n).contains(&here) {
                     return Err(refused("this node is no replica of what the listing asks for"));
                 }
                 if !self.engine.is_full(part.home, *n) {
@@ -166,6 +167,13 @@ impl CoverageStream for LocalAnswer {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<CoverageItem, Error>>> {
         Box::pin(async move { self.advance().await.transpose() })
     }
+}
+
+/// The home has changed, or will have when this node has heard of it. Then this node may be able to
+/// answer, too.
+fn other_version() -> Error {
+    let why = "this node knows another version of a home partition than the one that the listing was planned with";
+    StoreFailure::new(StoreFailureKind::Busy, why).into()
 }
 
 /// Another replica may be able to answer.

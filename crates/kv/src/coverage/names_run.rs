@@ -130,11 +130,11 @@ impl NamesRun {
                     self.answers.push(answer.piece(left));
                 }
                 Some(Ok(CoverageItem::Entries(_))) => {
-                    self.failed(answer.node, left, StoreFailure::internal("entries answer no listing").into())?;
+                    self.failed(answer.node, left, StoreFailure::internal("entries answer no listing").into()).await?;
                 }
-                Some(Err(error)) => self.failed(answer.node, left, error)?,
+                Some(Err(error)) => self.failed(answer.node, left, error).await?,
                 None if left.is_empty() => {}
-                None => self.failed(answer.node, left, StoreFailure::internal("an answer is too short").into())?,
+                None => self.failed(answer.node, left, StoreFailure::internal("an answer is too short").into()).await?,
             }
         }
     }
@@ -160,9 +160,9 @@ impl NamesRun {
     }
 
     /// Gives the home partitions that a node did not answer to others.
-    fn failed(&mut self, node: NodeId, left: Left, error: Error) -> Result<(), Error> {
+    async fn failed(&mut self, node: NodeId, left: Left, error: Error) -> Result<(), Error> {
         tracing::info!(peer = %node, homes = left.len(), %error, "a listing goes on at other replicas");
-        let (parts, is_complete) = self.planner.plan_again(node, &left);
+        let (parts, is_complete) = self.planner.plan_again(node, &left, &error).await;
         if let Names::Keys(seen) = &mut self.names {
             if !is_complete {
                 return Err(Error::InsufficientVnodesAvailable);

@@ -280,8 +280,10 @@ impl Engine {
         if !is_alone {
             self.reaper.set_alone(false);
         }
-        self.transfers.set_placement(&placement, self.identity.node_id, &self.partitions);
-        self.placements.set(placement);
+        let (here, ns) = (self.identity.node_id, self.buckets.snapshot().all_n_vals());
+        self.transfers.set_placement(&placement, here, &self.partitions, &ns);
+        self.placements.set(placement.clone());
+        self.transfers.placement_is_in_force(&placement, here, &self.partitions, &ns);
         if is_alone {
             self.due.clear();
             self.reaper.set_alone(true);

@@ -12,9 +12,9 @@ use std::sync::Arc;
 impl Engine {
     /// Compares this primary's copies with the versions that are to be removed.
     pub(crate) fn vote_here(&self, request: &VoteRequest) -> Result<ReapReply<Vote>, Error> {
-        let Round { partition, n_val, ring, .. } = request.round;
+        let Round { partition, n_val, .. } = request.round;
         self.check_round(request.round, true)?;
-        if !self.is_full_primary(partition, n_val, ring) && !is_broken(BrokenRule::FillingPrimariesDoNotVote) {
+        if !self.is_full(partition, n_val) && !is_broken(BrokenRule::FillingPrimariesDoNotVote) {
             return Err(refusal("this primary does not know that it has everything"));
         }
         let partition = self.partitions().find(partition)?;
@@ -121,13 +121,18 @@ impl Engine {
         })
     }
 
-    /// Refuses a message of a round in another ring, or for another role.
+    /// Refuses a message of a round in a home that is changing, or has changed, or for another
+    /// role.
     fn check_round(&self, round: Round, as_primary: bool) -> Result<(), Error> {
-        let ring = self.ring();
-        if ring.version() != round.ring {
-            return Err(refusal("this node runs another ring"));
+        let placement = self.placement();
+        if !self.agrees_on_home(&placement, round.partition, round.ring) {
+            return Err(refusal("this node knows another version of the home partition"));
         }
-        if self.is_primary(&ring, round.partition, round.n_val) != as_primary {
+        let home = placement.home(round.partition);
+        if home.is_changing() && !is_broken(BrokenRule::ChangingHomesReapNothing) {
+            return Err(refusal("the home partition is changing"));
+        }
+        if home.replica_set(round.n_val).contains(&self.identity.node_id) != as_primary {
             return Err(refusal("this node has another role in the class"));
         }
         Ok(())

@@ -1,14 +1,17 @@
 //! Drives rounds: chooses the classes whose tombstones this node is to remove now.
 //!
 //! The first primary of a class that is up drives its rounds. Another primary does when a tombstone
-//! has waited for a minute. Two drivers at once do no harm, so nothing elects one.
+//! has waited for a minute. Two drivers at once do no harm, so nothing elects one. A class of a
+//! home that is changing waits until the change has ended (docs/design/ring-changes.md).
 
 use super::due::{Class, DueVersions, Ending};
 use super::round::{Outcome, ReapingRound};
+use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::engine::Engine;
 use crate::replica::{REAP_BYTES_MAX, REAP_KEYS_MAX};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use ombak_ring::{Ring, RingVersion};
+use ombak_ring::RingVersion;
+use ombak_ring::placement::{HomePlacement, Placement};
 use ombak_runtime::{BoxFuture, within};
 use ombak_types::{Error, NodeId};
 use std::collections::BTreeSet;
@@ -29,12 +32,12 @@ pub(crate) struct Driver {
     running: FuturesUnordered<BoxFuture<'static, (Class, Result<Outcome, Error>)>>,
     active: BTreeSet<Class>,
     up: BTreeSet<NodeId>,
-    ring: Option<RingVersion>,
+    placement: Option<RingVersion>,
 }
 
 impl Driver {
     pub(crate) fn new(due: Arc<DueVersions>) -> Self {
-        Self { due, running: FuturesUnordered::new(), active: BTreeSet::new(), up: BTreeSet::new(), ring: None }
+        Self { due, running: FuturesUnordered::new(), active: BTreeSet::new(), up: BTreeSet::new(), placement: None }
     }
 
     /// Runs until the engine is closed or gone.
@@ -73,18 +76,22 @@ impl Driver {
 
     /// Starts the rounds that are due.
     fn look(&mut self, engine: &Arc<Engine>) {
-        let ring = engine.ring();
-        if engine.is_alone_in(&engine.placement()) {
+        let placement = engine.placement();
+        if engine.is_alone_in(&placement) {
             return;
         }
-        self.note_changes(engine, &ring);
+        self.note_changes(engine, &placement);
         let now = engine.config.runtime.now();
         for class in self.due.ready(now) {
             let is_busy = self.active.iter().any(|active| active.0 == class.0);
             if is_busy || self.running.len() >= ROUNDS_MAX {
                 continue;
             }
-            let Some(is_first) = self.is_first_primary(engine, &ring, class) else {
+            let home = placement.home(class.0);
+            if home.is_changing() && !is_broken(BrokenRule::ChangingHomesReapNothing) {
+                continue;
+            }
+            let Some(is_first) = self.is_first_primary(engine, &home, class.1) else {
                 // What a stand-in holds is handed back, and reaped by the primaries.
                 self.due.forget_class(class);
                 continue;
@@ -95,7 +102,7 @@ impl Driver {
             if batch.is_empty() {
                 continue;
             }
-            match ReapingRound::new(engine, &ring, class) {
+            match ReapingRound::new(engine, &placement, class) {
                 Ok(round) => {
                     self.active.insert(class);
                     self.running.push(Box::pin(async move { (class, round.run(batch).await) }));
@@ -106,23 +113,22 @@ impl Driver {
     }
 
     /// Whether this node is the first primary of a class that is up; `None` if it is no primary.
-    fn is_first_primary(&self, engine: &Engine, ring: &Ring, (partition, n_val): Class) -> Option<bool> {
+    fn is_first_primary(&self, engine: &Engine, home: &HomePlacement<'_>, n_val: u32) -> Option<bool> {
         let here = engine.identity.node_id;
-        let owners = ring.owners_of(partition, n_val);
-        let mut owners = owners.iter().map(|position| ring.id(position.owner));
-        if !owners.clone().any(|owner| owner == here) {
+        let primaries = home.replica_set(n_val);
+        if !primaries.contains(&here) {
             return None;
         }
-        Some(owners.find(|owner| *owner == here || self.up.contains(owner)) == Some(here))
+        Some(primaries.into_iter().find(|node| *node == here || self.up.contains(node)) == Some(here))
     }
 
-    /// Lets all classes try again when a member has come up or the ring has changed.
-    fn note_changes(&mut self, engine: &Engine, ring: &Ring) {
-        let nodes = ring.nodes().map(|(_, node)| node).chain(engine.config.peers.members());
+    /// Lets all classes try again when a member has come up or a home has changed.
+    fn note_changes(&mut self, engine: &Engine, placement: &Placement) {
+        let nodes = placement.nodes().into_iter().chain(engine.config.peers.members());
         let up: BTreeSet<NodeId> = nodes.filter(|node| engine.config.peers.is_up(*node)).collect();
-        if self.ring != Some(ring.version()) || !up.is_subset(&self.up) {
+        if self.placement != Some(placement.version()) || !up.is_subset(&self.up) {
             self.due.try_again();
         }
-        (self.ring, self.up) = (Some(ring.version()), up);
+        (self.placement, self.up) = (Some(placement.version()), up);
     }
 }

@@ -11,11 +11,10 @@ use crate::replica::{
 use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
-use ombak_ring::Ring;
+use ombak_ring::placement::Placement;
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
 use ombak_types::time::UnixMicros;
-use ombak_types::{Error, NodeId};
-use std::collections::BTreeSet;
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::debug;
@@ -48,21 +47,16 @@ pub(super) struct ReapingRound {
 }
 
 impl ReapingRound {
-    pub(super) fn new(engine: &Arc<Engine>, ring: &Ring, class: Class) -> Result<Self, Error> {
+    pub(super) fn new(engine: &Arc<Engine>, placement: &Placement, class: Class) -> Result<Self, Error> {
         let (partition, n_val) = class;
         let number = engine.config.runtime.random_u64()?;
-        let mut primaries = Vec::new();
-        for position in &ring.owners_of(partition, n_val) {
-            let owner = ring.id(position.owner);
-            if !primaries.contains(&owner) {
-                primaries.push(owner);
-            }
-        }
+        let home = placement.home(partition);
+        let primaries = home.replica_set(n_val).to_vec();
         // Also those that own nothing, are down, or are leaving.
-        let mut others: BTreeSet<NodeId> = ring.nodes().map(|(_, node)| node).collect();
+        let mut others = placement.nodes();
         others.extend(engine.config.peers.members());
         others.retain(|node| !primaries.contains(node));
-        let round = Round { partition, n_val, ring: ring.version(), number };
+        let round = Round { partition, n_val, ring: home.version(), number };
         Ok(Self { engine: engine.clone(), round, primaries, others: others.into_iter().collect() })
     }
 
@@ -204,6 +198,10 @@ impl ReapingRound {
         node: NodeId,
         question: impl Fn(Arc<dyn ReapingClient>) -> BoxFuture<'static, Result<ReapReply<T>, Error>>,
     ) -> Result<Vec<T>, Error> {
+        if self.engine.home_version(self.round.partition) != self.round.ring {
+            let why = "the home partition has changed since the round began";
+            return Err(StoreFailure::new(StoreFailureKind::Busy, why).into());
+        }
         let runtime = &*self.engine.config.runtime;
         let answer = question(self.engine.reaping_client(node));
         let reply = within(runtime, Some(runtime.now() + STEP_MAX), answer).await.map_err(|_| Error::Timeout)??;

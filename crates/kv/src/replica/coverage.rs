@@ -40,8 +40,8 @@ pub struct CoverageRequest {
     pub question: CoverageQuestion,
     /// The home partitions that the node answers for, in the order in which it answers.
     pub homes: Vec<CoverageHome>,
-    /// The version of the ring that the asking node planned with. The answer ends when the
-    /// answering node has another.
+    /// The version of a placement of which all these homes are as the asking node planned with: the
+    /// latest of their home versions. The answer ends when one of them changes.
     pub ring: RingVersion,
     /// When the listing began, for the whole of it: what had expired by then is left out.
     pub begun: UnixMicros,

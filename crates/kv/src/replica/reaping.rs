@@ -14,14 +14,15 @@ pub const REAP_KEYS_MAX: usize = 1_000;
 /// Maximum of the bytes of the keys in one round. One key may be larger; then it is alone.
 pub const REAP_BYTES_MAX: usize = 256 << 10;
 
-/// What every message of a round carries. A node that runs another ring refuses the message.
+/// What every message of a round carries. A node that knows another version of the home refuses the
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
     /// The home partition of the keys.
     pub partition: u32,
     /// The n_val of their buckets.
     pub n_val: u32,
-    /// The ring that the driver uses.
+    /// The version of the home, or of a later placement in which the home is the same.
     pub ring: RingVersion,
     /// A random number that tells this round from others.
     pub number: u64,

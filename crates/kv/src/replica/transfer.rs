@@ -1,7 +1,8 @@
 //! The questions by which nodes bring copies back to where they belong.
 //!
 //! All of them name a class, never a bare partition (docs/design/replication.md §1). Answers carry
-//! the version of the answering node's ring: an answer at another ring version proves nothing.
+//! the version of the home that the answering node knows: an answer at another version of the home
+//! proves nothing.
 
 use super::client::{ReplicaStore, StoredVersion};
 use super::counters::NodeCounter;
@@ -9,6 +10,7 @@ use bytes::Bytes;
 use ombak_ring::RingVersion;
 use ombak_runtime::BoxFuture;
 use ombak_types::{Error, NodeId, VectorClock};
+use xxhash_rust::xxh3::Xxh3;
 
 /// Maximum number of versions in one question.
 pub const COMPARE_KEYS_MAX: usize = 1_000;
@@ -78,8 +80,8 @@ pub struct Compare {
 /// What a replica found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
-    /// The version of the replica's ring.
-    pub ring: RingVersion,
+    /// The version of the home that the replica knows.
+    pub home_version: RingVersion,
     /// Whether the replica is known to hold everything of the class.
     pub is_full: bool,
     /// For each version of the question, in its order, what the replica holds.
@@ -98,13 +100,25 @@ pub struct Push {
     /// Whether the replica syncs its store once, after it has stored the copies and before it
     /// answers.
     pub synced: bool,
+    /// The checksum of the copies ([`checksum_of`]) as the sender read them. Version 1 sends none.
+    pub checksum: Option<u64>,
+}
+
+/// A checksum over keys, heads and bodies of copies. The receiver verifies it before it stores any.
+pub fn checksum_of(copies: &[ReplicaStore]) -> u64 {
+    let mut hash = Xxh3::new();
+    for part in copies.iter().flat_map(|copy| [&copy.key, &copy.head, &copy.body]) {
+        hash.update(&(part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.digest()
 }
 
 /// What a replica did with copies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pushed {
-    /// The version of the replica's ring.
-    pub ring: RingVersion,
+    /// The version of the home that the replica knows.
+    pub home_version: RingVersion,
     /// For each copy, in its order, what the replica holds now, or why it did not store the copy.
     pub stored: Vec<Result<StoredVersion, Error>>,
     /// The replica's counter of fences.
@@ -119,6 +133,9 @@ pub struct Summarize {
     /// Into how many ranges of equal size the key hashes are split: a power of two, at most
     /// [`SUMMARY_RANGES_MAX`].
     pub ranges: u32,
+    /// Whether the replica syncs its store, after it has summed up and before it answers. Version 1
+    /// does not know that.
+    pub synced: bool,
 }
 
 /// The sum of one range of key hashes. Two replicas that hold the same versions have equal sums.
@@ -133,8 +150,8 @@ pub struct RangeSum {
 /// The sums of a class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// The version of the replica's ring.
-    pub ring: RingVersion,
+    /// The version of the home that the replica knows.
+    pub home_version: RingVersion,
     /// One sum for each range, in the order of the hashes.
     pub ranges: Vec<RangeSum>,
 }

@@ -6,12 +6,13 @@
 
 use super::Transfers;
 use super::classes::{FillReason, KnownStore};
+use super::roles::is_of_one_ring;
 use super::state_file::{ReplicaState, SavedPartition, StateFile};
 use crate::engine::Engine;
 use crate::partition::{Partition, PartitionTable};
 use crate::replica::ClassId;
 use crate::start::OpenError;
-use ombak_ring::Ring;
+use ombak_ring::placement::Placement;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -65,6 +66,7 @@ impl Transfers {
         let Some(saved) = self.checkpoint.file.load()? else { return Ok(()) };
         let mut state = self.checkpoint.state.lock();
         state.is_member = true;
+        self.adopted.lock().clone_from(&saved.placement);
         let known = |known: &SavedPartition| Some((known.clone(), partitions.get(known.number)?));
         let known: Vec<_> = saved.partitions.iter().filter_map(known).collect();
         let losses: Vec<_> = known.iter().map(|(known, partition)| known.store.loss_of(&**partition.store())).collect();
@@ -116,15 +118,18 @@ impl Transfers {
 
     /// Owes to all peers what came after the last checkpoint before an unclean end. `ns` are the
     /// n_vals in use.
-    pub(super) fn owe_after_unclean_end(&self, ring: &Ring, here: NodeId, ns: &BTreeSet<u32>) {
+    pub(super) fn owe_after_unclean_end(&self, placement: &Placement, here: NodeId, ns: &BTreeSet<u32>) {
         let unclean = std::mem::take(&mut self.checkpoint.state.lock().unclean);
         for (partition, checkpoint) in unclean {
             for n in ns {
-                let primaries = ring.replica_set(partition, *n);
+                let primaries = placement.home(partition).primaries(*n);
                 if primaries.contains(&here) {
                     let class = ClassId { partition, n: *n };
+                    // What a node held for others when its class began to join is owed from the
+                    // beginning. The mark may not have been saved.
+                    let since = if self.classes.is_joining(partition, *n) { 1 } else { checkpoint + 1 };
                     let peers = primaries.iter().filter(|node| **node != here);
-                    peers.for_each(|peer| self.owed.missed(class, *peer, checkpoint + 1));
+                    peers.for_each(|peer| self.owed.missed(class, *peer, since));
                 }
             }
         }
@@ -202,7 +207,8 @@ impl Transfers {
             set_aside_to: self.set_aside.of(partition.number()),
             filling: self.classes.filling(partition.number()),
         });
-        let state = ReplicaState { is_closed, partitions: saved.collect(), owed: self.owed.list() };
+        let placement = self.adopted.lock().clone().filter(|placement| !is_of_one_ring(placement));
+        let state = ReplicaState { is_closed, partitions: saved.collect(), owed: self.owed.list(), placement };
         self.checkpoint.file.save(&state)
     }
 
@@ -277,7 +283,7 @@ impl Transfers {
         self.save_filling(partitions)
     }
 
-    fn save_filling(&self, partitions: &PartitionTable) -> bool {
+    pub(super) fn save_filling(&self, partitions: &PartitionTable) -> bool {
         let mut state = self.checkpoint.state.lock();
         state.is_member = true;
         let saved = self.log_save(partitions, &state.saved, &state.lost_ranges, false);

@@ -5,7 +5,13 @@
 //! classes of a new node are full: it founds a cluster, or joins one that has no data. A store that
 //! may lack something makes all classes of its partition filling. Each becomes full by itself, when
 //! it was compared with every other primary.
+//!
+//! While a home changes, the classes that this node is to get are *joining*: they are filling, too,
+//! whatever else is known of them (docs/design/ring-changes.md). That follows from the placement
+//! alone and is not saved.
 
+use super::roles::Span;
+use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::replica::ClassId;
 use ombak_storage::{Backend, StoreIdentity};
 use parking_lot::Mutex;
@@ -25,6 +31,8 @@ pub enum FillReason {
     Restored,
     /// A part of the store cannot be read.
     Unreadable,
+    /// The home is changing, and the class is to be here when it has changed. It is never saved.
+    Joining,
 }
 
 /// What was known of a store when its classes were last saved.
@@ -82,6 +90,8 @@ pub(super) struct Filling {
 #[derive(Default)]
 struct Place {
     is_filling: AtomicBool,
+    /// The joining classes, as [`Span::to_bits`].
+    joining: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -106,9 +116,50 @@ impl Classes {
 
     /// Whether a class is full.
     pub(crate) fn is_full(&self, partition: u32, n: u32) -> bool {
+        let is_joining = self.is_joining(partition, n) && !is_broken(BrokenRule::JoiningClassesAreNotFull);
+        !is_joining && self.would_be_full(partition, n)
+    }
+
+    /// Whether a class is full, or would be if it joined now.
+    pub(super) fn would_be_full(&self, partition: u32, n: u32) -> bool {
         let Some(place) = self.places.get(partition as usize) else { return false };
         !place.is_filling.load(Ordering::SeqCst)
             || place.state.lock().filling.as_ref().is_none_or(|filling| filling.full.contains(&n))
+    }
+
+    /// Whether a class is to be here when its home has changed.
+    pub(super) fn is_joining(&self, partition: u32, n: u32) -> bool {
+        let place = self.places.get(partition as usize);
+        place.is_some_and(|place| Span::from_bits(place.joining.load(Ordering::SeqCst)).includes(n))
+    }
+
+    /// Sets which classes of a partition are joining.
+    pub(super) fn set_joining(&self, partition: u32, joining: Span) {
+        if let Some(place) = self.places.get(partition as usize) {
+            place.joining.store(joining.to_bits(), Ordering::SeqCst);
+        }
+    }
+
+    /// Makes some classes of a partition filling: they are new here, and were not brought. `ns` are
+    /// the n of all classes.
+    pub(super) fn set_new(&self, partition: u32, new: Span, ns: &BTreeSet<u32>) {
+        let Some(place) = self.places.get(partition as usize) else { return };
+        let mut state = place.state.lock();
+        let before = state.filling.take();
+        let was_full = |n: &u32| before.as_ref().is_none_or(|before| before.full.contains(n));
+        let full = ns.iter().copied().filter(|n| was_full(n) && !new.includes(*n)).collect();
+        let reason = before.as_ref().map_or(FillReason::NewStore, |before| before.reason);
+        self.replace(place, &mut state, Some(Filling { reason, full }));
+    }
+
+    /// Forgets what a partition lacks, because this node gets all of its classes anew. What a store
+    /// of unknown age holds must still be compared.
+    pub(super) fn begin_anew(&self, partition: u32) {
+        let Some(place) = self.places.get(partition as usize) else { return };
+        let mut state = place.state.lock();
+        if state.filling.as_ref().is_some_and(|filling| filling.reason != FillReason::Restored) {
+            self.replace(place, &mut state, None);
+        }
     }
 
     /// Makes all classes of a partition filling. That its store was restored stays the reason: a

@@ -6,7 +6,7 @@ use crate::engine::{Engine, Taken};
 use crate::partition::{Access, Failure, Partition};
 use crate::replica::{
     COMPARE_KEYS_MAX, Compare, Compared, Held, HeldVersion, Push, Pushed, RangeSum, SUMMARY_RANGES_MAX, StoredVersion,
-    Summarize, Summary, range_of,
+    Summarize, Summary, checksum_of, range_of,
 };
 use ombak_storage::{Detail, FoldEntry, Scope, key_hash};
 use ombak_types::{Error, StoreFailure, StoreFailureKind};
@@ -21,14 +21,14 @@ impl Engine {
         if compare.versions.len() > COMPARE_KEYS_MAX {
             return Err(too_much("keys"));
         }
-        let (ring, counter) = (self.ring().version(), self.fences.counter());
+        let (home_version, counter) = (self.home_version(compare.class.partition), self.fences.counter());
         let partition = self.partitions().find(compare.class.partition)?;
         let mut seq = 0;
         let held = compare.versions.iter().map(|version| compare_one(&partition, version, &mut seq)).collect();
         if compare.synced && !is_broken(BrokenRule::ProofsAreSynced) {
             partition.store().sync(seq)?;
         }
-        Ok(Compared { ring, is_full: self.is_full(compare.class.partition, compare.class.n), held, counter })
+        Ok(Compared { home_version, is_full: self.is_full(compare.class.partition, compare.class.n), held, counter })
     }
 
     /// Stores copies that another node pushes. Blocks.
@@ -40,7 +40,10 @@ impl Engine {
             self.transfers.progress.counts.rejected();
             return Err(disabled("to"));
         }
-        let ring = self.ring().version();
+        if push.checksum.is_some_and(|checksum| checksum != checksum_of(&push.copies)) {
+            return Err(StoreFailure::internal("pushed copies were damaged on their way").into());
+        }
+        let home_version = self.home_version(push.class.partition);
         let partition = self.partitions().find(push.class.partition)?;
         let (mut seq, mut bytes) = (0, 0);
         let mut stored = Vec::with_capacity(push.copies.len());
@@ -68,28 +71,36 @@ impl Engine {
         }
         let objects = stored.iter().filter(|stored| stored.is_ok()).count() as u64;
         self.transfers.progress.counts.received(objects, bytes);
-        Ok(Pushed { ring, stored, counter: self.fences.counter() })
+        Ok(Pushed { home_version, stored, counter: self.fences.counter() })
     }
 
     /// Sums up a class, expired versions and tombstones included. Blocks for as long as a fold over
     /// the keys takes.
     pub(crate) fn summarize(&self, summarize: &Summarize) -> Result<Summary, Error> {
-        let Summarize { class, ranges } = *summarize;
+        let Summarize { class, ranges, synced } = *summarize;
         if !ranges.is_power_of_two() || ranges > SUMMARY_RANGES_MAX {
             return Err(too_much("ranges"));
         }
-        let ring = self.ring().version();
+        let home_version = self.home_version(class.partition);
         let partition = self.partitions().find(class.partition)?;
+        if synced {
+            // A version whose key is locked now may count as written.
+            partition.await_writers();
+        }
         let buckets = self.buckets.snapshot();
         let of_class = |key: &[u8]| buckets.n_of_key(key) == Some(class.n);
         let since_seq = partition.set_aside_to();
         let scope = Scope { class: Some(&of_class), since_seq, ..Scope::KEPT };
         let mut snapshot = partition.store().snapshot()?;
+        let last_seq = partition.store().last_seq();
         let mut sums = vec![RangeSum::default(); ranges as usize];
         loop {
             let entries = snapshot.next(&scope, Detail::Keys, FOLD_ENTRIES)?;
             if entries.is_empty() {
-                return Ok(Summary { ring, ranges: sums });
+                if synced && !is_broken(BrokenRule::ProofsAreSynced) {
+                    partition.store().sync(last_seq)?;
+                }
+                return Ok(Summary { home_version, ranges: sums });
             }
             for entry in &entries {
                 let hash = key_hash(&entry.key);

@@ -1,5 +1,6 @@
 //! Figures about copies that do not lie where they belong.
 
+use super::fill::is_to_be_full;
 use super::progress::{Transfer, TransferKind};
 use super::{Amount, FillReason, TransferConfig, Transfers};
 use crate::interface::Kv;
@@ -62,7 +63,7 @@ impl Kv {
             settled.partitions_with_hints += 1;
             settled.hints += transfers.foreign.amount_of(partition);
         }
-        settled.owed_marks = transfers.owed.list().len() as u64;
+        settled.owed_marks = self.payable_marks().count() as u64;
         settled.filling_classes = self.filling_classes().len() as u64;
         settled.transfers = (transfers.progress.list().len() + transfers.orders.open().len()) as u64;
         settled.unreadable_keys = engine.partitions().unreadable_keys().count() as u64;
@@ -121,14 +122,15 @@ impl Kv {
     /// The classes of this node that may lack something, each with the reason.
     pub fn filling_classes(&self) -> Vec<(ClassId, FillReason)> {
         let (engine, transfers) = (&self.engine, &self.engine.transfers);
-        let (ring, ns) = (engine.ring(), engine.buckets.snapshot().all_n_vals());
+        let (placement, ns) = (engine.placement(), engine.buckets.snapshot().all_n_vals());
         let mut classes = Vec::new();
-        for partition in 0..ring.size().get() {
-            let Some(filling) = transfers.classes.filling(partition) else { continue };
-            for n in ns.iter().filter(|n| !filling.full.contains(n)) {
-                if ring.replica_set(partition, *n).contains(&engine.identity.node_id) {
-                    classes.push((ClassId { partition, n: *n }, filling.reason));
-                }
+        for home in placement.homes() {
+            let partition = home.home();
+            let filling = transfers.classes.filling(partition);
+            for n in ns.iter().copied().filter(|n| is_to_be_full(&home, engine.identity.node_id, *n)) {
+                let lost = filling.as_ref().filter(|filling| !filling.full.contains(&n)).map(|filling| filling.reason);
+                let joining = transfers.classes.is_joining(partition, n).then_some(FillReason::Joining);
+                classes.extend(lost.or(joining).map(|reason| (ClassId { partition, n }, reason)));
             }
         }
         classes
@@ -136,7 +138,18 @@ impl Kv {
 
     /// The classes that this node has and of which a peer missed writes.
     pub fn owed_marks(&self) -> Vec<(ClassId, NodeId)> {
-        self.engine.transfers.owed.list().into_iter().map(|owed| (owed.class, owed.peer)).collect()
+        self.payable_marks().collect()
+    }
+
+    /// The marks of classes of which this node and the peer are primaries. A mark for a peer that
+    /// is no primary any more waits for the peer's return or removal.
+    fn payable_marks(&self) -> impl Iterator<Item = (ClassId, NodeId)> {
+        let (placement, here) = (self.engine.placement(), self.engine.identity.node_id);
+        let marks = self.engine.transfers.owed.list().into_iter().map(|owed| (owed.class, owed.peer));
+        marks.filter(move |(class, peer)| {
+            let home = placement.home(class.partition);
+            home.is_primary(here, class.n) && home.is_primary(*peer, class.n)
+        })
     }
 
     /// Whether this node is known to hold everything of a class.
@@ -158,14 +171,14 @@ impl Kv {
     /// What this node holds for others, by the primaries that lack it because they are down. What
     /// waits for none that is down counts for the first primary.
     pub fn foreign_by_owner(&self) -> BTreeMap<NodeId, Amount> {
-        let (engine, ring) = (&self.engine, self.engine.ring());
+        let (engine, placement) = (&self.engine, self.engine.placement());
         let mut owners: BTreeMap<NodeId, Amount> = BTreeMap::new();
         for partition in engine.transfers.foreign.partitions() {
             for (n, amount) in engine.transfers.foreign.amounts_of(partition) {
                 if amount == Amount::default() {
                     continue;
                 }
-                let primaries = ring.replica_set(partition, n);
+                let primaries = placement.home(partition).primaries(n);
                 let down = primaries.iter().filter(|node| !engine.config.peers.is_up(**node));
                 let mut waited_for: Vec<NodeId> = down.copied().collect();
                 if waited_for.is_empty() {

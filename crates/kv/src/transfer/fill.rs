@@ -17,8 +17,10 @@ use super::send::{Target, disabled};
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::engine::Engine;
 use crate::replica::{ClassId, Give, Giving, SUMMARY_RANGES_MAX, Summarize};
+use ombak_ring::placement::{HomePlacement, Phase};
 use ombak_runtime::RuntimeExt;
 use ombak_types::{Error, NodeId, StoreFailure};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +33,7 @@ const ASKED_MAX: usize = 3_000;
 /// Orders of other nodes that this node works on, or has done. There is one for each class and node
 /// at most.
 #[derive(Default)]
-pub(super) struct Orders(parking_lot::Mutex<BTreeMap<(ClassId, NodeId), Order>>);
+pub(super) struct Orders(Mutex<BTreeMap<(ClassId, NodeId), Order>>);
 
 /// The comparisons of a class that is being filled.
 #[derive(Clone)]
@@ -48,6 +50,22 @@ pub(super) struct Order {
     pub(super) number: u64,
     pub(super) ranges: Ranges,
     state: Giving,
+}
+
+/// Versions of a class that are to be brought to a node.
+pub(super) struct Task {
+    pub(super) which: Which,
+    /// Only versions that were appended after this.
+    pub(super) since_seq: u64,
+    pub(super) kind: TransferKind,
+    /// How many they are, if that is known.
+    pub(super) versions: Option<u64>,
+}
+
+/// Whether a node is to hold everything of a class: it is in the set in force, or in the set that
+/// is to be in force. A member of the former set alone is on its way out.
+pub(super) fn is_to_be_full(home: &HomePlacement<'_>, node: NodeId, n: u32) -> bool {
+    home.replica_set(n).contains(&node) || home.phase() == Phase::Pending && home.other_set(n).contains(&node)
 }
 
 impl Orders {
@@ -90,7 +108,7 @@ impl Transfers {
             return Err(StoreFailure::internal("an order has too many ranges").into());
         }
         // There are at most as many orders as classes and peers.
-        if !engine.ring().replica_set(give.class.partition, give.class.n).contains(&give.to) {
+        if !engine.placement().home(give.class.partition).is_primary(give.to, give.class.n) {
             return Err(StoreFailure::internal("an order is for a node that is no primary of the class").into());
         }
         let state = self.orders.take(give);
@@ -102,7 +120,8 @@ impl Transfers {
     pub(super) async fn carry_out(&self, engine: &Arc<Engine>, class: ClassId, to: NodeId) -> Result<(), Error> {
         let Some(order) = self.orders.get(class, to) else { return Ok(()) };
         let which = Which::Class { n: class.n, ranges: Some(order.ranges) };
-        self.bring_all(engine, class, to, which, 0, TransferKind::Fill).await?;
+        let task = Task { which, since_seq: 0, kind: TransferKind::Fill, versions: None };
+        self.bring_all(engine, class, to, task).await?;
         self.orders.done(class, to, order.number);
         Ok(())
     }
@@ -112,25 +131,29 @@ impl Transfers {
         let Some(since_seq) = self.owed.begin(class, peer) else { return Ok(()) };
         let which = Which::Class { n: class.n, ranges: None };
         let after = since_seq.saturating_sub(1);
-        let paid = self.bring_all(engine, class, peer, which, after, TransferKind::Owed).await;
+        let task = Task { which, since_seq: after, kind: TransferKind::Owed, versions: None };
+        let paid = self.bring_all(engine, class, peer, task).await;
         self.owed.end(class, peer, paid.is_ok());
         paid
     }
 
     /// Brings versions of a class to a node until all are proved.
-    async fn bring_all(
+    pub(super) async fn bring_all(
         &self,
         engine: &Arc<Engine>,
         class: ClassId,
         node: NodeId,
-        which: Which,
-        since_seq: u64,
-        kind: TransferKind,
+        task: Task,
     ) -> Result<(), Error> {
+        let Task { which, since_seq, kind, versions } = task;
         let there = engine.clone();
         let mut fold = self.pool.run(move || Fold::begin(&there, class.partition, which, since_seq)).await??;
         let tracked = self.progress.begin(kind, class, node, engine.now());
-        let target = Target { class, node, ring: engine.ring().version(), tracked };
+        if let Some(versions) = versions {
+            tracked.expects(versions);
+        }
+        let home_version = engine.home_version(class.partition);
+        let target = Target { class, node, home_version, tracked, refusal: Mutex::default() };
         let mut unproven = 0;
         loop {
             let batch;
@@ -144,15 +167,17 @@ impl Transfers {
         if unproven == 0 {
             return Ok(());
         }
-        Err(StoreFailure::internal(format!("{unproven} versions could not be brought to node {node}")).into())
+        let refusal = target.refusal.lock().take();
+        let why = refusal.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        Err(StoreFailure::internal(format!("{unproven} versions could not be brought to node {node}{why}")).into())
     }
 
     /// Compares a class with the primaries with which it was not compared yet. Returns those with
     /// which that is still to be done.
     pub(super) async fn fill(&self, engine: &Arc<Engine>, class: ClassId) -> Result<BTreeSet<NodeId>, Error> {
         let losses = self.classes.losses(class.partition);
-        let ring = engine.ring();
-        let primaries = ring.replica_set(class.partition, class.n);
+        // Whatever was acknowledged is at enough members of the set in force.
+        let primaries = engine.placement().home(class.partition).replica_set(class.n);
         let here = engine.identity.node_id;
         let mut open: BTreeSet<NodeId> = primaries.into_iter().filter(|node| *node != here).collect();
         let compared = self.compared.lock().get(&class).filter(|compared| compared.losses == losses).cloned();
@@ -189,15 +214,15 @@ impl Transfers {
     /// Compares a class with one other primary, both ways.
     async fn fill_from(&self, engine: &Arc<Engine>, class: ClassId, node: NodeId) -> Result<(), Error> {
         self.take_back_what_is_at(engine, class, node).await?;
-        let summarize = Summarize { class, ranges: SUMMARY_RANGES_MAX };
+        let summarize = Summarize { class, ranges: SUMMARY_RANGES_MAX, synced: false };
         let client = engine.config.peers.transfer(node);
         // This node's own sums come last: a write that reaches both nodes meanwhile may look like a
         // difference, but never hides one.
         let theirs = client.summarize(summarize).await?;
         let there = engine.clone();
         let own = self.pool.run(move || there.summarize(&summarize)).await??;
-        if theirs.ring != own.ring || theirs.ranges.len() != own.ranges.len() {
-            return Err(StoreFailure::internal("another node summed up at another ring").into());
+        if theirs.home_version != own.home_version || theirs.ranges.len() != own.ranges.len() {
+            return Err(StoreFailure::internal("another node summed up at another version of the home").into());
         }
         let sums = (0u32..).zip(theirs.ranges.iter().zip(&own.ranges));
         let wanted: Vec<u32> = sums.filter(|(_, (theirs, own))| theirs != own).map(|(number, _)| number).collect();
@@ -209,7 +234,8 @@ impl Transfers {
         let give = Give { class, to: engine.identity.node_id, order, ranges: summarize.ranges, wanted };
         client.give(give.clone()).await?;
         let which = Which::Class { n: class.n, ranges: Some(ranges) };
-        self.bring_all(engine, class, node, which, 0, TransferKind::Fill).await?;
+        let task = Task { which, since_seq: 0, kind: TransferKind::Fill, versions: None };
+        self.bring_all(engine, class, node, task).await?;
         for _ in 0..ASKED_MAX {
             if client.give(give.clone()).await? == Giving::Done {
                 return Ok(());

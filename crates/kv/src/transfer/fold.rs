@@ -32,7 +32,7 @@ impl Ranges {
         Self { is_wanted: is_wanted.into() }
     }
 
-    fn include(&self, key: &[u8]) -> bool {
+    pub(super) fn include(&self, key: &[u8]) -> bool {
         let number = range_of(key_hash(key), self.is_wanted.len() as u32);
         self.is_wanted.get(number as usize).copied().unwrap_or(false)
     }

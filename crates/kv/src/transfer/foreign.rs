@@ -14,7 +14,7 @@
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::partition::Partition;
 use crate::replica::ClassId;
-use ombak_ring::placement::Placement;
+use ombak_ring::placement::HomePlacement;
 use ombak_types::{Error, NodeId};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -22,6 +22,16 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The n of copies whose bucket type this node does not know yet. No bucket has it.
 pub(super) const UNKNOWN_N: u32 = 0;
+
+/// The classes of a home of which this node has become a primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoLongerForeign {
+    pub(super) partition: u32,
+    /// The largest n that was foreign.
+    pub(super) up_to: u32,
+    /// Whether it was not known what this node held.
+    was_unknown: bool,
+}
 
 /// The copies of one foreign class.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,13 +125,42 @@ impl ForeignData {
         Self { places: (0..ring_size).map(|_| Place::default()).collect(), bytes: AtomicU64::new(0), bytes_max }
     }
 
-    /// Takes the roles of this node from a placement. Until the next folds nothing is known.
-    pub(super) fn set_placement(&self, placement: &Placement, here: NodeId) {
-        for (home, place) in placement.homes().zip(&self.places) {
-            let rank = home.rank(here).unwrap_or(u32::MAX);
+    /// The homes, each with the place of this node among its owners.
+    fn ranks<'a>(
+        &'a self,
+        homes: &'a [HomePlacement<'a>],
+        here: NodeId,
+    ) -> impl Iterator<Item = (u32, u32, &'a Place)> {
+        homes.iter().filter_map(move |home| {
+            let place = self.places.get(home.home() as usize)?;
+            Some((home.home(), home.rank(here).unwrap_or(u32::MAX), place))
+        })
+    }
+
+    /// Begins to take the roles of this node from a placement that is about to be in force: what
+    /// becomes foreign counts as foreign from now on.
+    pub(super) fn begin_placement(&self, changed: &[HomePlacement<'_>], here: NodeId) {
+        for (rank, place) in self.ranks(changed, here).map(|(_, rank, place)| (rank, place)) {
+            if rank <= place.rank.load(Ordering::SeqCst) {
+                continue;
+            }
+            place.is_unknown.store(true, Ordering::SeqCst);
+            place.may_have.store(true, Ordering::SeqCst);
+            place.rank.store(rank, Ordering::SeqCst);
+        }
+    }
+
+    /// Takes the roles of this node from a placement that is in force. Until the next folds nothing
+    /// is known. Returns the homes in which classes are not foreign any more.
+    pub(super) fn set_placement(&self, changed: &[HomePlacement<'_>], here: NodeId) -> Vec<NoLongerForeign> {
+        let mut nearer = Vec::new();
+        for (partition, rank, place) in self.ranks(changed, here) {
             let before = place.rank.swap(rank, Ordering::SeqCst);
             let was_unknown = place.is_unknown.load(Ordering::SeqCst);
-            if rank == 0 {
+            if rank < before {
+                nearer.push(NoLongerForeign { partition, up_to: before, was_unknown });
+            }
+            if rank == 0 && before == 0 {
                 place.is_unknown.store(false, Ordering::SeqCst);
                 place.may_have.store(false, Ordering::SeqCst);
                 place.classes.lock().clear();
@@ -131,6 +170,7 @@ impl ForeignData {
             }
         }
         self.count_bytes();
+        nearer
     }
 
     /// Whether this node is no primary of a class.
@@ -200,6 +240,13 @@ impl ForeignData {
         let classes = place.classes.lock();
         let is_clean = |n| classes.get(&n).is_none_or(Counts::is_clean);
         is_clean(class.n) && is_clean(UNKNOWN_N)
+    }
+
+    /// Whether this node may hold copies that it took for others of a class of which it has become
+    /// a primary. The caller has waited until every lock of the partition was free once.
+    pub(super) fn may_have_held(&self, nearer: NoLongerForeign, n: u32) -> bool {
+        let Some(place) = self.places.get(nearer.partition as usize) else { return false };
+        nearer.was_unknown || place.classes.lock().get(&n).is_some_and(|counts| !counts.is_clean())
     }
 
     /// Begins a fold. After this the caller waits until every lock of the partition was free once,
@@ -300,6 +347,7 @@ fn is_foreign_at(rank: u32, n: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ombak_ring::placement::Placement;
     use ombak_ring::{Ring, RingVersion};
     use std::sync::Arc;
 
@@ -312,7 +360,7 @@ mod tests {
     fn foreign(bytes_max: u64) -> ForeignData {
         let owners: Vec<NodeId> = (1..=4).cycle().take(8).map(NodeId::new).collect();
         let foreign = ForeignData::new(8, bytes_max);
-        foreign.set_placement(&placement(&owners, RingVersion::first(1)), HERE);
+        foreign.set_placement(&placement(&owners, RingVersion::first(1)).homes().collect::<Vec<_>>(), HERE);
         foreign
     }
 
@@ -432,7 +480,7 @@ mod tests {
         let foreign = foreign(u64::MAX);
         fold(&foreign, 0, &[], || ());
         let owners: Vec<NodeId> = (1..=5).cycle().take(8).map(NodeId::new).collect();
-        foreign.set_placement(&placement(&owners, RingVersion::first(1).next()), HERE);
+        foreign.set_placement(&placement(&owners, RingVersion::first(1).next()).homes().collect::<Vec<_>>(), HERE);
         assert!(!foreign.may_have(0), "the role is the same");
         assert!(foreign.may_have(3), "the role is another");
     }

@@ -12,13 +12,17 @@ use super::Transfers;
 use super::fold::{Candidate, Fold, Which};
 use super::foreign::{Amount, UNKNOWN_N};
 use super::progress::TransferKind;
+use super::roles::is_of_one_ring;
 use super::send::Target;
 use crate::engine::Engine;
 use crate::partition::Access;
-use crate::replica::{ClassId, HeldVersion};
+use crate::replica::ClassId;
+use bytes::Bytes;
 use futures_util::future::join_all;
-use ombak_ring::{Ring, RingVersion};
-use ombak_types::{Error, NodeId};
+use ombak_ring::RingVersion;
+use ombak_ring::placement::Placement;
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tracing::debug;
@@ -44,7 +48,7 @@ struct Pass<'a> {
     transfers: &'a Transfers,
     engine: &'a Arc<Engine>,
     partition: u32,
-    ring: Arc<Ring>,
+    placement: Arc<Placement>,
     targets: BTreeMap<(u32, NodeId), Target>,
     left: Left,
 }
@@ -52,14 +56,20 @@ struct Pass<'a> {
 impl Transfers {
     /// Makes one pass over the foreign copies of a partition that were appended after `since_seq`.
     pub(super) async fn hand_back(&self, engine: &Arc<Engine>, partition: u32, since_seq: u64) -> Result<Left, Error> {
+        let placement = engine.placement();
+        if placement.home(partition).is_changing() {
+            return Err(StoreFailure::new(StoreFailureKind::Busy, "the home partition is changing").into());
+        }
+        if since_seq == 0 && !is_of_one_ring(&placement) {
+            self.hand_back_ranges(engine, &placement, partition).await;
+        }
         let mut begin = self.foreign.begin_fold(partition);
         let visited_seq = engine.partitions().find(partition)?.store().last_seq();
         let there = engine.clone();
         let mut fold = self.pool.run(move || Fold::begin(&there, partition, Which::Foreign, since_seq)).await??;
         self.foreign.note_held(partition, &mut begin);
         let left = Left { visited_seq, is_whole: since_seq == 0, ..Left::default() };
-        let ring = engine.ring();
-        let mut pass = Pass { transfers: self, engine, partition, ring, targets: BTreeMap::new(), left };
+        let mut pass = Pass { transfers: self, engine, partition, placement, targets: BTreeMap::new(), left };
         loop {
             let batch;
             (fold, batch) = self.next_batch(fold).await?;
@@ -91,7 +101,7 @@ impl Pass<'_> {
     /// Returns for each copy whether all primaries durably hold it.
     async fn prove(&mut self, n: u32, candidates: &[Candidate]) -> Vec<bool> {
         let class = ClassId { partition: self.partition, n };
-        let primaries = self.ring.replica_set(self.partition, n);
+        let primaries = self.placement.home(self.partition).primaries(n);
         let (mut up, mut all) = (Vec::new(), vec![!primaries.is_empty(); candidates.len()]);
         for node in primaries {
             if node != self.engine.identity.node_id && self.engine.config.peers.is_up(node) {
@@ -118,10 +128,10 @@ impl Pass<'_> {
     }
 
     fn track(&mut self, class: ClassId, node: NodeId) {
-        let (transfers, engine, ring) = (self.transfers, self.engine, self.ring.version());
+        let (transfers, engine, home_version) = (self.transfers, self.engine, self.home_version());
         self.targets.entry((class.n, node)).or_insert_with(|| {
             let tracked = transfers.progress.begin(TransferKind::HandBack, class, node, engine.now());
-            Target { class, node, ring, tracked }
+            Target { class, node, home_version, tracked, refusal: Mutex::default() }
         });
     }
 
@@ -134,23 +144,31 @@ impl Pass<'_> {
         let proven: Vec<_> = candidates
             .iter()
             .zip(proven)
-            .map(|(candidate, proven)| proven.then(|| (candidate.held.clone(), candidate.is_readable)))
+            .map(|(candidate, proven)| {
+                proven.then(|| (candidate.held.key.clone(), candidate.held.digest, candidate.is_readable))
+            })
             .collect();
-        let (engine, ring) = (self.engine.clone(), self.ring.version());
-        self.transfers.pool.run(move || remove_proven(&engine, class, ring, &proven)).await?
+        let (engine, home_version) = (self.engine.clone(), self.home_version());
+        self.transfers.pool.run(move || remove_proven(&engine, class, home_version, &proven)).await?
+    }
+
+    fn home_version(&self) -> RingVersion {
+        self.placement.home(self.partition).version()
     }
 }
 
-/// Removes versions that all primaries of a class were proved to hold, each only if it is still the
-/// proven one and only while the ring of the proof is in force. Blocks.
-fn remove_proven(
+/// Removes versions that all primaries of a class were proved to hold: keys, with the digest and
+/// whether this node can read the version. Each goes only if it is still the proven one and only
+/// while the home is as it was at the proof. Blocks.
+pub(super) fn remove_proven(
     engine: &Engine,
     class: ClassId,
-    ring: RingVersion,
-    proven: &[Option<(HeldVersion, bool)>],
+    home_version: RingVersion,
+    proven: &[Option<(Bytes, u64, bool)>],
 ) -> Result<Vec<bool>, Error> {
     let partition = engine.partitions().find(class.partition)?;
-    let may_remove = || engine.ring().version() == ring && engine.transfers.foreign.is_foreign(class);
+    let is_same_home = || engine.home_version(class.partition) == home_version;
+    let may_remove = || is_same_home() && engine.transfers.foreign.is_foreign(class);
     let remove = |key: &[u8], digest| {
         let locked = partition.lock(key, Access::Blocking).ok()?;
         let is_gone = locked.local().is_none();
@@ -158,9 +176,9 @@ fn remove_proven(
     };
     // What was proved by its digest alone is removed by its digest alone.
     let remove_unread = |key: &[u8], digest| may_remove() && partition.remove_unread(key, digest).unwrap_or(false);
-    let one = |version: &Option<(HeldVersion, bool)>| match version {
-        Some((held, true)) => remove(&held.key, held.digest).unwrap_or(false),
-        Some((held, false)) => remove_unread(&held.key, held.digest),
+    let one = |version: &Option<(Bytes, u64, bool)>| match version {
+        Some((key, digest, true)) => remove(key, *digest).unwrap_or(false),
+        Some((key, digest, false)) => remove_unread(key, *digest),
         None => false,
     };
     Ok(proven.iter().map(one).collect())

@@ -6,7 +6,9 @@
 //! writes. `classes` knows which replicas may lack something, and `fill` fills them. `repair`
 //! brings back what this node cannot read, and `unreadable` lets an operator give it up.
 //! `set_aside` keeps what restored stores held out of everything. `worker` does the work, beside
-//! the requests. `compare` answers the questions of other nodes.
+//! the requests. `compare` answers the questions of other nodes. `roles` and `change` know which
+//! classes this node gets and gives while the ring changes, and `prove` brings them to their new
+//! nodes.
 //!
 //! What it is not: it decides nothing about quorums and reaps nothing. It reaches other nodes only
 //! through [`TransferClient`](crate::TransferClient).
@@ -21,6 +23,7 @@
 //!   version takes its place, or if an operator gives it up.
 //! * A mark is cleared only for what was proved after the work on it began.
 
+mod change;
 mod checkpoint;
 mod classes;
 mod compare;
@@ -31,10 +34,13 @@ mod fill;
 mod fold;
 mod foreign;
 mod hand_back;
+mod hand_back_ranges;
 mod key_choice;
 mod owed;
 mod progress;
+mod prove;
 mod repair;
+mod roles;
 mod send;
 mod set_aside;
 mod set_aside_report;
@@ -50,10 +56,12 @@ pub use foreign::Amount;
 pub use key_choice::KeyChoice;
 pub(crate) use owed::AwaitedReplicas;
 pub use progress::{Transfer, TransferKind};
+pub use prove::ProofObstacle;
 pub use set_aside_report::{SetAsideReport, SetAsideVersion};
 pub use unreadable::{UnreadableReport, UnreadableVersion};
 
 use crate::config::KvConfig;
+use crate::engine::Engine;
 use crate::partition::{Partition, PartitionTable};
 use crate::replica::ClassId;
 use crate::start::OpenError;
@@ -62,12 +70,14 @@ use classes::Classes;
 use fill::Orders;
 use fold::{Batch, Fold};
 use foreign::{ForeignCopy, ForeignData};
+use ombak_ring::RingVersion;
 use ombak_ring::placement::{HomePlacement, Placement};
 use ombak_runtime::{Pool, Runtime};
 use ombak_types::{Error, NodeId};
 use owed::OwedMarks;
 use parking_lot::Mutex;
 use progress::Progress;
+use prove::Proofs;
 use set_aside::SetAside;
 use state_file::StateFile;
 use std::collections::BTreeMap;
@@ -82,6 +92,20 @@ const THREADS: usize = 2;
 /// Maximum number of jobs that wait for these threads.
 const JOBS_MAX: usize = 10_000;
 
+impl Engine {
+    /// The version of a home that this node knows. An answer about a class is right for this
+    /// version only; steps of other homes do not touch it.
+    pub(crate) fn home_version(&self, home: u32) -> RingVersion {
+        self.placement().home(home).version()
+    }
+
+    /// Whether a message that was stamped with this version of a placement is about the home as
+    /// this node knows it: the home has not changed since, and this node is not behind the sender.
+    pub(crate) fn agrees_on_home(&self, placement: &Placement, home: u32, stamp: RingVersion) -> bool {
+        placement.home(home).version() <= stamp && stamp <= placement.version()
+    }
+}
+
 /// What this node knows of copies that do not lie where they belong, and the work on them.
 pub(crate) struct Transfers {
     pub(crate) foreign: ForeignData,
@@ -89,6 +113,11 @@ pub(crate) struct Transfers {
     pub(crate) classes: Classes,
     set_aside: SetAside,
     orders: Orders,
+    proofs: Proofs,
+    /// The placement by which this node has its classes; `None` if it does not know.
+    adopted: Mutex<Option<Placement>>,
+    /// The placement in force, by which it goes; `None` before the first one.
+    in_force: Mutex<Option<Placement>>,
     /// For each class that is being filled: the primaries with which it was compared.
     compared: Mutex<BTreeMap<ClassId, fill::Comparisons>>,
     checkpoint: Checkpoint,
@@ -120,6 +149,9 @@ impl Transfers {
             classes: Classes::new(partitions.ring_size()),
             set_aside: SetAside::new(partitions),
             orders: Orders::default(),
+            proofs: Proofs::default(),
+            adopted: Mutex::default(),
+            in_force: Mutex::default(),
             compared: Mutex::default(),
             checkpoint: Checkpoint::new(file),
             foreign_bytes_max: config.transfer.foreign_bytes_max,
@@ -137,14 +169,6 @@ impl Transfers {
         };
         transfers.load(partitions)?;
         Ok(transfers)
-    }
-
-    /// Takes the roles of this node from a placement.
-    pub(crate) fn set_placement(&self, placement: &Placement, here: NodeId, partitions: &PartitionTable) {
-        self.foreign.set_placement(placement, here);
-        let is_alone = placement.nodes().iter().eq([&here]);
-        self.set_aside.apply(partitions, is_alone);
-        self.wake();
     }
 
     /// Begins to store a copy here; what this returns is held until it is stored. The caller holds

@@ -157,6 +157,16 @@ impl OwedMarks {
         marks.iter().map(|((class, peer), mark)| Owed { class: *class, peer: *peer, since_seq: least(mark) }).collect()
     }
 
+    /// Forgets the marks that nobody can or need pay.
+    pub(super) fn forget(&self, is_needless: impl Fn(ClassId, NodeId) -> bool) {
+        let mut marks = self.marks.lock();
+        let before = marks.len();
+        marks.retain(|(class, peer), _| !is_needless(*class, *peer));
+        if marks.len() < before {
+            self.changes.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
     /// Whether something of a class is owed to a peer.
     pub(crate) fn has_owed(&self, class: ClassId, peer: NodeId) -> bool {
         self.marks.lock().contains_key(&(class, peer))

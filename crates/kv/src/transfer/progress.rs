@@ -18,6 +18,8 @@ pub enum TransferKind {
     Owed,
     /// The target, or this node, does not know yet that it holds everything.
     Fill,
+    /// The target is to hold the class when its home has changed (ownership handoff).
+    Ownership,
 }
 
 /// One transfer that is under way.
@@ -31,6 +33,8 @@ pub struct Transfer {
     pub target: NodeId,
     /// The number of keys that were compared so far.
     pub keys: u64,
+    /// The number of keys that are compared until it ends, about, if that is known.
+    pub keys_total: Option<u64>,
     /// The bytes that were pushed so far.
     pub bytes: u64,
     /// When it began, by the wall clock.
@@ -46,6 +50,8 @@ struct Table {
 #[derive(Default)]
 struct Counters {
     keys: AtomicU64,
+    /// 0 if it is not known.
+    keys_total: AtomicU64,
     bytes: AtomicU64,
 }
 
@@ -76,7 +82,7 @@ impl Progress {
         let mut table = self.table.lock();
         let number = table.next;
         table.next += 1;
-        let transfer = Transfer { kind, class, target, keys: 0, bytes: 0, since: now };
+        let transfer = Transfer { kind, class, target, keys: 0, keys_total: None, bytes: 0, since: now };
         table.active.insert(number, (transfer, counters.clone()));
         Tracked { progress: self.clone(), number, kind, counters }
     }
@@ -86,13 +92,19 @@ impl Progress {
         let table = self.table.lock();
         let read = |(transfer, counters): &(Transfer, Arc<Counters>)| {
             let (keys, bytes) = (counters.keys.load(Ordering::Relaxed), counters.bytes.load(Ordering::Relaxed));
-            Transfer { keys, bytes, ..*transfer }
+            let keys_total = Some(counters.keys_total.load(Ordering::Relaxed)).filter(|total| *total > 0);
+            Transfer { keys, keys_total, bytes, ..*transfer }
         };
         table.active.values().map(read).collect()
     }
 }
 
 impl Tracked {
+    /// Notes how many keys will be compared, about.
+    pub(super) fn expects(&self, keys: u64) {
+        self.counters.keys_total.store(keys, Ordering::Relaxed);
+    }
+
     pub(super) fn compared(&self, keys: u64) {
         self.counters.keys.fetch_add(keys, Ordering::Relaxed);
     }

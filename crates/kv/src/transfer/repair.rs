@@ -33,7 +33,8 @@ impl Transfers {
         }
         let (number, key) = place;
         let n = engine.buckets.snapshot().n_of_key(key);
-        if !n.is_some_and(|n| engine.is_primary(&engine.ring(), *number, n)) {
+        let placement = engine.placement();
+        if !n.is_some_and(|n| placement.home(*number).is_primary(engine.identity.node_id, n)) {
             return false;
         }
         if let Err(why) = engine.repair_key(key).await {

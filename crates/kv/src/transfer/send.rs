@@ -13,12 +13,14 @@ use crate::engine::Engine;
 use crate::partition::Access;
 use crate::replica::{
     ClassId, Compare, Compared, Held, NodeCounter, Push, ReplicaStore, StoreKind, StoreMode, TRANSFER_BYTES_MAX,
+    checksum_of,
 };
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
 use ombak_ring::RingVersion;
 use ombak_runtime::within;
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
 use tracing::debug;
@@ -32,9 +34,11 @@ const PUSHES_MAX: usize = 4;
 pub(super) struct Target {
     pub(super) class: ClassId,
     pub(super) node: NodeId,
-    /// The ring by which the node belongs to the class.
-    pub(super) ring: RingVersion,
+    /// The version of the home by which the node belongs to the class.
+    pub(super) home_version: RingVersion,
     pub(super) tracked: Tracked,
+    /// Why the node refused a copy last.
+    pub(super) refusal: Mutex<Option<Error>>,
 }
 
 /// Copies that fit into one question.
@@ -48,6 +52,8 @@ struct Chunk {
     gone: Vec<usize>,
     /// The candidates for which there was no room.
     left: Vec<usize>,
+    /// The checksum of the copies, as they were read.
+    checksum: u64,
 }
 
 impl Transfers {
@@ -91,7 +97,7 @@ impl Transfers {
         let client = engine.config.peers.transfer(target.node);
         let answer = self.in_time(client.compare(question)).await?;
         engine.counters.note(target.node, answer.counter);
-        target.check_ring(answer.ring)?;
+        target.check_home_version(answer.home_version)?;
         if answer.held.len() != candidates.len() {
             return Err(StoreFailure::internal("another node compared another number of keys").into());
         }
@@ -122,11 +128,11 @@ impl Transfers {
             }
             self.throttle.admit(chunk.bytes).await;
             self.check_gives()?;
-            let push = Push { class, copies: chunk.copies, synced: true };
+            let push = Push { class, copies: chunk.copies, synced: true, checksum: Some(chunk.checksum) };
             let client = engine.config.peers.transfer(target.node);
             let answer = self.in_time(client.push(push)).await?;
             engine.counters.note(target.node, answer.counter);
-            target.check_ring(answer.ring)?;
+            target.check_home_version(answer.home_version)?;
             if answer.stored.len() != chunk.places.len() {
                 return Err(StoreFailure::internal("another node stored another number of copies").into());
             }
@@ -134,7 +140,10 @@ impl Transfers {
             for (place, stored) in chunk.places.into_iter().zip(answer.stored) {
                 match stored {
                     Ok(_) => proven.push(place),
-                    Err(why) => debug!(partition = class.partition, node = %target.node, %why, "a copy was refused"),
+                    Err(why) => {
+                        debug!(partition = class.partition, node = %target.node, %why, "a copy was refused");
+                        *target.refusal.lock() = Some(why);
+                    }
                 }
             }
         }
@@ -158,12 +167,14 @@ impl Transfers {
 }
 
 impl Target {
-    /// An answer at another ring version proves nothing.
-    fn check_ring(&self, ring: RingVersion) -> Result<(), Error> {
-        if ring == self.ring {
+    /// An answer at another version of the home proves nothing.
+    fn check_home_version(&self, theirs: RingVersion) -> Result<(), Error> {
+        if theirs == self.home_version {
             return Ok(());
         }
-        let text = format!("node {} has ring {ring}, and this node has {}", self.node, self.ring);
+        let Self { class, node, home_version, .. } = self;
+        let home = class.partition;
+        let text = format!("node {node} has home partition {home} at {theirs}, and this node has it at {home_version}");
         Err(StoreFailure::new(StoreFailureKind::Busy, text).into())
     }
 }
@@ -199,7 +210,7 @@ fn read_chunk(
     keys: Vec<(usize, Bytes)>,
     noted: Option<NodeCounter>,
 ) -> Result<Chunk, Error> {
-    let ring = engine.ring().version();
+    let ring = engine.placement().version();
     let partition = engine.partitions().find(class.partition)?;
     let buckets = engine.buckets.snapshot();
     let deadline = Some(engine.config.runtime.now() + ANSWER_MAX);
@@ -235,5 +246,6 @@ fn read_chunk(
             deadline,
         });
     }
+    chunk.checksum = checksum_of(&chunk.copies);
     Ok(chunk)
 }

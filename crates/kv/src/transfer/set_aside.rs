@@ -20,6 +20,7 @@ use crate::replica::{COMPARE_KEYS_MAX, ClassId, Held, HeldVersion, TRANSFER_BYTE
 use bytes::Bytes;
 use ombak_storage::{Detail, FoldEntry, Scope, Snapshot};
 use ombak_types::{Error, NodeId};
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -138,7 +139,13 @@ impl Transfers {
         let partition = engine.partitions().find(class.partition)?;
         let Some(mut walk) = self.pool.run(move || SetAsideWalk::begin(partition)).await?? else { return Ok(()) };
         let tracked = self.progress.begin(TransferKind::Fill, class, node, engine.now());
-        let target = Target { class, node, ring: engine.ring().version(), tracked };
+        let target = Target {
+            class,
+            node,
+            home_version: engine.home_version(class.partition),
+            tracked,
+            refusal: Mutex::default(),
+        };
         loop {
             let there = engine.clone();
             let (back, found) = self

@@ -60,7 +60,9 @@ impl Kv {
         walk_all(engine, |partition, entry| {
             let n = engine.buckets.snapshot().n_of_key(&entry.key);
             let is_compared = n.is_some_and(|n| {
-                engine.is_primary(&engine.ring(), partition.number(), n) && engine.is_full(partition.number(), n)
+                let placement = engine.placement();
+                let is_primary = placement.home(partition.number()).is_primary(engine.identity.node_id, n);
+                is_primary && engine.is_full(partition.number(), n)
             });
             report.compared += u64::from(is_compared);
             match describe(partition, entry, is_compared) {

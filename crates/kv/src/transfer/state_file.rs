@@ -1,5 +1,5 @@
 //! The file in which a node keeps what it knows of its replicas: classes that are not full, owed
-//! marks and checkpoints.
+//! marks and checkpoints, and the placement by which it has its classes.
 //!
 //! The file exists once the node has been in a cluster. It is replaced as a whole at each
 //! checkpoint. `is_closed` says that the process ended in order: then the marks are complete.
@@ -10,6 +10,7 @@ use super::owed::Owed;
 use crate::replica::ClassId;
 use ombak_node_files::saved_json::{self, Formats};
 use ombak_node_files::{NodeFileError, read_saved};
+use ombak_ring::placement::Placement;
 use ombak_storage::fs::{FileSystem, replace_file};
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,9 @@ struct Saved {
     is_closed: bool,
     partitions: Vec<SavedPartition>,
     owed: Vec<SavedMark>,
+    /// None as long as the ring has never changed. Earlier versions of the program do not know it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    placement: Option<Placement>,
 }
 
 /// What a node knows of its replicas.
@@ -68,6 +72,8 @@ pub(super) struct ReplicaState {
     pub(super) is_closed: bool,
     pub(super) partitions: Vec<SavedPartition>,
     pub(super) owed: Vec<Owed>,
+    /// The placement that the node has adopted last, if the ring has changed.
+    pub(super) placement: Option<Placement>,
 }
 
 /// The file.
@@ -86,12 +92,13 @@ impl StateFile {
         let remedy = "without it this node does not know what it owes to others: put back a copy of it";
         let saved = read_saved::<Saved>(&*self.fs, self.path.clone(), FILE_BYTES_MAX, FORMATS, remedy)?;
         let Some(saved) = saved else { return Ok(None) };
-        let owed = saved.owed.into_iter().map(|mark| Owed {
+        let owed = saved.owed.iter().map(|mark| Owed {
             class: ClassId { partition: mark.partition, n: mark.n },
             peer: mark.peer,
             since_seq: mark.since_seq,
         });
-        Ok(Some(ReplicaState { is_closed: saved.is_closed, partitions: saved.partitions, owed: owed.collect() }))
+        let Saved { is_closed, partitions, placement, .. } = saved;
+        Ok(Some(ReplicaState { is_closed, partitions, owed: owed.collect(), placement }))
     }
 
     /// Replaces the file. After a success the state survives a power loss. Blocks.
@@ -107,6 +114,7 @@ impl StateFile {
             is_closed: state.is_closed,
             partitions: state.partitions.clone(),
             owed: owed.collect(),
+            placement: state.placement.clone(),
         };
         replace_file(&*self.fs, &self.path, &saved_json::to_text(&saved)?)
     }
@@ -134,6 +142,7 @@ mod tests {
                 },
             ],
             owed: vec![Owed { class: ClassId { partition: 0, n: 3 }, peer: NodeId::new(u64::MAX), since_seq: 7 }],
+            placement: None,
         }
     }
 
@@ -170,6 +179,16 @@ mod tests {
             ombak_fixtures::check_file(env!("CARGO_MANIFEST_DIR"), 1, FILE_NAME, &std::fs::read(&path).unwrap());
         std::fs::write(path, frozen).unwrap();
         assert_eq!(file.load().unwrap(), Some(all));
+    }
+
+    #[test]
+    fn a_placement_is_saved_and_loaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = StateFile::new(Arc::new(RealFs), dir.path());
+        let ring = ombak_ring::Ring::from_owners(&[NodeId::new(1); 8], ombak_ring::RingVersion::first(3)).unwrap();
+        let state = ReplicaState { placement: Some(Placement::of_ring(Arc::new(ring))), ..state(0) };
+        file.save(&state).unwrap();
+        assert_eq!(file.load().unwrap(), Some(state));
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! Does the work: chooses what is due, and runs a bounded number of pieces beside each other.
 //!
 //! A piece of work that fails is tried again after a pause, which doubles up to a minute. When a
-//! node comes up, or the ring changes, everything is due at once. Pieces that wait for other nodes'
-//! work (`fill`) have places of their own, so that two nodes never wait for each other's places.
+//! node comes up, everything is due at once, and when a home changes, what belongs to the home.
+//! Pieces that wait for other nodes' work (`fill`) have places of their own, so that two nodes
+//! never wait for each other's places.
 
-use super::Transfers;
 use super::hand_back::Left;
+use super::prove::Proving;
+use super::{Transfers, fill};
 use crate::engine::Engine;
 use crate::replica::ClassId;
 use futures_util::future::{Either, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use ombak_ring::RingVersion;
+use ombak_ring::placement::Placement;
 use ombak_runtime::{BoxFuture, within};
 use ombak_types::{Error, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -40,6 +42,8 @@ enum Piece {
     Pay(ClassId, NodeId),
     /// Push what another node ordered.
     CarryOut(ClassId, NodeId),
+    /// Prove a class of a changing home to a member of its new set.
+    Prove(ClassId, NodeId),
     /// Compare a class that may lack something.
     Fill(ClassId),
     /// Repair what cannot be read.
@@ -50,11 +54,27 @@ impl Piece {
     const fn waits_for_others(&self) -> bool {
         matches!(self, Self::Fill(_) | Self::Repair)
     }
+
+    const fn is_proof(&self) -> bool {
+        matches!(self, Self::Prove(..))
+    }
+
+    /// The home partition that the piece is about.
+    const fn home(&self) -> Option<u32> {
+        match self {
+            Self::HandBack(partition) => Some(*partition),
+            Self::Pay(class, _) | Self::CarryOut(class, _) | Self::Prove(class, _) | Self::Fill(class) => {
+                Some(class.partition)
+            }
+            Self::Repair => None,
+        }
+    }
 }
 
 /// What became of a piece of work.
 enum Ended {
     HandBack(Result<Left, Error>, Duration),
+    Prove(Result<Proving, Error>),
     Other(Result<(), Error>),
 }
 
@@ -83,7 +103,7 @@ struct Worker {
     pauses: BTreeMap<Piece, Pause>,
     waiting: BTreeMap<u32, Waiting>,
     up: BTreeSet<NodeId>,
-    ring: Option<RingVersion>,
+    placement: Option<Arc<Placement>>,
 }
 
 impl Transfers {
@@ -101,7 +121,7 @@ impl Transfers {
             pauses: BTreeMap::new(),
             waiting: BTreeMap::new(),
             up: BTreeSet::new(),
-            ring: None,
+            placement: None,
         };
         transfers.runtime.spawn(Box::pin(worker.run(engine)));
     }
@@ -139,45 +159,59 @@ impl Worker {
 
     /// Starts what is due.
     async fn look(&mut self, engine: &Arc<Engine>) {
-        let ring = engine.ring();
+        let placement = engine.placement();
         let here = engine.identity.node_id;
-        if engine.is_alone_in(&engine.placement()) {
+        if engine.is_alone_in(&placement) {
             return;
         }
-        self.transfers.owe_after_unclean_end(&ring, here, &engine.buckets.snapshot().all_n_vals());
+        self.transfers.owe_after_unclean_end(&placement, here, &engine.buckets.snapshot().all_n_vals());
         self.transfers.continue_checkpoint(engine).await;
-        self.note_who_is_up(engine, &ring);
+        self.note_changes(engine, &placement);
+        self.transfers.forget_needless_marks(engine, &placement);
         let now = self.transfers.runtime.now();
-        for piece in self.candidates(engine, &ring) {
+        for piece in self.candidates(engine, &placement) {
+            let concurrency = self.transfers.concurrency.load(Ordering::Relaxed);
+            // Many homes are proved for long. Hints and marks have a place beside them.
+            let proving = self.active.iter().filter(|active| active.is_proof()).count();
+            if piece.is_proof() && proving + 1 >= concurrency.max(2) {
+                continue;
+            }
             let is_paused = self.pauses.get(&piece).is_some_and(|pause| now < pause.until);
             let active = self.active.iter().filter(|a| a.waits_for_others() == piece.waits_for_others()).count();
-            if !is_paused
-                && !self.active.contains(&piece)
-                && active < self.transfers.concurrency.load(Ordering::Relaxed)
-            {
+            if !is_paused && !self.active.contains(&piece) && active < concurrency {
                 self.start(engine, piece);
             }
         }
     }
 
-    /// Everything is due again when a node came up, the ring changed, or an operator asks for it.
-    fn note_who_is_up(&mut self, engine: &Engine, ring: &ombak_ring::Ring) {
-        let peers = ring.nodes().map(|(_, node)| node).filter(|node| *node != engine.identity.node_id);
+    /// Everything is due again when a node came up, or an operator asks for it. What belongs to a
+    /// home is due again when the home changed.
+    fn note_changes(&mut self, engine: &Engine, placement: &Arc<Placement>) {
+        let peers = placement.nodes().into_iter().filter(|node| *node != engine.identity.node_id);
         let up: BTreeSet<NodeId> = peers.filter(|node| engine.config.peers.is_up(*node)).collect();
         let retries = self.transfers.retries_at_once.swap(false, Ordering::SeqCst);
-        if retries || !up.is_subset(&self.up) || self.ring != Some(ring.version()) {
+        let before = self.placement.replace(placement.clone());
+        let has_changed = before.as_ref().is_none_or(|before| before.version() != placement.version());
+        if has_changed {
+            let is_same = |home| {
+                before.as_ref().is_some_and(|before| before.home(home).version() == placement.home(home).version())
+            };
+            self.pauses.retain(|piece, _| piece.home().is_some_and(is_same));
+            self.waiting.retain(|partition, _| is_same(*partition));
+        }
+        if retries || !up.is_subset(&self.up) {
             self.pauses.clear();
+        }
+        if retries || has_changed || !up.is_subset(&self.up) {
             engine.partitions().unreadable_keys().try_all_again();
         }
-        if self.ring != Some(ring.version()) {
-            self.waiting.clear();
-        }
-        (self.up, self.ring) = (up, Some(ring.version()));
+        self.up = up;
     }
 
     /// Everything that there is to do now, in the order of importance.
-    fn candidates(&self, engine: &Engine, ring: &ombak_ring::Ring) -> Vec<Piece> {
+    fn candidates(&self, engine: &Engine, placement: &Placement) -> Vec<Piece> {
         let (transfers, here) = (&self.transfers, engine.identity.node_id);
+        let ns = engine.buckets.snapshot().all_n_vals();
         let mut pieces = Vec::new();
         let is_up = |node: &NodeId| self.up.contains(node);
         if !engine.partitions().unreadable_keys().due(transfers.runtime.now(), 1).is_empty() {
@@ -187,23 +221,28 @@ impl Worker {
             pieces.extend(
                 transfers.orders.open().into_iter().filter(|(_, to)| is_up(to)).map(|(c, to)| Piece::CarryOut(c, to)),
             );
+            let proofs = transfers.proofs.open(engine, placement, &ns);
+            pieces.extend(proofs.into_iter().filter(|(_, to)| is_up(to)).map(|(class, to)| Piece::Prove(class, to)));
             let owed = transfers.owed.list().into_iter().filter(|owed| {
-                let primaries = ring.replica_set(owed.class.partition, owed.class.n);
+                let primaries = placement.home(owed.class.partition).primaries(owed.class.n);
                 is_up(&owed.peer) && primaries.contains(&owed.peer) && primaries.contains(&here)
             });
             pieces.extend(owed.map(|owed| Piece::Pay(owed.class, owed.peer)));
-            let foreign = transfers.foreign.partitions().filter(|partition| self.may_hand_back(*partition));
+            // What is foreign now may not be foreign when the change of its home ends.
+            let may_hand_back =
+                |partition: &u32| !placement.home(*partition).is_changing() && self.may_hand_back(*partition);
+            let foreign = transfers.foreign.partitions().filter(may_hand_back);
             pieces.extend(foreign.map(Piece::HandBack));
         }
         if !transfers.gives_pushes() || !transfers.takes_pushes() {
             // A comparison brings copies in both directions.
             return pieces;
         }
-        let ns = engine.buckets.snapshot().all_n_vals();
-        for partition in 0..ring.size().get() {
+        for home in placement.homes() {
+            let partition = home.home();
             let Some(filling) = transfers.classes.filling(partition) else { continue };
             for n in ns.iter().filter(|n| !filling.full.contains(n)) {
-                if ring.replica_set(partition, *n).contains(&here) {
+                if fill::is_to_be_full(&home, here, *n) {
                     pieces.push(Piece::Fill(ClassId { partition, n: *n }));
                 }
             }
@@ -242,6 +281,7 @@ impl Worker {
                 }
                 Piece::Pay(class, peer) => Ended::Other(transfers.pay(&engine, class, peer).await),
                 Piece::CarryOut(class, to) => Ended::Other(transfers.carry_out(&engine, class, to).await),
+                Piece::Prove(class, node) => Ended::Prove(transfers.prove(&engine, class, node).await),
                 Piece::Repair => {
                     transfers.repair_unreadable(&engine).await;
                     Ended::Other(Ok(()))
@@ -270,20 +310,25 @@ impl Worker {
             (Piece::HandBack(partition), Ended::HandBack(Ok(left), worked)) => {
                 (None, !self.passed(partition, left, worked))
             }
-            (_, Ended::HandBack(Ok(_), _) | Ended::Other(Ok(()))) => (None, false),
-            (_, Ended::HandBack(Err(why), _) | Ended::Other(Err(why))) => (Some(why), true),
+            (_, Ended::Prove(Ok(Proving::WaitsForOthers))) => return self.pause(piece, 0),
+            (_, Ended::HandBack(Ok(_), _) | Ended::Prove(Ok(Proving::Proved)) | Ended::Other(Ok(()))) => (None, false),
+            (_, Ended::HandBack(Err(why), _) | Ended::Prove(Err(why)) | Ended::Other(Err(why))) => (Some(why), true),
         };
         if let Some(why) = why {
             debug!(?piece, %why, "a transfer has not ended; it is tried again");
         }
         if left {
-            let now = self.transfers.runtime.now();
             let failures = self.pauses.get(&piece).map_or(0, |pause| pause.failures);
-            let until = now + (RETRY_MIN * (1 << failures.min(16))).min(RETRY_MAX);
-            self.pauses.insert(piece, Pause { failures: failures + 1, until });
+            self.pause(piece, failures);
         } else {
             self.pauses.remove(&piece);
         }
+    }
+
+    /// Lets a piece wait that has failed so often before.
+    fn pause(&mut self, piece: Piece, failures: u32) {
+        let until = self.transfers.runtime.now() + (RETRY_MIN * (1 << failures.min(16))).min(RETRY_MAX);
+        self.pauses.insert(piece, Pause { failures: failures + 1, until });
     }
 
     /// Remembers for which primaries the copies of a partition wait. Returns whether none is left.

@@ -7,19 +7,20 @@ mod wires;
 
 use bytes::Bytes;
 use ombak_kv::{
-    AskRequest, Compare, Compared, ConditionalClient, CoverageClient, CoverageRequest, CoverageStream, DeleteMode,
-    DeleteRequest, FillReason, ForwardedPut, GetOptions, GetReply, GetRequest, Give, Giving, Kv, KvConfig,
+    AskRequest, ClassId, Compare, Compared, ConditionalClient, CoverageClient, CoverageRequest, CoverageStream,
+    DeleteMode, DeleteRequest, FillReason, ForwardedPut, GetOptions, GetReply, GetRequest, Give, Giving, Kv, KvConfig,
     LocalReplica, Peers, PromiseReply, PromiseRequest, Push, Pushed, PutFailure, PutOptions, PutReply, PutRequest,
-    ReadReply, ReapReply, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoreReply,
-    Summarize, Summary, TransferClient, UnreachableNode, Vote, VoteRequest,
+    ReadReply, ReapReply, ReapingClient, RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoreKind, StoreMode,
+    StoreReply, Summarize, Summary, TransferClient, UnreachableNode, Vote, VoteRequest, checksum_of,
 };
+use ombak_ring::placement::{Phase, Placement, ProofOrder, Step, StepOf};
 use ombak_ring::{Ring, RingVersion};
 use ombak_runtime::BoxFuture;
 use ombak_storage::fs::sim::{FaultyFs, Loss};
 use ombak_storage::fs::{FileSystem, OpenMode};
 use ombak_storage::{BitcaskFactory, JournalConfig, ReadMode, SyncStrategy};
 use ombak_types::names::encode_storage_key;
-use ombak_types::{Bucket, Error, NodeId, Object, PropMap, Quorum, Sibling, VectorClock};
+use ombak_types::{Bucket, Error, NodeId, Object, PropMap, Quorum, Sibling, VectorClock, stored_object};
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -41,6 +42,8 @@ pub struct Links {
     on_answer: Option<Hook>,
     /// The number of pushed copies.
     pushed: u64,
+    /// The number of versions that were compared one by one.
+    compared: u64,
 }
 
 #[derive(Clone, Default)]
@@ -159,6 +162,7 @@ impl ConditionalClient for Remote {
 
 impl TransferClient for Remote {
     fn compare(&self, compare: Compare) -> BoxFuture<'static, Result<Compared, Error>> {
+        self.network.0.lock().compared += compare.versions.len() as u64;
         self.hooked(self.transfers().compare(compare))
     }
 
@@ -190,6 +194,8 @@ pub struct Cluster {
     /// Locked before the network, never while the network is locked.
     machines: Mutex<Vec<Machine>>,
     ring: Ring,
+    /// What all nodes follow.
+    placement: Mutex<Placement>,
     change: fn(&mut KvConfig),
 }
 
@@ -223,6 +229,11 @@ impl Cluster {
     }
 
     pub fn configured(count: usize, change: fn(&mut KvConfig)) -> Self {
+        Self::with_owners(count, count, change)
+    }
+
+    /// A cluster in which only the first nodes own partitions.
+    pub fn with_owners(count: usize, owners: usize, change: fn(&mut KvConfig)) -> Self {
         let network = Network::default();
         let mut machines = Vec::new();
         for number in 0..count {
@@ -230,9 +241,11 @@ impl Cluster {
             let kv = open(&fs, number, &network, change);
             machines.push(Machine { fs, id: kv.identity().node_id, kv: Some(kv), is_powerless: false });
         }
-        let owners: Vec<NodeId> = machines.iter().map(|m| m.id).cycle().take(RING_SIZE as usize).collect();
+        let owners = machines[..owners].iter().map(|m| m.id).cycle();
+        let owners: Vec<NodeId> = owners.take(RING_SIZE as usize).collect();
         let ring = Ring::from_owners(&owners, RingVersion::first(7)).unwrap();
-        let cluster = Self { network, machines: Mutex::new(machines), ring, change };
+        let placement = Mutex::new(Placement::of_ring(Arc::new(ring.clone())));
+        let cluster = Self { network, machines: Mutex::new(machines), ring, placement, change };
         (0..count).for_each(|node| cluster.join(node));
         cluster
     }
@@ -240,10 +253,129 @@ impl Cluster {
     /// Connects the engine of a machine, and starts its work.
     fn join(&self, node: usize) {
         let kv = self.kv(node);
-        kv.set_ring(self.ring.clone()).unwrap();
+        kv.set_placement(self.placement()).unwrap();
         self.network.0.lock().wires.connect(&kv);
         kv.start_transfers();
         kv.start_reaping();
+    }
+
+    /// What all nodes follow.
+    pub fn placement(&self) -> Placement {
+        self.placement.lock().clone()
+    }
+
+    /// Lets some nodes adopt a placement, as a member does.
+    pub async fn adopt(&self, nodes: impl IntoIterator<Item = usize>, placement: &Placement) {
+        for node in nodes.into_iter().filter(|node| self.is_running(*node)) {
+            let kv = self.kv(node);
+            kv.prepare_placement(placement).await.unwrap();
+            kv.set_placement(placement.clone()).unwrap();
+        }
+    }
+
+    /// Lets all nodes adopt a placement.
+    pub async fn follow(&self, placement: Placement) {
+        *self.placement.lock() = placement.clone();
+        self.adopt(0..self.count(), &placement).await;
+    }
+
+    /// Sets a goal with these owners, which come again and again.
+    pub async fn set_goal(&self, owners: &[usize]) {
+        let ids: Vec<NodeId> = owners.iter().map(|node| self.id(*node)).cycle().take(RING_SIZE as usize).collect();
+        let goal = Ring::from_owners(&ids, self.placement().version().next()).unwrap();
+        let ns = (1..=3).collect();
+        self.follow(self.placement().with_goal(Arc::new(goal), &ns).unwrap()).await;
+    }
+
+    /// The placement after a step of all homes that can take it.
+    pub fn after(&self, step: Step) -> Placement {
+        let placement = self.placement();
+        let steps = placement.homes().map(|home| StepOf { home: home.home(), seen: home.version().number, step });
+        placement.after(&steps.collect::<Vec<_>>()).unwrap()
+    }
+
+    /// Takes a step of all homes that can take it, at all nodes.
+    pub async fn step(&self, step: Step) {
+        self.follow(self.after(step)).await;
+    }
+
+    /// Orders a member to prove all pending homes.
+    pub fn order_proofs_of(&self, node: usize) {
+        let placement = self.placement();
+        let pending = placement.homes().filter(|home| home.phase() == Phase::Pending);
+        let order = |home: ombak_ring::placement::HomePlacement<'_>| {
+            let to = (0..self.count()).map(|node| self.id(node)).collect();
+            ProofOrder { home: home.home(), begun: home.version().number, to }
+        };
+        self.kv(node).set_proofs_wanted(pending.map(order).collect());
+    }
+
+    /// Whether a member has proved all pending homes.
+    pub fn has_proved_all(&self, node: usize) -> bool {
+        let placement = self.placement();
+        let proved = self.kv(node).ring_report(placement.version()).proved;
+        let pending = placement.homes().filter(|home| home.phase() == Phase::Pending);
+        pending.into_iter().all(|home| {
+            let is_of = |proved: &ombak_ring::placement::ProvedHome| {
+                proved.home == home.home() && proved.begun == home.version().number
+            };
+            proved.iter().any(is_of)
+        })
+    }
+
+    /// Waits until all nodes that run have proved all pending homes.
+    pub async fn prove_all(&self) {
+        let running: Vec<usize> = (0..self.count()).filter(|node| self.is_running(*node)).collect();
+        running.iter().for_each(|node| self.order_proofs_of(*node));
+        self.wait_until("all homes are proved", |c| running.iter().all(|node| c.has_proved_all(*node))).await;
+    }
+
+    /// Lets all nodes push copies and take them, or none.
+    pub fn set_handoffs(&self, enabled: bool) {
+        (0..self.count()).filter(|node| self.is_running(*node)).for_each(|n| self.kv(n).set_handoff(enabled, enabled));
+    }
+
+    /// The owners of a key in the ring that its home is to get.
+    pub fn owners_after(&self, bucket: &Bucket, key: &str) -> Vec<usize> {
+        let placement = self.placement();
+        let set = placement.home(self.home_of(bucket, key)).other_set(3);
+        set.into_iter().map(|id| self.number_of(id)).collect()
+    }
+
+    /// Stores a tombstone that covers what a node has of a key, in the node alone.
+    pub async fn store_tombstone(&self, node: usize, bucket: &Bucket, key: &str, clock: &VectorClock) {
+        let object = Object { clock: clock.clone(), siblings: vec![Sibling::tombstone()] };
+        let store = self.copy_of(node, bucket, key, &object);
+        self.kv(node).local_replica().store(store).await.unwrap();
+    }
+
+    /// A push of one value to the first node.
+    pub fn push_of(&self, bucket: &Bucket, key: &str, value: &'static str) -> Push {
+        let object =
+            Object { clock: VectorClock::new(), siblings: vec![Sibling::new(Bytes::from_static(value.as_bytes()))] };
+        let copy = self.copy_of(0, bucket, key, &object);
+        let class = ClassId { partition: copy.partition, n: copy.n };
+        let copies = vec![copy];
+        Push { class, checksum: Some(checksum_of(&copies)), copies, synced: true }
+    }
+
+    fn copy_of(&self, node: usize, bucket: &Bucket, key: &str, object: &Object) -> ReplicaStore {
+        let (mut storage_key, mut head) = (Vec::new(), Vec::new());
+        encode_storage_key(bucket, key.as_bytes(), &mut storage_key);
+        stored_object::encode_head(object, &mut head);
+        ReplicaStore {
+            partition: self.home_of(bucket, key),
+            n: 3,
+            ring: self.placement().version(),
+            key: storage_key.into(),
+            head: head.into(),
+            body: object.siblings[0].value.clone(),
+            kind: StoreKind::default(),
+            mode: StoreMode::Merge,
+            noted: Some(self.kv(node).counter()),
+            synced: false,
+            deadline: None,
+        }
     }
 
     pub fn kv(&self, node: usize) -> Kv {
@@ -269,7 +401,7 @@ impl Cluster {
     /// The owners of a key, in the order of their positions.
     pub fn owners(&self, bucket: &Bucket, key: &str, n: u32) -> Vec<usize> {
         let hash = ombak_ring::KeyHash::of_key(bucket, key.as_bytes());
-        let set = self.ring.replica_set(self.ring.home_of(&hash), n);
+        let set = self.placement().home(self.ring.home_of(&hash)).replica_set(n);
         set.into_iter().map(|id| self.number_of(id)).collect()
     }
 
@@ -316,6 +448,11 @@ impl Cluster {
     /// The number of copies that were pushed so far.
     pub fn pushed(&self) -> u64 {
         self.network.0.lock().pushed
+    }
+
+    /// The number of versions that were compared one by one so far.
+    pub fn compared(&self) -> u64 {
+        self.network.0.lock().compared
     }
 
     /// Ends the process of a node at once; its machine keeps what `loss` leaves. The node is down.

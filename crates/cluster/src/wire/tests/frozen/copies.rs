@@ -31,22 +31,23 @@ fn check_transfers(frozen: &mut FrozenMessages) {
     let version = |clock| HeldVersion { key: "a key".into(), digest: DIGEST, clock };
     let versions = vec![version(a_clock()), version(VectorClock::new())];
     let give = Give { class: CLASS, to: NodeId::new(DIGEST), order: 9, ranges: 1024, wanted: vec![0, 300] };
+    let push = Push { class: CLASS, copies: vec![copy()], synced: true, checksum: None };
     for (name, question) in [
         ("compare", TransferQuestion::Compare(Compare { class: CLASS, versions, synced: true })),
-        ("push", TransferQuestion::Push(Push { class: CLASS, copies: vec![copy()], synced: true })),
-        ("summarize", TransferQuestion::Summarize(Summarize { class: CLASS, ranges: 1024 })),
+        ("push", TransferQuestion::Push(push)),
+        ("summarize", TransferQuestion::Summarize(Summarize { class: CLASS, ranges: 1024, synced: false })),
         ("give", TransferQuestion::Give(give)),
     ] {
         let name = format!("transfer_question/{name}");
         check(frozen, &name, &question, encode_transfer_question, decode_transfer_question);
     }
-    let compared = Compared { ring: RING, is_full: true, held: Held::ALL.to_vec(), counter: COUNTER };
+    let compared = Compared { home_version: RING, is_full: true, held: Held::ALL.to_vec(), counter: COUNTER };
     check(frozen, "compared", &compared, encode_compared, decode_compared);
     let stored = vec![Ok(StoredVersion { digest: DIGEST }), Err(Error::Overload)];
-    let pushed = Pushed { ring: RING, stored, counter: COUNTER };
+    let pushed = Pushed { home_version: RING, stored, counter: COUNTER };
     check(frozen, "pushed", &pushed, encode_pushed, decode_pushed);
     let ranges = vec![RangeSum { versions: 300, sum: DIGEST }, RangeSum { versions: 0, sum: 0 }];
-    check(frozen, "summary", &Summary { ring: RING, ranges }, encode_summary, decode_summary);
+    check(frozen, "summary", &Summary { home_version: RING, ranges }, encode_summary, decode_summary);
     for (name, giving) in [("working", Giving::Working), ("done", Giving::Done)] {
         check(frozen, &format!("giving/{name}"), &giving, encode_giving, decode_giving);
     }

@@ -1,0 +1,163 @@
+//! Takes the roles of this node from another placement (docs/design/ring-changes.md, "Adopting" and
+//! "Filling").
+//!
+//! The order of steps matters. What this node does not hold is known, durably, before the placement
+//! is in force. What becomes foreign counts as foreign before that, too: whoever asks whether this
+//! node holds anything for others must not get a no. What is foreign no longer counts as foreign
+//! until after that: then the copies that it took for others are owed to the other primaries.
+
+use super::Transfers;
+use super::foreign::NoLongerForeign;
+use super::roles::{is_newcomer, is_of_one_ring, joining, unprepared};
+use crate::deliberate_faults::{BrokenRule, is_broken};
+use crate::engine::Engine;
+use crate::interface::Kv;
+use crate::partition::PartitionTable;
+use crate::replica::ClassId;
+use ombak_ring::RingVersion;
+use ombak_ring::placement::{HomePlacement, Placement, ProofOrder, Report};
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
+use std::collections::BTreeSet;
+
+impl Transfers {
+    /// Takes the roles of this node from a placement that is about to be in force.
+    pub(crate) fn set_placement(
+        &self,
+        placement: &Placement,
+        here: NodeId,
+        partitions: &PartitionTable,
+        ns: &BTreeSet<u32>,
+    ) {
+        self.adopt(placement, here, ns);
+        let changed = self.changed_homes(placement);
+        changed.iter().for_each(|home| self.classes.set_joining(home.home(), joining(home, here)));
+        self.foreign.begin_placement(&changed, here);
+        let is_alone = placement.nodes().iter().eq([&here]);
+        self.set_aside.apply(partitions, is_alone);
+    }
+
+    /// Ends [`Self::set_placement`]: the placement is in force.
+    pub(crate) fn placement_is_in_force(
+        &self,
+        placement: &Placement,
+        here: NodeId,
+        partitions: &PartitionTable,
+        ns: &BTreeSet<u32>,
+    ) {
+        let nearer = self.foreign.set_placement(&self.changed_homes(placement), here);
+        *self.in_force.lock() = Some(placement.clone());
+        for nearer in nearer {
+            if let Some(partition) = partitions.get(nearer.partition) {
+                // A copy that was begun as a foreign one is counted after this.
+                partition.await_writers();
+            }
+            self.owe_what_was_foreign(placement, here, ns, nearer);
+        }
+        self.wake();
+    }
+
+    /// The homes that differ from those of the placement in force.
+    fn changed_homes<'a>(&self, placement: &'a Placement) -> Vec<HomePlacement<'a>> {
+        let before = self.in_force.lock();
+        let before = before.as_ref().filter(|before| before.size() == placement.size());
+        let is_same = |home: &HomePlacement<'_>| {
+            before.is_some_and(|before| before.home(home.home()).version() == home.version())
+        };
+        placement.homes().filter(|home| !is_same(home)).collect()
+    }
+
+    /// This node has become a primary of classes of which it may hold copies for others. No other
+    /// primary may have them, and nobody hands them back any more: they are owed to all
+    /// (docs/design/replication.md §2).
+    fn owe_what_was_foreign(&self, placement: &Placement, here: NodeId, ns: &BTreeSet<u32>, nearer: NoLongerForeign) {
+        if is_broken(BrokenRule::RolesKeepWhatIsOwed) {
+            return;
+        }
+        let home = placement.home(nearer.partition);
+        for n in ns.iter().copied().filter(|n| *n <= nearer.up_to && home.is_primary(here, *n)) {
+            let class = ClassId { partition: nearer.partition, n };
+            if self.foreign.may_have_held(nearer, n) {
+                let others = home.primaries(n).into_iter().filter(|node| *node != here);
+                others.for_each(|node| self.owed.missed(class, node, 1));
+            }
+        }
+    }
+
+    /// Notes what this node does not hold in a placement. What it becomes full by, the placement
+    /// says when it is in force.
+    fn adopt(&self, placement: &Placement, here: NodeId, ns: &BTreeSet<u32>) {
+        let mut adopted = self.adopted.lock();
+        if adopted.as_ref().is_some_and(|adopted| adopted.version() == placement.version()) {
+            return;
+        }
+        for (partition, span) in unprepared(adopted.as_ref(), placement, here, ns) {
+            self.classes.set_new(partition, span, ns);
+        }
+        if let Some(before) = adopted.as_ref().filter(|before| before.size() == placement.size()) {
+            let begins = placement
+                .homes()
+                .filter(|home| home.version() != before.home(home.home()).version() && is_newcomer(home, here));
+            begins.for_each(|home| self.classes.begin_anew(home.home()));
+        }
+        *adopted = Some(placement.clone());
+    }
+
+    /// Notes durably what this node does not hold in a placement, before it adopts it. Blocks.
+    fn prepare(&self, engine: &Engine, placement: &Placement) -> Result<(), Error> {
+        let was_of_one_ring = self.adopted.lock().as_ref().is_none_or(is_of_one_ring);
+        self.adopt(placement, engine.identity.node_id, &engine.buckets.snapshot().all_n_vals());
+        if was_of_one_ring && is_of_one_ring(placement) || self.save_filling(engine.partitions()) {
+            return Ok(());
+        }
+        let why = "what this node lacks in the next placement could not be saved";
+        Err(StoreFailure::new(StoreFailureKind::Io, why).into())
+    }
+
+    /// Forgets marks that nobody can or need pay: this node is no primary of the class any more, so
+    /// its copies are foreign and go to all primaries; or the peer is no member any more. While a
+    /// home changes, every mark stays.
+    pub(super) fn forget_needless_marks(&self, engine: &Engine, placement: &Placement) {
+        if is_of_one_ring(placement) {
+            return;
+        }
+        if is_broken(BrokenRule::RolesKeepWhatIsOwed) {
+            return self.owed.forget(|class, peer| !placement.home(class.partition).is_primary(peer, class.n));
+        }
+        let mut members = placement.nodes();
+        members.extend(engine.config.peers.members());
+        let here = engine.identity.node_id;
+        self.owed.forget(|class, peer| {
+            let home = placement.home(class.partition);
+            !home.is_changing() && (!home.is_primary(here, class.n) || !members.contains(&peer))
+        });
+    }
+}
+
+impl Kv {
+    /// Notes durably what this node does not hold in a placement, before the placement is set. A
+    /// node that fails here must not adopt it.
+    pub async fn prepare_placement(&self, placement: &Placement) -> Result<(), Error> {
+        let (engine, placement) = (self.engine.clone(), placement.clone());
+        let transfers = engine.transfers.clone();
+        transfers.answer(move || engine.transfers.prepare(&engine, &placement)).await
+    }
+
+    /// Takes the driver's orders to prove homes, in the place of the former ones. The driver orders
+    /// a proof only when every member of both sets has confirmed the begin.
+    pub fn set_proofs_wanted(&self, orders: Vec<ProofOrder>) {
+        self.engine.transfers.proofs.want(orders);
+        self.engine.transfers.wake();
+    }
+
+    /// What this node says to the driver about changing homes. It has confirmed the version.
+    pub fn ring_report(&self, confirmed: RingVersion) -> Report {
+        let transfers = &self.engine.transfers;
+        let (proved, lacking) = (transfers.proved_homes(&self.engine), transfers.lacking_homes(&self.engine));
+        Report { confirmed, proved, lacking }
+    }
+
+    /// What keeps this node from proving homes, for operators.
+    pub fn proof_obstacles(&self) -> Vec<super::ProofObstacle> {
+        self.engine.transfers.proof_obstacles()
+    }
+}

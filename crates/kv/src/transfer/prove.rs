@@ -1,0 +1,289 @@
+//! Proves homes that are changing: each version that this member of the old set holds is durably at
+//! the members of the new set (docs/design/ring-changes.md, "Proof of a home").
+//!
+//! What it is: the orders of the driver, one comparison for each class and each member of the new
+//! set, and what has become of them. Both nodes sum up ranges of key hashes. Ranges with equal sums
+//! are proved, because the other node syncs its store before it answers. Of the others this node
+//! brings what the other one lacks.
+//!
+//! What it is not: it does not decide when to prove. The driver orders a proof when every member
+//! has confirmed the begin: a proof that began earlier says nothing.
+//!
+//! Only the end of a comparison is remembered, and only in memory. After an interruption the nodes
+//! sum up anew, and only what differs then is compared by keys. So no version is sent twice.
+//!
+//! The members of the old set share the work: a new member lacks mostly the same versions of all of
+//! them. Each first brings its own part of the ranges, and the others' parts only when these do not
+//! go on.
+
+use super::Transfers;
+use super::fill::Task;
+use super::fold::{Ranges, Which};
+use super::progress::TransferKind;
+use crate::deliberate_faults::{BrokenRule, is_broken};
+use crate::engine::Engine;
+use crate::replica::{ClassId, SUMMARY_RANGES_MAX, Summarize};
+use ombak_ring::placement::{HomePlacement, LackingHome, Phase, Placement, ProofOrder, ProvedHome};
+use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The proofs that the driver wants, by home.
+#[derive(Default)]
+pub(super) struct Proofs(Mutex<BTreeMap<u32, Proof>>);
+
+/// The proof of a home.
+#[derive(Default)]
+struct Proof {
+    /// The number of the home version of the begin.
+    begun: u64,
+    /// The members of the new set that are to be shown to hold everything.
+    to: BTreeSet<NodeId>,
+    comparisons: BTreeMap<(u32, NodeId), Comparison>,
+}
+
+/// The comparison of a class with a member of the new set.
+#[derive(Default)]
+struct Comparison {
+    /// Whether this node was full when it began last.
+    was_full: bool,
+    is_proved: bool,
+    /// The number of ranges in the parts of others that differed last.
+    left_to_others: Option<usize>,
+    /// Why it did not end.
+    obstacle: Option<String>,
+}
+
+/// What keeps this node from proving a class to a member of the new set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProofObstacle {
+    /// The class.
+    pub class: ClassId,
+    /// The member of the new set.
+    pub node: NodeId,
+    /// What happened, for an operator.
+    pub why: String,
+}
+
+/// How far a comparison is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proving {
+    /// The other node durably holds everything.
+    Proved,
+    /// Other members of the old set still bring their parts.
+    WaitsForOthers,
+}
+
+impl Proofs {
+    /// Takes the orders of the driver in the place of the former ones. What was proved for the same
+    /// begin stays.
+    pub(super) fn want(&self, orders: Vec<ProofOrder>) {
+        let mut proofs = self.0.lock();
+        let mut before = std::mem::take(&mut *proofs);
+        for ProofOrder { home, begun, to } in orders {
+            let kept = before.remove(&home);
+            let kept = kept.filter(|proof| proof.begun == begun || is_broken(BrokenRule::ProofsBelongToTheirBegin));
+            proofs.insert(home, Proof { begun, to, ..kept.unwrap_or_default() });
+        }
+    }
+
+    /// The comparisons that are still to be made: also those that were made while this node was
+    /// filling, and would now be those of a full member.
+    pub(super) fn open(&self, engine: &Engine, placement: &Placement, ns: &BTreeSet<u32>) -> Vec<(ClassId, NodeId)> {
+        let here = engine.identity.node_id;
+        let proofs = self.0.lock();
+        let of_home = |(home, proof): (&u32, &Proof)| {
+            let home = placement.home(*home);
+            let is_made = |c: &Comparison, n| c.is_proved && (c.was_full || !engine.is_full(home.home(), n));
+            let is_open = |place: &(u32, NodeId)| !proof.comparisons.get(place).is_some_and(|c| is_made(c, place.0));
+            let needed = if proof.is_of(&home) { proof.needed(&home, here, ns) } else { Vec::new() };
+            let class = |n| ClassId { partition: home.home(), n };
+            needed.into_iter().filter(is_open).map(|(n, node)| (class(n), node)).collect::<Vec<_>>()
+        };
+        proofs.iter().flat_map(of_home).collect()
+    }
+
+    /// The homes that are proved to every other member of their new sets.
+    fn proved(&self, engine: &Engine, placement: &Placement, ns: &BTreeSet<u32>) -> Vec<ProvedHome> {
+        let here = engine.identity.node_id;
+        let proofs = self.0.lock();
+        let of_home = |(home, proof): (&u32, &Proof)| {
+            let home = placement.home(*home);
+            if !proof.is_of(&home) {
+                return None;
+            }
+            let mut full: BTreeSet<u32> = ns.iter().copied().filter(|n| home.replica_set(*n).contains(&here)).collect();
+            full.retain(|n| engine.is_full(home.home(), *n));
+            for (n, node) in proof.needed(&home, here, ns) {
+                let comparison = proof.comparisons.get(&(n, node)).filter(|comparison| comparison.is_proved)?;
+                if !comparison.was_full {
+                    full.remove(&n);
+                }
+            }
+            Some(ProvedHome { home: home.home(), begun: proof.begun, full })
+        };
+        proofs.iter().filter_map(of_home).collect()
+    }
+
+    fn obstacles(&self) -> Vec<ProofObstacle> {
+        let proofs = self.0.lock();
+        let of_home = |(home, proof): (&u32, &Proof)| {
+            let of_place = |((n, node), comparison): (&(u32, NodeId), &Comparison)| {
+                let why = comparison.obstacle.clone()?;
+                Some(ProofObstacle { class: ClassId { partition: *home, n: *n }, node: *node, why })
+            };
+            proof.comparisons.iter().filter_map(of_place).collect::<Vec<_>>()
+        };
+        proofs.iter().flat_map(of_home).collect()
+    }
+
+    /// Begins a comparison. Returns the number of the begin that it is for.
+    fn begin(&self, class: ClassId, node: NodeId, is_full: bool) -> Option<u64> {
+        let mut proofs = self.0.lock();
+        let proof = proofs.get_mut(&class.partition)?;
+        let comparison = proof.comparisons.entry((class.n, node)).or_default();
+        comparison.was_full = is_full;
+        Some(proof.begun)
+    }
+
+    /// Changes a comparison, unless it is for another begin by now.
+    fn note(&self, class: ClassId, node: NodeId, begun: u64, change: impl FnOnce(&mut Comparison)) {
+        let mut proofs = self.0.lock();
+        if let Some(proof) = proofs.get_mut(&class.partition).filter(|proof| proof.begun == begun) {
+            change(proof.comparisons.entry((class.n, node)).or_default());
+        }
+    }
+
+    /// Whether to wait for others whose parts still differ: for the first time, and as long as they
+    /// go on.
+    fn is_to_wait(&self, class: ClassId, node: NodeId, begun: u64, left_to_others: usize) -> bool {
+        let mut waits = false;
+        self.note(class, node, begun, |comparison| {
+            waits = left_to_others > 0 && comparison.left_to_others.is_none_or(|before| left_to_others < before);
+            comparison.left_to_others = Some(left_to_others);
+        });
+        waits
+    }
+}
+
+impl Proof {
+    /// Whether the order is for the begin that this node has adopted.
+    fn is_of(&self, home: &HomePlacement<'_>) -> bool {
+        home.phase() == Phase::Pending && home.version().number == self.begun
+    }
+
+    /// The classes in which a node is a member of the old set, each with the other members of the
+    /// new set that the order names.
+    fn needed(&self, home: &HomePlacement<'_>, here: NodeId, ns: &BTreeSet<u32>) -> Vec<(u32, NodeId)> {
+        let mut needed = Vec::new();
+        for n in ns.iter().filter(|n| home.replica_set(**n).contains(&here)) {
+            let new = home.other_set(*n).into_iter().filter(|node| *node != here && self.to.contains(node));
+            needed.extend(new.map(|node| (*n, node)));
+        }
+        needed
+    }
+}
+
+/// The ranges of one of several members of the old set that prove to the same node.
+struct Part {
+    place: u32,
+    of: u32,
+}
+
+impl Part {
+    fn of_node(engine: &Engine, home: &HomePlacement<'_>, n: u32, to: NodeId) -> Self {
+        let here = engine.identity.node_id;
+        let mut provers = home.replica_set(n);
+        provers.retain(|node| *node != to && (*node == here || engine.config.peers.is_up(*node)));
+        let place = provers.iter().position(|node| *node == here).unwrap_or(0);
+        Self { place: place as u32, of: provers.len().max(1) as u32 }
+    }
+
+    const fn includes(&self, range: u32) -> bool {
+        range % self.of == self.place
+    }
+}
+
+impl Transfers {
+    /// Compares a class with a member of the new set, and brings it what it lacks.
+    pub(super) async fn prove(&self, engine: &Arc<Engine>, class: ClassId, node: NodeId) -> Result<Proving, Error> {
+        let is_full = engine.is_full(class.partition, class.n);
+        let Some(begun) = self.proofs.begin(class, node, is_full) else { return Ok(Proving::Proved) };
+        let proving = self.prove_class(engine, class, node, begun).await;
+        self.proofs.note(class, node, begun, |comparison| {
+            comparison.is_proved |= matches!(proving, Ok(Proving::Proved));
+            comparison.obstacle = proving.as_ref().err().map(ToString::to_string);
+        });
+        proving
+    }
+
+    async fn prove_class(
+        &self,
+        engine: &Arc<Engine>,
+        class: ClassId,
+        node: NodeId,
+        begun: u64,
+    ) -> Result<Proving, Error> {
+        let summarize = Summarize { class, ranges: SUMMARY_RANGES_MAX, synced: true };
+        let theirs = engine.config.peers.transfer(node).summarize(summarize).await?;
+        let there = engine.clone();
+        let own = self.pool.run(move || there.summarize(&summarize)).await??;
+        if own.home_version.number != begun || theirs.home_version != own.home_version {
+            let why = format!("node {node} or this node has not adopted the begin of the home, or has adopted its end");
+            return Err(StoreFailure::new(StoreFailureKind::Busy, why).into());
+        }
+        if theirs.ranges.len() != own.ranges.len() {
+            return Err(StoreFailure::internal("another node summed up another number of ranges").into());
+        }
+        let differs = |range: &u32| theirs.ranges[*range as usize] != own.ranges[*range as usize];
+        let differing: Vec<u32> = (0..summarize.ranges).filter(differs).collect();
+        let placement = engine.placement();
+        let part = Part::of_node(engine, &placement.home(class.partition), class.n, node);
+        let (own_part, others): (Vec<u32>, Vec<u32>) = differing.iter().partition(|range| part.includes(**range));
+        let waits = self.proofs.is_to_wait(class, node, begun, others.len());
+        let brought = if waits { own_part } else { differing };
+        if !brought.is_empty() {
+            let versions = brought.iter().map(|range| own.ranges[*range as usize].versions).sum();
+            let which = Which::Class { n: class.n, ranges: Some(Ranges::of(summarize.ranges, &brought)) };
+            let task = Task { which, since_seq: 0, kind: TransferKind::Ownership, versions: Some(versions) };
+            self.bring_all(engine, class, node, task).await?;
+        }
+        Ok(if waits { Proving::WaitsForOthers } else { Proving::Proved })
+    }
+
+    /// The homes that this node has proved.
+    pub(super) fn proved_homes(&self, engine: &Engine) -> Vec<ProvedHome> {
+        self.proofs.proved(engine, &engine.placement(), &engine.buckets.snapshot().all_n_vals())
+    }
+
+    /// What keeps this node from proving homes.
+    pub(super) fn proof_obstacles(&self) -> Vec<ProofObstacle> {
+        self.proofs.obstacles()
+    }
+
+    /// The changing homes of which this node is in the new set, and would not be full if they
+    /// flipped now.
+    pub(super) fn lacking_homes(&self, engine: &Engine) -> Vec<LackingHome> {
+        let (placement, here) = (engine.placement(), engine.identity.node_id);
+        let ns = engine.buckets.snapshot().all_n_vals();
+        let of_home = |home: HomePlacement<'_>| {
+            let new_set = |n: u32| match home.phase() {
+                Phase::Pending => home.other_set(n),
+                Phase::Settled | Phase::Flipped => home.replica_set(n),
+            };
+            // A store that takes no writes does not hold what comes.
+            let takes_writes = |partition: u32| {
+                let status = engine.partitions().get(partition).map(|partition| partition.store().status());
+                status.is_some_and(|status| !status.disk_full && status.poisoned.is_none())
+            };
+            let is_lacking = |n: &u32| {
+                let is_known = self.classes.would_be_full(home.home(), *n) && takes_writes(home.home());
+                new_set(*n).contains(&here) && !is_known
+            };
+            let lacking: BTreeSet<u32> = ns.iter().copied().filter(is_lacking).collect();
+            (!lacking.is_empty()).then(|| LackingHome { home: home.home(), ns: lacking })
+        };
+        placement.homes().filter(HomePlacement::is_changing).filter_map(of_home).collect()
+    }
+}
