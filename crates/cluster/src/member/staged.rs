@@ -4,11 +4,12 @@ use super::commands::MemberChange;
 use super::error::ClusterError;
 use super::member_node::Inner;
 use ombak_metadata::state::{MemberStatus, Metadata};
+use ombak_ring::claim::TARGET_LOCATION_N_VAL_DEFAULT;
 use ombak_ring::placement::Placement;
 use ombak_ring::staging::{
     Change, ClusterView, Joiner, MemberStatus as StagedStatus, Members, Plan, Refusal, StagedChanges,
 };
-use ombak_ring::{Ring, RingVersion};
+use ombak_ring::{Locations, Ring, RingVersion};
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -75,6 +76,8 @@ pub(super) struct View {
     claimant: Option<NodeId>,
     is_converged: bool,
     target_n_val: u32,
+    /// Nobody can set a location yet, so no member has one.
+    locations: Locations,
 }
 
 impl View {
@@ -85,6 +88,8 @@ impl View {
             claimant: self.claimant,
             is_converged: self.is_converged,
             target_n_val: self.target_n_val,
+            target_location_n_val: TARGET_LOCATION_N_VAL_DEFAULT,
+            locations: &self.locations,
         }
     }
 
@@ -159,7 +164,16 @@ impl Inner {
         let is_converged = rings.iter().all(follows);
         // A node that is alone may not remove itself anyway, and it is told so.
         let claimant = node.leader().filter(|_| members.len() > 1);
-        Ok(View { metadata, placement, members, ring, claimant, is_converged, target_n_val: self.target_n_val })
+        Ok(View {
+            metadata,
+            placement,
+            members,
+            ring,
+            claimant,
+            is_converged,
+            target_n_val: self.target_n_val,
+            locations: Locations::new(),
+        })
     }
 }
 

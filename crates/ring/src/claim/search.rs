@@ -22,29 +22,45 @@ enum Step {
     Gift(usize, Member),
 }
 
-/// Takes steps until no member has two partitions that are too near; returns whether that was
-/// reached. Each step changes the owner of one partition that is too near to another. It is the
-/// best such step, even when it makes things worse; a partition that was just changed is left alone
-/// for some steps, so that the search does not go in circles.
+/// Takes steps until no member has two partitions that are too near, and no location either;
+/// returns whether the former was reached. Each step changes the owner of one partition that is too
+/// near to another. It is the best such step, even when it makes things worse; a partition that was
+/// just changed is left alone for some steps, so that the search does not go in circles. The best
+/// arrangement on the way is the result.
 pub(super) fn separate(arrangement: &mut Arrangement<'_>) -> bool {
+    let mut best = (strain(arrangement), arrangement.owners().to_vec());
+    walk(arrangement, &mut best);
+    if strain(arrangement) > best.0 {
+        for (partition, owner) in best.1.into_iter().enumerate() {
+            if arrangement.owners()[partition] != owner {
+                arrangement.give(partition, owner);
+            }
+        }
+    }
+    arrangement.repetitions() == 0
+}
+
+/// (repetitions, crowding): which arrangement is better.
+type Strain = (usize, usize);
+
+fn strain(arrangement: &Arrangement<'_>) -> Strain {
+    (arrangement.repetitions(), arrangement.crowding())
+}
+
+/// Takes steps, and notes the least strain and the owners that had it.
+fn walk(arrangement: &mut Arrangement<'_>, best: &mut (Strain, Vec<Member>)) {
     let size = arrangement.owners().len();
     let mut rests_until = vec![0; size];
-    let mut from = 0;
-    let (mut least, mut gained_at) = (arrangement.repetitions(), 0);
+    let (mut from, mut gained_at) = (0, 0);
     for step in 1..=STEPS_MIN.max(size * STEPS_PER_PARTITION) {
-        if arrangement.repetitions() == 0 {
-            return true;
-        }
-        let is_in_the_way = |p: &usize| arrangement.repetitions_at(*p) > 0;
+        let is_in_the_way = |p: &usize| arrangement.is_in_the_way(*p);
         let mut round = (0..size).map(|i| (from + i) % size).filter(is_in_the_way);
-        let Some(partition) = round.clone().find(|p| rests_until[*p] < step).or_else(|| round.next()) else {
-            return true;
-        };
-        let Some(best) = best_step(arrangement, partition, |q| rests_until[q] < step) else { return false };
+        let Some(partition) = round.clone().find(|p| rests_until[*p] < step).or_else(|| round.next()) else { return };
+        let Some(taken) = best_step(arrangement, partition, |q| rests_until[q] < step) else { return };
         // The rest differs from partition to partition; equal rests would repeat a pattern.
         let until = step + REST_STEPS + partition % 7;
         rests_until[partition] = until;
-        match best {
+        match taken {
             Step::Exchange(p, q) => {
                 rests_until[q] = until;
                 arrangement.exchange(p, q);
@@ -52,13 +68,13 @@ pub(super) fn separate(arrangement: &mut Arrangement<'_>) -> bool {
             Step::Gift(p, to) => arrangement.give(p, to),
         }
         from = (partition + 1) % size;
-        if arrangement.repetitions() < least {
-            (least, gained_at) = (arrangement.repetitions(), step);
+        if strain(arrangement) < best.0 {
+            *best = (strain(arrangement), arrangement.owners().to_vec());
+            gained_at = step;
         } else if step - gained_at > STEPS_WITHOUT_GAIN_MAX {
-            return false;
+            return;
         }
     }
-    arrangement.repetitions() == 0
 }
 
 /// The best step that changes the owner of a partition.
@@ -73,7 +89,8 @@ fn best_step(arrangement: &Arrangement<'_>, partition: usize, may_change: impl F
     gifts.chain(exchanges).min().map(|(_, step)| step)
 }
 
-/// Gives partitions back to their owners where that costs neither balance nor spacing.
+/// Gives partitions back to their owners where that costs neither balance nor spacing nor
+/// distinct locations.
 pub(super) fn move_back(arrangement: &mut Arrangement<'_>) {
     for _ in 0..PASSES_MAX {
         let mut changed = false;
@@ -92,7 +109,7 @@ fn move_one_back(arrangement: &mut Arrangement<'_>, partition: usize) -> bool {
     if owners[partition] == before {
         return false;
     }
-    let is_gain = |effect: Effect| effect.repetitions <= 0 && effect.moves < 0;
+    let is_gain = |effect: Effect| effect.repetitions <= 0 && effect.crowding <= 0 && effect.moves < 0;
     if arrangement.may_give(partition, before) && is_gain(arrangement.effect_of_gift(partition, before)) {
         arrangement.give(partition, before);
         return true;

@@ -177,12 +177,146 @@ fn more_members_than_partitions_leave_the_owners_alone() {
     check(&many, size(8), &ids(0..64), 4);
 }
 
+/// The owners as the oracle knows them: numbers of the members, in their order.
+fn numbered(present: &[Option<NodeId>], members: &BTreeSet<NodeId>) -> Vec<Option<u8>> {
+    let number = |owner: &NodeId| members.iter().position(|member| member == owner).map(|number| number as u8);
+    present.iter().map(|owner| owner.as_ref().and_then(number)).collect()
+}
+
+/// Checks a claim of a small ring against the optimum. Returns the moves above the fewest that
+/// balance alone demands.
+fn check_fewest(present: &[Option<NodeId>], members: &BTreeSet<NodeId>, target: u32) -> (Claim, u32) {
+    let claim = Claim::of_owners(present, members, target).unwrap();
+    let size = size(present.len() as u32);
+    check(&claim, size, members, target);
+    let spacing = target.clamp(1, spacing_max(size, members.len())) as usize;
+    let fewest = oracle::fewest_moves(&numbered(present, members), members.len(), spacing).unwrap();
+    assert_eq!(claim.moves as usize, fewest, "{present:?} to {members:?}, target {target}: {:?}", claim.owners);
+    let above = claim.moves - claim.moves_min;
+    (claim, above)
+}
+
+/// The oracle itself against all owners that there are, without any cleverness.
+#[test]
+fn the_oracle_finds_what_trying_everything_finds() {
+    for members in 1..=4usize {
+        for (seed, spacing) in (0..12u32).map(|seed| (seed, 1 + seed as usize % 3)) {
+            let spacing = spacing.min(spacing_max(size(8), members) as usize);
+            let before =
+                |p: u32| (seed.wrapping_mul(2_654_435_761).wrapping_add(p * 40_503) >> 7) as usize % (members + 1);
+            let present: Vec<Option<u8>> = (0..8).map(|p| (before(p) < members).then_some(before(p) as u8)).collect();
+            let mut fewest = None;
+            for all in 0..members.pow(8) {
+                let owners: Vec<u8> = (0..8).map(|p| (all / members.pow(p) % members) as u8).collect();
+                let shares = (0..members as u8).map(|m| owners.iter().filter(|owner| **owner == m).count());
+                let balanced = shares.clone().max().unwrap() - shares.min().unwrap() <= 1;
+                let spaced = (0..8).all(|p| (1..spacing).all(|d| owners[p] != owners[(p + d) % 8]));
+                if balanced && spaced {
+                    let moves = (0..8).filter(|p| present[*p] != Some(owners[*p])).count();
+                    fewest = Some(fewest.unwrap_or(8).min(moves));
+                }
+            }
+            assert_eq!(oracle::fewest_moves(&present, members, spacing), fewest, "{present:?}, spacing {spacing}");
+        }
+    }
+}
+
+/// Any number of nodes join one at once.
+#[test]
+fn joins_of_a_lone_node_move_what_balance_demands() {
+    for size in sizes() {
+        for members in 2..=8 {
+            let claim = changed(&new_ring(size, 1, 4), &ids(0..members), 4);
+            assert_eq!(claim.moves, claim.moves_min, "{size:?}, {members} members");
+        }
+    }
+}
+
+/// Every way from one set of up to five members to another, in rings of 8 and 16 partitions that
+/// were claimed.
+#[test]
+fn single_changes_of_small_rings_move_the_fewest() {
+    for partitions in [8, 16] {
+        for target in 1..=5 {
+            for (before, after) in (1..=5u64).flat_map(|before| (1..=5u64).map(move |after| (before, after))) {
+                for shift in 0..before {
+                    let owners: Vec<_> = new_ring(size(partitions), before, target).owners;
+                    let present: Vec<_> = owners.into_iter().map(Some).collect();
+                    check_fewest(&present, &ids(shift..shift + after), target);
+                }
+            }
+        }
+    }
+}
+
+/// How many branches the complete search of a small ring visits.
+fn visits(present: &[Option<NodeId>], members: &BTreeSet<NodeId>, target: u32) -> usize {
+    let nowhere = Targets { n_val: target, location_n_val: 1, locations: &Locations::new() };
+    let ids: Vec<NodeId> = members.iter().copied().collect();
+    let present = present_of(present, &ids, nowhere);
+    let spacing = target.clamp(1, spacing_max(size(present.size() as u32), ids.len())) as usize;
+    let best = heuristic(&present, spacing).iter().map(|found| (found.crowding(), found.moves())).min().unwrap();
+    let mut search = exact::Search::new(&present, spacing, best);
+    search.visit(0, 0);
+    search.visits
+}
+
 fn any_size() -> impl Strategy<Value = RingSize> {
     prop_oneof![8 => 3u32..=6, 2 => 7u32..=8, 1 => 9u32..=10].prop_map(|bits| size(1 << bits))
 }
 
+/// A step of a history: members that join, leave, or are replaced, several at a time.
+fn any_members(most: usize) -> impl Strategy<Value = BTreeSet<NodeId>> {
+    prop::collection::btree_set((0..8u64).prop_map(NodeId::new), 1..=most)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Joins, leaves and replaces in any order, in small rings. A replacement takes the place of a
+    /// member before the claim; a member that is removed by force leaves nobody.
+    #[test]
+    fn any_history_of_a_small_ring_moves_the_fewest(
+        bits in 3u32..=4,
+        changes in prop::collection::vec((any_members(5), 1u32..=5, any::<bool>(), any::<bool>()), 1..=4),
+    ) {
+        let mut owners = vec![None; 1 << bits];
+        for (members, target, replaces, forced) in changes {
+            let gone = owners.iter().flatten().find(|owner| !members.contains(*owner)).copied();
+            let new = members.iter().find(|member| !owners.contains(&Some(**member))).copied();
+            if let (true, Some(gone), Some(new)) = (replaces, gone, new) {
+                owners.iter_mut().filter(|owner| **owner == Some(gone)).for_each(|owner| *owner = Some(new));
+            }
+            if forced {
+                owners.iter_mut().filter(|owner| owner.is_some_and(|o| !members.contains(&o))).for_each(|o| *o = None);
+            }
+            let (claim, _) = check_fewest(&owners, &members, target);
+            owners = claim.owners.into_iter().map(Some).collect();
+        }
+    }
+
+    /// The worst that can come: owners without any order.
+    #[test]
+    fn any_small_ring_moves_the_fewest(
+        bits in 3u32..=4,
+        owners in prop::collection::vec(prop::option::weighted(0.9, (0..6u64).prop_map(NodeId::new)), 16),
+        members in any_members(5),
+        target in 1u32..=5,
+    ) {
+        check_fewest(&owners[..1 << bits], &members, target);
+    }
+
+    /// So the result is an optimum, and not only the best of what was visited.
+    #[test]
+    fn a_small_ring_is_searched_completely(
+        bits in 3u32..=4,
+        owners in prop::collection::vec(prop::option::weighted(0.9, (0..6u64).prop_map(NodeId::new)), 16),
+        members in any_members(5),
+        target in 1u32..=5,
+    ) {
+        let visits = visits(&owners[..1 << bits], &members, target);
+        prop_assert!(visits < exact::VISITS_MAX / 2, "{}", visits);
+    }
 
     #[test]
     fn any_ring_becomes_balanced_and_spaced(

@@ -1,8 +1,9 @@
 //! A staged change, and the list of them.
 
-use super::format::Format;
+use super::format::FormatUpTo;
 use super::refusal::Refusal;
 use super::view::{ClusterView, MemberStatus};
+use crate::location::Location;
 use crate::partition::RingSize;
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,13 @@ pub enum Change {
         /// The node that joins.
         with: NodeId,
     },
+    /// Says where a node is. Earlier versions do not know this change.
+    SetLocation {
+        /// A member, or a node that joins.
+        node: NodeId,
+        /// Its location.
+        location: Location,
+    },
 }
 
 /// What a node that wants to join says about itself.
@@ -57,14 +65,16 @@ pub struct Joiner {
 }
 
 impl Change {
-    /// The node that the change is about. There is at most one change for each node.
+    /// The node that the change is about. There is at most one change for each node, and besides
+    /// that one that says where it is.
     pub const fn node(&self) -> NodeId {
         match *self {
             Self::Join { node }
             | Self::Leave { node }
             | Self::ForceRemove { node }
             | Self::Replace { node, .. }
-            | Self::ForceReplace { node, .. } => node,
+            | Self::ForceReplace { node, .. }
+            | Self::SetLocation { node, .. } => node,
         }
     }
 
@@ -72,8 +82,21 @@ impl Change {
     pub const fn replacement(&self) -> Option<NodeId> {
         match *self {
             Self::Replace { with, .. } | Self::ForceReplace { with, .. } => Some(with),
-            Self::Join { .. } | Self::Leave { .. } | Self::ForceRemove { .. } => None,
+            Self::Join { .. } | Self::Leave { .. } | Self::ForceRemove { .. } | Self::SetLocation { .. } => None,
         }
+    }
+
+    /// The location that the change says.
+    pub const fn location(&self) -> Option<Location> {
+        match *self {
+            Self::SetLocation { location, .. } => Some(location),
+            _ => None,
+        }
+    }
+
+    /// Whether this change takes the place of an earlier one.
+    fn replaces(&self, earlier: &Self) -> bool {
+        self.node() == earlier.node() && self.location().is_some() == earlier.location().is_some()
     }
 
     /// Whether nobody gets the data of the node.
@@ -84,10 +107,31 @@ impl Change {
 
 /// The staged changes, in the order in which they were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "Saved", into = "Saved")]
 pub struct StagedChanges {
-    format: Format<1>,
     changes: Vec<Change>,
+}
+
+/// The stored form. Format 2 may have locations. Without them format 1 is written, which earlier
+/// versions read.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    format: FormatUpTo<2>,
+    changes: Vec<Change>,
+}
+
+impl From<StagedChanges> for Saved {
+    fn from(StagedChanges { changes }: StagedChanges) -> Self {
+        let has_locations = changes.iter().any(|change| change.location().is_some());
+        Self { format: FormatUpTo(1 + u32::from(has_locations)), changes }
+    }
+}
+
+impl From<Saved> for StagedChanges {
+    fn from(Saved { changes, .. }: Saved) -> Self {
+        Self { changes }
+    }
 }
 
 impl StagedChanges {
@@ -119,7 +163,7 @@ impl StagedChanges {
         if matches!(change, Change::Join { .. }) && self.joins(node) {
             return Ok(());
         }
-        if self.joins(node) {
+        if self.joins(node) && change.location().is_none() {
             // The node does not join after all, so there is nothing that it could leave. Changes
             // that needed its join go with it. The others keep their order.
             self.changes.retain(|staged| staged.node() != node);
@@ -127,11 +171,11 @@ impl StagedChanges {
             self.changes.retain(|staged| valid.changes.contains(staged));
             return Ok(());
         }
-        let earlier = self.changes.iter().position(|staged| staged.node() == node);
-        if earlier.is_none() && self.changes.len() >= CHANGES_MAX {
+        let has_earlier = self.changes.iter().any(|staged| change.replaces(staged));
+        if !has_earlier && self.changes.len() >= CHANGES_MAX {
             return Err(Refusal::TooMany);
         }
-        self.changes.retain(|staged| staged.node() != node);
+        self.changes.retain(|staged| !change.replaces(staged));
         self.changes.push(change);
         Ok(())
     }
@@ -165,6 +209,9 @@ impl StagedChanges {
         if let Change::Join { .. } = change {
             return if status.is_some() { Err(Refusal::AlreadyInCluster) } else { Ok(()) };
         }
+        if change.location().is_some() {
+            return self.check_location(node, status.is_some());
+        }
         if change.is_forced() && view.claimant == Some(node) {
             return Err(Refusal::IsClaimant(node));
         }
@@ -191,5 +238,17 @@ impl StagedChanges {
             return Err(Refusal::AlreadyReplaces(with));
         }
         if self.joins(with) { Ok(()) } else { Err(Refusal::NoReplacement(with)) }
+    }
+
+    /// A replacement gets the partitions of the other node wherever it is. As in Riak, its location
+    /// is set when it is a member, so that the plan of that shows what moves for it.
+    fn check_location(&self, node: NodeId, is_member: bool) -> Result<(), Refusal> {
+        if !is_member && !self.joins(node) {
+            return Err(Refusal::NotMember(node));
+        }
+        match self.changes.iter().any(|staged| staged.replacement() == Some(node)) {
+            true => Err(Refusal::IsReplacement(node)),
+            false => Ok(()),
+        }
     }
 }

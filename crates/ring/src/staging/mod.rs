@@ -1,5 +1,5 @@
 //! Staged changes of a cluster: what `cluster join`, `leave`, `replace`, `force-replace`,
-//! `force-remove`, `plan`, `commit`, `clear` and `down` do, as functions of plain data.
+//! `force-remove`, `location`, `plan`, `commit`, `clear` and `down` do, as functions of plain data.
 //!
 //! What it is: operators stage changes; a plan shows the ring that would result; a commit makes
 //! exactly the plan that was shown (docs/riak/semantics.md §1.1). Refusals have Riak's words
@@ -13,6 +13,8 @@
 //! * Equal inputs give equal plans. A plan is nevertheless computed once and then passed on: a
 //!   later version of the program may claim in another way.
 //! * A commit never makes a ring that was not shown.
+//! * Changes and plans that have nothing to do with locations are stored as versions stored them
+//!   that knew no locations, so that those can read them.
 //!
 //! Differences from Riak: a node that wants to join is not a member before the commit, so `clear`
 //! has nothing to undo at that node, and a leave of such a node withdraws its join. All changes of

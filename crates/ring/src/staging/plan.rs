@@ -1,10 +1,11 @@
 //! The ring that staged changes would make, and the commit of exactly that ring.
 
 use super::change::{Change, StagedChanges};
-use super::format::Format;
+use super::format::FormatUpTo;
 use super::refusal::Refusal;
 use super::view::{ClusterView, MemberStatus, Members};
 use crate::claim::{Claim, Spacing};
+use crate::location::Locations;
 use crate::ring::{Ring, RingVersion};
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
@@ -14,12 +15,16 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    format: Format<1>,
+    /// Format 2 may have locations. Without them format 1 is written, which earlier versions read.
+    format: FormatUpTo<2>,
     basis: Basis,
     /// The ring after the changes.
     pub ring: Ring,
     /// The members after the changes. A member that hands over its partitions is leaving.
     pub members: Members,
+    /// The locations of these members.
+    #[serde(default, skip_serializing_if = "Locations::is_empty")]
+    pub locations: Locations,
     /// The share of each member, of those that leave and of those that join.
     pub shares: Vec<Share>,
     /// The partitions that one node hands over to another.
@@ -39,6 +44,11 @@ struct Basis {
     members: Members,
     changes: Vec<Change>,
     target_n_val: u32,
+    #[serde(default, skip_serializing_if = "Locations::is_empty")]
+    locations: Locations,
+    /// `None` when no location is known, before the changes and after them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    target_location_n_val: Option<u32>,
 }
 
 /// The share that a node has in a ring.
@@ -80,6 +90,13 @@ pub enum Warning {
         /// Each window of so many successive partitions has.
         reached: u32,
     },
+    /// The spacing of locations does not reach `target_location_n_val`.
+    LocationSpacing {
+        /// Each window of so many successive partitions should have distinct locations.
+        target: u32,
+        /// Each window of so many successive partitions has.
+        reached: u32,
+    },
 }
 
 /// Why a commit is refused.
@@ -112,6 +129,7 @@ impl Warning {
         match *self {
             Self::ReplicasLost(node) => format!("WARNING: All of '{}' replicas will be lost", name_of(node)),
             Self::Spacing { .. } => "WARNING: Not all replicas will be on distinct nodes".into(),
+            Self::LocationSpacing { .. } => "WARNING: Not all replicas will be on distinct locations".into(),
         }
     }
 }
@@ -136,11 +154,15 @@ impl Plan {
 
 impl Basis {
     fn of(view: &ClusterView<'_>, staged: &StagedChanges) -> Self {
+        let knows_locations =
+            !view.locations.is_empty() || staged.changes().iter().any(|change| change.location().is_some());
         Self {
             ring: view.ring.version(),
             members: view.members.clone(),
             changes: staged.changes().to_vec(),
             target_n_val: view.target_n_val,
+            locations: view.locations.clone(),
+            target_location_n_val: knows_locations.then_some(view.target_location_n_val),
         }
     }
 }
@@ -155,16 +177,19 @@ pub fn plan(view: &ClusterView<'_>, staged: &StagedChanges) -> Result<Plan, Refu
         return Err(Refusal::NotConverged);
     }
     let changes = staged.changes();
-    let owners = owners_after(view, changes)?;
+    let locations = locations_after(view, changes);
+    let owners = owners_after(view, changes, &locations)?;
     // The claim gives a ring as many owners as the ring before has, and that is a valid size.
     let ring = Ring::from_owners(&owners, view.ring.version().next()).map_err(|_| Refusal::NobodyLeft)?;
     let (transfers, reassigned) = transfers(view.ring, &owners, changes);
+    let basis = Basis::of(view, &staged);
     Ok(Plan {
-        format: Format,
+        format: FormatUpTo(1 + u32::from(basis.target_location_n_val.is_some())),
         shares: shares(view, &staged, &ring),
         members: members_after(view.members, changes),
-        warnings: warnings(&owners, view.target_n_val, changes),
-        basis: Basis::of(view, &staged),
+        warnings: warnings(&owners, view, &locations, changes),
+        basis,
+        locations,
         ring,
         transfers,
         reassigned,
@@ -195,12 +220,21 @@ fn members_after(members: &Members, changes: &[Change]) -> Members {
             Change::Join { node } => after.insert(node, MemberStatus::Valid),
             Change::Leave { node } | Change::Replace { node, .. } => after.insert(node, MemberStatus::Leaving),
             Change::ForceRemove { node } | Change::ForceReplace { node, .. } => after.remove(&node),
+            Change::SetLocation { .. } => None,
         };
     }
     after
 }
 
-fn owners_after(view: &ClusterView<'_>, changes: &[Change]) -> Result<Vec<NodeId>, Refusal> {
+fn locations_after(view: &ClusterView<'_>, changes: &[Change]) -> Locations {
+    let members = members_after(view.members, changes);
+    let mut after = view.locations.clone();
+    after.extend(changes.iter().filter_map(|change| Some((change.node(), change.location()?))));
+    after.retain(|node, _| members.contains_key(node));
+    after
+}
+
+fn owners_after(view: &ClusterView<'_>, changes: &[Change], locations: &Locations) -> Result<Vec<NodeId>, Refusal> {
     let replacements: BTreeMap<NodeId, NodeId> =
         changes.iter().filter_map(|change| Some((change.node(), change.replacement()?))).collect();
     let removed = |node: NodeId| changes.contains(&Change::ForceRemove { node });
@@ -212,12 +246,13 @@ fn owners_after(view: &ClusterView<'_>, changes: &[Change]) -> Result<Vec<NodeId
     let after = members_after(view.members, changes);
     let owners: BTreeSet<NodeId> = after.iter().filter(|(_, status)| status.may_own()).map(|(node, _)| *node).collect();
     let replaces = |node: NodeId| replacements.values().any(|with| *with == node);
-    let is_swap = |change: &Change| change.replacement().is_some() || replaces(change.node());
+    let is_swap =
+        |change: &Change| change.location().is_none() && (change.replacement().is_some() || replaces(change.node()));
     // Replacements alone move nothing but what the replaced members own.
     if changes.iter().all(is_swap) {
         return present.into_iter().collect::<Option<_>>().ok_or(Refusal::NobodyLeft);
     }
-    Claim::of_owners(&present, &owners, view.target_n_val).map(|claim| claim.owners).ok_or(Refusal::NobodyLeft)
+    Claim::of_located(&present, &owners, view.targets(locations)).map(|claim| claim.owners).ok_or(Refusal::NobodyLeft)
 }
 
 /// The partitions that are handed over, and those whose owner is removed by force.
@@ -247,8 +282,11 @@ fn shares(view: &ClusterView<'_>, staged: &StagedChanges, after: &Ring) -> Vec<S
     nodes.into_iter().map(share).collect()
 }
 
-fn warnings(owners: &[NodeId], target_n_val: u32, changes: &[Change]) -> Vec<Warning> {
+fn warnings(owners: &[NodeId], view: &ClusterView<'_>, locations: &Locations, changes: &[Change]) -> Vec<Warning> {
     let lost = changes.iter().filter(|change| change.is_forced()).map(|change| Warning::ReplicasLost(change.node()));
-    let Spacing { target, reached } = Spacing::of(owners, target_n_val);
-    lost.chain((reached < target).then_some(Warning::Spacing { target, reached })).collect()
+    let of_nodes = Some(Spacing::of(owners, view.target_n_val)).filter(|spacing| !spacing.is_met());
+    let of_locations = Spacing::of_locations(owners, view.targets(locations)).filter(|spacing| !spacing.is_met());
+    lost.chain(of_nodes.map(|Spacing { target, reached }| Warning::Spacing { target, reached }))
+        .chain(of_locations.map(|Spacing { target, reached }| Warning::LocationSpacing { target, reached }))
+        .collect()
 }

@@ -12,6 +12,9 @@ impl Change {
     /// The change as a line of a plan.
     pub fn line(&self, name_of: impl Fn(NodeId) -> String) -> String {
         let (action, node) = (self.action(), name_of(self.node()));
+        if let Some(location) = self.location() {
+            return format!("{action}  '{node}' to {location}");
+        }
         match self.replacement() {
             Some(with) => format!("{action:<15}'{node}' with '{}'", name_of(with)),
             None => format!("{action:<15}'{node}'"),
@@ -29,6 +32,9 @@ impl Change {
             Self::ForceRemove { .. } => format!("Success: staged remove request for '{node}'"),
             Self::Replace { .. } => format!("Success: staged replacement of '{node}' with '{with}'"),
             Self::ForceReplace { .. } => format!("Success: staged forced replacement of '{node}' with '{with}'"),
+            Self::SetLocation { location, .. } => {
+                format!("Success: staged changing location of node '{node}' to {location}")
+            }
         })
     }
 
@@ -39,6 +45,7 @@ impl Change {
             Self::ForceRemove { .. } => "force-remove",
             Self::Replace { .. } => "replace",
             Self::ForceReplace { .. } => "force-replace",
+            Self::SetLocation { .. } => "set-location",
         }
     }
 }
@@ -84,7 +91,8 @@ impl Plan {
         writeln!(out, "{:=^COLUMNS$}", " Membership ")?;
         writeln!(out, "Status     Ring    Pending    Node\n{}", rule("-"))?;
         for share in self.shares_after() {
-            writeln!(out, "{}", share.row(self.ring.size().get(), name_of))?;
+            let location = self.locations.get(&share.node).map_or_else(String::new, |at| format!(" ({at})"));
+            writeln!(out, "{}{location}", share.row(self.ring.size().get(), name_of))?;
         }
         writeln!(out, "{}\n{}\n", rule("-"), self.footer())?;
         for warning in self.warnings.iter().filter(|warning| !is_loss(warning)) {

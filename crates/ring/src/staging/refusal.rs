@@ -23,6 +23,8 @@ pub enum Refusal {
     NoReplacement(NodeId),
     /// The node that joins replaces another node already.
     AlreadyReplaces(NodeId),
+    /// The node is about to replace another, so its location cannot be set yet.
+    IsReplacement(NodeId),
     /// The node carries out the changes of the cluster.
     IsClaimant(NodeId),
     /// The node is up.
@@ -62,6 +64,10 @@ impl Refusal {
             Self::AlreadyReplaces(node) => {
                 format!("Failed: '{}' is already staged to replace another node.", name_of(node))
             }
+            Self::IsReplacement(node) => format!(
+                "Failed: '{}' is staged to replace another node. Set its location when it is a member.",
+                name_of(node)
+            ),
             Self::IsClaimant(node) => {
                 format!("Failed: '{}' is the claimant (see: ombak admin ring-status).", name_of(node))
             }

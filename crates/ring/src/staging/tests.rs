@@ -1,10 +1,11 @@
 use super::*;
 use crate::claim::Claim;
+use crate::location::Locations;
 use crate::partition::RingSize;
 use crate::ring::{Ring, RingVersion};
 use ombak_types::NodeId;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 const A: NodeId = NodeId::new(0xa);
 const B: NodeId = NodeId::new(0xb);
@@ -19,6 +20,7 @@ fn name(node: NodeId) -> String {
 struct Cluster {
     ring: Ring,
     members: Members,
+    locations: Locations,
     claimant: Option<NodeId>,
     is_converged: bool,
 }
@@ -29,12 +31,20 @@ impl Cluster {
         let claim = Claim::of_new_ring(RingSize::new(size).unwrap(), &ids, 4).unwrap();
         let ring = Ring::from_owners(&claim.owners, RingVersion::first(1)).unwrap();
         let members = nodes.iter().map(|node| (*node, MemberStatus::Valid)).collect();
-        Self { ring, members, claimant: None, is_converged: true }
+        Self { ring, members, locations: Locations::new(), claimant: None, is_converged: true }
     }
 
     fn view(&self) -> ClusterView<'_> {
-        let Self { ring, members, claimant, is_converged } = self;
-        ClusterView { ring, members, claimant: *claimant, is_converged: *is_converged, target_n_val: 4 }
+        let Self { ring, members, locations, claimant, is_converged } = self;
+        ClusterView {
+            ring,
+            members,
+            claimant: *claimant,
+            is_converged: *is_converged,
+            target_n_val: 4,
+            target_location_n_val: 3,
+            locations,
+        }
     }
 
     fn joiner(&self, node: NodeId) -> Joiner {
@@ -56,6 +66,7 @@ impl Cluster {
     fn carry_out(&mut self, plan: &Plan) {
         self.ring = plan.ring.clone();
         self.members = plan.members.clone();
+        self.locations = plan.locations.clone();
     }
 }
 
@@ -278,13 +289,110 @@ fn stored_forms_stay_readable_and_later_ones_are_named() {
     let found: StagedChanges = serde_json::from_str(staged).unwrap();
     assert_eq!(found.changes(), [join(C), Change::ForceReplace { node: B, with: C }]);
     assert_eq!(serde_json::to_string(&found).unwrap(), staged);
-    let later = staged.replace("\"format\":1", "\"format\":2");
+    let later = staged.replace("\"format\":1", "\"format\":3");
     let said = serde_json::from_str::<StagedChanges>(&later).unwrap_err().to_string();
-    assert!(said.contains("format 2 is not known"), "{said}");
+    assert!(said.contains("format 3 is not known"), "{said}");
     let plan = Cluster::of(&[A, B], 8).plan(&[join(C), Change::ForceReplace { node: B, with: C }]);
     let text = serde_json::to_string(&plan).unwrap();
     assert!(text.starts_with("{\"format\":1,"), "{text}");
+    assert!(!text.contains("location"), "earlier versions know no locations: {text}");
     assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+}
+
+/// As the version wrote it that knew no locations.
+#[test]
+fn a_plan_of_format_1_stays_readable() {
+    let text = concat!(
+        r#"{"format":1,"basis":{"ring":{"lineage":1,"number":1},"members":{"000000000000000a":"valid"},"#,
+        r#""changes":[{"action":"join","node":"000000000000000b"}],"target_n_val":4},"#,
+        r#""ring":{"format":2,"version":{"lineage":1,"number":2},"nodes":["000000000000000a","000000000000000b"],"#,
+        r#""owners":[0,1,0,1,0,1,0,1]},"members":{"000000000000000a":"valid","000000000000000b":"valid"},"#,
+        r#""shares":[{"node":"000000000000000a","status":"valid","partitions_before":8,"partitions_after":4},"#,
+        r#"{"node":"000000000000000b","status":"joining","partitions_before":0,"partitions_after":4}],"#,
+        r#""transfers":[{"from":"000000000000000a","to":"000000000000000b","partitions":4}],"reassigned":[],"#,
+        r#""warnings":[{"spacing":{"target":4,"reached":2}}]}"#
+    );
+    let cluster = Cluster::of(&[A], 8);
+    let plan: Plan = serde_json::from_str(text).unwrap();
+    assert_eq!(plan, cluster.plan(&[join(B)]));
+    assert_eq!(serde_json::to_string(&plan).unwrap(), text);
+    assert_eq!(commit(&cluster.view(), &cluster.staged(&[join(B)]), Some(&plan), never), Ok(&plan));
+}
+
+fn at(node: NodeId, location: &str) -> Change {
+    Change::SetLocation { node, location: location.parse().unwrap() }
+}
+
+#[test]
+fn a_location_is_staged_beside_another_change_of_the_node() {
+    let cluster = Cluster::of(&[A, B], 8);
+    let mut staged = cluster.staged(&[join(C), at(C, "x"), at(A, "y"), leave(A), at(C, "z")]);
+    assert_eq!(staged.changes(), [join(C), at(A, "y"), leave(A), at(C, "z")]);
+    assert_eq!(staged.stage(&cluster.view(), at(D, "x")), Err(Refusal::NotMember(D)));
+    staged.stage(&cluster.view(), leave(C)).unwrap();
+    assert_eq!(staged.changes(), [at(A, "y"), leave(A)], "the location goes with the join");
+    let alone = Cluster::of(&[A], 8);
+    assert_eq!(alone.plan(&[at(A, "y")]).ring.owners().collect::<Vec<_>>(), [A; 8]);
+    let mut replaced = cluster.staged(&[join(C), Change::Replace { node: A, with: C }]);
+    let refusal = replaced.stage(&cluster.view(), at(C, "x")).unwrap_err();
+    let said = "Failed: 'nc@h' is staged to replace another node. Set its location when it is a member.";
+    assert_eq!(refusal.text(name), said);
+}
+
+#[test]
+fn a_plan_with_locations_says_them_and_warns() {
+    let mut cluster = Cluster::of(&[A, B, C, D], 16);
+    let plan = cluster.plan(&[at(A, "r1"), at(B, "r1"), at(C, "r2")]);
+    let text = plan.text(name);
+    let changes = "set-location  'na@h' to r1\nset-location  'nb@h' to r1\nset-location  'nc@h' to r2\n";
+    assert!(text.contains(changes), "{text}");
+    assert!(text.contains("valid      25.0%      --      'nb@h' (r1)\n"), "{text}");
+    assert!(text.contains("'nd@h'\n"), "{text}");
+    assert!(text.contains("\nWARNING: Not all replicas will be on distinct locations\n"), "{text}");
+    assert_eq!(at(A, "r1").staged_text(name).unwrap(), "Success: staged changing location of node 'na@h' to r1");
+    let saved = serde_json::to_string(&plan).unwrap();
+    assert!(saved.starts_with("{\"format\":2,"), "{saved}");
+    assert_eq!(serde_json::from_str::<Plan>(&saved).unwrap(), plan);
+    let staged = serde_json::to_string(&cluster.staged(&[at(A, "r1")])).unwrap();
+    let expected = r#"{"format":2,"changes":[{"action":"set-location","node":"000000000000000a","location":"r1"}]}"#;
+    assert_eq!(staged, expected);
+    assert_eq!(serde_json::from_str::<StagedChanges>(&staged).unwrap().changes(), [at(A, "r1")]);
+
+    // From then on each plan warns, and a removed member has no location any more.
+    cluster.carry_out(&plan);
+    let plan = cluster.plan(&[at(D, "r2"), Change::ForceRemove { node: C }]);
+    assert_eq!(plan.locations.keys().copied().collect::<Vec<_>>(), [A, B, D]);
+    assert!(plan.warnings.iter().any(|warning| matches!(warning, Warning::LocationSpacing { target: 3, .. })));
+    cluster.locations.clear();
+    let unknown = cluster.plan(&[join(NodeId::new(0xe))]);
+    assert_eq!(unknown.warnings, [], "without any location nobody expects distinct ones");
+}
+
+#[test]
+fn a_new_name_for_a_location_moves_nothing() {
+    let nodes: Vec<NodeId> = (0..6).map(NodeId::new).collect();
+    for racks in 1..=6 {
+        let mut cluster = Cluster::of(&nodes, 64);
+        let rack = |node: &NodeId| node.get() % racks;
+        let named = |prefix: &str| -> Vec<Change> {
+            nodes.iter().map(|node| at(*node, &format!("{prefix}{}", rack(node)))).collect()
+        };
+        let first = cluster.plan(&named("rack"));
+        cluster.carry_out(&first);
+        let renamed = cluster.plan(&named("zone"));
+        assert_eq!(renamed.transfers, [], "{racks} racks");
+        assert_eq!(renamed.warnings, first.warnings);
+    }
+}
+
+#[test]
+fn another_cluster_of_locations_is_another_plan() {
+    let mut cluster = Cluster::of(&[A, B, C, D], 16);
+    let staged = cluster.staged(&[at(A, "r1"), at(B, "r2")]);
+    let shown = plan(&cluster.view(), &staged).unwrap();
+    assert_eq!(commit(&cluster.view(), &staged, Some(&shown), never), Ok(&shown));
+    cluster.locations.insert(C, "r1".parse().unwrap());
+    assert_eq!(commit(&cluster.view(), &staged, Some(&shown), never), Err(CommitRefusal::PlanChanged));
 }
 
 fn any_change() -> impl Strategy<Value = Change> {
@@ -295,6 +403,7 @@ fn any_change() -> impl Strategy<Value = Change> {
         1 => node().prop_map(|node| Change::ForceRemove { node }),
         1 => (node(), node()).prop_map(|(node, with)| Change::Replace { node, with }),
         1 => (node(), node()).prop_map(|(node, with)| Change::ForceReplace { node, with }),
+        2 => (node(), 0..4u8).prop_map(|(node, rack)| at(node, &format!("rack {rack}"))),
     ]
 }
 
@@ -321,9 +430,11 @@ proptest! {
                 prop_assert_eq!(&staged, &before, "a refusal changes nothing");
             }
         }
-        let about: BTreeSet<NodeId> = staged.changes().iter().map(Change::node).collect();
-        prop_assert_eq!(about.len(), staged.changes().len(), "one change for each node");
+        let about: BTreeSet<(NodeId, bool)> =
+            staged.changes().iter().map(|change| (change.node(), change.location().is_some())).collect();
+        prop_assert_eq!(about.len(), staged.changes().len(), "one change for each node, and its location");
         let joiners: BTreeSet<NodeId> = staged.joiners().collect();
+        let located: Vec<&Change> = staged.changes().iter().filter(|change| change.location().is_some()).collect();
         let replacements: Vec<NodeId> = staged.changes().iter().filter_map(Change::replacement).collect();
         prop_assert!(replacements.iter().all(|with| joiners.contains(with)));
         prop_assert_eq!(replacements.iter().collect::<BTreeSet<_>>().len(), replacements.len());
@@ -331,12 +442,20 @@ proptest! {
 
         let Ok(plan) = plan(&cluster.view(), &staged) else { return Ok(()) };
         prop_assert_eq!(&super::plan(&cluster.view(), &staged).unwrap(), &plan);
+        for node in plan.members.keys() {
+            let told = located.iter().find(|change| change.node() == *node).and_then(|change| change.location());
+            prop_assert_eq!(plan.locations.get(node).copied(), told);
+        }
+        prop_assert!(plan.locations.keys().all(|node| plan.members.contains_key(node)));
+        let saved = serde_json::to_string(&plan).unwrap();
+        prop_assert_eq!(saved.starts_with("{\"format\":1,"), located.is_empty(), "{}", saved);
+        prop_assert_eq!(&serde_json::from_str::<Plan>(&saved).unwrap(), &plan);
         let forced = |node| staged.changes().iter().any(|change| change.is_forced() && change.node() == node);
         let only_replaces = replacements.len() == joiners.len() && staged.changes().len() == 2 * joiners.len();
         for (before, after) in cluster.ring.owners().zip(plan.ring.owners()) {
             if only_replaces {
-                let change = staged.changes().iter().find(|change| change.node() == before);
-                prop_assert_eq!(after, change.and_then(Change::replacement).unwrap_or(before));
+                let mut changes = staged.changes().iter().filter(|change| change.node() == before);
+                prop_assert_eq!(after, changes.find_map(Change::replacement).unwrap_or(before));
             } else {
                 prop_assert!(plan.members[&after].may_own(), "{after} is {}", plan.members[&after]);
             }
@@ -359,5 +478,103 @@ proptest! {
                 Err(CommitRefusal::PlanChanged)
             );
         }
+    }
+
+    /// Several rounds of changes, each carried out when its plan is allowed. After each, the
+    /// members that may own partitions have equal shares, give or take one, unless the plan was
+    /// only about replacements: then each replacement has the share of the other.
+    #[test]
+    fn plans_keep_shares_balanced(
+        first in 1..=5u64,
+        bits in 3u32..=6,
+        rounds in prop::collection::vec(prop::collection::vec(any_change(), 1..=5), 1..=4),
+    ) {
+        let nodes: Vec<NodeId> = (0..first).map(NodeId::new).collect();
+        let mut cluster = Cluster::of(&nodes, 1 << bits);
+        for changes in rounds {
+            let mut staged = StagedChanges::default();
+            for change in changes {
+                let _ = staged.stage(&cluster.view(), change);
+            }
+            match plan(&cluster.view(), &staged) {
+                Err(Refusal::NothingStaged) => prop_assert!(staged.changes().is_empty()),
+                Err(Refusal::NobodyLeft) => {
+                    let stays = |node: &NodeId| {
+                        let about = |change: &&Change| change.node() == *node && change.location().is_none();
+                        !staged.changes().iter().find(about).is_some_and(|change| !matches!(change, Change::Join { .. }))
+                    };
+                    prop_assert!(!cluster.members.keys().any(stays) && staged.joiners().next().is_none());
+                }
+                Err(other) => prop_assert!(false, "{:?}", other),
+                Ok(plan) => {
+                    let counts = |ring: &Ring| {
+                        ring.owners().fold(BTreeMap::<NodeId, u32>::new(), |mut counts, owner| {
+                            *counts.entry(owner).or_default() += 1;
+                            counts
+                        })
+                    };
+                    let (before, after) = (counts(&cluster.ring), counts(&plan.ring));
+                    let mut shares: Vec<u32> = after.values().copied().collect();
+                    let owners = plan.members.values().filter(|status| status.may_own()).count();
+                    shares.resize(owners.min(1 << bits).max(shares.len()), 0);
+                    let spread = shares.iter().max().unwrap() - shares.iter().min().unwrap();
+                    let joiners = staged.joiners().count();
+                    let replacements = staged.changes().iter().filter_map(Change::replacement).count();
+                    if staged.changes().len() == joiners + replacements && joiners == replacements {
+                        for change in staged.changes().iter().filter(|change| change.replacement().is_some()) {
+                            let with = change.replacement().unwrap();
+                            prop_assert_eq!(after.get(&with), before.get(&change.node()));
+                        }
+                    } else {
+                        prop_assert!(spread <= 1, "{:?}", after);
+                    }
+                    for share in &plan.shares {
+                        let of = |counts: &BTreeMap<NodeId, u32>| counts.get(&share.node).copied().unwrap_or(0);
+                        prop_assert_eq!((share.partitions_before, share.partitions_after), (of(&before), of(&after)));
+                    }
+                    // What leaves is gone before the next round.
+                    cluster.carry_out(&plan);
+                    cluster.members.retain(|_, status| *status != MemberStatus::Leaving);
+                    let members = &cluster.members;
+                    cluster.locations.retain(|node, _| members.contains_key(node));
+                }
+            }
+        }
+    }
+
+    /// A join, what is told about the node that joins, and the replacement by it go together.
+    #[test]
+    fn a_withdrawn_join_leaves_no_trace(
+        changes in prop::collection::vec(any_change(), 0..=12),
+        about_it in prop::collection::vec(0..3u8, 0..=4),
+        replaced in 0..4u64,
+        by_force in any::<bool>(),
+    ) {
+        let cluster = Cluster::of(&(0..4).map(NodeId::new).collect::<Vec<_>>(), 16);
+        let joiner = NodeId::new(99);
+        let mut staged = StagedChanges::default();
+        for change in changes {
+            let _ = staged.stage(&cluster.view(), change);
+        }
+        // A replacement would take the place of what is staged for the node, and a leave of the
+        // last member may need the join.
+        let is_free = |node: NodeId| staged.changes().iter().all(|change| change.node() != node);
+        let mut with_join = staged.clone();
+        with_join.stage(&cluster.view(), join(joiner)).unwrap();
+        for (step, what) in about_it.into_iter().enumerate() {
+            let replaced = NodeId::new(replaced);
+            let change = match what {
+                0 => at(joiner, &format!("rack {step}")),
+                1 if is_free(replaced) => Change::Replace { node: replaced, with: joiner },
+                2 if is_free(replaced) => Change::ForceReplace { node: replaced, with: joiner },
+                _ => join(joiner),
+            };
+            let _ = with_join.stage(&cluster.view(), change);
+        }
+        let withdrawal = if by_force { Change::ForceRemove { node: joiner } } else { leave(joiner) };
+        with_join.stage(&cluster.view(), withdrawal).unwrap();
+        prop_assert_eq!(&with_join, &staged);
+        let planned = (plan(&cluster.view(), &with_join), plan(&cluster.view(), &staged));
+        prop_assert_eq!(planned.0, planned.1);
     }
 }

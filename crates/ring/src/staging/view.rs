@@ -1,6 +1,8 @@
 //! The cluster as a staged change finds it.
 
 use super::refusal::Refusal;
+use crate::claim::Targets;
+use crate::location::Locations;
 use crate::ring::Ring;
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
@@ -59,6 +61,18 @@ pub struct ClusterView<'a> {
     pub is_converged: bool,
     /// Each window of so many successive partitions shall have distinct owners.
     pub target_n_val: u32,
+    /// Each window of so many successive partitions shall have distinct locations, if any location
+    /// is known.
+    pub target_location_n_val: u32,
+    /// The locations of the members.
+    pub locations: &'a Locations,
+}
+
+impl ClusterView<'_> {
+    /// What a claim should reach when nodes are at these locations.
+    pub(super) const fn targets<'a>(&self, locations: &'a Locations) -> Targets<'a> {
+        Targets { n_val: self.target_n_val, location_n_val: self.target_location_n_val, locations }
+    }
 }
 
 /// Marks a member as down, so that the cluster changes without it. Returns the new members.
