@@ -41,6 +41,8 @@ pub enum ClusterCommand {
     RingReady,
     /// Shows what members have still to bring to where it belongs.
     Settled,
+    /// Shows the partitions of each member.
+    Partitions,
     /// Shows what members hold for others, what they owe, and what is being transferred.
     Transfers,
     /// Shows which transfers are allowed.
@@ -190,6 +192,7 @@ pub(super) fn command(is_post: bool, action: &[u8], body: &[u8]) -> Result<Clust
         (false, b"member-status") => ClusterCommand::MemberStatus,
         (false, b"ring-status") => ClusterCommand::RingStatus,
         (false, b"ring-ready") => ClusterCommand::RingReady,
+        (false, b"partitions") => ClusterCommand::Partitions,
         (false, b"settled") => ClusterCommand::Settled,
         (false, b"transfers") => ClusterCommand::Transfers,
         (false, b"handoff") => ClusterCommand::Handoff,
@@ -225,6 +228,7 @@ mod tests {
         let named = br#"{"node":"10.0.0.1:8099"}"#;
         assert_eq!(command(true, b"join", named), Ok(ClusterCommand::Join("10.0.0.1:8099".into())));
         assert_eq!(command(false, b"ring-ready", b""), Ok(ClusterCommand::RingReady));
+        assert_eq!(command(false, b"partitions", b""), Ok(ClusterCommand::Partitions));
         assert!(matches!(command(true, b"down", b"{}"), Err(AdminError::BadRequest(_))));
         assert_eq!(command(true, b"leave", b""), Ok(ClusterCommand::Leave(None)));
         assert_eq!(command(true, b"leave", br#"{"node":"a@h"}"#), Ok(ClusterCommand::Leave(Some("a@h".into()))));

@@ -285,6 +285,25 @@ pub enum ClusterCommand {
     Clear,
     /// Print the members, their addresses, and which of them are up.
     Status,
+    /// Print the partitions that a member owns, and those of which it holds copies for others.
+    Partitions {
+        /// The name of the member [default: the node that is asked].
+        #[arg(short = 'n', long = "member", value_name = "NAME")]
+        member: Option<String>,
+    },
+    /// Print the number of partitions of the ring, or those that a member owns.
+    #[command(alias = "partition_count")]
+    PartitionCount {
+        /// The name of the member [default: the whole ring].
+        #[arg(short = 'n', long = "member", value_name = "NAME")]
+        member: Option<String>,
+    },
+    /// Print the index, the number and the owner of a partition.
+    Partition {
+        /// id=NUMBER or index=INDEX.
+        #[arg(value_name = "id=NUMBER|index=INDEX")]
+        partition: String,
+    },
     /// Print the keys that only a restored store of this node has. Other nodes may have deleted
     /// them since, so they are neither served nor handed to others until an operator decides.
     RestoredKeys {

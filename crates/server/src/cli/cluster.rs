@@ -6,6 +6,7 @@ use super::args::{ClusterCommand, Common, Direction, HandoffCommand};
 use super::failure::Failure;
 use super::key_names::KeyNames;
 use super::output::Output;
+use super::partitions::Partitions;
 use super::target::Target;
 use super::{restored_keys, unreadable_keys};
 use crate::config::{Kind, Value as Setting};
@@ -30,6 +31,9 @@ pub async fn run(command: &ClusterCommand, common: &Common, out: Output) -> Resu
         ClusterCommand::Commit => change("commit", None, common, out).await,
         ClusterCommand::Clear => change("clear", None, common, out).await,
         ClusterCommand::Status => show("status", common, out).await,
+        ClusterCommand::Partitions { member } => partitions(common).await?.print(member.as_deref(), out),
+        ClusterCommand::PartitionCount { member } => partitions(common).await?.print_count(member.as_deref(), out),
+        ClusterCommand::Partition { partition } => partitions(common).await?.print_one(partition, out),
         ClusterCommand::Settled { wait } => settled(*wait, common, out).await,
         ClusterCommand::RestoredKeys { push, drop, all, bucket, bucket_type, key } => {
             let names = KeyNames { all: *all, bucket_type, bucket, key };
@@ -64,6 +68,10 @@ async fn replace(action: &str, member: &str, with: &str, common: &Common, out: O
 /// Prints a description of the cluster.
 pub async fn show(what: &str, common: &Common, out: Output) -> Result<(), Failure> {
     print(ask(Method::GET, what, "", common).await?, out)
+}
+
+async fn partitions(common: &Common) -> Result<Partitions, Failure> {
+    Partitions::read(ask(Method::GET, "partitions", "", common).await?)
 }
 
 /// The commands about handoff.

@@ -28,6 +28,7 @@ mod live_config;
 mod local_config;
 mod node;
 pub mod output;
+mod partitions;
 mod pb_client;
 mod restored_keys;
 mod riak_names;

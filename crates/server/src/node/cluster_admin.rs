@@ -1,6 +1,6 @@
 //! The commands of operators about the cluster, in Riak's words (docs/riak/semantics.md §16).
 
-use super::transfer_admin;
+use super::{partition_admin, transfer_admin};
 use ombak_api::admin::{AdminError, ClusterAdmin, ClusterCommand};
 use ombak_cluster::{
     ClusterError, ClusterFacts, MemberChange, MemberFacts, MemberNode, RingChangeFacts, RingReady, Unsettled,
@@ -50,6 +50,7 @@ impl ClusterAdmin for MemberAdmin {
                 ClusterCommand::RingStatus => Ok(with_text(&member.facts().await, ring_text)),
                 ClusterCommand::RingReady => Ok(ring_ready(&member.ring_ready().await)),
                 ClusterCommand::Settled => Ok(settled(&member.unsettled().await)),
+                ClusterCommand::Partitions => Ok(partition_admin::partitions(&member).await),
                 ClusterCommand::Transfers => Ok(transfer_admin::transfers(&member).await),
                 ClusterCommand::Handoff => Ok(transfer_admin::handoff(&member).await),
                 ClusterCommand::SetHandoff { direction, enabled, members } => {

@@ -11,6 +11,7 @@ mod live_settings;
 pub mod lock;
 pub mod open_files;
 mod opened;
+mod partition_admin;
 pub mod record;
 mod secret;
 mod signals;
