@@ -193,7 +193,15 @@ impl World {
     fn append_goal(&mut self, changes: &[Change]) {
         let State { placement, members } = self.shared.now().clone();
         let ring = placement.goal();
-        let view = ClusterView { ring, members: &members, claimant: None, is_converged: true, target_n_val: 3 };
+        let view = ClusterView {
+            ring,
+            members: &members,
+            claimant: None,
+            is_converged: true,
+            target_n_val: 3,
+            target_location_n_val: 1,
+            locations: &ombak_ring::Locations::new(),
+        };
         let Some((goal, after)) = planned(&view, changes, placement.version().next()) else { return };
         let Ok(placement) = placement.with_goal(Arc::new(goal), &self.shared.ns) else { return };
         self.shared.log.push(State { placement, members: after.clone() });

@@ -107,7 +107,15 @@ impl Cluster {
             _ => vec![join, Change::ForceReplace { node, with: joiner }],
         };
         let (ring, members) = (self.placement.goal().clone(), self.members.clone());
-        let view = ClusterView { ring: &ring, members: &members, claimant: None, is_converged: true, target_n_val: 3 };
+        let view = ClusterView {
+            ring: &ring,
+            members: &members,
+            claimant: None,
+            is_converged: true,
+            target_n_val: 3,
+            target_location_n_val: 1,
+            locations: &ombak_ring::Locations::new(),
+        };
         let Some((goal, members)) = planned(&view, &changes, self.placement.version().next()) else { return };
         let Ok(next) = self.placement.with_goal(Arc::new(goal), &self.ns) else { return };
         (self.placement, self.members) = (next, members);
