@@ -65,6 +65,11 @@ pub enum BrokenRule {
     ReadsAreFenced,
     /// A member that leaves is no fallback.
     LeaversStandInForNobody,
+    /// A node that is new in a goal is no fallback before all members have confirmed the goal.
+    NewcomersStandInForNobody,
+    /// A member that adopts a flip without having proved the home, and stays a primary, owes what
+    /// it holds.
+    UnprovedPrimariesOwe,
     /// 14: a replica keeps only the newest of concurrent values, as if it were a coordinator of a
     /// bucket without siblings.
     ReplicasKeepSiblings,

@@ -1,11 +1,11 @@
 //! The commands of operators: leave, replace, plan, commit, clear, down, ringready.
 
 use super::error::ClusterError;
+use super::features::Feature;
 use super::member_node::{Inner, MemberNode};
 use super::staged::{Staged, View};
-use crate::capabilities::RING_CHANGES;
 use ombak_kv::Holdings;
-use ombak_metadata::state::{Command, Member, MemberStatus, Metadata, NewGoal};
+use ombak_metadata::state::{Command, MemberStatus, NewGoal};
 use ombak_ring::RingVersion;
 use ombak_ring::staging::{self, Change, CommitRefusal, MemberStatus as StagedStatus, Plan, Refusal};
 use ombak_runtime::RuntimeExt;
@@ -73,18 +73,11 @@ impl MemberNode {
     /// commit make it effective.
     pub async fn stage(&self, change: &MemberChange) -> Result<String, ClusterError> {
         let inner = &self.inner;
-        if !MOVES_OBJECTS && cfg!(not(test)) {
-            return Err(ClusterError::refused(
-                "Failed: in this version nodes only join a cluster, and only while all its nodes are empty.",
-            ));
-        }
         let view = inner.view().await?;
         let change = view.change(change)?;
         let mut staged = view.staged()?;
         staged.stage(&view.borrowed(), change).map_err(|refusal| view.refused(&refusal))?;
-        if let Some(why) = inner.who_lacks_ring_changes(&view.metadata) {
-            return Err(why);
-        }
+        inner.check_all_can(Feature::RingChanges, &view.metadata)?;
         let (metadata, deadline) = (inner.metadata_node(), inner.command_deadline());
         if change.replacement().is_none() && view.joining().any(|node| node == change.node()) {
             metadata.propose(Command::WithdrawMember { node: change.node() }, deadline).await?;
@@ -198,10 +191,6 @@ impl MemberNode {
     }
 }
 
-/// Whether objects move when homes change by steps: whether a member that holds objects can prove a
-/// home. Until then, nodes join empty clusters alone, and only tests of empty stores take steps.
-pub(super) const MOVES_OBJECTS: bool = false;
-
 impl Inner {
     async fn is_empty_everywhere(self: &Arc<Self>) -> bool {
         self.who_is_not_empty(Holdings::Everything, None, self.question_deadline()).await.is_empty()
@@ -232,18 +221,7 @@ impl Inner {
 
     /// Makes the ring of a plan the goal of all homes.
     async fn begin_by_steps(self: &Arc<Self>, view: &View, plan: &Plan) -> Result<(), ClusterError> {
-        if let Some(why) = self.who_lacks_ring_changes(&view.metadata) {
-            return Err(why);
-        }
-        if !MOVES_OBJECTS {
-            let not_empty = self.who_is_not_empty(Holdings::Everything, None, self.question_deadline()).await;
-            if let Some(problem) = not_empty.first() {
-                return Err(ClusterError::refused(format!("Failed: {problem}")));
-            }
-            if cfg!(not(test)) {
-                return Err(ClusterError::refused("Commit failed. Try again in a few moments."));
-            }
-        }
+        self.check_all_can(Feature::RingChanges, &view.metadata)?;
         let (_, staged) = view.metadata.staged();
         let removed = plan.changes().iter().filter(|change| change.is_forced()).map(Change::node).collect();
         let changed = |(node, status): (&NodeId, &StagedStatus)| {
@@ -260,26 +238,6 @@ impl Inner {
         let index = self.metadata_node().propose(Command::SetGoal(goal), self.command_deadline()).await?;
         self.wait_followed(index).await;
         Ok(())
-    }
-
-    /// Says which members cannot change the ring by steps, because an earlier version of the
-    /// program runs there. A member that is marked as down is not asked.
-    fn who_lacks_ring_changes(&self, metadata: &Metadata) -> Option<ClusterError> {
-        let transport = self.node.transport();
-        let lacks = |(node, member): &(&NodeId, &Member)| {
-            **node != self.id() && member.status != MemberStatus::Down && !transport.shares(**node, RING_CHANGES)
-        };
-        // What is up is connected, because it was just asked for its ring.
-        let lacking =
-            metadata.members().iter().filter(lacks).filter(|(node, _)| transport.live_session(**node).is_some());
-        let names: Vec<String> = lacking.map(|(_, member)| format!("'{}'", member.name)).collect();
-        (!names.is_empty()).then(|| {
-            ClusterError::refused(format!(
-                "Failed: {} run an earlier version of ombak. A cluster that holds objects changes, and members leave or \
-                 are replaced, only when all its nodes run this version. Upgrade them first.",
-                names.join(", ")
-            ))
-        })
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::member_node::{Followed, Inner, cluster_id, others};
 use super::questions::{Answer, Place, Question};
+use crate::members::Standings;
 use crate::metadata::changed;
 use ombak_kv::Holdings;
 use ombak_metadata::MetadataNode;
@@ -11,6 +12,19 @@ use ombak_runtime::RuntimeExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tracing::{error, info, warn};
+
+/// What the state says about nodes in rings that are in use.
+fn standings(state: &Metadata) -> Standings {
+    let stands_in_for_nobody = |member: &Member| {
+        matches!(member.status, MemberStatus::Joining | MemberStatus::Leaving | MemberStatus::Exiting)
+    };
+    let no_fallbacks = state.members().iter().filter(|(_, member)| stands_in_for_nobody(member));
+    let of_rings = state.placement().map(|placement| placement.nodes()).unwrap_or_default();
+    Standings {
+        no_fallbacks: no_fallbacks.map(|(node, _)| *node).collect(),
+        removed: of_rings.into_iter().filter(|node| state.was_removed(*node)).collect(),
+    }
+}
 
 impl Inner {
     /// Follows `metadata` from now on, until it stops or the node follows another one.
@@ -43,15 +57,19 @@ impl Inner {
         }
         let last = self.followed.get();
         let records = changed(&last.metadata, &state);
-        self.adopt_records(records).await;
         self.note_in_directory(&state).await;
         if last.metadata.members() != state.members() {
             self.node.set_members(others(&state, self.id()));
             self.log_members(&last.metadata, &state);
         }
+        self.node.peers().set_standings(standings(&state));
         self.node.transport().set_cluster(cluster_id(&state, self.id()));
         self.admission.known.store(Some(Arc::new(state.clone())));
+        // A type that was created after a change of the ring had begun has its objects in the new
+        // sets. So the placement comes first, and it has to know the n of the types of the state.
+        self.kv().buckets().expect_n_vals(&records);
         self.adopt_placement(&state).await;
+        self.adopt_records(records).await;
         self.adopt_closed_part(&state).await;
         self.watch_closing(&last.metadata, &state);
         self.note_leave(&state);

@@ -7,7 +7,6 @@
 //! power afterwards leaves it a member. Until the commit it owns nothing: its clients reach the
 //! members through it.
 
-use super::commands::MOVES_OBJECTS;
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
 use super::questions::{Answer, Question};
@@ -92,7 +91,7 @@ impl Inner {
             let text = Refusal::OtherRingSize(seed).text(|_| name.clone());
             return Err(ClusterError::refused(text));
         }
-        let may_hold_objects = MOVES_OBJECTS && self.node.transport().shares(seed, RING_CHANGES);
+        let may_hold_objects = self.node.transport().shares(seed, RING_CHANGES);
         if let Some(problem) = not_empty.first().filter(|_| !may_hold_objects) {
             return Err(ClusterError::refused(format!("Failed: {problem}")));
         }

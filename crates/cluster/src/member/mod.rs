@@ -36,7 +36,6 @@ mod older;
 mod operations;
 mod parts;
 mod placement;
-mod proofs;
 mod properties;
 mod questions;
 mod removal;

@@ -59,6 +59,10 @@ impl Inner {
             error!("replicas.json could not be written, so the ring that was decided is not followed");
             return false;
         }
+        if let Err(error) = kv.prepare_placement(placement).await {
+            error!(%error, ring = %placement.version(), "the placement that was decided is not followed yet");
+            return false;
+        }
         if !self.save_placement(placement).await {
             return false;
         }

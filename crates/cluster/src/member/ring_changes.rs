@@ -160,8 +160,8 @@ impl Inner {
         if kv.placement().version().lineage != lineage {
             return Err(ClusterError::refused("it belongs to another cluster"));
         }
-        let orders = orders.to_vec();
-        let report = self.blocking(move || super::proofs::report(&kv, &orders)).await??;
+        kv.set_proofs_wanted(orders.to_vec());
+        let report = self.blocking(move || kv.ring_report(kv.confirmed_placement())).await?;
         Ok(Answer::RingReport(Box::new(report)))
     }
 
@@ -184,7 +184,12 @@ impl Inner {
                     let (expected, status) = (MemberStatus::Leaving, MemberStatus::Exiting);
                     Command::SetStatus { node: *node, expected, status }
                 }
-                MemberStatus::Exiting if self.is_known_to_exit(metadata).await => Command::RemoveMember { node: *node },
+                // It may have got something from a member that did not know yet that it exits.
+                MemberStatus::Exiting
+                    if self.is_known_to_exit(metadata).await && self.has_given_all(*node, driving, metadata).await =>
+                {
+                    Command::RemoveMember { node: *node }
+                }
                 _ => continue,
             };
             match self.metadata_node().propose(command, self.question_deadline()).await {

@@ -17,7 +17,7 @@ use ombak_ring::ReplicaState;
 use ombak_stats::{ClusterFigures, PeerFigures};
 use ombak_types::NodeId;
 use parking_lot::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The peers of a node. The engine is opened with them before there is a transport, because the
@@ -32,13 +32,24 @@ pub struct ClusterPeers {
 #[derive(Default)]
 struct State {
     members: Vec<Member>,
+    standings: Arc<Standings>,
     caller: Option<Arc<Caller>>,
+}
+
+/// What the cluster has decided about nodes, apart from being members. It can be about this node.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Standings {
+    /// Members that stand in for nobody: they leave, or own nothing yet.
+    pub(crate) no_fallbacks: BTreeSet<NodeId>,
+    /// Nodes that were removed, and that rings in use still have.
+    pub(crate) removed: BTreeSet<NodeId>,
 }
 
 /// The members, by their id.
 #[derive(Default)]
 struct Table {
     entries: BTreeMap<NodeId, Entry>,
+    standings: Arc<Standings>,
     membership: Option<Arc<Membership>>,
 }
 
@@ -72,6 +83,15 @@ impl ClusterPeers {
         }
         state.members = members;
         self.replace_table(&state);
+    }
+
+    /// Says what was decided about nodes, for requests that begin from now on.
+    pub(crate) fn set_standings(&self, standings: Standings) {
+        let mut state = self.state.lock();
+        if *state.standings != standings {
+            state.standings = Arc::new(standings);
+            self.replace_table(&state);
+        }
     }
 
     /// The list of the other members.
@@ -119,13 +139,22 @@ impl ClusterPeers {
         };
         let entries = state.members.iter().map(|member| (member.id, entry(member))).collect();
         let membership = state.caller.as_ref().and_then(|caller| caller.membership.clone());
-        self.table.store(Arc::new(Table { entries, membership }));
+        self.table.store(Arc::new(Table { entries, standings: state.standings.clone(), membership }));
     }
 }
 
 impl Peers for ClusterPeers {
     fn is_up(&self, node: NodeId) -> bool {
         self.table.load().entries.get(&node).is_some_and(|entry| entry.is_connected) && self.liveness.is_up(node)
+    }
+
+    fn may_stand_in(&self, node: NodeId) -> bool {
+        let table = self.table.load();
+        !table.standings.no_fallbacks.contains(&node) && !table.standings.removed.contains(&node)
+    }
+
+    fn was_removed(&self, node: NodeId) -> bool {
+        self.table.load().standings.removed.contains(&node)
     }
 
     fn replica(&self, node: NodeId) -> Arc<dyn ReplicaClient> {

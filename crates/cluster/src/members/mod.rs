@@ -8,4 +8,5 @@ mod cluster_peers;
 mod member;
 
 pub use cluster_peers::ClusterPeers;
+pub(crate) use cluster_peers::Standings;
 pub use member::Member;

@@ -32,8 +32,8 @@ const BULK_LANE_BYTES_MIN: usize = 256 << 10;
 const WITHOUT_DEADLINE: Duration = Duration::from_secs(3600);
 
 /// How long the answer to a question of a round of reaping may take. The driver of the round waits
-/// less.
-const ROUND_ANSWER_MAX: Duration = Duration::from_secs(10);
+/// as long. So a question of a round that has ended is not executed any more.
+const ROUND_ANSWER_MAX: Duration = Duration::from_secs(5);
 
 /// What all requests to other nodes need.
 pub(crate) struct Caller {

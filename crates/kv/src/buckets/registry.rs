@@ -74,6 +74,20 @@ impl BucketRegistry {
         let _ = self.authority.set(authority);
     }
 
+    /// Lets [`Snapshot::all_n_vals`] know the n_vals of changes that are about to be adopted. What
+    /// depends on them, as the roles of the node, can then be taken before any request uses them.
+    pub fn expect_n_vals(&self, decided: &[RecordChange]) {
+        if decided.is_empty() {
+            return;
+        }
+        let _changing = self.file.lock();
+        let mut next = Snapshot::clone(&self.current.load());
+        let mut expecting = next.clone();
+        decided.iter().cloned().for_each(|change| next.apply(&self.settings, change));
+        expecting.expected_n_vals = Arc::new(next.all_n_vals());
+        self.current.store(Arc::new(expecting));
+    }
+
     /// Takes over changes that the authority has decided.
     pub fn adopt(&self, decided: Vec<RecordChange>) {
         if decided.is_empty() {
@@ -82,6 +96,7 @@ impl BucketRegistry {
         let _changing = self.file.lock();
         let mut next = Snapshot::clone(&self.current.load());
         decided.into_iter().for_each(|change| next.apply(&self.settings, change));
+        next.expected_n_vals = Arc::default();
         self.current.store(Arc::new(next));
     }
 

@@ -155,6 +155,8 @@ pub struct Snapshot {
     buckets: HashMap<Bucket, Arc<BucketProps>>,
     /// The backends of buckets with properties of their own, by the prefix of their storage keys.
     bucket_backends: HashMap<Vec<u8>, Option<Bytes>>,
+    /// The n_vals of changes that are decided, and that no request sees yet.
+    pub(super) expected_n_vals: Arc<BTreeSet<u32>>,
 }
 
 impl Snapshot {
@@ -168,6 +170,7 @@ impl Snapshot {
             types: OrdMap::new(),
             buckets: HashMap::new(),
             bucket_backends: HashMap::new(),
+            expected_n_vals: Arc::default(),
         };
         let Records { types, buckets } = records;
         for (name, record) in types {
@@ -283,10 +286,11 @@ impl Snapshot {
         self.props_of_key(key).map(|props| props.n_val)
     }
 
-    /// The n_vals of all types and buckets.
+    /// The n_vals of all types and buckets, also of those that are about to be in force.
     pub fn all_n_vals(&self) -> BTreeSet<u32> {
         let types = self.types.values().map(|created| &created.effective.props).chain([&self.default_type.props]);
-        types.chain(self.buckets.values()).map(|props| props.n_val).collect()
+        let in_force = types.chain(self.buckets.values()).map(|props| props.n_val);
+        in_force.chain(self.expected_n_vals.iter().copied()).collect()
     }
 
     fn of_bucket(&self, bucket: &Bucket) -> Option<&Arc<BucketProps>> {

@@ -344,6 +344,12 @@ impl Engine {
             && (!self.placements.look(|p| self.is_alone_in(p)) || partition.store().complete())
     }
 
+    /// Whether a class that joins would be full if its home flipped now.
+    pub(super) fn would_be_full(&self, home: u32, n: u32) -> bool {
+        let is_complete = self.partitions.get(home).is_some_and(|partition| partition.store().complete());
+        is_complete && self.transfers.classes.would_be_full(home, n)
+    }
+
     /// What is known about a node as a replica of the class (home, n).
     pub(crate) fn replica_state(&self, node: NodeId, home: u32, n: u32) -> ReplicaState {
         let state = self.config.peers.replica_state(node, home, n);

@@ -67,7 +67,7 @@ impl Engine {
                 && home.other().is_some_and(|ring| is_primary(ring))
                 && !home.replica_set(n).contains(&here)
         });
-        self.is_full_primary(partition, n, used) || is_in_other_set_alone && self.is_full(partition, n)
+        self.is_full_primary(partition, n, used) || is_in_other_set_alone && self.would_be_full(partition, n)
     }
 
     /// Whether the home is as the sender knows it, and this node is not behind the sender.

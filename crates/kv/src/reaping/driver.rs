@@ -76,7 +76,7 @@ impl Driver {
 
     /// Starts the rounds that are due.
     fn look(&mut self, engine: &Arc<Engine>) {
-        let placement = engine.placement();
+        let placement = engine.request_placement();
         if engine.is_alone_in(&placement) {
             return;
         }

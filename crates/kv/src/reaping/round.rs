@@ -2,7 +2,7 @@
 
 use super::due::Class;
 use crate::deliberate_faults::{BrokenRule, is_broken};
-use crate::engine::Engine;
+use crate::engine::{Engine, RequestPlacement};
 use crate::partition::Access;
 use crate::replica::{
     AskRequest, ReapReply, Reapable, ReapingClient, RemoveRequest, ReplicaStore, Round, StoreKind, StoreMode, Vote,
@@ -11,7 +11,6 @@ use crate::replica::{
 use bytes::Bytes;
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
-use ombak_ring::placement::Placement;
 use ombak_runtime::{BoxFuture, RuntimeExt, within};
 use ombak_types::time::UnixMicros;
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
@@ -41,13 +40,16 @@ pub(super) struct Outcome {
 /// The state of one round on its driver.
 pub(super) struct ReapingRound {
     engine: Arc<Engine>,
+    /// The round asks the members of this placement. It counts as a request: while it is under way,
+    /// this node does not confirm a later placement, which may have further members.
+    _placement: RequestPlacement,
     round: Round,
     primaries: Vec<NodeId>,
     others: Vec<NodeId>,
 }
 
 impl ReapingRound {
-    pub(super) fn new(engine: &Arc<Engine>, placement: &Placement, class: Class) -> Result<Self, Error> {
+    pub(super) fn new(engine: &Arc<Engine>, placement: &RequestPlacement, class: Class) -> Result<Self, Error> {
         let (partition, n_val) = class;
         let number = engine.config.runtime.random_u64()?;
         let home = placement.home(partition);
@@ -57,7 +59,8 @@ impl ReapingRound {
         others.extend(engine.config.peers.members());
         others.retain(|node| !primaries.contains(node));
         let round = Round { partition, n_val, ring: home.version(), number };
-        Ok(Self { engine: engine.clone(), round, primaries, others: others.into_iter().collect() })
+        let (engine, others) = (engine.clone(), others.into_iter().collect());
+        Ok(Self { engine, _placement: placement.clone(), round, primaries, others })
     }
 
     /// Executes the three steps. An answer that is missing ends the round.

@@ -26,6 +26,12 @@ pub trait Peers: Send + Sync {
         true
     }
 
+    /// Whether a node was removed from the cluster. Nobody waits for it, although the ring in force
+    /// may still have it.
+    fn was_removed(&self, _node: NodeId) -> bool {
+        false
+    }
+
     /// Fetches the placement, because another node has told a version that this node does not know.
     /// What is returned ends when there is nothing more to do for it; the caller waits by itself
     /// until the version is in force here.

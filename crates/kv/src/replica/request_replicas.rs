@@ -32,18 +32,22 @@ impl Viewer<'_> {
         id == self.here || self.peers.is_up(id)
     }
 
-    /// The nodes for the `n` positions of a home in one ring. With `sloppy`, fallbacks stand in for
-    /// owners that are down.
-    fn positions(self, ring: &Ring, home: u32, n: u32, sloppy: bool) -> Positions {
+    /// The nodes for the `n` positions of a home in one of its rings. With `sloppy`, fallbacks stand
+    /// in for owners that are down.
+    fn positions(self, home: HomePlacement<'_>, ring: &Ring, n: u32, sloppy: bool) -> Positions {
         let is_up = |node| self.is_up(ring.id(node));
-        let may_stand_in =
-            |node| self.peers.may_stand_in(ring.id(node)) || is_broken(BrokenRule::LeaversStandInForNobody);
-        if sloppy { ring.positions_with(home, n, is_up, may_stand_in) } else { ring.primaries(home, n, is_up) }
+        let may_stand_in = |node| {
+            let node = ring.id(node);
+            let leaves = !self.peers.may_stand_in(node) && !is_broken(BrokenRule::LeaversStandInForNobody);
+            !leaves && (home.is_known_to_all(node) || is_broken(BrokenRule::NewcomersStandInForNobody))
+        };
+        let number = home.home();
+        if sloppy { ring.positions_with(number, n, is_up, may_stand_in) } else { ring.primaries(number, n, is_up) }
     }
 
     /// The positions in the ring in force of a home, the primaries first.
     pub(crate) fn preflist(self, home: HomePlacement<'_>, n: u32) -> Positions {
-        let mut rows = self.positions(home.in_force(), home.home(), n, true);
+        let mut rows = self.positions(home, home.in_force(), n, true);
         rows.sort_by_key(|position| !position.is_primary());
         rows
     }
@@ -56,7 +60,7 @@ impl RequestReplicas {
         if ring.node_count() == 1 && ring.id(ring.owner(home.home())) == here {
             return Self { list: smallvec![Replica::primary(here, n)], local: Some(0), sets: CountedSets::One };
         }
-        let positions = viewer.positions(ring, home.home(), n, sloppy);
+        let positions = viewer.positions(home, ring, n, sloppy);
         let mut list: SmallVec<[Replica; 3]> = SmallVec::new();
         for position in &positions {
             let (node, owned) = (ring.id(position.node), u32::from(position.is_primary()));
@@ -78,13 +82,13 @@ impl RequestReplicas {
         let in_force = Self::of_get(viewer, home, n, sloppy);
         match home.other() {
             None => in_force,
-            Some(other) => in_force.with_other(viewer, other, home.home(), n, sloppy),
+            Some(other) => in_force.with_other(viewer, home, other, n, sloppy),
         }
     }
 
     #[cold]
-    fn with_other(mut self, viewer: Viewer<'_>, ring: &Ring, home: u32, n: u32, sloppy: bool) -> Self {
-        for position in &viewer.positions(ring, home, n, sloppy) {
+    fn with_other(mut self, viewer: Viewer<'_>, home: HomePlacement<'_>, ring: &Ring, n: u32, sloppy: bool) -> Self {
+        for position in &viewer.positions(home, ring, n, sloppy) {
             let (node, primaries) = (ring.id(position.node), u32::from(position.is_primary()));
             match self.list.iter_mut().find(|replica| replica.node == node) {
                 Some(replica) => {

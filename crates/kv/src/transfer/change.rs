@@ -15,7 +15,7 @@ use crate::interface::Kv;
 use crate::partition::PartitionTable;
 use crate::replica::ClassId;
 use ombak_ring::RingVersion;
-use ombak_ring::placement::{HomePlacement, Placement, ProofOrder, Report};
+use ombak_ring::placement::{HomePlacement, Phase, Placement, ProofOrder, Report};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use std::collections::BTreeSet;
 
@@ -98,8 +98,28 @@ impl Transfers {
                 .homes()
                 .filter(|home| home.version() != before.home(home.home()).version() && is_newcomer(home, here));
             begins.for_each(|home| self.classes.begin_anew(home.home()));
+            self.owe_what_is_unproved(before, placement, here, ns);
         }
         *adopted = Some(placement.clone());
+    }
+
+    /// This node was marked as down, or has restarted, while homes flipped without its proof. Where
+    /// it stays a primary, the new members may lack what it holds, and nobody else knows of that.
+    fn owe_what_is_unproved(&self, before: &Placement, after: &Placement, here: NodeId, ns: &BTreeSet<u32>) {
+        if is_broken(BrokenRule::UnprovedPrimariesOwe) {
+            return;
+        }
+        for (was, is) in before.homes().zip(after.homes()).filter(|(was, is)| has_flipped_since(was, is)) {
+            for n in ns.iter().copied() {
+                let (old, new) = (was.replica_set(n), is.replica_set(n));
+                let has_new_members = new.iter().any(|node| !old.contains(node));
+                let stays = old.contains(&here) && new.contains(&here);
+                if has_new_members && stays && !self.proofs.has_proved(&was, here, n) {
+                    let class = ClassId { partition: is.home(), n };
+                    new.into_iter().filter(|node| *node != here).for_each(|node| self.owed.missed(class, node, 1));
+                }
+            }
+        }
     }
 
     /// Notes durably what this node does not hold in a placement, before it adopts it. Blocks.
@@ -133,6 +153,13 @@ impl Transfers {
     }
 }
 
+/// Whether a home has another ring in force by steps: not because nothing of it moves.
+fn has_flipped_since(before: &HomePlacement<'_>, after: &HomePlacement<'_>) -> bool {
+    before.version() != after.version()
+        && before.phase() != Phase::Flipped
+        && before.in_force().version() != after.in_force().version()
+}
+
 impl Kv {
     /// Notes durably what this node does not hold in a placement, before the placement is set. A
     /// node that fails here must not adopt it.
@@ -142,10 +169,10 @@ impl Kv {
         transfers.answer(move || engine.transfers.prepare(&engine, &placement)).await
     }
 
-    /// Takes the driver's orders to prove homes, in the place of the former ones. The driver orders
-    /// a proof only when every member of both sets has confirmed the begin.
+    /// Takes the driver's orders to prove homes. The driver orders a proof only when every member of
+    /// both sets has confirmed the begin. An order stands until the home flips or is aborted.
     pub fn set_proofs_wanted(&self, orders: Vec<ProofOrder>) {
-        self.engine.transfers.proofs.want(orders);
+        self.engine.transfers.proofs.want(orders, &self.engine.placement());
         self.engine.transfers.wake();
     }
 

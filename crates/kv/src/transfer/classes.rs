@@ -121,7 +121,7 @@ impl Classes {
     }
 
     /// Whether a class is full, or would be if it joined now.
-    pub(super) fn would_be_full(&self, partition: u32, n: u32) -> bool {
+    pub(crate) fn would_be_full(&self, partition: u32, n: u32) -> bool {
         let Some(place) = self.places.get(partition as usize) else { return false };
         !place.is_filling.load(Ordering::SeqCst)
             || place.state.lock().filling.as_ref().is_none_or(|filling| filling.full.contains(&n))

@@ -179,7 +179,8 @@ impl Transfers {
         // Whatever was acknowledged is at enough members of the set in force.
         let primaries = engine.placement().home(class.partition).replica_set(class.n);
         let here = engine.identity.node_id;
-        let mut open: BTreeSet<NodeId> = primaries.into_iter().filter(|node| *node != here).collect();
+        let is_asked = |node: &NodeId| *node != here && !engine.config.peers.was_removed(*node);
+        let mut open: BTreeSet<NodeId> = primaries.into_iter().filter(is_asked).collect();
         let compared = self.compared.lock().get(&class).filter(|compared| compared.losses == losses).cloned();
         let mut compared = compared.unwrap_or(Comparisons { losses, with: BTreeMap::new() });
         for node in open.clone() {

@@ -76,16 +76,26 @@ pub(super) enum Proving {
 }
 
 impl Proofs {
-    /// Takes the orders of the driver in the place of the former ones. What was proved for the same
-    /// begin stays.
-    pub(super) fn want(&self, orders: Vec<ProofOrder>) {
+    /// Takes orders of the driver. What was proved for the same begin stays. An order that is not
+    /// repeated stands until the home flips or is aborted: a new driver has given none yet, and
+    /// what every member had confirmed once stays confirmed.
+    pub(super) fn want(&self, orders: Vec<ProofOrder>, placement: &Placement) {
         let mut proofs = self.0.lock();
-        let mut before = std::mem::take(&mut *proofs);
         for ProofOrder { home, begun, to } in orders {
-            let kept = before.remove(&home);
+            let kept = proofs.remove(&home);
             let kept = kept.filter(|proof| proof.begun == begun || is_broken(BrokenRule::ProofsBelongToTheirBegin));
             proofs.insert(home, Proof { begun, to, ..kept.unwrap_or_default() });
         }
+        proofs.retain(|home, proof| !proof.is_over(&placement.home(*home)));
+    }
+
+    /// Whether this node has proved a class since a begin to everybody to whom it was ordered to.
+    pub(super) fn has_proved(&self, home: &HomePlacement<'_>, here: NodeId, n: u32) -> bool {
+        let proofs = self.0.lock();
+        proofs.get(&home.home()).filter(|proof| proof.is_of(home)).is_some_and(|proof| {
+            let needed = proof.needed(home, here, &BTreeSet::from([n]));
+            needed.iter().all(|place| proof.comparisons.get(place).is_some_and(|comparison| comparison.is_proved))
+        })
     }
 
     /// The comparisons that are still to be made: also those that were made while this node was
@@ -171,6 +181,12 @@ impl Proof {
     /// Whether the order is for the begin that this node has adopted.
     fn is_of(&self, home: &HomePlacement<'_>) -> bool {
         home.phase() == Phase::Pending && home.version().number == self.begun
+    }
+
+    /// Whether the home has gone on since the begin that the order is for. The order can also be
+    /// for a begin that this node has not adopted yet.
+    fn is_over(&self, home: &HomePlacement<'_>) -> bool {
+        home.version().number > self.begun || (home.version().number == self.begun && !self.is_of(home))
     }
 
     /// The classes in which a node is a member of the old set, each with the other members of the

@@ -8,6 +8,7 @@
 //! something has changed.
 //!
 //! Invariants:
+//! * The first home begins only when every member has confirmed the goal.
 //! * A home flips only when every member of both sets has confirmed the begin, every member of the
 //!   old set has proved, and every member of the new set is up and would be full. Members that were
 //!   removed or marked as down are excepted, as [`Situation::is_excepted`] and the class-wise rule
@@ -17,7 +18,7 @@
 //! * Without reports no step is taken that needs one.
 
 use super::home::Phase;
-use super::home_change::HomeChange;
+use super::home_change::{HomeChange, waits_for};
 use super::obstacle::Obstacle;
 use super::placement::{Placement, Step, StepOf};
 use super::report::{ProvedHome, Report};
@@ -109,8 +110,25 @@ impl Situation<'_> {
                 },
             }
         }
-        self.begin(ready, under_way, &mut decision);
+        let unaware = self.unaware_of_goal();
+        if unaware.is_empty() {
+            self.begin(ready, under_way, &mut decision);
+        } else {
+            ready.iter().for_each(|change| decision.note(change.home, unaware.clone()));
+        }
         decision
+    }
+
+    /// The members that have not confirmed the goal, before the first home begins. From then on
+    /// nodes that are new in the goal may be fallbacks, and every member has to know them.
+    fn unaware_of_goal(&self) -> BTreeSet<Obstacle> {
+        if self.placement.has_taken_a_step() {
+            return BTreeSet::new();
+        }
+        let goal = self.placement.goal().version();
+        let awaited = self.members.keys().copied().filter(|node| !self.is_excepted(*node));
+        let unaware = awaited.filter(|node| !self.has_confirmed(*node, goal));
+        unaware.map(|node| waits_for(self, node, Obstacle::Unconfirmed)).collect()
     }
 
     fn decide_pending(&self, change: &HomeChange, decision: &mut Decision) {

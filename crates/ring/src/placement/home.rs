@@ -26,6 +26,8 @@ pub struct HomePlacement<'a> {
     pub(super) phase: Phase,
     pub(super) in_force: &'a Arc<Ring>,
     pub(super) other: Option<&'a Arc<Ring>>,
+    /// Before the first step towards the goal: the rings before it. Empty afterwards.
+    pub(super) before_goal: &'a [Arc<Ring>],
 }
 
 impl<'a> HomePlacement<'a> {
@@ -59,6 +61,14 @@ impl<'a> HomePlacement<'a> {
     /// one.
     pub const fn other(&self) -> Option<&'a Arc<Ring>> {
         self.other
+    }
+
+    /// Whether every member knows that this node owns partitions. The driver takes the first step
+    /// towards a goal when all have confirmed it. A node that is new in the goal must not be a
+    /// fallback before that: a member that does not know it would reap without asking it
+    /// (docs/design/ring-changes.md, "Fallbacks").
+    pub fn is_known_to_all(&self, node: NodeId) -> bool {
+        self.before_goal.is_empty() || self.before_goal.iter().any(|ring| ring.node(node).is_some())
     }
 
     /// The nodes in which gets of this n count.

@@ -166,6 +166,6 @@ impl ClassChange {
 }
 
 /// A member that does not report has to answer first, whatever else the home waits for.
-fn waits_for(situation: &Situation<'_>, node: NodeId, what: fn(NodeId) -> Obstacle) -> Obstacle {
+pub(super) fn waits_for(situation: &Situation<'_>, node: NodeId, what: fn(NodeId) -> Obstacle) -> Obstacle {
     if situation.is_up(node) { what(node) } else { Obstacle::Silent(node) }
 }

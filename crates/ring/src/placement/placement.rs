@@ -129,7 +129,14 @@ impl Placement {
         let Home { changed, in_force, other, phase } = self.homes[home as usize];
         let ring = |place: u8| &self.rings[usize::from(place)];
         let version = RingVersion { lineage: self.version.lineage, number: changed };
-        HomePlacement { home, version, phase, in_force: ring(in_force), other: other.map(ring) }
+        let before_goal = if self.has_taken_a_step() { &[] } else { &self.rings[1..] };
+        HomePlacement { home, version, phase, in_force: ring(in_force), other: other.map(ring), before_goal }
+    }
+
+    /// Whether a home has taken a step since the goal was set. The first one is taken when all
+    /// members have confirmed the goal. If all homes got the goal at once, there is no other ring.
+    pub fn has_taken_a_step(&self) -> bool {
+        self.version != self.goal().version()
     }
 
     /// All homes, in order.

@@ -5,6 +5,7 @@ mod forming;
 mod join_races;
 mod life;
 mod mixed_versions;
+mod moving_objects;
 mod older_directories;
 mod properties;
 mod ring_changes;
