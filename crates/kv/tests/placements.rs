@@ -127,6 +127,29 @@ async fn a_member_that_skipped_the_begin_compares_before_it_is_full() {
     assert_only_owners_hold_all(&cluster, &bucket);
 }
 
+/// It was marked as down, so the homes flipped without its proof. What it alone holds, no proof of
+/// the others has brought to the new member.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_did_not_prove_and_stays_a_primary_owes_what_it_holds() {
+    let (cluster, bucket) = three_of_four().await;
+    cluster.set_goal(&[0, 1, 3]).await;
+    [0, 2].into_iter().for_each(|node| cluster.set_down(node, true));
+    for number in 0..KEYS {
+        let strict = PutOptions { sloppy_quorum: false, dw: count(1), ..w(1) };
+        cluster.put(1, &bucket, &format!("alone {number}"), "value", strict).await.unwrap();
+    }
+    cluster.close(1).await;
+    [0, 2].into_iter().for_each(|node| cluster.set_down(node, false));
+    cluster.step(Step::Begin).await;
+    [0, 2].into_iter().for_each(|node| cluster.order_proofs_of(node));
+    cluster.wait_until("the others have proved", |c| c.has_proved_all(0) && c.has_proved_all(2)).await;
+    cluster.step(Step::Flip).await;
+    cluster.step(Step::Finish).await;
+    cluster.start(1);
+    cluster.wait_until_settled().await;
+    (0..KEYS).for_each(|number| cluster.assert_only_owners_hold(&bucket, &format!("alone {number}"), 3));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_node_lacks_outlives_its_process() {
     let (cluster, _) = three_of_four().await;

@@ -152,6 +152,25 @@ mod tests {
         found.list.iter().map(|r| (r.node, r.positions, r.primaries)).collect()
     }
 
+    /// D takes partition 3 from A. Until all members have confirmed that, nobody else may know that
+    /// D can hold anything.
+    #[test]
+    fn a_node_that_is_new_in_a_goal_stands_in_for_nobody_before_the_first_step() {
+        const D: NodeId = NodeId::new(4);
+        let goal = Ring::from_owners(&[A, B, C, D, B, C, A, B], RingVersion { lineage: 7, number: 2 }).unwrap();
+        let before = Placement::of_ring(Arc::new(ring()));
+        let with_goal = before.with_goal(Arc::new(goal), &BTreeSet::from([2])).unwrap();
+        // Home 0 has the goal at once, because A and B stay its first owners.
+        assert!(with_goal.has_goal(0) && !with_goal.has_goal(3));
+        let seen = with_goal.home(3).version().number;
+        let begun = with_goal.after(&[StepOf { home: 3, seen, step: Step::Begin }]).unwrap();
+        let up = Up(vec![B, D]);
+        let viewer = Viewer { here: B, peers: &up };
+        let of = |placement: &Placement| nodes(&RequestReplicas::of_put(viewer, placement.home(0), 2, true));
+        assert_eq!(of(&with_goal), [(B, 2, 1)]);
+        assert_eq!(of(&begun), [(D, 1, 0), (B, 1, 1)]);
+    }
+
     #[test]
     fn a_node_that_is_alone_has_all_positions() {
         let ring = Ring::of_one_node(A, RingSize::new(8).unwrap(), RingVersion::first(7));

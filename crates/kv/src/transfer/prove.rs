@@ -230,6 +230,10 @@ impl Transfers {
         self.proofs.note(class, node, begun, |comparison| {
             comparison.is_proved |= matches!(proving, Ok(Proving::Proved));
             comparison.obstacle = proving.as_ref().err().map(ToString::to_string);
+            if proving.is_err() {
+                // Others may have been interrupted, too, and have not gone on since.
+                comparison.left_to_others = None;
+            }
         });
         proving
     }

@@ -26,6 +26,7 @@ pub struct Cluster {
     /// What goes wrong in the stores of each node.
     pub faults: Vec<Arc<Faults>>,
     dirs: Vec<TempDir>,
+    owners: usize,
 }
 
 impl Drop for Cluster {
@@ -70,6 +71,15 @@ impl Cluster {
 
     /// Starts nodes that share one ring. `change` is told the number of each node.
     pub fn configured_each(count: usize, change: impl Fn(usize, &mut KvConfig)) -> Self {
+        Self::start(count, count, change)
+    }
+
+    /// Starts nodes of which the first `owners` own the ring.
+    pub fn with_owners(count: usize, owners: usize) -> Self {
+        Self::start(count, owners, |_, _| ())
+    }
+
+    fn start(count: usize, owners: usize, change: impl Fn(usize, &mut KvConfig)) -> Self {
         let (network, mut nodes, mut faults, mut dirs) = (Network::default(), Vec::new(), Vec::new(), Vec::new());
         for number in 0..count {
             let dir = tempfile::tempdir().unwrap();
@@ -78,7 +88,7 @@ impl Cluster {
             faults.push(its_faults);
             dirs.push(dir);
         }
-        let cluster = Self { network, nodes, faults, dirs };
+        let cluster = Self { network, nodes, faults, dirs, owners };
         let ring = cluster.ring();
         for node in &cluster.nodes {
             node.set_ring(ring.clone()).unwrap();
@@ -89,7 +99,8 @@ impl Cluster {
     }
 
     fn ring(&self) -> Ring {
-        let owners = self.nodes.iter().map(|node| node.identity().node_id).cycle().take(RING_SIZE as usize);
+        let owners =
+            self.nodes[..self.owners].iter().map(|node| node.identity().node_id).cycle().take(RING_SIZE as usize);
         Ring::from_owners(&owners.collect::<Vec<_>>(), RingVersion::first(7)).unwrap()
     }
 

@@ -37,10 +37,9 @@ struct Changing {
 impl Changing {
     /// All nodes know the old ring, and the goal of which no home has begun.
     fn new() -> Self {
-        let cluster = Cluster::of(5);
-        let version = cluster.nodes[0].placement_version().next();
-        let first = Ring::from_owners(&owners(&cluster, OLD), version).unwrap();
-        let mut changing = Self { cluster, placement: Placement::of_ring(Arc::new(first)) };
+        let cluster = Cluster::with_owners(5, OLD.len());
+        let placement = Placement::clone(&cluster.nodes[0].placement());
+        let mut changing = Self { cluster, placement };
         changing.set_goal(NEW);
         changing
     }

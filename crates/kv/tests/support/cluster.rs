@@ -299,12 +299,12 @@ impl Cluster {
         self.follow(self.after(step)).await;
     }
 
-    /// Orders a member to prove all pending homes.
+    /// Orders a member to prove all pending homes to the nodes that run.
     pub fn order_proofs_of(&self, node: usize) {
         let placement = self.placement();
         let pending = placement.homes().filter(|home| home.phase() == Phase::Pending);
         let order = |home: ombak_ring::placement::HomePlacement<'_>| {
-            let to = (0..self.count()).map(|node| self.id(node)).collect();
+            let to = (0..self.count()).filter(|node| self.is_running(*node)).map(|node| self.id(node)).collect();
             ProofOrder { home: home.home(), begun: home.version().number, to }
         };
         self.kv(node).set_proofs_wanted(pending.map(order).collect());

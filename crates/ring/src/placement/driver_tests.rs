@@ -142,6 +142,25 @@ fn a_home_begins_only_when_all_of_both_sets_report() {
     assert_eq!(cluster.takes(2), [], "a new member is needed, whatever it is marked as");
 }
 
+/// Nodes that are new in the goal may be fallbacks from the first step on.
+#[test]
+fn the_first_home_begins_only_when_every_member_has_confirmed_the_goal() {
+    let mut cluster = Cluster::changing();
+    const OUTSIDER: NodeId = NodeId::new(5);
+    cluster.members.insert(OUTSIDER, MemberStatus::Valid);
+    assert_eq!(cluster.obstacles(), [Obstacle::Silent(OUTSIDER)]);
+    assert_eq!(cluster.takes(4), []);
+    cluster.says(OUTSIDER, |report| report.confirmed = RingVersion::first(1));
+    assert_eq!(cluster.obstacles(), [Obstacle::Unconfirmed(OUTSIDER)]);
+    cluster.silent(OUTSIDER, 11);
+    assert_eq!(cluster.obstacles(), [Obstacle::Silent(OUTSIDER)]);
+    cluster.members.insert(OUTSIDER, MemberStatus::Down);
+    assert_eq!(cluster.takes(4), [Step::Begin], "it is marked as down");
+    // A later home does not wait for it.
+    cluster.members.insert(OUTSIDER, MemberStatus::Valid);
+    assert_eq!(cluster.takes(3), [Step::Begin]);
+}
+
 #[test]
 fn so_many_homes_are_under_way_at_a_time() {
     let slots: Vec<NodeId> = (0..128).map(|slot| [A, B, C][slot % 3]).collect();

@@ -203,6 +203,7 @@ impl World {
             locations: &ombak_ring::Locations::new(),
         };
         let Some((goal, after)) = planned(&view, changes, placement.version().next()) else { return };
+        let goal = self.with_more_moves(goal);
         let Ok(placement) = placement.with_goal(Arc::new(goal), &self.shared.ns) else { return };
         self.shared.log.push(State { placement, members: after.clone() });
         for node in members.keys().filter(|node| !after.contains_key(node)) {
@@ -219,6 +220,19 @@ impl World {
         for key in 0..self.shared.keys.len() {
             self.oracle.check_key(&self.shared, &self.members, key, "another goal");
         }
+    }
+
+    /// A plan moves as little as it can. The rules must hold for any goal, so sometimes more moves.
+    fn with_more_moves(&mut self, goal: Ring) -> Ring {
+        let mut owners: Vec<NodeId> = goal.owners().collect();
+        if self.rng.percent(50) {
+            for _ in 0..self.rng.within(1, 4) {
+                let place = |rng: &mut crate::rng::Rng| rng.within(0, 7) as usize;
+                let (one, other) = (place(&mut self.rng), place(&mut self.rng));
+                owners.swap(one, other);
+            }
+        }
+        Ring::from_owners(&owners, goal.version()).unwrap_or(goal)
     }
 }
 

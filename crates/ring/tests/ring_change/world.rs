@@ -60,7 +60,7 @@ impl World {
     pub fn new(seed: u64, broken: Option<Broken>) -> Self {
         let mut rng = Rng::new(seed);
         let size = RingSize::new(8).unwrap();
-        let nodes: BTreeSet<NodeId> = (1..=rng.within(2, 5)).map(NodeId::new).collect();
+        let nodes: BTreeSet<NodeId> = (1..=rng.within(2, 7)).map(NodeId::new).collect();
         let claim = Claim::of_new_ring(size, &nodes, 3).unwrap();
         let ring = Ring::from_owners(&claim.owners, RingVersion::first(7)).unwrap();
         let members = nodes.iter().map(|node| (*node, MemberStatus::Valid)).collect();
