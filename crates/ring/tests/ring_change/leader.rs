@@ -226,7 +226,7 @@ impl World {
     fn with_more_moves(&mut self, goal: Ring) -> Ring {
         let mut owners: Vec<NodeId> = goal.owners().collect();
         if self.rng.percent(50) {
-            for _ in 0..self.rng.within(1, 4) {
+            for _ in 0..self.rng.within(1, 8) {
                 let place = |rng: &mut crate::rng::Rng| rng.within(0, 7) as usize;
                 let (one, other) = (place(&mut self.rng), place(&mut self.rng));
                 owners.swap(one, other);
