@@ -12,9 +12,13 @@ const VERSION: u32 = 1;
 /// metadata, the questions of the driver, and what a placement asks of requests.
 pub const RING_CHANGES: &str = "ring-changes.1";
 
+/// The node knows locations of members: those of the metadata, and staged changes and plans that
+/// have some.
+pub const LOCATIONS: &str = "locations.1";
+
 /// What came after version 1. A name is added together with the last part of what it stands for:
 /// other nodes believe it.
-const LATER: &[&str] = &[RING_CHANGES];
+const LATER: &[&str] = &[RING_CHANGES, LOCATIONS];
 
 /// What a node speaks with others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

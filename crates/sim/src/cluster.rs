@@ -27,6 +27,7 @@ use std::time::Duration;
 pub const RING_SIZE: u32 = 8;
 /// How many successive partitions shall have distinct owners.
 const TARGET_N_VAL: u32 = 4;
+const TARGET_LOCATION_N_VAL: u32 = 3;
 /// The port on which nodes listen for each other.
 pub(crate) const PEER_PORT: u16 = 7;
 /// The secret of the cluster.
@@ -322,7 +323,14 @@ impl Cluster {
         let mut node = NodeParts::new(kv, network, address, (0, secret), Arc::new(NobodyIsUp));
         node.detection = Some(times::detection());
         let metadata_dir = Path::new(NODE_DIR).join("metadata");
-        Ok(MemberParts { node, metadata_dir, advertised: None, target_n_val: TARGET_N_VAL, timing: times::members() })
+        Ok(MemberParts {
+            node,
+            metadata_dir,
+            advertised: None,
+            target_n_val: TARGET_N_VAL,
+            target_location_n_val: TARGET_LOCATION_N_VAL,
+            timing: times::members(),
+        })
     }
 
     /// A process has started an engine.

@@ -23,6 +23,13 @@ pub enum ClusterCommand {
         /// Whether nobody gets the data of the member.
         forced: bool,
     },
+    /// Stages that a node is at a location.
+    Location {
+        /// The name of the location.
+        location: String,
+        /// The node; `None`: the one that is asked.
+        node: Option<String>,
+    },
     /// Plans the staged changes.
     Plan,
     /// Carries out the plan that was shown last.
@@ -123,6 +130,13 @@ struct Replacement {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Placed {
+    location: String,
+    node: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Handoff {
     direction: HandoffDirection,
     enabled: bool,
@@ -184,6 +198,10 @@ pub(super) fn command(is_post: bool, action: &[u8], body: &[u8]) -> Result<Clust
         (true, b"force-remove") => ClusterCommand::ForceRemove(node()?),
         (true, b"replace") => replace(false)?,
         (true, b"force-replace") => replace(true)?,
+        (true, b"location") => {
+            let Placed { location, node } = parsed(body, r#"{"location": "…"}, with "node" if wanted"#)?;
+            ClusterCommand::Location { location, node }
+        }
         (true, b"plan") => ClusterCommand::Plan,
         (true, b"commit") => ClusterCommand::Commit,
         (true, b"clear") => ClusterCommand::Clear,
@@ -236,6 +254,11 @@ mod tests {
         let expected = ClusterCommand::Replace { node: "a@h".into(), with: "b@h".into(), forced: true };
         assert_eq!(command(true, b"force-replace", br#"{"node":"a@h","with":"b@h"}"#), Ok(expected));
         assert!(matches!(command(true, b"replace", br#"{"node":"a@h"}"#), Err(AdminError::BadRequest(_))));
+        let expected =
+            |node: Option<&str>| ClusterCommand::Location { location: "r 1".into(), node: node.map(Into::into) };
+        assert_eq!(command(true, b"location", br#"{"location":"r 1"}"#), Ok(expected(None)));
+        assert_eq!(command(true, b"location", br#"{"location":"r 1","node":"a@h"}"#), Ok(expected(Some("a@h"))));
+        assert!(matches!(command(true, b"location", br#"{"node":"a@h"}"#), Err(AdminError::BadRequest(_))));
         let body = br#"{"direction":"both","enabled":false,"all":true}"#;
         let members = ForMembers::All;
         let expected = ClusterCommand::SetHandoff { direction: HandoffDirection::Both, enabled: false, members };

@@ -6,8 +6,8 @@ use super::member_node::{Inner, MemberNode};
 use super::staged::{Staged, View};
 use ombak_kv::Holdings;
 use ombak_metadata::state::{Command, MemberStatus, NewGoal};
-use ombak_ring::RingVersion;
 use ombak_ring::staging::{self, Change, CommitRefusal, MemberStatus as StagedStatus, Plan, Refusal};
+use ombak_ring::{Location, RingVersion};
 use ombak_runtime::RuntimeExt;
 use ombak_types::NodeId;
 use std::collections::BTreeMap;
@@ -66,6 +66,13 @@ pub enum MemberChange {
         /// The node that joins.
         with: String,
     },
+    /// Says where a member, or a node that joins, is.
+    SetLocation {
+        /// The node.
+        node: String,
+        /// The name of its location.
+        location: String,
+    },
 }
 
 impl MemberNode {
@@ -77,9 +84,11 @@ impl MemberNode {
         let change = view.change(change)?;
         let mut staged = view.staged()?;
         staged.stage(&view.borrowed(), change).map_err(|refusal| view.refused(&refusal))?;
-        inner.check_all_can(Feature::RingChanges, &view.metadata)?;
+        let needed = if change.location().is_some() { Feature::Locations } else { Feature::RingChanges };
+        inner.check_all_can(needed, &view.metadata)?;
         let (metadata, deadline) = (inner.metadata_node(), inner.command_deadline());
-        if change.replacement().is_none() && view.joining().any(|node| node == change.node()) {
+        let is_withdrawal = change.replacement().is_none() && change.location().is_none();
+        if is_withdrawal && view.joining().any(|node| node == change.node()) {
             metadata.propose(Command::WithdrawMember { node: change.node() }, deadline).await?;
         }
         let document = Staged { changes: staged, plan: super::staged::shown_plan(&view.metadata) };
@@ -104,9 +113,10 @@ impl MemberNode {
         Ok(Some(PlanShown { plan, names: view.names() }))
     }
 
-    /// Carries out the plan that was shown last. If only nodes join and no member holds an object,
-    /// every member follows the new ring when this returns, or the metadata will tell it. Otherwise
-    /// the change begins, and homes get the new ring by steps while requests go on.
+    /// Carries out the plan that was shown last. If nodes only join or get a location, and no
+    /// member holds an object, every member follows the new ring when this returns, or the
+    /// metadata will tell it. Otherwise the change begins, and homes get the new ring by steps
+    /// while requests go on.
     pub async fn commit(&self) -> Result<(), ClusterError> {
         let inner = &self.inner;
         let view = inner.view().await?;
@@ -115,8 +125,8 @@ impl MemberNode {
         let plan = allowed.map_err(|refusal: CommitRefusal<Infallible>| {
             ClusterError::refused(refusal.text(|never| match *never {}))
         })?;
-        let only_joins = staged.changes().iter().all(|change| matches!(change, Change::Join { .. }));
-        let may_be_at_once = only_joins && view.placement.is_settled();
+        let is_simple = |change: &Change| matches!(change, Change::Join { .. } | Change::SetLocation { .. });
+        let may_be_at_once = staged.changes().iter().all(is_simple) && view.placement.is_settled();
         if !may_be_at_once || !inner.is_empty_everywhere().await {
             return inner.begin_by_steps(&view, plan).await;
         }
@@ -203,7 +213,8 @@ impl Inner {
         let ring = plan.ring.clone().with_version(expected.next());
         let statuses = view.joining().map(|node| (node, MemberStatus::Valid)).collect();
         let committed = ring.version();
-        let command = Command::CommitRing { expected, staged: version, ring, statuses };
+        let locations = self.locations_of(view, plan)?;
+        let command = Command::CommitRing { expected, staged: version, ring, statuses, locations };
         let index = self.while_empty(Holdings::Everything, command).await?;
         self.wait_followed(index).await;
         let deadline = self.command_deadline();
@@ -234,10 +245,20 @@ impl Inner {
             statuses: plan.members.iter().filter_map(changed).collect(),
             removed,
             ns: self.kv().buckets().snapshot().all_n_vals(),
+            locations: self.locations_of(view, plan)?,
         };
         let index = self.metadata_node().propose(Command::SetGoal(goal), self.command_deadline()).await?;
         self.wait_followed(index).await;
         Ok(())
+    }
+
+    /// The new locations of members. All members must know locations.
+    fn locations_of(&self, view: &View, plan: &Plan) -> Result<Vec<(NodeId, Location)>, ClusterError> {
+        let locations = view.new_locations(plan);
+        if !locations.is_empty() {
+            self.check_all_can(Feature::Locations, &view.metadata)?;
+        }
+        Ok(locations)
     }
 }
 

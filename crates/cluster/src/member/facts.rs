@@ -7,7 +7,7 @@ use super::ring_change_facts::RingChangeFacts;
 use futures_util::future::join_all;
 use ombak_kv::{Holdings, Settled};
 use ombak_metadata::state::{MemberStatus, TypeName};
-use ombak_ring::{Ring, RingVersion};
+use ombak_ring::{Location, Ring, RingVersion};
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub struct MemberFacts {
     pub older: Option<String>,
     /// The version of the ring that it follows, if it answers.
     pub ring: Option<RingVersion>,
+    /// Where it is, if an operator said so.
+    pub location: Option<Location>,
     /// The number of partitions that it owns.
     pub partitions: u32,
     /// The number of partitions that it would own after the plan that was shown last; `None` when
@@ -151,6 +153,7 @@ impl MemberNode {
                 status: member.status,
                 is_up: followed.is_some(),
                 ring: followed,
+                location: member.location,
                 partitions: owned(&ring, *node),
                 partitions_planned: plan.as_ref().map(|plan| owned(&plan.ring, *node)),
             }

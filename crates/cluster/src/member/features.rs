@@ -10,11 +10,14 @@
 
 use super::error::ClusterError;
 use super::member_node::{Inner, MemberNode};
-use crate::capabilities::RING_CHANGES;
+use super::questions::{Answer, Question};
+use crate::capabilities::{LOCATIONS, RING_CHANGES};
 use ombak_metadata::state::Metadata;
 use ombak_types::NodeId;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
 use tracing::warn;
 
 /// How many nodes are remembered. A node that knows the secret could call itself by any number of
@@ -26,13 +29,18 @@ const NODES_MAX: usize = 4096;
 pub enum Feature {
     /// The ring changes by steps, while the cluster holds objects.
     RingChanges,
+    /// Members have locations.
+    Locations,
 }
 
 impl Feature {
+    const ALL: [Self; 2] = [Self::RingChanges, Self::Locations];
+
     /// Its name in handshakes.
     pub const fn capability(self) -> &'static str {
         match self {
             Self::RingChanges => RING_CHANGES,
+            Self::Locations => LOCATIONS,
         }
     }
 
@@ -40,6 +48,15 @@ impl Feature {
     const fn text(self) -> &'static str {
         match self {
             Self::RingChanges => "a change of the ring of a cluster that holds objects",
+            Self::Locations => "locations of nodes",
+        }
+    }
+
+    /// Whether the metadata has something that only those understand who have the feature.
+    fn is_used_in(self, metadata: &Metadata) -> bool {
+        match self {
+            Self::RingChanges => metadata.placement().is_some_and(|placement| !placement.is_of_ring()),
+            Self::Locations => metadata.has_locations(),
         }
     }
 }
@@ -111,6 +128,23 @@ impl Inner {
                 feature.text(),
                 sentences.join(" ")
             ))),
+        }
+    }
+
+    /// Answers a question of another node. A node that would not understand the metadata does not
+    /// learn what a node that wants to join has to know, and so it does not join.
+    pub async fn answer_peer(self: &Arc<Self>, peer: NodeId, question: &Question, deadline: Instant) -> Answer {
+        let metadata = self.followed.get().metadata;
+        let lacks = |feature: &Feature| {
+            feature.is_used_in(&metadata) && self.admission.capabilities.can(peer, *feature) != Some(true)
+        };
+        match Feature::ALL.into_iter().find(lacks).filter(|_| matches!(question, Question::Cluster)) {
+            Some(feature) => {
+                let why = format!("an earlier version of ombak runs there, which does not know {}", feature.text());
+                warn!(node = %peer, why, "a node asked to join and was refused");
+                Answer::Refused { why }
+            }
+            None => self.answer(question, deadline).await,
         }
     }
 

@@ -46,6 +46,7 @@ pub(super) struct Inner {
     pub dirs: LogDirs,
     pub me: Myself,
     pub target_n_val: u32,
+    pub target_location_n_val: u32,
     pub timing: MemberTiming,
     /// The metadata that answers other nodes.
     pub slot: MetadataSlot,

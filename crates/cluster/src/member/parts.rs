@@ -16,6 +16,9 @@ pub struct MemberParts {
     pub advertised: Option<SocketAddr>,
     /// Each window of so many successive partitions shall have distinct owners.
     pub target_n_val: u32,
+    /// Each window of so many successive partitions shall have distinct locations, if any location
+    /// is known.
+    pub target_location_n_val: u32,
     /// How long things take.
     pub timing: MemberTiming,
 }

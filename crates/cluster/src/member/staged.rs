@@ -4,12 +4,11 @@ use super::commands::MemberChange;
 use super::error::ClusterError;
 use super::member_node::Inner;
 use ombak_metadata::state::{MemberStatus, Metadata};
-use ombak_ring::claim::TARGET_LOCATION_N_VAL_DEFAULT;
 use ombak_ring::placement::Placement;
 use ombak_ring::staging::{
     Change, ClusterView, Joiner, MemberStatus as StagedStatus, Members, Plan, Refusal, StagedChanges,
 };
-use ombak_ring::{Locations, Ring, RingVersion};
+use ombak_ring::{BadLocation, Location, Locations, Ring, RingVersion};
 use ombak_types::NodeId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +19,8 @@ use std::sync::Arc;
 const FORMAT_OF_JOINS: u32 = 1;
 /// The version of the document with other changes.
 const FORMAT_OF_CHANGES: u32 = 2;
+/// The version of the document with a location.
+const FORMAT_OF_LOCATIONS: u32 = 3;
 
 /// What is staged. Nodes that join are members with the status `joining`, so their joins are not in
 /// the document.
@@ -49,7 +50,13 @@ impl Staged {
         if changes.is_empty() && self.plan.is_none() {
             return Ok(Value::Null);
         }
-        let format = if changes.is_empty() { FORMAT_OF_JOINS } else { FORMAT_OF_CHANGES };
+        let has_locations = changes.iter().any(|change| change.location().is_some())
+            || self.plan.as_ref().is_some_and(|plan| !plan.locations.is_empty());
+        let format = match changes.is_empty() {
+            _ if has_locations => FORMAT_OF_LOCATIONS,
+            true => FORMAT_OF_JOINS,
+            false => FORMAT_OF_CHANGES,
+        };
         let document = Document { format, changes, plan: self.plan.clone() };
         serde_json::to_value(document).map_err(|e| ClusterError::refused(e.to_string()))
     }
@@ -59,7 +66,7 @@ impl Staged {
 fn document(metadata: &Metadata) -> Option<Document> {
     let (document, _) = metadata.staged();
     let known = serde_json::from_value::<Document>((**document).clone()).ok()?;
-    (FORMAT_OF_JOINS..=FORMAT_OF_CHANGES).contains(&known.format).then_some(known)
+    (FORMAT_OF_JOINS..=FORMAT_OF_LOCATIONS).contains(&known.format).then_some(known)
 }
 
 /// The plan that was shown last, if there is one that this version of the program understands.
@@ -76,7 +83,7 @@ pub(super) struct View {
     claimant: Option<NodeId>,
     is_converged: bool,
     target_n_val: u32,
-    /// Nobody can set a location yet, so no member has one.
+    target_location_n_val: u32,
     locations: Locations,
 }
 
@@ -88,9 +95,15 @@ impl View {
             claimant: self.claimant,
             is_converged: self.is_converged,
             target_n_val: self.target_n_val,
-            target_location_n_val: TARGET_LOCATION_N_VAL_DEFAULT,
+            target_location_n_val: self.target_location_n_val,
             locations: &self.locations,
         }
+    }
+
+    /// The locations that a plan gives to members.
+    pub fn new_locations(&self, plan: &Plan) -> Vec<(NodeId, Location)> {
+        let is_new = |(node, location): &(&NodeId, &Location)| self.locations.get(*node) != Some(*location);
+        plan.locations.iter().filter(is_new).map(|(node, location)| (*node, *location)).collect()
     }
 
     pub fn name(&self, node: NodeId) -> String {
@@ -135,6 +148,11 @@ impl View {
             MemberChange::ForceReplace { node, with } => {
                 Change::ForceReplace { node: self.named(node)?, with: self.named(with)? }
             }
+            MemberChange::SetLocation { node, location } => {
+                let location =
+                    location.parse().map_err(|why: BadLocation| ClusterError::refused(format!("Failed: {why}.")))?;
+                Change::SetLocation { node: self.named(node)?, location }
+            }
         })
     }
 
@@ -165,6 +183,7 @@ impl Inner {
         // A node that is alone may not remove itself anyway, and it is told so.
         let claimant = node.leader().filter(|_| members.len() > 1);
         Ok(View {
+            locations: metadata.locations(),
             metadata,
             placement,
             members,
@@ -172,7 +191,7 @@ impl Inner {
             claimant,
             is_converged,
             target_n_val: self.target_n_val,
-            locations: Locations::new(),
+            target_location_n_val: self.target_location_n_val,
         })
     }
 }

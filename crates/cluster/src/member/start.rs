@@ -68,7 +68,7 @@ impl MemberNode {
     /// returns, the node follows the last state that it knew, and takes requests. A node without
     /// metadata founds a cluster of its own, and takes over the bucket types that it had.
     pub async fn start(parts: MemberParts) -> Result<Self, MemberStartError> {
-        let MemberParts { mut node, metadata_dir, advertised, target_n_val, timing } = parts;
+        let MemberParts { mut node, metadata_dir, advertised, target_n_val, target_location_n_val, timing } = parts;
         let (runtime, fs) = (node.kv.runtime.clone(), node.kv.fs.clone());
         let ring_size = RingSize::new(node.kv.ring_size)?;
         let (slot, admission, cell) = (MetadataSlot::default(), Arc::new(MemberAdmission::default()), Cell::default());
@@ -127,6 +127,7 @@ impl MemberNode {
             dirs: begin.dirs,
             me,
             target_n_val,
+            target_location_n_val,
             timing,
             slot,
             current: arc_swap::ArcSwap::new(metadata.clone()),
@@ -311,9 +312,10 @@ fn register_questions(
             return answer.refuse(RefusalCode::SHUTTING_DOWN, Bytes::new());
         };
         let (body, deadline) = (request.body().clone(), request.deadline());
+        let peer = request.peer().identity.node;
         runtime.spawn(Box::pin(async move {
             let said = match decode(&body) {
-                Ok(question) => inner.answer(&question, deadline).await,
+                Ok(question) => inner.answer_peer(peer, &question, deadline).await,
                 Err(why) => Answer::Refused { why: format!("the question cannot be read: {why}") },
             };
             answer.answer(encode(&said));

@@ -94,6 +94,7 @@ mod tests {
             boot: 1,
             milestone: None,
             status,
+            location: None,
         }
     }
 

@@ -4,7 +4,7 @@ use super::raft_id::RaftId;
 use super::records::{BucketName, ClosedPart, Lineage, MemberStatus, TypeName};
 use ombak_node_files::Milestone;
 use ombak_ring::placement::StepOf;
-use ombak_ring::{Ring, RingVersion};
+use ombak_ring::{Location, Ring, RingVersion};
 use ombak_types::{NodeId, PropMap};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -40,8 +40,15 @@ pub enum Command {
     /// Replaces the document of staged changes. `expected` is the version of the present one.
     Stage { expected: u64, changes: Value },
     /// Replaces the ring of all homes at once, changes the status of members, and clears the staged
-    /// changes. Only an empty cluster survives it.
-    CommitRing { expected: RingVersion, staged: u64, ring: Ring, statuses: Vec<(NodeId, MemberStatus)> },
+    /// changes. Only an empty cluster survives it. Earlier versions do not know its locations.
+    CommitRing {
+        expected: RingVersion,
+        staged: u64,
+        ring: Ring,
+        statuses: Vec<(NodeId, MemberStatus)>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        locations: Vec<(NodeId, Location)>,
+    },
     /// Sets the ring that all homes are to get by steps, and clears the staged changes. Version 1
     /// does not know it.
     SetGoal(NewGoal),
@@ -88,6 +95,9 @@ pub struct NewGoal {
     /// The n of the classes in use that follow from the defaults of buckets. The state adds those
     /// of its own types and buckets.
     pub ns: BTreeSet<u32>,
+    /// The new locations of members. Earlier versions do not know them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<(NodeId, Location)>,
 }
 
 /// A bucket type that a node had before it founded its cluster.

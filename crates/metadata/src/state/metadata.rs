@@ -3,11 +3,12 @@
 use super::command::{Command, NewMember, Refusal, TakenType};
 use super::raft_id::RaftId;
 use super::records::{BucketName, BucketRecord, ClosedPart, Lineage, Member, MemberStatus, TypeName, TypeRecord};
+use super::ring_changes::MemberChanges;
 use bytes::Bytes;
 use imbl::{OrdMap, OrdSet};
 use ombak_node_files::Milestone;
 use ombak_ring::placement::Placement;
-use ombak_ring::{Ring, RingVersion};
+use ombak_ring::{Locations, Ring, RingVersion};
 use ombak_types::names::DEFAULT_TYPE;
 use ombak_types::{Bucket, NodeId, PropMap};
 use serde_json::Value;
@@ -42,6 +43,16 @@ impl Metadata {
     /// The members, by their identity.
     pub fn members(&self) -> &OrdMap<NodeId, Member> {
         &self.members
+    }
+
+    /// The locations of those members that have one.
+    pub fn locations(&self) -> Locations {
+        self.members.iter().filter_map(|(node, member)| Some((*node, member.location?))).collect()
+    }
+
+    /// Whether some member has a location.
+    pub fn has_locations(&self) -> bool {
+        self.members.values().any(|member| member.location.is_some())
     }
 
     /// Whether a node was removed from the cluster.
@@ -106,8 +117,8 @@ impl Metadata {
             Command::RemoveMember { node } => self.remove_member(node),
             Command::WithdrawMember { node } => self.withdraw_member(node),
             Command::Stage { expected, changes } => self.stage(index, expected, changes),
-            Command::CommitRing { expected, staged, ring, statuses } => {
-                self.commit_ring(index, expected, staged, ring, statuses)
+            Command::CommitRing { expected, staged, ring, statuses, locations } => {
+                self.commit_ring(index, expected, staged, ring, MemberChanges { statuses, locations })
             }
             Command::SetGoal(goal) => self.set_goal(index, goal),
             Command::TakeStep { steps } => self.take_steps(&steps),
@@ -177,7 +188,7 @@ impl Metadata {
         if member.boot < known.boot || member.log != known.log || known.milestone.is_some() {
             return Err(Refusal::Restored { known_boot: known.boot });
         }
-        *known = Member { status: known.status, ..new_record(member, MemberStatus::Valid) };
+        *known = described_anew(known, member);
         Ok(())
     }
 
@@ -194,7 +205,7 @@ impl Metadata {
         if !is_again && !is_next {
             return Err(Refusal::OtherMilestone { recorded: known.milestone });
         }
-        *known = Member { status: known.status, ..new_record(member, MemberStatus::Valid) };
+        *known = described_anew(known, member);
         Ok(())
     }
 
@@ -354,7 +365,12 @@ fn changes_only(command: &Command, part: &ClosedPart) -> bool {
     }
 }
 
+/// The record of a member that describes itself anew. What was decided about it stays.
+fn described_anew(known: &Member, member: NewMember) -> Member {
+    Member { location: known.location, ..new_record(member, known.status) }
+}
+
 fn new_record(member: NewMember, status: MemberStatus) -> Member {
     let NewMember { name, peer_address, log, boot, milestone, .. } = member;
-    Member { name, peer_address, log, boot, milestone, status }
+    Member { name, peer_address, log, boot, milestone, status, location: None }
 }

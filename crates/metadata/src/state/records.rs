@@ -4,6 +4,7 @@ use super::raft_id::RaftId;
 use super::text;
 use bytes::Bytes;
 use ombak_node_files::Milestone;
+use ombak_ring::Location;
 use ombak_types::{NodeId, PropMap};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -55,6 +56,9 @@ pub struct Member {
     pub milestone: Option<Milestone>,
     /// Where it is in its life.
     pub status: MemberStatus,
+    /// Where it is, if an operator said so. Earlier versions knew no locations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
 }
 
 /// A created bucket type.

@@ -5,9 +5,27 @@ use super::metadata::Metadata;
 use super::records::{Member, MemberStatus};
 use imbl::OrdMap;
 use ombak_ring::placement::{Placement, StepOf};
-use ombak_ring::{Ring, RingVersion};
+use ombak_ring::{Location, Ring, RingVersion};
 use ombak_types::NodeId;
 use std::sync::Arc;
+
+/// What a new ring changes about members.
+pub(super) struct MemberChanges {
+    pub statuses: Vec<(NodeId, MemberStatus)>,
+    pub locations: Vec<(NodeId, Location)>,
+}
+
+impl MemberChanges {
+    fn apply(self, members: &mut OrdMap<NodeId, Member>) -> Result<(), Refusal> {
+        for (node, status) in self.statuses {
+            members.get_mut(&node).ok_or(Refusal::NoSuchMember(node))?.status = status;
+        }
+        for (node, location) in self.locations {
+            members.get_mut(&node).ok_or(Refusal::NoSuchMember(node))?.location = Some(location);
+        }
+        Ok(())
+    }
+}
 
 impl Metadata {
     pub(super) fn commit_ring(
@@ -16,7 +34,7 @@ impl Metadata {
         expected: RingVersion,
         staged: u64,
         ring: Ring,
-        statuses: Vec<(NodeId, MemberStatus)>,
+        changes: MemberChanges,
     ) -> Result<(), Refusal> {
         let placement = self.placement.as_ref().ok_or(Refusal::NotFounded)?;
         if self.staged_version != staged || placement.version() != expected {
@@ -28,7 +46,8 @@ impl Metadata {
         if ring.version() != expected.next() {
             return Err(Refusal::NotNextRing(ring.version()));
         }
-        let members = with_statuses(&self.members, statuses)?;
+        let mut members = self.members.clone();
+        changes.apply(&mut members)?;
         let can_own = |node| members.get(&node).is_some_and(|member: &Member| member.status != MemberStatus::Joining);
         if let Some((_, node)) = ring.nodes().find(|(_, node)| !can_own(*node)) {
             return Err(Refusal::CannotOwn(node));
@@ -41,12 +60,13 @@ impl Metadata {
     }
 
     pub(super) fn set_goal(&mut self, index: u64, goal: NewGoal) -> Result<(), Refusal> {
-        let NewGoal { expected, staged, ring, statuses, removed, ns } = goal;
+        let NewGoal { expected, staged, ring, statuses, removed, ns, locations } = goal;
         let placement = self.placement.as_ref().ok_or(Refusal::NotFounded)?;
         if self.staged_version != staged || placement.goal().version() != expected {
             return Err(Refusal::Changed);
         }
-        let mut next = Self { members: with_statuses(&self.members, statuses)?, ..self.clone() };
+        let mut next = self.clone();
+        MemberChanges { statuses, locations }.apply(&mut next.members)?;
         for node in removed {
             let member = next.members.remove(&node).ok_or(Refusal::NoSuchMember(node))?;
             next.removed.insert(node);
@@ -79,15 +99,4 @@ impl Metadata {
         self.placement = Some(Arc::new(placement.after(steps).ok_or(Refusal::Changed)?));
         Ok(())
     }
-}
-
-fn with_statuses(
-    members: &OrdMap<NodeId, Member>,
-    statuses: Vec<(NodeId, MemberStatus)>,
-) -> Result<OrdMap<NodeId, Member>, Refusal> {
-    let mut members = members.clone();
-    for (node, status) in statuses {
-        members.get_mut(&node).ok_or(Refusal::NoSuchMember(node))?.status = status;
-    }
-    Ok(members)
 }

@@ -15,14 +15,14 @@ use std::sync::Arc;
 const FORMAT_OF_A_RING: u32 = 1;
 /// The version that is written once homes have changed step by step.
 const FORMAT_OF_A_PLACEMENT: u32 = 2;
+/// The version that is written once a member has a location. It may have a ring or a placement.
+const FORMAT_OF_LOCATIONS: u32 = 3;
 
 /// Why bytes are not a saved state.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSavedMetadata {
     /// A later version of the program saved it.
-    #[error(
-        "has format {0}, and this version of ombak reads the formats {FORMAT_OF_A_RING} and {FORMAT_OF_A_PLACEMENT}"
-    )]
+    #[error("has format {0}, and this version of ombak reads the formats {FORMAT_OF_A_RING} to {FORMAT_OF_LOCATIONS}")]
     Format(u32),
     /// It does not decode.
     #[error("is damaged ({0})")]
@@ -43,7 +43,7 @@ struct Saved {
     removed: Vec<NodeId>,
     used_logs: Vec<RaftId>,
     ring: Option<Ring>,
-    /// Format 2 has it in place of the ring.
+    /// Formats 2 and 3 may have it in place of the ring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     placement: Option<Placement>,
     staged: Arc<Value>,
@@ -64,8 +64,13 @@ impl Metadata {
             |bucket: &Bucket| BucketName { r#type: bucket.bucket_type.clone(), name: bucket.name.clone() };
         let placement = self.placement.as_deref().filter(|placement| !placement.is_of_ring());
         let ring = self.ring().filter(|_| placement.is_none());
+        let format = match placement {
+            _ if self.has_locations() => FORMAT_OF_LOCATIONS,
+            Some(_) => FORMAT_OF_A_PLACEMENT,
+            None => FORMAT_OF_A_RING,
+        };
         serde_json::to_vec(&Saved {
-            format: if placement.is_none() { FORMAT_OF_A_RING } else { FORMAT_OF_A_PLACEMENT },
+            format,
             lineage: self.lineage.clone(),
             members: self.members.iter().map(|(node, member)| (*node, member.clone())).collect(),
             removed: self.removed.iter().copied().collect(),
@@ -86,7 +91,7 @@ impl Metadata {
         let damaged = |e: serde_json::Error| BadSavedMetadata::Damaged(e.to_string());
         // The version is read first, so that a later one is reported as such and not as damage.
         let FormatOnly { format } = serde_json::from_slice(bytes).map_err(damaged)?;
-        if !(FORMAT_OF_A_RING..=FORMAT_OF_A_PLACEMENT).contains(&format) {
+        if !(FORMAT_OF_A_RING..=FORMAT_OF_LOCATIONS).contains(&format) {
             return Err(BadSavedMetadata::Format(format));
         }
         let saved: Saved = serde_json::from_slice(bytes).map_err(damaged)?;

@@ -1,5 +1,6 @@
 //! The rules of the commands, and the saved form.
 
+mod locations;
 mod ring_changes;
 mod version_1;
 mod version_2;
@@ -8,7 +9,7 @@ use super::*;
 use bytes::Bytes;
 use ombak_node_files::Milestone;
 use ombak_ring::placement::{Step, StepOf};
-use ombak_ring::{Ring, RingSize, RingVersion};
+use ombak_ring::{Location, Ring, RingSize, RingVersion};
 use ombak_types::{Bucket, NodeId, PropMap};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -46,6 +47,10 @@ fn map(value: Value) -> PropMap {
     value.as_object().cloned().unwrap()
 }
 
+fn location(name: &str) -> Location {
+    name.parse().unwrap()
+}
+
 fn put_type(name: &'static str, expected: Option<u64>, active: bool) -> Command {
     let name = TypeName(Bytes::from_static(name.as_bytes()));
     Command::PutType { name, expected, active, overrides: map(json!({"n_val": 5})) }
@@ -77,6 +82,7 @@ fn goal(ring: &Ring) -> NewGoal {
         statuses: vec![(B, MemberStatus::Valid)],
         removed: Vec::new(),
         ns: [1].into(),
+        locations: Vec::new(),
     }
 }
 
@@ -281,6 +287,7 @@ fn a_ring_follows_the_present_one_and_belongs_to_members() {
         staged,
         ring,
         statuses: statuses.to_vec(),
+        locations: Vec::new(),
     };
     let valid = [(B, MemberStatus::Valid)];
     assert_eq!(refused(&mut state, commit(first, 0, ring(B, first.next()), &valid)), Refusal::Changed);
@@ -337,8 +344,8 @@ fn a_saved_state_is_the_same_state_and_a_later_format_is_named() {
     let state = full(20);
     let bytes = state.to_bytes().unwrap();
     assert_eq!(Metadata::from_bytes(&bytes), Ok(state));
-    let later = String::from_utf8(bytes.clone()).unwrap().replacen("\"format\":1", "\"format\":3", 1);
-    assert_eq!(Metadata::from_bytes(later.as_bytes()), Err(BadSavedMetadata::Format(3)));
+    let later = String::from_utf8(bytes.clone()).unwrap().replacen("\"format\":1", "\"format\":4", 1);
+    assert_eq!(Metadata::from_bytes(later.as_bytes()), Err(BadSavedMetadata::Format(4)));
     for length in 0..bytes.len() {
         assert!(matches!(Metadata::from_bytes(&bytes[..length]), Err(BadSavedMetadata::Damaged(_))));
     }
@@ -386,7 +393,9 @@ proptest! {
                     let ring = Ring::from_owners(&owners, placement.version()).unwrap();
                     let statuses = if flag { vec![(node, MemberStatus::Valid)] } else { Vec::new() };
                     let (expected, staged) = (placement.goal().version(), one.staged().1);
-                    Command::SetGoal(NewGoal { expected, staged, ring, statuses, removed: Vec::new(), ns: [2].into() })
+                    let locations = vec![(node, location(if flag { "here" } else { "there" }))];
+                    let (removed, ns) = (Vec::new(), [2].into());
+                    Command::SetGoal(NewGoal { expected, staged, ring, statuses, removed, ns, locations })
                 }
                 _ => put_bucket(&bucket, version, None, flag.then_some(2)),
             };

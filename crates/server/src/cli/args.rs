@@ -277,6 +277,16 @@ pub enum ClusterCommand {
         #[arg(value_name = "WITH")]
         with: String,
     },
+    /// Say at which location a node is, such as a rack or a zone. Replicas are spread over
+    /// locations. A plan and a commit make it effective.
+    Location {
+        /// The name of the location.
+        #[arg(value_name = "LOCATION")]
+        location: String,
+        /// The name of the node [default: the node that is asked].
+        #[arg(short = 'n', long = "member", value_name = "NAME")]
+        member: Option<String>,
+    },
     /// Print what the staged changes would do.
     Plan,
     /// Carry out the plan that was printed last.

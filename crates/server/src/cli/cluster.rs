@@ -27,6 +27,7 @@ pub async fn run(command: &ClusterCommand, common: &Common, out: Output) -> Resu
         ClusterCommand::ForceRemove { member } => change("force-remove", Some(member), common, out).await,
         ClusterCommand::Replace { member, with } => replace("replace", member, with, common, out).await,
         ClusterCommand::ForceReplace { member, with } => replace("force-replace", member, with, common, out).await,
+        ClusterCommand::Location { location, member } => set_location(location, member.as_deref(), common, out).await,
         ClusterCommand::Plan => change("plan", None, common, out).await,
         ClusterCommand::Commit => change("commit", None, common, out).await,
         ClusterCommand::Clear => change("clear", None, common, out).await,
@@ -63,6 +64,11 @@ pub async fn change(action: &str, node: Option<&str>, common: &Common, out: Outp
 async fn replace(action: &str, member: &str, with: &str, common: &Common, out: Output) -> Result<(), Failure> {
     let body = json!({ "node": member, "with": with }).to_string();
     print(ask(Method::POST, action, &body, common).await?, out)
+}
+
+async fn set_location(location: &str, member: Option<&str>, common: &Common, out: Output) -> Result<(), Failure> {
+    let body = json!({ "location": location, "node": member }).to_string();
+    print(ask(Method::POST, "location", &body, common).await?, out)
 }
 
 /// Prints a description of the cluster.

@@ -57,6 +57,7 @@ pub struct Settings {
     pub peer_secret_file: Option<PathBuf>,
     pub peer_certificates: Option<CertificateFiles>,
     pub target_n_val: u32,
+    pub target_location_n_val: u32,
     pub detection: Detection,
     pub participates_in_coverage: bool,
     pub transfer: TransferConfig,
@@ -110,6 +111,7 @@ impl Settings {
             peer_secret_file: peer_secret_file(from)?,
             peer_certificates: peer_certificates(from)?,
             target_n_val: from.count("target_n_val")?,
+            target_location_n_val: from.count("target_location_n_val")?,
             detection: detection(from)?,
             participates_in_coverage: from.flag("participate_in_coverage")?,
             transfer: TransferConfig {

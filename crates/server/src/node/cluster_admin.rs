@@ -11,6 +11,8 @@ use std::fmt::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 
 pub(super) const COLUMNS: usize = 79;
+/// The head of the column of locations, which is there if a member has one.
+const LOCATION_HEAD: &str = "location";
 
 /// Carries out commands on a member.
 pub struct MemberAdmin(pub MemberNode);
@@ -31,6 +33,10 @@ impl ClusterAdmin for MemberAdmin {
                 }
                 ClusterCommand::Replace { node, with, forced: true } => {
                     stage(&member, MemberChange::ForceReplace { node, with }).await
+                }
+                ClusterCommand::Location { location, node } => {
+                    let node = node.unwrap_or_else(|| member.kv().node_name().to_owned());
+                    stage(&member, MemberChange::SetLocation { node, location }).await
                 }
                 ClusterCommand::Plan => plan(&member).await,
                 ClusterCommand::Commit => {
@@ -102,6 +108,9 @@ async fn stage(member: &MemberNode, change: MemberChange) -> Result<Value, Admin
         MemberChange::ForceRemove(node) => ("force-remove", node, None),
         MemberChange::Replace { node, with } => ("replace", node, Some(with)),
         MemberChange::ForceReplace { node, with } => ("force-replace", node, Some(with)),
+        MemberChange::SetLocation { node, location } => {
+            return Ok(json!({ "staged": "set-location", "node": node, "location": location, "text": text }));
+        }
     };
     Ok(json!({ "staged": action, "node": node, "with": with, "text": text }))
 }
@@ -200,6 +209,7 @@ fn with_text(facts: &ClusterFacts, text: impl FnOnce(&ClusterFacts) -> String) -
             "up": member.is_up,
             "restored": member.older,
             "ring": member.ring.map(|ring| ring.to_string()),
+            "location": member.location,
             "partitions": member.partitions,
             "partitions_planned": member.partitions_planned,
         })
@@ -268,7 +278,8 @@ fn member_text(facts: &ClusterFacts) -> String {
         let share = percent(member.partitions, facts.ring_size);
         // Writing into a string does not fail.
         let status = member.status.to_string();
-        let _ = writeln!(out, "{status:<8}  {share:>5.1}%  {pending}    '{}'", member.name);
+        let location = member.location.map_or_else(String::new, |location| format!(" ({location})"));
+        let _ = writeln!(out, "{status:<8}  {share:>5.1}%  {pending}    '{}'{location}", member.name);
     }
     let count = |wanted: &str| facts.members.iter().filter(|member| member.status.to_string() == wanted).count();
     let _ = write!(
@@ -291,14 +302,19 @@ fn status_text(facts: &ClusterFacts) -> String {
     let mut out = format!("{:=^COLUMNS$}\n", " Cluster Status ");
     let _ = writeln!(out, "Ring ready: {}\n", is_ready(facts));
     let width = facts.members.iter().map(|member| member.name.len()).max().unwrap_or(0).max(4);
-    let _ = writeln!(out, "{:<width$}  status   avail  ring   pending  address", "node");
+    let widest = facts.members.iter().filter_map(|member| member.location).map(|at| at.as_str().chars().count()).max();
+    let places = widest.map(|widest| widest.max(LOCATION_HEAD.len()));
+    let head = places.map_or_else(String::new, |width| format!("{LOCATION_HEAD:<width$}  "));
+    let _ = writeln!(out, "{:<width$}  status   avail  ring   pending  {head}address", "node");
     for member in &facts.members {
         let pending = member.partitions_planned.unwrap_or(member.partitions);
         let (status, avail) = (member.status.to_string(), if member.is_up { "up" } else { "down" });
         let (share, planned) = (percent(member.partitions, facts.ring_size), percent(pending, facts.ring_size));
+        let location = member.location.map_or_else(|| "--".to_owned(), |location| location.to_string());
+        let place = places.map_or_else(String::new, |width| format!("{location:<width$}  "));
         let _ = writeln!(
             out,
-            "{:<width$}  {status:<7}  {avail:<5}  {share:>5.1}  {planned:>7.1}  {}",
+            "{:<width$}  {status:<7}  {avail:<5}  {share:>5.1}  {planned:>7.1}  {place}{}",
             member.name, member.address
         );
     }
@@ -363,6 +379,7 @@ mod tests {
             is_up,
             older: (!is_up).then(|| "a reason".to_owned()),
             ring: is_up.then_some(version),
+            location: None,
             partitions,
             partitions_planned: Some(4),
         };
@@ -385,6 +402,22 @@ mod tests {
         assert_eq!(lines[4], "joining     0.0%     50.0%    'dev2@h'");
         assert_eq!(lines[6], "Valid:1 / Leaving:0 / Exiting:0 / Joining:1 / Down:0");
         assert!(lines[7].starts_with("'dev2@h' takes no part, because its data directory is an older copy: a reason"));
+    }
+
+    #[test]
+    fn locations_are_shown_beside_the_members_that_have_one() {
+        let mut facts = facts();
+        assert!(!status_text(&facts).contains("location"));
+        facts.members[0].location = "zone of the north".parse().ok();
+        let text = status_text(&facts);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[3], "node    status   avail  ring   pending  location           address");
+        assert_eq!(lines[4], "dev1@h  valid    up     100.0     50.0  zone of the north  127.0.1.1:10019");
+        assert_eq!(lines[5], "dev2@h  joining  down     0.0     50.0  --                 127.0.1.2:10019");
+        assert!(member_text(&facts).contains("50.0%    'dev1@h' (zone of the north)\n"));
+        let json = with_text(&facts, member_text);
+        let location = |number: usize| &json["members"][number]["location"];
+        assert_eq!((location(0), location(1)), (&json!("zone of the north"), &Value::Null));
     }
 
     #[test]

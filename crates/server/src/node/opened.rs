@@ -56,6 +56,7 @@ impl Opened {
             metadata_dir: metadata_dir(&settings.data_dir),
             advertised: settings.peer_advertised,
             target_n_val: settings.target_n_val,
+            target_location_n_val: settings.target_location_n_val,
             timing: MemberTiming::default(),
         };
         tasks.block_on(MemberNode::start(parts)).map(Self::Member).map_err(|e| e.to_string())

@@ -4,6 +4,7 @@ mod closings;
 mod forming;
 mod join_races;
 mod life;
+mod locations;
 mod mixed_versions;
 mod moving_objects;
 mod older_directories;
@@ -57,8 +58,8 @@ fn timing() -> MemberTiming {
 
 /// What nodes of the present version say beside their services, whether all of it is built or not.
 fn later_capabilities(speaks: Speaks) -> BTreeSet<String> {
-    let ring_changes = Feature::RingChanges.capability().to_owned();
-    [ring_changes].into_iter().filter(|_| speaks == Speaks::Everything).collect()
+    let later = [Feature::RingChanges, Feature::Locations].map(|feature| feature.capability().to_owned());
+    later.into_iter().filter(|_| speaks == Speaks::Everything).collect()
 }
 
 /// A directory in which a node can be started.
@@ -118,6 +119,7 @@ impl Place {
             metadata_dir: self.path().join("metadata"),
             advertised: None,
             target_n_val: 4,
+            target_location_n_val: 3,
             timing: self.timing.clone(),
         }
     }

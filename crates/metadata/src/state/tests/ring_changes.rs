@@ -55,7 +55,7 @@ fn a_ring_is_replaced_at_once_only_while_no_home_changes_step_by_step() {
     state.apply(4, Command::SetGoal(goal(&ring))).unwrap();
     let commit = |expected: RingVersion| {
         let ring = ring.clone().with_version(expected.next());
-        Command::CommitRing { expected, staged: 4, ring, statuses: Vec::new() }
+        Command::CommitRing { expected, staged: 4, ring, statuses: Vec::new(), locations: Vec::new() }
     };
     let at = |number| RingVersion { lineage: LINEAGE, number };
     assert_eq!(refused(&mut state, commit(at(2))), Refusal::RingChanges);

@@ -49,6 +49,8 @@ fn commands() -> Vec<(&'static str, Command)> {
         type_expected: version,
         overrides,
     };
+    let locations = Vec::new();
+    let commit = Command::CommitRing { expected: version, staged: 300, ring: ring(), statuses, locations };
     vec![
         ("found", Command::Found { lineage, member: super::member(A), ring: ring() }),
         ("add_member", Command::AddMember(member.clone())),
@@ -60,7 +62,7 @@ fn commands() -> Vec<(&'static str, Command)> {
         ("remove_member", Command::RemoveMember { node: A }),
         ("withdraw_member", Command::WithdrawMember { node: A }),
         ("stage", Command::Stage { expected: 300, changes: json!({"any": "document"}) }),
-        ("commit_ring", Command::CommitRing { expected: version, staged: 300, ring: ring(), statuses }),
+        ("commit_ring", commit),
         ("put_type", put_type.clone()),
         ("put_type/new", Command::PutType { name: name("t"), expected: None, active: false, overrides: props() }),
         ("put_bucket", put_bucket(Some(props()), Some(300))),

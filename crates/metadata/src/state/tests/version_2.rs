@@ -1,14 +1,23 @@
 //! The commands and refusals that version 1 did not have.
 
 use super::*;
-use ombak_fixtures::FrozenMessages;
+use ombak_fixtures::{FrozenMessages, check_file};
 
 #[test]
 fn commands_and_refusals_have_the_bytes_of_version_2() {
     let mut frozen = FrozenMessages::open(env!("CARGO_MANIFEST_DIR"), 2, "commands");
     let (_, ring) = two();
     let goal = NewGoal { removed: vec![C], ns: [1, 3].into(), ..goal(&ring) };
-    for (name, command) in [("set_goal", Command::SetGoal(goal)), ("take_step", step(300, 7, Step::Begin))] {
+    let locations = vec![(A, location("Gestell \u{e4}")), (B, location("rack 2"))];
+    let located = NewGoal { locations: locations.clone(), ..goal.clone() };
+    let (expected, statuses) = (RingVersion::first(LINEAGE), vec![(B, MemberStatus::Valid)]);
+    let commit = Command::CommitRing { expected, staged: 300, ring, statuses, locations };
+    for (name, command) in [
+        ("set_goal", Command::SetGoal(goal)),
+        ("take_step", step(300, 7, Step::Begin)),
+        ("set_goal/locations", Command::SetGoal(located)),
+        ("commit_ring/locations", commit),
+    ] {
         frozen.check(name, &command, |m| serde_json::to_vec(m).unwrap(), |b| serde_json::from_slice(b));
     }
     frozen.end();
@@ -17,4 +26,14 @@ fn commands_and_refusals_have_the_bytes_of_version_2() {
         frozen.check(name, &refusal, |m| serde_json::to_vec(m).unwrap(), |b| serde_json::from_slice(b));
     }
     frozen.end();
+}
+
+#[test]
+fn a_saved_state_with_locations_has_the_bytes_of_version_2() {
+    let (mut state, ring) = two();
+    let locations = vec![(A, location("Gestell \u{e4}"))];
+    state.apply(4, Command::SetGoal(NewGoal { locations, ..goal(&ring) })).unwrap();
+    state.apply(5, step(6, 1, Step::Begin)).unwrap();
+    let frozen = check_file(env!("CARGO_MANIFEST_DIR"), 2, "state.json", &state.to_bytes().unwrap());
+    assert_eq!(Metadata::from_bytes(&frozen), Ok(state));
 }

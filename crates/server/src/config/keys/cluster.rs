@@ -191,12 +191,13 @@ pub(super) const KEYS: &[KeySpec] = &[
         "Number of neighbouring partitions that are on distinct nodes, if there are enough nodes. The member that plans \
          a change of the cluster uses its value.",
     ),
-    KeySpec::not_yet(
+    KeySpec::works(
         "target_location_n_val",
         Kind::Int(1, 1024),
         "3",
-        "Number of neighbouring partitions that are at distinct locations.",
-        "locations of nodes",
+        "Number of neighbouring partitions that are at distinct locations, as far as their sizes allow. It has an effect \
+         when a node has a location ('ombak admin cluster location'). The member that plans a change of the cluster uses \
+         its value.",
     ),
     KeySpec::not_yet(
         "full_rebalance_onleave",
