@@ -8,7 +8,7 @@ mod cluster;
 
 use bytes::Bytes;
 use cluster::{Cluster, bucket, count};
-use ombak_kv::{ClassId, DeleteMode, FillReason, PutOptions, TransferClient, TransferKind};
+use ombak_kv::{ClassId, DeleteMode, FillReason, Give, PutOptions, TransferClient, TransferKind};
 use ombak_ring::placement::{Step, StepOf};
 use ombak_storage::fs::sim::Loss;
 use ombak_types::time::UnixMicros;
@@ -243,6 +243,59 @@ async fn a_change_of_role_keeps_what_is_owed() {
     cluster.set_handoffs(true);
     cluster.wait_until("it is paid", |c| !c.kv(0).has_owed(class, c.id(2))).await;
     assert!(cluster.stored(2, &bucket, &key(number)).is_some());
+}
+
+/// Otherwise the home would wait for the class, and the class for a node that never comes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_class_fills_from_its_primaries_without_one_that_was_removed() {
+    let (cluster, bucket) = three_of_four().await;
+    cluster.set_goal(&[0, 1, 3]).await;
+    cluster.step(Step::Begin).await;
+    cluster.remove(2).await;
+    cluster.stop(0, Loss::Nothing).await;
+    cluster.start_knowing(0, Some(FillReason::LostWrites));
+    let is_full = |c: &Cluster| filling(c, 0, FillReason::LostWrites) == 0;
+    assert!(!is_full(&cluster));
+    cluster.wait_until("it is full", is_full).await;
+    cluster.prove_all().await;
+    cluster.step(Step::Flip).await;
+    cluster.step(Step::Finish).await;
+    cluster.wait_until_settled().await;
+    assert_only_owners_hold_all(&cluster, &bucket);
+}
+
+/// The only copy of an acknowledged version may be at a member that is new in the home.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_of_the_old_set_fills_from_the_new_one_too() {
+    let (cluster, bucket) = three_of_four().await;
+    cluster.set_goal(&[0, 1, 3]).await;
+    cluster.step(Step::Begin).await;
+    cluster.set_handoffs(false);
+    [1, 2].into_iter().for_each(|node| cluster.set_cut(node, true));
+    let number = (0..KEYS).find(|number| cluster.owners(&bucket, &key(*number), 3) == [0, 1, 2]).unwrap();
+    let options = PutOptions { dw: count(1), ..w(1) };
+    cluster.put(0, &bucket, &key(number), "only there", options).await.unwrap();
+    let newest = |c: &Cluster, node| c.stored(node, &bucket, &key(number));
+    cluster.wait_until("both have it", |c| newest(c, 0) == newest(c, 3) && newest(c, 0) != newest(c, 1)).await;
+    cluster.stop(0, Loss::Nothing).await;
+    cluster.lose_stores(0);
+    [1, 2].into_iter().for_each(|node| cluster.set_cut(node, false));
+    cluster.start_knowing(0, Some(FillReason::NewStore));
+    cluster.set_handoffs(true);
+    cluster.wait_until("it is full", |c| filling(c, 0, FillReason::NewStore) == 0).await;
+    assert_eq!(newest(&cluster, 0), newest(&cluster, 3));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_of_a_node_that_was_removed_is_forgotten() {
+    let (cluster, bucket) = three_of_four().await;
+    let partition = cluster.home_of(&bucket, "k");
+    cluster.set_cut(2, true);
+    let give = Give { class: ClassId { partition, n: 3 }, to: cluster.id(2), order: 1, ranges: 1, wanted: vec![0] };
+    cluster.kv(0).local_replica().give(give).await.unwrap();
+    assert_eq!(cluster.kv(0).settled().transfers, 1);
+    cluster.remove(2).await;
+    cluster.wait_until("it is forgotten", |c| c.kv(0).settled().transfers == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

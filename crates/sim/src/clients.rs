@@ -180,7 +180,7 @@ impl Client {
     async fn operate(&mut self) {
         let kind = *self.random.pick(&BucketKind::ALL);
         let key = Key { kind, number: self.random.within(0..KEYS_PER_KIND) };
-        let hosts = self.shared.cluster.lock().hosts();
+        let hosts = self.shared.cluster.lock().member_hosts();
         let host = *self.random.pick(&hosts);
         let put = Put { is_delete: false, is_conditional: false, is_hasty: false };
         match self.random.within(0..100) {
@@ -219,6 +219,9 @@ impl Client {
             let cluster = self.shared.cluster.lock();
             (cluster.wires.clone(), cluster.owners_of(&key))
         };
+        if owners.is_empty() {
+            return self.read(host, key, true).await;
+        }
         let mut storage_key = Vec::new();
         encode_storage_key(&key.kind.bucket(), &key.bytes(), &mut storage_key);
         let (coordinator, suspect) = (*self.random.pick(&owners), *self.random.pick(&owners));
@@ -255,7 +258,7 @@ impl Client {
     async fn read_primaries(&mut self, through: HostId) {
         let kind = *self.random.pick(&BucketKind::ALL);
         let key = Key { kind, number: self.random.within(0..KEYS_PER_KIND) };
-        let hosts = self.shared.cluster.lock().hosts();
+        let hosts = self.shared.cluster.lock().member_hosts();
         let host = if self.random.chance(50) { through } else { *self.random.pick(&hosts) };
         self.read(host, key, true).await;
     }

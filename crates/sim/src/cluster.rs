@@ -1,5 +1,6 @@
 //! The nodes of a run: what each of them has, and what can be done to them.
 
+use crate::changes::Decided;
 use crate::disks::{Disks, NODE_DIR, STORES_DIR};
 use crate::made::Made;
 use crate::network::{SimNetwork, address_of};
@@ -13,12 +14,14 @@ use crate::world::{HostId, World};
 use ombak_cluster::{MemberNode, MemberParts, NobodyIsUp, NodeParts};
 use ombak_kv::{DeleteMode, Kv, KvConfig, head_terms};
 use ombak_peer::handshake::Secret;
+use ombak_ring::placement::{Decision, Placement, Step};
 use ombak_ring::{KeyHash, Ring};
 use ombak_storage::fs::sim::Loss;
 use ombak_storage::{
     Backend, BackendFactory, BitcaskFactory, JournalConfig, MemoryConfig, MemoryFactory, MergeConfig, SyncStrategy,
 };
 use ombak_types::NodeId;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,8 +29,9 @@ use std::time::Duration;
 /// The ring size of all runs.
 pub const RING_SIZE: u32 = 8;
 /// How many successive partitions shall have distinct owners.
-const TARGET_N_VAL: u32 = 4;
-const TARGET_LOCATION_N_VAL: u32 = 3;
+pub(crate) const TARGET_N_VAL: u32 = 4;
+/// How many successive partitions shall have distinct locations.
+pub(crate) const TARGET_LOCATION_N_VAL: u32 = 3;
 /// The port on which nodes listen for each other.
 pub(crate) const PEER_PORT: u16 = 7;
 /// The secret of the cluster.
@@ -69,10 +73,25 @@ pub struct RepairCounts {
     pub forwarded: u64,
 }
 
+/// What a node is to its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing runs on its machine yet.
+    Spare,
+    /// It runs, and is about to be a member. No client uses it.
+    Joining,
+    /// It is a member.
+    Member,
+    /// It was a member. What is on its disks counts no more.
+    Gone,
+}
+
 /// A node.
 pub struct Node {
     /// Its host.
     pub host: HostId,
+    /// What it is to its cluster.
+    pub standing: Standing,
     /// Its backend.
     pub backend: BackendKind,
     /// Its identity, once it has started.
@@ -94,9 +113,10 @@ pub struct Node {
 }
 
 impl Node {
-    fn new(host: HostId, backend: BackendKind, disks: Disks) -> Self {
+    fn new(host: HostId, standing: Standing, backend: BackendKind, disks: Disks) -> Self {
         Self {
             host,
+            standing,
             backend,
             id: None,
             kv: None,
@@ -135,8 +155,18 @@ pub enum Backends {
     OnlyMemory,
 }
 
-/// How many nodes there are, how they reach each other, and what they store in.
-pub type Machines = (usize, Wiring, Backends);
+/// The machines of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Machines {
+    /// How many nodes form the cluster.
+    pub nodes: usize,
+    /// How many more machines there are, on which nodes may start later.
+    pub spares: usize,
+    /// How nodes reach each other.
+    pub wiring: Wiring,
+    /// What nodes store in.
+    pub backends: Backends,
+}
 
 /// All nodes.
 pub struct Cluster {
@@ -152,6 +182,12 @@ pub struct Cluster {
     pub wiring: Wiring,
     /// What the nodes store in.
     pub backends: Backends,
+    /// What is decided about members and placement, if engines are connected by single messages.
+    pub(crate) decided: Decided,
+    /// How many homes went back to the ring in force.
+    pub(crate) aborted_homes: u64,
+    /// Why homes waited in the last round of the driver, where engines are connected by messages.
+    pub(crate) obstacles: Vec<String>,
     ring: Option<Arc<Ring>>,
     random: Random,
     made: Made,
@@ -171,12 +207,13 @@ pub struct NoStart {
 
 impl Cluster {
     /// The machines of a cluster, on which nothing runs yet.
-    pub fn new(world: &World, (count, wiring, backends): Machines, made: &Made, witness: Witness) -> Self {
-        let network = SimNetwork::new(world, count);
+    pub fn new(world: &World, machines: Machines, made: &Made, witness: Witness) -> Self {
+        let Machines { nodes: count, spares, wiring, backends } = machines;
+        let network = SimNetwork::new(world, count + spares);
         let wires = Wires::new(world, &network, &witness);
         let mut random = world.fork_random();
         let mut nodes = Vec::new();
-        for host in (1..=count).map(HostId) {
+        for host in (1..=count + spares).map(HostId) {
             let backend = *random.pick(&[BackendKind::Bitcask, BackendKind::BitcaskInterval, BackendKind::Memory]);
             // At most one node in three may forget everything.
             let may_forget = host.0 % 3 == 0;
@@ -185,7 +222,8 @@ impl Cluster {
                 (Backends::Mixed, BackendKind::Memory) if !may_forget => BackendKind::Bitcask,
                 (Backends::Mixed, backend) => backend,
             };
-            nodes.push(Node::new(host, backend, Disks::new(random.next(), &world.runtime(host))));
+            let standing = if host.0 <= count { Standing::Member } else { Standing::Spare };
+            nodes.push(Node::new(host, standing, backend, Disks::new(random.next(), &world.runtime(host))));
         }
         made.note("the network".to_owned(), &network.streams);
         let (world, made) = (world.clone(), made.clone());
@@ -196,6 +234,9 @@ impl Cluster {
             nodes,
             wiring,
             backends,
+            decided: Decided::default(),
+            aborted_homes: 0,
+            obstacles: Vec::new(),
             ring: None,
             random,
             made,
@@ -239,13 +280,44 @@ impl Cluster {
         &self.nodes[host.0 - 1]
     }
 
-    fn node_mut(&mut self, host: HostId) -> &mut Node {
+    pub(crate) fn node_mut(&mut self, host: HostId) -> &mut Node {
         &mut self.nodes[host.0 - 1]
     }
 
-    /// The hosts of all nodes.
+    /// The hosts of all nodes that are members, or about to be.
     pub fn hosts(&self) -> Vec<HostId> {
-        self.nodes.iter().map(|node| node.host).collect()
+        let runs = |node: &&Node| matches!(node.standing, Standing::Member | Standing::Joining);
+        self.nodes.iter().filter(runs).map(|node| node.host).collect()
+    }
+
+    /// The hosts of all members.
+    pub fn member_hosts(&self) -> Vec<HostId> {
+        self.nodes.iter().filter(|node| node.standing == Standing::Member).map(|node| node.host).collect()
+    }
+
+    /// The hosts of all machines that may have a part: nodes that are gone have none.
+    pub fn present_hosts(&self) -> Vec<HostId> {
+        self.nodes.iter().filter(|node| node.standing != Standing::Gone).map(|node| node.host).collect()
+    }
+
+    /// Whether a host and more than half of the members can exchange messages.
+    pub(crate) fn is_connected(&self, host: HostId) -> bool {
+        let members = self.member_hosts();
+        let links = self.network.links().lock();
+        let is_linked = |other: &&HostId| !links.link(host, **other).is_cut && !links.link(**other, host).is_cut;
+        members.iter().filter(is_linked).count() * 2 > members.len()
+    }
+
+    /// The n of all buckets.
+    pub(crate) fn all_n_vals(&self) -> BTreeSet<u32> {
+        let running = self.nodes.iter().filter_map(|node| node.kv.as_ref());
+        running.flat_map(|kv| kv.buckets().snapshot().all_n_vals()).collect()
+    }
+
+    /// Notes what the driver has decided.
+    pub(crate) fn note_decision(&mut self, decision: &Decision) {
+        self.aborted_homes += decision.steps.iter().filter(|step| step.step == Step::Abort).count() as u64;
+        self.obstacles = decision.obstacles.iter().map(|(why, homes)| format!("{why:?} {homes:?}")).collect();
     }
 
     /// The ring, once the nodes have formed a cluster.
@@ -254,9 +326,19 @@ impl Cluster {
     }
 
     pub(crate) fn set_ring(&mut self, ring: Arc<Ring>) {
-        let hosts = self.nodes.iter().filter_map(|node| Some((node.id?, node.host))).collect();
-        self.witness.has_ring(ring.clone(), hosts);
         self.ring = Some(ring);
+    }
+
+    /// The newest placement that a node has put in force, once there is a ring.
+    pub(crate) fn placement(&self) -> Option<Arc<Placement>> {
+        let ring = self.ring()?;
+        let first = || Arc::new(Placement::of_ring(ring.clone()));
+        Some(self.witness.newest_placement().filter(|it| it.version() >= ring.version()).unwrap_or_else(first))
+    }
+
+    /// The host of a node.
+    pub(crate) fn host_of(&self, id: NodeId) -> Option<HostId> {
+        self.nodes.iter().find(|node| node.id == Some(id)).map(|node| node.host)
     }
 
     /// The home partition of a key.
@@ -264,12 +346,12 @@ impl Cluster {
         Some(self.ring()?.home_of(&KeyHash::of_key(&key.kind.bucket(), &key.bytes())))
     }
 
-    /// The hosts of the nodes that keep a key.
+    /// The hosts of the members that keep a key, each once.
     pub fn owners_of(&self, key: &Key) -> Vec<HostId> {
-        let (Some(ring), Some(home)) = (self.ring(), self.home_of(key)) else { return Vec::new() };
-        let positions = ring.owners_of(home, key.kind.n);
-        let host = |id| self.nodes.iter().find(|node| node.id == Some(id)).map(|node| node.host);
-        positions.iter().filter_map(|position| host(ring.id(position.node))).collect()
+        let (Some(placement), Some(home)) = (self.placement(), self.home_of(key)) else { return Vec::new() };
+        let owners = placement.home(home).replica_set(key.kind.n);
+        let hosts = owners.iter().filter_map(|owner| self.host_of(*owner));
+        hosts.filter(|host| self.node(*host).standing != Standing::Gone).collect()
     }
 
     /// What a process on a host needs for its engine.
@@ -336,8 +418,10 @@ impl Cluster {
     /// A process has started an engine.
     pub(crate) fn runs(&mut self, host: HostId, kv: Kv, member: Option<MemberNode>) {
         let node = self.node_mut(host);
-        node.id = Some(kv.identity().node_id);
-        (node.kv, node.member) = (Some(kv), member);
+        let id = kv.identity().node_id;
+        node.id = Some(id);
+        (node.kv, node.member) = (Some(kv.clone()), member);
+        self.witness.runs(host, id, kv);
     }
 
     /// Ends the process of a node. `loss` says what becomes of what was not synced:
@@ -358,7 +442,7 @@ impl Cluster {
 
     /// Ends all nodes. An engine and its peers hold each other until then.
     pub fn end(&mut self) {
-        for host in self.hosts() {
+        for host in (1..=self.nodes.len()).map(HostId) {
             self.stop(host, Loss::Nothing);
         }
     }

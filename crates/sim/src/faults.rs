@@ -1,7 +1,7 @@
 //! Faults: what goes wrong in a run, when, and for how long.
 
 use crate::clients::Rush;
-use crate::cluster::{Cluster, Wiring};
+use crate::cluster::{Cluster, Standing, Wiring};
 use crate::oracle::{Oracle, Violation};
 use crate::random::Random;
 use crate::starting;
@@ -175,6 +175,16 @@ impl Nemesis {
         }));
     }
 
+    /// How many faults last.
+    pub(crate) fn lasting(&self) -> usize {
+        self.state.lock().lasting.len()
+    }
+
+    /// Takes a host out of the hands of all faults to come. Returns whether none has it now.
+    pub(crate) fn take(&self, host: HostId) -> bool {
+        self.state.lock().busy.insert(host)
+    }
+
     fn free_host(&self, random: &mut Random) -> Option<HostId> {
         let hosts = self.cluster.lock().hosts();
         let state = self.state.lock();
@@ -261,7 +271,7 @@ impl Nemesis {
     }
 
     /// Stops a node. A node in memory forgets everything with its process.
-    fn stop(&self, host: HostId, loss: Loss, loses_disk: bool) {
+    pub(crate) fn stop(&self, host: HostId, loss: Loss, loses_disk: bool) {
         let (mut cluster, mut oracle) = (self.cluster.lock(), self.oracle.lock());
         let node = cluster.node(host);
         // What a start makes of damaged files is not known beforehand, so nothing is expected of
@@ -278,6 +288,10 @@ impl Nemesis {
     }
 
     async fn start(&self, host: HostId) {
+        // A member that is none any more ends for ever.
+        if self.cluster.lock().node(host).standing == Standing::Gone {
+            return;
+        }
         let mut started = starting::start(&self.cluster, host).await;
         if started.is_err() && self.cluster.lock().node(host).is_damaged {
             self.state.lock().refused_starts += 1;

@@ -14,6 +14,11 @@
 //! only those list keys and query indexes, because bitcask keeps the order for that in files of a
 //! tree library, which knows no simulated disks.
 //!
+//! Operators change the members while faults last, and a new plan may replace one halfway. Where
+//! engines are connected by messages, a log that is never lost stands for the metadata (`changes`);
+//! the goals, the steps and what the engines do are those of the production code. Members do not
+//! change yet after the cluster was formed.
+//!
 //! What a run checks, after each operation for its key and every 50 operations for all: no event id
 //! names two values; no version is empty, torn or forged; each acknowledged value, or what replaced
 //! it, is on a disk that no fault has destroyed; no write is executed after its time limit; no read
@@ -22,14 +27,17 @@
 //! store and checks the others at that moment: a copy for others goes when each primary has it on
 //! its disk; a tombstone goes when each primary has it on its disk and nobody else has anything
 //! older; nothing that it covers is stored again; only full primaries vote. After healing the
-//! nodes settle by themselves: no hints, no owed marks, all classes full, nothing to reap, and only
-//! tombstones may make the replicas of a key differ. Then reads repair those, and copies that
-//! cannot be read: the replicas of a key are equal, what was acknowledged is there, and nothing
-//! that was replaced or deleted is back. Listings and queries then show exactly what is there.
+//! changes of the members end within 5 minutes, and then the nodes settle by themselves: no hints,
+//! no owed marks, all classes full, nothing to reap, and only tombstones may make the replicas of a
+//! key differ. Then reads repair those, and copies that cannot be read: the replicas of a key are
+//! equal, what was acknowledged is there, and nothing that was replaced or deleted is back.
+//! Listings and queries then show exactly what is there.
 //!
 //! What is not checked yet:
 //! * What waits for a copy that cannot be read and that nothing can replace may wait for ever.
-//! * The members do not change after the cluster was formed.
+//! * Members over streams do not change after the cluster was formed.
+//! * After a member was marked as down or removed by force, reads and writes of primaries need have
+//!   none in common.
 //!
 //! Invariants:
 //! * The same seed gives the same trace, in every process.
@@ -38,6 +46,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod bucket_kinds;
+mod changes;
 mod clients;
 mod cluster;
 mod disks;
@@ -57,8 +66,9 @@ mod wires;
 pub mod world;
 
 pub use bucket_kinds::{BucketKind, Merging};
+pub use changes::ChangeKind;
 pub use clients::ClientCounts;
-pub use cluster::{BackendKind, Backends, Cluster, RepairCounts, Wiring};
+pub use cluster::{BackendKind, Backends, Cluster, Machines, RepairCounts, Standing, Wiring};
 pub use faults::FaultKind;
 pub use random::Random;
 pub use run::{Report, run_seed};

@@ -80,7 +80,7 @@ pub(crate) async fn check_listings(clients: &Clients) {
     if !are_possible(clients) {
         return;
     }
-    let hosts = clients.cluster.lock().hosts();
+    let hosts = clients.cluster.lock().member_hosts();
     for (kind, host) in BucketKind::ALL.into_iter().zip(hosts.into_iter().cycle()) {
         let there = {
             let (cluster, oracle) = (clients.cluster.lock(), clients.oracle.lock());

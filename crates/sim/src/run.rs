@@ -1,7 +1,8 @@
 //! One run: a seed, from the first node to the last check.
 
+use crate::changes::{ChangeKind, Driver, Operator};
 use crate::clients::{self, ClientCounts, Clients};
-use crate::cluster::{Backends, Cluster, RepairCounts, Wiring};
+use crate::cluster::{Backends, Cluster, Machines, RepairCounts, Wiring};
 use crate::faults::{FaultKind, Nemesis};
 use crate::made::Made;
 use crate::network::LinkCounts;
@@ -22,6 +23,12 @@ use std::time::Duration;
 const CLIENTS: usize = 6;
 /// How many operations each client does.
 const OPERATIONS_PER_CLIENT: u64 = 90;
+/// How many machines there are on which nodes may start later.
+const SPARES: usize = 2;
+/// Whether members can move objects when the ring changes.
+const MEMBERS_CHANGE: bool = false;
+/// How long faults go on until the first change of the members is decided, at most.
+const FIRST_CHANGE_MAX: Duration = Duration::from_secs(300);
 /// The virtual time that a run may take.
 const RUN_LIMIT: Duration = Duration::from_secs(3_600);
 /// How often nodes look which others answer.
@@ -48,6 +55,12 @@ pub struct Report {
     pub faults: BTreeMap<FaultKind, u64>,
     /// How many faults lasted at the same time, at most.
     pub overlapping_max: usize,
+    /// How often each change of the members was decided.
+    pub changes: BTreeMap<ChangeKind, u64>,
+    /// How many of them were decided while a fault lasted.
+    pub changes_in_faults: u64,
+    /// How many homes went back to the ring in force, where engines are connected by messages.
+    pub aborted_homes: u64,
     /// What nodes have repaired.
     pub repairs: RepairCounts,
     /// What happened to messages.
@@ -104,8 +117,11 @@ impl Report {
             ("copies for others given back", self.removals.hand_backs),
             ("copies for others given back while a fault lasted", self.removals.hand_backs_in_faults),
             ("checks of a key", self.checks),
+            ("changes of members decided while a fault lasted", self.changes_in_faults),
+            ("homes that went back to the ring in force", self.aborted_homes),
         ];
-        faults.chain(others.map(|(name, count)| (name.to_owned(), count))).collect()
+        let changes = self.changes.iter().map(|(kind, count)| (format!("change {kind:?}"), *count));
+        faults.chain(changes).chain(others.map(|(name, count)| (name.to_owned(), count))).collect()
     }
 }
 
@@ -119,16 +135,17 @@ pub fn run_seed(seed: u64) -> Report {
 
 fn run_in_world(seed: u64, made: &Made) -> Report {
     let nodes = if seed.is_multiple_of(2) { 5 } else { 7 };
-    let world = World::new(seed, nodes);
+    let world = World::new(seed, nodes + SPARES);
     made.note("the world".to_owned(), world.inner());
     let _end = EndOfWorld(world.clone());
     let mut report = Report { seed, nodes, ..Report::default() };
     let backends = if matches!(seed % 12, 1 | 10) { Backends::OnlyMemory } else { Backends::Mixed };
     let wiring = if seed.is_multiple_of(3) { Wiring::Messages } else { Wiring::Streams };
+    let machines = Machines { nodes, spares: SPARES, wiring, backends };
     let oracle = Arc::<Mutex<Oracle>>::default();
     let witness = oracle.lock().witness.clone();
     clients::all_keys().for_each(|key| witness.know(key));
-    let cluster = Arc::new(Mutex::new(Cluster::new(&world, (nodes, wiring, backends), made, witness)));
+    let cluster = Arc::new(Mutex::new(Cluster::new(&world, machines, made, witness)));
     let nemesis = Nemesis::new(&world, &cluster, &oracle);
     let clients = Clients {
         world: world.clone(),
@@ -137,7 +154,8 @@ fn run_in_world(seed: u64, made: &Made) -> Report {
         counts: Arc::default(),
         rush: nemesis.rush.clone(),
     };
-    let all = whole_run(world.clone(), clients.clone(), nemesis.clone());
+    let operator = Operator::new(&nemesis);
+    let all = whole_run(seed, clients.clone(), nemesis.clone(), operator.clone());
     if let Err(stuck) = world.run(RUN_LIMIT, all) {
         oracle.lock().broken(Violation::Stuck(stuck.to_string()));
     }
@@ -147,9 +165,11 @@ fn run_in_world(seed: u64, made: &Made) -> Report {
     report.clients = *clients.counts.lock();
     report.faults = nemesis.counts();
     report.overlapping_max = nemesis.overlapping_max();
+    (report.changes, report.changes_in_faults) = (operator.counts(), operator.in_faults());
     let (mut cluster, oracle) = (cluster.lock(), oracle.lock());
     report.wires = cluster.wires.counts();
     report.links = cluster.network.links().lock().counts;
+    report.aborted_homes = cluster.aborted_homes;
     report.destroyed = oracle.destroyed;
     report.unsynced_lost = oracle.unsynced_lost;
     report.removals = oracle.witness.counts();
@@ -161,7 +181,8 @@ fn run_in_world(seed: u64, made: &Made) -> Report {
     report
 }
 
-async fn whole_run(world: World, clients: Clients, nemesis: Nemesis) {
+async fn whole_run(seed: u64, clients: Clients, nemesis: Nemesis, operator: Operator) {
+    let world = &clients.world;
     let runtime = world.runtime(OUTSIDE);
     if let Err(error) = starting::form(&clients.cluster).await {
         clients.oracle.lock().broken(Violation::NoStart(error.to_string()));
@@ -176,9 +197,25 @@ async fn whole_run(world: World, clients: Clients, nemesis: Nemesis) {
             left.fetch_sub(1, Ordering::SeqCst);
         }));
     }
-    let still = left.clone();
-    nemesis.clone().run(move || still.load(Ordering::SeqCst) == 0).await;
+    if clients.cluster.lock().wiring == Wiring::Messages {
+        runtime.spawn(Box::pin(Driver::new(world, &clients.cluster).run()));
+    }
+    let changes_members = MEMBERS_CHANGE || clients.cluster.lock().wiring == Wiring::Messages;
+    if changes_members {
+        runtime.spawn(Box::pin(operator.clone().watch()));
+        let still = left.clone();
+        runtime.spawn(Box::pin(operator.clone().run(seed, move || still.load(Ordering::SeqCst) == 0)));
+    }
+    let (still, changes, began) = (left.clone(), operator.clone(), runtime.now());
+    let is_over = || {
+        let has_changed = !changes_members || changes.in_faults() > 0 || runtime.now() > began + FIRST_CHANGE_MAX;
+        still.load(Ordering::SeqCst) == 0 && has_changed
+    };
+    nemesis.clone().run(is_over).await;
     nemesis.heal().await;
+    if changes_members {
+        operator.finish(&clients).await;
+    }
     runtime.sleep(CALM).await;
     settling::settle(&clients).await;
     clients.cluster.lock().look_at_repairs();

@@ -64,6 +64,19 @@ async fn wait(clients: &Clients, excused: Excused) {
     }
 }
 
+/// Reads the keys of which a copy cannot be read, once.
+pub(crate) async fn read_what_is_unreadable(clients: &Clients) {
+    let unreadable: Vec<(Key, HostId)> = {
+        let (cluster, oracle) = (clients.cluster.lock(), clients.oracle.lock());
+        let keys = oracle.keys().into_iter().filter(|key| !oracle.unreadable(&cluster, *key).is_empty());
+        keys.filter_map(|key| Some((key, cluster.owners_of(&key).first().copied()?))).collect()
+    };
+    for (key, host) in unreadable {
+        // The answer does not matter; the repair does.
+        drop(clients.get(host, key, GetOptions::default()).await);
+    }
+}
+
 /// Reads the keys whose replicas differ or cannot be read. Returns whether there are any.
 async fn read_what_differs(clients: &Clients) -> bool {
     let runtime = clients.world.runtime(OUTSIDE);
@@ -121,7 +134,7 @@ impl Waiting {
             if hosts.iter().any(|host| owners.contains(host)) {
                 waiting.classes.insert(ClassId { partition: *partition, n: key.kind.n });
             }
-            let others = cluster.hosts().into_iter().filter(|host| !owners.contains(host));
+            let others = cluster.present_hosts().into_iter().filter(|host| !owners.contains(host));
             let holders = others.filter(|host| oracle.holds(cluster, *key, *host));
             waiting.hints.extend(holders.map(|host| (host, *partition)));
         }

@@ -1,11 +1,13 @@
 //! Starts nodes, and lets them form a cluster.
 
 use crate::bucket_kinds::BucketKind;
+use crate::changes::Follower;
 use crate::cluster::{Cluster, NoStart, PEER_PORT, RING_SIZE, Wiring, no_start};
 use crate::network::address_of;
 use crate::world::HostId;
 use ombak_cluster::MemberNode;
 use ombak_kv::Kv;
+use ombak_ring::placement::Placement;
 use ombak_ring::{Ring, RingVersion};
 use ombak_runtime::Runtime;
 use ombak_types::NodeId;
@@ -55,7 +57,7 @@ pub(crate) async fn start(cluster: &Shared, host: HostId) -> Result<(), NoStart>
 }
 
 /// Runs something in the process of a host.
-async fn on_host<T: Send + 'static>(
+pub(crate) async fn on_host<T: Send + 'static>(
     cluster: &Shared,
     host: HostId,
     work: impl Future<Output = T> + Send + 'static,
@@ -108,25 +110,31 @@ fn agree_on_ring(cluster: &Shared, hosts: &[HostId]) -> Result<(), NoStart> {
     let ids: Vec<NodeId> = cluster.nodes.iter().filter_map(|node| node.id).collect();
     let owners: Vec<NodeId> = ids.iter().copied().cycle().take(RING_SIZE as usize).collect();
     let ring = Ring::from_owners(&owners, RingVersion::first(LINEAGE)).map_err(|e| no_start(hosts[0], e))?;
+    cluster.decided.begin(Placement::of_ring(Arc::new(ring.clone())));
     cluster.set_ring(Arc::new(ring));
     hosts.iter().try_for_each(|host| enter_ring(&cluster, *host))
 }
 
-/// Starts an engine alone.
+/// Starts an engine alone. If the others have formed a cluster, it follows what they have decided.
 fn start_engine(cluster: &mut Cluster, host: HostId) -> Result<(), NoStart> {
     cluster.network.process_began(host);
     let kv = Kv::open(cluster.engine_parts(host)?).map_err(|e| no_start(host, e))?;
     for kind in BucketKind::ALL {
         kind.create(kv.buckets()).map_err(|e| no_start(host, e))?;
     }
-    cluster.wires.attach(host, kv.identity().node_id, kv.clone());
+    let follower = Follower::new(cluster.decided.clone(), host, kv.clone(), cluster.world.runtime(host));
+    cluster.wires.attach(host, follower, kv.clone());
     cluster.runs(host, kv, None);
     enter_ring(cluster, host)
 }
 
+/// Puts in force what the node has saved, or what is decided if it has saved nothing.
 fn enter_ring(cluster: &Cluster, host: HostId) -> Result<(), NoStart> {
-    let (Some(ring), Some(kv)) = (cluster.ring(), &cluster.node(host).kv) else { return Ok(()) };
-    kv.set_ring((**ring).clone()).map_err(|e| no_start(host, e))?;
+    let (Some(newest), Some(kv)) = (cluster.decided.newest(), &cluster.node(host).kv) else { return Ok(()) };
+    let followed = cluster.decided.followed_by(host).unwrap_or(newest);
+    let saved = kv.directory().read_placement::<Placement>().map_err(|e| no_start(host, e))?;
+    kv.set_placement(saved.unwrap_or_else(|| (*followed.placement).clone())).map_err(|e| no_start(host, e))?;
+    cluster.decided.follows(host, followed);
     kv.start_transfers();
     kv.start_reaping();
     Ok(())

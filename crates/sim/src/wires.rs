@@ -3,6 +3,7 @@
 //!
 //! This is harsher than a transport over ordered streams: each message goes its own way.
 
+use crate::changes::{DecidedState, Follower};
 use crate::network::SimNetwork;
 use crate::oracle::Witness;
 use crate::random::Random;
@@ -14,6 +15,7 @@ use ombak_kv::{
     RemoveRequest, ReplicaClient, ReplicaRead, ReplicaStore, StoreReply, Summarize, Summary, TransferClient,
     UnreachableNode, Vote, VoteRequest,
 };
+use ombak_ring::RingVersion;
 use ombak_runtime::{BoxFuture, Runtime, RuntimeExt, within};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
@@ -55,6 +57,7 @@ struct Server {
     runtime: Arc<HostRuntime>,
     replica: LocalReplica,
     kv: Kv,
+    follower: Follower,
 }
 
 #[derive(Default)]
@@ -127,15 +130,20 @@ impl Wires {
     }
 
     /// A node begins to answer.
-    pub fn attach(&self, host: HostId, node: NodeId, kv: Kv) {
-        let (on, replica) = (self.world.inner().process_of(host), kv.local_replica());
-        let server = Server { on, runtime: self.world.runtime(host), replica, kv };
+    pub(crate) fn attach(&self, host: HostId, follower: Follower, kv: Kv) {
+        let (on, replica, node) = (self.world.inner().process_of(host), kv.local_replica(), kv.identity().node_id);
+        let server = Server { on, runtime: self.world.runtime(host), replica, kv, follower };
         let old = {
             let mut state = self.state.lock();
             state.hosts.insert(node, host);
             state.servers.insert(host, server)
         };
         drop(old);
+    }
+
+    /// What follows the log in the process on a host.
+    pub(crate) fn follower(&self, host: HostId) -> Option<Follower> {
+        self.state.lock().servers.get(&host).map(|server| server.follower.clone())
     }
 
     /// A node ends.
@@ -373,8 +381,43 @@ impl Peers for HostPeers {
         }
     }
 
+    fn members(&self) -> Vec<NodeId> {
+        self.followed().map(|state| state.members.keys().copied().collect()).unwrap_or_default()
+    }
+
+    fn may_stand_in(&self, node: NodeId) -> bool {
+        self.followed().is_none_or(|state| state.may_stand_in(node))
+    }
+
+    fn was_removed(&self, node: NodeId) -> bool {
+        self.followed().is_some_and(|state| state.removed.contains(&node))
+    }
+
+    fn learn_placement(&self, from: NodeId, _at_least: RingVersion) -> BoxFuture<'static, ()> {
+        let (wires, on) = (self.wires.clone(), self.from);
+        Box::pin(async move {
+            let Some(to) = wires.state.lock().hosts.get(&from).copied() else { return };
+            let there = wires.clone();
+            let known = wires.clone().ask(on, to, None, ONCE, move |_| {
+                let followed = there.follower(to).and_then(|follower| follower.followed());
+                async move { Ok::<_, Error>(followed) }
+            });
+            if let (Ok(Some(state)), Some(follower)) = (known.await, wires.follower(on.host)) {
+                follower.adopt(state).await;
+            }
+        })
+    }
+
     fn name(&self, node: NodeId) -> Option<String> {
         self.wires.state.lock().hosts.get(&node).map(|host| format!("node{}", host.0))
+    }
+}
+
+impl HostPeers {
+    fn followed(&self) -> Option<Arc<DecidedState>> {
+        // The lock is free again before the log is asked.
+        let follower = self.wires.follower(self.from.host);
+        follower.and_then(|follower| follower.followed())
     }
 }
 

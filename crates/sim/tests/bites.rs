@@ -123,3 +123,9 @@ fn primaries_that_check_no_condition_are_found() {
 fn primaries_that_check_no_absence_are_found() {
     let _ = found_as(BrokenRule::PrimariesCheckConditions, "for a key without a value", 1);
 }
+
+#[test]
+fn a_changing_home_that_reaps_is_found() {
+    let violation = found_by_a_seed(BrokenRule::ChangingHomesReapNothing, 3);
+    assert!(violation.contains("its home is changing"), "{violation}");
+}

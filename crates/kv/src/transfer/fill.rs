@@ -6,6 +6,8 @@
 //! what the other one lacks. Both directions end with a proof of inclusion. The other node need not
 //! be full itself: after a loss of power of the whole cluster all compare with each other.
 //!
+//! A class of which a primary was removed from the cluster is compared with the others alone.
+//!
 //! The comparisons come one after the other. What this node has stored since an earlier one is then
 //! owed to the primary of that comparison (`owed`): it may be a version of which no other node
 //! knows who lacks it.
@@ -92,6 +94,11 @@ impl Orders {
         self.0.lock().get(&(class, to)).cloned()
     }
 
+    /// Forgets the orders of nodes that need nothing any more.
+    pub(super) fn forget(&self, is_needless: impl Fn(ClassId, NodeId) -> bool) {
+        self.0.lock().retain(|(class, to), _| !is_needless(*class, *to));
+    }
+
     /// Notes that an order is done, unless another one has taken its place.
     fn done(&self, class: ClassId, to: NodeId, number: u64) {
         if let Some(order) = self.0.lock().get_mut(&(class, to)).filter(|order| order.number == number) {
@@ -176,9 +183,11 @@ impl Transfers {
     /// which that is still to be done.
     pub(super) async fn fill(&self, engine: &Arc<Engine>, class: ClassId) -> Result<BTreeSet<NodeId>, Error> {
         let losses = self.classes.losses(class.partition);
-        // Whatever was acknowledged is at enough members of the set in force.
-        let primaries = engine.placement().home(class.partition).replica_set(class.n);
+        // While the home changes, the only copy that is left of an acknowledged version may be at a
+        // member of the other set.
+        let primaries = engine.placement().home(class.partition).primaries(class.n);
         let here = engine.identity.node_id;
+        // Who was removed never answers, and the home leaves its ring only with full replicas.
         let is_asked = |node: &NodeId| *node != here && !engine.config.peers.was_removed(*node);
         let mut open: BTreeSet<NodeId> = primaries.into_iter().filter(is_asked).collect();
         let compared = self.compared.lock().get(&class).filter(|compared| compared.losses == losses).cloned();

@@ -29,10 +29,10 @@ impl Transfers {
     pub(super) async fn hand_back_ranges(&self, engine: &Arc<Engine>, placement: &Placement, partition: u32) {
         for n in engine.buckets.snapshot().all_n_vals() {
             let class = ClassId { partition, n };
-            if self.foreign.is_foreign(class) {
-                if let Err(why) = self.hand_back_equal_ranges(engine, placement, class).await {
-                    debug!(partition, n, %why, "copies are handed back key by key");
-                }
+            if self.foreign.is_foreign(class)
+                && let Err(why) = self.hand_back_equal_ranges(engine, placement, class).await
+            {
+                debug!(partition, n, %why, "copies are handed back key by key");
             }
         }
     }

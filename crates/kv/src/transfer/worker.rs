@@ -168,6 +168,9 @@ impl Worker {
         self.transfers.continue_checkpoint(engine).await;
         self.note_changes(engine, &placement);
         self.transfers.forget_needless_marks(engine, &placement);
+        self.transfers.orders.forget(|class, to| {
+            engine.config.peers.was_removed(to) || !placement.home(class.partition).is_primary(to, class.n)
+        });
         let now = self.transfers.runtime.now();
         for piece in self.candidates(engine, &placement) {
             let concurrency = self.transfers.concurrency.load(Ordering::Relaxed);

@@ -44,6 +44,8 @@ pub struct Links {
     pushed: u64,
     /// The number of versions that were compared one by one.
     compared: u64,
+    /// The nodes that are no members any more.
+    removed: BTreeSet<NodeId>,
 }
 
 #[derive(Clone, Default)]
@@ -72,6 +74,10 @@ impl Peers for Network {
 
     fn coverage(&self, node: NodeId) -> Arc<dyn CoverageClient> {
         Arc::new(Remote { node, network: self.clone() })
+    }
+
+    fn was_removed(&self, node: NodeId) -> bool {
+        self.0.lock().removed.contains(&node)
     }
 
     fn name(&self, node: NodeId) -> Option<String> {
@@ -321,6 +327,12 @@ impl Cluster {
             };
             proved.iter().any(is_of)
         })
+    }
+
+    /// Removes a node from the cluster by force. A ring in use may still have it.
+    pub async fn remove(&self, node: usize) {
+        self.stop(node, Loss::Nothing).await;
+        self.network.0.lock().removed.insert(self.id(node));
     }
 
     /// Waits until all nodes that run have proved all pending homes.

@@ -48,6 +48,15 @@ impl Oracle {
         let witness = self.witness.clone();
         let history = self.history(key);
         let is_orphan = |token: &Token| witness.is_orphan(key, *token);
+        // What an owner cannot read, others keep.
+        let is_whole = owners.iter().all(|owner| copies[owner] != DiskCopy::Unreadable);
+        let mut strays =
+            copies.iter().filter(|(host, copy)| is_whole && !owners.contains(host) && copy.tokens().is_some());
+        if let Some((host, _)) = strays.next() {
+            let (key, host, copies) = (key.to_string(), host.0, shown(&copies));
+            self.broken(Violation::Stray { key, host, copies });
+            return;
+        }
         let present = || owners.iter().filter_map(|owner| copies[owner].tokens()).flatten();
         // Where only one of concurrent values is kept, such a write may win wherever it comes to.
         if key.kind.merging != Merging::Siblings && present().any(is_orphan) {
@@ -120,9 +129,10 @@ impl Oracle {
             if copies.values().any(|copy| *copy == DiskCopy::Unreadable) {
                 return None;
             }
+            let owners = cluster.owners_of(key).len();
             match copies.values().filter(|copy| has_value(copy)).count() {
                 0 => {}
-                of if of == kind.n as usize => drop(living.insert(key.bytes())),
+                of if of == owners => drop(living.insert(key.bytes())),
                 _ => return None,
             }
         }

@@ -7,7 +7,7 @@ use super::copies::{Copies, DiskCopy, EventId, Token, peek, tokens_of};
 use super::key_history::{KeyHistory, Outcome, WriteRecord};
 use super::violation::Violation;
 use crate::bucket_kinds::Merging;
-use crate::cluster::{Cluster, Node};
+use crate::cluster::{Cluster, Node, Standing};
 use crate::world::HostId;
 use ombak_storage::fs::sim::Loss;
 use ombak_types::{Object, VectorClock};
@@ -27,6 +27,7 @@ pub struct Oracle {
     /// The conditional puts that were acknowledged.
     pub(super) conditions: Conditions,
     destructive_faults: u64,
+    forgoes_overlap: bool,
     /// Sees each change of a store.
     pub witness: Witness,
     /// The first rule that was broken.
@@ -121,7 +122,8 @@ impl Oracle {
     /// primaries has them.
     pub fn must_find(&self, key: Key, primaries: u32) -> BTreeSet<Token> {
         let count = key.kind.n + 1 - primaries.min(key.kind.n);
-        self.keys.get(&key).map(|history| history.on_primaries(count)).filter(|_| primaries > 0).unwrap_or_default()
+        let is_promised = primaries > 0 && !self.forgoes_overlap;
+        self.keys.get(&key).map(|history| history.on_primaries(count)).filter(|_| is_promised).unwrap_or_default()
     }
 
     /// A read of so many primaries has found nothing at all. `before` are the writes that it must
@@ -159,7 +161,8 @@ impl Oracle {
             (None, Some(known)) => known.get(&key).cloned().unwrap_or(DiskCopy::Absent),
             (None, None) => DiskCopy::Absent,
         };
-        cluster.nodes.iter().map(|node| (node.host, copy(node))).collect()
+        let counts = |node: &&Node| node.standing != Standing::Gone;
+        cluster.nodes.iter().filter(counts).map(|node| (node.host, copy(node))).collect()
     }
 
     /// What all disks hold of each key, as far as it is known.
@@ -207,6 +210,28 @@ impl Oracle {
                 self.witness.note_revived(host, key, &self.copies(cluster, key)[&host]);
             }
         }
+    }
+
+    /// A node is no member any more. A member that has left has given away everything that it held;
+    /// what only a member held that was removed by force counts as destroyed.
+    pub fn node_goes(&mut self, cluster: &mut Cluster, host: HostId, is_forced: bool) {
+        let before = self.all_copies(cluster);
+        cluster.node_mut(host).standing = Standing::Gone;
+        self.witness.note_gone(host);
+        if is_forced {
+            self.destructive_faults += 1;
+            for (key, before) in before {
+                let after = self.copies(cluster, key);
+                self.mark_destroyed(key, &before, &after, cluster.world.elapsed());
+            }
+        }
+        self.check_all(cluster);
+    }
+
+    /// A member is about to be marked as down or removed by force. From then on nobody promises
+    /// that reads and writes of primaries have one in common (docs/design/ring-changes.md).
+    pub fn forgo_overlap(&mut self) {
+        self.forgoes_overlap = true;
     }
 
     /// Something on the disk of a node was damaged. `before` is what all disks held before that.

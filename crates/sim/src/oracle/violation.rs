@@ -35,6 +35,28 @@ pub enum Violation {
         /// What the disks have.
         copies: String,
     },
+    /// A node that is no primary of a key holds a copy of it at the end.
+    #[error("{key}: host {host} is no primary, and holds a copy after healing: {copies}")]
+    Stray {
+        /// The key.
+        key: String,
+        /// The number of the host.
+        host: usize,
+        /// What the disks have.
+        copies: String,
+    },
+    /// The replicas of a node are in neither ring of a change.
+    #[error("host {host} takes {nodes} for the replicas of home {home} with n={n}: they are of no ring")]
+    Strangers {
+        /// The number of the host.
+        host: usize,
+        /// The home partition.
+        home: u32,
+        /// The n of the class.
+        n: u32,
+        /// The nodes.
+        nodes: String,
+    },
     /// An event id names two values.
     #[error("{key}: one event id names the writes {first} and {second}")]
     TwoValuesOfOneEvent {

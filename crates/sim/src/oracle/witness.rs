@@ -9,9 +9,9 @@ use super::violation::Violation;
 use crate::bucket_kinds::Merging;
 use crate::watched_stores::WatchedStores;
 use crate::world::HostId;
-use ombak_kv::ClassId;
 use ombak_kv::hooks::{Change, WriteObserver};
-use ombak_ring::Ring;
+use ombak_kv::{ClassId, Kv};
+use ombak_ring::placement::Placement;
 use ombak_types::names::encode_storage_key;
 use ombak_types::{NodeId, Object};
 use parking_lot::Mutex;
@@ -62,11 +62,25 @@ pub struct RemovalCounts {
     pub hand_backs_in_faults: u64,
 }
 
+/// The part of a host in the removal of a copy.
+struct Roles {
+    is_primary: bool,
+    is_changing: bool,
+    /// The hosts of the primaries that have to hold what is removed.
+    owners: BTreeSet<HostId>,
+}
+
 #[derive(Default)]
 struct State {
     keys: BTreeMap<Vec<u8>, Key>,
     stores: BTreeMap<HostId, Arc<WatchedStores>>,
-    ring: Option<(Arc<Ring>, BTreeMap<NodeId, HostId>)>,
+    /// The engines that run.
+    engines: BTreeMap<HostId, Kv>,
+    nodes: BTreeMap<NodeId, HostId>,
+    /// The hosts of nodes that are members no more.
+    gone: BTreeSet<HostId>,
+    /// The newest placement that was seen.
+    newest: Option<Arc<Placement>>,
     /// The hosts whose stores a fault has destroyed or damaged.
     destroyed: BTreeSet<HostId>,
     /// The tombstones that were removed.
@@ -112,14 +126,30 @@ impl Witness {
             let orphans: Vec<_> =
                 state.coordinators.iter().filter(|(_, of)| **of == host).map(|(write, _)| *write).collect();
             state.orphans.extend(orphans);
-            state.stores.remove(&host)
+            // What it knew counts on.
+            state.look();
+            (state.stores.remove(&host), state.engines.remove(&host))
         };
         drop(ended);
     }
 
-    /// The cluster has a ring.
-    pub(crate) fn has_ring(&self, ring: Arc<Ring>, hosts: BTreeMap<NodeId, HostId>) {
-        self.0.lock().ring = Some((ring, hosts));
+    /// The engine of a host runs.
+    pub(crate) fn runs(&self, host: HostId, node: NodeId, kv: Kv) {
+        let mut state = self.0.lock();
+        state.nodes.insert(node, host);
+        state.engines.insert(host, kv);
+    }
+
+    /// The node of a host is no member any more. What it holds counts no more.
+    pub(crate) fn note_gone(&self, host: HostId) {
+        self.0.lock().gone.insert(host);
+    }
+
+    /// The newest placement that a node has put in force.
+    pub(crate) fn newest_placement(&self) -> Option<Arc<Placement>> {
+        let mut state = self.0.lock();
+        state.look();
+        state.newest.clone()
     }
 
     /// A fault has destroyed or damaged the stores of a host.
@@ -198,6 +228,9 @@ impl WriteObserver for HostWitness {
 
 impl State {
     fn stores_version(&mut self, host: HostId, key: Key, new: &Object) {
+        if self.gone.contains(&host) {
+            return;
+        }
         let Seen { clock, tokens, events } = seen_in(new);
         // After the removal of a tombstone, nothing older is left anywhere (§6).
         let covering = self.reaped.get(&key).into_iter().flatten().find(|reaped| is_older(&clock, reaped));
@@ -214,17 +247,33 @@ impl State {
         self.stored.push((host, key, (tokens, events)));
     }
 
+    /// Learns of newer placements.
+    fn look(&mut self) {
+        let members = self.engines.iter().filter(|(host, _)| !self.gone.contains(host));
+        for placement in members.map(|(_, kv)| kv.placement()) {
+            // A node that is about to join still has a ring of its own.
+            let is_of_cluster = placement.nodes().len() > 1;
+            if is_of_cluster && self.newest.as_ref().is_none_or(|newest| newest.version() < placement.version()) {
+                self.newest = Some(placement);
+            }
+        }
+    }
+
     fn removes(&mut self, host: HostId, key: Key, home: u32, old: &Object) {
         self.removed.insert((host, key));
-        let Some(owners) = self.owners(key, home) else { return };
+        self.look();
+        let Some(roles) = self.roles(host, key, home).filter(|_| !self.gone.contains(&host)) else { return };
         let Seen { clock, tokens, .. } = seen_in(old);
         let others: Vec<(HostId, bool, DiskCopy)> = self
             .stores
             .iter()
-            .filter(|(other, _)| **other != host && !self.destroyed.contains(other))
-            .filter_map(|(other, stores)| Some((*other, owners.contains(other), peek(&*stores.get(home)?, &key))))
+            .filter(|(other, _)| **other != host && !self.destroyed.contains(other) && !self.gone.contains(other))
+            .filter_map(|(other, stores)| {
+                let is_owner = roles.owners.contains(other);
+                Some((*other, is_owner, peek(&*stores.get(home)?, &key)))
+            })
             .collect();
-        let is_reap = owners.contains(&host);
+        let is_reap = roles.is_primary;
         let (in_faults, counts) = (u64::from(self.faults > 0), &mut self.counts);
         let problem = if is_reap {
             (counts.reaps, counts.reaps_in_faults) = (counts.reaps + 1, counts.reaps_in_faults + in_faults);
@@ -240,16 +289,26 @@ impl State {
             let mut owners = others.iter().filter(|(_, is_owner, _)| *is_owner && !was_reaped);
             owners.find_map(|other| hinders_hand_back(key, &clock, other))
         };
+        let problem = problem.or_else(|| roles.is_changing.then(|| "its home is changing".to_owned()));
         if let Some(problem) = problem {
             let what = if is_reap { "reaped" } else { "gave back" };
             self.broken(host, key, format!("it {what} {tokens:?}, although {problem}"));
         }
     }
 
-    fn owners(&self, key: Key, home: u32) -> Option<BTreeSet<HostId>> {
-        let (ring, hosts) = self.ring.as_ref()?;
-        let positions = ring.owners_of(home, key.kind.n);
-        Some(positions.iter().filter_map(|position| hosts.get(&ring.id(position.node)).copied()).collect())
+    /// The part of a host in the removal of its copy of a key, by the placement that it knows
+    /// itself.
+    fn roles(&self, host: HostId, key: Key, home: u32) -> Option<Roles> {
+        let newest = self.newest.as_ref()?;
+        let own = self.engines.get(&host).map(Kv::placement);
+        let own = own.filter(|own| own.version() <= newest.version()).unwrap_or_else(|| newest.clone());
+        let (own, newest) = (own.home(home), newest.home(home));
+        let n = key.kind.n;
+        let is_primary = own.primaries(n).iter().any(|node| self.nodes.get(node) == Some(&host));
+        // Who has handed over its place meanwhile, or got one, proves nothing about this removal.
+        let (before, now) = (own.replica_set(n), newest.primaries(n));
+        let owners = before.iter().filter(|node| now.contains(node)).filter_map(|node| self.nodes.get(node).copied());
+        Some(Roles { is_primary, is_changing: own.is_changing(), owners: owners.collect() })
     }
 
     fn broken(&mut self, host: HostId, key: Key, what: String) {
