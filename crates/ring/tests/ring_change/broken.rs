@@ -35,16 +35,16 @@ impl Broken {
     /// The rules with a seed in which each shows. Neither rule about confirmations has one: fences
     /// stand in for them (docs/design/ring-changes.md).
     pub const KNOWN: [(Self, u64); 11] = [
-        (Self::BothSetsAsOne, 0),
-        (Self::OldSetAlone, 5),
-        (Self::NewSetAloneAfterFlip, 663),
+        (Self::BothSetsAsOne, 3),
+        (Self::OldSetAlone, 25),
+        (Self::NewSetAloneAfterFlip, 1945),
         (Self::NoFenceForWrites, 1309),
-        (Self::NoFenceForReads, 9),
-        (Self::DownIsRemoved, 6),
-        (Self::ReturnsWithoutProof, 84),
-        (Self::OldProofs, 0),
-        (Self::RolesClearMarks, 82),
-        (Self::DropAfterOne, 59),
-        (Self::AbortDrops, 6),
+        (Self::NoFenceForReads, 78),
+        (Self::DownIsRemoved, 1279),
+        (Self::ReturnsWithoutProof, 630),
+        (Self::OldProofs, 8),
+        (Self::RolesClearMarks, 222),
+        (Self::DropAfterOne, 76),
+        (Self::AbortDrops, 26),
     ];
 }
