@@ -363,6 +363,8 @@ async fn a_full_disk_ends_the_proof_with_a_clear_obstacle_and_nobody_drops_anyth
     assert!(obstacle.why.contains("no space left"), "{}", obstacle.why);
     assert_eq!(obstacle.node, cluster.id(3));
     assert!((0..3).all(|node| !cluster.has_proved_all(node)));
+    let takes_no_copies = |node| cluster.kv(node).ring_report(cluster.placement().version()).takes_no_copies;
+    assert_eq!((0..4).map(takes_no_copies).collect::<Vec<_>>(), [false, false, false, true]);
     assert!((0..KEYS).all(|number| cluster.holders(&bucket, &key(number)).len() >= 3));
     cluster.set_free_bytes(3, None);
     (0..3).for_each(|node| cluster.kv(node).retry_transfers());

@@ -30,6 +30,9 @@ use tracing::{debug, info, warn};
 
 /// How long the driver waits for a report. A member that is too late is asked again.
 const REPORT_MAX: Duration = Duration::from_secs(1);
+/// How long the driver believes a member that it cannot take copies. What it had taken goes back
+/// meanwhile, and so its disk has room again: without a pause the same would happen over and over.
+const FULL_DISK_PAUSE: Duration = Duration::from_secs(600);
 
 /// What a driver knows. All of it is forgotten when the node is not the leader any more.
 struct Driving {
@@ -38,6 +41,8 @@ struct Driving {
     done_before: u32,
     /// The last report of each member, with its time.
     heard: BTreeMap<NodeId, (Report, Instant)>,
+    /// When each member said last that it cannot take copies.
+    full: BTreeMap<NodeId, Instant>,
     /// What each member is to prove.
     orders: BTreeMap<NodeId, Vec<ProofOrder>>,
 }
@@ -110,7 +115,12 @@ impl Inner {
         let now = self.runtime.now();
         for (node, answer) in members.into_iter().zip(answers) {
             match answer {
-                Ok(Answer::RingReport(report)) => drop(driving.heard.insert(node, (*report, now))),
+                Ok(Answer::RingReport(report)) => {
+                    if report.takes_no_copies {
+                        driving.full.insert(node, now);
+                    }
+                    driving.heard.insert(node, (*report, now));
+                }
                 Ok(_) => warn!(%node, "a member gave another answer than was asked for"),
                 Err(why) => debug!(%node, why, "a member did not report"),
             }
@@ -227,13 +237,17 @@ impl Inner {
 impl Driving {
     fn new(now: Instant, metadata: &Metadata) -> Self {
         let done_before = metadata.placement().map_or(0, |placement| done(placement));
-        Self { since: now, done_before, heard: BTreeMap::new(), orders: BTreeMap::new() }
+        Self { since: now, done_before, heard: BTreeMap::new(), full: BTreeMap::new(), orders: BTreeMap::new() }
     }
 
     fn heard_of(&self, node: NodeId, now: Instant) -> Heard {
         let heard = self.heard.get(&node);
         let last = heard.map_or(self.since, |(_, at)| *at);
-        Heard { report: heard.map(|(report, _)| report.clone()), silent_for: now.saturating_duration_since(last) }
+        let was_full = self.full.get(&node).is_some_and(|at| now.saturating_duration_since(*at) < FULL_DISK_PAUSE);
+        let with_pause =
+            |report: &Report| Report { takes_no_copies: report.takes_no_copies || was_full, ..report.clone() };
+        let report = heard.map(|(report, _)| with_pause(report));
+        Heard { report, silent_for: now.saturating_duration_since(last) }
     }
 }
 

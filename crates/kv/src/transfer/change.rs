@@ -180,7 +180,7 @@ impl Kv {
     pub fn ring_report(&self, confirmed: RingVersion) -> Report {
         let transfers = &self.engine.transfers;
         let (proved, lacking) = (transfers.proved_homes(&self.engine), transfers.lacking_homes(&self.engine));
-        Report { confirmed, proved, lacking }
+        Report { confirmed, proved, lacking, takes_no_copies: transfers.takes_no_copies(&self.engine) }
     }
 
     /// What keeps this node from proving homes, for operators.

@@ -66,6 +66,9 @@ impl Engine {
                 Err(failure) => Err(refusal(failure)),
             });
         }
+        if stored.iter().any(|stored| stored.as_ref().is_err_and(is_disk_full)) {
+            self.transfers.note_refused_for_space();
+        }
         if push.synced && !is_broken(BrokenRule::ProofsAreSynced) {
             partition.store().sync(seq)?;
         }
@@ -150,4 +153,8 @@ pub(super) fn refusal(failure: Failure) -> Error {
         Failure::Refused(error) => error,
         Failure::WouldBlock | Failure::TooLarge(_) => StoreFailure::internal("a blocking call would block").into(),
     }
+}
+
+fn is_disk_full(error: &Error) -> bool {
+    matches!(error, Error::Storage(failure) if failure.kind == StoreFailureKind::DiskFull)
 }

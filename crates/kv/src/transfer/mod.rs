@@ -83,6 +83,7 @@ use state_file::StateFile;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
 use throttle::Throttle;
 use tokio::sync::Notify;
 
@@ -129,6 +130,8 @@ pub(crate) struct Transfers {
     concurrency: AtomicUsize,
     gives: AtomicBool,
     takes: AtomicBool,
+    /// When a copy was refused last because a disk is full.
+    refused_for_space_at: Mutex<Option<Instant>>,
     /// Whether what has failed is to be tried again at once.
     retries_at_once: AtomicBool,
     is_working: AtomicBool,
@@ -162,6 +165,7 @@ impl Transfers {
             concurrency: AtomicUsize::new(config.transfer.concurrency),
             gives: AtomicBool::new(config.transfer.gives),
             takes: AtomicBool::new(config.transfer.takes),
+            refused_for_space_at: Mutex::default(),
             retries_at_once: AtomicBool::new(false),
             is_working: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),

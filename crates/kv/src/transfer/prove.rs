@@ -22,12 +22,20 @@ use super::fold::{Ranges, Which};
 use super::progress::TransferKind;
 use crate::deliberate_faults::{BrokenRule, is_broken};
 use crate::engine::Engine;
+use crate::partition::Partition;
 use crate::replica::{ClassId, SUMMARY_RANGES_MAX, Summarize};
 use ombak_ring::placement::{HomePlacement, LackingHome, Phase, Placement, ProofOrder, ProvedHome};
 use ombak_types::{Error, NodeId, StoreFailure, StoreFailureKind};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the parts of others may differ without getting fewer before this node brings them, too.
+/// They may wait for their turn, or for a pause after a failure.
+const OTHERS_STAND_STILL_MAX: Duration = Duration::from_secs(5);
+/// How long the disk counts as full after it had no room for a copy.
+const FULL_DISK_FOR: Duration = Duration::from_secs(10);
 
 /// The proofs that the driver wants, by home.
 #[derive(Default)]
@@ -49,8 +57,8 @@ struct Comparison {
     /// Whether this node was full when it began last.
     was_full: bool,
     is_proved: bool,
-    /// The number of ranges in the parts of others that differed last.
-    left_to_others: Option<usize>,
+    /// The number of ranges in the parts of others that differed last, and since when.
+    left_to_others: Option<(usize, Instant)>,
     /// Why it did not end.
     obstacle: Option<String>,
 }
@@ -165,13 +173,14 @@ impl Proofs {
         }
     }
 
-    /// Whether to wait for others whose parts still differ: for the first time, and as long as they
-    /// go on.
-    fn is_to_wait(&self, class: ClassId, node: NodeId, begun: u64, left_to_others: usize) -> bool {
+    /// Whether to wait for others whose parts still differ: as long as they go on, and for a moment
+    /// longer.
+    fn is_to_wait(&self, class: ClassId, node: NodeId, begun: u64, left_to_others: usize, now: Instant) -> bool {
         let mut waits = false;
         self.note(class, node, begun, |comparison| {
-            waits = left_to_others > 0 && comparison.left_to_others.is_none_or(|before| left_to_others < before);
-            comparison.left_to_others = Some(left_to_others);
+            let before = comparison.left_to_others.filter(|(before, _)| left_to_others >= *before);
+            let (_, since) = *comparison.left_to_others.insert(before.unwrap_or((left_to_others, now)));
+            waits = left_to_others > 0 && now < since + OTHERS_STAND_STILL_MAX;
         });
         waits
     }
@@ -221,6 +230,11 @@ impl Part {
     }
 }
 
+fn takes_writes(partition: &Partition) -> bool {
+    let status = partition.store().status();
+    !status.disk_full && status.poisoned.is_none()
+}
+
 impl Transfers {
     /// Compares a class with a member of the new set, and brings it what it lacks.
     pub(super) async fn prove(&self, engine: &Arc<Engine>, class: ClassId, node: NodeId) -> Result<Proving, Error> {
@@ -261,7 +275,7 @@ impl Transfers {
         let placement = engine.placement();
         let part = Part::of_node(engine, &placement.home(class.partition), class.n, node);
         let (own_part, others): (Vec<u32>, Vec<u32>) = differing.iter().partition(|range| part.includes(**range));
-        let waits = self.proofs.is_to_wait(class, node, begun, others.len());
+        let waits = self.proofs.is_to_wait(class, node, begun, others.len(), self.runtime.now());
         let brought = if waits { own_part } else { differing };
         if !brought.is_empty() {
             let versions = brought.iter().map(|range| own.ranges[*range as usize].versions).sum();
@@ -282,6 +296,18 @@ impl Transfers {
         self.proofs.obstacles()
     }
 
+    /// Whether a store of this node takes no writes, or its disk had no room for a copy lately.
+    pub(super) fn takes_no_copies(&self, engine: &Engine) -> bool {
+        let refused_at = *self.refused_for_space_at.lock();
+        let was_refused = refused_at.is_some_and(|at| self.runtime.now() < at + FULL_DISK_FOR);
+        was_refused || engine.partitions().all_open().any(|partition| !takes_writes(&partition))
+    }
+
+    /// Notes that a copy was refused because the disk is full.
+    pub(super) fn note_refused_for_space(&self) {
+        *self.refused_for_space_at.lock() = Some(self.runtime.now());
+    }
+
     /// The changing homes of which this node is in the new set, and would not be full if they
     /// flipped now.
     pub(super) fn lacking_homes(&self, engine: &Engine) -> Vec<LackingHome> {
@@ -293,10 +319,7 @@ impl Transfers {
                 Phase::Settled | Phase::Flipped => home.replica_set(n),
             };
             // A store that takes no writes does not hold what comes.
-            let takes_writes = |partition: u32| {
-                let status = engine.partitions().get(partition).map(|partition| partition.store().status());
-                status.is_some_and(|status| !status.disk_full && status.poisoned.is_none())
-            };
+            let takes_writes = |partition: u32| engine.partitions().get(partition).is_some_and(|p| takes_writes(&p));
             let is_lacking = |n: &u32| {
                 let is_known = self.classes.would_be_full(home.home(), *n) && takes_writes(home.home());
                 new_set(*n).contains(&here) && !is_known

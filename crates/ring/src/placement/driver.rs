@@ -34,7 +34,7 @@ use std::time::Duration;
 pub const UP_WITHIN: Duration = Duration::from_secs(10);
 
 /// A pending home is aborted when a member that is new in it has been silent for so long. Until
-/// then its puts with `pw` may fail.
+/// then its puts with `pw` may fail. It is aborted at once if that member cannot take copies.
 pub const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// At least so many homes may be under way at a time, however small the ring is.
@@ -132,7 +132,7 @@ impl Situation<'_> {
     }
 
     fn decide_pending(&self, change: &HomeChange, decision: &mut Decision) {
-        if change.joining().any(|node| self.is_silent(node)) {
+        if change.joining().any(|node| self.is_silent(node) || self.takes_no_copies(node)) {
             return decision.take(change, Step::Abort);
         }
         let unconfirmed = change.unconfirmed(self);
@@ -179,6 +179,11 @@ impl Situation<'_> {
     /// down. A member that reports is not down, whatever it was marked as.
     pub(super) fn is_excepted(&self, node: NodeId) -> bool {
         self.is_removed(node) || (self.members.get(&node) == Some(&MemberStatus::Down) && !self.is_up(node))
+    }
+
+    /// Whether a member says that it cannot take copies.
+    pub(super) fn takes_no_copies(&self, node: NodeId) -> bool {
+        self.report(node).is_some_and(|report| report.takes_no_copies)
     }
 
     /// Whether a member has confirmed a version. It never takes that back, so an old report will

@@ -44,7 +44,7 @@ impl Cluster {
 
     fn says(&mut self, node: NodeId, said: impl FnOnce(&mut Report)) {
         let confirmed = RingVersion::first(1);
-        let silent = Report { confirmed, proved: Vec::new(), lacking: Vec::new() };
+        let silent = Report { confirmed, proved: Vec::new(), lacking: Vec::new(), takes_no_copies: false };
         let mut report = self.heard.remove(&node).and_then(|heard| heard.report).unwrap_or(silent);
         said(&mut report);
         self.heard.insert(node, Heard { report: Some(report), silent_for: Duration::ZERO });
@@ -302,6 +302,20 @@ fn a_pending_home_whose_new_member_is_silent_is_aborted_and_begun_again() {
     assert_eq!(cluster.takes(4), [], "an old member is waited for");
     cluster.members.remove(&D);
     assert_eq!(cluster.takes(4), [Step::Abort], "a removed member is silent for ever");
+}
+
+#[test]
+fn a_pending_home_whose_new_member_cannot_take_copies_is_aborted_and_waits() {
+    let mut cluster = Cluster::changing().pending();
+    cluster.says(A, |report| report.takes_no_copies = true);
+    assert_eq!(cluster.takes(4), [], "it is not new");
+    cluster.says(A, |report| report.takes_no_copies = false);
+    cluster.says(D, |report| report.takes_no_copies = true);
+    assert_eq!(cluster.takes(4), [Step::Abort]);
+    cluster.all_confirm();
+    assert_eq!((cluster.takes(4), cluster.obstacles()), (vec![], vec![Obstacle::TakesNoCopies(D)]));
+    cluster.says(D, |report| report.takes_no_copies = false);
+    assert_eq!(cluster.takes(4), [Step::Begin]);
 }
 
 #[test]

@@ -82,6 +82,8 @@ impl HomeChange {
     pub(super) fn obstacles_to_begin(&self, situation: &Situation<'_>) -> BTreeSet<Obstacle> {
         let down = self.needed(situation).into_iter().filter(|node| !situation.is_up(*node));
         let mut found: BTreeSet<Obstacle> = down.map(Obstacle::Silent).collect();
+        let unable = self.joining().filter(|node| situation.takes_no_copies(*node));
+        found.extend(unable.map(Obstacle::TakesNoCopies));
         for class in &self.classes {
             if class.old.iter().all(|node| situation.is_excepted(*node)) {
                 found.extend(class.needs_down(self, situation));

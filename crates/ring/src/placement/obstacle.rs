@@ -11,6 +11,8 @@ pub enum Obstacle {
     Unconfirmed(NodeId),
     /// The member of the old set has not proved the home.
     Unproved(NodeId),
+    /// The member that is new in the home cannot take copies.
+    TakesNoCopies(NodeId),
     /// The member of the new set would not be full.
     NotFull(NodeId),
     /// Every member of the old set that was full may be among those that are marked as down.
@@ -29,6 +31,7 @@ impl Obstacle {
             Self::Silent(node)
             | Self::Unconfirmed(node)
             | Self::Unproved(node)
+            | Self::TakesNoCopies(node)
             | Self::NotFull(node)
             | Self::NeedsDown { node, .. } => node,
         }
@@ -41,6 +44,9 @@ impl Obstacle {
             Self::Silent(_) => format!("waits for '{name}' to answer"),
             Self::Unconfirmed(_) => format!("waits for '{name}' to end the requests that began before the last step"),
             Self::Unproved(_) => format!("waits for '{name}' to hand over what it holds"),
+            Self::TakesNoCopies(_) => {
+                format!("waits for '{name}' to take copies: its disk is full, or a store is broken (see its log)")
+            }
             Self::NotFull(_) => format!("waits for '{name}' to hold everything again, because its store lost data"),
             Self::NeedsDown { n, .. } => format!(
                 "waits for '{name}', which is marked as down: nobody else is known to hold everything with n_val {n}"

@@ -17,6 +17,9 @@ pub struct Report {
     /// The changing homes of which the member is in the new set, and would not be full in some
     /// class if they flipped now.
     pub lacking: Vec<LackingHome>,
+    /// Whether the member cannot take copies, because a disk is full or a store is broken.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takes_no_copies: bool,
 }
 
 /// A home that a member of its old set has proved.

@@ -38,7 +38,7 @@ impl Broken {
         (Self::BothSetsAsOne, 3),
         (Self::OldSetAlone, 25),
         (Self::NewSetAloneAfterFlip, 1945),
-        (Self::NoFenceForWrites, 1309),
+        (Self::NoFenceForWrites, 22_439),
         (Self::NoFenceForReads, 78),
         (Self::DownIsRemoved, 1279),
         (Self::ReturnsWithoutProof, 630),

@@ -217,7 +217,12 @@ impl Member {
             LackingHome { home: home.home(), ns: ns.collect() }
         });
         let lacking = lacking.filter(|lacking| !lacking.ns.is_empty()).collect();
-        Report { confirmed: shared.log[self.confirmed_entry(shared)].placement.version(), proved, lacking }
+        Report {
+            confirmed: shared.log[self.confirmed_entry(shared)].placement.version(),
+            proved,
+            lacking,
+            takes_no_copies: false,
+        }
     }
 
     /// What another member is answered.

@@ -189,7 +189,7 @@ impl Cluster {
             let ns = self.ns.iter().copied().filter(|n| self.lost.contains(&(home.home(), *n, node)));
             LackingHome { home: home.home(), ns: ns.collect() }
         });
-        Report { confirmed: self.placement.version(), proved, lacking: lacking.collect() }
+        Report { confirmed: self.placement.version(), proved, lacking: lacking.collect(), takes_no_copies: false }
     }
 
     fn take(&mut self, after: Placement, steps: &[StepOf]) {

@@ -24,6 +24,7 @@ fn questions_and_answers_have_the_bytes_of_version_2() {
         confirmed: RingVersion { lineage: 7, number: 300 },
         proved: vec![ProvedHome { home: 300, begun: 7, full: [3].into() }],
         lacking: vec![LackingHome { home: 301, ns: [1, 3].into() }],
+        takes_no_copies: false,
     };
     let facts = RingChangeFacts {
         driver: Some("a@h".into()),
